@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make help` explains each target.
+
+SHELL := /usr/bin/env bash -o pipefail
+.DEFAULT_GOAL := help
+
+GO      ?= go
+TOOL    := $(GO) tool -modfile=tools/go.mod
+MODULES := . controlplane tools
+# Where the main module's tests look for packages; change it to test less, for example `make test PKG=./tracker/...`.
+PKG     ?= ./...
+# One test binary at a time: each may run a control plane of its own.
+TESTFLAGS ?= -race -p 1 -timeout 20m
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Use it
+
+.PHONY: demo
+demo: ## Watch a controller converge on a real, local Kubernetes API. Pass flags with ARGS="…".
+	@$(GO) run ./cmd/trueup demo $(ARGS)
+
+.PHONY: up
+up: ## Start that Kubernetes API and keep it until interrupted. Pass flags with ARGS="…".
+	@$(GO) run ./cmd/trueup up $(ARGS)
+
+##@ Prove it
+
+.PHONY: test
+test: control-plane ## Run all tests of all modules, with the race detector.
+	$(GO) test $(TESTFLAGS) $(PKG)
+ifeq ($(PKG),./...)
+	cd controlplane && $(GO) test -timeout 20m ./...
+endif
+
+.PHONY: bench
+bench: ## Run the benchmarks, with allocations.
+	$(GO) test -run '^$$' -bench . -benchmem ./apis/... ./duck/... ./internal/... ./reconcilers/... ./stash/... ./tracker/...
+
+.PHONY: control-plane
+control-plane: ## Build the control plane that tests and demo run on, unless it is there already.
+	@$(GO) run ./cmd/trueup build
+
+##@ Change it
+
+.PHONY: generate
+generate: ## Generate deep copies, CRDs and RBAC rules of the examples.
+	$(TOOL) controller-gen object paths=./apis/... paths=./examples/...
+	cd examples/website && $(GO) tool -modfile=../../tools/go.mod controller-gen \
+		crd paths=./api/... output:crd:dir=config/crd/bases
+	cd examples/website && $(GO) tool -modfile=../../tools/go.mod controller-gen \
+		rbac:roleName=website-manager paths=./internal/... output:rbac:dir=config/rbac
+
+.PHONY: fmt
+fmt: ## Format all code.
+	$(TOOL) golangci-lint fmt
+
+.PHONY: lint
+lint: vet ## Run the linters over all modules.
+	$(TOOL) golangci-lint run ./...
+	cd controlplane && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
+
+.PHONY: vet
+vet: ## Run go vet over all modules.
+	$(GO) vet ./...
+	cd controlplane && $(GO) vet ./...
+
+.PHONY: tidy
+tidy: ## Tidy go.mod and go.sum of all modules.
+	@for module in $(MODULES); do (cd $$module && $(GO) mod tidy) || exit 1; done
+
+##@ Check it as CI does
+
+.PHONY: ci
+ci: check-tidy check-generate lint test ## Everything CI checks.
+
+.PHONY: check-tidy
+check-tidy: ## Fail when a module is not tidy.
+	@for module in $(MODULES); do echo "go mod tidy -diff ($$module)"; (cd $$module && $(GO) mod tidy -diff) || exit 1; done
+
+.PHONY: check-generate
+check-generate: generate ## Fail when generated files are not up to date.
+	@git diff --exit-code -- apis examples || { echo "generated files are out of date: run 'make generate' and commit" >&2; exit 1; }

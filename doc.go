@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package trueup is the root of a framework for Kubernetes controllers. It holds no code; start with one of these:
+//
+//   - [trueup.dev/reconcilers]: compose a controller from small reconcilers
+//   - [trueup.dev/apis]: status and conditions of your resources
+//   - [trueup.dev/tracker]: follow objects you depend on and do not own
+//   - [trueup.dev/stash], [trueup.dev/time]: what lives as long as one request
+//   - [trueup.dev/duck]: work with objects of which only a part is known
+//   - [trueup.dev/sandbox]: a real Kubernetes API for tests and programs, in one local process
+//
+// The command trueup.dev/cmd/trueup shows it at work.
+package trueup
