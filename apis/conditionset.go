@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apis
+
+import (
+	"context"
+	"slices"
+
+	rtime "trueup.dev/time"
+)
+
+// ConditionSet describes which conditions a kind of resource has: the happy
+// condition, which says whether all is well, and the dependents that it is
+// derived from. It is immutable, declare one per kind as a package variable.
+type ConditionSet struct {
+	happyType   string
+	happyReason string
+	dependents  []string
+}
+
+// NewLivingConditionSet returns a set for resources that are to reach a state
+// and stay in it. The happy condition is Ready, with reason Ready when True.
+//
+// d are the types of the dependents. Repeated ones count once, and the happy
+// type is not a dependent of itself.
+func NewLivingConditionSet(d ...string) ConditionSet {
+	return NewLivingConditionSetWithHappyReason(ConditionReady, d...)
+}
+
+// NewLivingConditionSetWithHappyReason is [NewLivingConditionSet] with another
+// reason for the happy condition when True.
+func NewLivingConditionSetWithHappyReason(happyReason string, d ...string) ConditionSet {
+	return newConditionSet(ConditionReady, happyReason, d)
+}
+
+// NewBatchConditionSet returns a set for resources that run to completion. The
+// happy condition is Succeeded, with reason Succeeded when True.
+//
+// d are the types of the dependents. Repeated ones count once, and the happy
+// type is not a dependent of itself.
+func NewBatchConditionSet(d ...string) ConditionSet {
+	return NewBatchConditionSetWithHappyReason(ConditionSucceeded, d...)
+}
+
+// NewBatchConditionSetWithHappyReason is [NewBatchConditionSet] with another
+// reason for the happy condition when True.
+func NewBatchConditionSetWithHappyReason(happyReason string, d ...string) ConditionSet {
+	return newConditionSet(ConditionSucceeded, happyReason, d)
+}
+
+func newConditionSet(happyType, happyReason string, dependents []string) ConditionSet {
+	set := ConditionSet{happyType: happyType, happyReason: happyReason}
+	for _, t := range dependents {
+		if t != happyType && !slices.Contains(set.dependents, t) {
+			set.dependents = append(set.dependents, t)
+		}
+	}
+	return set
+}
+
+// ManageWithContext returns a manager for the conditions of one status. What the
+// manager changes carries the time that the context has now, see the time
+// package, so all changes of one reconcile request agree.
+//
+// With a nil status the manager finds no conditions and changes none.
+func (r ConditionSet) ManageWithContext(ctx context.Context, status ConditionsAccessor) ConditionManager {
+	return &conditionManager{set: r, status: status, now: rtime.RetrieveNow(ctx)}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stash
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// Key names a value in the stash. Keys are shared by everything that runs for
+// one request, so choose a name that says what the value is.
+type Key string
+
+var errNotConfigured = errors.New("context not configured for stashing, call `ctx = WithContext(ctx)` before use")
+
+// contextKey is a type of its own so that no other package can collide with it;
+// being empty it costs no allocation to look up.
+type contextKey struct{}
+
+// values is the mutable map behind a context.
+type values struct {
+	mu    sync.RWMutex
+	byKey map[Key]any
+}
+
+// WithContext returns a context with a new, empty stash. A stash that was
+// already on ctx is hidden by the new one, not copied into it.
+func WithContext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, contextKey{}, &values{byKey: map[Key]any{}})
+}
+
+// StoreValue stores value under key, replacing what was there. The value is
+// visible through every context that shares this stash. A nil value is stored
+// like any other. It panics when ctx has no stash.
+func StoreValue(ctx context.Context, key Key, value interface{}) {
+	s := mustFromContext(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byKey[key] = value
+}
+
+// HasValue reports whether a value, nil included, is stored under key. It
+// panics when ctx has no stash.
+func HasValue(ctx context.Context, key Key) bool {
+	_, ok := lookup(ctx, key)
+	return ok
+}
+
+// RetrieveValue returns the value stored under key, or nil when there is none.
+// Use [HasValue] to tell a stored nil from a missing value. It panics when ctx
+// has no stash.
+func RetrieveValue(ctx context.Context, key Key) interface{} {
+	value, _ := lookup(ctx, key)
+	return value
+}
+
+// ClearValue removes the value stored under key and returns it, or nil when
+// there was none. It panics when ctx has no stash.
+func ClearValue(ctx context.Context, key Key) interface{} {
+	s := mustFromContext(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	value := s.byKey[key]
+	delete(s.byKey, key)
+	return value
+}
+
+func lookup(ctx context.Context, key Key) (any, bool) {
+	s := mustFromContext(ctx)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	value, ok := s.byKey[key]
+	return value, ok
+}
+
+func mustFromContext(ctx context.Context) *values {
+	s, ok := ctx.Value(contextKey{}).(*values)
+	if !ok {
+		panic(errNotConfigured)
+	}
+	return s
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracker
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Key says which one object to watch.
+//
+// Deprecated: use [Reference].
+type Key struct {
+	GroupKind      schema.GroupKind
+	NamespacedName types.NamespacedName
+}
+
+// NewKey returns the Key of an object; the version of its kind is dropped.
+//
+// Deprecated: use [Reference].
+func NewKey(gvk schema.GroupVersionKind, namespacedName types.NamespacedName) Key {
+	return Key{GroupKind: gvk.GroupKind(), NamespacedName: namespacedName}
+}
