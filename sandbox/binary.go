@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+const binaryName = "trueup-controlplane"
+
+// findBinary returns the absolute path of the control plane binary: the one that o names, the one that the environment names, or the one in the user's cache
+// folder, which it builds first when it is not there.
+func findBinary(ctx context.Context, o *Options) (string, error) {
+	if o.Binary != "" {
+		return namedBinary("Options.Binary", o.Binary)
+	}
+	if path := os.Getenv(BinaryVariable); path != "" {
+		return namedBinary(BinaryVariable, path)
+	}
+	src, err := locateSource(ctx)
+	if err != nil {
+		return "", err
+	}
+	cached, err := cachePath(src)
+	if err != nil {
+		return "", err
+	}
+	if checkExecutable(cached) == nil {
+		markUsed(cached)
+		return cached, nil
+	}
+	b := &builder{source: src, target: cached, out: o.Progress}
+	if err := b.build(ctx); err != nil {
+		return "", err
+	}
+	return cached, nil
+}
+
+func namedBinary(name, path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("sandbox: %s: %w", name, err)
+	}
+	if err := checkExecutable(abs); err != nil {
+		return "", fmt.Errorf("sandbox: %s does not name a control plane binary: %w", name, err)
+	}
+	return abs, nil
+}
+
+func checkExecutable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return &fs.PathError{Op: "run", Path: path, Err: errors.New("not a regular file")}
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
+		return &fs.PathError{Op: "run", Path: path, Err: errors.New("not executable")}
+	}
+	return nil
+}
+
+// cachePath returns where the binary built from src belongs.
+func cachePath(src source) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("sandbox: no cache folder to keep the control plane binary in: %w (or set %s to a binary)", err, BinaryVariable)
+	}
+	key, err := src.key()
+	if err != nil {
+		return "", err
+	}
+	name := binaryName
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return filepath.Join(cache, "trueup", "controlplane", key, name), nil
+}
+
+// markUsed notes that the cached binary is in use, for removeUnused. A cache that cannot be written to is still good for reading.
+func markUsed(path string) {
+	now := time.Now()
+	_ = os.Chtimes(path, now, now)
+}
+
+func samePath(a, b string) bool {
+	abs, err := filepath.Abs(a)
+	return err == nil && abs == filepath.Clean(b)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// emptyCache gives the test a cache folder of its own.
+func emptyCache(t *testing.T) string {
+	t.Helper()
+	// What was compiled before stays in use.
+	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs := strings.Fields(string(out))
+	t.Setenv("GOCACHE", dirs[0])
+	t.Setenv("GOMODCACHE", dirs[1])
+	withoutVariables(t)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(home, "cache"))
+	t.Setenv("LocalAppData", filepath.Join(home, "cache"))
+	// The go command's telemetry would go on writing to this home when the test removes it.
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
+	t.Setenv("AppData", filepath.Join(home, "config"))
+	config, err := os.UserConfigDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, config, map[string]string{"go/telemetry/mode": "off"})
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "trueup", "controlplane")
+}
+
+func TestFindNamedBinary(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"plain": "text"})
+	good := installFake(t, dir, binaryName)
+	cases := map[string]struct {
+		option, variable, want, wantErr string
+	}{
+		"the option":                       {good, "/does/not/exist", good, ""},
+		"the variable":                     {"", good, good, ""},
+		"the option names nothing":         {filepath.Join(dir, "nothing"), good, "", "Options.Binary does not name a control plane binary"},
+		"the variable names nothing":       {"", filepath.Join(dir, "nothing"), "", "TRUEUP_CONTROLPLANE does not name a control plane binary"},
+		"a file that is not a program":     {filepath.Join(dir, "plain"), "", "", "not executable"},
+		"a folder is not a program":        {dir, "", "", "not a regular file"},
+		"a relative path is made one that": {"nothing", "", "", string(filepath.Separator) + "nothing: no such file"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(BinaryVariable, c.variable)
+			got, err := findBinary(t.Context(), &Options{Binary: c.option, Progress: io.Discard})
+			if c.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wantErr) {
+					t.Errorf("got error %v, want %q in it", err, c.wantErr)
+				}
+				return
+			}
+			if err != nil || got != c.want {
+				t.Errorf("got %q, %v; want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestBuild(t *testing.T) {
+	binary := installFake(t, t.TempDir(), binaryName)
+	cases := map[string]struct {
+		o                  Options
+		binary, kubeconfig string
+		want, wantErr      string
+	}{
+		"what Start would start":      {Options{}, binary, "", binary, ""},
+		"nothing to build":            {Options{}, "/does/not/exist", "/some/kubeconfig", "", ""},
+		"the option, not the cluster": {Options{Binary: binary}, "", "/some/kubeconfig", binary, ""},
+		"mistakes":                    {Options{Verbosity: -1}, binary, "", "", "Verbosity: must not be negative"},
+		"no binary":                   {Options{}, "/does/not/exist", "", "", "TRUEUP_CONTROLPLANE does not name a control plane binary"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(BinaryVariable, c.binary)
+			t.Setenv(KubeconfigVariable, c.kubeconfig)
+			got, err := Build(t.Context(), c.o)
+			if c.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wantErr) {
+					t.Errorf("got error %v, want %q in it", err, c.wantErr)
+				}
+				return
+			}
+			if err != nil || got != c.want {
+				t.Errorf("got %q, %v; want %q", got, err, c.want)
+			}
+		})
+	}
+}

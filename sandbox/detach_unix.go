@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package sandbox
+
+import "syscall"
+
+// detached keeps signals of the terminal from the child: on Ctrl-C this process decides what happens to the control plane and when, and may still need it to
+// clean up.
+func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

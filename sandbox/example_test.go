@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/sandbox"
+)
+
+func ExampleStart() {
+	ctx := context.Background()
+	s, err := sandbox.Start(ctx, sandbox.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() {
+		if err := s.Stop(); err != nil {
+			log.Print(err)
+		}
+	}()
+
+	c, err := client.New(s.RESTConfig(), client.Options{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	var namespaces corev1.NamespaceList
+	if err := c.List(ctx, &namespaces); err != nil {
+		log.Print(err)
+		return
+	}
+	fmt.Println(len(namespaces.Items) > 0)
+}
+
+func ExampleStart_options() {
+	s, err := sandbox.Start(context.Background(), sandbox.Options{
+		Dir:          "/var/tmp/my-cluster",                    // keep the objects for the next time
+		Controllers:  []string{"garbage-collector-controller"}, // and no others
+		DisablePods:  true,                                     // pods stay pending
+		StartTimeout: 2 * time.Minute,                          // for a busy machine
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("export KUBECONFIG=" + s.KubeconfigPath())
+	<-s.Done()
+	if err := s.Err(); !errors.Is(err, sandbox.ErrStopped) {
+		log.Fatal(err) // It ended by itself.
+	}
+}
+
+func ExampleBuild() {
+	binary, err := sandbox.Build(context.Background(), sandbox.Options{})
+	if err != nil {
+		log.Fatal(err) // It says what is missing.
+	}
+	fmt.Println("control plane:", binary)
+}
+
+func ExampleForTest() {
+	// A test like any other: func TestConfigMap(t *testing.T).
+	_ = func(t *testing.T) {
+		env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{"testdata/crds"}})
+		c, err := client.New(env.RESTConfig(), client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "settings"}}
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// crds stands for a variable like this:
+//
+//	//go:embed config/crd/bases/*.yaml
+//	var crds embed.FS
+var crds = fstest.MapFS{}
+
+func ExampleSandbox_InstallCRDs() {
+	ctx := context.Background()
+	s, err := sandbox.Start(ctx, sandbox.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = s.Stop() }()
+	if err := s.InstallCRDs(ctx, crds, "more/crds", "and/this.yaml"); err != nil {
+		log.Print(err) // It names file, document and definition.
+	}
+}

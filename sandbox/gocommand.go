@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// interruptGrace is how long an interrupted go command may take to remove its temporary files.
+const interruptGrace = 5 * time.Second
+
+// goCommand runs the go command in a folder.
+type goCommand struct {
+	path string
+	dir  string
+	// progress is called with each line that reports progress: a downloaded module ("go: downloading example.com/m v1.0.0"), a compiled package.
+	progress func(line string)
+}
+
+// run returns the standard output of "go args...". The error contains the last lines of standard error that do not report progress.
+func (g goCommand) run(ctx context.Context, args ...string) (string, error) {
+	var stdout bytes.Buffer
+	var output tail
+	stderr := &lineWriter{each: func(line string) {
+		if _, ok := downloading(line); ok || isPackage(line) {
+			g.progress(line)
+		} else {
+			output.add(line)
+		}
+	}}
+	cmd := exec.CommandContext(ctx, g.path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = g.dir, &stdout, stderr
+	// The binary runs here, whatever the surrounding build is for; and a workspace around a checkout would ask for versions that are not the module's own.
+	cmd.Env = append(os.Environ(), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOWORK=off")
+	// An interrupted go command cleans up after itself, a killed one does not. Where there are no interrupts, this fails and exec kills.
+	cmd.Cancel = func() error {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			return cmd.Process.Kill()
+		}
+		return nil
+	}
+	cmd.WaitDelay = interruptGrace
+	err := cmd.Run()
+	stderr.flush()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w%s", args[0], err, &output)
+	}
+	return stdout.String(), nil
+}
+
+// downloading returns the module in a line that says that a module is being downloaded.
+func downloading(line string) (module string, ok bool) {
+	return strings.CutPrefix(line, "go: downloading ")
+}
+
+// isPackage reports whether line is a package path, as "go build -v" prints them; compiler messages contain blanks.
+func isPackage(line string) bool {
+	return line != "" && !strings.ContainsAny(line, " \t:")
+}

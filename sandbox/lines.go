@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"sync"
+)
+
+const (
+	maxLine   = 2000 // bytes of a line that are kept
+	tailLines = 20   // lines that an error message shows
+)
+
+// lineWriter calls each with every complete line written to it, without the newline. Bytes of a line beyond maxLine are dropped.
+type lineWriter struct {
+	each func(line string)
+	line []byte
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for {
+		i := bytes.IndexByte(p, '\n')
+		part := p
+		if i >= 0 {
+			part = p[:i]
+		}
+		w.line = append(w.line, part[:min(len(part), maxLine-len(w.line))]...)
+		if i < 0 {
+			return n, nil
+		}
+		w.flush()
+		p = p[i+1:]
+	}
+}
+
+// flush hands over the line begun last, if there is one.
+func (w *lineWriter) flush() {
+	line := strings.TrimSuffix(string(w.line), "\r")
+	w.line = w.line[:0]
+	w.each(line)
+}
+
+// tail keeps the last lines written to it. It is safe for concurrent use.
+type tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *tail) add(line string) {
+	if strings.TrimSpace(line) == "" {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.lines) == tailLines {
+		t.lines = append(t.lines[:0], t.lines[1:]...)
+	}
+	t.lines = append(t.lines, line)
+}
+
+// String returns the lines indented below a line break, ready to end an error message, or nothing.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var b strings.Builder
+	for _, line := range t.lines {
+		b.WriteString("\n\t" + line)
+	}
+	return b.String()
+}
+
+// alwaysWriter hides the errors of w: the goroutine that empties a child's pipe must not end because nobody wants the output, or the child blocks on its
+// next line.
+type alwaysWriter struct{ w io.Writer }
+
+func (a alwaysWriter) Write(p []byte) (int, error) {
+	_, _ = a.w.Write(p)
+	return len(p), nil
+}

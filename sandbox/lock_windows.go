@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// errSharingViolation is ERROR_SHARING_VIOLATION, for which package syscall has no name.
+const errSharingViolation = syscall.Errno(32)
+
+// tryLock returns the locked file, or nil if somebody else has locked it. Closing the file unlocks it. The lock is that nobody else can open the file for
+// writing; reading who has it stays possible.
+func tryLock(path string) (*os.File, error) {
+	name, err := syscall.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, syscall.FILE_SHARE_READ, nil, syscall.OPEN_ALWAYS,
+		syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	if errors.Is(err, errSharingViolation) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(handle), path), nil
+}

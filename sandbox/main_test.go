@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The test binary plays other programs: under the name of one of them, or when the variable roleVariable asks for it.
+const (
+	roleVariable     = "SANDBOX_TEST_ROLE"
+	behaviorVariable = "SANDBOX_TEST_BEHAVIOR" // of the fake control plane
+	triggerVariable  = "SANDBOX_TEST_TRIGGER"  // a file that makes the fake control plane crash
+	buildLogVariable = "SANDBOX_TEST_BUILDS"   // the fake go command adds a line for each build
+	gateVariable     = "SANDBOX_TEST_GATE"     // the fake go command finishes builds once this file is there
+)
+
+// roles are the processes that the test binary plays by a variable.
+var roles = map[string]func() int{"builder": buildingProcess}
+
+func TestMain(m *testing.M) {
+	switch strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") {
+	case binaryName:
+		os.Exit(fakeControlPlane())
+	case "go":
+		os.Exit(fakeGo())
+	}
+	if role, ok := roles[os.Getenv(roleVariable)]; ok {
+		os.Exit(role())
+	}
+	// Race-enabled programs wait a second at their end; the ones started here have no races to report.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// installFake makes the test binary available as dir/name.
+func installFake(t *testing.T, dir, name string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, name)
+	if err := os.Symlink(self, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// fakeControlPlane keeps the contract of the control plane's command line, without a control plane.
+func fakeControlPlane() int {
+	behavior := os.Getenv(behaviorVariable)
+	switch behavior {
+	case "crash at start":
+		fmt.Fprintln(os.Stderr, "starting etcd")
+		fmt.Fprint(os.Stderr, "error: etcd: no space left on device")
+		return 1
+	case "never ready":
+		fmt.Fprintln(os.Stderr, "waiting for etcd")
+		waitForEOF()
+		return 0
+	case "other program":
+		fmt.Println("usage: something else")
+		waitForEOF()
+		return 0
+	}
+	dir, private := "", true
+	for i, arg := range os.Args {
+		if arg == "--dir" {
+			dir, private = os.Args[i+1], false
+		}
+	}
+	var err error
+	if private {
+		dir, err = os.MkdirTemp("", privateFolder+"*")
+	} else {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	url := "https://" + listener.Addr().String()
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(kubeconfigFor(url)), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ready, err := json.Marshal(readyLine{URL: url, Kubeconfig: kubeconfig, Dir: dir})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Fprintln(os.Stderr, "a line of the log")
+	fmt.Println(string(ready))
+	if behavior == "crash later" {
+		awaitFile(os.Getenv(triggerVariable))
+		fmt.Fprintln(os.Stderr, "panic: boom")
+		return 2
+	}
+	waitForEOF()
+	switch behavior {
+	case "deaf":
+		select {}
+	case "fails to stop":
+		fmt.Fprintln(os.Stderr, "error: stopping: etcd is stuck")
+		return 3
+	}
+	if private {
+		_ = os.RemoveAll(dir)
+	}
+	return 0
+}
+
+func kubeconfigFor(url string) string {
+	return `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+"clusters": [{"name": "c", "cluster": {"server": "` + url + `"}}],
+"users": [{"name": "u", "user": {"token": "t"}}],
+"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}`
+}
+
+func waitForEOF() { _, _ = io.Copy(io.Discard, os.Stdin) }
+
+// awaitFile returns when the file is there; after a minute it gives up, so that no process stays behind a failed test.
+func awaitFile(path string) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+	}
+}
+
+// fakeGo knows as much of the go command as building needs: what it builds is the fake control plane.
+func fakeGo() int {
+	switch os.Args[1] {
+	case "list":
+		fmt.Printf("internal/goarch\n\n%s\n", controlPlaneMain)
+	case "build":
+		log, err := os.OpenFile(os.Getenv(buildLogVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Fprintln(log, "build")
+		_ = log.Close()
+		fmt.Fprintln(os.Stderr, "internal/goarch")
+		awaitFile(os.Getenv(gateVariable))
+		fmt.Fprintln(os.Stderr, controlPlaneMain)
+		self, err := os.Executable()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		for i, arg := range os.Args {
+			if arg == "-o" {
+				err = os.Symlink(self, os.Args[i+1])
+			}
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return 0
+}
+
+// eventually waits until condition holds.
+func eventually(t *testing.T, within time.Duration, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", within, what)
+		}
+	}
+}
+
+// withoutVariables unsets what the surroundings of the tests say about control planes.
+func withoutVariables(t *testing.T) {
+	t.Helper()
+	t.Setenv(BinaryVariable, "")
+	t.Setenv(KubeconfigVariable, "")
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOptionsValidate(t *testing.T) {
+	cases := map[string]struct {
+		o    Options
+		want string
+	}{
+		"the zero value is fine":      {Options{}, ""},
+		"no controllers are a choice": {Options{Controllers: []string{"none"}}, ""},
+		"every mistake is reported": {
+			Options{
+				Binary: "b", Kubeconfig: "k", Controllers: []string{"a", "", "none", "b,c"},
+				Verbosity: -1, StartTimeout: -time.Second,
+			},
+			`sandbox: invalid options: Binary and Kubeconfig: at most one of them may be set
+Controllers[1]: "" is not the name of a controller
+Controllers[2]: "none" must be the only name
+Controllers[3]: "b,c" is not the name of a controller
+Verbosity: must not be negative, is -1
+StartTimeout: must not be negative, is -1s`,
+		},
+		"an empty list is not the same as no list": {
+			Options{Controllers: []string{}},
+			`sandbox: invalid options: Controllers: empty but not nil; say []string{"none"} to run no controllers`,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := c.o.validate(); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+			if c.want == "" {
+				return
+			}
+			if _, err := Start(t.Context(), c.o); err == nil || err.Error() != c.want {
+				t.Errorf("Start returned %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestOptionsDefaults(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		variable string
+		o, want  Options
+	}{
+		"nothing said": {"", Options{}, Options{StartTimeout: time.Minute}},
+		"the variable points at a cluster": {
+			"/from/env",
+			Options{},
+			Options{Kubeconfig: "/from/env", StartTimeout: time.Minute},
+		},
+		"an explicit cluster outranks the variable": {
+			"/from/env",
+			Options{Kubeconfig: "/from/field"},
+			Options{Kubeconfig: "/from/field", StartTimeout: time.Minute},
+		},
+		"an explicit binary outranks the variable": {
+			"/from/env",
+			Options{Binary: "/bin/x"},
+			Options{Binary: "/bin/x", StartTimeout: time.Minute},
+		},
+		"paths become absolute": {
+			"",
+			Options{Dir: "d", Kubeconfig: "k", StartTimeout: time.Second},
+			Options{Dir: filepath.Join(here, "d"), Kubeconfig: filepath.Join(here, "k"), StartTimeout: time.Second},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(KubeconfigVariable, c.variable)
+			got := c.o
+			if err := got.setDefaults(); err != nil {
+				t.Fatal(err)
+			}
+			if got.Progress != os.Stderr || got.LogOutput != os.Stderr {
+				t.Errorf("Progress and LogOutput are %v and %v, want standard error", got.Progress, got.LogOutput)
+			}
+			got.Progress, got.LogOutput = nil, nil
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("options (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// startFake starts the fake control plane with the given behaviour, its temporary files in a folder of the test.
+func startFake(t *testing.T, behavior string, o Options) (*Sandbox, error) {
+	t.Helper()
+	withoutVariables(t)
+	t.Setenv(behaviorVariable, behavior)
+	t.Setenv("TMPDIR", t.TempDir())
+	o.Binary = installFake(t, t.TempDir(), binaryName)
+	o.Progress = io.Discard
+	s, err := Start(t.Context(), o)
+	if err == nil {
+		t.Cleanup(func() { _ = s.Stop() })
+	}
+	return s, err
+}
+
+func TestStartFailures(t *testing.T) {
+	cases := map[string]struct {
+		behavior string
+		want     []string
+	}{
+		"what it wrote last is in the error, also without a newline": {
+			"crash at start",
+			[]string{"the control plane did not start", "exit status 1", "starting etcd\n", "error: etcd: no space left on device"},
+		},
+		"a time limit that names the last output": {"never ready", []string{"was not ready after 700ms", "waiting for etcd"}},
+		"another program is not waited for":       {"other program", []string{"is not a control plane of this version", `it printed "usage: something else"`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := Options{}
+			if c.behavior == "never ready" {
+				o.StartTimeout = 700 * time.Millisecond
+			}
+			s, err := startFake(t, c.behavior, o)
+			if err == nil {
+				t.Fatalf("started: %+v", s)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error does not contain %q:\n%v", want, err)
+				}
+			}
+			if left := privateFolders(t); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestStartEndsWithContext(t *testing.T) {
+	withoutVariables(t)
+	t.Setenv(behaviorVariable, "never ready")
+	cause := errors.New("had enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
+	_, err := Start(ctx, Options{Binary: installFake(t, t.TempDir(), binaryName), Progress: io.Discard})
+	if !errors.Is(err, cause) {
+		t.Errorf("got error %v, want one that wraps %q", err, cause)
+	}
+}
+
+func TestContextBoundsStartOnly(t *testing.T) {
+	withoutVariables(t)
+	t.Setenv(behaviorVariable, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := Start(ctx, Options{Binary: installFake(t, t.TempDir(), binaryName), Progress: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	select {
+	case <-s.Done():
+		t.Errorf("ended with the context of Start: %v", s.Err())
+	case <-time.After(200 * time.Millisecond):
+	}
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStop(t *testing.T) {
+	s, err := startFake(t, "", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Err(); err != nil {
+		t.Errorf("Err before the end: %v", err)
+	}
+	if got := s.RESTConfig().QPS; got != -1 {
+		t.Errorf("QPS is %v, want -1", got)
+	}
+	s.RESTConfig().Host = "changed"
+	if s.RESTConfig().Host == "changed" {
+		t.Error("RESTConfig does not return a copy")
+	}
+	if want := filepath.Join(s.Dir(), "kubeconfig"); s.KubeconfigPath() != want {
+		t.Errorf("KubeconfigPath is %s, want %s", s.KubeconfigPath(), want)
+	}
+	var group sync.WaitGroup
+	for range 5 {
+		group.Go(func() {
+			if err := s.Stop(); err != nil {
+				t.Errorf("Stop: %v", err)
+			}
+			if !errors.Is(s.Err(), ErrStopped) {
+				t.Errorf("Err after Stop: %v", s.Err())
+			}
+		})
+	}
+	group.Wait()
+	<-s.Done()
+	if _, err := os.Stat(s.Dir()); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+func TestStopUsesForce(t *testing.T) {
+	s, err := startFake(t, "deaf", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.process.grace = 100 * time.Millisecond
+	err = s.Stop()
+	if err == nil || !strings.Contains(err.Error(), "did not stop within 100ms and was killed\n\ta line of the log") {
+		t.Errorf("Stop returned: %v", err)
+	}
+	if again := s.Stop(); !errors.Is(again, err) {
+		t.Errorf("second Stop returned %v, want %v", again, err)
+	}
+	if !errors.Is(s.Err(), ErrStopped) {
+		t.Errorf("Err: %v", s.Err())
+	}
+	if left := privateFolders(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestStopReportsFailure(t *testing.T) {
+	s, err := startFake(t, "fails to stop", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Stop()
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "error: stopping: etcd is stuck") {
+		t.Errorf("Stop returned: %v", err)
+	}
+	if left := privateFolders(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestCrashLater(t *testing.T) {
+	trigger := filepath.Join(t.TempDir(), "crash")
+	t.Setenv(triggerVariable, trigger)
+	s, err := startFake(t, "crash later", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(trigger, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("Done is not closed")
+	}
+	want := "sandbox: the control plane exited: exit status 2\n\ta line of the log\n\tpanic: boom"
+	if diff := cmp.Diff(want, s.Err().Error()); diff != "" {
+		t.Errorf("Err (-want +got):\n%s", diff)
+	}
+	if err := s.Stop(); err != nil {
+		t.Errorf("Stop after the crash: %v", err)
+	}
+	if diff := cmp.Diff(want, s.Err().Error()); diff != "" {
+		t.Errorf("Err after Stop (-want +got):\n%s", diff)
+	}
+	if left := privateFolders(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestDirStays(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), privateFolder+"kept")
+	s, err := startFake(t, "", Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Dir() != dir {
+		t.Errorf("Dir is %s, want %s", s.Dir(), dir)
+	}
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "kubeconfig")); err != nil {
+		t.Errorf("the data is gone: %v", err)
+	}
+}
+
+func TestLogOutput(t *testing.T) {
+	for name, c := range map[string]struct {
+		verbosity int
+		want      string
+	}{
+		"silent by default":   {0, ""},
+		"logs when asked for": {2, "a line of the log\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			s, err := startFake(t, "", Options{Verbosity: c.verbosity, LogOutput: &log})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, log.String()); diff != "" {
+				t.Errorf("log (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestArguments(t *testing.T) {
+	always := []string{"--stop-with-stdin", "--output", "json"}
+	cases := map[string]struct {
+		o    Options
+		want []string
+	}{
+		"the control plane's defaults apply": {Options{}, nil},
+		"everything": {
+			Options{Dir: "/d", Controllers: []string{"a", "b"}, DisablePods: true, Verbosity: 4},
+			[]string{"--dir", "/d", "--controllers", "a,b", "--pods=false", "-v", "4"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(append(always[:3:3], c.want...), arguments(&c.o)); diff != "" {
+				t.Errorf("arguments (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseReadyLine(t *testing.T) {
+	for name, line := range map[string]string{
+		"no JSON":                  "ready",
+		"an empty object":          "{}",
+		"a relative folder":        `{"url": "https://x", "kubeconfig": "/k", "dir": "d"}`,
+		"a kubeconfig is required": `{"url": "https://x", "dir": "/d"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r, err := parseReadyLine(line); err == nil {
+				t.Errorf("no error for %s: %+v", line, r)
+			}
+		})
+	}
+}
+
+// privateFolders lists the folders that fake control planes have made in this test.
+func privateFolders(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(os.TempDir(), privateFolder+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

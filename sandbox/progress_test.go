@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// syncBuffer is a buffer that the display's goroutine and the test can use at the same time.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// build plays a build that takes 25.5 seconds.
+func build(p *progress) {
+	state := buildState{display: p}
+	time.Sleep(500 * time.Millisecond)
+	state.line("go: downloading k8s.io/api v0.37.1")
+	time.Sleep(2 * time.Second)
+	state.line("go: downloading k8s.io/client-go v0.37.1")
+	time.Sleep(9 * time.Second)
+	state.begin(3)
+	state.line("internal/goarch")
+	time.Sleep(10 * time.Second)
+	state.line("k8s.io/api/core/v1")
+	state.line(controlPlaneMain)
+	time.Sleep(4 * time.Second)
+	p.end("built /cache/trueup-controlplane")
+}
+
+func TestProgressWithoutTerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out syncBuffer
+		build(newProgress(&out, nil, "looking at what there is to build", false))
+		want := `trueup: looking at what there is to build
+trueup: downloading modules: 1 so far, now k8s.io/api v0.37.1
+trueup: downloading modules: 2 so far, now k8s.io/client-go v0.37.1, 10s
+trueup: compiling 3 packages, 11s
+trueup: compiling package 1 of 3, 20s
+trueup: linking the binary of 3 packages, 21s
+trueup: built /cache/trueup-controlplane, 25s
+`
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Errorf("progress (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestProgressOnTerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out syncBuffer
+		p := newProgress(&out, func() int { return 60 }, "looking at what there is to build", false)
+		build(p)
+		// Each entry is what one rewriting of the line shows; seconds that change nothing else are left out.
+		var got []string
+		for _, shown := range strings.Split(out.String(), "\r") {
+			text := strings.TrimRight(shown, " ")
+			if n := len(text); n > 59 && !strings.HasSuffix(text, "\n") {
+				t.Errorf("%d columns used of 60: %q", n, text)
+			}
+			if len(got) == 0 || withoutTime(got[len(got)-1]) != withoutTime(text) {
+				got = append(got, text)
+			}
+		}
+		want := []string{
+			"",
+			"trueup: looking at what there is to build",
+			"trueup: downloading modules: 1 so far, now k8s.io/api v0.37",
+			"trueup: downloading modules: 2 so far, now k8s.io/client-go",
+			"trueup: compiling 3 packages, 11s",
+			"trueup: compiling package 1 of 3, 11s",
+			"trueup: linking the binary of 3 packages, 21s",
+			"",
+			"trueup: built /cache/trueup-controlplane, 25s\n",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("lines shown (-want +got):\n%s", diff)
+		}
+		if strings.Contains(out.String(), "\x1b") {
+			t.Error("an escape code was written")
+		}
+		if got := screen(out.String()); got != "trueup: built /cache/trueup-controlplane, 25s" {
+			t.Errorf("the terminal shows %q in the end", got)
+		}
+	})
+}
+
+var elapsedTime = regexp.MustCompile(`, \d+s$`)
+
+func withoutTime(line string) string { return elapsedTime.ReplaceAllString(line, "") }
+
+// screen returns what a terminal shows after out: a carriage return goes back, and characters overwrite.
+func screen(out string) string {
+	var line []byte
+	column := 0
+	for _, c := range []byte(strings.TrimSuffix(out, "\n")) {
+		if c == '\r' {
+			column = 0
+			continue
+		}
+		if column == len(line) {
+			line = append(line, c)
+		} else {
+			line[column] = c
+		}
+		column++
+	}
+	return strings.TrimRight(string(line), " ")
+}
+
+func TestQuietProgress(t *testing.T) {
+	cases := map[string]struct {
+		lasts time.Duration
+		want  string
+	}{
+		"nothing to say about what is quick": {9 * time.Second, ""},
+		"a sign of life else":                {21 * time.Second, "trueup: starting, 10s\ntrueup: starting, 20s\n"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out syncBuffer
+				p := newProgress(&out, nil, "starting", true)
+				time.Sleep(c.lasts)
+				p.end("")
+				if diff := cmp.Diff(c.want, out.String()); diff != "" {
+					t.Errorf("progress (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestTerminalWidthOfOtherThings(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	defer writer.Close()
+	if terminalWidth(writer) != nil {
+		t.Error("a pipe is taken for a terminal")
+	}
+	if terminalWidth(&bytes.Buffer{}) != nil {
+		t.Error("a buffer is taken for a terminal")
+	}
+}
