@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package architecture
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const module = "trueup.dev"
+
+// layers lists the packages of the module from the bottom up. A package may import packages of lower layers, and packages below its own folder.
+var layers = [][]string{
+	{"apis", "duck", "logging", "resource", "sandbox", "stash", "time", "tracker", "validation", "internal"},
+	{"reconcilers"},
+	{"operator"},
+	{"simple", "testing"},
+	{"examples"},
+	{"cmd", "benchmarks"},
+}
+
+// sameLayer lists imports within a layer that are there on purpose.
+var sameLayer = map[string][]string{
+	"apis":     {"time"},
+	"internal": {"apis"}, // the fixture of tests has a status
+}
+
+// libraries are the modules that users inherit by importing packages of this one: controller-runtime, what it is made for, and few small ones.
+var libraries = []string{
+	"github.com/evanphx/json-patch/v5",
+	"github.com/go-logr/logr",
+	"github.com/google/go-cmp",
+	"gomodules.xyz/jsonpatch/v2",
+	"k8s.io/api",
+	"k8s.io/apiextensions-apiserver",
+	"k8s.io/apimachinery",
+	"k8s.io/client-go",
+	"sigs.k8s.io/controller-runtime",
+	"sigs.k8s.io/yaml",
+}
+
+// tools are the modules only the command line tool, examples and tests use.
+var tools = []string{
+	"github.com/spf13/cobra",
+	"golang.org/x/term",
+	"k8s.io/klog/v2",
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	Module     *struct {
+		Path string
+		Main bool
+	}
+}
+
+func goList(t *testing.T, args ...string) []goPackage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Imports,Module"}, args...)...)
+	cmd.Dir = "../.."
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, stderr.String())
+	}
+	packages := []goPackage{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		p := goPackage{}
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// folder is the first element of a package's path within the module, "" for packages of other modules and for the root.
+func folder(importPath string) string {
+	path, ok := strings.CutPrefix(importPath, module+"/")
+	if !ok {
+		return ""
+	}
+	first, _, _ := strings.Cut(path, "/")
+	return first
+}
+
+func layerOf(folder string) int {
+	return slices.IndexFunc(layers, func(layer []string) bool { return slices.Contains(layer, folder) })
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	checked := 0
+	for _, p := range goList(t, "./...") {
+		from := folder(p.ImportPath)
+		if from == "" {
+			continue
+		}
+		checked++
+		if layerOf(from) < 0 {
+			t.Errorf("%s is in no layer: add it to the layers", p.ImportPath)
+		}
+		for _, imported := range p.Imports {
+			to := folder(imported)
+			switch {
+			case to == "" || to == from || slices.Contains(sameLayer[from], to):
+			case to == "controlplane":
+				t.Errorf("%s imports %s, which brings all of Kubernetes: start it through sandbox", p.ImportPath, imported)
+			case to == "internal" && layerOf(from) == 0 && from != "sandbox":
+			case layerOf(to) >= layerOf(from):
+				t.Errorf("%s imports %s, which is not below it", p.ImportPath, imported)
+			}
+			if from == "sandbox" && to != "" && to != from {
+				t.Errorf("%s imports %s: sandbox stands alone", p.ImportPath, imported)
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d packages were checked", checked)
+	}
+}
+
+func TestDirectDependenciesAreListed(t *testing.T) {
+	out, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := []string{}
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		path, _, ok := strings.Cut(line, " v")
+		if ok && !strings.HasSuffix(line, "// indirect") {
+			direct = append(direct, path)
+		}
+	}
+	slices.Sort(direct)
+	want := slices.Concat(libraries, tools)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, direct); diff != "" {
+		t.Errorf("direct dependencies in go.mod (-want +got):\n%s", diff)
+	}
+}
+
+// libraryPackages are those that users import.
+func libraryPackages(t *testing.T) []string {
+	t.Helper()
+	paths := []string{}
+	for _, p := range goList(t, "./...") {
+		if layer := layerOf(folder(p.ImportPath)); layer >= 0 && layer < layerOf("examples") && folder(p.ImportPath) != "internal" {
+			paths = append(paths, p.ImportPath)
+		}
+	}
+	return paths
+}
+
+func TestLibrariesUseOnlyListedModules(t *testing.T) {
+	packages := goList(t, append([]string{"-deps"}, libraryPackages(t)...)...)
+	moduleOf := map[string]string{}
+	for _, p := range packages {
+		if p.Module != nil {
+			moduleOf[p.ImportPath] = p.Module.Path
+		}
+	}
+	checked := 0
+	for _, p := range packages {
+		if p.Module == nil || !p.Module.Main {
+			continue
+		}
+		for _, imported := range p.Imports {
+			used := moduleOf[imported]
+			if used == "" || used == module {
+				continue
+			}
+			checked++
+			// sandbox asks golang.org/x/term whether progress goes to a terminal.
+			if !slices.Contains(libraries, used) && !(used == "golang.org/x/term" && folder(p.ImportPath) == "sandbox") {
+				t.Errorf("%s imports %s of module %s, which is not for packages that users import", p.ImportPath, imported, used)
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("no imports were checked")
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden file instead of comparing with it")
+
+// TestInheritedModules pins everything that ends up in the program of a user who imports all packages.
+func TestInheritedModules(t *testing.T) {
+	const golden = "testdata/inherited_modules.txt"
+	inherited := map[string]bool{}
+	for _, p := range goList(t, append([]string{"-deps"}, libraryPackages(t)...)...) {
+		if p.Module != nil && !p.Module.Main {
+			inherited[p.Module.Path] = true
+		}
+	}
+	got := strings.Join(slices.Sorted(maps.Keys(inherited)), "\n") + "\n"
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("modules that users inherit (-want +got), accept them with `go test ./internal/architecture -update`:\n%s", diff)
+	}
+}
+
+func TestControlPlaneStandsAlone(t *testing.T) {
+	out, err := os.ReadFile("../../controlplane/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, module) && !strings.HasPrefix(line, "module ") {
+			t.Errorf("controlplane/go.mod mentions the main module: %s", line)
+		}
+		if strings.HasPrefix(strings.TrimSpace(line), "replace ") {
+			t.Errorf("controlplane/go.mod has a replace, so that `go install` of it fails: %s", line)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Node is what a step knows about itself before it runs.
+type Node struct {
+	// Name is the name of the reconciler, or its position within a list of reconcilers.
+	Name string
+	// Values are key/value pairs for the step's logger.
+	Values []any
+}
+
+// Observer is told of every step below the context it is attached to. Calls arrive in order within one reconcile request; an observer
+// attached to several requests must be safe for concurrent use.
+type Observer interface {
+	// StepStarted is called before the step does its work. The returned context is the one the step works with.
+	StepStarted(ctx context.Context, started Started) context.Context
+	// StepFinished is called after the step has done its work, also when it panics.
+	StepFinished(ctx context.Context, finished Finished)
+}
+
+// Started is the beginning of a step.
+type Started struct {
+	// Path is the names of all steps from the root to this one.
+	Path []string
+	// Resource is the object the step was called with.
+	Resource client.Object
+}
+
+// Finished is the end of a step.
+type Finished struct {
+	Started
+	// Duration is the time the step took, steps below included.
+	Duration time.Duration
+	// Result and Err are what the step returned. Both are zero when it panicked.
+	Result reconcile.Result
+	Err    error
+	// Panicked is true when the step did not return.
+	Panicked bool
+}
+
+type observerKey struct{}
+
+// observation is the observer of a context together with the path that leads to it.
+type observation struct {
+	observer Observer
+	path     []string
+}
+
+// WithObserver attaches an observer to all steps run with the returned context.
+func WithObserver(ctx context.Context, observer Observer) context.Context {
+	return context.WithValue(ctx, observerKey{}, observation{observer: observer})
+}
+
+// Run calls work as the step that node describes and returns what it returns.
+func Run[T client.Object](
+	ctx context.Context, node Node, resource T,
+	work func(ctx context.Context, resource T) (reconcile.Result, error),
+) (result reconcile.Result, err error) {
+	if log, lerr := logr.FromContext(ctx); lerr == nil && log.GetSink() != nil {
+		log = log.WithName(node.Name)
+		if len(node.Values) > 0 {
+			log = log.WithValues(node.Values...)
+		}
+		ctx = logr.NewContext(ctx, log)
+	}
+
+	path, _ := ctx.Value(panicKey{}).(*panicPath)
+	finished := false
+	defer func() {
+		// The panic itself is left alone: whoever recovers it sees its value and its stack as they were.
+		if !finished {
+			path.add(node.Name)
+		}
+	}()
+
+	if observed, ok := ctx.Value(observerKey{}).(observation); ok {
+		result, err = observe(ctx, observed, node, resource, work)
+	} else {
+		result, err = work(ctx, resource)
+	}
+	finished = true
+	path.clear()
+	return result, err
+}
+
+func observe[T client.Object](
+	ctx context.Context, observed observation, node Node, resource T,
+	work func(ctx context.Context, resource T) (reconcile.Result, error),
+) (result reconcile.Result, err error) {
+	started := Started{Path: append(slices.Clip(observed.path), node.Name), Resource: resource}
+	ctx = context.WithValue(ctx, observerKey{}, observation{observer: observed.observer, path: started.Path})
+	ctx = observed.observer.StepStarted(ctx, started)
+	begin := time.Now()
+	panicked := true
+	defer func() {
+		observed.observer.StepFinished(ctx, Finished{
+			Started: started, Duration: time.Since(begin), Result: result, Err: err, Panicked: panicked,
+		})
+	}()
+	result, err = work(ctx, resource)
+	panicked = false
+	return result, err
+}
+
+type panicKey struct{}
+
+// panicPath collects the names of the steps that a panic unwinds, innermost first.
+type panicPath struct{ names atomic.Pointer[[]string] }
+
+// Root prepares a context for the steps of one request. The returned function belongs in a defer of the root reconciler: when a panic passes,
+// it logs the path of the step that panicked.
+func Root(ctx context.Context) (context.Context, func()) {
+	path := &panicPath{}
+	ctx = context.WithValue(ctx, panicKey{}, path)
+	return ctx, func() {
+		if noted := path.names.Load(); noted != nil {
+			names := slices.Clone(*noted)
+			slices.Reverse(names)
+			logr.FromContextOrDiscard(ctx).Info("reconciler panicked", "step", strings.Join(names, "."))
+		}
+	}
+}
+
+func (p *panicPath) add(name string) {
+	if p == nil {
+		return
+	}
+	names := []string{}
+	if noted := p.names.Load(); noted != nil {
+		names = slices.Clip(*noted)
+	}
+	names = append(names, name)
+	p.names.Store(&names)
+}
+
+// clear forgets a panic that somebody below has recovered: the step above it has returned.
+func (p *panicPath) clear() {
+	if p != nil && p.names.Load() != nil {
+		p.names.Store(nil)
+	}
+}

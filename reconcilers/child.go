@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*ChildReconciler[client.Object, client.Object, client.ObjectList])(nil)
+	_ validation.Validator         = (*ChildReconciler[client.Object, client.Object, client.ObjectList])(nil)
+)
+
+// ChildReconciler manages one object on behalf of the reconciled resource, which is called the parent here. The author says what the child should
+// look like; the reconciler creates, updates or deletes it accordingly, and hands the child as it is to the author to reflect on the parent's status.
+//
+// A child is an object that the parent controls, and that OurChild accepts. Without owner references (SkipOwnerReference, needed for children in
+// other namespaces or clusters) OurChild alone decides; such a child is not garbage collected, so a finalizer has to make sure that it is
+// deleted, see [WithFinalizer] and the Finalizer field.
+//
+// Should several children be found where one belongs, all are deleted and a new one is created. A child that is being deleted does not count: a new
+// one takes its place at once, or, when it is to have the same name, as soon as that is free.
+//
+// The reconciler emits no events of its own, [UpdatingObjectManager] does.
+//
+// RBAC, with the group and the plural of the child's kind:
+//
+//	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;create;update;patch;delete
+type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
+	// Name identifies this reconciler in logs. Defaults to `<ChildType>ChildReconciler`.
+	Name string
+
+	// ChildType is the kind of the child. Defaults to the type parameter; required for unstructured objects and duck types.
+	ChildType ChildType
+
+	// ChildListType is the list kind of the child. Defaults to the type parameter; required for unstructured objects and duck types.
+	ChildListType ChildListType
+
+	// SkipOwnerReference leaves the child without an owner reference. OurChild and ListOptions are then required. Defaults to false.
+	SkipOwnerReference bool
+
+	// Setup registers further watches and indexes. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// DesiredChild returns the child as it should be, or nil when there should be none. [OnlyReconcileChildStatus] as the error leaves the
+	// child alone. It is not called for a parent that is being deleted. Required.
+	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
+
+	// ReflectChildStatusOnParent updates the status of the parent, in memory, with the child as the API server has it. The child is nil when
+	// there is none. The error is nil or one of ReflectedChildErrorReasons. It is not called for a parent that is being deleted.
+	// This or ReflectChildStatusOnParentWithError is required; the latter is used when both are there.
+	ReflectChildStatusOnParent func(ctx context.Context, parent Type, child ChildType, err error)
+
+	// ReflectChildStatusOnParentWithError is ReflectChildStatusOnParent that can fail.
+	ReflectChildStatusOnParentWithError func(ctx context.Context, parent Type, child ChildType, err error) error
+
+	// ReflectedChildErrorReasons are the API errors that are reflected on the parent instead of being returned. Defaults to AlreadyExists,
+	// Forbidden and Invalid; an empty slice that is not nil means none.
+	ReflectedChildErrorReasons []metav1.StatusReason
+
+	// ChildObjectManager creates, updates and deletes the child. Either this is required or MergeBeforeUpdate, which makes it an
+	// [UpdatingObjectManager].
+	ChildObjectManager ObjectManager[ChildType]
+
+	// MergeBeforeUpdate, HarmonizeImmutableFields, Sanitize and Finalizer are the fields of an [UpdatingObjectManager] of the same names, to be
+	// used instead of ChildObjectManager. A Finalizer implies SkipOwnerReference.
+	MergeBeforeUpdate        func(current, desired ChildType)
+	HarmonizeImmutableFields func(current, desired ChildType)
+	Sanitize                 func(child ChildType) any
+	Finalizer                string
+
+	// ListOptions select the objects among which to look for the child. Defaults to those in the namespace of the parent.
+	ListOptions func(ctx context.Context, resource Type) []client.ListOption
+
+	// OurChild tells the child from other objects. It is needed to tell several ChildReconcilers of one kind apart, and has to give the same
+	// answer for desired and for stored children. Optional with owner references.
+	OurChild func(resource Type, child ChildType) bool
+
+	lazyInit sync.Once
+	children children[Type, ChildType]
+	defaults shorthand[ChildType]
+}
+
+func (r *ChildReconciler[T, CT, CLT]) init() {
+	r.lazyInit.Do(func() {
+		if isNil(r.ChildType) {
+			r.ChildType = newEmpty[CT]()
+		}
+		if isNil(r.ChildListType) {
+			r.ChildListType = newEmpty[CLT]()
+		}
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("%sChildReconciler", typeName(r.ChildType))
+		}
+		if r.ReflectedChildErrorReasons == nil {
+			r.ReflectedChildErrorReasons = defaultReflectedReasons
+		}
+		if reflect := r.ReflectChildStatusOnParent; reflect != nil && r.ReflectChildStatusOnParentWithError == nil {
+			r.ReflectChildStatusOnParentWithError = func(ctx context.Context, parent T, child CT, err error) error {
+				reflect(ctx, parent, child, err)
+				return nil
+			}
+		}
+		if r.Finalizer != "" {
+			r.SkipOwnerReference = true
+		}
+		r.defaults = shorthand[CT]{
+			given: !isNil(r.ChildObjectManager), merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields,
+			sanitize: r.Sanitize, finalizer: r.Finalizer,
+		}
+		if !r.defaults.given {
+			r.ChildObjectManager = r.defaults.manager(r.ChildType, r.SkipOwnerReference)
+		}
+		r.children = children[T, CT]{
+			childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
+			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild, reflectedReasons: r.ReflectedChildErrorReasons,
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler, watches and indexes the child's kind, sets up the object manager and calls Setup.
+func (r *ChildReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	if err := r.Validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
+	if err := r.children.setup(ctx, mgr, bldr); err != nil {
+		return err
+	}
+	if r.Setup == nil {
+		return nil
+	}
+	return r.Setup(ctx, mgr, bldr)
+}
+
+// Validate checks that the fields fit together and, when ctx asks for recursion, the object manager.
+func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.DesiredChild == nil {
+		problems.add("ChildReconciler %q must implement DesiredChild", r.Name)
+	}
+	if r.ReflectChildStatusOnParentWithError == nil {
+		problems.add("ChildReconciler %q must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError", r.Name)
+	}
+	if r.SkipOwnerReference && r.OurChild == nil {
+		problems.add("ChildReconciler %q must implement OurChild since owner references are not used", r.Name)
+	}
+	if r.SkipOwnerReference && r.ListOptions == nil {
+		problems.add("ChildReconciler %q must implement ListOptions since owner references are not used", r.Name)
+	}
+	r.defaults.validate(&problems, fmt.Sprintf("ChildReconciler %q", r.Name))
+	problems.nested(ctx, r.ChildObjectManager, "ChildReconciler %q must have a valid ChildObjectManager", r.Name)
+	return problems.err()
+}
+
+// Reconcile looks the child up, brings it to its desired state and reflects it on the parent. The result is always empty.
+func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+//nolint:unparam // the empty result is part of what a step returns
+func (r *ChildReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T) (Result, error) {
+	known, err := r.children.list(ctx, parent)
+	if err != nil {
+		return Result{}, err
+	}
+	desiredChild := func() (CT, error) { return r.DesiredChild(ctx, parent) }
+	if len(known) == 0 && r.children.mustLookTwice(parent) {
+		desiredChild = sync.OnceValues(desiredChild)
+		if wantsNone(parent, desiredChild) {
+			if known, err = r.children.listLive(ctx, parent); err != nil {
+				return Result{}, err
+			}
+		}
+	}
+	outcome, err := r.children.manage(ctx, parent, known, desiredChild)
+	if err != nil || outcome.skip {
+		return Result{}, err
+	}
+	return Result{}, r.ReflectChildStatusOnParentWithError(ctx, parent, outcome.child, outcome.err)
+}
+
+func wantsNone[T, CT client.Object](parent T, desiredChild func() (CT, error)) bool {
+	if parent.GetDeletionTimestamp() != nil {
+		return true
+	}
+	desired, err := desiredChild()
+	return err == nil && isNil(desired)
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-logr/logr"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// children is what [ChildReconciler] and [ChildSetReconciler] have in common: which objects are a parent's children, and how one of them is
+// brought to its desired state.
+type children[Type, ChildType client.Object] struct {
+	childType          ChildType
+	childListType      client.ObjectList
+	skipOwnerReference bool
+	manager            ObjectManager[ChildType]
+	listOptions        func(ctx context.Context, resource Type) []client.ListOption
+	ourChild           func(resource Type, child ChildType) bool
+	reflectedReasons   []metav1.StatusReason
+
+	// What follows is known once set up with a manager, and makes no difference to what a reconciler does, only to what it costs and to
+	// what triggers it.
+
+	// indexed is the kind that can be looked up by owner, if any.
+	indexed indexedKind
+	// tracked is true when changes of children reach the parent through the tracker, since there is no owner reference to follow.
+	tracked bool
+}
+
+// defaultReflectedReasons are the API errors that say something about the child rather than about the state of the cluster.
+var defaultReflectedReasons = []metav1.StatusReason{
+	metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
+}
+
+// setup watches the children and indexes them by owner.
+func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder) error {
+	config, err := RetrieveConfig(ctx)
+	if err != nil {
+		return err
+	}
+	watched := watchable(c.childType, config.Scheme())
+	// Tracked are children without an owner reference, and objects of others that are in a child's place.
+	bldr.Watches(watched, EnqueueTracked(ctx))
+	if c.skipOwnerReference {
+		c.tracked = true
+		return c.manager.SetupWithManager(ctx, mgr, bldr)
+	}
+
+	bldr.Owns(watched)
+	gvk, err := config.GroupVersionKindFor(c.childType)
+	if err != nil {
+		return err
+	}
+	kind := newIndexedKind(gvk, watched)
+	switch err := config.owners.register(ctx, kind, watched); {
+	case meta.IsNoMatchError(err):
+		// The kind is not served yet. Watches wait for it, an index cannot.
+		logr.FromContextOrDiscard(ctx).Info("kind is not served yet, its objects are looked up without an index", "kind", gvk.Kind)
+	case err != nil:
+		return err
+	default:
+		c.indexed = kind
+	}
+	return c.manager.SetupWithManager(ctx, mgr, bldr)
+}
+
+// list returns the children of the parent, as far as the cache knows them.
+func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
+	config := RetrieveConfigOrDie(ctx)
+	opts := c.optionsFor(ctx, parent)
+
+	indexFailed := false
+	if !c.indexed.Empty() && config.owners.has(c.indexed) {
+		if narrowed, ok := controlledBy(parent.GetUID(), opts); ok {
+			list := blankLike(c.childListType)
+			if err := config.List(ctx, list, narrowed...); err == nil {
+				return c.filter(parent, list)
+			}
+			indexFailed = true
+		}
+	}
+	list := blankLike(c.childListType)
+	if err := config.List(ctx, list, opts...); err != nil {
+		return nil, err
+	}
+	if indexFailed {
+		// It was the index, then: the client does not read this kind from the cache.
+		config.owners.forget(c.indexed)
+	}
+	return c.filter(parent, list)
+}
+
+// listLive returns the children of the parent that the API server has, for decisions that cannot be taken back.
+func (c *children[T, CT]) listLive(ctx context.Context, parent T) ([]CT, error) {
+	config := RetrieveConfigOrDie(ctx)
+	if config.APIReader == nil {
+		return nil, nil
+	}
+	list := blankLike(c.childListType)
+	if err := config.APIReader.List(ctx, list, c.optionsFor(ctx, parent)...); err != nil {
+		return nil, err
+	}
+	return c.filter(parent, list)
+}
+
+func (c *children[T, CT]) optionsFor(ctx context.Context, parent T) []client.ListOption {
+	if c.listOptions != nil {
+		return c.listOptions(ctx, parent)
+	}
+	return []client.ListOption{client.InNamespace(parent.GetNamespace())}
+}
+
+func (c *children[T, CT]) filter(parent T, list client.ObjectList) ([]CT, error) {
+	items, err := listItems[CT](list)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(items, func(child CT) bool { return !c.isOurs(parent, child) }), nil
+}
+
+func (c *children[T, CT]) isOurs(parent T, child CT) bool {
+	if !c.skipOwnerReference && !metav1.IsControlledBy(child, parent) {
+		return false
+	}
+	return c.ourChild == nil || c.ourChild(parent, child)
+}
+
+// mustLookTwice is true when finding no children in the cache would lead to a finalizer being cleared, after which a child that the cache has not
+// seen yet would be nobody's.
+func (c *children[T, CT]) mustLookTwice(parent T) bool {
+	if c.skipOwnerReference && parent.GetDeletionTimestamp() != nil {
+		return true
+	}
+	manager, ok := c.manager.(interface{ finalizer() string })
+	return ok && manager.finalizer() != "" && controllerutil.ContainsFinalizer(parent, manager.finalizer())
+}
+
+// outcome is what became of a child.
+type outcome[CT client.Object] struct {
+	// child is nil when there is none.
+	child CT
+	// err is an error to reflect on the parent.
+	err error
+	// skip is true when there is nothing to reflect.
+	skip bool
+}
+
+// manage brings the one child to the state that desiredChild returns. known are the objects that claim to be this child. An error that is
+// returned is not for the parent's status.
+func (c *children[T, CT]) manage(
+	ctx context.Context, parent T, known []CT, desiredChild func() (CT, error),
+) (outcome[CT], error) {
+	log := logr.FromContextOrDiscard(ctx)
+	nothing := outcome[CT]{skip: true}
+	c.track(ctx, parent, known...)
+
+	present, leaving := split(known)
+	actual := blankLike(c.childType)
+	switch {
+	case len(present) > 0:
+		actual = present[0]
+	case len(leaving) > 0:
+		actual = leaving[0]
+	}
+
+	// What is desired is asked first: as long as that is not known, nothing is deleted.
+	deleting := parent.GetDeletionTimestamp() != nil
+	var desired CT
+	if !deleting {
+		var err error
+		desired, err = desiredChild()
+		if errors.Is(err, OnlyReconcileChildStatus) {
+			return outcome[CT]{child: actual}, nil
+		}
+		if err != nil {
+			return nothing, err
+		}
+	}
+
+	if len(present) > 1 {
+		for _, extra := range present {
+			log.Info("extra child detected", "child", identify(extra))
+			var none CT
+			if _, err := c.manager.Manage(ctx, parent, extra, none); err != nil {
+				return nothing, err
+			}
+		}
+		actual = blankLike(c.childType)
+	}
+	if isNil(desired) && !exists(actual) && len(known) > 0 {
+		// All were extra and have just been deleted. They are still there, so it is too early to manage "nothing".
+		return outcome[CT]{skip: deleting}, nil
+	}
+	if !isNil(desired) && len(present) == 0 && len(leaving) > 0 {
+		if i := slices.IndexFunc(leaving, func(child CT) bool { return sameName(child, desired) }); i >= 0 {
+			log.Info("waiting for a terminating child to make room", "child", identify(leaving[i]))
+			return outcome[CT]{child: leaving[i]}, nil
+		}
+		actual = blankLike(c.childType)
+	}
+	if !isNil(desired) {
+		if err := c.claim(ctx, parent, desired); err != nil {
+			return nothing, err
+		}
+	}
+
+	child, err := c.manager.Manage(ctx, parent, actual, desired)
+	if err == nil && !isNil(child) {
+		c.track(ctx, parent, child)
+	}
+	if deleting {
+		return nothing, err
+	}
+	if err == nil {
+		return outcome[CT]{child: child}, nil
+	}
+	if reflected, err := c.isReflected(ctx, parent, desired, err); err != nil || !reflected {
+		return nothing, err
+	}
+	return outcome[CT]{child: child, err: err}, nil
+}
+
+// claim makes the parent the owner of a desired child.
+func (c *children[T, CT]) claim(ctx context.Context, parent T, desired CT) error {
+	if !c.skipOwnerReference {
+		if err := controlBy(ctx, parent, desired); err != nil {
+			return err
+		}
+	}
+	if !c.isOurs(parent, desired) {
+		logr.FromContextOrDiscard(ctx).Info("desired child does not match OurChild, it will not be found again", "child", identify(desired))
+	}
+	return nil
+}
+
+// isReflected tells whether an error from managing a child goes to the parent's status. Otherwise it returns the error to report.
+func (c *children[T, CT]) isReflected(ctx context.Context, parent T, desired CT, cause error) (bool, error) {
+	reason := apierrs.ReasonForError(cause)
+	if !slices.Contains(c.reflectedReasons, reason) {
+		return false, cause
+	}
+	if reason != metav1.StatusReasonAlreadyExists || isNil(desired) {
+		return true, nil
+	}
+
+	config := RetrieveConfigOrDie(ctx)
+	blocker := blankLike(c.childType)
+	key := client.ObjectKey{Namespace: desired.GetNamespace(), Name: blockerName(cause, desired)}
+	if err := config.APIReader.Get(ctx, key, blocker); err != nil {
+		// Who is in the way cannot be told, or is gone already: better to try again than to blame it on the name.
+		return false, errors.Join(cause, client.IgnoreNotFound(err))
+	}
+	if c.isOurs(parent, blocker) {
+		// The cache has not seen what was created for this parent before.
+		return false, cause
+	}
+	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned", "child", identify(blocker))
+	if !c.skipOwnerReference {
+		if err := config.Tracker.TrackObject(blocker, parent); err != nil {
+			logUntracked(ctx, err, blocker)
+		}
+	}
+	return true, nil
+}
+
+func blockerName(err error, desired client.Object) string {
+	if status := apierrs.APIStatus(nil); errors.As(err, &status) {
+		if details := status.Status().Details; details != nil && details.Name != "" {
+			return details.Name
+		}
+	}
+	return desired.GetName()
+}
+
+// track lets changes of children trigger the parent, where nothing else does.
+func (c *children[T, CT]) track(ctx context.Context, parent T, tracked ...CT) {
+	if !c.tracked {
+		return
+	}
+	for _, child := range tracked {
+		if err := RetrieveConfigOrDie(ctx).Tracker.TrackObject(child, parent); err != nil {
+			logUntracked(ctx, err, child)
+		}
+	}
+}
+
+// split tells objects that are being deleted from those that are not.
+func split[CT client.Object](objs []CT) (present, leaving []CT) {
+	for _, obj := range objs {
+		if obj.GetDeletionTimestamp() == nil {
+			present = append(present, obj)
+		} else {
+			leaving = append(leaving, obj)
+		}
+	}
+	return present, leaving
+}
+
+func sameName(a, b client.Object) bool {
+	return a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
+}

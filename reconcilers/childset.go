@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*ChildSetReconciler[client.Object, client.Object, client.ObjectList])(nil)
+	_ validation.Validator         = (*ChildSetReconciler[client.Object, client.Object, client.ObjectList])(nil)
+)
+
+// ChildSetReconciler manages any number of objects of one kind on behalf of the reconciled resource. It is a [ChildReconciler] for each child: desired
+// and existing children are matched by the id that IdentifyChild reads from them, and managed in the order of their ids. The first child that
+// fails stops the rest.
+//
+// RBAC, with the group and the plural of the children's kind:
+//
+//	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;create;update;patch;delete
+type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
+	// Name identifies this reconciler in logs. Defaults to `<ChildType>ChildSetReconciler`.
+	Name string
+
+	// ChildType is the kind of the children. Defaults to the type parameter; required for unstructured objects and duck types.
+	ChildType ChildType
+
+	// ChildListType is the list kind of the children. Defaults to the type parameter; required for unstructured objects and duck types.
+	ChildListType ChildListType
+
+	// Finalizer is put on the parent before any child is created, and stays until the last child is gone. It implies SkipOwnerReference.
+	// Optional. It has to be unique and stable, see [WithFinalizer].
+	Finalizer string
+
+	// SkipOwnerReference leaves the children without owner references. OurChild and ListOptions are then required. Defaults to false.
+	SkipOwnerReference bool
+
+	// Setup registers further watches and indexes. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// DesiredChildren returns the children as they should be; existing ones that are not among them are deleted. [OnlyReconcileChildStatus]
+	// as the error leaves all children alone. Required.
+	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
+
+	// ChildObjectManager creates, updates and deletes the children. Either this is required or MergeBeforeUpdate, which makes it an
+	// [UpdatingObjectManager].
+	ChildObjectManager ObjectManager[ChildType]
+
+	// MergeBeforeUpdate, HarmonizeImmutableFields and Sanitize are the fields of an [UpdatingObjectManager] of the same names, to be used
+	// instead of ChildObjectManager.
+	MergeBeforeUpdate        func(current, desired ChildType)
+	HarmonizeImmutableFields func(current, desired ChildType)
+	Sanitize                 func(child ChildType) any
+
+	// ReflectChildrenStatusOnParent updates the status of the parent, in memory, with what became of all children. It is called once, also
+	// when a child has failed. This or ReflectChildrenStatusOnParentWithError is required; the latter is used when both are there.
+	ReflectChildrenStatusOnParent func(ctx context.Context, parent Type, result ChildSetResult[ChildType])
+
+	// ReflectChildrenStatusOnParentWithError is ReflectChildrenStatusOnParent that can fail.
+	ReflectChildrenStatusOnParentWithError func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) error
+
+	// ReflectedChildErrorReasons are the API errors that are reflected on the parent instead of being returned. Defaults to AlreadyExists,
+	// Forbidden and Invalid; an empty slice that is not nil means none.
+	ReflectedChildErrorReasons []metav1.StatusReason
+
+	// ListOptions select the objects among which to look for children. Defaults to those in the namespace of the parent.
+	ListOptions func(ctx context.Context, resource Type) []client.ListOption
+
+	// OurChild tells children of this set from other objects. Optional with owner references.
+	OurChild func(resource Type, child ChildType) bool
+
+	// IdentifyChild returns the id by which a desired child and the existing one correspond, often the value of a label or annotation. Ids of
+	// desired children must be unique and not empty; existing children without an id are deleted. Required.
+	IdentifyChild func(child ChildType) string
+
+	lazyInit sync.Once
+	children children[Type, ChildType]
+	defaults shorthand[ChildType]
+	// reconciler manages the set, with the finalizer around it when there is one.
+	reconciler SubReconciler[Type]
+}
+
+// ChildSetResult is what became of the children of a set.
+type ChildSetResult[T client.Object] struct {
+	// Children is in the order of ids.
+	Children []ChildSetPartialResult[T]
+}
+
+// ChildSetPartialResult is what became of one child of a set.
+type ChildSetPartialResult[T client.Object] struct {
+	// Id is the id of the child.
+	Id string
+	// Child is as the API server has it, nil when it does not exist or was deleted.
+	Child T
+	// Err is one of the reflected errors.
+	Err error
+}
+
+// AggregateError returns the errors of all children as one, and nil when there is none.
+func (r *ChildSetResult[T]) AggregateError() error {
+	errs := []error{}
+	for _, child := range r.Children {
+		if child.Err != nil {
+			errs = append(errs, child.Err)
+		}
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+func (r *ChildSetReconciler[T, CT, CLT]) init() {
+	r.lazyInit.Do(func() {
+		if isNil(r.ChildType) {
+			r.ChildType = newEmpty[CT]()
+		}
+		if isNil(r.ChildListType) {
+			r.ChildListType = newEmpty[CLT]()
+		}
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("%sChildSetReconciler", typeName(r.ChildType))
+		}
+		if r.ReflectedChildErrorReasons == nil {
+			r.ReflectedChildErrorReasons = defaultReflectedReasons
+		}
+		if reflect := r.ReflectChildrenStatusOnParent; reflect != nil && r.ReflectChildrenStatusOnParentWithError == nil {
+			r.ReflectChildrenStatusOnParentWithError = func(ctx context.Context, parent T, result ChildSetResult[CT]) error {
+				reflect(ctx, parent, result)
+				return nil
+			}
+		}
+		if r.Finalizer != "" {
+			r.SkipOwnerReference = true
+		}
+		r.defaults = shorthand[CT]{
+			given: !isNil(r.ChildObjectManager), merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields, sanitize: r.Sanitize,
+		}
+		if !r.defaults.given {
+			r.ChildObjectManager = r.defaults.manager(r.ChildType, r.SkipOwnerReference)
+		}
+		r.children = children[T, CT]{
+			childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
+			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild, reflectedReasons: r.ReflectedChildErrorReasons,
+		}
+		r.reconciler = &SyncReconciler[T]{Name: "Children", Sync: r.reconcile, SyncDuringFinalization: true}
+		if r.Finalizer != "" {
+			r.reconciler = &WithFinalizer[T]{Finalizer: r.Finalizer, Reconciler: r.reconciler, ReadyToClearFinalizer: noKnownChildren[T, CT]}
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler, watches and indexes the children's kind, sets up the object manager and calls Setup.
+func (r *ChildSetReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	if err := r.Validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
+	if err := r.children.setup(ctx, mgr, bldr); err != nil {
+		return err
+	}
+	if r.Setup == nil {
+		return nil
+	}
+	return r.Setup(ctx, mgr, bldr)
+}
+
+// Validate checks that the fields fit together and, when ctx asks for recursion, the object manager.
+func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.DesiredChildren == nil {
+		problems.add("ChildSetReconciler %q must implement DesiredChildren", r.Name)
+	}
+	if r.ReflectChildrenStatusOnParentWithError == nil {
+		problems.add("ChildSetReconciler %q must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError", r.Name)
+	}
+	if r.SkipOwnerReference && r.OurChild == nil {
+		problems.add("ChildSetReconciler %q must implement OurChild since owner references are not used", r.Name)
+	}
+	if r.SkipOwnerReference && r.ListOptions == nil {
+		problems.add("ChildSetReconciler %q must implement ListOptions since owner references are not used", r.Name)
+	}
+	if r.IdentifyChild == nil {
+		problems.add("ChildSetReconciler %q must implement IdentifyChild", r.Name)
+	}
+	r.defaults.validate(&problems, fmt.Sprintf("ChildSetReconciler %q", r.Name))
+	problems.nested(ctx, r.ChildObjectManager, "ChildSetReconciler %q must have a valid ChildObjectManager", r.Name)
+	return problems.err()
+}
+
+// Reconcile looks the children up, brings each to its desired state and reflects them on the parent.
+func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, func(ctx context.Context, parent T) (Result, error) {
+		known, err := r.children.list(ctx, parent)
+		if err == nil && len(known) == 0 && r.children.mustLookTwice(parent) {
+			known, err = r.children.listLive(ctx, parent)
+		}
+		if err != nil {
+			return Result{}, err
+		}
+		return r.reconciler.Reconcile(stashKnownChildren(ctx, known), parent)
+	})
+}
+
+func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T) error {
+	known := knownChildren[CT](ctx)
+	desired, onlyStatus, err := r.desiredByID(ctx, parent)
+	if err != nil {
+		return err
+	}
+	deleting := parent.GetDeletionTimestamp() != nil
+	onlyStatus = onlyStatus && !deleting
+	knownByID := map[string][]CT{}
+	for _, child := range known {
+		id := r.IdentifyChild(child)
+		knownByID[id] = append(knownByID[id], child)
+	}
+
+	result := ChildSetResult[CT]{}
+	err = r.eachChild(ctx, parent, knownByID, desired, onlyStatus, &result)
+	if err == nil && len(known) == 0 && (deleting || len(desired) == 0 && !onlyStatus) {
+		// With no child left, an object manager that holds a finalizer can let go of it.
+		var none CT
+		_, err = r.ChildObjectManager.Manage(ctx, parent, blankLike(r.ChildType), none)
+	}
+	return errors.Join(err, r.ReflectChildrenStatusOnParentWithError(ctx, parent, result))
+}
+
+// eachChild manages the children in the order of their ids and adds to result what became of them.
+func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
+	ctx context.Context, parent T, known map[string][]CT, desired map[string]CT, onlyStatus bool, result *ChildSetResult[CT],
+) error {
+	ids := slices.Collect(maps.Keys(known))
+	for id := range desired {
+		if _, ok := known[id]; !ok {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+
+	for _, id := range ids {
+		if len(known[id]) == 0 && parent.GetDeletionTimestamp() != nil {
+			continue
+		}
+		_, err := step.Run(ctx, step.Node{Name: id}, parent, func(ctx context.Context, parent T) (Result, error) {
+			if onlyStatus {
+				result.Children = append(result.Children, ChildSetPartialResult[CT]{Id: id, Child: known[id][0]})
+				return Result{}, nil
+			}
+			outcome, err := r.children.manage(ctx, parent, known[id], func() (CT, error) { return desired[id], nil })
+			if err == nil && !outcome.skip {
+				result.Children = append(result.Children, ChildSetPartialResult[CT]{Id: id, Child: outcome.child, Err: outcome.err})
+			}
+			return Result{}, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// desiredByID returns the desired children by their ids, and true when children are not to be managed.
+func (r *ChildSetReconciler[T, CT, CLT]) desiredByID(ctx context.Context, parent T) (map[string]CT, bool, error) {
+	desired, err := r.DesiredChildren(ctx, parent)
+	if errors.Is(err, OnlyReconcileChildStatus) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	byID := make(map[string]CT, len(desired))
+	for _, child := range desired {
+		id := r.IdentifyChild(child)
+		if id == "" {
+			return nil, false, errors.New("desired child id may not be empty")
+		}
+		if _, ok := byID[id]; ok {
+			return nil, false, fmt.Errorf("duplicate child id found: %s", id)
+		}
+		byID[id] = child
+	}
+	return byID, false, nil
+}
+
+type knownChildrenKey struct{}
+
+func stashKnownChildren[CT client.Object](ctx context.Context, known []CT) context.Context {
+	return context.WithValue(ctx, knownChildrenKey{}, known)
+}
+
+func knownChildren[CT client.Object](ctx context.Context) []CT {
+	known, _ := ctx.Value(knownChildrenKey{}).([]CT)
+	return known
+}
+
+func noKnownChildren[T, CT client.Object](ctx context.Context, _ T) bool {
+	return len(knownChildren[CT](ctx)) == 0
+}
+
+// RetrieveKnownChildren returns copies of the children that a [ChildSetReconciler] has found for the parent, in no particular order. It is for use
+// in the functions of a child set, and returns nil elsewhere.
+func RetrieveKnownChildren[T client.Object](ctx context.Context) []T {
+	known, ok := ctx.Value(knownChildrenKey{}).([]T)
+	if !ok {
+		return nil
+	}
+	copies := make([]T, len(known))
+	for i := range known {
+		copies[i] = known[i].DeepCopyObject().(T)
+	}
+	return copies
+}

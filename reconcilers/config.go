@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"trueup.dev/duck"
+	"trueup.dev/tracker"
+)
+
+// Config is everything a reconciler uses to reach a cluster. Every API call of this package goes through the clients of a Config, so that
+// wrapping them once is enough to see or change all calls. Configs are comparable with ==.
+type Config struct {
+	// Client reads from the caches of the manager and writes to the API server. It accepts duck types.
+	client.Client
+	// APIReader reads from the API server, past the caches.
+	APIReader client.Reader
+	// Discovery tells what the API server serves.
+	Discovery discovery.DiscoveryInterface
+	// Recorder emits events about the reconciled resource. It is the one the reconcilers of this package use.
+	Recorder record.EventRecorder
+	// EventRecorder emits events of the newer events.k8s.io API, with a related object and an action.
+	events.EventRecorder
+	// Tracker remembers which resources depend on which objects they do not own.
+	Tracker tracker.Tracker
+
+	syncPeriod time.Duration
+	owners     *ownerIndex
+}
+
+// recorderName is the reporting component of events. It is the same for all controllers: users' alerts and tests rely on it.
+const recorderName = "controller"
+
+// NewConfig returns the config for the cluster of a manager, with a tracker of its own. The sync period is the time after which all resources
+// are reconciled at the latest (the manager's cache.Options.SyncPeriod): tracked references live twice as long without being renewed. The second
+// argument is not used.
+func NewConfig(mgr ctrl.Manager, _ client.Object, syncPeriod time.Duration) Config {
+	return Config{syncPeriod: syncPeriod}.WithCluster(mgr).WithTracker()
+}
+
+// IsEmpty is true for the zero Config.
+func (c Config) IsEmpty() bool {
+	return c == Config{}
+}
+
+// WithCluster returns a config whose clients and recorders work on another cluster. The tracker is kept: the resources that depend on what is
+// tracked remain those of the original cluster. It panics when the cluster's REST config is not usable.
+func (c Config) WithCluster(cluster cluster.Cluster) Config {
+	return Config{
+		Client:        duck.NewDuckAwareClientWrapper(cluster.GetClient()),
+		APIReader:     duck.NewDuckAwareAPIReaderWrapper(cluster.GetAPIReader(), cluster.GetClient()),
+		Discovery:     discovery.NewDiscoveryClientForConfigOrDie(cluster.GetConfig()),
+		Recorder:      cluster.GetEventRecorderFor(recorderName), //nolint:staticcheck // the older API is the one users' tests expect events on
+		EventRecorder: cluster.GetEventRecorder(recorderName),
+		Tracker:       c.Tracker,
+
+		syncPeriod: c.syncPeriod,
+		owners:     newOwnerIndex(cluster.GetFieldIndexer()),
+	}
+}
+
+// WithTracker returns the same config with a new, empty tracker.
+func (c Config) WithTracker() Config {
+	c.Tracker = tracker.New(c.Scheme(), 2*c.syncPeriod)
+	return c
+}
+
+// WithDangerousDuckClientOperations returns the same config with a client that also creates and updates duck typed objects. It is dangerous
+// because fields the duck type does not know are lost.
+func (c Config) WithDangerousDuckClientOperations() Config {
+	c.Client = duck.NewDangerousDuckAwareClientWrapper(c.Client)
+	return c
+}
+
+// TrackAndGet is [client.Client.Get] that also tracks the object for the reconciled resource: the resource is reconciled again when the object
+// is created, changed or deleted, provided that the controller watches its kind with [EnqueueTracked]. An object that does not exist yet is tracked
+// too.
+func (c Config) TrackAndGet(ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption) error {
+	if gvk, err := c.GroupVersionKindFor(obj); err != nil {
+		logUntracked(ctx, err, obj)
+	} else {
+		c.track(ctx, tracker.Reference{APIGroup: gvk.Group, Kind: gvk.Kind, Namespace: key.Namespace, Name: key.Name}, obj)
+	}
+	return c.Get(ctx, key, obj, opts...)
+}
+
+// TrackAndList is [client.Client.List] that also tracks, for the reconciled resource, the objects the options select: now and in future. Field
+// selectors and limits do not narrow what is tracked.
+func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	listOptions := (&client.ListOptions{}).ApplyOptions(opts)
+	selector := listOptions.LabelSelector
+	if selector == nil {
+		selector = labels.Everything()
+	}
+	if gvk, err := c.GroupVersionKindFor(list); err != nil {
+		logUntracked(ctx, err, list)
+	} else {
+		kind := strings.TrimSuffix(gvk.Kind, "List")
+		c.track(ctx, tracker.Reference{APIGroup: gvk.Group, Kind: kind, Namespace: listOptions.Namespace, Selector: selector}, list)
+	}
+	return c.List(ctx, list, opts...)
+}
+
+// track registers the reconciled resource as an observer of ref. What cannot be tracked can often still be read (names of RBAC objects may hold
+// colons, for example), so a failure is logged and does not stop the caller.
+func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtime.Object) {
+	req := RetrieveRequest(ctx)
+	observer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
+	if err := c.Tracker.TrackReference(ref, observer); err != nil {
+		logUntracked(ctx, err, tracked)
+	}
+}
+
+func logUntracked(ctx context.Context, err error, tracked runtime.Object) {
+	logr.FromContextOrDiscard(ctx).Error(err, "unable to track, changes will not trigger the resource", "type", fmt.Sprintf("%T", tracked))
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors with a meaning to the reconcilers in this package. Match and combine them with [errors.Is], [errors.Join] and %w.
+var (
+	// ErrQuiet marks an error that is neither logged nor recorded as an event. The request is retried with back-off.
+	ErrQuiet = errors.New("quiet errors are returned as errors, but not logged or recorded")
+
+	// ErrHaltSubReconcilers stops the reconcilers that follow without being a failure: the status is written as usual.
+	ErrHaltSubReconcilers = fmt.Errorf("stop processing SubReconcilers, without returning an error: %w", ErrQuiet)
+
+	// ErrSkipStatusUpdate keeps the [ResourceReconciler] from writing the status for this request. Alone it is reported like any other error;
+	// join it with ErrQuiet or the error that is the reason.
+	ErrSkipStatusUpdate = errors.New("skip ResourceReconciler status update for this request")
+
+	// ErrDurable marks an error that will not go away before the state changes. It is quiet and halts.
+	ErrDurable = errors.Join(ErrQuiet, ErrHaltSubReconcilers)
+
+	// OnlyReconcileChildStatus is returned by DesiredChild or DesiredChildren to leave the children as they are and only reflect their
+	// status on the parent.
+	OnlyReconcileChildStatus = errors.New("leave children as they are and only reflect their status on the parent") //nolint:staticcheck // the name is part of the API that users move here with
+
+	// PatchGenerationMismatch is returned by [Patch.Apply] when the target is of another generation than the patch was made for.
+	PatchGenerationMismatch = errors.New("patch generation did not match target") //nolint:staticcheck // the name is part of the API that users move here with
+)
+
+func isQuiet(err error) bool {
+	return errors.Is(err, ErrQuiet)
+}

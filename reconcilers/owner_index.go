@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ownerIndexField is the name of the cache index that finds objects by the UID of their controller.
+const ownerIndexField = "trueup.dev/controller-uid"
+
+// ownerIndex knows for which kinds the cache behind a Config can find the objects that a given owner controls, so that looking up the children
+// of one parent does not cost a walk over everybody's children. It is shared by all copies of a Config.
+type ownerIndex struct {
+	indexer client.FieldIndexer
+
+	mu    sync.RWMutex
+	kinds map[indexedKind]struct{}
+}
+
+// indexedKind is a kind as one of the caches behind a client holds it: objects of a Go type, unstructured objects and bare metadata of one kind each
+// have a cache, and indexes, of their own.
+type indexedKind struct {
+	schema.GroupVersionKind
+	untyped, metadataOnly bool
+}
+
+func newIndexedKind(gvk schema.GroupVersionKind, obj client.Object) indexedKind {
+	_, untyped := obj.(runtime.Unstructured)
+	_, metadataOnly := obj.(*metav1.PartialObjectMetadata)
+	return indexedKind{GroupVersionKind: gvk, untyped: untyped, metadataOnly: metadataOnly}
+}
+
+func newOwnerIndex(indexer client.FieldIndexer) *ownerIndex {
+	return &ownerIndex{indexer: indexer, kinds: map[indexedKind]struct{}{}}
+}
+
+// register indexes the kind of obj. It may be called many times for one kind, also through several Configs for one cache.
+func (x *ownerIndex) register(ctx context.Context, kind indexedKind, obj client.Object) error {
+	if x == nil || x.has(kind) {
+		return nil
+	}
+	err := x.indexer.IndexField(ctx, obj, ownerIndexField, controllerUID)
+	// The index is there already when another controller of the manager owns the same kind. The field's name is ours alone, so what is
+	// there is the same index. The cache has no other way to tell.
+	if err != nil && !strings.Contains(err.Error(), "indexer conflict") {
+		return fmt.Errorf("index %s by owner: %w", kind.Kind, err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.kinds[kind] = struct{}{}
+	return nil
+}
+
+func (x *ownerIndex) has(kind indexedKind) bool {
+	if x == nil {
+		return false
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	_, ok := x.kinds[kind]
+	return ok
+}
+
+// forget makes lookups of a kind go without the index from now on.
+func (x *ownerIndex) forget(kind indexedKind) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.kinds, kind)
+}
+
+func controllerUID(obj client.Object) []string {
+	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
+		return []string{string(ref.UID)}
+	}
+	return nil
+}
+
+// controlledBy narrows list options to the objects that owner controls. It returns false when the caller's options have a field selector of
+// their own, which a second one would replace.
+func controlledBy(owner types.UID, opts []client.ListOption) ([]client.ListOption, bool) {
+	listOptions := (&client.ListOptions{}).ApplyOptions(opts)
+	if listOptions.FieldSelector != nil && !listOptions.FieldSelector.Empty() {
+		return nil, false
+	}
+	return append(opts[:len(opts):len(opts)], client.MatchingFields{ownerIndexField: string(owner)}), true
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// controlBy makes owner the controller of an object that has none. It is what controllerutil.SetControllerReference does, for an owner whose type
+// need not be in the scheme.
+func controlBy(ctx context.Context, owner, obj client.Object) error {
+	if metav1.GetControllerOfNoCopy(obj) != nil {
+		return nil
+	}
+	gvk, err := RetrieveConfigOrDie(ctx).GroupVersionKindFor(owner)
+	if err != nil {
+		return fmt.Errorf("owner reference to %T: %w", owner, err)
+	}
+	if ns := owner.GetNamespace(); ns != "" {
+		switch obj.GetNamespace() {
+		case ns:
+		case "":
+			return fmt.Errorf("cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s", ns)
+		default:
+			return fmt.Errorf("cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s", ns, obj.GetNamespace())
+		}
+	}
+
+	ref := *metav1.NewControllerRef(owner, gvk)
+	refs := obj.GetOwnerReferences()
+	for i := range refs {
+		if sameOwner(refs[i], ref) {
+			refs[i] = ref
+			obj.SetOwnerReferences(refs)
+			return nil
+		}
+	}
+	obj.SetOwnerReferences(append(refs, ref))
+	return nil
+}
+
+// sameOwner compares references as the API server does: by group, kind and name, whatever the version.
+func sameOwner(a, b metav1.OwnerReference) bool {
+	aGV, aErr := schema.ParseGroupVersion(a.APIVersion)
+	bGV, bErr := schema.ParseGroupVersion(b.APIVersion)
+	return aErr == nil && bErr == nil && aGV.Group == bGV.Group && a.Kind == b.Kind && a.Name == b.Name
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"trueup.dev/validation"
+)
+
+// invalid is the error of Validate methods. Its text is that of the first problem; all of them are listed by set-up, and available to
+// [errors.Is] and [errors.As].
+type invalid struct {
+	problems []error
+}
+
+func (e *invalid) Error() string   { return e.problems[0].Error() }
+func (e *invalid) Unwrap() []error { return e.problems }
+
+// problems collects what is wrong with a reconciler.
+type problems []error
+
+func (p *problems) add(format string, args ...any) {
+	*p = append(*p, fmt.Errorf(format, args...))
+}
+
+// nested validates a part of a reconciler when ctx asks for recursion, and adds each of its problems behind prefix.
+func (p *problems) nested(ctx context.Context, part any, prefix string, args ...any) {
+	validator, ok := part.(validation.Validator)
+	if !ok || !validation.IsRecursive(ctx) {
+		return
+	}
+	err := validator.Validate(ctx)
+	if err == nil {
+		return
+	}
+	prefix = fmt.Sprintf(prefix, args...)
+	below := []error{err}
+	if list := (*invalid)(nil); errors.As(err, &list) {
+		below = list.problems
+	}
+	for _, problem := range below {
+		p.add("%s: %w", prefix, problem)
+	}
+}
+
+func (p *problems) err() error {
+	if len(*p) == 0 {
+		return nil
+	}
+	return &invalid{problems: *p}
+}
+
+// everyProblem turns the error of a Validate method into one whose text lists every problem, a line each.
+func everyProblem(err error) error {
+	if list := (*invalid)(nil); errors.As(err, &list) && len(list.problems) > 1 {
+		return errors.Join(list.problems...)
+	}
+	return err
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/validation"
+)
+
+var (
+	_ reconcile.Reconciler = (*ResourceReconciler[client.Object])(nil)
+	_ validation.Validator = (*ResourceReconciler[client.Object])(nil)
+)
+
+// ResourceReconciler reconciles all resources of a kind. It is the root of a tree of reconcilers and does what is the same for all controllers; what
+// is particular to one is up to the reconciler below it.
+//
+// For each request it fetches the resource and applies its defaults, initializes the conditions of its status, runs the Reconciler, notes the
+// observed generation, and writes the status when that has changed. Conditions that have not changed keep their transition time. Reconcilers below
+// find the request, the config and a fresh stash on the context.
+//
+// Events on the resource: Normal StatusUpdated, Warning StatusUpdateFailed; for duck types, whose status is patched, StatusPatched and
+// StatusPatchFailed.
+//
+// RBAC, with the group and the plural of the kind:
+//
+//	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch
+//	// +kubebuilder:rbac:groups=<group>,resources=<resource>/status,verbs=get;update;patch
+//	// +kubebuilder:rbac:groups=core,resources=events,verbs=create;patch
+type ResourceReconciler[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `<Type>ResourceReconciler`.
+	Name string
+
+	// Setup changes the controller that is being built: further watches, its name, its options. It is called before the Reconciler is set up.
+	// Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// SetupForOptions are options for watching the resource itself, predicates for example. Optional.
+	SetupForOptions []builder.ForOption
+
+	// Type is the kind of the resource. Defaults to the type parameter; required for unstructured objects and duck types.
+	Type Type
+
+	// SkipStatusUpdate leaves the status alone: nothing is written for the resource. Defaults to false.
+	SkipStatusUpdate bool
+
+	// SyncStatusDuringFinalization writes the status also while the resource is being deleted. Defaults to false.
+	SyncStatusDuringFinalization bool
+
+	// Reconciler does the work, most often a [Sequence]. Required.
+	Reconciler SubReconciler[Type]
+
+	// BeforeReconcile is called first for each request, before the resource is fetched. A context it returns is used from then on; an error
+	// ends the request. Optional.
+	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
+
+	// AfterReconcile is called last for each request and may change the outcome. Optional.
+	AfterReconcile func(ctx context.Context, req Request, res Result, err error) (Result, error)
+
+	// SkipRequest tells requests that are not for this reconciler. Nothing is done for them. Optional.
+	SkipRequest func(ctx context.Context, req Request) bool
+
+	// SkipResource tells resources that are not for this reconciler. Nothing is done for them. Optional.
+	SkipResource func(ctx context.Context, resource Type) bool
+
+	// Config reaches the cluster of the resource, see [NewConfig]. Required.
+	Config Config
+
+	lazyInit sync.Once
+	status   statusType
+}
+
+func (r *ResourceReconciler[T]) init() {
+	r.lazyInit.Do(func() {
+		if isNil(r.Type) {
+			r.Type = newEmpty[T]()
+		}
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("%sResourceReconciler", typeName(r.Type))
+		}
+		if !isNil(r.Type) {
+			r.status = newStatusType(r.Type)
+		}
+	})
+}
+
+// SetupWithManager adds a controller for the resource to the manager.
+func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manager) error {
+	_, err := r.SetupWithManagerYieldingController(ctx, mgr)
+	return err
+}
+
+// SetupWithManagerYieldingController is SetupWithManager that returns the controller, to add watches to it later.
+func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+	r.init()
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name).WithValues("resourceType", r.resourceType()))
+	ctx = r.scope(Request{}).onto(ctx)
+
+	err := r.Validate(validation.WithRecursive(ctx))
+	if r.Config.Client == nil {
+		err = errors.Join(everyProblem(err), fmt.Errorf("ResourceReconciler %q must define Config", r.Name))
+	}
+	if err != nil {
+		return nil, everyProblem(err)
+	}
+	bldr := builder.ControllerManagedBy(mgr).For(watchable(r.Type, r.Config.Scheme()), r.SetupForOptions...)
+	if r.Setup != nil {
+		if err := r.Setup(ctx, mgr, bldr); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return nil, err
+	}
+	return bldr.Build(reconcile.Func(r.reconcileManaged))
+}
+
+// scope is what everything below this reconciler finds on the context.
+func (r *ResourceReconciler[T]) scope(req Request) scope {
+	return scope{
+		request: req,
+		config:  &r.Config, originalConfig: &r.Config,
+		resourceType: r.Type, originalResourceType: r.Type,
+	}
+}
+
+// resourceType is the kind for log lines: group and kind where they are known.
+func (r *ResourceReconciler[T]) resourceType() string {
+	if r.Config.Client != nil {
+		if gvk, err := r.Config.GroupVersionKindFor(r.Type); err == nil {
+			return gvk.GroupKind().String()
+		}
+	}
+	return typeName(r.Type)
+}
+
+// Validate checks the required fields and, when ctx asks for recursion, the Reconciler. It logs what the status of the resource lacks for the
+// reconciler to do its part.
+func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
+	r.init()
+	request := RetrieveRequest(ctx)
+	ctx = r.scope(request).onto(ctx)
+
+	problems := problems{}
+	if isNil(r.Type) {
+		problems.add("ResourceReconciler %q must define Type", r.Name)
+	}
+	if r.Reconciler == nil {
+		problems.add("ResourceReconciler %q must define Reconciler", r.Name)
+	}
+	problems.nested(ctx, r.Reconciler, "ResourceReconciler %q must have a valid Reconciler", r.Name)
+	if err := problems.err(); err != nil {
+		return err
+	}
+	r.adviseOnStatus(logr.FromContextOrDiscard(ctx))
+	return nil
+}
+
+func (r *ResourceReconciler[T]) adviseOnStatus(log logr.Logger) {
+	s := r.status
+	if s.unstructured {
+		return
+	}
+	if s.field == nil {
+		log.Info("resource missing status field, operations related to status will be skipped")
+		return
+	}
+	if s.nilable {
+		log.Info("resource status is nilable, status is typically a struct")
+	}
+	if s.observedGeneration == nil {
+		log.Info("resource status missing ObservedGeneration field of type int64, generation will not be managed")
+	}
+	switch {
+	case !s.initialize:
+		log.Info("resource status missing InitializeConditions(context.Context) method, conditions will not be auto-initialized")
+	case !s.withContext:
+		log.Info("resource status InitializeConditions() method is deprecated, use InitializeConditions(context.Context)")
+	}
+	if s.conditions == nil {
+		log.Info("resource status is missing field Conditions of type []metav1.Condition, condition timestamps will not be managed")
+	}
+}

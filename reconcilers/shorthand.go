@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// shorthand is the fields by which a reconciler configures the [UpdatingObjectManager] it uses when it is not given an object manager.
+type shorthand[T client.Object] struct {
+	// given is true when there is an object manager.
+	given     bool
+	merge     func(current, desired T)
+	harmonize func(current, desired T)
+	sanitize  func(obj T) any
+	finalizer string
+}
+
+// manager returns the object manager that the fields describe, and nil when they describe none.
+func (s shorthand[T]) manager(objType T, track bool) ObjectManager[T] {
+	if s.merge == nil {
+		return nil
+	}
+	return &UpdatingObjectManager[T]{
+		Type:                     objType,
+		Finalizer:                s.finalizer,
+		TrackDesired:             track,
+		HarmonizeImmutableFields: s.harmonize,
+		MergeBeforeUpdate:        s.merge,
+		Sanitize:                 s.sanitize,
+	}
+}
+
+func (s shorthand[T]) validate(problems *problems, reconciler string) {
+	if !s.given && s.merge == nil {
+		problems.add("%s must implement ChildObjectManager", reconciler)
+	}
+	for _, field := range []struct {
+		name string
+		used bool
+	}{
+		{"MergeBeforeUpdate", s.merge != nil},
+		{"HarmonizeImmutableFields", s.harmonize != nil},
+		{"Sanitize", s.sanitize != nil},
+		{"Finalizer", s.finalizer != ""},
+	} {
+		if s.given && field.used {
+			problems.add("%s may not implement both ChildObjectManager and %s", reconciler, field.name)
+		}
+	}
+}

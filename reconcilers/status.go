@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// statusType knows how to reach the status of resources of one Go type. What a type offers is found out once.
+type statusType struct {
+	unstructured bool
+	// field is the position of the Status field, nil when there is none.
+	field []int
+	// nilable is true when the Status field is a pointer.
+	nilable bool
+	// observedGeneration and conditions are the positions of these fields in the status, nil when there are none of the expected type.
+	observedGeneration []int
+	conditions         []int
+	// initialize is true when the status can initialize its conditions, and withContext when it takes a context to do so.
+	initialize  bool
+	withContext bool
+}
+
+var (
+	contextType    = reflect.TypeFor[context.Context]()
+	conditionsType = reflect.TypeFor[[]metav1.Condition]()
+)
+
+func newStatusType(obj client.Object) statusType {
+	if _, ok := obj.(*unstructured.Unstructured); ok {
+		return statusType{unstructured: true}
+	}
+	t := reflect.TypeOf(obj).Elem()
+	if t.Kind() != reflect.Struct {
+		return statusType{}
+	}
+	field, ok := t.FieldByName("Status")
+	if !ok {
+		return statusType{}
+	}
+	s := statusType{field: field.Index}
+	status := field.Type
+	if status.Kind() == reflect.Pointer {
+		s.nilable = true
+		status = status.Elem()
+	}
+	if method, ok := reflect.PointerTo(status).MethodByName("InitializeConditions"); ok && method.Type.NumOut() == 0 {
+		switch in := method.Type.NumIn(); {
+		case in == 1:
+			s.initialize = true
+		case in == 2 && method.Type.In(1) == contextType:
+			s.initialize, s.withContext = true, true
+		}
+	}
+	if status.Kind() != reflect.Struct {
+		return s
+	}
+	if f, ok := status.FieldByName("ObservedGeneration"); ok && f.Type.Kind() == reflect.Int64 {
+		s.observedGeneration = f.Index
+	}
+	if f, ok := status.FieldByName("Conditions"); ok && f.Type == conditionsType {
+		s.conditions = f.Index
+	}
+	return s
+}
+
+// value returns the status struct of obj, addressable. It is not valid when there is none or it is nil.
+func (s statusType) value(obj client.Object) reflect.Value {
+	if s.field == nil {
+		return reflect.Value{}
+	}
+	status, err := reflect.ValueOf(obj).Elem().FieldByIndexErr(s.field)
+	if err != nil {
+		return reflect.Value{}
+	}
+	if s.nilable {
+		status = status.Elem()
+	}
+	return status
+}
+
+// initializeConditions calls InitializeConditions of the status.
+func (s statusType) initializeConditions(ctx context.Context, obj client.Object) {
+	status := s.value(obj)
+	if !s.initialize || !status.IsValid() {
+		return
+	}
+	switch status := status.Addr().Interface().(type) {
+	case interface{ InitializeConditions(context.Context) }:
+		status.InitializeConditions(ctx)
+	case interface{ InitializeConditions() }:
+		status.InitializeConditions()
+	}
+}
+
+// observeGeneration copies the generation of the resource to its status.
+func (s statusType) observeGeneration(obj client.Object) {
+	if status := s.value(obj); s.observedGeneration != nil && status.IsValid() {
+		if field, err := status.FieldByIndexErr(s.observedGeneration); err == nil {
+			field.SetInt(obj.GetGeneration())
+		}
+	}
+}
+
+// keepTransitionTimes restores the transition times of the conditions of obj that have not changed since original.
+func (s statusType) keepTransitionTimes(obj, original client.Object) {
+	status, before := s.value(obj), s.value(original)
+	if s.conditions == nil || !status.IsValid() || !before.IsValid() {
+		return
+	}
+	to, err := status.FieldByIndexErr(s.conditions)
+	from, ferr := before.FieldByIndexErr(s.conditions)
+	if err != nil || ferr != nil {
+		return
+	}
+	conditions, originals := to.Interface().([]metav1.Condition), from.Interface().([]metav1.Condition)
+	for i := range conditions {
+		for _, old := range originals {
+			if sameCondition(conditions[i], old) {
+				conditions[i].LastTransitionTime = old.LastTransitionTime
+				break
+			}
+		}
+	}
+}
+
+// equal compares the status of two versions of a resource.
+func (s statusType) equal(a, b client.Object) bool {
+	return equality.Semantic.DeepEqual(s.of(a), s.of(b))
+}
+
+// of returns the status of obj for comparisons and logs, nil when there is none.
+func (s statusType) of(obj client.Object) any {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.Object["status"]
+	}
+	if status := s.value(obj); status.IsValid() {
+		return status.Addr().Interface()
+	}
+	return nil
+}
+
+// sameCondition compares conditions but for the time.
+func sameCondition(a, b metav1.Condition) bool {
+	a.LastTransitionTime = b.LastTransitionTime
+	return a == b
+}

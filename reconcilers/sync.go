@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*SyncReconciler[client.Object])(nil)
+	_ validation.Validator         = (*SyncReconciler[client.Object])(nil)
+)
+
+// SyncReconciler runs functions of the author's own: to look up reference data, to work with APIs that are not Kubernetes resources, or for
+// whatever no other reconciler covers.
+//
+// When the resource is being deleted Finalize is called instead of Sync. State that has to be cleaned up needs a finalizer: wrap the
+// SyncReconciler in [WithFinalizer].
+//
+// RBAC: whatever the functions use.
+type SyncReconciler[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `SyncReconciler`.
+	Name string
+
+	// Setup registers watches and indexes. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// SyncDuringFinalization calls Sync also while the resource is being deleted, before Finalize. Defaults to false.
+	SyncDuringFinalization bool
+
+	// Sync does the work while the resource is not being deleted. One of Sync and SyncWithResult is required, not both.
+	Sync func(ctx context.Context, resource Type) error
+
+	// SyncWithResult is Sync that can ask to be called again.
+	SyncWithResult func(ctx context.Context, resource Type) (Result, error)
+
+	// Finalize cleans up while the resource is being deleted. Optional; not together with FinalizeWithResult.
+	Finalize func(ctx context.Context, resource Type) error
+
+	// FinalizeWithResult is Finalize that can ask to be called again.
+	FinalizeWithResult func(ctx context.Context, resource Type) (Result, error)
+
+	lazyInit sync.Once
+}
+
+func (r *SyncReconciler[T]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "SyncReconciler"
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler and calls Setup.
+func (r *SyncReconciler[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	if err := r.Validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	if r.Setup == nil {
+		return nil
+	}
+	log := logr.FromContextOrDiscard(ctx).WithName(r.Name)
+	return r.Setup(logr.NewContext(ctx, log), mgr, bldr)
+}
+
+// Validate checks that the functions fit together.
+func (r *SyncReconciler[T]) Validate(context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.Sync == nil && r.SyncWithResult == nil {
+		problems.add("SyncReconciler %q must implement Sync or SyncWithResult", r.Name)
+	}
+	if r.Sync != nil && r.SyncWithResult != nil {
+		problems.add("SyncReconciler %q may not implement both Sync and SyncWithResult", r.Name)
+	}
+	if r.Finalize != nil && r.FinalizeWithResult != nil {
+		problems.add("SyncReconciler %q may not implement both Finalize and FinalizeWithResult", r.Name)
+	}
+	return problems.err()
+}
+
+// Reconcile calls Sync, Finalize or both, as the resource requires. An error from Sync skips Finalize.
+func (r *SyncReconciler[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+func (r *SyncReconciler[T]) reconcile(ctx context.Context, resource T) (Result, error) {
+	deleting := resource.GetDeletionTimestamp() != nil
+	result := Result{}
+	if !deleting || r.SyncDuringFinalization {
+		synced, err := call(ctx, resource, r.Sync, r.SyncWithResult)
+		result = AggregateResults(result, synced)
+		if err != nil {
+			logUnlessQuiet(ctx, err, "unable to sync")
+			return result, err
+		}
+	}
+	if deleting {
+		finalized, err := call(ctx, resource, r.Finalize, r.FinalizeWithResult)
+		result = AggregateResults(result, finalized)
+		if err != nil {
+			logUnlessQuiet(ctx, err, "unable to finalize")
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// call calls whichever of the two forms of a function is there.
+func call[T client.Object](
+	ctx context.Context, resource T, plain func(context.Context, T) error, withResult func(context.Context, T) (Result, error),
+) (Result, error) {
+	switch {
+	case withResult != nil:
+		return withResult(ctx, resource)
+	case plain != nil:
+		return Result{}, plain(ctx, resource)
+	default:
+		return Result{}, nil
+	}
+}
+
+func logUnlessQuiet(ctx context.Context, err error, message string) {
+	if !isQuiet(err) {
+		logr.FromContextOrDiscard(ctx).Error(err, message)
+	}
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/duck"
+)
+
+// isNil is true for a nil interface and for a nil pointer in an interface.
+func isNil(obj any) bool {
+	v := reflect.ValueOf(obj)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// newEmpty returns a new value of the struct that T points to. For a T that is an interface there is nothing to make, so it returns nil.
+func newEmpty[T any]() T {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer {
+		var zero T
+		return zero
+	}
+	return reflect.New(t.Elem()).Interface().(T)
+}
+
+// blankLike returns a new object of the same Go type and kind.
+func blankLike[T runtime.Object](obj T) T {
+	blank := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T)
+	// A typed object that the scheme knows needs no kind; unstructured objects and ducks have no other way to tell what they are.
+	blank.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	return blank
+}
+
+// typeName is the kind of an object when it carries one, else the name of its Go type.
+func typeName(obj any) string {
+	if isNil(obj) {
+		return ""
+	}
+	if obj, ok := obj.(runtime.Object); ok {
+		if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+			return kind
+		}
+	}
+	t := reflect.TypeOf(obj)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}
+
+// watchable returns the object to name in a watch: ducks are watched as unstructured objects of their kind.
+func watchable(obj client.Object, scheme *runtime.Scheme) client.Object {
+	if !duck.IsDuck(obj, scheme) {
+		return obj
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	return u
+}
+
+// listItems returns the items of a list as they are in the list, without copying them.
+func listItems[T client.Object](list client.ObjectList) ([]T, error) {
+	items := []T{}
+	err := meta.EachListItem(list, func(obj runtime.Object) error {
+		items = append(items, obj.(T))
+		return nil
+	})
+	return items, err
+}
