@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/examples/website"
+	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/sandbox"
+)
+
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	c := start(t, "demo")
+	host := hostIn(c.sees("Kubernetes v"))
+	children := c.children()
+	if code := c.ends(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, c.output())
+	}
+	if ok := regexp.MustCompile(`^demo: ok: 4 websites ready, [1-9][0-9]* writes, 0 errors$`); !ok.MatchString(c.lastLine()) {
+		t.Errorf("last line: %s", c.lastLine())
+	}
+	out := c.stdout.String()
+	for _, part := range []string{
+		"Ready at http://bakery.example.com", "2/2 servers, 4 ConfigMaps",
+		"the new style is in 4 ConfigMaps, 2/2 servers rolled over",
+		"cinema and museum have other themes and are untouched",
+		"ConfigMap bakery-content is back", "Service bakery is back",
+		"the DNS record museum.example.com is withdrawn",
+		"the finalizer is cleared, and the Website is gone",
+		"garbage collection has taken 1 ReplicaSet and 1 Pod",
+		"reconciles", "conflicts", "websites/status",
+	} {
+		if !strings.Contains(out, part) {
+			t.Errorf("not shown: %s", part)
+		}
+	}
+	if strings.Contains(out, "\x1b") {
+		t.Error("there is colour in a pipe")
+	}
+	if t.Failed() {
+		t.Log(c.output())
+	}
+	c.leavesNothing(children, host)
+}
+
+const ownSite = `apiVersion: demo.trueup.dev/v1
+kind: Website
+metadata: {name: alone, namespace: shops}
+spec:
+  domain: alone.example.com
+  pages: [{name: index, title: Alone}]
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shops}
+`
+
+func TestDemo_ownSites(t *testing.T) {
+	t.Parallel()
+	c := start(t, "demo", "-f", write(t, "own.yaml", ownSite))
+	if code := c.ends(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, c.output())
+	}
+	if !strings.HasPrefix(c.lastLine(), "demo: ok: 1 websites ready, ") {
+		t.Errorf("last line: %s", c.lastLine())
+	}
+	if want := "skipped: no Website has a themeRef, they all use the built-in theme"; !strings.Contains(c.stdout.String(), want) {
+		t.Errorf("not shown: %s\n%s", want, c.output())
+	}
+}
+
+func TestDemo_badInput(t *testing.T) {
+	t.Parallel()
+	invalid := write(t, "invalid.yaml", `apiVersion: v1
+kind: ConfigMap
+metadata: {name: fine}
+---
+apiVersion: demo.trueup.dev/v1
+kind: Website
+metadata: {name: shop}
+spec:
+  domain: Shop
+  pages: [{name: index, title: Shop}]
+---
+apiVersion: demo.trueup.dev/v1
+kind: Website
+metadata: {name: blog}
+spec: {domains: [x]}
+`)
+	malformed := write(t, "malformed.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\nkind: [\n")
+	unknown := write(t, "unknown.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+	none := write(t, "none.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+	tests := map[string]struct {
+		args []string
+		want []string
+	}{
+		"missing": {
+			args: []string{"-f", "absent.yaml"},
+			want: []string{"error: absent.yaml: no such file or directory"},
+		},
+		"malformed": {
+			args: []string{"-f", malformed},
+			want: []string{"error: " + malformed + ": document 2 (line 5): malformed YAML: "},
+		},
+		"unknown kind": {
+			args: []string{"-f", unknown},
+			want: []string{"error: " + unknown + ": document 1 (line 1): kind: Pod of v1 is not known here; known are Website"},
+		},
+		"no site": {
+			args: []string{"-f", none},
+			want: []string{"error: there is no Website in " + none},
+		},
+		"invalid specs": {
+			args: []string{"-f", invalid},
+			want: []string{
+				"error: " + invalid + `: document 2 (line 5): Website "shop": spec.domain: Invalid value: "Shop": must be at least two`,
+				invalid + `: document 3 (line 12): Website "blog": spec.domains: the kind has no such field`,
+			},
+		},
+		"no time":      {args: []string{"--timeout", "0s"}, want: []string{"error: --timeout: has to be more than 0, is 0s"}},
+		"unknown flag": {args: []string{"--stays"}, want: []string{"error: unknown flag: --stays"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, append([]string{"demo"}, tc.args...)...)
+			if code := c.ends(); code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(c.stderr.String(), want) {
+					t.Errorf("not said: %s\n%s", want, c.output())
+				}
+			}
+			c.leavesNothing(nil, "")
+		})
+	}
+}
+
+func TestDemo_neverReady(t *testing.T) {
+	t.Parallel()
+	c := start(t, "demo", "--timeout", "3s", "-f", write(t, "stuck.yaml", `apiVersion: demo.trueup.dev/v1
+kind: Website
+metadata: {name: shop}
+spec:
+  domain: shop.example.com
+  themeRef: {name: paper}
+  pages: [{name: index, title: Shop}]
+`))
+	if code := c.ends(); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	want := `demo: failed: after 3s: Website shop is not ready: content ✗  deployment …  service …  record …  (ThemeNotFound: there is no ConfigMap "paper")`
+	if c.lastLine() != want {
+		t.Errorf("last line: %s\nwant:      %s", c.lastLine(), want)
+	}
+	c.leavesNothing(nil, "")
+}
+
+// A demo in which everything comes right in the end, but not without errors, has failed.
+func TestDemo_errorsOfTheController(t *testing.T) {
+	t.Parallel()
+	c := start(t, "demo", "-f", write(t, "own.yaml", ownSite))
+	c.sees("Kubernetes v")
+	folders, err := filepath.Glob(filepath.Join(c.temp, "trueup-controlplane-*"))
+	if err != nil || len(folders) != 1 {
+		t.Fatalf("folders of the control plane: %v (error %v)", folders, err)
+	}
+	inTheWay := filepath.Join(folders[0], "records") // of the folder that sites are published in
+	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.sees("record ✗")
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if code := c.ends(); code != 1 {
+		t.Errorf("exit code %d, want 1\n%s", code, c.output())
+	}
+	if want := "demo: failed: the controller reported "; !strings.HasPrefix(c.lastLine(), want) || !strings.Contains(c.lastLine(), "not a directory") {
+		t.Errorf("last line: %s", c.lastLine())
+	}
+	if !strings.Contains(c.stdout.String(), "its children are gone") {
+		t.Errorf("it has not shown everything\n%s", c.output())
+	}
+}
+
+func TestDemo_interrupted(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		signal syscall.Signal
+		at     string
+		want   int
+	}{
+		"while it starts":      {syscall.SIGINT, "Start the sandbox", 130},
+		"in the middle":        {syscall.SIGINT, "Ready at", 130},
+		"terminated by others": {syscall.SIGTERM, "Change the theme", 143},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, "demo")
+			c.sees(tc.at)
+			children := c.children()
+			c.signal(tc.signal)
+			if code := c.ends(); code != tc.want {
+				t.Errorf("exit code %d, want %d\n%s", code, tc.want, c.output())
+			}
+			c.leavesNothing(children, "")
+		})
+	}
+}
+
+func TestDemo_stays(t *testing.T) {
+	t.Parallel()
+	c := start(t, "demo", "--stay", "-f", write(t, "own.yaml", ownSite))
+	_, kubeconfig, _ := strings.Cut(c.sees("export KUBECONFIG="), "=")
+	if line := c.sees("kubectl edit"); !strings.HasSuffix(line, "kubectl edit website alone -n shops") {
+		t.Errorf("how to edit: %s", line)
+	}
+	c.sees("demo: ok: 1 websites ready, ")
+
+	// The site was deleted at the end; a new one finds the controller still at work.
+	k := connect(t, kubeconfig)
+	site := &websitev1.Website{}
+	site.Namespace, site.Name = "shops", "later"
+	site.Spec.Domain, site.Spec.Pages = "later.example.com", []websitev1.Page{{Name: "index", Title: "Later"}}
+	if err := k.Create(t.Context(), site); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool {
+		err := k.Get(t.Context(), client.ObjectKeyFromObject(site), site)
+		return err == nil && site.Status.URL == "http://later.example.com"
+	})
+
+	c.signal(syscall.SIGINT)
+	if code := c.ends(); code != 0 {
+		t.Errorf("exit code %d, want 0: it has shown everything\n%s", code, c.output())
+	}
+	if !strings.HasPrefix(c.lastLine(), "demo: ok: ") {
+		t.Errorf("last line: %s", c.lastLine())
+	}
+	c.leavesNothing(nil, "")
+}
+
+func TestDemo_killed(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]string{"in the middle": "Ready at", "while it stays": "demo: ok:"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, "demo", "--stay")
+			host := hostIn(c.sees("Kubernetes v"))
+			c.sees(at)
+			children := c.children()
+			if len(children) == 0 && len(os.Getenv(sandbox.KubeconfigVariable)) == 0 {
+				t.Log("cannot see the processes of the command here; looking at folders and ports only")
+			}
+			c.signal(syscall.SIGKILL)
+			c.ends()
+			c.leavesNothing(children, host)
+		})
+	}
+}
+
+func TestDemo_endOfTheControlPlane(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("finds the process of the control plane in /proc")
+	}
+	for name, at := range map[string]string{"at once": "Kubernetes v", "in the middle": "Ready at", "while it stays": "demo: ok:"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, "demo", "--stay")
+			c.sees(at)
+			children := c.children()
+			if len(children) != 1 {
+				t.Fatalf("children = %v, want one", children)
+			}
+			if err := syscall.Kill(children[0], syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if code := c.ends(); code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			if want := "demo: failed: the control plane has ended: "; !strings.HasPrefix(c.lastLine(), want) {
+				t.Errorf("last line: %s\nwant:      %s…", c.lastLine(), want)
+			}
+			c.leavesNothing(children, "")
+		})
+	}
+}
+
+// On a cluster that is somebody's, only what is not there is made, and that is taken away again.
+func TestDemo_existingCluster(t *testing.T) {
+	t.Parallel()
+	if err := controlPlaneIsBuilt(); err != nil {
+		t.Fatal(err)
+	}
+	sb, err := sandbox.Start(t.Context(), sandbox.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sb.Stop()
+	k := connect(t, sb.KubeconfigPath())
+	existing := []string{sandbox.KubeconfigVariable + "=" + sb.KubeconfigPath()}
+
+	c := startWith(t, existing, "demo")
+	if code := c.ends(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, c.output())
+	}
+	var sites websitev1.WebsiteList
+	if err := k.List(t.Context(), &sites); err != nil || len(sites.Items) != 0 {
+		t.Errorf("sites are left: %d (error %v)", len(sites.Items), err)
+	}
+	theme := &corev1.ConfigMap{}
+	theme.Namespace, theme.Name = "default", "theme-paper"
+	if err := k.Get(t.Context(), client.ObjectKeyFromObject(theme), theme); !apierrs.IsNotFound(err) {
+		t.Errorf("the theme is left, or no telling: %v", err)
+	}
+	c.leavesNothing(nil, "")
+
+	mine := &corev1.ConfigMap{Data: map[string]string{"mine": "all mine"}}
+	mine.Namespace, mine.Name = "default", "theme-paper"
+	if err := k.Create(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	c = startWith(t, existing, "demo")
+	if code := c.ends(); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	if want := `ConfigMap "theme-paper" exists in this cluster already`; !strings.Contains(c.stderr.String(), want) {
+		t.Errorf("not said: %s\n%s", want, c.output())
+	}
+	version := mine.ResourceVersion
+	if err := k.Get(t.Context(), client.ObjectKeyFromObject(mine), mine); err != nil || mine.ResourceVersion != version {
+		t.Errorf("it was touched: version %s, was %s (error %v)", mine.ResourceVersion, version, err)
+	}
+	c.leavesNothing(nil, "")
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func connect(t *testing.T, kubeconfig string) client.Client {
+	t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := k8sruntime.NewScheme()
+	for _, add := range []func(*k8sruntime.Scheme) error{clientgoscheme.AddToScheme, website.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}

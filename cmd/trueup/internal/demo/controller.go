@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"trueup.dev/cmd/trueup/internal/traffic"
+	"trueup.dev/examples/website"
+	"trueup.dev/examples/website/dns"
+)
+
+// gracePeriod is what passes that are under way get to end.
+const gracePeriod = 2 * time.Second
+
+// running is the controller under way, and what is measured of it.
+type running struct {
+	traffic  *traffic.Counter
+	failures *failures
+	ended    context.Context // done when the manager has returned; the cause is its error
+	cancel   context.CancelFunc
+	earlier  int // reconciles of this process before this one
+}
+
+// start starts a manager with the controller. It does not stop with a context: a site that is deleted at the end needs it.
+func start(cfg *rest.Config, scheme *runtime.Scheme, namespaces []string, records string, o Options) (*running, error) {
+	r := &running{traffic: &traffic.Counter{}, failures: &failures{next: handler(o)}, earlier: reconciles()}
+	logger := logr.FromSlogHandler(r.failures)
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(r.traffic.Wrap)
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                  scheme,
+		Logger:                  logger,
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		Cache:                   cache.Options{DefaultNamespaces: only(namespaces)},
+		Controller:              config.Controller{SkipNameValidation: new(true)}, // a process may show this more than once
+		GracefulShutdownTimeout: new(gracePeriod),
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := website.SetupWithManager(ctx, mgr, website.Options{Records: dns.NewDirectory(records)}); err != nil {
+		cancel()
+		return nil, err
+	}
+	ended, end := context.WithCancelCause(context.Background())
+	r.ended, r.cancel = ended, cancel
+	go func() { end(mgr.Start(ctx)) }()
+	return r, nil
+}
+
+// handler is where logs go: nowhere, if nobody has asked for them.
+func handler(o Options) slog.Handler {
+	if o.Verbosity == 0 {
+		return slog.DiscardHandler
+	}
+	return slog.NewTextHandler(o.Log, nil)
+}
+
+// only is a cache's choice of namespaces, all of them if there are none.
+func only(namespaces []string) map[string]cache.Config {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	chosen := map[string]cache.Config{}
+	for _, name := range namespaces {
+		chosen[name] = cache.Config{}
+	}
+	return chosen
+}
+
+// stop returns when the controller has ended; soon also if it cannot, because it waits for an API that is gone.
+func (r *running) stop() {
+	r.cancel()
+	select {
+	case <-r.ended.Done():
+	case <-time.After(2 * gracePeriod):
+	}
+}
+
+// end is why the controller is not running any more.
+func (r *running) end() error {
+	if cause := context.Cause(r.ended); !errors.Is(cause, context.Canceled) {
+		return fmt.Errorf("the controller has ended: %w", cause)
+	}
+	return errors.New("the controller has ended")
+}
+
+// reconciles is how often controllers of this process have reconciled.
+func (r *running) reconciles() int { return reconciles() - r.earlier }
+
+func reconciles() int {
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		return 0 // a collector of somebody else; what it keeps from us is a number in a summary
+	}
+	total := 0.0
+	for _, family := range families {
+		if family.GetName() == "controller_runtime_reconcile_total" {
+			for _, metric := range family.GetMetric() {
+				total += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return int(total)
+}
+
+// explain adds to an error what the controller had to complain about, which alone is one.
+func (r *running) explain(err error) error {
+	times, last := r.failures.seen()
+	switch {
+	case times == 0:
+		return err
+	case err == nil:
+		return fmt.Errorf("the controller reported %s; the last: %w", count(times, "error"), last)
+	default:
+		return fmt.Errorf("%w (the controller reported %s; the last: %w)", err, count(times, "error"), last)
+	}
+}

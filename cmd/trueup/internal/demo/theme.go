@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/cmd/trueup/internal/screen"
+	websitev1 "trueup.dev/examples/website/api/v1"
+)
+
+const styleKey = "style.css"
+
+// changeTheme changes the theme that most sites use, and shows that they follow, and that the others do not move.
+func (d *demo) changeTheme(ctx context.Context) error {
+	before := map[types.NamespacedName]*view{}
+	followers := map[types.NamespacedName][]types.NamespacedName{} // of each theme
+	var popular types.NamespacedName
+	for _, key := range d.sites {
+		v, err := d.view(ctx, d.client, key)
+		if err != nil {
+			return err
+		}
+		if v == nil || v.pending() != "" {
+			return fmt.Errorf("the Website %s was ready and is not any more", d.label(key))
+		}
+		before[key] = v
+		if v.site.Spec.ThemeRef != nil {
+			theme := types.NamespacedName{Namespace: key.Namespace, Name: v.site.Spec.ThemeRef.Name}
+			followers[theme] = append(followers[theme], key)
+			if len(followers[theme]) > len(followers[popular]) {
+				popular = theme
+			}
+		}
+	}
+	if popular.Name == "" {
+		d.Step("Change a theme")
+		d.Skipped("no Website has a themeRef, they all use the built-in theme")
+		return nil
+	}
+	d.Step("Change the theme %s", popular.Name)
+	var theme corev1.ConfigMap
+	if err := d.client.Get(ctx, popular, &theme); err != nil {
+		return err
+	}
+	if theme.Immutable != nil && *theme.Immutable {
+		d.Skipped("the ConfigMap %s is immutable", popular.Name)
+		return nil
+	}
+
+	// A comment changes no page of the user's, and every rendered file shows it.
+	mark := fmt.Sprintf("/* repainted by trueup demo at %s */", time.Now().Format(time.RFC3339Nano))
+	original := theme.DeepCopy()
+	if theme.Data == nil {
+		theme.Data = map[string]string{}
+	}
+	theme.Data[styleKey] += "\n" + mark + "\n"
+	if err := d.client.Patch(ctx, &theme, client.MergeFrom(original), fieldOwner); err != nil {
+		return err
+	}
+	d.Progress("%s has a new line in its %s; nothing else is touched", popular.Name, styleKey)
+
+	width, shown := d.widest(), map[types.NamespacedName]bool{}
+	err := d.observer.await(ctx, d.timeout, func(ctx context.Context) (string, error) {
+		var waiting []string
+		for _, key := range followers[popular] {
+			v, err := d.view(ctx, d.observer, key)
+			if err != nil {
+				return "", err
+			}
+			pending := repainted(before[key], v, mark)
+			if pending != "" {
+				waiting = append(waiting, fmt.Sprintf("Website %s does not follow its theme: %s", d.label(key), pending))
+			} else if !shown[key] {
+				shown[key] = true
+				d.Done("%-*s  the new style is in %s, %s rolled over", width, d.label(key), count(len(v.configMaps), "ConfigMap"), v.servers())
+			}
+		}
+		return strings.Join(waiting, "; "), nil
+	})
+	if err != nil {
+		return err
+	}
+	return d.unmoved(ctx, before, followers[popular])
+}
+
+// repainted says what is missing until a site shows its new theme everywhere.
+func repainted(before, now *view, mark string) string {
+	if now == nil {
+		return "it is gone"
+	}
+	if pending := now.pending(); pending != "" {
+		return pending
+	}
+	for _, configMap := range now.configMaps {
+		if !strings.Contains(configMap.Data[styleKey], mark) {
+			return fmt.Sprintf("ConfigMap %s has the old style", configMap.Name)
+		}
+	}
+	if contentHash(before) == contentHash(now) {
+		return "the web servers have the old content"
+	}
+	return ""
+}
+
+func contentHash(v *view) string {
+	return v.deployment.Spec.Template.Annotations[websitev1.AnnotationContentHash]
+}
+
+// unmoved checks that sites with another theme are as they were.
+func (d *demo) unmoved(ctx context.Context, before map[types.NamespacedName]*view, followers []types.NamespacedName) error {
+	var still []string
+	for _, key := range d.sites {
+		if slices.Contains(followers, key) {
+			continue
+		}
+		now, err := d.view(ctx, d.client, key)
+		if err != nil {
+			return err
+		}
+		if now == nil || contentHash(now) != contentHash(before[key]) || now.deployment.UID != before[key].deployment.UID {
+			return fmt.Errorf("the Website %s has another theme, and changed all the same", d.label(key))
+		}
+		still = append(still, d.label(key))
+	}
+	switch len(still) {
+	case 0:
+	case 1:
+		d.Done("%s", d.Paint(screen.Faint, still[0]+" has another theme and is untouched"))
+	default:
+		d.Done("%s", d.Paint(screen.Faint, names(still)+" have other themes and are untouched"))
+	}
+	return nil
+}

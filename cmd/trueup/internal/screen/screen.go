@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package screen writes what a command is doing for a person to read: steps, what is going on in them, and what came of
+// them. It writes whole lines only, so the same text is right on a terminal, in a pipe and in a log; colour is for
+// terminals.
+//
+//	s := screen.New(os.Stdout)
+//	s.Step("Start the sandbox")
+//	s.Done("Kubernetes v1.37.1 is up")
+package screen
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Style is how a piece of text stands out on a terminal.
+type Style string
+
+// The styles in use.
+const (
+	Plain  Style = ""
+	Bold   Style = "1"
+	Faint  Style = "2"
+	Green  Style = "32"
+	Yellow Style = "33"
+	Cyan   Style = "36"
+)
+
+// Screen writes lines. It is safe for concurrent use.
+type Screen struct {
+	colour bool
+	now    func() time.Time
+
+	mu    sync.Mutex
+	out   io.Writer
+	start time.Time // of the current step
+	steps int
+}
+
+// New returns a Screen that writes to out; with colour when out is a terminal that has any, and the environment variable
+// NO_COLOR is not set.
+func New(out io.Writer) *Screen {
+	file, ok := out.(*os.File)
+	colour := ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return &Screen{out: out, colour: colour, now: time.Now, start: time.Now()}
+}
+
+// Paint returns the text in a style, or as it is when there is no colour.
+func (s *Screen) Paint(style Style, text string) string {
+	if !s.colour || style == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+}
+
+// Step starts a step: a heading, and the clock of the lines below it.
+func (s *Screen) Step(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.start = s.now()
+	s.steps++
+	if s.steps > 1 {
+		fmt.Fprintln(s.out)
+	}
+	fmt.Fprintf(s.out, "%s %s\n", s.Paint(Cyan, "▸"), s.Paint(Bold, fmt.Sprintf(format, args...)))
+}
+
+// Progress tells what is going on, with the time since the step began.
+func (s *Screen) Progress(format string, args ...any) {
+	s.line(s.Paint(Faint, "·"), fmt.Sprintf(format, args...))
+}
+
+// Done tells what has come of a step, with the time since it began.
+func (s *Screen) Done(format string, args ...any) {
+	s.line(s.Paint(Green, "✓"), fmt.Sprintf(format, args...))
+}
+
+// Skipped tells what was not done, and why.
+func (s *Screen) Skipped(format string, args ...any) {
+	s.line(s.Paint(Yellow, "-"), "skipped: "+fmt.Sprintf(format, args...))
+}
+
+// Print writes text as it is, ended with a new line if it is not.
+func (s *Screen) Print(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	fmt.Fprint(s.out, text)
+}
+
+func (s *Screen) line(mark, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	elapsed := fmt.Sprintf("%7.2fs", s.now().Sub(s.start).Seconds())
+	fmt.Fprintf(s.out, "%s %s %s\n", s.Paint(Faint, elapsed), mark, text)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"trueup.dev/cmd/trueup/internal/demo"
+)
+
+func main() {
+	ctx, stop := untilSignal(context.Background())
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run runs a command and returns the exit code: 0 if all went well, 1 if not, and 128 plus the number of the signal if
+// one ended it.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := &cobra.Command{
+		Use:           "trueup",
+		Short:         "Kubernetes controllers on a disposable control plane",
+		Long:          "trueup starts a disposable Kubernetes control plane on this machine, and shows a controller at work on it.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.AddCommand(demoCommand(), upCommand(), buildCommand(), versionCommand())
+
+	err := root.ExecuteContext(ctx)
+	var by interruption
+	var failed *failure
+	var input *demo.InputError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &by):
+		fmt.Fprintf(stderr, "%s: stopped, nothing is left running\n", by)
+		return 128 + int(by.signal)
+	case errors.As(err, &input):
+		fmt.Fprintf(stderr, "error: %v\n", input)
+	case errors.As(err, &failed):
+		fmt.Fprintln(stdout, failed)
+	default:
+		fmt.Fprintf(stderr, "error: %v\n", err)
+	}
+	return 1
+}
+
+// failure is an error whose message, in one line, is the last line of the output.
+type failure struct{ err error }
+
+func (f *failure) Error() string {
+	return "demo: failed: " + strings.Join(strings.Split(f.err.Error(), "\n"), "; ")
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+// interruption is the cause of a context that a signal has ended.
+type interruption struct{ signal syscall.Signal }
+
+func (i interruption) Error() string { return i.signal.String() }
+
+// untilSignal returns a context that ends with SIGINT or SIGTERM. A second signal ends the process at once; the control
+// plane notices that and goes, too.
+func untilSignal(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			cancel(interruption{s.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}

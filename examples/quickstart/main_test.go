@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"trueup.dev/sandbox"
+)
+
+func TestProgramInREADME(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, ok := strings.Cut(string(readme), "```go\n")
+	if !ok {
+		t.Fatal("README.md shows no Go program")
+	}
+	shown, _, _ = strings.Cut(shown, "```")
+	_, program, _ := strings.Cut(string(source), "\n\n")
+	if diff := cmp.Diff(program, shown); diff != "" {
+		t.Errorf("the program in README.md is not examples/quickstart/main.go (-want +got):\n%s", diff)
+	}
+	if lines := strings.Count(program, "\n"); lines < 30 || lines > 65 {
+		t.Errorf("the program has %d lines: too short to be complete or too long to be read", lines)
+	}
+}
+
+func TestQuotaFollowsLabel(t *testing.T) {
+	env := sandbox.ForTest(t, sandbox.TestOptions{})
+	mgr, err := ctrl.NewManager(env.RESTConfig(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := setup(t.Context(), mgr); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan error)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { stopped <- mgr.Start(ctx) }()
+	defer func() {
+		stop()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}()
+
+	api, err := client.New(env.RESTConfig(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	label := func(value string) {
+		t.Helper()
+		ns := &corev1.Namespace{}
+		if err := api.Get(ctx, client.ObjectKey{Name: env.Namespace}, ns); err != nil {
+			t.Fatal(err)
+		}
+		before := ns.DeepCopy()
+		ns.Labels["team"] = value
+		if err := api.Patch(ctx, ns, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quota := &corev1.ResourceQuota{}
+	key := client.ObjectKey{Namespace: env.Namespace, Name: "team"}
+	eventually := func(what string, done func(err error) bool) {
+		t.Helper()
+		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			return done(api.Get(ctx, key, quota)), nil
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+
+	label("web")
+	eventually("quota is created", func(err error) bool { return err == nil })
+	if got := quota.Spec.Hard.Pods().String(); got != "20" {
+		t.Errorf("pods = %s, want 20", got)
+	}
+
+	quota.Spec.Hard = nil
+	if err := api.Update(ctx, quota); err != nil {
+		t.Fatal(err)
+	}
+	eventually("drift is repaired", func(err error) bool { return err == nil && quota.Spec.Hard.Pods().String() == "20" })
+
+	label("")
+	eventually("quota is deleted", apierrs.IsNotFound)
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"trueup.dev/examples/website"
+	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/examples/website/dns"
+	"trueup.dev/sandbox"
+)
+
+// patience is how long something may take before a test gives it up.
+const patience = 60 * time.Second
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // watches complain when the control plane goes
+	m.Run()
+}
+
+// env is a namespace of a real Kubernetes API, with a controller that sees only that, and may only do what its RBAC
+// markers say.
+type env struct {
+	testing.TB
+	client.Client // an administrator's, without a cache
+	*sandbox.Env
+	records *recordBook
+	recheck time.Duration
+	writes  atomic.Int64 // of the controller, events apart
+}
+
+// recordBook counts passes: every one that gets to the end publishes.
+type recordBook struct {
+	dns.Provider
+	published atomic.Int64
+	broken    atomic.Bool
+}
+
+var errBroken = errors.New("the record book is stuck")
+
+func (b *recordBook) Publish(ctx context.Context, record dns.Record) error {
+	defer b.published.Add(1)
+	if b.broken.Load() {
+		return errBroken
+	}
+	return b.Provider.Publish(ctx, record)
+}
+
+func newScheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), website.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	t.Parallel()
+	sb := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{website.CRDs()}})
+	c, err := client.New(sb.RESTConfig(), client.Options{Scheme: newScheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &env{TB: t, Client: c, Env: sb, records: &recordBook{Provider: dns.NewDirectory(t.TempDir())}}
+	e.grant()
+	t.Cleanup(e.releaseSites)
+	return e
+}
+
+// user is who the controller of this test is.
+func (e *env) user() string { return "website-manager-of-" + e.Namespace }
+
+// grant lets the user do what the ClusterRole that is generated from the markers allows, in the namespace of the test.
+func (e *env) grant() {
+	e.Helper()
+	role := &rbacv1.ClusterRole{}
+	manifest, err := fs.ReadFile(website.RBAC(), "role.yaml")
+	if err == nil {
+		err = yaml.UnmarshalStrict(manifest, role)
+	}
+	if err == nil {
+		err = client.IgnoreAlreadyExists(e.Create(e.Context(), role))
+	}
+	if err == nil {
+		err = e.Create(e.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "website-manager"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: e.user()}},
+		})
+	}
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// releaseSites takes the finalizers off sites that a test leaves behind: no controller will do it any more, and the
+// namespace could not go.
+func (e *env) releaseSites() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var sites websitev1.WebsiteList
+	if err := e.List(ctx, &sites, client.InNamespace(e.Namespace)); err != nil {
+		e.Error(err)
+	}
+	for _, site := range sites.Items {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+		if err := client.IgnoreNotFound(e.Patch(ctx, &site, patch)); err != nil {
+			e.Error(err)
+		}
+	}
+}
+
+// startController starts the controller. It stops with the test, or earlier with the returned function.
+func (e *env) startController() (stop func()) {
+	e.Helper()
+	cfg := e.RESTConfig()
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: e.user(), Groups: []string{"system:authenticated"}}
+	cfg.Wrap(e.countWrites)
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:  e.Scheme(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{e.Namespace: {}}},
+		Controller: config.Controller{
+			SkipNameValidation:      new(true), // each test has a controller of this name
+			MaxConcurrentReconciles: 4,
+		},
+	})
+	if err != nil {
+		e.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	options := website.Options{Records: e.records, Recheck: e.recheck}
+	if err := website.SetupWithManager(ctx, mgr, options); err != nil {
+		cancel()
+		e.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				e.Errorf("the manager ended with: %v", err)
+			}
+		case <-time.After(patience / 2):
+			e.Error("the manager does not end: it is waiting for watches that are not allowed, perhaps")
+		}
+	})
+	e.Cleanup(stop)
+	return stop
+}
+
+func (e *env) countWrites(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if request.Method != http.MethodGet && !strings.HasSuffix(request.URL.Path, "/events") {
+			e.writes.Add(1)
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// eventually waits until check has nothing to object to.
+func (e *env) eventually(check func() error) {
+	e.Helper()
+	deadline := time.Now().Add(patience)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			e.Fatalf("still, after %s: %v", patience, err)
+		}
+		<-ticker.C
+	}
+}
+
+// must stops the test if a call has failed.
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// create creates objects in the namespace of the test.
+func (e *env) create(objects ...client.Object) {
+	e.Helper()
+	for _, object := range objects {
+		object.SetNamespace(e.Namespace)
+		e.must(e.Create(e.Context(), object))
+	}
+}
+
+// change reads an object, changes it and writes it, again if another writer was faster.
+func change[T client.Object](e *env, object T, apply func(T)) {
+	e.Helper()
+	e.eventually(func() error {
+		if err := e.Get(e.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		apply(object)
+		return e.Update(e.Context(), object)
+	})
+}
+
+// get reads an object of the namespace by name. The error is nil if it is there.
+func (e *env) get(object client.Object, name string) error {
+	return e.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: name}, object)
+}
+
+func (e *env) configMap(name string) *corev1.ConfigMap {
+	e.Helper()
+	var configMap corev1.ConfigMap
+	e.must(e.get(&configMap, name))
+	return &configMap
+}
+
+func (e *env) deployment(name string) *appsv1.Deployment {
+	e.Helper()
+	var deployment appsv1.Deployment
+	e.must(e.get(&deployment, name))
+	return &deployment
+}
+
+// ready waits until a site is ready with its current generation, and returns it.
+func (e *env) ready(name string) *websitev1.Website {
+	e.Helper()
+	return e.condition(name, websitev1.ConditionReady, metav1.ConditionTrue, "Ready")
+}
+
+// condition waits until a site has a condition, and is with it at its current generation, and returns the site.
+func (e *env) condition(name, condition string, status metav1.ConditionStatus, reason string) *websitev1.Website {
+	e.Helper()
+	var site websitev1.Website
+	e.eventually(func() error {
+		if err := e.get(&site, name); err != nil {
+			return err
+		}
+		got := site.Status.GetCondition(condition)
+		if site.Status.ObservedGeneration != site.Generation || got == nil || got.Status != status || got.Reason != reason {
+			return fmt.Errorf("%s: %s is not %s with reason %s: generation %d, status %+v", name, condition, status, reason, site.Generation, site.Status)
+		}
+		return nil
+	})
+	return &site
+}
+
+// gone waits until an object is not there any more.
+func (e *env) gone(object client.Object, name string) {
+	e.Helper()
+	e.eventually(func() error {
+		err := e.get(object, name)
+		if err == nil {
+			return fmt.Errorf("%T %s is still there", object, name)
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+func newSite(name string) *websitev1.Website {
+	return &websitev1.Website{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: websitev1.WebsiteSpec{
+			Domain: name + ".example.com",
+			Pages:  []websitev1.Page{{Name: "index", Title: "Welcome", Body: "Come in."}},
+		},
+	}
+}
+
+func newTheme(name, style string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Data:       map[string]string{"style.css": style, "layout.html": "<h1>{{.Title}}</h1>"},
+	}
+}

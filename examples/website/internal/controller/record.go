@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/examples/website/dns"
+	"trueup.dev/reconcilers"
+)
+
+// RecordReconciler publishes the domain in an external system. Garbage collection does not reach that far, so a
+// finalizer is on the site before the first record is out, and goes after the last one is withdrawn.
+func RecordReconciler(records dns.Provider, recheck time.Duration) reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.WithFinalizer[*websitev1.Website]{
+		Finalizer: websitev1.Finalizer,
+		Reconciler: &reconcilers.SyncReconciler[*websitev1.Website]{
+			Name: "Record",
+			SyncWithResult: func(ctx context.Context, site *websitev1.Website) (reconcilers.Result, error) {
+				conditions := site.Status.ConditionManager(ctx)
+				address := addressStash.RetrieveOrEmpty(ctx)
+				if address == "" {
+					conditions.MarkUnknown(websitev1.ConditionRecordReady, "NoAddress", "there is no address to point %s at", site.Spec.Domain)
+					return reconcilers.Result{}, nil
+				}
+				err := records.Publish(ctx, dns.Record{Name: site.Spec.Domain, Target: address, Owner: owner(site)})
+				switch {
+				case errors.Is(err, dns.ErrTaken):
+					site.Status.URL = ""
+					conditions.MarkFalse(websitev1.ConditionRecordReady, "DomainTaken", "%s", err)
+				case err != nil:
+					conditions.MarkFalse(websitev1.ConditionRecordReady, "PublishFailed", "%s", err)
+					return reconcilers.Result{}, err
+				default:
+					site.Status.URL = "http://" + site.Spec.Domain
+					conditions.MarkTrue(websitev1.ConditionRecordReady, "Published", "")
+				}
+				// Nobody tells us when a record changes or a taken domain becomes free: look again.
+				return reconcilers.Result{RequeueAfter: recheck}, nil
+			},
+			Finalize: func(ctx context.Context, site *websitev1.Website) error {
+				return records.Withdraw(ctx, owner(site))
+			},
+		},
+	}
+}
+
+func owner(site *websitev1.Website) string { return client.ObjectKeyFromObject(site).String() }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	websitev1 "trueup.dev/examples/website/api/v1"
+)
+
+// Everything changes while there is no controller. The next one brings all of it in line.
+func TestRestart_catchesUp(t *testing.T) {
+	e := newEnv(t)
+	stop := e.startController()
+	paper := newTheme("paper", "h1 {}")
+	shop, old := themed("shop", "paper"), newSite("old")
+	shop.Spec.Languages = []websitev1.Language{{Code: "de"}, {Code: "fr"}}
+	e.create(paper, shop, old)
+	e.ready("shop")
+	e.ready("old")
+	stop()
+
+	change(e, paper, func(theme *corev1.ConfigMap) { theme.Data["style.css"] = "h2 {}" })
+	change(e, shop, func(site *websitev1.Website) {
+		site.Spec.Languages = site.Spec.Languages[1:]
+		site.Spec.Domain = "store.example.com"
+	})
+	e.must(e.Delete(t.Context(), e.configMap("shop-content")))
+	e.must(e.Delete(t.Context(), old)) // the finalizer holds it
+	e.create(newSite("new"))
+	e.must(e.get(old, "old"))
+
+	e.startController()
+	e.wears("shop", "h2 {}", "shop-content", "shop-lang-fr")
+	e.gone(&corev1.ConfigMap{}, "shop-lang-de")
+	e.gone(&websitev1.Website{}, "old")
+	e.ready("new")
+	if _, err := e.records.Lookup(t.Context(), "store.example.com"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A restart in the middle of turning ready loses nothing.
+func TestRestart_inTheMiddle(t *testing.T) {
+	const sites = 8
+	e := newEnv(t)
+	stop := e.startController()
+	for i := range sites {
+		site := newSite(fmt.Sprintf("site-%d", i))
+		site.Spec.Languages = []websitev1.Language{{Code: "de"}}
+		e.create(site)
+	}
+	e.eventually(func() error {
+		if e.records.published.Load() == 0 {
+			return fmt.Errorf("no site has got anywhere")
+		}
+		return nil
+	})
+	stop()
+	e.startController()
+	for i := range sites {
+		e.ready(fmt.Sprintf("site-%d", i))
+	}
+}
+
+// versions are the resource versions of all that belongs to a site: they move with every write that changes something.
+func (e *env) versions(name string) map[string]string {
+	e.Helper()
+	var service corev1.Service
+	var site websitev1.Website
+	e.must(e.get(&service, name))
+	e.must(e.get(&site, name))
+	versions := map[string]string{"site": site.ResourceVersion}
+	for _, child := range []client.Object{
+		e.configMap(name + "-content"), e.configMap(name + "-lang-de"), e.deployment(name), &service,
+	} {
+		versions[fmt.Sprintf("%T %s", child, child.GetName())] = child.GetResourceVersion()
+	}
+	return versions
+}
+
+func TestRestart_changesNothingOfASettledSite(t *testing.T) {
+	e := newEnv(t)
+	stop := e.startController()
+	site := newSite("shop")
+	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
+	e.create(site)
+	e.settle("shop")
+	stop()
+	before := e.versions("shop")
+
+	e.records.published.Store(0)
+	e.recheck = 50 * time.Millisecond
+	e.startController()
+	e.passes(3) // two of them are over then
+	if diff := cmp.Diff(before, e.versions("shop")); diff != "" {
+		t.Errorf("resource versions (-before +after the restart):\n%s", diff)
+	}
+}
+
+// The server adds defaults to what is written. That is not mistaken for drift: passes over a settled site write nothing.
+func TestSettledSite_makesNoWrites(t *testing.T) {
+	e := newEnv(t)
+	e.startController()
+	site := newSite("shop")
+	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
+	e.create(site)
+	e.settle("shop")
+
+	before := e.writes.Load()
+	e.touch("shop", 5)
+	if writes := e.writes.Load() - before; writes != 0 {
+		t.Errorf("5 passes over a settled site made %d writes", writes)
+	}
+}
+
+// settle waits until a site is ready, and the pass after that is over.
+func (e *env) settle(name string) {
+	e.Helper()
+	e.ready(name)
+	e.touch(name, 2)
+}
+
+// touch triggers passes, one after the other, each beginning after the one before has ended.
+func (e *env) touch(name string, times int) {
+	e.Helper()
+	site := &websitev1.Website{}
+	site.Namespace, site.Name = e.Namespace, name
+	for range times {
+		published := e.records.published.Load()
+		change(e, site, func(site *websitev1.Website) {
+			site.Annotations = map[string]string{"touched": fmt.Sprint(published)}
+		})
+		e.eventually(func() error {
+			if e.records.published.Load() == published {
+				return fmt.Errorf("%s: no pass after a touch", name)
+			}
+			return nil
+		})
+	}
+}
+
+// passes waits until so many passes have got to their end.
+func (e *env) passes(n int64) {
+	e.Helper()
+	e.eventually(func() error {
+		if got := e.records.published.Load(); got < n {
+			return fmt.Errorf("%d of %d passes", got, n)
+		}
+		return nil
+	})
+}

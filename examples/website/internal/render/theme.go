@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package render turns the pages of a Website and a theme into the files that its web servers serve. It knows nothing of
+// Kubernetes: text goes in, text comes out, and the same input gives the same bytes.
+package render
+
+import (
+	"fmt"
+	"html/template"
+)
+
+// The keys of a theme.
+const (
+	LayoutKey = "layout.html"
+	StyleKey  = "style.css"
+)
+
+const plainLayout = `<!doctype html>
+<html{{with .Language}} lang="{{.}}"{{end}}>
+<head>
+<meta charset="utf-8">
+<title>{{.Title}} - {{.Site}}</title>
+<link rel="stylesheet" href="style.css">
+</head>
+<body>
+<nav>{{range .Navigation}}<a href="{{.Href}}">{{.Title}}</a> {{end}}</nav>
+<h1>{{.Title}}</h1>
+{{range .Paragraphs}}<p>{{.}}</p>
+{{end}}</body>
+</html>
+`
+
+const plainStyle = "body { font-family: sans-serif; margin: 2rem auto; max-width: 40rem; }\n"
+
+// Theme is how pages look.
+type Theme struct {
+	layout *template.Template
+	style  string
+}
+
+// ParseTheme reads a theme. What the data does not have comes from the built-in theme, so nil gives just that. The error
+// of a broken layout says where it is broken.
+func ParseTheme(data map[string]string) (*Theme, error) {
+	layout, ok := data[LayoutKey]
+	if !ok {
+		layout = plainLayout
+	}
+	style, ok := data[StyleKey]
+	if !ok {
+		style = plainStyle
+	}
+	parsed, err := template.New(LayoutKey).Parse(layout)
+	if err != nil {
+		return nil, fmt.Errorf("the layout is broken: %w", err)
+	}
+	return &Theme{layout: parsed, style: style}, nil
+}
