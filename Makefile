@@ -47,7 +47,7 @@ control-plane: ## Build the control plane that tests and demo run on, unless it 
 
 .PHONY: generate
 generate: ## Generate deep copies, CRDs and RBAC rules of the examples.
-	$(TOOL) controller-gen object paths=./apis/... paths=./examples/...
+	$(TOOL) controller-gen object paths=./internal/fixture/... paths=./examples/website/api/...
 	cd examples/website && $(GO) tool -modfile=../../tools/go.mod controller-gen \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	cd examples/website && $(GO) tool -modfile=../../tools/go.mod controller-gen \
@@ -82,4 +82,4 @@ check-tidy: ## Fail when a module is not tidy.
 
 .PHONY: check-generate
 check-generate: generate ## Fail when generated files are not up to date.
-	@git diff --exit-code -- apis examples || { echo "generated files are out of date: run 'make generate' and commit" >&2; exit 1; }
+	@git diff --exit-code -- internal/fixture examples || { echo "generated files are out of date: run 'make generate' and commit" >&2; exit 1; }

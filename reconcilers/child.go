@@ -88,6 +88,7 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	lazyInit sync.Once
 	children children[Type, ChildType]
 	defaults shorthand[ChildType]
+	node     step.Node
 }
 
 func (r *ChildReconciler[T, CT, CLT]) init() {
@@ -113,6 +114,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 		if r.Finalizer != "" {
 			r.SkipOwnerReference = true
 		}
+		r.node = step.Node{Name: r.Name, Values: []any{"childType", typeName(r.ChildType)}}
 		r.defaults = shorthand[CT]{
 			given: !isNil(r.ChildObjectManager), merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields,
 			sanitize: r.Sanitize, finalizer: r.Finalizer,
@@ -167,7 +169,7 @@ func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 // Reconcile looks the child up, brings it to its desired state and reflects it on the parent. The result is always empty.
 func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
-	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+	return step.Run(ctx, r.node, resource, r.reconcile)
 }
 
 //nolint:unparam // the empty result is part of what a step returns

@@ -252,11 +252,17 @@ func (c *children[T, CT]) isReflected(ctx context.Context, parent T, desired CT,
 	}
 
 	config := RetrieveConfigOrDie(ctx)
+	if config.APIReader == nil {
+		return false, cause
+	}
 	blocker := blankLike(c.childType)
 	key := client.ObjectKey{Namespace: desired.GetNamespace(), Name: blockerName(cause, desired)}
-	if err := config.APIReader.Get(ctx, key, blocker); err != nil {
-		// Who is in the way cannot be told, or is gone already: better to try again than to blame it on the name.
-		return false, errors.Join(cause, client.IgnoreNotFound(err))
+	switch err := config.APIReader.Get(ctx, key, blocker); {
+	case apierrs.IsNotFound(err):
+		// What was in the way is gone already: better to try again than to blame it on the name.
+		return false, cause
+	case err != nil:
+		return false, errors.Join(cause, err)
 	}
 	if c.isOurs(parent, blocker) {
 		// The cache has not seen what was created for this parent before.

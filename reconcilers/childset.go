@@ -89,6 +89,7 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	lazyInit sync.Once
 	children children[Type, ChildType]
 	defaults shorthand[ChildType]
+	node     step.Node
 	// reconciler manages the set, with the finalizer around it when there is one.
 	reconciler SubReconciler[Type]
 }
@@ -143,6 +144,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 		if r.Finalizer != "" {
 			r.SkipOwnerReference = true
 		}
+		r.node = step.Node{Name: r.Name, Values: []any{"childType", typeName(r.ChildType)}}
 		r.defaults = shorthand[CT]{
 			given: !isNil(r.ChildObjectManager), merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields, sanitize: r.Sanitize,
 		}
@@ -203,7 +205,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 // Reconcile looks the children up, brings each to its desired state and reflects them on the parent.
 func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
-	return step.Run(ctx, step.Node{Name: r.Name}, resource, func(ctx context.Context, parent T) (Result, error) {
+	return step.Run(ctx, r.node, resource, func(ctx context.Context, parent T) (Result, error) {
 		known, err := r.children.list(ctx, parent)
 		if err == nil && len(known) == 0 && r.children.mustLookTwice(parent) {
 			known, err = r.children.listLive(ctx, parent)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -140,7 +139,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 	log := logr.FromContextOrDiscard(ctx)
 	write := r.statusWriter(resource)
 	if log.Enabled() {
-		log.Info(write.doing, "diff", cmp.Diff(r.status.of(original), r.status.of(resource), IgnoreAllUnexported))
+		log.Info(write.doing, "diff", changes(log, r.status.of(original), r.status.of(resource)))
 	}
 	if isQuiet(reconcileErr) {
 		if !errors.Is(reconcileErr, ErrHaltSubReconcilers) {

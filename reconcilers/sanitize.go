@@ -51,13 +51,25 @@ func (r *UpdatingObjectManager[T]) diff(log logr.Logger, current, desired T) any
 		return nil
 	case r.Sanitize != nil:
 		return cmp.Diff(r.Sanitize(current.DeepCopyObject().(T)), r.Sanitize(desired.DeepCopyObject().(T)), IgnoreAllUnexported)
-	case log.V(1).Enabled() && !isSecret(current):
-		return cmp.Diff(current, desired, IgnoreAllUnexported)
+	case isSecret(current):
+		return changedPaths(current, desired)
 	default:
-		paths := pathReporter{}
-		cmp.Equal(current, desired, IgnoreAllUnexported, cmp.Reporter(&paths))
-		return paths.found
+		return changes(log, current, desired)
 	}
+}
+
+// changes returns what to log of the difference between two values: where they differ, and with verbosity 1 how.
+func changes(log logr.Logger, before, after any) any {
+	if log.V(1).Enabled() {
+		return cmp.Diff(before, after, IgnoreAllUnexported)
+	}
+	return changedPaths(before, after)
+}
+
+func changedPaths(before, after any) []string {
+	paths := pathReporter{}
+	cmp.Equal(before, after, IgnoreAllUnexported, cmp.Reporter(&paths))
+	return paths.found
 }
 
 // isSecret also knows Secrets that are unstructured, and duck types and copies of their Go type.

@@ -146,7 +146,7 @@ func TestDrift_deletedChildrenComeBack(t *testing.T) {
 		}
 		record, err := e.records.Lookup(t.Context(), "shop.example.com")
 		if err != nil || service.UID == uid || record.Target != service.Spec.ClusterIP {
-			return fmt.Errorf("record %v (error %v) and Service %s at %s", record, err, service.UID, service.Spec.ClusterIP)
+			return fmt.Errorf("record %v (error %v) and Service %s at %s", record, fmt.Sprint(err), service.UID, service.Spec.ClusterIP)
 		}
 		return nil
 	})

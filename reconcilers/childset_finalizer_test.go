@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+	"trueup.dev/validation"
+)
+
+// finalized makes the children of a set outlive their parent but for a finalizer.
+func finalized(r *childSetReconciler) {
+	withoutOwners(r)
+	r.SkipOwnerReference = false
+	r.Finalizer = "test-finalizer"
+}
+
+func TestDefect06_ChildSetWithFinalizer(t *testing.T) {
+	const list = "list ConfigMap in default labels id"
+	const live = "live list ConfigMap in default labels id"
+	parent := newResource()
+	w := newWorld(t, parent)
+	desired := []*corev1.ConfigMap{member("a"), member("b")}
+	r := newChildSetReconciler(w, finalized, func(r *childSetReconciler) {
+		r.DesiredChildren = func(ctx context.Context, parent *fixture.Resource) ([]*corev1.ConfigMap, error) {
+			return desireAll(nil, desired...)(ctx, parent)
+		}
+	})
+	reconcile := func(what string, want ...string) {
+		t.Helper()
+		_, err := r.Reconcile(w.Context(), stored(w, parent))
+		wantErr(t, nil, err)
+		equal(t, "trace: "+what, want, w.Trace())
+	}
+
+	reconcile(
+		"the finalizer comes first", list, added, patched,
+		"create ConfigMap default/child-a", eventOn("Created", "child-a"),
+		"create ConfigMap default/child-b", eventOn("Created", "child-b"), "reflect [a=child-a b=child-b]",
+	)
+	equal(t, "owner references", nil, stored(w, desired[0]).OwnerReferences)
+	reconcile("children without owner references are found again", list, "reflect [a=child-a b=child-b]")
+	desired = desired[:1]
+	reconcile("an undesired child goes", list, "delete ConfigMap default/child-b", eventOn("Deleted", "child-b"), "reflect [a=child-a b=]")
+
+	// One of the two that are there when the parent is deleted takes its time.
+	held := stored(w, desired[0])
+	held.Finalizers = []string{"hold.example.com/on"}
+	wantErr(t, nil, w.Server.Update(context.Background(), held))
+	desired = append(desired, member("c"))
+	reconcile("one more child", list, "create ConfigMap default/child-c", eventOn("Created", "child-c"), "reflect [a=child-a c=child-c]")
+	wantErr(t, nil, w.Server.Delete(context.Background(), parent))
+	reconcile(
+		"children go, the finalizer stays", list,
+		"delete ConfigMap default/child-a", eventOn("Deleted", "child-a"), "delete ConfigMap default/child-c", eventOn("Deleted", "child-c"), "reflect []",
+	)
+	reconcile("one child is still there", list, "reflect []")
+	held = stored(w, held)
+	held.Finalizers = nil
+	wantErr(t, nil, w.Server.Update(context.Background(), held))
+
+	version := stored(w, parent).ResourceVersion
+	reconcile(
+		"the last one is gone", list, live, "reflect []",
+		fmt.Sprintf(`patch Resource default/test application/merge-patch+json {"metadata":{"finalizers":null,"resourceVersion":"%s"}}`, version), patched,
+	)
+	if after := stored(w, parent); after != nil {
+		t.Errorf("the parent is still there: %v", after)
+	}
+}
+
+func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
+	parent := newResource(finalizer("test-finalizer"), terminating)
+	const live = "live list ConfigMap in default"
+	deleted := []string{"delete ConfigMap default/child", childDeleted}
+	for name, tc := range map[string]struct {
+		parent     *fixture.Resource
+		reconciler func(w *world) reconcilers.SubReconciler[*fixture.Resource]
+		live       string
+		want       []string
+	}{
+		"child with a finalizer": {
+			parent: parent,
+			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
+				return newChildReconciler(w, withoutOwner, func(r *childReconciler) {
+					r.ChildObjectManager, r.MergeBeforeUpdate, r.Finalizer = nil, mergeData, "test-finalizer"
+				})
+			},
+			live: live, want: deleted,
+		},
+		"child whose object manager has a finalizer": {
+			parent: parent,
+			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
+				return newChildReconciler(w, func(r *childReconciler) {
+					r.ChildObjectManager = &configMaps{Finalizer: "test-finalizer", MergeBeforeUpdate: mergeData}
+				})
+			},
+			live: live, want: deleted,
+		},
+		"child that is not desired any more": {
+			parent: newResource(finalizer("test-finalizer")),
+			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
+				return newChildReconciler(w, func(r *childReconciler) {
+					r.DesiredChild = desire(nil, nil)
+					r.ChildObjectManager = &configMaps{Finalizer: "test-finalizer", MergeBeforeUpdate: mergeData}
+				})
+			},
+			live: live, want: append(deleted, "reflect nothing"),
+		},
+		"child set": {
+			parent: parent,
+			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
+				return newChildSetReconciler(w, finalized)
+			},
+			live: live + " labels id", want: append(deleted, "reflect []"),
+		},
+		"child set whose object manager has a finalizer": {
+			parent: parent,
+			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
+				return newChildSetReconciler(w, func(r *childSetReconciler) {
+					r.ChildObjectManager = &configMaps{Finalizer: "test-finalizer", MergeBeforeUpdate: mergeData}
+				})
+			},
+			live: live, want: append(deleted, "reflect []"),
+		},
+		"child below a finalizer": {
+			parent: parent,
+			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
+				return newChildReconciler(w, withoutOwner)
+			},
+			live: live, want: deleted,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.parent, newConfigMap("child", identified("a")))
+			w.Unseen = func(obj client.Object) bool { return obj.GetName() == "child" }
+			r := tc.reconciler(w)
+			_, err := r.Reconcile(w.Context(), tc.parent.DeepCopy())
+			wantErr(t, nil, err)
+			equal(t, "live lists", 1, w.Count(tc.live))
+			equal(t, "writes: the child is deleted and the finalizer stays", tc.want, w.Writes())
+
+			_, err = r.Reconcile(w.Context(), tc.parent.DeepCopy())
+			wantErr(t, nil, err)
+			if name != "child below a finalizer" {
+				equal(t, "patches: the finalizer goes with the child", 1, w.Count(cleared))
+			}
+		})
+	}
+
+	t.Run("several that have only just been deleted", func(t *testing.T) {
+		w := newWorld(t, newResource(finalizer("test-finalizer")), newConfigMap("child-a"), newConfigMap("child-b"))
+		r := newChildReconciler(w, func(r *childReconciler) {
+			r.DesiredChild = desire(nil, nil)
+			r.ChildObjectManager = &configMaps{Finalizer: "test-finalizer", MergeBeforeUpdate: mergeData}
+		})
+		_, err := r.Reconcile(w.Context(), newResource(finalizer("test-finalizer")))
+		wantErr(t, nil, err)
+		equal(t, "deletes", 2, w.Count("delete"))
+		equal(t, "patches", 0, w.Count("patch"))
+	})
+	t.Run("failure to look", func(t *testing.T) {
+		w := newWorld(t, parent).Fail("live list", errTest)
+		_, err := newChildSetReconciler(w, finalized).Reconcile(w.Context(), parent.DeepCopy())
+		wantErr(t, errTest, err)
+		equal(t, "writes", nil, w.Writes())
+	})
+	t.Run("no need to look", func(t *testing.T) {
+		w := newWorld(t)
+		_, err := newChildReconciler(w, func(r *childReconciler) { r.DesiredChild = desire(nil, nil) }).Reconcile(w.Context(), newResource())
+		wantErr(t, nil, err)
+		equal(t, "live calls", 0, w.Count("live"))
+	})
+	t.Run("desired child is asked for once", func(t *testing.T) {
+		w := newWorld(t, newResource(finalizer("test-finalizer")))
+		asked := 0
+		r := newChildReconciler(w, func(r *childReconciler) {
+			r.ChildObjectManager = &configMaps{Finalizer: "test-finalizer", MergeBeforeUpdate: mergeData}
+			r.DesiredChild = func(context.Context, *fixture.Resource) (*corev1.ConfigMap, error) {
+				asked++
+				return wanted("child"), nil
+			}
+		})
+		_, err := r.Reconcile(w.Context(), newResource(finalizer("test-finalizer")))
+		wantErr(t, nil, err)
+		equal(t, "calls of DesiredChild", 1, asked)
+		equal(t, "live calls", 0, w.Count("live"))
+		equal(t, "creates", 1, w.Count("create"))
+	})
+}
+
+func TestChildSetReconciler_Validate(t *testing.T) {
+	complete := func(changes ...func(*childSetReconciler)) *childSetReconciler {
+		return newChildSetReconciler(newWorld(t), changes...)
+	}
+	const prefix = `ChildSetReconciler "ConfigMapChildSetReconciler" `
+	for name, tc := range map[string]struct {
+		reconciler *childSetReconciler
+		recursive  bool
+		want       string
+	}{
+		"valid":                          {reconciler: complete()},
+		"valid, recursive":               {reconciler: complete(), recursive: true},
+		"valid without owner references": {reconciler: complete(withoutOwners)},
+		"valid with a finalizer":         {reconciler: complete(finalized)},
+		"empty":                          {reconciler: &childSetReconciler{}, want: prefix + "must implement DesiredChildren"},
+		"named":                          {reconciler: &childSetReconciler{Name: "test"}, want: `ChildSetReconciler "test" must implement DesiredChildren`},
+		"no reflect": {
+			reconciler: complete(func(r *childSetReconciler) { r.ReflectChildrenStatusOnParent = nil }),
+			want:       prefix + "must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError",
+		},
+		"no OurChild": {
+			reconciler: complete(withoutOwners, func(r *childSetReconciler) { r.OurChild = nil }),
+			want:       prefix + "must implement OurChild since owner references are not used",
+		},
+		"no ListOptions, with a finalizer": {
+			reconciler: complete(finalized, func(r *childSetReconciler) { r.ListOptions = nil }),
+			want:       prefix + "must implement ListOptions since owner references are not used",
+		},
+		"no IdentifyChild": {
+			reconciler: complete(func(r *childSetReconciler) { r.IdentifyChild = nil }),
+			want:       prefix + "must implement IdentifyChild",
+		},
+		"no manager": {
+			reconciler: complete(func(r *childSetReconciler) { r.ChildObjectManager = nil }),
+			want:       prefix + "must implement ChildObjectManager",
+		},
+		"both a manager and its fields": {
+			reconciler: complete(func(r *childSetReconciler) { r.Sanitize = func(*corev1.ConfigMap) any { return nil } }),
+			want:       prefix + "may not implement both ChildObjectManager and Sanitize",
+		},
+		"invalid manager": {
+			reconciler: complete(func(r *childSetReconciler) { r.ChildObjectManager = &configMaps{} }),
+		},
+		"invalid manager, recursive": {
+			reconciler: complete(func(r *childSetReconciler) { r.ChildObjectManager = &configMaps{} }),
+			recursive:  true,
+			want:       prefix + `must have a valid ChildObjectManager: UpdatingObjectManager "" must define MergeBeforeUpdate`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			if tc.recursive {
+				ctx = validation.WithRecursive(newWorld(t).Context())
+			}
+			wantText(t, tc.want, tc.reconciler.Validate(ctx))
+		})
+	}
+	wantText(t, prefix+"must implement DesiredChildren\n"+
+		prefix+"must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError\n"+
+		prefix+"must implement OurChild since owner references are not used\n"+
+		prefix+"must implement ListOptions since owner references are not used\n"+
+		prefix+"must implement IdentifyChild\n"+
+		prefix+"must implement ChildObjectManager", (&childSetReconciler{Finalizer: "f"}).SetupWithManager(context.Background(), nil, nil))
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/reconcilers"
+)
+
+// manageAll creates, updates twice, once in vain, and deletes an object. It returns all that is logged.
+func manageAll[T client.Object](t *testing.T, verbosity int, r *reconcilers.UpdatingObjectManager[T], first, second T) string {
+	t.Helper()
+	log, lines := newLog(verbosity)
+	w := newWorld(t)
+	ctx := withLog(w.Context(), log)
+	var none T
+	// To begin with something fails.
+	w.Fail("create", errTest)
+	_, err := r.Manage(ctx, newResource(), none, first.DeepCopyObject().(T))
+	wantErr(t, errTest, err)
+	w.Heal()
+	actual, err := r.Manage(ctx, newResource(), none, first.DeepCopyObject().(T))
+	wantErr(t, nil, err)
+	w.Fail("update", errTest)
+	_, err = r.Manage(ctx, newResource(), actual, second.DeepCopyObject().(T))
+	wantErr(t, errTest, err)
+	w.Heal()
+	for range 2 {
+		actual, err = r.Manage(ctx, newResource(), actual, second.DeepCopyObject().(T))
+		wantErr(t, nil, err)
+	}
+	_, err = r.Manage(ctx, newResource(), actual, none)
+	wantErr(t, nil, err)
+	for _, message := range []string{"creating resource", "updating resource", "updated resource", "deleting unwanted resource"} {
+		contains(t, lines.all(), message)
+	}
+	return lines.all()
+}
+
+// spellings returns the ways in which a value may end up in a log.
+func spellings(value string) []string {
+	bytes := strings.Trim(fmt.Sprintf("%d", []byte(value)), "[]")
+	return []string{value, base64.StdEncoding.EncodeToString([]byte(value)), bytes, strings.ReplaceAll(bytes, " ", ",")}
+}
+
+func TestDefect14_SecretsAreNotLogged(t *testing.T) {
+	const first, second = "correct horse", "battery staple"
+	for _, verbosity := range []int{0, 1, 10} {
+		t.Run(fmt.Sprintf("typed at verbosity %d", verbosity), func(t *testing.T) {
+			secret := func(value string) *corev1.Secret {
+				return &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child"},
+					Data:       map[string][]byte{"password": []byte(value)}, StringData: map[string]string{"plain": value},
+				}
+			}
+			logged := manageAll(t, verbosity, &reconcilers.UpdatingObjectManager[*corev1.Secret]{
+				MergeBeforeUpdate: func(current, desired *corev1.Secret) {
+					current.Data, current.StringData = desired.Data, desired.StringData
+				},
+			}, secret(first), secret(second))
+			for _, spelling := range append(spellings(first), spellings(second)...) {
+				lacks(t, logged, spelling)
+			}
+			contains(t, logged, "Secret default/child")
+			contains(t, logged, `Data[\"password\"]`)
+		})
+		t.Run(fmt.Sprintf("unstructured at verbosity %d", verbosity), func(t *testing.T) {
+			secret := func(value string) *unstructured.Unstructured {
+				return &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": "v1", "kind": "Secret",
+					"metadata":   map[string]any{"namespace": "default", "name": "child"},
+					"data":       map[string]any{"password": base64.StdEncoding.EncodeToString([]byte(value))},
+					"stringData": map[string]any{"plain": value},
+				}}
+			}
+			logged := manageAll(t, verbosity, &reconcilers.UpdatingObjectManager[*unstructured.Unstructured]{
+				Type: secret(""),
+				MergeBeforeUpdate: func(current, desired *unstructured.Unstructured) {
+					current.Object["data"], current.Object["stringData"] = desired.Object["data"], desired.Object["stringData"]
+				},
+			}, secret(first), secret(second))
+			for _, spelling := range append(spellings(first), spellings(second)...) {
+				lacks(t, logged, spelling)
+			}
+			contains(t, logged, "Secret default/child")
+		})
+	}
+}
+
+func TestDefect14_ValuesAreLoggedOnRequestOnly(t *testing.T) {
+	const first, second = "first value", "second value"
+	manager := func() *configMaps { return &configMaps{MergeBeforeUpdate: mergeData} }
+
+	logged := manageAll(t, 0, manager(), wanted("child", "key", first), wanted("child", "key", second))
+	lacks(t, logged, first)
+	lacks(t, logged, second)
+	contains(t, logged, "ConfigMap default/child")
+	contains(t, logged, `Data[\"key\"]`)
+
+	logged = manageAll(t, 1, manager(), wanted("child", "key", first), wanted("child", "key", second))
+	contains(t, logged, first)
+	contains(t, logged, second)
+}
+
+func TestDefect14_SanitizedIsLogged(t *testing.T) {
+	for _, verbosity := range []int{0, 1} {
+		t.Run(fmt.Sprintf("verbosity %d", verbosity), func(t *testing.T) {
+			r := &configMaps{MergeBeforeUpdate: mergeData, Sanitize: func(cm *corev1.ConfigMap) any {
+				public := "public part: " + cm.Data["public"]
+				// It is given a copy.
+				cm.Data = nil
+				return public
+			}}
+			logged := manageAll(t, verbosity, r,
+				wanted("child", "public", "first", "private", "confidential"), wanted("child", "public", "second", "private", "confidential, too"))
+			contains(t, logged, "public part: first")
+			contains(t, logged, "public part: second")
+			lacks(t, logged, "confidential")
+		})
+	}
+}
+
+func TestUpdatingObjectManager_LogsABoundedNumberOfPaths(t *testing.T) {
+	before, after := wanted("child"), wanted("child")
+	for i := range 50 {
+		before.Data[fmt.Sprint("key-", i)], after.Data[fmt.Sprint("key-", i)] = "one", "two"
+	}
+	logged := manageAll(t, 0, &configMaps{MergeBeforeUpdate: mergeData}, before, after)
+	line := ""
+	for candidate := range strings.SplitSeq(logged, "\n") {
+		if strings.Contains(candidate, `"updating resource"`) {
+			line = candidate
+		}
+	}
+	equal(t, "paths", 20, strings.Count(line, `Data[`))
+	contains(t, line, "…")
+}

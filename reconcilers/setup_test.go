@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+	"trueup.dev/validation"
+)
+
+type secretReconciler = reconcilers.ChildReconciler[*fixture.Resource, *corev1.Secret, *corev1.SecretList]
+
+// newSecret returns a Secret that nobody owns.
+func newSecret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+}
+
+// newSecretReconciler returns a reconciler for a Secret without an owner.
+func newSecretReconciler() *secretReconciler {
+	return &secretReconciler{
+		SkipOwnerReference: true,
+		OurChild:           func(*fixture.Resource, *corev1.Secret) bool { return true },
+		ListOptions: func(_ context.Context, parent *fixture.Resource) []client.ListOption {
+			return []client.ListOption{client.InNamespace(parent.Namespace)}
+		},
+		DesiredChild:               func(context.Context, *fixture.Resource) (*corev1.Secret, error) { return newSecret("secret"), nil },
+		ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, *corev1.Secret, error) {},
+		// Not the default manager, which tracks on its own.
+		ChildObjectManager: &reconcilers.UpdatingObjectManager[*corev1.Secret]{
+			MergeBeforeUpdate: func(current, desired *corev1.Secret) { current.Data = desired.Data },
+		},
+	}
+}
+
+// notify is a sub reconciler that tells what it is called with.
+func notify(calls requests) *syncReconciler {
+	return &syncReconciler{Name: "Notify", Sync: func(ctx context.Context, _ *fixture.Resource) error {
+		calls <- reconcilers.RetrieveRequest(ctx)
+		return nil
+	}}
+}
+
+func TestSetup_EventsTriggerTheResource(t *testing.T) {
+	// A resource for each way in which an event finds it.
+	const self, owner, keeper, byName, byLabel = "self", "owner", "keeper", "by-name", "by-label"
+	parents := []client.Object{}
+	for _, name := range []string{self, owner, keeper, byName, byLabel} {
+		parents = append(parents, newResource(settled, func(r *fixture.Resource) { r.Name, r.UID = name, types.UID(name) }))
+	}
+	w := newWorld(t, parents...)
+	events := newEventCache(w.Scheme)
+	mgr := newManager(t, w, events)
+	calls := make(requests, 100)
+	secrets := newSecretReconciler()
+	secrets.OurChild = func(parent *fixture.Resource, child *corev1.Secret) bool { return child.Name == "of-"+parent.Name }
+	secrets.DesiredChild = func(_ context.Context, parent *fixture.Resource) (*corev1.Secret, error) {
+		return newSecret("of-" + parent.Name), nil
+	}
+	track := &syncReconciler{
+		Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+			bldr.Watches(&corev1.Service{}, reconcilers.EnqueueTracked(ctx))
+			return nil
+		},
+		Sync: func(ctx context.Context, r *fixture.Resource) error {
+			config := reconcilers.RetrieveConfigOrDie(ctx)
+			switch r.Name {
+			case byName:
+				err := config.TrackAndGet(ctx, types.NamespacedName{Namespace: r.Namespace, Name: "theme"}, &corev1.Service{})
+				return client.IgnoreNotFound(err)
+			case byLabel:
+				return config.TrackAndList(ctx, &corev1.ServiceList{}, client.MatchingLabels{"app": "test"})
+			}
+			return nil
+		},
+	}
+	r := &resourceReconciler{
+		Config: configFor(w, mgr),
+		Reconciler: sequence{
+			newChildReconciler(w, func(r *childReconciler) { r.DesiredChild = desire(nil, nil) }),
+			secrets, track, notify(calls),
+		},
+	}
+	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
+	start(t, mgr)
+
+	for _, parent := range parents {
+		events.changed(parent)
+	}
+	for range parents {
+		calls.next(t, "the first events")
+	}
+	service := func(name string, labels map[string]string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}}
+	}
+	for _, tc := range []struct {
+		what string
+		obj  client.Object
+		want string
+	}{
+		{"an event of a child that the resource owns", newConfigMap("child", func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].Name = owner }), owner},
+		{"an event of a child without an owner", newSecret("of-" + keeper), keeper},
+		{"an event of what is tracked by name", service("theme", nil), byName},
+		{"an event of what is tracked by label", service("any", map[string]string{"app": "test"}), byLabel},
+		{"an event of the resource", parents[0], self},
+	} {
+		events.changed(tc.obj)
+		// Several watches may tell of one event, so the request before may come once more.
+		for calls.next(t, tc.what).Name != tc.want {
+			continue
+		}
+	}
+}
+
+func TestDefect07_ChildrenWithoutOwnersTriggerTheParent(t *testing.T) {
+	w := newWorld(t, newResource(settled))
+	mgr := newManager(t, w, newEventCache(w.Scheme))
+	r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: newSecretReconciler()}
+	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
+	for _, when := range []string{"created", "in sync"} {
+		_, err := r.Reconcile(context.Background(), testRequest)
+		wantErr(t, nil, err)
+		equal(t, "tracks when "+when, true, w.Count("track Secret default/secret for default/test") > 0)
+		w.Trace()
+	}
+	observers, err := w.Config.Tracker.GetObservers(newSecret("secret"))
+	wantErr(t, nil, err)
+	equal(t, "observers", []types.NamespacedName{testRequest.NamespacedName}, observers)
+}
+
+func TestDefect01_RequeueSurvivesAPredicate(t *testing.T) {
+	parent := newResource(settled)
+	w := newWorld(t, parent)
+	events := newEventCache(w.Scheme)
+	mgr := newManager(t, w, events)
+	calls := make(requests, 10)
+	r := &resourceReconciler{
+		Config: configFor(w, mgr),
+		// It drops the event of the reconciler's own status write.
+		SetupForOptions: []builder.ForOption{builder.WithPredicates(predicate.GenerationChangedPredicate{})},
+		Reconciler:      sequence{notify(calls), setField(reconcilers.Result{RequeueAfter: time.Millisecond}, nil)},
+	}
+	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
+	start(t, mgr)
+	events.changed(parent)
+	calls.next(t, "the event")
+	calls.next(t, "a status write that asked for a requeue")
+	equal(t, "status writes", 1, w.Count("update Resource/status"))
+}
+
+func TestDefect01_ControllerKeepsErrorsAndRequeues(t *testing.T) {
+	minute := reconcilers.Result{RequeueAfter: time.Minute}
+	for name, tc := range map[string]struct {
+		fail error
+		sub  *syncReconciler
+		want reconcilers.Result
+		err  error
+	}{
+		"requeue after":                   {nil, setField(minute, nil), minute, nil},
+		"error":                           {nil, setField(reconcilers.Result{}, errTest), reconcilers.Result{}, errTest},
+		"conflict":                        {errConflict, setField(reconcilers.Result{}, nil), requeue, nil},
+		"nothing is made out of thin air": {nil, setField(reconcilers.Result{}, nil), reconcilers.Result{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newResource(settled))
+			if tc.fail != nil {
+				w.Fail("update Resource/status", tc.fail)
+			}
+			mgr := newManager(t, w, newEventCache(w.Scheme))
+			r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: tc.sub}
+			controller, err := r.SetupWithManagerYieldingController(context.Background(), mgr)
+			wantErr(t, nil, err)
+			got, err := controller.Reconcile(context.Background(), testRequest)
+			wantErr(t, tc.err, err)
+			equal(t, "result", tc.want, got)
+		})
+	}
+}
+
+func TestSetup_Order(t *testing.T) {
+	w := newWorld(t)
+	mgr := newManager(t, w, newEventCache(w.Scheme))
+	config := configFor(w, mgr)
+	order := []string{}
+	setup := func(name string, err error) func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+		return func(ctx context.Context, got reconcilers.Manager, bldr *reconcilers.Builder) error {
+			order = append(order, name)
+			if got != mgr || bldr == nil || reconcilers.RetrieveConfigOrDie(ctx) != config || reconcilers.RetrieveOriginalConfigOrDie(ctx) != config {
+				t.Errorf("Setup of %s lacks something", name)
+			}
+			return err
+		}
+	}
+	manager := &stubManager{world: w}
+	r := &resourceReconciler{
+		Config: config, Setup: setup("root", nil),
+		Reconciler: sequence{
+			newChildReconciler(w, func(r *childReconciler) { r.Setup, r.ChildObjectManager = setup("child", nil), manager }),
+			newChildSetReconciler(w, func(r *childSetReconciler) { r.Setup, r.ChildObjectManager = setup("child set", nil), manager }),
+			&syncReconciler{Setup: setup("sync", nil), Sync: func(context.Context, *fixture.Resource) error { return nil }},
+		},
+	}
+	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
+	equal(t, "order", []string{"root", "child", "child set", "sync"}, order)
+	equal(t, "setups of the object managers", 2, manager.setup)
+
+	r = &resourceReconciler{Config: config, Setup: setup("root", errTest), Reconciler: &part{}}
+	wantErr(t, errTest, r.SetupWithManager(context.Background(), mgr))
+	equal(t, "setups below after a failure", 0, r.Reconciler.(*part).Setups)
+}
+
+func TestDefect09_SetupListsEveryProblem(t *testing.T) {
+	w := newWorld(t)
+	mgr := newManager(t, w, newEventCache(w.Scheme))
+	newTree := func() *resourceReconciler {
+		return &resourceReconciler{Name: "root", Reconciler: sequence{
+			&syncReconciler{Name: "first"},
+			&childReconciler{Name: "second", SkipOwnerReference: true},
+			&reconcilers.WithFinalizer[*fixture.Resource]{Name: "third", Reconciler: sequence{&syncReconciler{Name: "deep"}}},
+		}}
+	}
+	const below = `ResourceReconciler "root" must have a valid Reconciler: Sequence must have a valid `
+	problems := []string{
+		below + `Sequence[0]: SyncReconciler "first" must implement Sync or SyncWithResult`,
+		below + `Sequence[1]: ChildReconciler "second" must implement DesiredChild`,
+		below + `Sequence[1]: ChildReconciler "second" must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError`,
+		below + `Sequence[1]: ChildReconciler "second" must implement OurChild since owner references are not used`,
+		below + `Sequence[1]: ChildReconciler "second" must implement ListOptions since owner references are not used`,
+		below + `Sequence[1]: ChildReconciler "second" must implement ChildObjectManager`,
+		below + `Sequence[2]: WithFinalizer "third" must define Finalizer`,
+		below + `Sequence[2]: WithFinalizer "third" must have a valid Reconciler: Sequence must have a valid Sequence[0]: ` +
+			`SyncReconciler "deep" must implement Sync or SyncWithResult`,
+	}
+	wantText(t, problems[0], newTree().Validate(validation.WithRecursive(context.Background())))
+	withConfig := newTree()
+	withConfig.Config = configFor(w, mgr)
+	wantText(t, strings.Join(problems, "\n"), withConfig.SetupWithManager(context.Background(), mgr))
+	problems = append(problems, `ResourceReconciler "root" must define Config`)
+	wantText(t, strings.Join(problems, "\n"), newTree().SetupWithManager(context.Background(), mgr))
+	wantText(t, `ResourceReconciler "root" must define Config`,
+		(&resourceReconciler{Name: "root", Reconciler: sequence{}}).SetupWithManager(context.Background(), mgr))
+}
+
+func TestSetup_DucksAreWatchedAsUnstructuredObjects(t *testing.T) {
+	w := newWorld(t, newResource())
+	events := newEventCache(w.Scheme)
+	mgr := newManager(t, w, events)
+	calls := make(requests, 10)
+	child := fixture.NewDuck("", "")
+	child.Kind = "ResourceNoStatus"
+	list := &fixture.DuckList{}
+	list.SetGroupVersionKind(fixture.GroupVersion.WithKind("ResourceNoStatusList"))
+	r := &reconcilers.ResourceReconciler[*fixture.Duck]{
+		Type: fixture.NewDuck("", ""), Config: configFor(w, mgr), SkipStatusUpdate: true,
+		Reconciler: reconcilers.Sequence[*fixture.Duck]{
+			&reconcilers.ChildReconciler[*fixture.Duck, *fixture.Duck, *fixture.DuckList]{
+				ChildType: child, ChildListType: list,
+				DesiredChild:               func(context.Context, *fixture.Duck) (*fixture.Duck, error) { return nil, nil },
+				ReflectChildStatusOnParent: func(context.Context, *fixture.Duck, *fixture.Duck, error) {},
+				ChildObjectManager: &reconcilers.UpdatingObjectManager[*fixture.Duck]{
+					Type: child, DangerouslyAllowDuckTypes: true, MergeBeforeUpdate: func(_, _ *fixture.Duck) {},
+				},
+			},
+			&reconcilers.SyncReconciler[*fixture.Duck]{Sync: func(ctx context.Context, _ *fixture.Duck) error {
+				calls <- reconcilers.RetrieveRequest(ctx)
+				return nil
+			}},
+		},
+	}
+	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
+	equal(t, "indexes", []string{"*unstructured.Unstructured by trueup.dev/controller-uid"}, events.indexed)
+	start(t, mgr)
+
+	unstructuredOf := func(kind string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(fixture.GroupVersion.WithKind(kind))
+		u.SetNamespace("default")
+		u.SetName("test")
+		return u
+	}
+	events.changed(unstructuredOf("Resource"))
+	equal(t, "request", testRequest, calls.next(t, "an event of the resource"))
+	owned := unstructuredOf("ResourceNoStatus")
+	owned.SetOwnerReferences(newConfigMap("child").OwnerReferences)
+	events.changed(owned)
+	equal(t, "request", testRequest, calls.next(t, "an event of a child"))
+	for _, kind := range []string{"Resource", "ResourceNoStatus"} {
+		informer := events.informer(unstructuredOf(kind))
+		informer.mu.Lock()
+		equal(t, "what is watched of "+kind, map[string]bool{"*unstructured.Unstructured": true}, informer.forms)
+		informer.mu.Unlock()
+	}
+}
+
+func TestSetup_ObjectManager(t *testing.T) {
+	w := newWorld(t)
+	events := newEventCache(w.Scheme)
+	mgr := newManager(t, w, events)
+	calls := make(requests, 10)
+	r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: sequence{
+		&syncReconciler{
+			Sync: func(context.Context, *fixture.Resource) error { return nil },
+			Setup: func(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
+				return (&configMaps{TrackDesired: true, MergeBeforeUpdate: mergeData}).SetupWithManager(ctx, mgr, bldr)
+			},
+		},
+		notify(calls),
+	}}
+	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
+	wantErr(t, nil, w.Server.Create(context.Background(), newResource(func(r *fixture.Resource) { r.ResourceVersion = "" })))
+	wantErr(t, nil, w.Config.Tracker.TrackObject(newConfigMap("any"), newResource()))
+	start(t, mgr)
+	events.changed(newConfigMap("any", orphan))
+	equal(t, "request", testRequest, calls.next(t, "an event of what is tracked"))
+
+	nothing := &reconcilers.UpdatingObjectManager[client.Object]{Name: "test", TrackDesired: true, MergeBeforeUpdate: func(_, _ client.Object) {}}
+	wantText(t, `UpdatingObjectManager "test" must define Type to use TrackDesired`, nothing.SetupWithManager(w.Context(), mgr, nil))
+	wantText(t, `UpdatingObjectManager "ConfigMapUpdatingObjectManager" must define MergeBeforeUpdate`, (&configMaps{}).SetupWithManager(w.Context(), mgr, nil))
+}

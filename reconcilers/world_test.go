@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"trueup.dev/duck"
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+	"trueup.dev/tracker"
+)
+
+// world is an API server in memory, a config that reaches it, and a trace of everything that reconcilers do through that config: API calls, events
+// and tracked references, in order, a line each.
+type world struct {
+	t      testing.TB
+	Scheme *runtime.Scheme
+	// Server has no record of who uses it.
+	Server client.WithWatch
+	Config reconcilers.Config
+
+	// Admit is what the server makes of objects on the way in.
+	Admit func(obj client.Object)
+	// Unseen tells the objects that have not reached the cache yet.
+	Unseen func(obj client.Object) bool
+	// Fetched is called with each object that a Get of the client has found.
+	Fetched func(obj client.Object)
+
+	mu       sync.Mutex
+	lines    []string
+	failures []failure
+	created  int
+	deletes  []client.DeleteOptions
+}
+
+type failure struct {
+	line string
+	// nth is the one call that fails, counted from 1; 0 means that all fail.
+	nth, seen int
+	err       error
+}
+
+func newWorld(t testing.TB, given ...client.Object) *world {
+	scheme := fixture.NewScheme()
+	w := &world{t: t, Scheme: scheme}
+	w.Server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(given...).WithStatusSubresource(
+		&fixture.Resource{}, &fixture.ResourceNilableStatus{}, &fixture.ResourceEmptyStatus{}, &fixture.ResourceLegacyConditions{},
+		&fixture.ResourceLegacyDefault{}, &fixture.ResourceAdmissionDefault{}, &fixture.ResourceObjectDefault{},
+	).WithIndex(&corev1.ConfigMap{}, "trueup.dev/controller-uid", func(obj client.Object) []string {
+		if owner := metav1.GetControllerOf(obj); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	}).Build()
+	recorded := interceptor.NewClient(w.Server, w.calls())
+	w.Config = reconcilers.Config{
+		Client:    duck.NewDuckAwareClientWrapper(recorded),
+		APIReader: duck.NewDuckAwareAPIReaderWrapper(interceptor.NewClient(w.Server, w.liveCalls()), recorded),
+		Recorder:  tracingRecorder{w},
+		Tracker:   tracingTracker{Tracker: tracker.New(scheme, time.Hour), world: w},
+	}
+	return w
+}
+
+// Fail makes every call whose line in the trace starts with line fail.
+func (w *world) Fail(line string, err error) *world {
+	w.failures = append(w.failures, failure{line: line, err: err})
+	return w
+}
+
+// FailNth makes the nth call fail whose line in the trace starts with line.
+func (w *world) FailNth(line string, nth int, err error) {
+	w.failures = append(w.failures, failure{line: line, nth: nth, err: err})
+}
+
+// Heal ends all induced failures.
+func (w *world) Heal() { w.failures = nil }
+
+// Trace returns the lines since the last call.
+func (w *world) Trace() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lines := w.lines
+	w.lines = nil
+	return lines
+}
+
+// Writes is Trace without the calls that only read.
+func (w *world) Writes() []string {
+	return slices.DeleteFunc(w.Trace(), func(line string) bool {
+		return strings.HasPrefix(line, "get ") || strings.HasPrefix(line, "list ") || strings.HasPrefix(line, "live ")
+	})
+}
+
+// Count returns how many lines since the last Trace start with prefix.
+func (w *world) Count(prefix string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	count := 0
+	for _, line := range w.lines {
+		if strings.HasPrefix(line, prefix) {
+			count++
+		}
+	}
+	return count
+}
+
+// Stored returns the server's version of obj, nil when there is none.
+func stored[T client.Object](w *world, obj T) T {
+	w.t.Helper()
+	found := obj.DeepCopyObject().(T)
+	err := w.Server.Get(context.Background(), client.ObjectKeyFromObject(obj), found)
+	if apierrs.IsNotFound(err) {
+		var none T
+		return none
+	}
+	if err != nil {
+		w.t.Fatalf("read back %T: %v", obj, err)
+	}
+	return found
+}
+
+// note adds a line and returns the failure induced for it.
+func (w *world) note(format string, args ...any) error {
+	line := fmt.Sprintf(format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines = append(w.lines, line)
+	for i := range w.failures {
+		failure := &w.failures[i]
+		if !strings.HasPrefix(line, failure.line) {
+			continue
+		}
+		failure.seen++
+		if failure.nth == 0 || failure.nth == failure.seen {
+			return failure.err
+		}
+	}
+	return nil
+}
+
+// count returns a number that has not been used before.
+func (w *world) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.created++
+	return w.created
+}
+
+func (w *world) kind(obj runtime.Object) string {
+	gvk, err := apiutil.GVKForObject(obj, w.Scheme)
+	if err != nil {
+		return fmt.Sprintf("%T", obj)
+	}
+	return strings.TrimSuffix(gvk.Kind, "List")
+}
+
+func (w *world) calls() interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if err := w.note("get %s %s", w.kind(obj), key); err != nil {
+				return err
+			}
+			if err := c.Get(ctx, key, obj, opts...); err != nil {
+				return err
+			}
+			if w.Unseen != nil && w.Unseen(obj) {
+				return apierrs.NewNotFound(schema.GroupResource{Resource: w.kind(obj)}, key.Name)
+			}
+			if w.Fetched != nil {
+				w.Fetched(obj)
+			}
+			return nil
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := w.note("list %s%s", w.kind(list), describeList(opts)); err != nil {
+				return err
+			}
+			if err := c.List(ctx, list, opts...); err != nil {
+				return err
+			}
+			return w.forgetUnseen(list)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if obj.GetName() == "" && obj.GetGenerateName() != "" {
+				obj.SetName(fmt.Sprintf("%s%d", obj.GetGenerateName(), w.count()))
+			}
+			if err := w.note("create %s %s", w.kind(obj), client.ObjectKeyFromObject(obj)); err != nil {
+				return err
+			}
+			return w.create(ctx, c, obj, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if err := w.note("update %s %s", w.kind(obj), client.ObjectKeyFromObject(obj)); err != nil {
+				return err
+			}
+			return w.update(ctx, c, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := w.note("patch %s %s %s %s", w.kind(obj), client.ObjectKeyFromObject(obj), patch.Type(), w.bytes(patch, obj)); err != nil {
+				return err
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			w.mu.Lock()
+			w.deletes = append(w.deletes, *(&client.DeleteOptions{}).ApplyOptions(opts))
+			w.mu.Unlock()
+			if err := w.note("delete %s %s", w.kind(obj), client.ObjectKeyFromObject(obj)); err != nil {
+				return err
+			}
+			return c.Delete(ctx, obj, opts...)
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			if err := w.note("update %s/%s %s", w.kind(obj), sub, client.ObjectKeyFromObject(obj)); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Update(ctx, obj, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if err := w.note("patch %s/%s %s %s %s", w.kind(obj), sub, client.ObjectKeyFromObject(obj), patch.Type(), w.bytes(patch, obj)); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	}
+}
+
+func (w *world) liveCalls() interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if err := w.note("live get %s %s", w.kind(obj), key); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := w.note("live list %s%s", w.kind(list), describeList(opts)); err != nil {
+				return err
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}
+}
+
+// create does what a server adds and the fake client does not.
+func (w *world) create(ctx context.Context, c client.Client, obj client.Object, opts ...client.CreateOption) error {
+	obj.SetUID(types.UID(fmt.Sprintf("uid-%d", w.count())))
+	obj.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
+	if w.specOf(obj) != nil {
+		obj.SetGeneration(1)
+	}
+	if w.Admit != nil {
+		w.Admit(obj)
+	}
+	return c.Create(ctx, obj, opts...)
+}
+
+// update keeps generation and resource version unless something changes, as a server does.
+func (w *world) update(ctx context.Context, c client.Client, obj client.Object, opts ...client.UpdateOption) error {
+	before := obj.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), before); err != nil {
+		return err
+	}
+	if w.Admit != nil {
+		w.Admit(obj)
+	}
+	if !equality.Semantic.DeepEqual(w.specOf(before), w.specOf(obj)) {
+		obj.SetGeneration(before.GetGeneration() + 1)
+	}
+	if equality.Semantic.DeepEqual(before, obj) {
+		reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(before).Elem())
+		return nil
+	}
+	return c.Update(ctx, obj, opts...)
+}
+
+func (w *world) specOf(obj client.Object) any {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		w.t.Fatalf("convert %T: %v", obj, err)
+	}
+	return content["spec"]
+}
+
+func (w *world) forgetUnseen(list client.ObjectList) error {
+	if w.Unseen == nil {
+		return nil
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	return meta.SetList(list, slices.DeleteFunc(items, func(item runtime.Object) bool { return w.Unseen(item.(client.Object)) }))
+}
+
+func (w *world) bytes(patch client.Patch, obj client.Object) string {
+	data, err := patch.Data(obj)
+	if err != nil {
+		w.t.Fatalf("patch of %T: %v", obj, err)
+	}
+	return string(data)
+}
+
+func describeList(opts []client.ListOption) string {
+	o := (&client.ListOptions{}).ApplyOptions(opts)
+	description := ""
+	if o.Namespace != "" {
+		description += " in " + o.Namespace
+	}
+	if o.LabelSelector != nil {
+		description += " labels " + o.LabelSelector.String()
+	}
+	if o.FieldSelector != nil {
+		description += " fields " + o.FieldSelector.String()
+	}
+	return description
+}
+
+// equal fails the test when got is not want.
+func equal[T any](t testing.TB, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("unexpected %s (-want +got):\n%s", what, diff)
+	}
+}
