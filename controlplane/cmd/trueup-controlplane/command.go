@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"trueup.dev/controlplane"
+)
+
+const (
+	outputText = "text"
+	outputJSON = "json"
+)
+
+// readyLine is printed with --output json. Programs parse it: names stay.
+type readyLine struct {
+	URL               string `json:"url"`
+	Kubeconfig        string `json:"kubeconfig"`
+	Dir               string `json:"dir"`
+	KubernetesVersion string `json:"kubernetesVersion"`
+	PID               int    `json:"pid"`
+}
+
+type settings struct {
+	controlplane.Options
+	pods          bool
+	stopWithStdin bool
+	output        string
+}
+
+func newCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
+	s := settings{Options: controlplane.Options{LogOutput: stderr}}
+	command := &cobra.Command{
+		Use:   "trueup-controlplane",
+		Short: "Run a Kubernetes control plane in one process, until interrupted",
+		Long: `Run etcd, kube-apiserver and controllers in one process on the loopback interface, until interrupted.
+
+Pods run without a machine: a node "trueup" is Ready, and pods become Running on it
+without anything being executed. The annotation trueup.dev/pod-phase of a pod asks for
+another fate: Pending, Running, NotReady, Succeeded or Failed.`,
+		Args:              cobra.NoArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(command *cobra.Command, _ []string) error {
+			s.DisablePods = !s.pods
+			return s.serve(command.Context(), stdin, stdout)
+		},
+	}
+	command.SetOut(stdout)
+	command.SetErr(stderr)
+	flags := command.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&s.Dir, "dir", "", "keep all data in this folder, for a restart (default: a temporary folder, removed at exit)")
+	flags.StringVar(&s.Kubeconfig, "kubeconfig", "", "also write the admin's kubeconfig to this file; removed at exit")
+	flags.IntVar(&s.Port, "port", 0, "port of kube-apiserver on 127.0.0.1 (default: a free one)")
+	flags.StringSliceVar(&s.Controllers, "controllers", nil,
+		`controllers to run, named as in kube-controller-manager; "none" for no controllers (default: all that need no machines)`)
+	flags.BoolVar(&s.pods, "pods", true, "make pods run, on a node without a machine")
+	flags.BoolVar(&s.stopWithStdin, "stop-with-stdin", false, "stop when standard input ends, as it does when the parent process dies")
+	flags.StringVar(&s.output, "output", outputText, `what to print when ready: "text", or "json" for one line that programs read`)
+	flags.IntVarP(&s.Verbosity, "v", "v", 0, "log level; above 0 the components' logs go to standard error")
+	command.AddCommand(&cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of this command and of what is in it",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(stdout, "trueup-controlplane %s kubernetes %s etcd %s\n",
+				controlplane.Version(), controlplane.KubernetesVersion(), controlplane.EtcdVersion())
+			return err
+		},
+	})
+	return command
+}
+
+// serve runs the control plane until a signal or the end of stdin.
+func (s settings) serve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+	if s.output != outputText && s.output != outputJSON {
+		return fmt.Errorf("output %q: must be %s or %s", s.output, outputText, outputJSON)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if s.stopWithStdin {
+		var stdinEnded context.CancelFunc
+		ctx, stdinEnded = context.WithCancel(ctx)
+		go func() {
+			_, _ = io.Copy(io.Discard, stdin)
+			stdinEnded()
+		}()
+	}
+	return controlplane.Run(ctx, s.Options, func(cp *controlplane.ControlPlane) error { return s.announce(stdout, cp) })
+}
+
+// announce says that the control plane is ready; it fails if nobody can be told.
+func (s settings) announce(stdout io.Writer, cp *controlplane.ControlPlane) error {
+	kubeconfig := cp.Kubeconfig()
+	if s.output == outputJSON {
+		return json.NewEncoder(stdout).Encode(readyLine{
+			URL: cp.URL(), Kubeconfig: kubeconfig, Dir: cp.Dir(),
+			KubernetesVersion: controlplane.KubernetesVersion(), PID: os.Getpid(),
+		})
+	}
+	_, err := fmt.Fprintf(stdout, `Kubernetes %s is ready at %s
+  export KUBECONFIG=%s
+  kubectl get namespaces
+Stop with Ctrl-C.
+`, controlplane.KubernetesVersion(), cp.URL(), kubeconfig)
+	return err
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command trueup-controlplane runs a Kubernetes control plane in one process, until it is interrupted.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	// The parent may be gone with the other ends of our pipes; that must not end us before the folder is removed.
+	signal.Ignore(syscall.SIGPIPE)
+	stderr, err := separateStderr()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "error: standard error: %v\n", err)
+		os.Exit(1)
+	}
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, stderr))
+}
+
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	command := newCommand(stdin, stdout, stderr)
+	command.SetArgs(args)
+	if err := command.Execute(); err != nil {
+		_, _ = fmt.Fprintf(stderr, "error: %v\n", err)
+		return 1
+	}
+	return 0
+}

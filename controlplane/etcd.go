@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// etcdMemberURL is what the only member calls itself. Nothing listens there; it must stay the same over restarts.
+const etcdMemberURL = "http://127.0.0.1:2380"
+
+const (
+	etcdQuotaBytes = 4 << 30
+
+	// etcdGiveUp bounds the wait for a start that is no longer wanted; it takes well under a second.
+	etcdGiveUp = 2 * time.Second
+)
+
+// etcdServer is a running etcd.
+type etcdServer struct {
+	*embed.Etcd
+	panics <-chan error
+}
+
+// startEtcd runs etcd on a unix socket in a folder only its owner can enter: no port to choose, and no other user of the machine can
+// read the cluster's secrets past the API server.
+func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, verbosity int) (*etcdServer, error) {
+	member, err := url.Parse(etcdMemberURL)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	client := url.URL{Scheme: "unix", Path: socket}
+	logger, panics := log.etcdLogger(verbosity)
+
+	cfg := embed.NewConfig()
+	cfg.Dir = dataDir
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger)
+	cfg.ListenPeerUrls = nil
+	cfg.AdvertisePeerUrls = []url.URL{*member}
+	cfg.ListenClientUrls = []url.URL{client}
+	cfg.AdvertiseClientUrls = []url.URL{client}
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	cfg.EnableGRPCGateway = false
+	// Data only has to survive a restart of the process, not of the machine.
+	cfg.UnsafeNoFsync = true
+	cfg.QuotaBackendBytes = etcdQuotaBytes
+	// A member alone has nobody to wait for.
+	cfg.TickMs = 10
+	cfg.ElectionMs = 100
+
+	type result struct {
+		server *embed.Etcd
+		err    error
+	}
+	results := make(chan result, 1)
+	go func() {
+		// etcd trips over itself when it gives up early because of data it cannot read.
+		defer func() {
+			if panicked := recover(); panicked != nil {
+				results <- result{err: fmt.Errorf("%v", panicked)}
+			}
+		}()
+		server, err := embed.StartEtcd(cfg)
+		results <- result{server, err}
+	}()
+	var server *embed.Etcd
+	select {
+	case started := <-results:
+		if started.err != nil {
+			return nil, unusable(dataDir, started.err)
+		}
+		server = started.server
+	case err := <-panics:
+		return nil, unusable(dataDir, err)
+	case <-ctx.Done():
+		// It makes folders while starting, and would make them again after they were removed.
+		select {
+		case late := <-results:
+			if late.err == nil {
+				late.server.Close()
+			}
+		case <-panics:
+		case <-time.After(etcdGiveUp):
+		}
+		return nil, fmt.Errorf("etcd: %w", context.Cause(ctx))
+	}
+	select {
+	case <-server.Server.ReadyNotify():
+		return &etcdServer{Etcd: server, panics: panics}, nil
+	case err = <-server.Err():
+	case err = <-panics:
+	case <-server.Server.StopNotify():
+		err = errors.New("stopped while starting")
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	server.Close()
+	return nil, fmt.Errorf("etcd: %w", err)
+}
+
+func unusable(dataDir string, err error) error {
+	return fmt.Errorf("etcd: cannot use the data in %s (remove it to start anew): %w", dataDir, err)
+}
+
+// watch waits for etcd's end and says why it ended.
+func (e *etcdServer) watch() error {
+	select {
+	case err := <-e.Err():
+		return fmt.Errorf("etcd: %w", err)
+	case err := <-e.panics:
+		return fmt.Errorf("etcd: %w", err)
+	case <-e.Server.StopNotify():
+		return errors.New("etcd: ended by itself")
+	}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	"k8s.io/kubernetes/pkg/controller/garbagecollector"
+)
+
+const (
+	// kube-controller-manager asks for new kinds every 30 s. A test that installs a CRD and deletes an owner cannot wait that long.
+	collectorPeriod = 200 * time.Millisecond
+
+	// For this long after a change to a CRD or an APIService, discovery is asked anew each period: the change is served a moment after
+	// it is seen.
+	discoveryUnsettled = 5 * time.Second
+
+	// Without a change, discovery is asked this often.
+	discoveryMaxAge = 30 * time.Second
+)
+
+// collector is Kubernetes' garbage collector, told of new and vanished kinds at once.
+type collector struct {
+	*garbagecollector.GarbageCollector
+	workers   int
+	discovery *watchedDiscovery
+}
+
+func newCollector(ctx context.Context, c kcm.ControllerContext, metadataClient metadata.Interface, kinds *kindInformers) (*collector, error) {
+	const clientName = "generic-garbage-collector"
+	client, err := c.NewClient(clientName)
+	if err != nil {
+		return nil, err
+	}
+	config, err := c.NewClientConfig(clientName)
+	if err != nil {
+		return nil, err
+	}
+	discoveryClient, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	deletingClient, err := metadata.NewForConfig(rest.CopyConfig(config))
+	if err != nil {
+		return nil, err
+	}
+	graph := garbagecollector.NewDependencyGraphBuilder(ctx, metadataClient, c.RESTMapper, garbagecollector.DefaultIgnoredResources(),
+		kinds, c.InformersStarted)
+	gc, err := garbagecollector.NewComposedGarbageCollector(ctx, client, deletingClient, c.RESTMapper, graph)
+	if err != nil {
+		return nil, err
+	}
+	watched := &watchedDiscovery{ServerResourcesInterface: discoveryClient, kinds: kinds}
+	for _, resource := range []schema.GroupVersionResource{
+		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+		{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+	} {
+		informer, err := kinds.ForResource(resource)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := informer.Informer().AddEventHandler(watched.invalidator()); err != nil {
+			return nil, err
+		}
+	}
+	return &collector{
+		GarbageCollector: gc,
+		workers:          int(c.ComponentConfig.GarbageCollectorController.ConcurrentGCSyncs),
+		discovery:        watched,
+	}, nil
+}
+
+// Name is the controller's name in kube-controller-manager.
+func (c *collector) Name() string { return names.GarbageCollectorController }
+
+// Run returns when ctx is done and all goroutines have ended.
+func (c *collector) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	group.Go(func() { c.GarbageCollector.Run(ctx, c.workers, controllerSyncTimeout) })
+	group.Go(func() { c.Sync(ctx, c.discovery, collectorPeriod) })
+	group.Wait()
+}
+
+func (c *collector) synced() bool { return c.IsSynced(klog.Background()) }
+
+// watchedDiscovery remembers the answer until a CRD or an APIService changes, so that asking it often costs nothing.
+type watchedDiscovery struct {
+	discovery.ServerResourcesInterface
+	kinds *kindInformers
+
+	mu          sync.Mutex
+	resources   []*metav1.APIResourceList
+	err         error
+	fetched     time.Time
+	unsettledTo time.Time
+}
+
+func (d *watchedDiscovery) invalidator() cache.ResourceEventHandler {
+	invalidate := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.unsettledTo = time.Now().Add(discoveryUnsettled)
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { invalidate() },
+		UpdateFunc: func(any, any) { invalidate() },
+		DeleteFunc: func(any) { invalidate() },
+	}
+}
+
+// ServerPreferredResources is what the collector asks for. It has one caller at a time.
+func (d *watchedDiscovery) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
+	d.mu.Lock()
+	now := time.Now()
+	if d.resources != nil && now.After(d.unsettledTo) && now.Sub(d.fetched) < discoveryMaxAge {
+		defer d.mu.Unlock()
+		return d.resources, d.err
+	}
+	d.mu.Unlock()
+
+	resources, err := d.ServerResourcesInterface.ServerPreferredResources()
+	if err == nil {
+		d.kinds.forgetAllBut(resources)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.resources, d.err, d.fetched = resources, err, now
+	return resources, err
+}

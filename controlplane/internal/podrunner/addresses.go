@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podrunner
+
+import (
+	"net/netip"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// firstAddress starts the pods' addresses, and comes again after the last one.
+var (
+	firstAddress = netip.MustParseAddr("10.244.0.1")
+	podRange     = netip.MustParsePrefix("10.244.0.0/16")
+)
+
+// addresses gives each pod an address of its own. Safe for concurrent use.
+type addresses struct {
+	mu    sync.Mutex
+	next  netip.Addr
+	byPod map[types.UID]string
+	taken map[string]types.UID
+}
+
+func newAddresses() *addresses {
+	return &addresses{next: firstAddress, byPod: map[types.UID]string{}, taken: map[string]types.UID{}}
+}
+
+// note records the address a pod has from an earlier run.
+func (a *addresses) note(pod types.UID, address string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.byPod[pod] = address
+	a.taken[address] = pod
+}
+
+// of returns the pod's address, the same each time. If all are in use it is empty.
+func (a *addresses) of(pod types.UID) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if address, ok := a.byPod[pod]; ok {
+		return address
+	}
+	for range 1 << (32 - podRange.Bits()) {
+		address := a.next.String()
+		a.next = a.next.Next()
+		if !podRange.Contains(a.next) {
+			a.next = firstAddress
+		}
+		if _, ok := a.taken[address]; !ok {
+			a.byPod[pod] = address
+			a.taken[address] = pod
+			return address
+		}
+	}
+	return ""
+}
+
+func (a *addresses) release(pod types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.taken, a.byPod[pod])
+	delete(a.byPod, pod)
+}
