@@ -16,9 +16,10 @@ import (
 // condition in step with its dependents: it is True when all of them are, False
 // as soon as one is, and Unknown otherwise.
 //
-// Conditions are kept sorted by type. A condition that is changed in any way
-// gets the time of the manager as its lastTransitionTime, truncated to the
-// second; one that is set to what it is already keeps its time.
+// Conditions are kept sorted by type. A condition whose status changes gets the
+// time of the manager as its lastTransitionTime, truncated to the second; one
+// that only gets a new reason or message keeps its time, as metav1.Condition
+// has it.
 //
 // A manager is not safe for concurrent use, as the status is not.
 type ConditionManager interface {
@@ -84,6 +85,9 @@ func (m *conditionManager) SetCondition(condition metav1.Condition) {
 	if m.status == nil {
 		return
 	}
+	// The API has times in seconds. With a finer one the resource would differ
+	// from what is read back.
+	condition.LastTransitionTime = metav1.NewTime(m.now).Rfc3339Copy()
 	current := m.status.GetConditions()
 	conditions := make([]metav1.Condition, 0, len(current)+1)
 	for _, c := range current {
@@ -91,15 +95,20 @@ func (m *conditionManager) SetCondition(condition metav1.Condition) {
 			conditions = append(conditions, c)
 			continue
 		}
-		condition.LastTransitionTime = c.LastTransitionTime
-		if condition == c {
+		// A new reason or message is no transition.
+		if c.Status == condition.Status && !c.LastTransitionTime.IsZero() {
+			condition.LastTransitionTime = c.LastTransitionTime
+		}
+		if sameButForTime(c, condition) {
 			return
 		}
 	}
-	// The API has times in seconds. With a finer one the resource would differ
-	// from what is read back.
-	condition.LastTransitionTime = metav1.NewTime(m.now).Rfc3339Copy()
 	m.store(append(conditions, condition))
+}
+
+func sameButForTime(a, b metav1.Condition) bool {
+	a.LastTransitionTime = b.LastTransitionTime
+	return a == b
 }
 
 func (m *conditionManager) ClearCondition(t string) error {

@@ -47,10 +47,10 @@ func TestConditionManager(t *testing.T) {
 			want:   []metav1.Condition{condition("B", isTrue, "Fine", "", old), condition("A", isTrue, "Fine", "", old)},
 		},
 		"SetConditionNewMessage": {
-			reason: "a change of the message alone moves the time",
+			reason: "a new message is no transition",
 			given:  []metav1.Condition{condition("A", isTrue, "Fine", "2 of 3", old)},
 			do:     func(m apis.ConditionManager) { m.SetCondition(condition("A", isTrue, "Fine", "3 of 3", old)) },
-			want:   []metav1.Condition{condition("A", isTrue, "Fine", "3 of 3", stamp)},
+			want:   []metav1.Condition{condition("A", isTrue, "Fine", "3 of 3", old)},
 		},
 		"SetConditionDependent": {
 			reason:     "setting a dependent does not touch the happy condition",

@@ -51,8 +51,9 @@
 //
 // # The time of a change
 //
-// A condition that changed in any way, in its reason or message included, gets
-// the time at which the request started as its lastTransitionTime, in whole
-// seconds. A condition that is set to what it was keeps its time: reconciling
-// again without news leaves the status equal, and nothing is written.
+// A condition whose status changed gets the time at which the request started as
+// its lastTransitionTime, in whole seconds. A condition that only has a new reason
+// or message keeps its time, and one that is set to what it was does not change at
+// all: reconciling again without news leaves the status equal, and nothing is
+// written.
 package apis

@@ -146,7 +146,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 		}
 		r.node = step.Node{Name: r.Name, Values: []any{"childType", typeName(r.ChildType)}}
 		r.defaults = shorthand[CT]{
-			given: !isNil(r.ChildObjectManager), merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields, sanitize: r.Sanitize,
+			field: "ChildObjectManager", verb: "implement", given: !isNil(r.ChildObjectManager), merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields, sanitize: r.Sanitize,
 		}
 		if !r.defaults.given {
 			r.ChildObjectManager = r.defaults.manager(r.ChildType, r.SkipOwnerReference)

@@ -17,6 +17,13 @@ import (
 //go:fix inline
 type ParentReconciler[Type client.Object] = ResourceReconciler[Type]
 
+// CastParent is a CastResource.
+//
+// Deprecated: use [CastResource].
+//
+//go:fix inline
+type CastParent[Type, CastType client.Object] = CastResource[Type, CastType]
+
 // ResourceManager is an UpdatingObjectManager.
 //
 // Deprecated: use [UpdatingObjectManager], or [ObjectManager] for a variable.

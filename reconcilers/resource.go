@@ -4,7 +4,6 @@ package reconcilers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -38,7 +37,8 @@ var (
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>/status,verbs=get;update;patch
 //	// +kubebuilder:rbac:groups=core,resources=events,verbs=create;patch
 type ResourceReconciler[Type client.Object] struct {
-	// Name identifies this reconciler in logs. Defaults to `<Type>ResourceReconciler`.
+	// Name identifies this reconciler in logs and, when set, names its controller, which has to be unique within a process. Defaults to
+	// `<Type>ResourceReconciler`, and to the lower-case kind for the controller.
 	Name string
 
 	// Setup changes the controller that is being built: further watches, its name, its options. It is called before the Reconciler is set up.
@@ -77,6 +77,7 @@ type ResourceReconciler[Type client.Object] struct {
 	Config Config
 
 	lazyInit sync.Once
+	named    bool
 	status   statusType
 }
 
@@ -85,7 +86,8 @@ func (r *ResourceReconciler[T]) init() {
 		if isNil(r.Type) {
 			r.Type = newEmpty[T]()
 		}
-		if r.Name == "" {
+		r.named = r.Name != ""
+		if !r.named {
 			r.Name = fmt.Sprintf("%sResourceReconciler", typeName(r.Type))
 		}
 		if !isNil(r.Type) {
@@ -103,17 +105,12 @@ func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manage
 // SetupWithManagerYieldingController is SetupWithManager that returns the controller, to add watches to it later.
 func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
 	r.init()
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name).WithValues("resourceType", r.resourceType()))
-	ctx = r.scope(Request{}).onto(ctx)
-
-	err := r.Validate(validation.WithRecursive(ctx))
-	if r.Config.Client == nil {
-		err = errors.Join(everyProblem(err), fmt.Errorf("ResourceReconciler %q must define Config", r.Name))
+	root := root{kind: "ResourceReconciler", name: r.Name, named: r.named, resourceType: r.Type, config: r.Config}
+	ctx = r.scope(Request{}).onto(root.logger(ctx))
+	if err := root.validate(ctx, r); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, everyProblem(err)
-	}
-	bldr := builder.ControllerManagedBy(mgr).For(watchable(r.Type, r.Config.Scheme()), r.SetupForOptions...)
+	bldr := root.builder(mgr, r.SetupForOptions)
 	if r.Setup != nil {
 		if err := r.Setup(ctx, mgr, bldr); err != nil {
 			return nil, err
@@ -132,16 +129,6 @@ func (r *ResourceReconciler[T]) scope(req Request) scope {
 		config:  &r.Config, originalConfig: &r.Config,
 		resourceType: r.Type, originalResourceType: r.Type,
 	}
-}
-
-// resourceType is the kind for log lines: group and kind where they are known.
-func (r *ResourceReconciler[T]) resourceType() string {
-	if r.Config.Client != nil {
-		if gvk, err := r.Config.GroupVersionKindFor(r.Type); err == nil {
-			return gvk.GroupKind().String()
-		}
-	}
-	return typeName(r.Type)
 }
 
 // Validate checks the required fields and, when ctx asks for recursion, the Reconciler. It logs what the status of the resource lacks for the

@@ -46,7 +46,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request) (res
 	scope.additionalConfigs = scopeFrom(ctx).additionalConfigs
 	ctx = scope.onto(ctx)
 
-	node := step.Node{Name: r.Name, Values: []any{"resourceType", r.resourceType()}}
+	node := step.Node{Name: r.Name, Values: []any{"resourceType", resourceTypeName(r.Config, r.Type)}}
 	result, err = step.Run(ctx, node, r.Type, func(ctx context.Context, _ T) (Result, error) {
 		result, lost, err := r.request(ctx, req)
 		swallowed = lost

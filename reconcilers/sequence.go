@@ -6,7 +6,6 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/step"
@@ -26,32 +25,21 @@ type Sequence[Type client.Object] []SubReconciler[Type]
 
 // SetupWithManager sets up every sub reconciler, in order.
 func (r Sequence[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	for i, reconciler := range r {
-		log := logr.FromContextOrDiscard(ctx).WithName(strconv.Itoa(i))
-		if err := reconciler.SetupWithManager(logr.NewContext(ctx, log), mgr, bldr); err != nil {
-			return err
-		}
-	}
-	return nil
+	return setupEach(ctx, mgr, bldr, r)
 }
 
 // Validate validates every sub reconciler when ctx asks for recursion, see [validation.WithRecursive].
 func (r Sequence[T]) Validate(ctx context.Context) error {
-	problems := problems{}
-	for i, reconciler := range r {
-		if reconciler == nil {
-			problems.add("Sequence must not have a nil Sequence[%d]", i)
-			continue
-		}
-		problems.nested(ctx, reconciler, "Sequence must have a valid Sequence[%d]", i)
-	}
-	return problems.err()
+	return validateEach(ctx, "Sequence", r)
 }
 
 // Reconcile runs the sub reconcilers.
 func (r Sequence[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	aggregate := Result{}
 	for i, reconciler := range r {
+		if err := interrupted(ctx); err != nil {
+			return aggregate, err
+		}
 		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, reconciler.Reconcile)
 		if err != nil {
 			return result, err

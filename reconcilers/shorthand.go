@@ -8,6 +8,8 @@ import (
 
 // shorthand is the fields by which a reconciler configures the [UpdatingObjectManager] it uses when it is not given an object manager.
 type shorthand[T client.Object] struct {
+	// field is the field for an object manager, and verb what has to be done with it.
+	field, verb string
 	// given is true when there is an object manager.
 	given     bool
 	merge     func(current, desired T)
@@ -33,7 +35,7 @@ func (s shorthand[T]) manager(objType T, track bool) ObjectManager[T] {
 
 func (s shorthand[T]) validate(problems *problems, reconciler string) {
 	if !s.given && s.merge == nil {
-		problems.add("%s must implement ChildObjectManager", reconciler)
+		problems.add("%s must %s %s", reconciler, s.verb, s.field)
 	}
 	for _, field := range []struct {
 		name string
@@ -45,7 +47,7 @@ func (s shorthand[T]) validate(problems *problems, reconciler string) {
 		{"Finalizer", s.finalizer != ""},
 	} {
 		if s.given && field.used {
-			problems.add("%s may not implement both ChildObjectManager and %s", reconciler, field.name)
+			problems.add("%s may not %s both %s and %s", reconciler, s.verb, s.field, field.name)
 		}
 	}
 }

@@ -108,7 +108,8 @@ func (s statusType) observeGeneration(obj client.Object) {
 	}
 }
 
-// keepTransitionTimes restores the transition times of the conditions of obj that have not changed since original.
+// keepTransitionTimes restores the transition times of the conditions of obj whose status is the same as in original, whatever has happened to them
+// in between: the time is that of the last change of the status, not of a reason or a message.
 func (s statusType) keepTransitionTimes(obj, original client.Object) {
 	status, before := s.value(obj), s.value(original)
 	if s.conditions == nil || !status.IsValid() || !before.IsValid() {
@@ -122,7 +123,7 @@ func (s statusType) keepTransitionTimes(obj, original client.Object) {
 	conditions, originals := to.Interface().([]metav1.Condition), from.Interface().([]metav1.Condition)
 	for i := range conditions {
 		for _, old := range originals {
-			if sameCondition(conditions[i], old) {
+			if conditions[i].Type == old.Type && conditions[i].Status == old.Status {
 				conditions[i].LastTransitionTime = old.LastTransitionTime
 				break
 			}
@@ -144,10 +145,4 @@ func (s statusType) of(obj client.Object) any {
 		return status.Addr().Interface()
 	}
 	return nil
-}
-
-// sameCondition compares conditions but for the time.
-func sameCondition(a, b metav1.Condition) bool {
-	a.LastTransitionTime = b.LastTransitionTime
-	return a == b
 }

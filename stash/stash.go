@@ -30,6 +30,12 @@ func WithContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, &values{byKey: map[Key]any{}})
 }
 
+// Configured reports whether ctx has a stash.
+func Configured(ctx context.Context) bool {
+	_, ok := ctx.Value(contextKey{}).(*values)
+	return ok
+}
+
 // StoreValue stores value under key, replacing what was there. The value is
 // visible through every context that shares this stash. A nil value is stored
 // like any other. It panics when ctx has no stash.

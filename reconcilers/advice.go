@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*Advice[client.Object])(nil)
+	_ validation.Validator         = (*Advice[client.Object])(nil)
+)
+
+// Advice adds to a sub reconciler, from outside, what should happen before, after or around it. The name is that of aspect oriented programming.
+type Advice[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `Advice`.
+	Name string
+
+	// Setup registers watches and indexes that the functions need. It is called before Reconciler is set up. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// Reconciler is the one advised. Required.
+	Reconciler SubReconciler[Type]
+
+	// Before is called first. A context it returns is used from then on; an error is returned at once, with the result. Optional.
+	Before func(ctx context.Context, resource Type) (context.Context, Result, error)
+
+	// Around is called instead of Reconciler, which it may call once, several times or not at all. Defaults to calling it once.
+	Around func(ctx context.Context, resource Type, reconciler SubReconciler[Type]) (Result, error)
+
+	// After is called last, unless Before failed, and returns what to go on with. Optional.
+	After func(ctx context.Context, resource Type, result Result, err error) (Result, error)
+
+	lazyInit sync.Once
+}
+
+func (r *Advice[T]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "Advice"
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler, calls Setup and sets up Reconciler.
+func (r *Advice[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	if err := r.Validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
+	if r.Setup != nil {
+		if err := r.Setup(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+}
+
+// Validate checks the required field and, when ctx asks for recursion, Reconciler.
+func (r *Advice[T]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.Reconciler == nil {
+		problems.add("Advice %q must implement Reconciler", r.Name)
+	}
+	problems.nested(ctx, r.Reconciler, "Advice %q must have a valid Reconciler", r.Name)
+	return problems.err()
+}
+
+// Reconcile runs Reconciler with its advice.
+func (r *Advice[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+func (r *Advice[T]) reconcile(ctx context.Context, resource T) (Result, error) {
+	before := Result{}
+	if r.Before != nil {
+		replaced, result, err := r.Before(ctx, resource)
+		if err != nil {
+			return result, err
+		}
+		if replaced != nil {
+			ctx = replaced
+		}
+		before = result
+	}
+	var result Result
+	var err error
+	if r.Around != nil {
+		result, err = r.Around(ctx, resource, r.Reconciler)
+	} else {
+		result, err = r.Reconciler.Reconcile(ctx, resource)
+	}
+	result = AggregateResults(before, result)
+	if r.After != nil {
+		return r.After(ctx, resource, result, err)
+	}
+	return result, err
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/stash"
+	rtime "trueup.dev/time"
+	"trueup.dev/tracker"
+	"trueup.dev/validation"
+)
+
+var (
+	_ reconcile.Reconciler = (*AggregateReconciler[client.Object])(nil)
+	_ validation.Validator = (*AggregateReconciler[client.Object])(nil)
+)
+
+// AggregateReconciler manages a single, named resource that is made out of other state. It is a root like [ResourceReconciler] and manages its resource
+// like a [ChildReconciler] manages a child: creates it when it is missing, repairs it, deletes it when it is not desired.
+//
+// For each request it fetches the resource, runs the Reconciler to collect what is needed, and hands the resource that DesiredResource returns to the
+// object manager. A resource that is being deleted is left alone. The first request is made when the controller starts, whether or not the resource
+// exists.
+//
+// The reconciler writes no status and emits no events of its own, the object manager does.
+//
+// RBAC, with the group and the plural of the kind:
+//
+//	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;create;update;patch;delete
+//	// +kubebuilder:rbac:groups=core,resources=events,verbs=create;patch
+type AggregateReconciler[Type client.Object] struct {
+	// Name identifies this reconciler in logs and, when set, names its controller, which has to be unique within a process. Defaults to
+	// `<Type>AggregateReconciler`, and to the lower-case kind for the controller.
+	Name string
+
+	// Setup changes the controller that is being built. It is called before the Reconciler is set up. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// SetupForOptions are options for watching the resource itself. Optional.
+	SetupForOptions []builder.ForOption
+
+	// Type is the kind of the resource. Defaults to the type parameter; required for unstructured objects and duck types.
+	Type Type
+
+	// Request names the resource. Requests for others are passed over. Required.
+	Request Request
+
+	// Reconciler collects, most often into the stash, what DesiredResource needs. Halting does not keep the resource from being managed.
+	// Defaults to doing nothing.
+	Reconciler SubReconciler[Type]
+
+	// DesiredResource returns the resource as it should be, or nil when there should be none. It is called with a copy of the resource as it
+	// is, blank but for its name when it does not exist, and may change and return that. What it tracks is not followed: track in Reconciler.
+	// Defaults to the resource as Reconciler has left it.
+	DesiredResource func(ctx context.Context, resource Type) (Type, error)
+
+	// AggregateObjectManager creates, updates and deletes the resource. Either this is required or MergeBeforeUpdate, which makes it an
+	// [UpdatingObjectManager].
+	AggregateObjectManager ObjectManager[Type]
+
+	// MergeBeforeUpdate, HarmonizeImmutableFields and Sanitize are the fields of an [UpdatingObjectManager] of the same names, to be used
+	// instead of AggregateObjectManager.
+	MergeBeforeUpdate        func(current, desired Type)
+	HarmonizeImmutableFields func(current, desired Type)
+	Sanitize                 func(resource Type) any
+
+	// BeforeReconcile is called first for each request. A context it returns is used from then on; an error ends the request. Optional.
+	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
+
+	// AfterReconcile is called last for each request and may change the outcome. Optional.
+	AfterReconcile func(ctx context.Context, req Request, res Result, err error) (Result, error)
+
+	// Config reaches the cluster of the resource, see [NewConfig]. Required.
+	Config Config
+
+	lazyInit sync.Once
+	named    bool
+	defaults shorthand[Type]
+}
+
+func (r *AggregateReconciler[T]) init() {
+	r.lazyInit.Do(func() {
+		if isNil(r.Type) {
+			r.Type = newEmpty[T]()
+		}
+		r.named = r.Name != ""
+		if !r.named {
+			r.Name = fmt.Sprintf("%sAggregateReconciler", typeName(r.Type))
+		}
+		if r.Reconciler == nil {
+			r.Reconciler = Sequence[T]{}
+		}
+		if r.DesiredResource == nil {
+			r.DesiredResource = func(_ context.Context, resource T) (T, error) { return resource, nil }
+		}
+		r.defaults = shorthand[T]{
+			field: "AggregateObjectManager", verb: "define", given: !isNil(r.AggregateObjectManager),
+			merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields, sanitize: r.Sanitize,
+		}
+		if !r.defaults.given {
+			r.AggregateObjectManager = r.defaults.manager(r.Type, false)
+		}
+	})
+}
+
+// SetupWithManager adds a controller for the resource to the manager.
+func (r *AggregateReconciler[T]) SetupWithManager(ctx context.Context, mgr Manager) error {
+	_, err := r.SetupWithManagerYieldingController(ctx, mgr)
+	return err
+}
+
+// SetupWithManagerYieldingController is SetupWithManager that returns the controller, to add watches to it later.
+func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+	r.init()
+	root := root{kind: "AggregateReconciler", name: r.Name, named: r.named, resourceType: r.Type, config: r.Config}
+	ctx = r.scope().onto(root.logger(ctx))
+	if err := root.validate(ctx, r); err != nil {
+		return nil, err
+	}
+	// Events of other resources need not wake the controller. Predicates that the author gives take the place of this one.
+	ours := predicate.NewPredicateFuncs(func(obj client.Object) bool { return client.ObjectKeyFromObject(obj) == r.Request.NamespacedName })
+	options := append([]builder.ForOption{builder.WithPredicates(ours)}, r.SetupForOptions...)
+	bldr := root.builder(mgr, options)
+	// No event tells of a resource that does not exist.
+	bldr.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {
+		queue.Add(r.Request)
+		return nil
+	}))
+	if r.Setup != nil {
+		if err := r.Setup(ctx, mgr, bldr); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return nil, err
+	}
+	if err := r.AggregateObjectManager.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return nil, err
+	}
+	return bldr.Build(r)
+}
+
+func (r *AggregateReconciler[T]) scope() scope {
+	return scope{
+		request: r.Request, config: &r.Config, originalConfig: &r.Config,
+		resourceType: r.Type, originalResourceType: r.Type,
+	}
+}
+
+// Validate checks the required fields and, when ctx asks for recursion, the Reconciler.
+func (r *AggregateReconciler[T]) Validate(ctx context.Context) error {
+	r.init()
+	ctx = r.scope().onto(ctx)
+	problems := problems{}
+	if r.Request.Name == "" {
+		problems.add("AggregateReconciler %q must define Request", r.Name)
+	}
+	r.defaults.validate(&problems, fmt.Sprintf("AggregateReconciler %q", r.Name))
+	if manager, ok := r.AggregateObjectManager.(interface{ finalizer() string }); ok && manager.finalizer() != "" {
+		problems.add("AggregateReconciler %q must not define a Finalizer on AggregateObjectManager, nothing would clear it", r.Name)
+	}
+	problems.nested(ctx, r.Reconciler, "AggregateReconciler %q must have a valid Reconciler", r.Name)
+	return problems.err()
+}
+
+// Reconcile reconciles the resource, if it is the one that the request names.
+func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
+	r.init()
+	if req != r.Request {
+		return Result{}, nil
+	}
+	ctx, logPanic := step.Root(ctx)
+	defer logPanic()
+	ctx = stash.WithContext(ctx)
+	ctx = rtime.StashNow(ctx, time.Now())
+	scope := r.scope()
+	scope.additionalConfigs = scopeFrom(ctx).additionalConfigs
+	ctx = scope.onto(ctx)
+
+	node := step.Node{Name: r.Name, Values: []any{"resourceType", resourceTypeName(r.Config, r.Type)}}
+	result, err := step.Run(ctx, node, r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req) })
+	if isQuiet(err) {
+		return Result{Requeue: true}, nil //nolint:staticcheck // the only way to ask for back-off without an error
+	}
+	return result, err
+}
+
+func (r *AggregateReconciler[T]) request(ctx context.Context, req Request) (Result, error) {
+	before := Result{}
+	if r.BeforeReconcile != nil {
+		replaced, result, err := r.BeforeReconcile(ctx, req)
+		if err != nil {
+			return result, err
+		}
+		if replaced != nil {
+			ctx = replaced
+		}
+		before = result
+	}
+	result, err := r.fetchAndReconcile(ctx, req)
+	result = AggregateResults(before, result)
+	if r.AfterReconcile != nil {
+		return r.AfterReconcile(ctx, req, result, err)
+	}
+	return result, err
+}
+
+func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Request) (Result, error) {
+	resource := r.Type.DeepCopyObject().(T)
+	if err := r.Config.Get(ctx, req.NamespacedName, resource); err != nil {
+		if !apierrs.IsNotFound(err) {
+			logUnlessQuiet(ctx, err, "unable to fetch resource")
+			return Result{}, err
+		}
+		// A client may have written to it although it found nothing.
+		resource = r.Type.DeepCopyObject().(T)
+		resource.SetNamespace(req.Namespace)
+		resource.SetName(req.Name)
+	}
+	if resource.GetDeletionTimestamp() != nil {
+		return Result{}, nil
+	}
+
+	result, err := r.Reconciler.Reconcile(ctx, resource)
+	if err != nil && !errors.Is(err, ErrHaltSubReconcilers) {
+		return result, err
+	}
+	desired, err := r.desired(ctx, resource)
+	if err != nil {
+		return result, err
+	}
+	_, err = r.AggregateObjectManager.Manage(ctx, resource, resource, desired)
+	return result, err
+}
+
+func (r *AggregateReconciler[T]) desired(ctx context.Context, resource T) (T, error) {
+	config, err := RetrieveConfig(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	config.Tracker = discardTracker{}
+	return r.DesiredResource(StashConfig(ctx, config), resource.DeepCopyObject().(T))
+}
+
+// discardTracker forgets what it is told to track.
+type discardTracker struct{}
+
+var _ tracker.Tracker = discardTracker{}
+
+func (discardTracker) TrackReference(tracker.Reference, client.Object) error { return nil }
+func (discardTracker) TrackObject(client.Object, client.Object) error        { return nil }
+func (discardTracker) GetObservers(client.Object) ([]types.NamespacedName, error) {
+	return []types.NamespacedName{}, nil
+}

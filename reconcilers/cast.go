@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*CastResource[client.Object, client.Object])(nil)
+	_ validation.Validator         = (*CastResource[client.Object, client.Object])(nil)
+)
+
+// CastResource lets a sub reconciler see the resource as another type, most often a duck type that covers the part several kinds have in common. The
+// resource is converted through its JSON form; what the sub reconciler changes is applied to the resource, also when it returns an error, but for
+// fields the resource does not have.
+//
+// With an interface as the CastType, client.Object for example, the resource itself is passed on. That is how a sub reconciler for any kind of
+// resource is used below one for a certain kind.
+type CastResource[Type, CastType client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `<CastType>CastResource`.
+	Name string
+
+	// Reconciler is called with the resource as the other type. Required.
+	Reconciler SubReconciler[CastType]
+
+	lazyInit sync.Once
+	// passThrough is true when CastType is an interface.
+	passThrough bool
+}
+
+func (r *CastResource[T, CT]) init() {
+	r.lazyInit.Do(func() {
+		cast := newEmpty[CT]()
+		r.passThrough = isNil(cast)
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("%sCastResource", typeName(cast))
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler and sets up Reconciler.
+func (r *CastResource[T, CT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	if err := r.Validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
+	return r.Reconciler.SetupWithManager(r.castType(ctx), mgr, bldr)
+}
+
+// Validate checks the required field and, when ctx asks for recursion, Reconciler.
+func (r *CastResource[T, CT]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.Reconciler == nil {
+		problems.add("CastResource %q must define Reconciler", r.Name)
+	}
+	problems.nested(r.castType(ctx), r.Reconciler, "CastResource %q must have a valid Reconciler", r.Name)
+	return problems.err()
+}
+
+func (r *CastResource[T, CT]) castType(ctx context.Context) context.Context {
+	if r.passThrough {
+		return ctx
+	}
+	return StashResourceType(ctx, newEmpty[CT]())
+}
+
+// Reconcile runs Reconciler with the cast resource and applies its changes.
+func (r *CastResource[T, CT]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result, error) {
+	if r.passThrough {
+		same, ok := client.Object(resource).(CT)
+		if !ok {
+			return Result{}, fmt.Errorf("%T is not a %s", resource, r.Name)
+		}
+		return r.Reconciler.Reconcile(ctx, same)
+	}
+	cast := newEmpty[CT]()
+	if err := convert(resource, cast); err != nil {
+		return Result{}, err
+	}
+	if err := r.fillKind(ctx, resource, cast); err != nil {
+		return Result{}, err
+	}
+	before := cast.DeepCopyObject().(CT)
+
+	result, err := r.Reconciler.Reconcile(StashResourceType(ctx, blankLike(cast)), cast)
+	if equality.Semantic.DeepEqual(before, cast) {
+		return result, err
+	}
+	errs := []error{}
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if err := r.applyChanges(before, cast, resource); err != nil {
+		errs = append(errs, err)
+	}
+	return result, utilerrors.NewAggregate(errs)
+}
+
+// fillKind makes sure that the cast object says what it is: the client has nothing else to go by.
+func (r *CastResource[T, CT]) fillKind(ctx context.Context, resource T, cast CT) error {
+	if !cast.GetObjectKind().GroupVersionKind().Empty() {
+		return nil
+	}
+	config, err := RetrieveOriginalConfig(ctx)
+	if err != nil || config.Client == nil {
+		return nil //nolint:nilerr // without a config nobody can make a request with the object either
+	}
+	gvk, err := config.GroupVersionKindFor(resource)
+	if err != nil {
+		return err
+	}
+	cast.GetObjectKind().SetGroupVersionKind(gvk)
+	return nil
+}
+
+// applyChanges replays on resource what has changed of cast. A sub reconciler may have patched the resource's finalizers, which moves its generation and
+// resource version, so the generation is not compared.
+func (r *CastResource[T, CT]) applyChanges(before, cast CT, resource T) error {
+	operations, err := jsonPatch(before, cast)
+	if err != nil {
+		return err
+	}
+	return applyJSONPatch(operations, resource)
+}
+
+// convert copies an object to one of another type, through JSON.
+func convert(from, to client.Object) error {
+	bytes, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(bytes, to)
+}

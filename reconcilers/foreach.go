@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"reflect"
+	"strconv"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/stash"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*ForEach[client.Object, any])(nil)
+	_ validation.Validator         = (*ForEach[client.Object, any])(nil)
+)
+
+// ForEach runs a sub reconciler once for each item of a list. The item is in the stash while it runs:
+//
+//	cursor := reconcilers.CursorStasher[Item]().RetrieveOrDie(ctx)
+//
+// Results are combined with [AggregateResults]. The first error ends the loop, and so does the end of the context; the result is then that of the items
+// before.
+type ForEach[Type client.Object, Item any] struct {
+	// Name identifies this reconciler in logs. Defaults to `ForEach`.
+	Name string
+
+	// Setup registers watches and indexes that Items needs. It is called after Reconciler is set up. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// Reconciler runs for each item. Required.
+	Reconciler SubReconciler[Type]
+
+	// Items returns the list, once for each request. Required.
+	Items func(ctx context.Context, resource Type) ([]Item, error)
+
+	lazyInit sync.Once
+}
+
+// Cursor is the place of an item in the list of a [ForEach].
+type Cursor[I any] struct {
+	// Index is counted from 0.
+	Index int
+	// Length is that of the list.
+	Length int
+	// Item is the item.
+	Item I
+}
+
+// CursorStasher returns the stasher of the innermost [ForEach] over items of this type. After the loop the last cursor stays in the stash.
+func CursorStasher[I any]() stash.Stasher[Cursor[I]] {
+	return stash.New[Cursor[I]](stash.Key("trueup.dev/reconcilers.Cursor[" + qualifiedName(reflect.TypeFor[I]()) + "]"))
+}
+
+// qualifiedName tells types of one name from two packages apart, and a type from pointers to it.
+func qualifiedName(t reflect.Type) string {
+	switch {
+	case t.PkgPath() != "":
+		return t.PkgPath() + "." + t.Name()
+	case t.Name() != "":
+		return t.Name()
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return "*" + qualifiedName(t.Elem())
+	case reflect.Slice:
+		return "[]" + qualifiedName(t.Elem())
+	case reflect.Array:
+		return "[" + strconv.Itoa(t.Len()) + "]" + qualifiedName(t.Elem())
+	case reflect.Map:
+		return "map[" + qualifiedName(t.Key()) + "]" + qualifiedName(t.Elem())
+	default:
+		return t.String()
+	}
+}
+
+func (r *ForEach[T, I]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "ForEach"
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler, sets up Reconciler and calls Setup.
+func (r *ForEach[T, I]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	if err := r.Validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
+	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return err
+	}
+	if r.Setup == nil {
+		return nil
+	}
+	return r.Setup(ctx, mgr, bldr)
+}
+
+// Validate checks the required fields and, when ctx asks for recursion, Reconciler.
+func (r *ForEach[T, I]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.Reconciler == nil {
+		problems.add("ForEach %q must implement Reconciler", r.Name)
+	}
+	if r.Items == nil {
+		problems.add("ForEach %q must implement Items", r.Name)
+	}
+	problems.nested(ctx, r.Reconciler, "ForEach %q must have a valid Reconciler", r.Name)
+	return problems.err()
+}
+
+// Reconcile runs the loop.
+func (r *ForEach[T, I]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+func (r *ForEach[T, I]) reconcile(ctx context.Context, resource T) (Result, error) {
+	items, err := r.Items(ctx, resource)
+	if err != nil {
+		return Result{}, err
+	}
+	cursors := CursorStasher[I]()
+	if outer, err := cursors.RetrieveOrError(ctx); err == nil {
+		// A loop around this one, over items of the same type, goes on with its own item.
+		defer cursors.Store(ctx, outer)
+	}
+	aggregate := Result{}
+	for i := range items {
+		if err := interrupted(ctx); err != nil {
+			return aggregate, err
+		}
+		cursors.Store(ctx, Cursor[I]{Index: i, Length: len(items), Item: items[i]})
+		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, r.Reconciler.Reconcile)
+		if err != nil {
+			return aggregate, err
+		}
+		aggregate = AggregateResults(aggregate, result)
+	}
+	return aggregate, nil
+}

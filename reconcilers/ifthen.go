@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*IfThen[client.Object])(nil)
+	_ validation.Validator         = (*IfThen[client.Object])(nil)
+)
+
+// IfThen runs one of two sub reconcilers, depending on the resource, and returns what that returns. Both are set up, since what the resource asks for
+// may change at any time.
+type IfThen[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `IfThen`.
+	Name string
+
+	// Setup registers watches and indexes that If needs. It is called before Then and Else are set up. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// If tells whether to run Then. Required.
+	If func(ctx context.Context, resource Type) bool
+
+	// Then runs when If is true. Required.
+	Then SubReconciler[Type]
+
+	// Else runs when If is false. Optional.
+	Else SubReconciler[Type]
+
+	lazyInit sync.Once
+}
+
+func (r *IfThen[T]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "IfThen"
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler, calls Setup and sets up Then and Else.
+func (r *IfThen[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	if err := r.Validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
+	if r.Setup != nil {
+		if err := r.Setup(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	if err := r.Then.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return err
+	}
+	if r.Else == nil {
+		return nil
+	}
+	return r.Else.SetupWithManager(ctx, mgr, bldr)
+}
+
+// Validate checks the required fields and, when ctx asks for recursion, Then and Else.
+func (r *IfThen[T]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.If == nil {
+		problems.add("IfThen %q must implement If", r.Name)
+	}
+	if r.Then == nil {
+		problems.add("IfThen %q must implement Then", r.Name)
+	}
+	problems.nested(ctx, r.Then, "IfThen %q must have a valid Then", r.Name)
+	problems.nested(ctx, r.Else, "IfThen %q must have a valid Else", r.Name)
+	return problems.err()
+}
+
+// Reconcile runs Then or Else.
+func (r *IfThen[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, func(ctx context.Context, resource T) (Result, error) {
+		switch {
+		case r.If(ctx, resource):
+			return step.Run(ctx, step.Node{Name: "Then"}, resource, r.Then.Reconcile)
+		case r.Else != nil:
+			return step.Run(ctx, step.Node{Name: "Else"}, resource, r.Else.Reconcile)
+		default:
+			return Result{}, nil
+		}
+	})
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/validation"
+)
+
+// root is what the reconcilers at the root of a tree have in common when they are set up.
+type root struct {
+	// kind is the Go name of the reconciler, for errors.
+	kind string
+	name string
+	// named is true when the author has chosen the name.
+	named        bool
+	resourceType client.Object
+	config       Config
+}
+
+func (r root) logger(ctx context.Context) context.Context {
+	log := logr.FromContextOrDiscard(ctx).WithName(r.name).WithValues("resourceType", resourceTypeName(r.config, r.resourceType))
+	return logr.NewContext(ctx, log)
+}
+
+// validate validates the whole tree and returns an error that lists every problem.
+func (r root) validate(ctx context.Context, reconciler validation.Validator) error {
+	err := everyProblem(reconciler.Validate(validation.WithRecursive(ctx)))
+	if r.config.Client == nil {
+		err = errors.Join(err, fmt.Errorf("%s %q must define Config", r.kind, r.name))
+	}
+	return err
+}
+
+// builder returns a builder for a controller of the resource. A name that the author has chosen names the controller too, in logs and metrics, and lets
+// several controllers for one kind live in one manager.
+func (r root) builder(mgr Manager, options []builder.ForOption) *Builder {
+	bldr := builder.ControllerManagedBy(mgr).For(watchable(r.resourceType, r.config.Scheme()), options...)
+	if r.named {
+		bldr.Named(r.name)
+	}
+	return bldr
+}
+
+// resourceTypeName is a kind for log lines: group and kind where they are known.
+func resourceTypeName(config Config, resourceType client.Object) string {
+	if config.Client != nil && !isNil(resourceType) {
+		if gvk, err := config.GroupVersionKindFor(resourceType); err == nil {
+			return gvk.GroupKind().String()
+		}
+	}
+	return typeName(resourceType)
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/step"
+	rtime "trueup.dev/time"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*SuppressTransientErrors[client.Object, client.ObjectList])(nil)
+	_ validation.Validator         = (*SuppressTransientErrors[client.Object, client.ObjectList])(nil)
+)
+
+// SuppressTransientErrors keeps the first errors in a row of a resource to itself: they are retried with back-off, but neither logged nor written to the
+// status. Most are gone the next time. An error that persists is returned from the Threshold-th time on, and so is, at once, an [ErrDurable].
+//
+// The count is per resource. It starts again with a success, an [ErrDurable] and a new generation of the resource. Once a day the counts of resources that
+// no longer exist are dropped, for which all of them are listed.
+//
+// RBAC, with the group and the plural of the kind:
+//
+//	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch
+type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] struct {
+	// Name identifies this reconciler in logs. Defaults to `SuppressTransientErrors`.
+	Name string
+
+	// ListType is the list kind of the resource. Defaults to the type parameter; required for unstructured objects and duck types.
+	ListType ListType
+
+	// Setup registers watches and indexes. It is called after Reconciler is set up. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// Threshold is the number of errors in a row from which on they are returned. Defaults to 3.
+	Threshold uint8
+
+	// Reconciler runs as usual. Required.
+	Reconciler SubReconciler[Type]
+
+	lazyInit sync.Once
+
+	mu        sync.Mutex
+	counters  map[types.UID]errorCounter
+	lastPurge time.Time
+}
+
+// errorCounter counts the errors in a row of one generation of a resource.
+type errorCounter struct {
+	generation int64
+	count      uint8
+}
+
+const (
+	defaultErrorThreshold = 3
+	purgeInterval         = 24 * time.Hour
+)
+
+func (r *SuppressTransientErrors[T, LT]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "SuppressTransientErrors"
+		}
+		if isNil(r.ListType) {
+			r.ListType = newEmpty[LT]()
+		}
+		if r.Threshold == 0 {
+			r.Threshold = defaultErrorThreshold
+		}
+		r.counters = map[types.UID]errorCounter{}
+	})
+}
+
+// SetupWithManager validates the reconciler, sets up Reconciler and calls Setup.
+func (r *SuppressTransientErrors[T, LT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	if err := r.Validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
+	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return err
+	}
+	if r.Setup == nil {
+		return nil
+	}
+	return r.Setup(ctx, mgr, bldr)
+}
+
+// Validate checks the required field and, when ctx asks for recursion, Reconciler.
+func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.Reconciler == nil {
+		problems.add("SuppressTransientErrors %q must implement Reconciler", r.Name)
+	}
+	problems.nested(ctx, r.Reconciler, "SuppressTransientErrors %q must have a valid Reconciler", r.Name)
+	return problems.err()
+}
+
+// Reconcile runs Reconciler and decides about its error.
+func (r *SuppressTransientErrors[T, LT]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+func (r *SuppressTransientErrors[T, LT]) reconcile(ctx context.Context, resource T) (Result, error) {
+	result, err := r.Reconciler.Reconcile(ctx, resource)
+	if r.suppresses(resource, err) {
+		err = errors.Join(err, ErrSkipStatusUpdate, ErrQuiet)
+	}
+	r.purge(ctx)
+	return result, err
+}
+
+// suppresses counts the error and tells whether it is one of the first.
+func (r *SuppressTransientErrors[T, LT]) suppresses(resource T, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	uid := resource.GetUID()
+	if err == nil || errors.Is(err, ErrDurable) {
+		delete(r.counters, uid)
+		return false
+	}
+	counter := r.counters[uid]
+	if counter.generation != resource.GetGeneration() {
+		counter = errorCounter{generation: resource.GetGeneration()}
+	}
+	if counter.count < math.MaxUint8 {
+		counter.count++
+	}
+	r.counters[uid] = counter
+	return counter.count < r.Threshold
+}
+
+// purge drops, once a day, the counters of resources that are gone. Only one worker does it, and the others do not wait.
+func (r *SuppressTransientErrors[T, LT]) purge(ctx context.Context) {
+	if !r.purgeIsDue(rtime.RetrieveNow(ctx)) {
+		return
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	log.Info("purging stale resource counters")
+	config, err := RetrieveConfig(ctx)
+	if err != nil {
+		log.Error(err, "purge failed to list resources")
+		return
+	}
+	list := blankLike(r.ListType)
+	if err := config.List(ctx, list); err != nil {
+		log.Error(err, "purge failed to list resources")
+		return
+	}
+	present := sets.New[types.UID]()
+	if err := meta.EachListItem(list, func(item runtime.Object) error {
+		present.Insert(item.(client.Object).GetUID())
+		return nil
+	}); err != nil {
+		log.Error(err, "purge failed to list resources")
+		return
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid := range r.counters {
+		if !present.Has(uid) {
+			delete(r.counters, uid)
+		}
+	}
+}
+
+func (r *SuppressTransientErrors[T, LT]) purgeIsDue(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lastPurge.IsZero() {
+		r.lastPurge = now
+		return false
+	}
+	if now.Sub(r.lastPurge) < purgeInterval {
+		return false
+	}
+	r.lastPurge = now
+	return true
+}

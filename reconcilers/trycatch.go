@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*TryCatch[client.Object])(nil)
+	_ validation.Validator         = (*TryCatch[client.Object])(nil)
+)
+
+// TryCatch lets a function decide what an error of a sub reconciler means, and runs another one in any case.
+type TryCatch[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `TryCatch`.
+	Name string
+
+	// Setup registers watches and indexes. It is called before Try and Finally are set up. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// Try runs first. Required.
+	Try SubReconciler[Type]
+
+	// Catch is called with what Try returned, also when there is no error, and returns what to go on with. Optional.
+	Catch func(ctx context.Context, resource Type, result Result, err error) (Result, error)
+
+	// Finally runs after Catch, whatever has happened. Its result is added with [AggregateResults], its error takes the place of another.
+	// Keep it simple: it is for cleaning up after Try. Optional.
+	Finally SubReconciler[Type]
+
+	lazyInit sync.Once
+}
+
+func (r *TryCatch[T]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "TryCatch"
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler, calls Setup and sets up Try and Finally.
+func (r *TryCatch[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	if err := r.Validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
+	if r.Setup != nil {
+		if err := r.Setup(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	if err := r.Try.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return err
+	}
+	if r.Finally == nil {
+		return nil
+	}
+	return r.Finally.SetupWithManager(ctx, mgr, bldr)
+}
+
+// Validate checks the required fields and, when ctx asks for recursion, Try and Finally.
+func (r *TryCatch[T]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.Try == nil {
+		problems.add("TryCatch %q must implement Try", r.Name)
+	}
+	problems.nested(ctx, r.Try, "TryCatch %q must have a valid Try", r.Name)
+	problems.nested(ctx, r.Finally, "TryCatch %q must have a valid Finally", r.Name)
+	return problems.err()
+}
+
+// Reconcile runs Try, Catch and Finally.
+func (r *TryCatch[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+func (r *TryCatch[T]) reconcile(ctx context.Context, resource T) (Result, error) {
+	result, err := step.Run(ctx, step.Node{Name: "Try"}, resource, r.Try.Reconcile)
+	if r.Catch != nil {
+		result, err = r.Catch(ctx, resource, result, err)
+	}
+	if r.Finally == nil {
+		return result, err
+	}
+	finally, finallyErr := step.Run(ctx, step.Node{Name: "Finally"}, resource, r.Finally.Reconcile)
+	if finallyErr != nil {
+		err = finallyErr
+	}
+	return AggregateResults(result, finally), err
+}

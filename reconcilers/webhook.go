@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/stash"
+	rtime "trueup.dev/time"
+	"trueup.dev/validation"
+)
+
+var (
+	_ admission.Handler    = (*AdmissionWebhookAdapter[client.Object])(nil)
+	_ validation.Validator = (*AdmissionWebhookAdapter[client.Object])(nil)
+)
+
+// AdmissionWebhookAdapter answers admission requests with sub reconcilers. It is the root of a tree of reconcilers, like [ResourceReconciler], for
+// resources that are about to be written.
+//
+// The resource is the object of the request, for a DELETE the old object. What the reconcilers change of it, anywhere, is sent back as a patch;
+// fields that the Go type does not know stay as they are. An error denies the request with its text and code 500, unless the response on the context
+// says otherwise. [ErrHaltSubReconcilers] is no error: it skips what follows and allows the request.
+//
+// Defaults that the resource applies to itself are part of what reconcilers see, but are not sent back unless something else has changed.
+//
+// To validate, set Allowed and Result of the response, see [RetrieveAdmissionResponse].
+//
+// RBAC: whatever the reconcilers use.
+type AdmissionWebhookAdapter[Type client.Object] struct {
+	// Name identifies this webhook in logs. Defaults to `<Type>AdmissionWebhookAdapter`.
+	Name string
+
+	// Type is the kind of the resource. Defaults to the type parameter; required for unstructured objects and duck types.
+	Type Type
+
+	// Reconciler is called with the resource. Its result is not used. Required.
+	Reconciler SubReconciler[Type]
+
+	// BeforeHandle is called first for each request. A context it returns is used from then on. Optional.
+	BeforeHandle func(ctx context.Context, req admission.Request, resp *admission.Response) context.Context
+
+	// AfterHandle is called last for each request and may change the response. Optional.
+	AfterHandle func(ctx context.Context, req admission.Request, resp *admission.Response)
+
+	// Config reaches the cluster. Required if reconcilers use it.
+	Config Config
+
+	lazyInit sync.Once
+}
+
+func (r *AdmissionWebhookAdapter[T]) init() {
+	r.lazyInit.Do(func() {
+		if isNil(r.Type) {
+			r.Type = newEmpty[T]()
+		}
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("%sAdmissionWebhookAdapter", typeName(r.Type))
+		}
+		if r.BeforeHandle == nil {
+			r.BeforeHandle = func(ctx context.Context, _ admission.Request, _ *admission.Response) context.Context { return ctx }
+		}
+		if r.AfterHandle == nil {
+			r.AfterHandle = func(context.Context, admission.Request, *admission.Response) {}
+		}
+	})
+}
+
+// Validate checks the required field and, when ctx asks for recursion, Reconciler.
+func (r *AdmissionWebhookAdapter[T]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.Reconciler == nil {
+		problems.add("AdmissionWebhookAdapter %q must define Reconciler", r.Name)
+	}
+	problems.nested(r.scope(Request{}).onto(ctx), r.Reconciler, "AdmissionWebhookAdapter %q must have a valid Reconciler", r.Name)
+	return problems.err()
+}
+
+// Build is BuildWithContext that panics on a mistake.
+//
+// Deprecated: use [AdmissionWebhookAdapter.BuildWithContext].
+func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
+	webhook, err := r.BuildWithContext(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return webhook
+}
+
+// BuildWithContext validates the adapter and returns the webhook to register with a server of controller-runtime.
+func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*admission.Webhook, error) {
+	r.init()
+	if err := r.Validate(validation.WithRecursive(ctx)); err != nil {
+		return nil, everyProblem(err)
+	}
+	return &admission.Webhook{
+		Handler: r,
+		WithContextFunc: func(ctx context.Context, req *http.Request) context.Context {
+			log := crlog.FromContext(ctx).WithName("controller-runtime.webhook.webhooks").WithName(r.Name).WithValues("webhook", req.URL.Path)
+			ctx = logr.NewContext(ctx, log)
+			ctx = stash.WithContext(ctx)
+			ctx = r.scope(Request{}).onto(ctx)
+			return StashHTTPRequest(ctx, req)
+		},
+	}, nil
+}
+
+func (r *AdmissionWebhookAdapter[T]) scope(req Request) scope {
+	return scope{request: req, config: &r.Config, originalConfig: &r.Config, resourceType: r.Type, originalResourceType: r.Type}
+}
+
+// Handle answers a request.
+func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
+	r.init()
+	ctx, logPanic := step.Root(ctx)
+	defer logPanic()
+	if !stash.Configured(ctx) {
+		ctx = stash.WithContext(ctx)
+	}
+	scope := scopeFrom(ctx)
+	if scope.config == nil {
+		scope = r.scope(Request{})
+	}
+	scope.request = Request{NamespacedName: types.NamespacedName{Namespace: req.Namespace, Name: req.Name}}
+	ctx = scope.onto(ctx)
+
+	resp := &admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}}
+	ctx = rtime.StashNow(ctx, time.Now())
+	ctx = StashAdmissionRequest(ctx, req)
+	ctx = StashAdmissionResponse(ctx, resp)
+	if replaced := r.BeforeHandle(ctx, req, resp); replaced != nil {
+		ctx = replaced
+	}
+
+	_, err := step.Run(ctx, step.Node{Name: r.Name}, r.Type, func(ctx context.Context, _ T) (Result, error) {
+		return Result{}, r.handle(ctx, req, resp)
+	})
+	if err != nil {
+		logUnlessQuiet(ctx, err, "reconcile error")
+		resp.Allowed = false
+		if resp.Result == nil {
+			resp.Result = &metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}
+		}
+	}
+	r.AfterHandle(ctx, req, resp)
+	return *resp
+}
+
+func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.Request, resp *admission.Response) error {
+	raw := req.Object.Raw
+	if req.Operation == admissionv1.Delete {
+		raw = req.OldObject.Raw
+	}
+	received := r.Type.DeepCopyObject().(T)
+	if err := json.Unmarshal(raw, received); err != nil {
+		return err
+	}
+	resource := received.DeepCopyObject().(T)
+	if err := applyDefaults(ctx, resource); err != nil {
+		return err
+	}
+	baseline := resource.DeepCopyObject().(T)
+
+	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil && !errors.Is(err, ErrHaltSubReconcilers) {
+		return err
+	}
+	if resp.Patches != nil || resp.Patch != nil || resp.PatchType != nil || equality.Semantic.DeepEqual(baseline, resource) {
+		return nil
+	}
+	patches, err := admissionPatch(raw, received, resource)
+	if err != nil {
+		return err
+	}
+	if log := logr.FromContextOrDiscard(ctx); log.Enabled() {
+		log.Info("mutating resource", "paths", patchedPaths(patches))
+	}
+	resp.Patches = patches
+	return nil
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*While[client.Object])(nil)
+	_ validation.Validator         = (*While[client.Object])(nil)
+)
+
+// While runs a sub reconciler again and again as long as a condition holds. It must not be used to wait for something outside of the resource: a worker
+// of the controller is busy until it is done. To wait, return a [Result] with RequeueAfter, or watch what you wait for.
+//
+// Results are combined with [AggregateResults]. The first error ends the loop, and so does the end of the context.
+type While[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `While`.
+	Name string
+
+	// Setup registers watches and indexes that Condition needs. It is called before Reconciler is set up. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// Condition tells whether to run Reconciler once more. See [RetrieveIteration]. Required.
+	Condition func(ctx context.Context, resource Type) bool
+
+	// Reconciler runs in each iteration. Required.
+	Reconciler SubReconciler[Type]
+
+	// MaxIterations ends a loop that does not end by itself, with [ErrMaxIterations]. Defaults to 100; 0 means no limit.
+	MaxIterations *int
+
+	lazyInit sync.Once
+}
+
+// ErrMaxIterations is the error of a [While] whose condition still held after its last iteration.
+type ErrMaxIterations struct {
+	// Iterations is how many there were.
+	Iterations int
+}
+
+func (err *ErrMaxIterations) Error() string {
+	return fmt.Sprintf("exceeded max iterations: %d", err.Iterations)
+}
+
+const defaultMaxIterations = 100
+
+func (r *While[T]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "While"
+		}
+		if r.MaxIterations == nil {
+			r.MaxIterations = new(defaultMaxIterations)
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler, calls Setup and sets up Reconciler.
+func (r *While[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	if err := r.Validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
+	if r.Setup != nil {
+		if err := r.Setup(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+}
+
+// Validate checks the required fields and, when ctx asks for recursion, Reconciler.
+func (r *While[T]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.Condition == nil {
+		problems.add("While %q must implement Condition", r.Name)
+	}
+	if r.Reconciler == nil {
+		problems.add("While %q must implement Reconciler", r.Name)
+	}
+	problems.nested(ctx, r.Reconciler, "While %q must have a valid Reconciler", r.Name)
+	return problems.err()
+}
+
+// Reconcile runs the loop.
+func (r *While[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+func (r *While[T]) reconcile(ctx context.Context, resource T) (Result, error) {
+	aggregate := Result{}
+	for i := 0; ; i++ {
+		if err := interrupted(ctx); err != nil {
+			return aggregate, err
+		}
+		if limit := *r.MaxIterations; limit != 0 && i >= limit {
+			return aggregate, &ErrMaxIterations{Iterations: i}
+		}
+		ctx := context.WithValue(ctx, iterationKey{}, i)
+		if !r.Condition(ctx, resource) {
+			return aggregate, nil
+		}
+		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, r.Reconciler.Reconcile)
+		aggregate = AggregateResults(aggregate, result)
+		if err != nil {
+			return aggregate, err
+		}
+	}
+}
+
+type iterationKey struct{}
+
+// RetrieveIteration returns the iteration of the innermost [While], counted from 0, and -1 outside of one.
+func RetrieveIteration(ctx context.Context) int {
+	if i, ok := ctx.Value(iterationKey{}).(int); ok {
+		return i
+	}
+	return -1
+}

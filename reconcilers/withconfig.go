@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*WithConfig[client.Object])(nil)
+	_ validation.Validator         = (*WithConfig[client.Object])(nil)
+)
+
+// WithConfig gives the sub reconcilers below it another config: to act with other permissions, or on another cluster. The resource itself, its
+// finalizers and its events remain with the config that loaded it, see [RetrieveOriginalConfig].
+type WithConfig[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `WithConfig`.
+	Name string
+
+	// Config returns the config to use, given the current one. It is called once when the reconciler is set up and again for each request, so it
+	// should look up a config or derive it, and not connect to a cluster every time. Required.
+	Config func(ctx context.Context, config Config) (Config, error)
+
+	// Reconciler runs with that config. Required.
+	Reconciler SubReconciler[Type]
+
+	lazyInit sync.Once
+}
+
+func (r *WithConfig[T]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "WithConfig"
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler and sets up Reconciler with the config.
+func (r *WithConfig[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	if err := r.Validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
+	ctx, err := r.withConfig(ctx)
+	if err != nil {
+		return err
+	}
+	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+}
+
+// Validate checks the required fields and, when ctx asks for recursion, Reconciler.
+func (r *WithConfig[T]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.Config == nil {
+		problems.add("WithConfig %q must define Config", r.Name)
+	}
+	if r.Reconciler == nil {
+		problems.add("WithConfig %q must define Reconciler", r.Name)
+	}
+	problems.nested(ctx, r.Reconciler, "WithConfig %q must have a valid Reconciler", r.Name)
+	return problems.err()
+}
+
+// Reconcile runs Reconciler with the config.
+func (r *WithConfig[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, func(ctx context.Context, resource T) (Result, error) {
+		ctx, err := r.withConfig(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		return r.Reconciler.Reconcile(ctx, resource)
+	})
+}
+
+func (r *WithConfig[T]) withConfig(ctx context.Context) (context.Context, error) {
+	current, err := RetrieveConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config, err := r.Config(ctx, current)
+	if err != nil {
+		return nil, err
+	}
+	return StashConfig(ctx, config), nil
+}
