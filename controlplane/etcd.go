@@ -85,7 +85,6 @@ func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, v
 			if late.err == nil {
 				late.server.Close()
 			}
-		case <-panics:
 		case <-time.After(etcdGiveUp):
 		}
 		return nil, fmt.Errorf("etcd: %w", context.Cause(ctx))
