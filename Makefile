@@ -31,7 +31,7 @@ up: ## Start that Kubernetes API and keep it until interrupted. Pass flags with 
 .PHONY: test
 # What links Kubernetes is tested without the race detector, which would mean to build all of it once more: the control plane's own code is in
 # internal/, and what it assembles is Kubernetes' own.
-test: control-plane ## Run all tests of all modules, with the race detector.
+test: control-plane ## Run all tests of all modules, with the race detector on our own code.
 	$(GO) test $(TESTFLAGS) $(PKG)
 ifeq ($(PKG),./...)
 	cd controlplane && $(GO) test -race -timeout 20m ./internal/...

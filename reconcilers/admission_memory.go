@@ -63,6 +63,10 @@ func (m *admissionMemory[T]) learn(asked, stored T, merge func(current, desired 
 	if err != nil {
 		return err
 	}
+	if string(operations) == "[]" || string(operations) == "null" {
+		m.forget(stored.GetUID())
+		return nil
+	}
 	becomes := asked.DeepCopyObject().(T)
 	if err := applyJSONPatch(operations, becomes); err != nil {
 		m.forget(stored.GetUID())

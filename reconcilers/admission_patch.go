@@ -3,6 +3,7 @@
 package reconcilers
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -12,8 +13,8 @@ import (
 
 // admissionPatch returns the patch to raw that turns received, which is what was read from it, into changed.
 func admissionPatch(raw []byte, received, changed client.Object) ([]jsonpatch.Operation, error) {
-	var original any
-	if err := json.Unmarshal(raw, &original); err != nil {
+	original, err := decodeJSON(raw)
+	if err != nil {
 		return nil, err
 	}
 	before, err := jsonValue(received)
@@ -41,15 +42,24 @@ func patchedPaths(patches []jsonpatch.Operation) []string {
 }
 
 func jsonValue(obj any) (any, error) {
-	bytes, err := json.Marshal(obj)
+	data, err := json.Marshal(obj)
 	if err != nil {
 		return nil, err
 	}
-	var value any
-	return value, json.Unmarshal(bytes, &value)
+	return decodeJSON(data)
 }
 
-// carryOver makes in original the change from before to after. original has more in it than before: what the Go type does not know.
+// decodeJSON keeps numbers as they are written: a float64 does not hold every int64, and the rounded one would end up in the patch.
+func decodeJSON(data []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var value any
+	err := decoder.Decode(&value)
+	return value, err
+}
+
+// carryOver makes in original the change from before to after. original has more in it than before: what the Go type does not know. Each of original and
+// before may be nil, when there is no such field.
 func carryOver(original, before, after any) any {
 	if equality.Semantic.DeepEqual(before, after) {
 		return original
@@ -58,27 +68,10 @@ func carryOver(original, before, after any) any {
 	case map[string]any:
 		originalMap, ok := original.(map[string]any)
 		beforeMap, okBefore := before.(map[string]any)
-		if !ok || !okBefore {
+		if !ok && original != nil || !okBefore && before != nil {
 			return after
 		}
-		merged := make(map[string]any, len(originalMap))
-		for key, value := range originalMap {
-			_, known := beforeMap[key]
-			if _, kept := after[key]; kept || !known {
-				merged[key] = value
-			}
-		}
-		for key, value := range after {
-			if was, known := beforeMap[key]; known {
-				if _, present := originalMap[key]; !present && equality.Semantic.DeepEqual(was, value) {
-					continue // a zero value that only the Go type writes out
-				}
-				merged[key] = carryOver(originalMap[key], was, value)
-			} else {
-				merged[key] = value
-			}
-		}
-		return merged
+		return carryOverMap(originalMap, beforeMap, after)
 	case []any:
 		originalList, ok := original.([]any)
 		beforeList, okBefore := before.([]any)
@@ -91,35 +84,62 @@ func carryOver(original, before, after any) any {
 	}
 }
 
-// carryOverList matches the items of a list with those before: the ones that have not changed, else the ones of the same name, else, in a list that has
-// kept its length, the ones in the same place.
+func carryOverMap(original, before, after map[string]any) map[string]any {
+	merged := make(map[string]any, len(original))
+	for key, value := range original {
+		_, known := before[key]
+		if _, kept := after[key]; kept || !known {
+			merged[key] = value
+		}
+	}
+	for key, value := range after {
+		was, known := before[key]
+		if _, present := original[key]; known && !present && equality.Semantic.DeepEqual(was, value) {
+			continue // a zero value that only the Go type writes out
+		}
+		merged[key] = carryOver(original[key], was, value)
+	}
+	return merged
+}
+
+// carryOverList matches each item with at most one of those before: with one that is the same, at best in the same place, else with the one of the same
+// name, else, in a list that has kept its length, with the one in the same place.
 func carryOverList(original, before, after []any) []any {
+	matches := make([]int, len(after))
+	for i := range matches {
+		matches[i] = -1
+	}
+	taken := make([]bool, len(before))
+	match := func(matching func(i, j int) bool) {
+		for i := range after {
+			for j := 0; j < len(before) && matches[i] < 0; j++ {
+				if !taken[j] && matching(i, j) {
+					matches[i], taken[j] = j, true
+				}
+			}
+		}
+	}
+	same := func(i, j int) bool { return equality.Semantic.DeepEqual(before[j], after[i]) }
+	match(func(i, j int) bool { return i == j && same(i, j) })
+	match(same)
+	match(func(i, j int) bool { return itemName(after[i]) != "" && itemName(before[j]) == itemName(after[i]) })
+	if len(before) == len(after) {
+		match(func(i, j int) bool { return i == j && itemName(after[i]) == "" })
+	}
+
 	merged := make([]any, len(after))
 	for i, item := range after {
 		merged[i] = item
-		if j := matchingItem(before, item, i, len(before) == len(after)); j >= 0 {
+		if j := matches[i]; j >= 0 {
 			merged[i] = carryOver(original[j], before[j], item)
 		}
 	}
 	return merged
 }
 
-func matchingItem(before []any, item any, place int, sameLength bool) int {
-	for j := range before {
-		if equality.Semantic.DeepEqual(before[j], item) {
-			return j
-		}
-	}
-	if fields, ok := item.(map[string]any); ok && fields["name"] != nil {
-		for j := range before {
-			if was, ok := before[j].(map[string]any); ok && was["name"] == fields["name"] {
-				return j
-			}
-		}
-		return -1
-	}
-	if sameLength {
-		return place
-	}
-	return -1
+// itemName is the name of an item of a list, "" when it has none.
+func itemName(item any) string {
+	fields, _ := item.(map[string]any)
+	name, _ := fields["name"].(string)
+	return name
 }

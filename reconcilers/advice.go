@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/step"
@@ -52,23 +51,14 @@ func (r *Advice[T]) init() {
 // SetupWithManager validates the reconciler, calls Setup and sets up Reconciler.
 func (r *Advice[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Reconciler))
 }
 
 // Validate checks the required field and, when ctx asks for recursion, Reconciler.
 func (r *Advice[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if r.Reconciler == nil {
+	if isNil(r.Reconciler) {
 		problems.add("Advice %q must implement Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "Advice %q must have a valid Reconciler", r.Name)

@@ -168,11 +168,14 @@ func (r *AggregateReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	ctx = r.scope().onto(ctx)
 	problems := problems{}
+	if isNil(r.Type) {
+		problems.add("AggregateReconciler %q must define Type", r.Name)
+	}
 	if r.Request.Name == "" {
 		problems.add("AggregateReconciler %q must define Request", r.Name)
 	}
 	r.defaults.validate(&problems, fmt.Sprintf("AggregateReconciler %q", r.Name))
-	if manager, ok := r.AggregateObjectManager.(interface{ finalizer() string }); ok && manager.finalizer() != "" {
+	if manager, ok := r.AggregateObjectManager.(FinalizerHolder); ok && manager.HeldFinalizer() != "" {
 		problems.add("AggregateReconciler %q must not define a Finalizer on AggregateObjectManager, nothing would clear it", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "AggregateReconciler %q must have a valid Reconciler", r.Name)
@@ -237,6 +240,8 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 		return Result{}, nil
 	}
 
+	// What Reconciler changes in memory must not be mistaken for what the server has.
+	actual := resource.DeepCopyObject().(T)
 	result, err := r.Reconciler.Reconcile(ctx, resource)
 	if err != nil && !errors.Is(err, ErrHaltSubReconcilers) {
 		return result, err
@@ -245,7 +250,11 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 	if err != nil {
 		return result, err
 	}
-	_, err = r.AggregateObjectManager.Manage(ctx, resource, resource, desired)
+	// It may have patched finalizers, though, see [AddFinalizer].
+	actual.SetFinalizers(resource.GetFinalizers())
+	actual.SetResourceVersion(resource.GetResourceVersion())
+	actual.SetGeneration(resource.GetGeneration())
+	_, err = r.AggregateObjectManager.Manage(ctx, resource, actual, desired)
 	return result, err
 }
 

@@ -41,26 +41,17 @@ func (r Always[T]) Validate(ctx context.Context) error {
 // Reconcile runs the sub reconcilers.
 func (r Always[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	aggregate := Result{}
-	var loud, quiet []error
+	errs := []error{}
 	for i, reconciler := range r {
 		if err := interrupted(ctx); err != nil {
-			loud = append(loud, err)
+			errs = append(errs, err)
 			break
 		}
 		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, reconciler.Reconcile)
 		aggregate = AggregateResults(aggregate, result)
-		switch {
-		case err == nil:
-		case isQuiet(err):
-			quiet = append(quiet, err)
-		default:
-			loud = append(loud, err)
-		}
+		errs = append(errs, err)
 	}
-	if len(loud) > 0 {
-		return aggregate, errors.Join(loud...)
-	}
-	return aggregate, errors.Join(quiet...)
+	return aggregate, joinLoud(errs...)
 }
 
 // setupEach sets up the reconcilers of a list, in order.

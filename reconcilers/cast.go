@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,18 +52,16 @@ func (r *CastResource[T, CT]) init() {
 // SetupWithManager validates the reconciler and sets up Reconciler.
 func (r *CastResource[T, CT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
-	return r.Reconciler.SetupWithManager(r.castType(ctx), mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, func(ctx context.Context, mgr Manager, bldr *Builder) error {
+		return r.Reconciler.SetupWithManager(r.castType(ctx), mgr, bldr)
+	})
 }
 
 // Validate checks the required field and, when ctx asks for recursion, Reconciler.
 func (r *CastResource[T, CT]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if r.Reconciler == nil {
+	if isNil(r.Reconciler) {
 		problems.add("CastResource %q must define Reconciler", r.Name)
 	}
 	problems.nested(r.castType(ctx), r.Reconciler, "CastResource %q must have a valid Reconciler", r.Name)
@@ -132,14 +129,26 @@ func (r *CastResource[T, CT]) fillKind(ctx context.Context, resource T, cast CT)
 	return nil
 }
 
-// applyChanges replays on resource what has changed of cast. A sub reconciler may have patched the resource's finalizers, which moves its generation and
-// resource version, so the generation is not compared.
+// applyChanges makes in resource the change from before to cast. A sub reconciler may have patched the resource's finalizers, which moves its generation
+// and resource version, so the generation is not compared. What the resource has no field for is lost when the result is read back.
 func (r *CastResource[T, CT]) applyChanges(before, cast CT, resource T) error {
-	operations, err := jsonPatch(before, cast)
+	from, err := jsonValue(before)
 	if err != nil {
 		return err
 	}
-	return applyJSONPatch(operations, resource)
+	to, err := jsonValue(cast)
+	if err != nil {
+		return err
+	}
+	original, err := jsonValue(resource)
+	if err != nil {
+		return err
+	}
+	changed, err := json.Marshal(carryOver(original, from, to))
+	if err != nil {
+		return err
+	}
+	return replaceWith(changed, resource)
 }
 
 // convert copies an object to one of another type, through JSON.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,6 +34,10 @@ var (
 // RBAC, with the group and the plural of the child's kind:
 //
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;create;update;patch;delete
+//
+// and, for owner references on clusters that check who may block a deletion, with those of the parent:
+//
+//	// +kubebuilder:rbac:groups=<group>,resources=<resource>/finalizers,verbs=update
 type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
 	// Name identifies this reconciler in logs. Defaults to `<ChildType>ChildReconciler`.
 	Name string
@@ -45,7 +48,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// ChildListType is the list kind of the child. Defaults to the type parameter; required for unstructured objects and duck types.
 	ChildListType ChildListType
 
-	// SkipOwnerReference leaves the child without an owner reference. OurChild and ListOptions are then required. Defaults to false.
+	// SkipOwnerReference leaves the child without an owner reference. OurChild and ListOptions are then required. Changes of the child trigger
+	// the parent all the same. Defaults to false.
 	SkipOwnerReference bool
 
 	// Setup registers further watches and indexes. Optional.
@@ -56,7 +60,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
 	// ReflectChildStatusOnParent updates the status of the parent, in memory, with the child as the API server has it. The child is nil when
-	// there is none. The error is nil or one of ReflectedChildErrorReasons. It is not called for a parent that is being deleted.
+	// there is none, and has a deletion timestamp when a new one waits for its name. The error is nil or one of ReflectedChildErrorReasons. It
+	// is not called for a parent that is being deleted.
 	// This or ReflectChildStatusOnParentWithError is required; the latter is used when both are there.
 	ReflectChildStatusOnParent func(ctx context.Context, parent Type, child ChildType, err error)
 
@@ -78,7 +83,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	Sanitize                 func(child ChildType) any
 	Finalizer                string
 
-	// ListOptions select the objects among which to look for the child. Defaults to those in the namespace of the parent.
+	// ListOptions select the objects among which to look for the child. Field selectors need an index in the cache; they are left out where
+	// the API server itself is asked. Defaults to the objects in the namespace of the parent.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
 	// OurChild tells the child from other objects. It is needed to tell several ChildReconcilers of one kind apart, and has to give the same
@@ -132,17 +138,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 // SetupWithManager validates the reconciler, watches and indexes the child's kind, sets up the object manager and calls Setup.
 func (r *ChildReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
-	if err := r.children.setup(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.children.setup, r.Setup)
 }
 
 // Validate checks that the fields fit together and, when ctx asks for recursion, the object manager.
@@ -161,7 +157,10 @@ func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	if r.SkipOwnerReference && r.ListOptions == nil {
 		problems.add("ChildReconciler %q must implement ListOptions since owner references are not used", r.Name)
 	}
-	r.defaults.validate(&problems, fmt.Sprintf("ChildReconciler %q", r.Name))
+	reconciler := fmt.Sprintf("ChildReconciler %q", r.Name)
+	r.defaults.validate(&problems, reconciler)
+	problems.kind(reconciler, "ChildType", r.ChildType)
+	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)
 	problems.nested(ctx, r.ChildObjectManager, "ChildReconciler %q must have a valid ChildObjectManager", r.Name)
 	return problems.err()
 }
@@ -179,7 +178,7 @@ func (r *ChildReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T) (
 		return Result{}, err
 	}
 	desiredChild := func() (CT, error) { return r.DesiredChild(ctx, parent) }
-	if len(known) == 0 && r.children.mustLookTwice(parent) {
+	if r.children.mustLookTwice(parent, known) {
 		desiredChild = sync.OnceValues(desiredChild)
 		if wantsNone(parent, desiredChild) {
 			if known, err = r.children.listLive(ctx, parent); err != nil {

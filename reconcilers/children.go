@@ -11,6 +11,8 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -48,7 +50,7 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 	}
 	watched := watchable(c.childType, config.Scheme())
 	// Tracked are children without an owner reference, and objects of others that are in a child's place.
-	bldr.Watches(watched, EnqueueTracked(ctx))
+	config.watch(mgr, bldr, watched, EnqueueTracked(ctx))
 	if c.skipOwnerReference {
 		c.tracked = true
 		return c.manager.SetupWithManager(ctx, mgr, bldr)
@@ -77,22 +79,23 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 	config := RetrieveConfigOrDie(ctx)
 	opts := c.optionsFor(ctx, parent)
 
-	indexFailed := false
+	var indexErr error
 	if !c.indexed.Empty() && config.owners.has(c.indexed) {
 		if narrowed, ok := controlledBy(parent.GetUID(), opts); ok {
 			list := blankLike(c.childListType)
-			if err := config.List(ctx, list, narrowed...); err == nil {
+			if indexErr = config.List(ctx, list, narrowed...); indexErr == nil {
 				return c.filter(parent, list)
 			}
-			indexFailed = true
 		}
 	}
 	list := blankLike(c.childListType)
 	if err := config.List(ctx, list, opts...); err != nil {
 		return nil, err
 	}
-	if indexFailed {
+	if indexErr != nil {
 		// It was the index, then: the client does not read this kind from the cache.
+		logr.FromContextOrDiscard(ctx).Info("unable to look children up by owner, all in the namespace are listed from now on",
+			"childType", typeName(c.childType), "reason", indexErr.Error())
 		config.owners.forget(c.indexed)
 	}
 	return c.filter(parent, list)
@@ -104,8 +107,11 @@ func (c *children[T, CT]) listLive(ctx context.Context, parent T) ([]CT, error) 
 	if config.APIReader == nil {
 		return nil, nil
 	}
+	// Fields other than these can only be selected in a cache with an index. What is listed too much is not ours.
+	options := (&client.ListOptions{}).ApplyOptions(c.optionsFor(ctx, parent))
+	options.FieldSelector = servedFields(options.FieldSelector)
 	list := blankLike(c.childListType)
-	if err := config.APIReader.List(ctx, list, c.optionsFor(ctx, parent)...); err != nil {
+	if err := config.APIReader.List(ctx, list, options); err != nil {
 		return nil, err
 	}
 	return c.filter(parent, list)
@@ -133,14 +139,32 @@ func (c *children[T, CT]) isOurs(parent T, child CT) bool {
 	return c.ourChild == nil || c.ourChild(parent, child)
 }
 
-// mustLookTwice is true when finding no children in the cache would lead to a finalizer being cleared, after which a child that the cache has not
-// seen yet would be nobody's.
-func (c *children[T, CT]) mustLookTwice(parent T) bool {
+// servedFields keeps the part of a field selector that any API server understands.
+func servedFields(selector fields.Selector) fields.Selector {
+	if selector == nil {
+		return nil
+	}
+	served := []fields.Selector{}
+	for _, r := range selector.Requirements() {
+		if r.Field == "metadata.name" || r.Field == "metadata.namespace" {
+			if r.Operator == selection.NotEquals {
+				served = append(served, fields.OneTermNotEqualSelector(r.Field, r.Value))
+			} else {
+				served = append(served, fields.OneTermEqualSelector(r.Field, r.Value))
+			}
+		}
+	}
+	return fields.AndSelectors(served...)
+}
+
+// mustLookTwice is true when what the cache knows of children could lead to a finalizer being cleared, after which a child that the cache has not seen
+// yet would be nobody's.
+func (c *children[T, CT]) mustLookTwice(parent T, known []CT) bool {
 	if c.skipOwnerReference && parent.GetDeletionTimestamp() != nil {
 		return true
 	}
-	manager, ok := c.manager.(interface{ finalizer() string })
-	return ok && manager.finalizer() != "" && controllerutil.ContainsFinalizer(parent, manager.finalizer())
+	holder, ok := c.manager.(FinalizerHolder)
+	return ok && len(known) == 0 && holder.HeldFinalizer() != "" && controllerutil.ContainsFinalizer(parent, holder.HeldFinalizer())
 }
 
 // outcome is what became of a child.

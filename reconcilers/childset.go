@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +30,10 @@ var (
 // RBAC, with the group and the plural of the children's kind:
 //
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;create;update;patch;delete
+//
+// and, for owner references on clusters that check who may block a deletion, with those of the parent:
+//
+//	// +kubebuilder:rbac:groups=<group>,resources=<resource>/finalizers,verbs=update
 type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
 	// Name identifies this reconciler in logs. Defaults to `<ChildType>ChildSetReconciler`.
 	Name string
@@ -52,7 +55,8 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
 	// DesiredChildren returns the children as they should be; existing ones that are not among them are deleted. [OnlyReconcileChildStatus]
-	// as the error leaves all children alone. Required.
+	// as the error leaves all children alone. It is called for a parent that is being deleted too, when no child is desired whatever it
+	// returns; an error keeps the children and so may hold up the deletion. Required.
 	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
 
 	// ChildObjectManager creates, updates and deletes the children. Either this is required or MergeBeforeUpdate, which makes it an
@@ -65,8 +69,8 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	HarmonizeImmutableFields func(current, desired ChildType)
 	Sanitize                 func(child ChildType) any
 
-	// ReflectChildrenStatusOnParent updates the status of the parent, in memory, with what became of all children. It is called once, also
-	// when a child has failed. This or ReflectChildrenStatusOnParentWithError is required; the latter is used when both are there.
+	// ReflectChildrenStatusOnParent updates the status of the parent, in memory, with what became of the children. It is called once, also
+	// for a parent that is being deleted and when a child has failed; that one and those after it are then not in the result. This or ReflectChildrenStatusOnParentWithError is required; the latter is used when both are there.
 	ReflectChildrenStatusOnParent func(ctx context.Context, parent Type, result ChildSetResult[ChildType])
 
 	// ReflectChildrenStatusOnParentWithError is ReflectChildrenStatusOnParent that can fail.
@@ -76,7 +80,8 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// Forbidden and Invalid; an empty slice that is not nil means none.
 	ReflectedChildErrorReasons []metav1.StatusReason
 
-	// ListOptions select the objects among which to look for children. Defaults to those in the namespace of the parent.
+	// ListOptions select the objects among which to look for children. Field selectors need an index in the cache; they are left out where the
+	// API server itself is asked. Defaults to the objects in the namespace of the parent.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
 	// OurChild tells children of this set from other objects. Optional with owner references.
@@ -165,17 +170,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 // SetupWithManager validates the reconciler, watches and indexes the children's kind, sets up the object manager and calls Setup.
 func (r *ChildSetReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
-	if err := r.children.setup(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.children.setup, r.Setup)
 }
 
 // Validate checks that the fields fit together and, when ctx asks for recursion, the object manager.
@@ -197,7 +192,10 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	if r.IdentifyChild == nil {
 		problems.add("ChildSetReconciler %q must implement IdentifyChild", r.Name)
 	}
-	r.defaults.validate(&problems, fmt.Sprintf("ChildSetReconciler %q", r.Name))
+	reconciler := fmt.Sprintf("ChildSetReconciler %q", r.Name)
+	r.defaults.validate(&problems, reconciler)
+	problems.kind(reconciler, "ChildType", r.ChildType)
+	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)
 	problems.nested(ctx, r.ChildObjectManager, "ChildSetReconciler %q must have a valid ChildObjectManager", r.Name)
 	return problems.err()
 }
@@ -207,7 +205,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 	r.init()
 	return step.Run(ctx, r.node, resource, func(ctx context.Context, parent T) (Result, error) {
 		known, err := r.children.list(ctx, parent)
-		if err == nil && len(known) == 0 && r.children.mustLookTwice(parent) {
+		if err == nil && r.children.mustLookTwice(parent, known) {
 			known, err = r.children.listLive(ctx, parent)
 		}
 		if err != nil {
@@ -238,7 +236,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T
 		var none CT
 		_, err = r.ChildObjectManager.Manage(ctx, parent, blankLike(r.ChildType), none)
 	}
-	return errors.Join(err, r.ReflectChildrenStatusOnParentWithError(ctx, parent, result))
+	return joinLoud(err, r.ReflectChildrenStatusOnParentWithError(ctx, parent, result))
 }
 
 // eachChild manages the children in the order of their ids and adds to result what became of them.

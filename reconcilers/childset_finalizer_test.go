@@ -58,10 +58,10 @@ func TestDefect06_ChildSetWithFinalizer(t *testing.T) {
 	reconcile("one more child", list, "create ConfigMap default/child-c", eventOn("Created", "child-c"), "reflect [a=child-a c=child-c]")
 	wantErr(t, nil, w.Server.Delete(context.Background(), parent))
 	reconcile(
-		"children go, the finalizer stays", list,
+		"children go, the finalizer stays", list, live,
 		"delete ConfigMap default/child-a", eventOn("Deleted", "child-a"), "delete ConfigMap default/child-c", eventOn("Deleted", "child-c"), "reflect []",
 	)
-	reconcile("one child is still there", list, "reflect []")
+	reconcile("one child is still there", list, live, "reflect []")
 	held = stored(w, held)
 	held.Finalizers = nil
 	wantErr(t, nil, w.Server.Update(context.Background(), held))
@@ -259,4 +259,51 @@ func TestChildSetReconciler_Validate(t *testing.T) {
 		prefix+"must implement ListOptions since owner references are not used\n"+
 		prefix+"must implement IdentifyChild\n"+
 		prefix+"must implement ChildObjectManager", (&childSetReconciler{Finalizer: "f"}).SetupWithManager(context.Background(), nil, nil))
+}
+
+func TestDefect07_CacheThatHasSeenOnlySomeChildren(t *testing.T) {
+	parent := newResource(finalizer("test-finalizer"), terminating)
+	for name, reconciler := range map[string]func(w *world) reconcilers.SubReconciler[*fixture.Resource]{
+		"set below a finalizer": func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
+			return &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: "test-finalizer", Reconciler: newChildSetReconciler(w, withoutOwners)}
+		},
+		"set with a finalizer": func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
+			return newChildSetReconciler(w, finalized)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, parent, newConfigMap("child-a", identified("a")), newConfigMap("child-b", identified("b")))
+			w.Unseen = func(obj client.Object) bool { return obj.GetName() == "child-b" }
+			_, err := reconciler(w).Reconcile(w.Context(), parent.DeepCopy())
+			wantErr(t, nil, err)
+			equal(t, "deleted children", 2, w.Count("delete ConfigMap default/child-"))
+		})
+	}
+}
+
+func TestDefect07_FieldSelectorsOfTheCacheAreNotSentToTheServer(t *testing.T) {
+	parent := newResource(finalizer("test-finalizer"), terminating)
+	w := newWorld(t, parent, newConfigMap("child"))
+	r := newChildReconciler(w, withoutOwner, func(r *childReconciler) {
+		r.ListOptions = func(context.Context, *fixture.Resource) []client.ListOption {
+			return []client.ListOption{client.InNamespace("default"), client.MatchingFields{"metadata.name": "child", ownerDataField: "test"}}
+		}
+	})
+	_, err := r.Reconcile(w.Context(), parent.DeepCopy())
+	wantErr(t, nil, err)
+	equal(t, "live list", "live list ConfigMap in default fields metadata.name=child", w.Trace()[1])
+}
+
+func TestDefect01_FailureOfAChildIsNotSilencedByReflecting(t *testing.T) {
+	w := newWorld(t, newResource(settled)).Fail("create ConfigMap default/child-b", errTest)
+	r := &resourceReconciler{Config: w.Config, Reconciler: newChildSetReconciler(w, func(r *childSetReconciler) {
+		r.ReflectChildrenStatusOnParent = nil
+		r.ReflectChildrenStatusOnParentWithError = func(_ context.Context, parent *fixture.Resource, _ reconcilers.ChildSetResult[*corev1.ConfigMap]) error {
+			parent.Status.Fields = map[string]string{"reflected": "yes"}
+			return reconcilers.ErrHaltSubReconcilers
+		}
+	})}
+	_, err := r.Reconcile(context.Background(), testRequest)
+	wantErr(t, errTest, err)
+	equal(t, "status writes", 1, w.Count("update Resource/status"))
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
@@ -42,6 +43,8 @@ type Config struct {
 
 	syncPeriod time.Duration
 	owners     *ownerIndex
+	// cache is where Client reads from, and what tells of events. It is nil in a Config that was not made for a cluster.
+	cache cache.Cache
 }
 
 // recorderName is the reporting component of events. It is the same for all controllers: users' alerts and tests rely on it.
@@ -72,6 +75,7 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 
 		syncPeriod: c.syncPeriod,
 		owners:     newOwnerIndex(cluster.GetFieldIndexer()),
+		cache:      cluster.GetCache(),
 	}
 }
 

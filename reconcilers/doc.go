@@ -7,8 +7,15 @@
 //
 //   - [SyncReconciler] runs a function of yours;
 //   - [ChildReconciler] manages one object that belongs to the resource, [ChildSetReconciler] any number of them;
-//   - [Sequence] runs several sub reconcilers in order;
-//   - [WithFinalizer] gives those below it the chance to clean up.
+//   - [Sequence] runs several sub reconcilers in order, [Always] does so whether or not one fails;
+//   - [IfThen], [While], [ForEach] and [TryCatch] are what their names say;
+//   - [WithFinalizer] gives those below it the chance to clean up, [WithConfig] another cluster or other permissions, [Advice] something to do
+//     before, after or around it;
+//   - [CastResource] lets those below it see the resource as another type;
+//   - [SuppressTransientErrors] waits for errors to go away by themselves, [OverrideSetup] leaves out watches.
+//
+// There are two more roots: [AggregateReconciler] makes a single resource out of other state, and [AdmissionWebhookAdapter] answers admission requests
+// with sub reconcilers.
 //
 // A reconciler is a struct literal. What it needs from a cluster it takes from the [Config] on the context, see [RetrieveConfigOrDie], so the same
 // reconciler serves in production, in tests, and against another cluster.

@@ -33,3 +33,25 @@ var (
 func isQuiet(err error) bool {
 	return errors.Is(err, ErrQuiet)
 }
+
+// joinLoud joins errors of which each stands for itself. Joining a quiet error to another makes the other quiet too, which is how authors mark errors, so
+// here quiet ones only count when there are no others.
+func joinLoud(errs ...error) error {
+	var loud, quiet []error
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case isQuiet(err):
+			quiet = append(quiet, err)
+		default:
+			loud = append(loud, err)
+		}
+	}
+	if len(loud) == 0 {
+		loud = quiet
+	}
+	if len(loud) == 1 {
+		return loud[0]
+	}
+	return errors.Join(loud...)
+}

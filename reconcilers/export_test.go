@@ -4,7 +4,13 @@ package reconcilers
 
 import "context"
 
-// ReconcileManaged is what the manager calls.
+// What the index by owner is made of.
+var (
+	OwnerIndexField = ownerIndexField
+	ControllerUID   = controllerUID
+)
+
+// ReconcileManaged is Reconcile as a controller calls it.
 func (r *ResourceReconciler[T]) ReconcileManaged(ctx context.Context, req Request) (Result, error) {
-	return r.reconcileManaged(ctx, req)
+	return r.reconcile(ctx, req, true)
 }

@@ -63,11 +63,7 @@ func (r *WithFinalizer[T]) init() {
 // SetupWithManager validates the reconciler and sets up the nested one.
 func (r *WithFinalizer[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	log := logr.FromContextOrDiscard(ctx).WithName(r.Name)
-	return r.Reconciler.SetupWithManager(logr.NewContext(ctx, log), mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
 }
 
 // Validate checks the required fields and, when ctx asks for recursion, the nested reconciler.
@@ -77,7 +73,7 @@ func (r *WithFinalizer[T]) Validate(ctx context.Context) error {
 	if r.Finalizer == "" {
 		problems.add("WithFinalizer %q must define Finalizer", r.Name)
 	}
-	if r.Reconciler == nil {
+	if isNil(r.Reconciler) {
 		problems.add("WithFinalizer %q must define Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "WithFinalizer %q must have a valid Reconciler", r.Name)
@@ -141,7 +137,7 @@ func patchFinalizer(
 	if err := config.Patch(ctx, desired, patch); err != nil {
 		if apierrs.IsNotFound(err) && resource.GetDeletionTimestamp() != nil {
 			// The resource is gone, and its finalizers with it: a cache that has not seen the end of it yet made us look again.
-			resource.SetFinalizers(desired.GetFinalizers())
+			resource.SetFinalizers(nil)
 			return nil
 		}
 		if !isQuiet(err) {

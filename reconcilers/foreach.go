@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/step"
@@ -80,6 +79,9 @@ func qualifiedName(t reflect.Type) string {
 	}
 }
 
+// loopKey marks the context within a loop over items of this type.
+type loopKey[I any] struct{}
+
 func (r *ForEach[T, I]) init() {
 	r.lazyInit.Do(func() {
 		if r.Name == "" {
@@ -91,24 +93,14 @@ func (r *ForEach[T, I]) init() {
 // SetupWithManager validates the reconciler, sets up Reconciler and calls Setup.
 func (r *ForEach[T, I]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
-	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler), r.Setup)
 }
 
 // Validate checks the required fields and, when ctx asks for recursion, Reconciler.
 func (r *ForEach[T, I]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if r.Reconciler == nil {
+	if isNil(r.Reconciler) {
 		problems.add("ForEach %q must implement Reconciler", r.Name)
 	}
 	if r.Items == nil {
@@ -130,10 +122,13 @@ func (r *ForEach[T, I]) reconcile(ctx context.Context, resource T) (Result, erro
 		return Result{}, err
 	}
 	cursors := CursorStasher[I]()
-	if outer, err := cursors.RetrieveOrError(ctx); err == nil {
-		// A loop around this one, over items of the same type, goes on with its own item.
-		defer cursors.Store(ctx, outer)
+	if inside := ctx.Value(loopKey[I]{}) != nil; inside {
+		// The loop around this one, over items of the same type, goes on with its own item.
+		if outer, err := cursors.RetrieveOrError(ctx); err == nil {
+			defer cursors.Store(ctx, outer)
+		}
 	}
+	ctx = context.WithValue(ctx, loopKey[I]{}, true)
 	aggregate := Result{}
 	for i := range items {
 		if err := interrupted(ctx); err != nil {

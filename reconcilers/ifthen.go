@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/step"
@@ -50,22 +49,7 @@ func (r *IfThen[T]) init() {
 // SetupWithManager validates the reconciler, calls Setup and sets up Then and Else.
 func (r *IfThen[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	if err := r.Then.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Else == nil {
-		return nil
-	}
-	return r.Else.SetupWithManager(ctx, mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Then), nested(r.Else))
 }
 
 // Validate checks the required fields and, when ctx asks for recursion, Then and Else.
@@ -75,7 +59,7 @@ func (r *IfThen[T]) Validate(ctx context.Context) error {
 	if r.If == nil {
 		problems.add("IfThen %q must implement If", r.Name)
 	}
-	if r.Then == nil {
+	if isNil(r.Then) {
 		problems.add("IfThen %q must implement Then", r.Name)
 	}
 	problems.nested(ctx, r.Then, "IfThen %q must have a valid Then", r.Name)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -175,5 +176,16 @@ func (r requests) next(t *testing.T, why string) reconcilers.Request {
 	case <-time.After(10 * time.Second):
 		t.Fatalf("no request after %s", why)
 		return reconcilers.Request{}
+	}
+}
+
+// deadline waits until what is said is true, and fails the test when it is not for long.
+func deadline(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, time.Millisecond, true, func(context.Context) (bool, error) { return reached(), nil })
+	if err != nil {
+		t.Fatalf("waited in vain: %s", what)
 	}
 }

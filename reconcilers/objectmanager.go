@@ -24,6 +24,14 @@ type ObjectManager[Type client.Object] interface {
 	Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error)
 }
 
+// FinalizerHolder is an [ObjectManager] that holds a finalizer on the reconciled resource and clears it when it is called with nothing to manage. An
+// object manager that wraps another one should pass it on: before such a manager is told that there is nothing, the API server is asked, since the cache
+// may not have seen the latest object yet.
+type FinalizerHolder interface {
+	// HeldFinalizer returns the finalizer, "" for none.
+	HeldFinalizer() string
+}
+
 // exists tells a stored object from a blank or missing one.
 func exists(obj client.Object) bool {
 	if isNil(obj) {

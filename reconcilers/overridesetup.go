@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/step"
@@ -43,13 +42,7 @@ func (r *OverrideSetup[T]) init() {
 // SetupWithManager validates the reconciler and calls Setup.
 func (r *OverrideSetup[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name)), mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup)
 }
 
 // Validate checks the required fields and, when ctx asks for recursion, Reconciler.

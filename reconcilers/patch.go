@@ -64,7 +64,11 @@ func applyJSONPatch(operations []byte, obj client.Object) error {
 	if err != nil {
 		return err
 	}
-	// Reading into the old value would keep the fields that the patch removes.
+	return replaceWith(after, obj)
+}
+
+// replaceWith makes obj what the document says, and nothing else: reading into the old value would keep the fields that the document does not have.
+func replaceWith(document []byte, obj client.Object) error {
 	reflect.ValueOf(obj).Elem().SetZero()
-	return json.Unmarshal(after, obj)
+	return json.Unmarshal(document, obj)
 }

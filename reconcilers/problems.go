@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"trueup.dev/validation"
 )
@@ -29,7 +32,7 @@ func (p *problems) add(format string, args ...any) {
 // nested validates a part of a reconciler when ctx asks for recursion, and adds each of its problems behind prefix.
 func (p *problems) nested(ctx context.Context, part any, prefix string, args ...any) {
 	validator, ok := part.(validation.Validator)
-	if !ok || !validation.IsRecursive(ctx) {
+	if !ok || isNil(part) || !validation.IsRecursive(ctx) {
 		return
 	}
 	err := validator.Validate(ctx)
@@ -43,6 +46,36 @@ func (p *problems) nested(ctx context.Context, part any, prefix string, args ...
 	}
 	for _, problem := range below {
 		p.add("%s: %w", prefix, problem)
+	}
+}
+
+// kind adds what keeps obj from standing for a kind of objects.
+func (p *problems) kind(reconciler, field string, obj runtime.Object) {
+	if isNil(obj) {
+		p.add("%s must define %s", reconciler, field)
+		return
+	}
+	if _, ok := obj.(runtime.Unstructured); ok && obj.GetObjectKind().GroupVersionKind().Empty() {
+		p.add("%s must define %s with apiVersion and kind", reconciler, field)
+	}
+}
+
+// listOf adds a problem when list is a list of other objects than item.
+func (p *problems) listOf(reconciler, field string, list, item runtime.Object) {
+	p.kind(reconciler, field, list)
+	if isNil(list) || isNil(item) {
+		return
+	}
+	items, ok := reflect.TypeOf(list).Elem().FieldByName("Items")
+	if !ok || items.Type.Kind() != reflect.Slice {
+		return
+	}
+	listed := items.Type.Elem()
+	if listed.Kind() == reflect.Pointer {
+		listed = listed.Elem()
+	}
+	if want := reflect.TypeOf(item).Elem(); listed != want && listed.Kind() == reflect.Struct {
+		p.add("%s must define %s that lists %s, %s lists %s", reconciler, field, want, reflect.TypeOf(list).Elem(), listed)
 	}
 }
 

@@ -119,7 +119,7 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.C
 	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
 		return nil, err
 	}
-	return bldr.Build(reconcile.Func(r.reconcileManaged))
+	return bldr.Build(r)
 }
 
 // scope is what everything below this reconciler finds on the context.
@@ -139,10 +139,8 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	ctx = r.scope(request).onto(ctx)
 
 	problems := problems{}
-	if isNil(r.Type) {
-		problems.add("ResourceReconciler %q must define Type", r.Name)
-	}
-	if r.Reconciler == nil {
+	problems.kind(fmt.Sprintf("ResourceReconciler %q", r.Name), "Type", r.Type)
+	if isNil(r.Reconciler) {
 		problems.add("ResourceReconciler %q must define Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "ResourceReconciler %q must have a valid Reconciler", r.Name)

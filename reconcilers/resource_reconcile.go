@@ -12,6 +12,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/step"
@@ -21,22 +22,13 @@ import (
 
 // Reconcile reconciles the resource that the request names.
 //
-// It reports an empty result once it has written the status, because that write triggers the next request. A manager is given more: see
-// reconcileManaged.
+// Called by a controller it returns the requeue that reconcilers ask for. Called by anyone else, a test for example, it reports an empty result once it
+// has written the status, because the event of that write is the next request. In a controller a predicate may filter that event out.
 func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
-	result, _, err := r.reconcile(ctx, req)
-	return result, err
+	return r.reconcile(ctx, req, controller.ReconcileIDFromContext(ctx) != "")
 }
 
-// reconcileManaged is what the manager calls. The event of the reconciler's own status write may be filtered out by a predicate, so here a
-// requeue that reconcilers have asked for holds whether or not the status was written.
-func (r *ResourceReconciler[T]) reconcileManaged(ctx context.Context, req Request) (Result, error) {
-	result, swallowed, err := r.reconcile(ctx, req)
-	return AggregateResults(result, swallowed), err
-}
-
-// reconcile returns the result, and the part of it that was swallowed by writing the status.
-func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request) (result, swallowed Result, err error) {
+func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byController bool) (Result, error) {
 	r.init()
 	ctx, logPanic := step.Root(ctx)
 	defer logPanic()
@@ -47,74 +39,78 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request) (res
 	ctx = scope.onto(ctx)
 
 	node := step.Node{Name: r.Name, Values: []any{"resourceType", resourceTypeName(r.Config, r.Type)}}
-	result, err = step.Run(ctx, node, r.Type, func(ctx context.Context, _ T) (Result, error) {
-		result, lost, err := r.request(ctx, req)
-		swallowed = lost
-		return result, err
+	result, err := step.Run(ctx, node, r.Type, func(ctx context.Context, _ T) (Result, error) {
+		return r.request(ctx, req, byController)
 	})
 	if isQuiet(err) {
-		// A quiet error is retried with back-off like any other, but leaves no trace in logs and metrics.
-		return Result{Requeue: true}, swallowed, nil //nolint:staticcheck // the only way to ask for back-off without an error
+		return backOff, nil
 	}
-	return result, swallowed, err
+	return result, err
 }
 
-func (r *ResourceReconciler[T]) request(ctx context.Context, req Request) (result, swallowed Result, err error) {
+// backOff is a result that asks for a retry as for an error, without one: nothing of it is seen in logs and metrics.
+var backOff = Result{Requeue: true} //nolint:staticcheck // there is no other way to ask for it
+
+func (r *ResourceReconciler[T]) request(ctx context.Context, req Request, byController bool) (Result, error) {
 	if r.SkipRequest != nil && r.SkipRequest(ctx, req) {
-		return Result{}, Result{}, nil
+		return Result{}, nil
 	}
 	before := Result{}
 	if r.BeforeReconcile != nil {
-		replaced, beforeResult, err := r.BeforeReconcile(ctx, req)
+		replaced, result, err := r.BeforeReconcile(ctx, req)
 		if err != nil {
-			return beforeResult, Result{}, err
+			return result, err
 		}
 		if replaced != nil {
 			ctx = replaced
 		}
-		before = beforeResult
+		before = result
 	}
-	result, swallowed, err = r.fetchAndReconcile(ctx, req)
+	result, err := r.fetchAndReconcile(ctx, req, byController)
 	result = AggregateResults(before, result)
 	if r.AfterReconcile != nil {
-		result, err = r.AfterReconcile(ctx, req, result, err)
+		return r.AfterReconcile(ctx, req, result, err)
 	}
-	return result, swallowed, err
+	return result, err
 }
 
-func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Request) (result, swallowed Result, err error) {
+func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Request, byController bool) (Result, error) {
 	original := r.Type.DeepCopyObject().(T)
 	if err := r.Config.Get(ctx, req.NamespacedName, original); err != nil {
 		if apierrs.IsNotFound(err) {
-			return Result{}, Result{}, nil
+			return Result{}, nil
 		}
 		logUnlessQuiet(ctx, err, "unable to fetch resource")
-		return Result{}, Result{}, err
+		return Result{}, err
 	}
 	resource := original.DeepCopyObject().(T)
 	if err := applyDefaults(ctx, resource); err != nil {
-		return Result{}, Result{}, err
+		return Result{}, err
 	}
 	if r.SkipResource != nil && r.SkipResource(ctx, resource) {
-		return Result{}, Result{}, nil
+		return Result{}, nil
 	}
 
 	r.status.initializeConditions(ctx, resource)
-	result, err = r.reconcileResource(ctx, resource)
+	result, err := r.reconcileResource(ctx, resource)
 	if r.SkipStatusUpdate {
-		return result, Result{}, err
+		return result, err
 	}
 	r.status.keepTransitionTimes(resource, original)
 	if !r.mustWriteStatus(resource, original, err) {
-		return result, Result{}, err
+		return result, err
 	}
-	return r.writeStatus(ctx, resource, original, result, err)
+	result, err = r.writeStatus(ctx, resource, original, result, err)
+	if !byController {
+		result = Result{}
+	}
+	return result, err
 }
 
 // reconcileResource runs the Reconciler.
 func (r *ResourceReconciler[T]) reconcileResource(ctx context.Context, resource T) (Result, error) {
 	if resource.GetDeletionTimestamp() != nil && len(resource.GetFinalizers()) == 0 {
-		// Nothing is left to do for it, it is gone from the API server already.
+		// Without a finalizer nobody has asked to be called before it goes.
 		return Result{}, nil
 	}
 	result, err := r.Reconciler.Reconcile(ctx, resource)
@@ -133,9 +129,7 @@ func (r *ResourceReconciler[T]) mustWriteStatus(resource, original T, err error)
 
 // writeStatus writes the status. It never hides a failure: an error of the reconcilers that is not quiet is returned although the status was
 // written, so that the request is retried with back-off, logged and counted.
-func (r *ResourceReconciler[T]) writeStatus(
-	ctx context.Context, resource, original T, result Result, reconcileErr error,
-) (kept, swallowed Result, err error) {
+func (r *ResourceReconciler[T]) writeStatus(ctx context.Context, resource, original T, result Result, reconcileErr error) (Result, error) {
 	log := logr.FromContextOrDiscard(ctx)
 	write := r.statusWriter(resource)
 	if log.Enabled() {
@@ -143,29 +137,31 @@ func (r *ResourceReconciler[T]) writeStatus(
 	}
 	if isQuiet(reconcileErr) {
 		if !errors.Is(reconcileErr, ErrHaltSubReconcilers) {
-			result.Requeue = true //nolint:staticcheck // a quiet error asks for back-off
+			result = backOff
 		}
 		reconcileErr = nil
 	}
 
-	err = write.write(ctx, resource, original)
+	err := write.write(ctx, resource, original)
 	switch {
 	case err == nil:
 		r.Config.Recorder.Event(resource, corev1.EventTypeNormal, write.succeeded, write.done)
-		return Result{}, result, reconcileErr
+		return result, reconcileErr
 	case apierrs.IsConflict(err) && !write.patch:
 		// Somebody else was faster. The event of their change triggers the next request, but may not reach us.
 		log.Info("unable to update status, the resource has changed", "reason", err.Error())
-		result.Requeue = true //nolint:staticcheck // the only way to ask for back-off without an error
-		return Result{}, result, reconcileErr
+		return backOff, reconcileErr
 	case apierrs.IsNotFound(err) && resource.GetDeletionTimestamp() != nil && len(resource.GetFinalizers()) == 0:
 		// The last finalizer was cleared and with it went the resource.
-		return result, Result{}, reconcileErr
+		return result, reconcileErr
+	case reconcileErr == nil:
+		reconcileErr = err
 	default:
-		logUnlessQuiet(ctx, err, write.unable)
-		r.Config.Recorder.Eventf(resource, corev1.EventTypeWarning, write.failed, write.failure, err)
-		return Result{}, Result{}, errors.Join(err, reconcileErr)
+		reconcileErr = errors.Join(err, reconcileErr)
 	}
+	logUnlessQuiet(ctx, err, write.unable)
+	r.Config.Recorder.Eventf(resource, corev1.EventTypeWarning, write.failed, write.failure, err)
+	return Result{}, reconcileErr
 }
 
 // statusWrite is a way to write a status, and the words for it.

@@ -27,7 +27,7 @@ func TestResourceReconciler_Status(t *testing.T) {
 	const update = "update Resource/status default/test"
 	const updated = "event default/test Normal StatusUpdated: Updated status"
 	minute := reconcilers.Result{RequeueAfter: time.Minute}
-	// Managed is what a manager gets, see reconcileManaged. It differs where the status was written.
+	// Managed is what a controller gets. It differs where the status was written.
 	type outcome struct {
 		result, managed reconcilers.Result
 		err             error
@@ -71,8 +71,8 @@ func TestResourceReconciler_Status(t *testing.T) {
 			want:       outcome{writes: []string{update, updated}},
 		},
 		"written and quiet failure": {
-			reason:     "a quiet failure is retried with back-off, without an error",
-			reconciler: setField(reconcilers.Result{}, errQuiet),
+			reason:     "a quiet failure is retried with back-off, without an error, and does not wait a minute",
+			reconciler: setField(minute, errQuiet),
 			want:       outcome{managed: requeue, writes: []string{update, updated}},
 		},
 		"halt": {
@@ -102,10 +102,10 @@ func TestResourceReconciler_Status(t *testing.T) {
 			want:       outcome{result: minute, managed: minute, err: errTest},
 		},
 		"conflict": {
-			reason:     "the change that came first triggers the next request, so a conflict is no failure; a manager tries again in any case",
+			reason:     "the change that came first triggers the next request, so a conflict is no failure; a controller tries again in any case, and does not wait a minute",
 			fail:       map[string]error{update: errConflict},
 			reconciler: setField(minute, nil),
-			want:       outcome{managed: reconcilers.Result{Requeue: true, RequeueAfter: time.Minute}, writes: []string{update}}, //nolint:staticcheck // see above
+			want:       outcome{managed: requeue, writes: []string{update}},
 		},
 		"conflict and failure": {
 			reason:     "the error is not swallowed by the conflict",

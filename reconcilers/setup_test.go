@@ -160,35 +160,6 @@ func TestDefect01_RequeueSurvivesAPredicate(t *testing.T) {
 	equal(t, "status writes", 1, w.Count("update Resource/status"))
 }
 
-func TestDefect01_ControllerKeepsErrorsAndRequeues(t *testing.T) {
-	minute := reconcilers.Result{RequeueAfter: time.Minute}
-	for name, tc := range map[string]struct {
-		fail error
-		sub  *syncReconciler
-		want reconcilers.Result
-		err  error
-	}{
-		"requeue after":                   {nil, setField(minute, nil), minute, nil},
-		"error":                           {nil, setField(reconcilers.Result{}, errTest), reconcilers.Result{}, errTest},
-		"conflict":                        {errConflict, setField(reconcilers.Result{}, nil), requeue, nil},
-		"nothing is made out of thin air": {nil, setField(reconcilers.Result{}, nil), reconcilers.Result{}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newResource(settled))
-			if tc.fail != nil {
-				w.Fail("update Resource/status", tc.fail)
-			}
-			mgr := newManager(t, w, newEventCache(w.Scheme))
-			r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: tc.sub}
-			controller, err := r.SetupWithManagerYieldingController(context.Background(), mgr)
-			wantErr(t, nil, err)
-			got, err := controller.Reconcile(context.Background(), testRequest)
-			wantErr(t, tc.err, err)
-			equal(t, "result", tc.want, got)
-		})
-	}
-}
-
 func TestSetup_Order(t *testing.T) {
 	w := newWorld(t)
 	mgr := newManager(t, w, newEventCache(w.Scheme))

@@ -24,6 +24,7 @@ func (s shorthand[T]) manager(objType T, track bool) ObjectManager[T] {
 		return nil
 	}
 	return &UpdatingObjectManager[T]{
+		Name:                     typeName(objType) + "UpdatingObjectManager",
 		Type:                     objType,
 		Finalizer:                s.finalizer,
 		TrackDesired:             track,

@@ -26,8 +26,9 @@ var (
 	_ validation.Validator         = (*SuppressTransientErrors[client.Object, client.ObjectList])(nil)
 )
 
-// SuppressTransientErrors keeps the first errors in a row of a resource to itself: they are retried with back-off, but neither logged nor written to the
-// status. Most are gone the next time. An error that persists is returned from the Threshold-th time on, and so is, at once, an [ErrDurable].
+// SuppressTransientErrors keeps the first errors in a row of a resource to itself: they are retried with back-off, but neither logged nor counted by the
+// controller, nor written to the status. Most are gone the next time. What the reconciler that fails has logged by itself stays. An error that persists
+// is returned from the Threshold-th time on, and so is, at once, an [ErrDurable].
 //
 // The count is per resource. It starts again with a success, an [ErrDurable] and a new generation of the resource. Once a day the counts of resources that
 // no longer exist are dropped, for which all of them are listed.
@@ -87,25 +88,18 @@ func (r *SuppressTransientErrors[T, LT]) init() {
 // SetupWithManager validates the reconciler, sets up Reconciler and calls Setup.
 func (r *SuppressTransientErrors[T, LT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
-	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler), r.Setup)
 }
 
 // Validate checks the required field and, when ctx asks for recursion, Reconciler.
 func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if r.Reconciler == nil {
+	if isNil(r.Reconciler) {
 		problems.add("SuppressTransientErrors %q must implement Reconciler", r.Name)
+	}
+	if isNil(r.ListType) {
+		problems.add("SuppressTransientErrors %q must define ListType", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "SuppressTransientErrors %q must have a valid Reconciler", r.Name)
 	return problems.err()

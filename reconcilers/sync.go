@@ -61,14 +61,7 @@ func (r *SyncReconciler[T]) init() {
 // SetupWithManager validates the reconciler and calls Setup.
 func (r *SyncReconciler[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	log := logr.FromContextOrDiscard(ctx).WithName(r.Name)
-	return r.Setup(logr.NewContext(ctx, log), mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup)
 }
 
 // Validate checks that the functions fit together.

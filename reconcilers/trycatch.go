@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/step"
@@ -50,29 +49,14 @@ func (r *TryCatch[T]) init() {
 // SetupWithManager validates the reconciler, calls Setup and sets up Try and Finally.
 func (r *TryCatch[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	if err := r.Try.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Finally == nil {
-		return nil
-	}
-	return r.Finally.SetupWithManager(ctx, mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Try), nested(r.Finally))
 }
 
 // Validate checks the required fields and, when ctx asks for recursion, Try and Finally.
 func (r *TryCatch[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if r.Try == nil {
+	if isNil(r.Try) {
 		problems.add("TryCatch %q must implement Try", r.Name)
 	}
 	problems.nested(ctx, r.Try, "TryCatch %q must have a valid Try", r.Name)

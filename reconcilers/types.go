@@ -3,6 +3,7 @@
 package reconcilers
 
 import (
+	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -68,7 +69,11 @@ func watchable(obj client.Object, scheme *runtime.Scheme) client.Object {
 func listItems[T client.Object](list client.ObjectList) ([]T, error) {
 	items := []T{}
 	err := meta.EachListItem(list, func(obj runtime.Object) error {
-		items = append(items, obj.(T))
+		item, ok := obj.(T)
+		if !ok {
+			return fmt.Errorf("%T lists %T, not %T", list, obj, item)
+		}
+		items = append(items, item)
 		return nil
 	})
 	return items, err

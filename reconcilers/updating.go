@@ -80,7 +80,7 @@ func (r *UpdatingObjectManager[T]) init() {
 }
 
 // SetupWithManager validates the manager, and watches the managed kind when TrackDesired asks for it.
-func (r *UpdatingObjectManager[T]) SetupWithManager(ctx context.Context, _ Manager, bldr *Builder) error {
+func (r *UpdatingObjectManager[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
 	if err := r.Validate(ctx); err != nil {
 		return everyProblem(err)
@@ -89,7 +89,8 @@ func (r *UpdatingObjectManager[T]) SetupWithManager(ctx context.Context, _ Manag
 		if isNil(r.Type) {
 			return fmt.Errorf("UpdatingObjectManager %q must define Type to use TrackDesired", r.Name)
 		}
-		bldr.Watches(watchable(r.Type, RetrieveConfigOrDie(ctx).Scheme()), EnqueueTracked(ctx))
+		config := RetrieveConfigOrDie(ctx)
+		config.watch(mgr, bldr, watchable(r.Type, config.Scheme()), EnqueueTracked(ctx))
 	}
 	return nil
 }
@@ -143,7 +144,7 @@ func (r *UpdatingObjectManager[T]) delete(ctx context.Context, resource client.O
 	w.log.Info("deleting unwanted resource", "resource", identify(actual))
 	// An object of the same name that is not the one that was looked at is none of our business.
 	switch err := w.config.Delete(ctx, actual, preconditions(actual)...); {
-	case apierrs.IsNotFound(err):
+	case apierrs.IsNotFound(err), apierrs.IsConflict(err) && actual.GetUID() != "":
 		w.log.V(1).Info("unwanted resource is gone already", "resource", identify(actual))
 	case err != nil:
 		return w.failed(err, "unable to delete unwanted resource", "DeleteFailed", "delete", actual)
@@ -266,7 +267,7 @@ func preconditions(obj client.Object) []client.DeleteOption {
 	return nil
 }
 
-// finalizer lets reconciles know that managing "nothing" clears a finalizer.
-func (r *UpdatingObjectManager[T]) finalizer() string {
+// HeldFinalizer is Finalizer. See [FinalizerHolder].
+func (r *UpdatingObjectManager[T]) HeldFinalizer() string {
 	return r.Finalizer
 }

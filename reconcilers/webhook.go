@@ -34,9 +34,9 @@ var (
 // AdmissionWebhookAdapter answers admission requests with sub reconcilers. It is the root of a tree of reconcilers, like [ResourceReconciler], for
 // resources that are about to be written.
 //
-// The resource is the object of the request, for a DELETE the old object. What the reconcilers change of it, anywhere, is sent back as a patch;
-// fields that the Go type does not know stay as they are. An error denies the request with its text and code 500, unless the response on the context
-// says otherwise. [ErrHaltSubReconcilers] is no error: it skips what follows and allows the request.
+// The resource is the object of the request, for a DELETE the old object. What the reconcilers change of it, anywhere, is sent back as a patch, but for a
+// DELETE, where there is nothing left to change; fields that the Go type does not know stay as they are. An error denies the request with its text and
+// code 500, unless the response on the context says otherwise. [ErrHaltSubReconcilers] is no error: it skips what follows and allows the request.
 //
 // Defaults that the resource applies to itself are part of what reconcilers see, but are not sent back unless something else has changed.
 //
@@ -86,7 +86,10 @@ func (r *AdmissionWebhookAdapter[T]) init() {
 func (r *AdmissionWebhookAdapter[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if r.Reconciler == nil {
+	if isNil(r.Type) {
+		problems.add("AdmissionWebhookAdapter %q must define Type", r.Name)
+	}
+	if isNil(r.Reconciler) {
 		problems.add("AdmissionWebhookAdapter %q must define Reconciler", r.Name)
 	}
 	problems.nested(r.scope(Request{}).onto(ctx), r.Reconciler, "AdmissionWebhookAdapter %q must have a valid Reconciler", r.Name)
@@ -178,8 +181,13 @@ func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.R
 	}
 	baseline := resource.DeepCopyObject().(T)
 
-	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil && !errors.Is(err, ErrHaltSubReconcilers) {
+	// A durable error halts too, but it is an error: nothing that has gone wrong must let a request pass.
+	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil && (!errors.Is(err, ErrHaltSubReconcilers) || errors.Is(err, ErrDurable)) {
 		return err
+	}
+	if req.Operation == admissionv1.Delete {
+		// The API server denies a deletion with a patch.
+		return nil
 	}
 	if resp.Patches != nil || resp.Patch != nil || resp.PatchType != nil || equality.Semantic.DeepEqual(baseline, resource) {
 		return nil

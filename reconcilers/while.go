@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/step"
@@ -69,16 +68,7 @@ func (r *While[T]) init() {
 // SetupWithManager validates the reconciler, calls Setup and sets up Reconciler.
 func (r *While[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Reconciler))
 }
 
 // Validate checks the required fields and, when ctx asks for recursion, Reconciler.
@@ -88,7 +78,7 @@ func (r *While[T]) Validate(ctx context.Context) error {
 	if r.Condition == nil {
 		problems.add("While %q must implement Condition", r.Name)
 	}
-	if r.Reconciler == nil {
+	if isNil(r.Reconciler) {
 		problems.add("While %q must implement Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "While %q must have a valid Reconciler", r.Name)

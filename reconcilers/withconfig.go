@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/step"
@@ -20,6 +19,13 @@ var (
 
 // WithConfig gives the sub reconcilers below it another config: to act with other permissions, or on another cluster. The resource itself, its
 // finalizers and its events remain with the config that loaded it, see [RetrieveOriginalConfig].
+//
+// Children are watched in the cluster of the config, which has to be part of the manager:
+//
+//	err := mgr.Add(remote)               // a cluster.Cluster, so that it starts with the manager
+//	there := config.WithCluster(remote)
+//
+// Other objects there are watched with WatchesRawSource and a source.Kind of the cluster's cache: what the builder watches is in the cluster of the manager.
 type WithConfig[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `WithConfig`.
 	Name string
@@ -45,15 +51,13 @@ func (r *WithConfig[T]) init() {
 // SetupWithManager validates the reconciler and sets up Reconciler with the config.
 func (r *WithConfig[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	if err := r.Validate(ctx); err != nil {
-		return everyProblem(err)
-	}
-	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(r.Name))
-	ctx, err := r.withConfig(ctx)
-	if err != nil {
-		return err
-	}
-	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, func(ctx context.Context, mgr Manager, bldr *Builder) error {
+		ctx, err := r.withConfig(ctx)
+		if err != nil {
+			return err
+		}
+		return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+	})
 }
 
 // Validate checks the required fields and, when ctx asks for recursion, Reconciler.
@@ -63,7 +67,7 @@ func (r *WithConfig[T]) Validate(ctx context.Context) error {
 	if r.Config == nil {
 		problems.add("WithConfig %q must define Config", r.Name)
 	}
-	if r.Reconciler == nil {
+	if isNil(r.Reconciler) {
 		problems.add("WithConfig %q must define Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "WithConfig %q must have a valid Reconciler", r.Name)

@@ -63,18 +63,20 @@ type failure struct {
 	err       error
 }
 
+// ownerDataField is an index that authors might add to a cache.
+const ownerDataField = "data.owner"
+
 func newWorld(t testing.TB, given ...client.Object) *world {
 	scheme := fixture.NewScheme()
 	w := &world{t: t, Scheme: scheme}
 	w.Server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(given...).WithStatusSubresource(
 		&fixture.Resource{}, &fixture.ResourceNilableStatus{}, &fixture.ResourceEmptyStatus{}, &fixture.ResourceLegacyConditions{},
 		&fixture.ResourceLegacyDefault{}, &fixture.ResourceAdmissionDefault{}, &fixture.ResourceObjectDefault{},
-	).WithIndex(&corev1.ConfigMap{}, "trueup.dev/controller-uid", func(obj client.Object) []string {
-		if owner := metav1.GetControllerOf(obj); owner != nil {
-			return []string{string(owner.UID)}
-		}
-		return nil
-	}).Build()
+	).WithIndex(&corev1.ConfigMap{}, reconcilers.OwnerIndexField, reconcilers.ControllerUID).
+		WithIndex(&corev1.ConfigMap{}, ownerDataField, func(obj client.Object) []string {
+			return []string{obj.(*corev1.ConfigMap).Data["owner"]}
+		}).
+		WithIndex(&corev1.ConfigMap{}, "metadata.name", func(obj client.Object) []string { return []string{obj.GetName()} }).Build()
 	recorded := interceptor.NewClient(w.Server, w.calls())
 	w.Config = reconcilers.Config{
 		Client:    duck.NewDuckAwareClientWrapper(recorded),
@@ -335,7 +337,10 @@ func describeList(opts []client.ListOption) string {
 		description += " labels " + o.LabelSelector.String()
 	}
 	if o.FieldSelector != nil {
-		description += " fields " + o.FieldSelector.String()
+		// Those made from a map come in any order.
+		terms := strings.Split(o.FieldSelector.String(), ",")
+		slices.Sort(terms)
+		description += " fields " + strings.Join(terms, ",")
 	}
 	return description
 }

@@ -4,5 +4,6 @@
 //
 //	trueup up        start a control plane, say how to use kubectl with it, stay until interrupted
 //	trueup demo      show the example controller: sites turn ready, follow a theme, heal, and go
+//	trueup build     build the control plane ahead of time
 //	trueup version   print the version
 package main

@@ -44,7 +44,7 @@ func DeploymentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 // that it says that all is well, with the old content.
 func reflectRollout(ctx context.Context, site *websitev1.Website, child *appsv1.Deployment) {
 	conditions, status := site.Status.ConditionManager(ctx), child.Status
-	if status.ObservedGeneration == child.Generation {
+	if status.ObservedGeneration == child.Generation && child.DeletionTimestamp == nil {
 		for _, c := range status.Conditions {
 			if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {
 				conditions.MarkFalse(websitev1.ConditionDeploymentReady, c.Reason, "%s", c.Message)

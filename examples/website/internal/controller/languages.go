@@ -51,7 +51,9 @@ func LanguagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 					files[language.Id] = language.Child.Data
 				}
 			}
-			site.Status.ConditionManager(ctx).MarkTrue(websitev1.ConditionContentReady, "Rendered", "")
+			if len(site.Status.Languages) == len(site.Spec.Languages) { // the set ends at the first language that fails
+				site.Status.ConditionManager(ctx).MarkTrue(websitev1.ConditionContentReady, "Rendered", "")
+			}
 			return nil
 		},
 	}

@@ -22,6 +22,7 @@ import (
 	"trueup.dev/examples/website/dns"
 	"trueup.dev/reconcilers"
 	"trueup.dev/tracker"
+	"trueup.dev/validation"
 )
 
 var shopKey = types.NamespacedName{Namespace: "default", Name: "shop"}
@@ -65,7 +66,7 @@ func pass(t *testing.T, objects ...client.Object) (reconcilers.Config, *dns.Dire
 
 func TestPass_isValid(t *testing.T) {
 	config, records := pass(t)
-	if err := NewWebsiteReconciler(config, records, time.Minute).Validate(t.Context()); err != nil {
+	if err := NewWebsiteReconciler(config, records, time.Minute).Validate(validation.WithRecursive(t.Context())); err != nil {
 		t.Error(err)
 	}
 }

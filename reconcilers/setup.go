@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// setupFunc is a part of setting up a reconciler.
+type setupFunc func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+// setUp validates a reconciler and then does what is left to do, in order and under the reconciler's name. Parts that are nil are passed over.
+func setUp(
+	ctx context.Context, mgr Manager, bldr *Builder, name string, validate func(context.Context) error, parts ...setupFunc,
+) error {
+	if err := validate(ctx); err != nil {
+		return everyProblem(err)
+	}
+	ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(name))
+	for _, part := range parts {
+		if part == nil {
+			continue
+		}
+		if err := part(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nested is setting up a reconciler below another one.
+func nested[T client.Object](reconciler SubReconciler[T]) setupFunc {
+	if isNil(reconciler) {
+		return nil
+	}
+	return reconciler.SetupWithManager
+}
