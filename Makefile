@@ -54,7 +54,7 @@ generate: ## Generate deep copies, CRDs and RBAC rules of the examples.
 	cd examples/website && $(GO) tool -modfile=../../tools/go.mod controller-gen \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	cd examples/website && $(GO) tool -modfile=../../tools/go.mod controller-gen \
-		rbac:roleName=website-manager paths=./internal/... output:rbac:dir=config/rbac
+		rbac:roleName=website-manager webhook paths=./internal/... output:rbac:dir=config/rbac output:webhook:dir=config/webhook
 
 .PHONY: fmt
 fmt: ## Format all code.

@@ -3,6 +3,7 @@
 package reconcilers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -32,6 +33,11 @@ var (
 
 func isQuiet(err error) bool {
 	return errors.Is(err, ErrQuiet)
+}
+
+// isSilent is true when an error is neither logged nor recorded: it is quiet, or comes of the controller being stopped in the middle of a request.
+func isSilent(ctx context.Context, err error) bool {
+	return isQuiet(err) || errors.Is(ctx.Err(), context.Canceled)
 }
 
 // joinLoud joins errors of which each stands for itself. Joining a quiet error to another makes the other quiet too, which is how authors mark errors, so

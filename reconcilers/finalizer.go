@@ -140,7 +140,7 @@ func patchFinalizer(
 			resource.SetFinalizers(nil)
 			return nil
 		}
-		if !isQuiet(err) {
+		if !isSilent(ctx, err) {
 			logr.FromContextOrDiscard(ctx).Error(err, "unable to patch finalizers", "finalizer", finalizer)
 			config.Recorder.Eventf(resource, corev1.EventTypeWarning, "FinalizerPatchFailed",
 				"Failed to patch finalizer %q: %s", finalizer, err)

@@ -159,8 +159,10 @@ func (r *ResourceReconciler[T]) writeStatus(ctx context.Context, resource, origi
 	default:
 		reconcileErr = errors.Join(err, reconcileErr)
 	}
-	logUnlessQuiet(ctx, err, write.unable)
-	r.Config.Recorder.Eventf(resource, corev1.EventTypeWarning, write.failed, write.failure, err)
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		logUnlessQuiet(ctx, err, write.unable)
+		r.Config.Recorder.Eventf(resource, corev1.EventTypeWarning, write.failed, write.failure, err)
+	}
 	return Result{}, reconcileErr
 }
 

@@ -123,7 +123,7 @@ func call[T client.Object](
 }
 
 func logUnlessQuiet(ctx context.Context, err error, message string) {
-	if !isQuiet(err) {
+	if !isSilent(ctx, err) {
 		logr.FromContextOrDiscard(ctx).Error(err, message)
 	}
 }

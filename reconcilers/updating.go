@@ -246,7 +246,7 @@ func (w writer) succeeded(reason string, obj client.Object) {
 }
 
 func (w writer) failed(err error, message, reason, verb string, obj client.Object) error {
-	if !isQuiet(err) {
+	if !isSilent(w.ctx, err) {
 		w.log.Error(err, message, "resource", identify(obj))
 		w.original.Recorder.Eventf(w.resource, corev1.EventTypeWarning, reason,
 			"Failed to "+verb+" %s %q: %v", typeName(obj), obj.GetName(), err)

@@ -13,6 +13,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/examples/website"
 	"trueup.dev/examples/website/dns"
@@ -38,6 +39,29 @@ func ExampleSetupWithManager() {
 		return mgr.Start(ctx)
 	}
 	_ = run
+}
+
+func ExampleSetupWebhooks() {
+	run := func(ctx context.Context, cfg *rest.Config, scheme *runtime.Scheme) error {
+		mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+			Scheme:        scheme,
+			WebhookServer: webhook.NewServer(webhook.Options{CertDir: "/etc/website/certificate"}),
+		})
+		if err != nil {
+			return err
+		}
+		if err := website.SetupWebhooks(ctx, mgr); err != nil {
+			return err
+		}
+		return mgr.Start(ctx)
+	}
+	_ = run
+}
+
+func ExampleWebhooks() {
+	files, err := fs.Glob(website.Webhooks(), "*.yaml")
+	fmt.Println(files, err)
+	// Output: [manifests.yaml] <nil>
 }
 
 func ExampleCRDs() {

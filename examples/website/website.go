@@ -14,10 +14,11 @@ import (
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/examples/website/dns"
 	"trueup.dev/examples/website/internal/controller"
+	webhookv1 "trueup.dev/examples/website/internal/webhook/v1"
 	"trueup.dev/reconcilers"
 )
 
-//go:embed config/crd/bases/*.yaml config/rbac/*.yaml config/samples/*.yaml
+//go:embed config/crd/bases/*.yaml config/rbac/*.yaml config/samples/*.yaml config/webhook/*.yaml
 var config embed.FS
 
 // AddToScheme registers the kind Website with a scheme.
@@ -28,6 +29,10 @@ func CRDs() fs.FS { return folder("config/crd/bases") }
 
 // RBAC is the ClusterRole with all that the controller needs, as a YAML file.
 func RBAC() fs.FS { return folder("config/rbac") }
+
+// Webhooks are the webhook configurations that register what SetupWebhooks serves, as YAML files. They call a Service named
+// webhook-service in the namespace system; without one, put a URL and the caBundle of its certificate in its place.
+func Webhooks() fs.FS { return folder("config/webhook") }
 
 // Samples are sample Websites and the themes they use, as YAML files.
 func Samples() fs.FS { return folder("config/samples") }
@@ -64,4 +69,10 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	c := reconcilers.NewConfig(mgr, &websitev1.Website{}, o.SyncPeriod)
 	return controller.NewWebsiteReconciler(c, o.Records, o.Recheck).SetupWithManager(ctx, mgr)
+}
+
+// SetupWebhooks serves the admission webhooks of the kind Website from the webhook server of a manager, whose scheme has the
+// types of AddToScheme. They need a certificate, and to be registered, see Webhooks. The controller works without them.
+func SetupWebhooks(ctx context.Context, mgr ctrl.Manager) error {
+	return webhookv1.SetupWebsiteWebhookWithManager(ctx, mgr)
 }

@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"operator"},
 	{"simple", "testing"},
 	{"examples"},
-	{"cmd", "benchmarks"},
+	{"cmd", "benchmarks", "docs"},
 }
 
 // sameLayer lists imports within a layer that are there on purpose.

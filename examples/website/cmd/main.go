@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/examples/website"
 	"trueup.dev/examples/website/dns"
@@ -33,11 +34,16 @@ func init() {
 
 func main() {
 	var metricsAddr, probeAddr, records string
-	var leaderElect bool
+	var leaderElect, enableWebhooks bool
+	var webhookOptions webhook.Options
 	flag.StringVar(&metricsAddr, "metrics-bind-address", "0", "The address the metrics endpoint binds to, such as :8080. 0 disables it.")
 	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081", "The address the probe endpoints bind to.")
 	flag.BoolVar(&leaderElect, "leader-elect", false, "Make sure that of several controller managers only one is active.")
 	flag.StringVar(&records, "records", "records", "The folder that stands for a DNS service: sites are published there.")
+	flag.BoolVar(&enableWebhooks, "enable-webhooks", true, "Serve the admission webhooks, which need a certificate.")
+	flag.StringVar(&webhookOptions.CertDir, "webhook-cert-path", "", "The folder with the certificate of the webhooks. Empty for <temporary folder>/k8s-webhook-server/serving-certs.")
+	flag.StringVar(&webhookOptions.CertName, "webhook-cert-name", "tls.crt", "The file with the certificate.")
+	flag.StringVar(&webhookOptions.KeyName, "webhook-cert-key", "tls.key", "The file with the key of the certificate.")
 	level := slog.LevelInfo
 	flag.TextVar(&level, "log-level", level, "How much to log: DEBUG, INFO, WARN or ERROR.")
 	flag.Parse()
@@ -46,6 +52,7 @@ func main() {
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: metricsAddr},
+		WebhookServer:          webhook.NewServer(webhookOptions),
 		HealthProbeBindAddress: probeAddr,
 		LeaderElection:         leaderElect,
 		LeaderElectionID:       "website.demo.trueup.dev",
@@ -58,6 +65,12 @@ func main() {
 	if err := website.SetupWithManager(ctx, mgr, website.Options{Records: dns.NewDirectory(records)}); err != nil {
 		setupLog.Error(err, "unable to create controller", "controller", "Website")
 		os.Exit(1)
+	}
+	if enableWebhooks {
+		if err := website.SetupWebhooks(ctx, mgr); err != nil {
+			setupLog.Error(err, "unable to create webhooks", "webhook", "Website")
+			os.Exit(1)
+		}
 	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
 		setupLog.Error(err, "unable to set up health check")

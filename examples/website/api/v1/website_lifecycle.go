@@ -27,6 +27,8 @@ const (
 	LabelWebsite = "demo.trueup.dev/website"
 	// AnnotationContentHash is on the pod template: when the content changes, it changes, and the web servers roll over.
 	AnnotationContentHash = "demo.trueup.dev/content-hash"
+	// AnnotationProtected on a Website, with the value "true", makes the webhook refuse to delete it.
+	AnnotationProtected = "demo.trueup.dev/protected"
 	// Finalizer keeps a deleted Website until its DNS record is gone.
 	Finalizer = "demo.trueup.dev/dns-record"
 )

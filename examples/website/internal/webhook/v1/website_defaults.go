@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"context"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/reconcilers"
+)
+
+// Defaults fills in what the author has left out: a default in the schema is a constant, these depend on other fields.
+//
+// A SyncReconciler is not called for a site that is being deleted, so nothing is in the way of its finalizers.
+func Defaults() reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.SyncReconciler[*websitev1.Website]{
+		Name: "Defaults",
+		Sync: func(_ context.Context, site *websitev1.Website) error {
+			site.Spec.Domain = strings.ToLower(site.Spec.Domain)
+			original := map[string]string{}
+			for i := range site.Spec.Pages {
+				page := &site.Spec.Pages[i]
+				if page.Title == "" {
+					page.Title = titleOf(page.Name)
+				}
+				original[page.Name] = page.Title
+			}
+			for _, language := range site.Spec.Languages {
+				for i := range language.Pages {
+					if page := &language.Pages[i]; page.Title == "" {
+						page.Title = original[page.Name]
+					}
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// titleOf makes "Opening hours" of "opening-hours".
+func titleOf(name string) string {
+	first, size := utf8.DecodeRuneInString(name)
+	if size == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(first)) + strings.ReplaceAll(name[size:], "-", " ")
+}

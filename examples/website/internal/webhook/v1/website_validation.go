@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/reconcilers"
+)
+
+// +kubebuilder:rbac:groups=demo.trueup.dev,resources=websites,verbs=get;list;watch
+
+// Protection refuses to delete a site that has the annotation for that. Mind that a namespace with such a site in it cannot
+// be deleted either.
+func Protection() reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.SyncReconciler[*websitev1.Website]{
+		Name: "Protection",
+		Sync: func(ctx context.Context, site *websitev1.Website) error {
+			deleting := reconcilers.RetrieveAdmissionRequest(ctx).Operation == admissionv1.Delete
+			if !deleting || site.Annotations[websitev1.AnnotationProtected] != "true" {
+				return nil
+			}
+			return deny(ctx, apierrs.NewForbidden(
+				websitev1.GroupVersion.WithResource("websites").GroupResource(), site.Name,
+				fmt.Errorf("it is protected, take the annotation %s off first", websitev1.AnnotationProtected),
+			))
+		},
+	}
+}
+
+// DomainIsFree refuses a domain that another Website of the namespace has. It looks at new and changed domains only: what is
+// stored already must stay writable, or nobody, the controller included, could change anything else about it.
+func DomainIsFree() reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.SyncReconciler[*websitev1.Website]{
+		Name: "DomainIsFree",
+		Sync: func(ctx context.Context, site *websitev1.Website) error {
+			chosen, err := choosesDomain(ctx, site)
+			if err != nil || !chosen {
+				return err
+			}
+			holder, err := holderOf(ctx, site)
+			if err != nil || holder == "" {
+				return err
+			}
+			return deny(ctx, apierrs.NewInvalid(
+				websitev1.GroupVersion.WithKind("Website").GroupKind(), site.Name,
+				field.ErrorList{field.Invalid(field.NewPath("spec", "domain"), site.Spec.Domain,
+					fmt.Sprintf("the Website %q in this namespace has this domain, choose another one", holder))},
+			))
+		},
+	}
+}
+
+// choosesDomain is true when the request gives the site a domain that it has not had.
+func choosesDomain(ctx context.Context, site *websitev1.Website) (bool, error) {
+	req := reconcilers.RetrieveAdmissionRequest(ctx)
+	switch req.Operation {
+	case admissionv1.Create:
+		return true, nil
+	case admissionv1.Update:
+		var old websitev1.Website
+		if err := json.Unmarshal(req.OldObject.Raw, &old); err != nil {
+			return false, err
+		}
+		return old.Spec.Domain != site.Spec.Domain, nil
+	default:
+		return false, nil
+	}
+}
+
+// holderOf returns the name of another site in the namespace that has the domain of this one, "" if there is none.
+//
+// The cache answers at once, and may be behind. A site it has not seen is no harm: the DNS record decides in the end, and
+// the controller says so. But nobody is refused on the cache's word alone.
+func holderOf(ctx context.Context, site *websitev1.Website) (string, error) {
+	c := reconcilers.RetrieveConfigOrDie(ctx)
+	var known websitev1.WebsiteList
+	err := c.List(ctx, &known, client.InNamespace(site.Namespace), client.MatchingFields{domainField: site.Spec.Domain})
+	if err != nil {
+		return "", err
+	}
+	for _, other := range known.Items {
+		if other.Name == site.Name {
+			continue
+		}
+		var current websitev1.Website
+		err := c.APIReader.Get(ctx, client.ObjectKeyFromObject(&other), &current)
+		if client.IgnoreNotFound(err) != nil {
+			return "", err
+		}
+		if err == nil && current.Spec.Domain == site.Spec.Domain && current.DeletionTimestamp == nil {
+			return current.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// deny answers the request with an error as the API has them, so that clients can tell the reason and the field, and ends
+// the pass. To return the error instead would deny the request as well, but with code 500: as if the webhook were broken.
+func deny(ctx context.Context, err *apierrs.StatusError) error {
+	response := reconcilers.RetrieveAdmissionResponse(ctx)
+	response.Allowed, response.Result = false, new(err.Status())
+	return reconcilers.ErrHaltSubReconcilers
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+)
+
+// countingClient counts the objects in lists.
+type countingClient struct {
+	client.Client
+	listed *atomic.Int64
+}
+
+func (c countingClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.Client.List(ctx, list, opts...)
+	c.listed.Add(int64(meta.LenList(list)))
+	return err
+}
+
+// A parent looks at its own children, however many there are of others.
+func TestChildrenAreFoundByTheirOwner(t *testing.T) {
+	const siblings = 300
+	e := newEnv(t)
+	other := newConfigMap("owner-of-the-others", nil)
+	e.create(other)
+	for i := range siblings {
+		sibling := newConfigMap(fmt.Sprintf("sibling-%03d", i), nil)
+		sibling.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(other, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+		e.create(sibling)
+	}
+
+	var passes, listed atomic.Int64
+	child := configMapOf("-child", func(*fixture.Resource) map[string]string { return nil })
+	child.ReflectChildStatusOnParent = func(context.Context, *fixture.Resource, *corev1.ConfigMap, error) { passes.Add(1) }
+	e.start(func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
+		c.Client = countingClient{Client: c.Client, listed: &listed}
+		return root(child)(ctx, mgr, c)
+	})
+	resource := newResource("it", nil)
+	e.create(resource)
+	e.eventually(func() error { return e.read(newConfigMap("it-child", nil)) })
+	for range 5 {
+		before := passes.Load()
+		e.touch(resource)
+		e.eventually(func() error {
+			if passes.Load() == before {
+				return fmt.Errorf("no pass for a change of the resource")
+			}
+			return nil
+		})
+	}
+	if passes, listed := passes.Load(), listed.Load(); listed == 0 || listed > passes {
+		t.Errorf("%d objects were listed in %d passes, want one in each at most", listed, passes)
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// traffic remembers the requests that change something, events apart.
+type traffic struct {
+	mu     sync.Mutex
+	writes []string
+}
+
+func (t *traffic) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if request.Method != http.MethodGet && !strings.HasSuffix(request.URL.Path, "/events") {
+			t.mu.Lock()
+			t.writes = append(t.writes, request.Method+" "+request.URL.Path)
+			t.mu.Unlock()
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// of returns the verbs of the writes to a resource, "configmaps" or "resources/status" for example, in their order.
+func (t *traffic) of(resource string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	plural, subresource, _ := strings.Cut(resource, "/")
+	verbs := []string{}
+	for _, write := range t.writes {
+		verb, path, _ := strings.Cut(write, " ")
+		segments := strings.Split(path, "/")
+		at := slices.Index(segments, plural)
+		if at < 0 {
+			continue
+		}
+		got := ""
+		if at+2 < len(segments) {
+			got = segments[at+2]
+		}
+		if got == subresource {
+			verbs = append(verbs, verb)
+		}
+	}
+	return verbs
+}
