@@ -36,8 +36,8 @@ func main() {
 	var metricsAddr, probeAddr, records string
 	var leaderElect, enableWebhooks bool
 	var webhookOptions webhook.Options
-	flag.StringVar(&metricsAddr, "metrics-bind-address", "0", "The address the metrics endpoint binds to, such as :8080. 0 disables it.")
-	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081", "The address the probe endpoints bind to.")
+	flag.StringVar(&metricsAddr, "metrics-bind-address", "0", "Where to serve metrics, for example :8080; 0 for nowhere.")
+	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081", "Where to serve /healthz and /readyz.")
 	flag.BoolVar(&leaderElect, "leader-elect", false, "Make sure that of several controller managers only one is active.")
 	flag.StringVar(&records, "records", "records", "The folder that stands for a DNS service: sites are published there.")
 	flag.BoolVar(&enableWebhooks, "enable-webhooks", true, "Serve the admission webhooks, which need a certificate.")
@@ -58,12 +58,12 @@ func main() {
 		LeaderElectionID:       "website.demo.trueup.dev",
 	})
 	if err != nil {
-		setupLog.Error(err, "unable to start manager")
+		setupLog.Error(err, "no manager")
 		os.Exit(1)
 	}
 	ctx := ctrl.SetupSignalHandler()
 	if err := website.SetupWithManager(ctx, mgr, website.Options{Records: dns.NewDirectory(records)}); err != nil {
-		setupLog.Error(err, "unable to create controller", "controller", "Website")
+		setupLog.Error(err, "no controller", "controller", "Website")
 		os.Exit(1)
 	}
 	if enableWebhooks {
@@ -82,7 +82,7 @@ func main() {
 	}
 	setupLog.Info("starting manager")
 	if err := mgr.Start(ctx); err != nil {
-		setupLog.Error(err, "problem running manager")
+		setupLog.Error(err, "the manager has ended")
 		os.Exit(1)
 	}
 }
