@@ -60,7 +60,7 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
 	// ReflectChildStatusOnParent updates the status of the parent, in memory, with the child as the API server has it. The child is nil when
-	// there is none, and has a deletion timestamp when a new one waits for its name. The error is nil or one of ReflectedChildErrorReasons. It
+	// there is none, or blank after [OnlyReconcileChildStatus], and has a deletion timestamp when a new one waits for its name. The error is nil or one of ReflectedChildErrorReasons. It
 	// is not called for a parent that is being deleted.
 	// This or ReflectChildStatusOnParentWithError is required; the latter is used when both are there.
 	ReflectChildStatusOnParent func(ctx context.Context, parent Type, child ChildType, err error)

@@ -31,7 +31,7 @@ type WithConfig[Type client.Object] struct {
 	Name string
 
 	// Config returns the config to use, given the current one. It is called once when the reconciler is set up and again for each request, so it
-	// should look up a config or derive it, and not connect to a cluster every time. Required.
+	// should look a config up and not make one: [Config.WithCluster] belongs before it. Required.
 	Config func(ctx context.Context, config Config) (Config, error)
 
 	// Reconciler runs with that config. Required.

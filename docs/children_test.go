@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/reconcilers"
+)
+
+// region children-one
+func DeploymentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.ChildReconciler[*websitev1.Website, *appsv1.Deployment, *appsv1.DeploymentList]{
+		DesiredChild: func(_ context.Context, site *websitev1.Website) (*appsv1.Deployment, error) {
+			if site.Spec.Replicas != nil && *site.Spec.Replicas == 0 {
+				return nil, nil // none, and delete the one that may be there
+			}
+			labels := map[string]string{websitev1.LabelWebsite: site.Name}
+			return &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name, Labels: labels},
+				Spec: appsv1.DeploymentSpec{
+					Replicas: site.Spec.Replicas,
+					Selector: &metav1.LabelSelector{MatchLabels: labels},
+					Template: corev1.PodTemplateSpec{
+						ObjectMeta: metav1.ObjectMeta{Labels: labels},
+						Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: site.Spec.Image}}},
+					},
+				},
+			}, nil
+		},
+		MergeBeforeUpdate: func(current, desired *appsv1.Deployment) {
+			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels) // others may label it too
+			current.Spec.Replicas, current.Spec.Template = desired.Spec.Replicas, desired.Spec.Template
+		},
+		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, child *appsv1.Deployment, err error) {
+			conditions := site.Status.ConditionManager(ctx)
+			switch {
+			case err != nil: // the name is taken, or the API server refuses the object
+				conditions.MarkFalse(websitev1.ConditionDeploymentReady, string(apierrs.ReasonForError(err)), "%s", err)
+			case child == nil:
+				site.Status.ReadyReplicas = 0
+				conditions.MarkTrue(websitev1.ConditionDeploymentReady, "NotWanted", "")
+			default:
+				site.Status.ReadyReplicas = child.Status.ReadyReplicas
+				conditions.MarkUnknown(websitev1.ConditionDeploymentReady, "RollingOut", "")
+			}
+		},
+	}
+}
+
+// endregion
+
+func Example_child() {
+	site := newSite()
+	cluster := newCluster(site)
+	reconcileOnce(cluster, DeploymentReconciler())
+	reconcileOnce(cluster, DeploymentReconciler()) // nothing to do
+	site = &websitev1.Website{}
+	if err := cluster.Get(context.Background(), client.ObjectKeyFromObject(newSite()), site); err != nil {
+		fmt.Println(err)
+	}
+	site.Spec.Replicas = new(int32(0))
+	if err := cluster.Update(context.Background(), site); err != nil {
+		fmt.Println(err)
+	}
+	reconcileOnce(cluster, DeploymentReconciler())
+	// Output:
+	// event: Normal Created: Created Deployment "bakery"
+	// event: Normal Deleted: Deleted Deployment "bakery"
+}
+
+// A foreign object with the name of the child is reflected and not taken over.
+func Example_childNameIsTaken() {
+	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bakery", UID: "2"}}
+	cluster := newCluster(newSite(), foreign)
+	root := &reconcilers.ResourceReconciler[*websitev1.Website]{Reconciler: DeploymentReconciler(), Config: cluster}
+	if _, err := root.Reconcile(context.Background(), requestFor(newSite())); err != nil {
+		fmt.Println("error:", err)
+	}
+	site := newSite()
+	if err := cluster.Get(context.Background(), client.ObjectKeyFromObject(site), site); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(site.Status.GetCondition(websitev1.ConditionDeploymentReady).Reason)
+	// Output:
+	// event: Warning CreationFailed: Failed to create Deployment "bakery": deployments.apps "bakery" already exists
+	// event: Normal StatusUpdated: Updated status
+	// AlreadyExists
+}
+
+// region children-set
+const languageLabel = "demo.trueup.dev/language"
+
+func LanguagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.ChildSetReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
+		DesiredChildren: func(_ context.Context, site *websitev1.Website) ([]*corev1.ConfigMap, error) {
+			children := []*corev1.ConfigMap{}
+			for _, language := range site.Spec.Languages {
+				children = append(children, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+					Namespace: site.Namespace,
+					Name:      site.Name + "-" + language.Code,
+					Labels:    map[string]string{languageLabel: language.Code},
+				}})
+			}
+			return children, nil
+		},
+		// Pairs a desired child with the one that exists. One that no desired child has is deleted.
+		IdentifyChild: func(child *corev1.ConfigMap) string { return child.Labels[languageLabel] },
+		// The site owns other ConfigMaps, too.
+		OurChild: func(_ *websitev1.Website, child *corev1.ConfigMap) bool {
+			return child.Labels[languageLabel] != ""
+		},
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		ReflectChildrenStatusOnParent: func(_ context.Context, site *websitev1.Website, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+			site.Status.Languages = nil
+			for _, child := range result.Children { // in the order of their ids
+				if child.Child != nil && child.Err == nil {
+					site.Status.Languages = append(site.Status.Languages, child.Id)
+				}
+			}
+		},
+	}
+}
+
+// endregion
+
+func Example_childSet() {
+	site := newSite()
+	site.Spec.Languages = []websitev1.Language{{Code: "fr"}, {Code: "de"}}
+	gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "bakery-it", Labels: map[string]string{languageLabel: "it"}, UID: "3", CreationTimestamp: metav1.Unix(1, 0),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(site, websitev1.GroupVersion.WithKind("Website"))},
+	}}
+	reconcileOnce(newCluster(site, gone), LanguagesReconciler())
+	// Output:
+	// event: Normal Created: Created ConfigMap "bakery-de"
+	// event: Normal Created: Created ConfigMap "bakery-fr"
+	// event: Normal Deleted: Deleted ConfigMap "bakery-it"
+}
+
+// region children-elsewhere
+func BackupReconciler() reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
+		Name: "Backup",
+		// Owner references do not cross namespaces: a finalizer makes sure that the child goes with its parent.
+		Finalizer: "demo.trueup.dev/backup",
+		ListOptions: func(context.Context, *websitev1.Website) []client.ListOption {
+			return []client.ListOption{client.InNamespace("backups")}
+		},
+		OurChild: func(site *websitev1.Website, child *corev1.ConfigMap) bool {
+			return child.Name == site.Namespace+"."+site.Name
+		},
+		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "backups", Name: site.Namespace + "." + site.Name}}, nil
+		},
+		MergeBeforeUpdate:          func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		ReflectChildStatusOnParent: func(context.Context, *websitev1.Website, *corev1.ConfigMap, error) {},
+	}
+}
+
+// endregion
+
+func Example_childElsewhere() {
+	reconcileOnce(newCluster(newSite()), BackupReconciler())
+	// Output:
+	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/backup"
+	// event: Normal Created: Created ConfigMap "default.bakery"
+}
+
+// region children-manager
+// One strategy for all ConfigMaps of this controller.
+var configMaps = &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
+	HarmonizeImmutableFields: func(current, desired *corev1.ConfigMap) {
+		desired.Immutable = current.Immutable // the API server would refuse to change it
+	},
+	MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
+		current.Labels, current.Data = desired.Labels, desired.Data
+	},
+	Sanitize: func(child *corev1.ConfigMap) any {
+		return len(child.Data) // all that logs may say about it
+	},
+}
+
+// endregion
+
+func Example_objectManager() {
+	reconcileOnce(newCluster(newSite()), &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
+		// region children-manager-use
+		ChildObjectManager: configMaps,
+		// endregion
+		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name}}, nil
+		},
+		ReflectChildStatusOnParent: func(context.Context, *websitev1.Website, *corev1.ConfigMap, error) {},
+	})
+	// Output:
+	// event: Normal Created: Created ConfigMap "bakery"
+}
+
+func adoptNone() {
+	child := &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{}
+	// region children-pause
+	child.DesiredChild = func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
+		if site.Annotations["demo.trueup.dev/paused"] == "true" {
+			return nil, reconcilers.OnlyReconcileChildStatus // leave it as it is, and still reflect it
+		}
+		return desiredConfigMap(site), nil
+	}
+	// endregion
+}
+
+func desiredConfigMap(site *websitev1.Website) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name}}
+}
+
+var _ = adoptNone
+
+// region children-aggregate
+func SitesIndexReconciler(c reconcilers.Config) *reconcilers.AggregateReconciler[*corev1.ConfigMap] {
+	sitesStasher := reconcilers.NewStasher[[]websitev1.Website]("sites")
+	return &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
+		Name:    "SitesIndex",
+		Request: reconcilers.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "sites"}},
+		Reconciler: &reconcilers.SyncReconciler[*corev1.ConfigMap]{
+			Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+				bldr.Watches(&websitev1.Website{}, reconcilers.EnqueueTracked(ctx))
+				return nil
+			},
+			Sync: func(ctx context.Context, _ *corev1.ConfigMap) error {
+				sites := &websitev1.WebsiteList{}
+				if err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndList(ctx, sites); err != nil {
+					return err
+				}
+				sitesStasher.Store(ctx, sites.Items)
+				return nil
+			},
+		},
+		DesiredResource: func(ctx context.Context, index *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+			index.Data = map[string]string{}
+			for _, site := range sitesStasher.RetrieveOrDie(ctx) {
+				index.Data[site.Name] = site.Spec.Domain
+			}
+			return index, nil
+		},
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		Config:            c,
+	}
+}
+
+// endregion
+
+func Example_aggregate() {
+	cluster := newCluster(newSite())
+	r := SitesIndexReconciler(cluster)
+	for range 2 {
+		if _, err := r.Reconcile(context.Background(), r.Request); err != nil {
+			fmt.Println(err)
+		}
+	}
+	index := &corev1.ConfigMap{}
+	if err := cluster.Get(context.Background(), r.Request.NamespacedName, index); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(index.Data)
+	// Output:
+	// event: Normal Created: Created ConfigMap "sites"
+	// map[bakery:bakery.example.com]
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/reconcilers"
+)
+
+func connect(mgr ctrl.Manager, c reconcilers.Config, restConfig *rest.Config) (cluster.Cluster, reconcilers.Config, error) {
+	fail := func(err error) (cluster.Cluster, reconcilers.Config, error) { return nil, c, err }
+	// region clusters-connect
+	edge, err := cluster.New(restConfig, func(o *cluster.Options) { o.Scheme = mgr.GetScheme() })
+	if err != nil {
+		return fail(err)
+	}
+	if err := mgr.Add(edge); err != nil { // its caches start and stop with the manager
+		return fail(err)
+	}
+	onEdge := c.WithCluster(edge) // c is the config of the manager's cluster
+	// endregion
+	return edge, onEdge, nil
+}
+
+// region clusters-with-config
+// OnEdge runs a reconciler against another cluster. The Website itself, its status, finalizers and events stay where they are.
+func OnEdge(onEdge reconcilers.Config, r reconcilers.SubReconciler[*websitev1.Website]) reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.WithConfig[*websitev1.Website]{
+		Name:       "Edge",
+		Config:     func(context.Context, reconcilers.Config) (reconcilers.Config, error) { return onEdge, nil },
+		Reconciler: r,
+	}
+}
+
+// endregion
+
+// region clusters-child
+// EdgePagesReconciler manages a ConfigMap in the cluster that WithConfig chooses.
+func EdgePagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
+		Name: "EdgePages",
+		// The owner is not in that cluster: no garbage collection, so a finalizer, which implies no owner reference.
+		Finalizer: "demo.trueup.dev/edge-pages",
+		ListOptions: func(_ context.Context, site *websitev1.Website) []client.ListOption {
+			return []client.ListOption{client.InNamespace("edge"), client.MatchingLabels{websitev1.LabelWebsite: site.Name}}
+		},
+		OurChild: func(site *websitev1.Website, child *corev1.ConfigMap) bool {
+			return child.Labels[websitev1.LabelWebsite] == site.Name
+		},
+		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "edge", Name: site.Name, Labels: map[string]string{websitev1.LabelWebsite: site.Name},
+			}}, nil
+		},
+		MergeBeforeUpdate:          func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		ReflectChildStatusOnParent: func(context.Context, *websitev1.Website, *corev1.ConfigMap, error) {},
+	}
+}
+
+// endregion
+
+func watchOnEdge(edge cluster.Cluster) *reconcilers.SyncReconciler[*websitev1.Website] {
+	return &reconcilers.SyncReconciler[*websitev1.Website]{
+		// region clusters-watch
+		Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+			bldr.WatchesRawSource(source.Kind[client.Object](edge.GetCache(), &corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx)))
+			return nil
+		},
+		Sync: func(ctx context.Context, _ *websitev1.Website) error {
+			key := client.ObjectKey{Namespace: "edge", Name: "settings"}
+			return reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, key, &corev1.ConfigMap{})
+		},
+		// endregion
+	}
+}
+
+func Example_clusters() {
+	here, there := newCluster(newSite()), newCluster()
+	there.Tracker = here.Tracker // as WithCluster does
+	reconcileOnce(here, OnEdge(there, EdgePagesReconciler()))
+	pages := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "bakery"}}
+	fmt.Println("there:", there.Get(context.Background(), client.ObjectKeyFromObject(pages), pages))
+	observers, err := here.Tracker.GetObservers(pages)
+	fmt.Println(observers, err)
+	_, _ = connect, watchOnEdge
+	// Output:
+	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/edge-pages"
+	// event: Normal Created: Created ConfigMap "bakery"
+	// there: <nil>
+	// [default/bakery] <nil>
+}

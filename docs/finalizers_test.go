@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/examples/website/dns"
+	"trueup.dev/reconcilers"
+)
+
+// region finalizers-with
+func RecordReconciler(records dns.Provider) reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.WithFinalizer[*websitev1.Website]{
+		Finalizer: "demo.trueup.dev/dns-record", // unique, and never renamed
+		Reconciler: &reconcilers.SyncReconciler[*websitev1.Website]{
+			Name: "Record",
+			Sync: func(ctx context.Context, site *websitev1.Website) error {
+				return records.Publish(ctx, dns.Record{Name: site.Spec.Domain, Target: "192.0.2.1", Owner: site.Name})
+			},
+			Finalize: func(ctx context.Context, site *websitev1.Website) error {
+				return records.Withdraw(ctx, site.Name) // an error keeps the finalizer, and is tried again
+			},
+		},
+	}
+}
+
+// endregion
+
+// printedRecords prints what is asked of it. It cannot look records up.
+type printedRecords struct{ dns.Provider }
+
+func (printedRecords) Publish(_ context.Context, r dns.Record) error {
+	fmt.Println("publish", r.Name)
+	return nil
+}
+
+func (printedRecords) Withdraw(_ context.Context, owner string) error {
+	fmt.Println("withdraw those of", owner)
+	return nil
+}
+
+func Example_finalizer() {
+	cluster := newCluster(newSite())
+	reconcileOnce(cluster, RecordReconciler(printedRecords{}))
+	if err := cluster.Delete(context.Background(), newSite()); err != nil {
+		fmt.Println(err)
+	}
+	reconcileOnce(cluster, RecordReconciler(printedRecords{}))
+	// Output:
+	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/dns-record"
+	// publish bakery.example.com
+	// withdraw those of bakery
+	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/dns-record"
+}
+
+const checkJobsAgain = 10 * time.Second
+
+// region finalizers-ready
+var remainingStasher = reconcilers.NewStasher[int]("remaining-jobs")
+
+func JobsReconciler(stop func(ctx context.Context, owner string) (remaining int, err error)) reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.WithFinalizer[*websitev1.Website]{
+		Finalizer: "demo.trueup.dev/jobs",
+		ReadyToClearFinalizer: func(ctx context.Context, _ *websitev1.Website) bool {
+			return remainingStasher.RetrieveOrEmpty(ctx) == 0
+		},
+		Reconciler: &reconcilers.SyncReconciler[*websitev1.Website]{
+			Sync: func(context.Context, *websitev1.Website) error { return nil },
+			FinalizeWithResult: func(ctx context.Context, site *websitev1.Website) (reconcilers.Result, error) {
+				remaining, err := stop(ctx, site.Name)
+				if err != nil || remaining == 0 {
+					return reconcilers.Result{}, err
+				}
+				remainingStasher.Store(ctx, remaining)
+				return reconcilers.Result{RequeueAfter: checkJobsAgain}, nil // nobody else wakes us
+			},
+		},
+	}
+}
+
+// endregion
+
+func Example_readyToClearFinalizer() {
+	left := 2
+	r := JobsReconciler(func(context.Context, string) (int, error) {
+		left--
+		return left, nil
+	})
+	cluster := newCluster(newSite())
+	reconcileOnce(cluster, r)
+	if err := cluster.Delete(context.Background(), newSite()); err != nil {
+		fmt.Println(err)
+	}
+	reconcileOnce(cluster, r)
+	reconcileOnce(cluster, r)
+	// Output:
+	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/jobs"
+	// again in 10s
+	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/jobs"
+}
+
+func Example_addFinalizer() {
+	r := &reconcilers.SyncReconciler[*websitev1.Website]{
+		// region finalizers-by-hand
+		Sync: func(ctx context.Context, site *websitev1.Website) error {
+			if site.Spec.ThemeRef == nil {
+				return nil // nothing outside, no finalizer
+			}
+			return reconcilers.AddFinalizer(ctx, site, "demo.trueup.dev/theme")
+		},
+		Finalize: func(ctx context.Context, site *websitev1.Website) error {
+			return reconcilers.ClearFinalizer(ctx, site, "demo.trueup.dev/theme")
+		},
+		// endregion
+	}
+	site := newSite()
+	site.Spec.ThemeRef = &websitev1.ThemeReference{Name: "paper"}
+	reconcileOnce(newCluster(newSite()), r)
+	reconcileOnce(newCluster(site), r)
+	// Output:
+	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/theme"
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docs holds the guides. What they show of Go is in the files beside them, between comments
+//
+//	// region name
+//	// endregion
+//
+// and in the guides as
+//
+//	```go name
+//	```
+//
+// so it is compiled, and most of it runs. `go test ./docs -update` copies it from the Go files to the guides.
+package docs
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "copy the regions of the Go files to the guides")
+
+func TestSnippets(t *testing.T) {
+	regions := readRegions(t)
+	used := map[string]bool{}
+	guides := glob(t, "*.md", "migration/*.md")
+	for _, guide := range guides {
+		before := readFile(t, guide)
+		after, names := withRegions(t, guide, before, regions)
+		for _, name := range names {
+			used[name] = true
+		}
+		if before == after {
+			continue
+		}
+		if *update {
+			if err := os.WriteFile(guide, []byte(after), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		t.Errorf("%s shows Go that is not what is compiled; `go test ./docs -update` copies it (-guide +compiled):\n%s",
+			guide, cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
+	}
+	for name := range regions {
+		if !used[name] {
+			t.Errorf("no guide shows region %q", name)
+		}
+	}
+	if len(guides) < 10 || len(used) < 20 {
+		t.Errorf("found only %d guides and %d snippets", len(guides), len(used))
+	}
+}
+
+// withRegions returns the text of a guide with the content of every block of Go replaced by its region, and the names of the regions.
+func withRegions(t *testing.T, guide, text string, regions map[string]string) (result string, names []string) {
+	t.Helper()
+	var out strings.Builder
+	inBlock, skip := false, false
+	line := 0
+	for l := range strings.Lines(text) {
+		line++
+		fence, isFence := strings.CutPrefix(strings.TrimSuffix(l, "\n"), "```")
+		switch {
+		case isFence && inBlock:
+			inBlock, skip = false, false
+		case isFence:
+			inBlock = true
+			language, name, _ := strings.Cut(fence, " ")
+			if language != "go" {
+				break
+			}
+			region, ok := regions[name]
+			if !ok {
+				t.Errorf("%s:%d: no Go file has a region %q", guide, line, name)
+				break
+			}
+			names = append(names, name)
+			skip = true
+			out.WriteString(l)
+			out.WriteString(region)
+			continue
+		}
+		if !skip {
+			out.WriteString(l)
+		}
+	}
+	if inBlock {
+		t.Errorf("%s: a block is not closed", guide)
+	}
+	return out.String(), names
+}
+
+// readRegions returns the regions of the Go files in this folder by their names, less the indentation that all lines have.
+func readRegions(t *testing.T) map[string]string {
+	t.Helper()
+	regions := map[string]string{}
+	for _, file := range glob(t, "*_test.go") {
+		name, lines := "", []string{}
+		for l := range strings.Lines(readFile(t, file)) {
+			trimmed := strings.TrimSpace(l)
+			if start, ok := strings.CutPrefix(trimmed, "// region "); ok && file != "snippets_test.go" {
+				if name != "" {
+					t.Fatalf("%s: region %q starts in region %q", file, start, name)
+				}
+				if _, ok := regions[start]; ok {
+					t.Fatalf("%s: there is another region %q", file, start)
+				}
+				name, lines = start, nil
+				continue
+			}
+			if trimmed == "// endregion" && file != "snippets_test.go" {
+				regions[name] = dedent(lines)
+				name = ""
+				continue
+			}
+			lines = append(lines, l)
+		}
+		if name != "" {
+			t.Fatalf("%s: region %q does not end", file, name)
+		}
+	}
+	return regions
+}
+
+func dedent(lines []string) string {
+	depth := -1
+	for _, line := range lines {
+		if tabs := len(line) - len(strings.TrimLeft(line, "\t")); strings.TrimSpace(line) != "" && (depth < 0 || tabs < depth) {
+			depth = tabs
+		}
+	}
+	var out strings.Builder
+	for _, line := range lines {
+		out.WriteString(strings.TrimPrefix(line, strings.Repeat("\t", max(depth, 0))))
+	}
+	return strings.Trim(out.String(), "\n") + "\n"
+}
+
+func glob(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	files := []string{}
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// A snippet that is not what is compiled is noticed, whichever of the two has changed.
+func TestSnippets_aStaleOneIsNoticed(t *testing.T) {
+	const guide = "Text.\n\n```go one\nold()\n```\n\n```text\nstays\n```\n"
+	got, names := withRegions(t, "guide.md", guide, map[string]string{"one": "current()\n"})
+	want := fmt.Sprintf("Text.\n\n```go one\n%s\n```\n\n```text\nstays\n```\n", "current()")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"one"}, names); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

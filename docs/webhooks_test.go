@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/reconcilers"
+)
+
+// region webhooks-adapter
+func WebsiteWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*websitev1.Website] {
+	return &reconcilers.AdmissionWebhookAdapter[*websitev1.Website]{
+		Name: "Website",
+		Reconciler: reconcilers.Sequence[*websitev1.Website]{
+			&reconcilers.SyncReconciler[*websitev1.Website]{
+				Name: "Default",
+				Sync: func(_ context.Context, site *websitev1.Website) error {
+					site.Spec.Domain = strings.ToLower(site.Spec.Domain) // whatever changes is sent back as a patch
+					return nil
+				},
+			},
+			&reconcilers.SyncReconciler[*websitev1.Website]{
+				Name: "Validate",
+				Sync: func(ctx context.Context, site *websitev1.Website) error {
+					if strings.HasSuffix(site.Spec.Domain, ".test") {
+						response := reconcilers.RetrieveAdmissionResponse(ctx)
+						response.Allowed = false
+						response.Result = &metav1.Status{Code: http.StatusForbidden, Message: "domains below .test are not published"}
+					}
+					return nil
+				},
+			},
+		},
+		Config: c,
+	}
+}
+
+// endregion
+
+func registerWebhook(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
+	// region webhooks-register
+	webhook, err := WebsiteWebhook(c).BuildWithContext(ctx) // lists every mistake in the tree
+	if err != nil {
+		return err
+	}
+	mgr.GetWebhookServer().Register("/website", webhook)
+	// endregion
+	return nil
+}
+
+func Example_webhook() {
+	_ = registerWebhook
+	webhook, err := WebsiteWebhook(newCluster()).BuildWithContext(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, domain := range []string{"Bakery.Example.com", "bakery.test"} {
+		site := newSite()
+		site.Spec.Domain = domain
+		raw, err := json.Marshal(site)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		response := webhook.Handler.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
+		}})
+		if !response.Allowed {
+			fmt.Println("denied:", response.Result.Message)
+		}
+		for _, patch := range response.Patches {
+			fmt.Println(patch.Operation, patch.Path, patch.Value)
+		}
+	}
+	// Output:
+	// replace /spec/domain bakery.example.com
+	// denied: domains below .test are not published
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestAdmissionMemory_Lifetime(t *testing.T) {
+	asked := func() *corev1.ConfigMap { return &corev1.ConfigMap{Data: map[string]string{"a": "asked"}} }
+	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Data: map[string]string{"a": "asked", "b": "added"}}
+	merge := func(current, desired *corev1.ConfigMap) { current.Data = desired.Data }
+	knows := func(m *admissionMemory[*corev1.ConfigMap]) bool {
+		return m.expected("uid", asked()).Data["b"] == "added"
+	}
+
+	for name, tc := range map[string]struct {
+		reason string
+		do     func(t *testing.T, m *admissionMemory[*corev1.ConfigMap])
+		want   bool
+	}{
+		"unused": {
+			reason: "objects that are gone must not be kept for ever",
+			do:     func(*testing.T, *admissionMemory[*corev1.ConfigMap]) { time.Sleep(admissionMemoryTTL + time.Minute) },
+			want:   false,
+		},
+		"in use": {
+			reason: "an object that is reconciled now and then must not be written once an hour",
+			do: func(t *testing.T, m *admissionMemory[*corev1.ConfigMap]) {
+				for range 5 {
+					time.Sleep(admissionMemoryTTL * 3 / 4)
+					if !knows(m) {
+						t.Fatal("forgotten although in use")
+					}
+				}
+			},
+			want: true,
+		},
+		"forgotten": {
+			reason: "a deleted object needs no memory",
+			do:     func(_ *testing.T, m *admissionMemory[*corev1.ConfigMap]) { m.forget("uid") },
+			want:   false,
+		},
+		"nothing to remember any more": {
+			reason: "the server has stopped to add anything, and what it added before is not to be expected",
+			do: func(t *testing.T, m *admissionMemory[*corev1.ConfigMap]) {
+				plain := asked()
+				plain.UID = "uid"
+				if err := m.learn(asked(), plain, merge); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &admissionMemory[*corev1.ConfigMap]{}
+				if err := m.learn(asked(), stored, merge); err != nil {
+					t.Fatal(err)
+				}
+				if !knows(m) {
+					t.Fatal("nothing was learned")
+				}
+				tc.do(t, m)
+				if got := knows(m); got != tc.want {
+					t.Errorf("known = %t, want %t: %s", got, tc.want, tc.reason)
+				}
+			})
+		})
+	}
+
+	t.Run("nothing added", func(t *testing.T) {
+		m := &admissionMemory[*corev1.ConfigMap]{}
+		plain := asked()
+		plain.UID = "uid"
+		if err := m.learn(asked(), plain, merge); err != nil {
+			t.Fatal(err)
+		}
+		if n := m.store().Len(); n != 0 {
+			t.Errorf("%d objects are kept, although the server adds nothing", n)
+		}
+	})
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+	"trueup.dev/validation"
+)
+
+type (
+	advice        = reconcilers.Advice[*fixture.Resource]
+	always        = reconcilers.Always[*fixture.Resource]
+	ifThen        = reconcilers.IfThen[*fixture.Resource]
+	while         = reconcilers.While[*fixture.Resource]
+	forEach       = reconcilers.ForEach[*fixture.Resource, string]
+	tryCatch      = reconcilers.TryCatch[*fixture.Resource]
+	overrideSetup = reconcilers.OverrideSetup[*fixture.Resource]
+	withConfig    = reconcilers.WithConfig[*fixture.Resource]
+	suppress      = reconcilers.SuppressTransientErrors[*fixture.Resource, *fixture.ResourceList]
+	castToDuck    = reconcilers.CastResource[*fixture.Resource, *fixture.Duck]
+	duckSync      = reconcilers.SyncReconciler[*fixture.Duck]
+	subReconciler = reconcilers.SubReconciler[*fixture.Resource]
+)
+
+// nothing is a sub reconciler that does nothing.
+func nothing() *syncReconciler { return returning(reconcilers.Result{}, nil) }
+
+func isTrue(context.Context, *fixture.Resource) bool { return true }
+
+// items returns a function that returns a list.
+func items[I any](list ...I) func(context.Context, *fixture.Resource) ([]I, error) {
+	return func(context.Context, *fixture.Resource) ([]I, error) { return list, nil }
+}
+
+func sameConfig(_ context.Context, config reconcilers.Config) (reconcilers.Config, error) {
+	return config, nil
+}
+
+func TestNesting_Validate(t *testing.T) {
+	invalid := &syncReconciler{Name: "x"}
+	const why = `: SyncReconciler "x" must implement Sync or SyncWithResult`
+	setup := func(context.Context, reconcilers.Manager, *reconcilers.Builder) error { return nil }
+	for name, tc := range map[string]struct {
+		reconciler validation.Validator
+		// problems are found in any case, deep ones only when the context asks for recursion.
+		problems, deep []string
+	}{
+		"Advice":                     {reconciler: &advice{Reconciler: nothing()}},
+		"Advice, empty":              {&advice{}, []string{`Advice "Advice" must implement Reconciler`}, nil},
+		"Advice, named":              {&advice{Name: "n"}, []string{`Advice "n" must implement Reconciler`}, nil},
+		"Advice, invalid below":      {&advice{Reconciler: invalid}, nil, []string{`Advice "Advice" must have a valid Reconciler` + why}},
+		"Always, empty":              {reconciler: always{}},
+		"Always":                     {reconciler: always{nothing(), nothing()}},
+		"Always, invalid below":      {always{nothing(), invalid}, nil, []string{`Always must have a valid Always[1]` + why}},
+		"Always, invalid by pointer": {&always{invalid, invalid}, nil, []string{`Always must have a valid Always[0]` + why, `Always must have a valid Always[1]` + why}},
+		"IfThen":                     {reconciler: &ifThen{If: isTrue, Then: nothing(), Else: nothing()}},
+		"IfThen, without Else":       {reconciler: &ifThen{If: isTrue, Then: nothing()}},
+		"IfThen, empty":              {&ifThen{}, []string{`IfThen "IfThen" must implement If`, `IfThen "IfThen" must implement Then`}, nil},
+		"IfThen, named":              {&ifThen{Name: "n", If: isTrue}, []string{`IfThen "n" must implement Then`}, nil},
+		"IfThen, invalid below": {
+			&ifThen{If: isTrue, Then: invalid, Else: invalid}, nil,
+			[]string{`IfThen "IfThen" must have a valid Then` + why, `IfThen "IfThen" must have a valid Else` + why},
+		},
+		"While":                {reconciler: &while{Condition: isTrue, Reconciler: nothing()}},
+		"While, empty":         {&while{}, []string{`While "While" must implement Condition`, `While "While" must implement Reconciler`}, nil},
+		"While, named":         {&while{Name: "n", Condition: isTrue}, []string{`While "n" must implement Reconciler`}, nil},
+		"While, invalid below": {&while{Condition: isTrue, Reconciler: invalid}, nil, []string{`While "While" must have a valid Reconciler` + why}},
+		"ForEach":              {reconciler: &forEach{Items: items("a"), Reconciler: nothing()}},
+		"ForEach, empty":       {&forEach{}, []string{`ForEach "ForEach" must implement Reconciler`, `ForEach "ForEach" must implement Items`}, nil},
+		"ForEach, named":       {&forEach{Name: "n", Items: items("a")}, []string{`ForEach "n" must implement Reconciler`}, nil},
+		"ForEach, invalid below": {
+			&forEach{Items: items("a"), Reconciler: invalid}, nil, []string{`ForEach "ForEach" must have a valid Reconciler` + why},
+		},
+		"TryCatch":        {reconciler: &tryCatch{Try: nothing()}},
+		"TryCatch, empty": {&tryCatch{}, []string{`TryCatch "TryCatch" must implement Try`}, nil},
+		"TryCatch, named": {&tryCatch{Name: "n", Finally: nothing()}, []string{`TryCatch "n" must implement Try`}, nil},
+		"TryCatch, invalid below": {
+			&tryCatch{Try: invalid, Finally: invalid}, nil,
+			[]string{`TryCatch "TryCatch" must have a valid Try` + why, `TryCatch "TryCatch" must have a valid Finally` + why},
+		},
+		"OverrideSetup, only Setup":      {reconciler: &overrideSetup{Setup: setup}},
+		"OverrideSetup, only Reconciler": {reconciler: &overrideSetup{Reconciler: nothing()}},
+		"OverrideSetup, empty": {
+			&overrideSetup{}, []string{`OverrideSetup "SkipSetup" must implement at least one of Setup or Reconciler`}, nil,
+		},
+		"OverrideSetup, named": {
+			&overrideSetup{Name: "n"}, []string{`OverrideSetup "n" must implement at least one of Setup or Reconciler`}, nil,
+		},
+		"OverrideSetup, invalid below": {
+			&overrideSetup{Reconciler: invalid}, nil, []string{`OverrideSetup "SkipSetup" must have a valid Reconciler` + why},
+		},
+		"WithConfig":        {reconciler: &withConfig{Config: sameConfig, Reconciler: nothing()}},
+		"WithConfig, empty": {&withConfig{}, []string{`WithConfig "WithConfig" must define Config`, `WithConfig "WithConfig" must define Reconciler`}, nil},
+		"WithConfig, named": {&withConfig{Name: "n", Config: sameConfig}, []string{`WithConfig "n" must define Reconciler`}, nil},
+		"WithConfig, invalid below": {
+			&withConfig{Config: sameConfig, Reconciler: invalid}, nil, []string{`WithConfig "WithConfig" must have a valid Reconciler` + why},
+		},
+		"SuppressTransientErrors": {reconciler: &suppress{Reconciler: nothing()}},
+		"SuppressTransientErrors, empty": {
+			&suppress{}, []string{`SuppressTransientErrors "SuppressTransientErrors" must implement Reconciler`}, nil,
+		},
+		"SuppressTransientErrors, named": {&suppress{Name: "n"}, []string{`SuppressTransientErrors "n" must implement Reconciler`}, nil},
+		"SuppressTransientErrors, invalid below": {
+			&suppress{Reconciler: invalid}, nil,
+			[]string{`SuppressTransientErrors "SuppressTransientErrors" must have a valid Reconciler` + why},
+		},
+		"SuppressTransientErrors, of an interface": {
+			&reconcilers.SuppressTransientErrors[*fixture.Resource, client.ObjectList]{Reconciler: nothing()},
+			[]string{`SuppressTransientErrors "SuppressTransientErrors" must define ListType`},
+			nil,
+		},
+		"CastResource":        {reconciler: &castToDuck{Reconciler: reconcilers.Sequence[*fixture.Duck]{}}},
+		"CastResource, empty": {&castToDuck{}, []string{`CastResource "DuckCastResource" must define Reconciler`}, nil},
+		"CastResource, of a kind in the scheme": {
+			&reconcilers.CastResource[*fixture.Resource, *corev1.Secret]{}, []string{`CastResource "SecretCastResource" must define Reconciler`}, nil,
+		},
+		"CastResource, of an interface": {
+			&reconcilers.CastResource[*fixture.Resource, client.Object]{}, []string{`CastResource "CastResource" must define Reconciler`}, nil,
+		},
+		"CastResource, named":         {&castToDuck{Name: "n"}, []string{`CastResource "n" must define Reconciler`}, nil},
+		"CastResource, invalid below": {&castToDuck{Reconciler: &duckSync{Name: "x"}}, nil, []string{`CastResource "DuckCastResource" must have a valid Reconciler` + why}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, lines := newLog(1)
+			ctx := withLog(newWorld(t).Context(), log)
+			wantText(t, first(tc.problems), tc.reconciler.Validate(ctx))
+			deep := slices.Concat(tc.problems, tc.deep)
+			wantText(t, first(deep), tc.reconciler.Validate(validation.WithRecursive(ctx)))
+			equal(t, "log lines", nil, lines.messages())
+			if len(deep) == 0 {
+				return
+			}
+			// Set-up of a root tells all problems at once.
+			err := sequence{&inSetup{tc.reconciler}}.Validate(validation.WithRecursive(ctx))
+			for _, problem := range deep {
+				contains(t, everything(err), problem)
+			}
+			if part, ok := tc.reconciler.(subReconciler); ok && len(tc.problems) > 0 {
+				wantText(t, strings.Join(tc.problems, "\n"), part.SetupWithManager(ctx, nil, nil))
+			}
+		})
+	}
+}
+
+// first is what Validate tells of several problems, "" when there are none.
+func first(problems []string) string { return strings.Join(problems[:min(1, len(problems))], "") }
+
+// inSetup is a validator as a part of a tree.
+type inSetup struct{ validation.Validator }
+
+func (*inSetup) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+	return nil
+}
+
+func (*inSetup) Reconcile(context.Context, *fixture.Resource) (reconcilers.Result, error) {
+	return reconcilers.Result{}, nil
+}
+
+// everything returns the texts of an error and of all it is made of.
+func everything(err error) string {
+	if err == nil {
+		return ""
+	}
+	texts := []string{err.Error()}
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, part := range list.Unwrap() {
+			texts = append(texts, everything(part))
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// setups notes the order in which parts of a tree are set up.
+type setups struct {
+	t      *testing.T
+	config reconcilers.Config
+	order  []string
+	// failing is the part whose set-up fails.
+	failing string
+}
+
+// hook is the Setup of a part.
+func (s *setups) hook(name string) func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+	return func(ctx context.Context, _ reconcilers.Manager, _ *reconcilers.Builder) error {
+		s.t.Helper()
+		s.order = append(s.order, name)
+		if reconcilers.RetrieveConfigOrDie(ctx) != s.config {
+			s.t.Errorf("the config is lost on the way to %s", name)
+		}
+		logr.FromContextOrDiscard(ctx).Info("set up " + name)
+		if name == s.failing {
+			return errTest
+		}
+		return nil
+	}
+}
+
+// part is a sub reconciler with that Setup.
+func (s *setups) part(name string) *syncReconciler {
+	return &syncReconciler{Name: name, Setup: s.hook(name), Sync: func(context.Context, *fixture.Resource) error { return nil }}
+}
+
+func TestDefect09_SetupReachesEverything(t *testing.T) {
+	for name, tc := range map[string]struct {
+		build func(s *setups) subReconciler
+		want  []string
+	}{
+		"Always": {func(s *setups) subReconciler { return always{s.part("a"), s.part("b")} }, []string{"a", "b"}},
+		"Advice": {
+			func(s *setups) subReconciler { return &advice{Setup: s.hook("own"), Reconciler: s.part("a")} },
+			[]string{"own", "a"},
+		},
+		"Advice, without Setup": {func(s *setups) subReconciler { return &advice{Reconciler: s.part("a")} }, []string{"a"}},
+		"IfThen": {
+			func(s *setups) subReconciler {
+				return &ifThen{Setup: s.hook("own"), If: isTrue, Then: s.part("then"), Else: s.part("else")}
+			},
+			[]string{"own", "then", "else"},
+		},
+		"IfThen, only Then": {func(s *setups) subReconciler { return &ifThen{If: isTrue, Then: s.part("then")} }, []string{"then"}},
+		"While": {
+			func(s *setups) subReconciler {
+				return &while{Setup: s.hook("own"), Condition: isTrue, Reconciler: s.part("a")}
+			},
+			[]string{"own", "a"},
+		},
+		"While, without Setup": {func(s *setups) subReconciler { return &while{Condition: isTrue, Reconciler: s.part("a")} }, []string{"a"}},
+		"ForEach": {
+			func(s *setups) subReconciler {
+				return &forEach{Setup: s.hook("own"), Items: items("x"), Reconciler: s.part("a")}
+			},
+			[]string{"a", "own"},
+		},
+		"ForEach, without Setup": {func(s *setups) subReconciler { return &forEach{Items: items("x"), Reconciler: s.part("a")} }, []string{"a"}},
+		"TryCatch": {
+			func(s *setups) subReconciler {
+				return &tryCatch{Setup: s.hook("own"), Try: s.part("try"), Finally: s.part("finally")}
+			},
+			[]string{"own", "try", "finally"},
+		},
+		"TryCatch, only Try": {func(s *setups) subReconciler { return &tryCatch{Try: s.part("try")} }, []string{"try"}},
+		"OverrideSetup": {
+			func(s *setups) subReconciler { return &overrideSetup{Setup: s.hook("own"), Reconciler: s.part("a")} },
+			[]string{"own"},
+		},
+		"OverrideSetup, without Setup": {func(s *setups) subReconciler { return &overrideSetup{Reconciler: s.part("a")} }, nil},
+		"WithConfig": {
+			func(s *setups) subReconciler { return &withConfig{Config: sameConfig, Reconciler: s.part("a")} },
+			[]string{"a"},
+		},
+		"SuppressTransientErrors": {
+			func(s *setups) subReconciler { return &suppress{Setup: s.hook("own"), Reconciler: s.part("a")} },
+			[]string{"a", "own"},
+		},
+		"SuppressTransientErrors, without Setup": {func(s *setups) subReconciler { return &suppress{Reconciler: s.part("a")} }, []string{"a"}},
+		"CastResource": {
+			func(s *setups) subReconciler {
+				return &castToDuck{Reconciler: &duckSync{Setup: s.hook("a"), Sync: func(context.Context, *fixture.Duck) error { return nil }}}
+			},
+			[]string{"a"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for _, failing := range append([]string{""}, tc.want...) {
+				s := &setups{t: t, config: w.Config, failing: failing}
+				err := tc.build(s).SetupWithManager(w.Context(), nil, nil)
+				if failing == "" {
+					wantErr(t, nil, err)
+					equal(t, "order", tc.want, s.order)
+					continue
+				}
+				wantErr(t, errTest, err)
+				equal(t, "last set-up", failing, s.order[len(s.order)-1])
+			}
+		})
+	}
+}
+
+func TestDefect13_LogNamesOfSiblingsDoNotAddUp(t *testing.T) {
+	w := newWorld(t)
+	log, lines := newLog(0)
+	s := &setups{t: t, config: w.Config}
+	r := &advice{Name: "top", Reconciler: always{s.part("a"), sequence{s.part("b"), s.part("c")}}}
+	wantErr(t, nil, r.SetupWithManager(withLog(w.Context(), log), nil, nil))
+	for _, line := range []string{`top/0/a "level"=0 "msg"="set up a"`, `top/1/0/b "level"=0 "msg"="set up b"`, `top/1/1/c "level"=0 "msg"="set up c"`} {
+		contains(t, "\n"+lines.all(), "\n"+line)
+	}
+}
+
+func TestDefect09_RootsValidateWhatValuesNest(t *testing.T) {
+	r := &resourceReconciler{Name: "root", Reconciler: always{sequence{&advice{Reconciler: always{&syncReconciler{Name: "x"}}}}}}
+	wantText(t, `ResourceReconciler "root" must have a valid Reconciler: Always must have a valid Always[0]: Sequence must have a valid Sequence[0]: `+
+		`Advice "Advice" must have a valid Reconciler: Always must have a valid Always[0]: SyncReconciler "x" must implement Sync or SyncWithResult`,
+		r.Validate(validation.WithRecursive(context.Background())))
+	wantText(t, `Always must not have a nil Always[1]`, always{nothing(), nil}.Validate(validation.WithRecursive(context.Background())))
+}

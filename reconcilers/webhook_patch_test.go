@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	evanphx "github.com/evanphx/json-patch/v5"
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/reconcilers"
+)
+
+// sorted returns operations in the order of their paths: those on the keys of one object come in any order.
+func sorted(operations []jsonpatch.Operation) []jsonpatch.Operation {
+	slices.SortStableFunc(operations, func(a, b jsonpatch.Operation) int { return cmp.Compare(a.Path, b.Path) })
+	return operations
+}
+
+// mutated returns what becomes of an object on its way through a webhook, and the operations that make it so.
+func mutated[T client.Object](t *testing.T, object string, change func(T)) (after string, operations []string) {
+	t.Helper()
+	r := &reconcilers.AdmissionWebhookAdapter[T]{Reconciler: &reconcilers.SyncReconciler[T]{
+		Sync: func(_ context.Context, resource T) error { change(resource); return nil },
+	}}
+	resp := r.Handle(context.Background(), admissionRequest(admissionv1.Create, object))
+	if !resp.Allowed {
+		t.Fatalf("denied: %v", resp.Result)
+	}
+	data, err := json.Marshal(resp.Patches)
+	wantErr(t, nil, err)
+	patch, err := evanphx.DecodePatch(data)
+	wantErr(t, nil, err)
+	patched, err := patch.Apply([]byte(object))
+	if err != nil {
+		t.Fatalf("apply %s: %v", data, err)
+	}
+	for _, operation := range sorted(resp.Patches) {
+		operations = append(operations, operation.Operation+" "+operation.Path)
+	}
+	return string(patched), operations
+}
+
+// document reads JSON without losing digits.
+func document(t *testing.T, text string) (doc any) {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewBufferString(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&doc); err != nil {
+		t.Fatalf("decode %s: %v", text, err)
+	}
+	return doc
+}
+
+func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
+	const (
+		head = `{"apiVersion":"v1","kind":"Pod","future":{"top":[1,{"level":true}]},"metadata":{"name":"test","creationTimestamp":null,"future":1},`
+		a    = `{"name":"a","image":"a:1","future":{"of":"a"},"resources":{}}`
+		b    = `{"name":"b","image":"b:1","future":{"of":"b"},"resources":{}}`
+		pod  = head + `"spec":{"future":"spec","containers":[` + a + `,` + b + `]}}`
+	)
+	newImage := `{"name":"a","image":"a:2","future":{"of":"a"},"resources":{}}`
+	c := `{"name":"c","resources":{}}`
+	withContainers := func(list string) string { return head + `"spec":{"future":"spec","containers":[` + list + `]}}` }
+	withTolerations := func(list string) string { return head + `"spec":{"tolerations":[` + list + `]}}` }
+	for name, tc := range map[string]struct {
+		reason     string
+		object     string
+		change     func(*corev1.Pod)
+		want       string
+		operations []string
+	}{
+		"elsewhere": {
+			reason: "a change touches nothing but itself", object: pod,
+			change: func(pod *corev1.Pod) { pod.Spec.NodeName = "node" },
+			want:   head + `"spec":{"future":"spec","nodeName":"node","containers":[` + a + `,` + b + `]}}`, operations: []string{"add /spec/nodeName"},
+		},
+		"beside": {
+			reason: "a change in a list touches nothing else of the item", object: pod,
+			change: func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "a:2" },
+			want:   withContainers(newImage + `,` + b), operations: []string{"replace /spec/containers/0/image"},
+		},
+		"appended": {
+			reason: "a new item touches no other", object: pod,
+			change: func(pod *corev1.Pod) { pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "c"}) },
+			want:   withContainers(a + `,` + b + `,` + c),
+		},
+		"prepended": {
+			reason: "items are told by what they are, not by where", object: pod,
+			change: func(pod *corev1.Pod) {
+				pod.Spec.Containers = append([]corev1.Container{{Name: "c"}}, pod.Spec.Containers...)
+			},
+			want: withContainers(c + `,` + a + `,` + b),
+		},
+		"prepended and changed": {
+			reason: "a changed item is told by its name", object: pod,
+			change: func(pod *corev1.Pod) {
+				pod.Spec.Containers[0].Image = "a:2"
+				pod.Spec.Containers = append([]corev1.Container{{Name: "c"}}, pod.Spec.Containers...)
+			},
+			want: withContainers(c + `,` + newImage + `,` + b),
+		},
+		"reversed and changed": {
+			reason: "a changed item is told by its name", object: pod,
+			change: func(pod *corev1.Pod) {
+				pod.Spec.Containers[0].Image = "a:2"
+				slices.Reverse(pod.Spec.Containers)
+			},
+			want: withContainers(b + `,` + newImage),
+		},
+		"replaced": {
+			reason: "an item of another name is another item", object: pod,
+			change: func(pod *corev1.Pod) { pod.Spec.Containers[0] = corev1.Container{Name: "c"} },
+			want:   withContainers(c + `,` + b),
+		},
+		"removed": {
+			reason: "what is taken away goes as a whole", object: pod,
+			change: func(pod *corev1.Pod) { pod.Spec.Containers = pod.Spec.Containers[1:] },
+			want:   withContainers(b),
+		},
+		"all removed": {
+			reason: "a list that is taken away goes as a whole", object: pod,
+			change: func(pod *corev1.Pod) { pod.Spec.Containers = nil },
+			want:   head + `"spec":{"future":"spec","containers":null}}`, operations: []string{"replace /spec/containers"},
+		},
+		"item without a name": {
+			reason: "in a list of the same length the place tells", object: withTolerations(`{"key":"a","future":1},{"key":"b","future":2}`),
+			change: func(pod *corev1.Pod) { pod.Spec.Tolerations[1].Key = "c" },
+			want:   withTolerations(`{"key":"a","future":1},{"key":"c","future":2}`), operations: []string{"replace /spec/tolerations/1/key"},
+		},
+		"same items": {
+			reason: "items that look the same are not the same", object: withTolerations(`{"key":"a","future":1},{"key":"a","future":2}`),
+			change: func(pod *corev1.Pod) {
+				pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: "a"}, corev1.Toleration{Key: "b"})
+			},
+			want: withTolerations(`{"key":"a","future":1},{"key":"a","future":2},{"key":"a"},{"key":"b"}`),
+		},
+		"swapped": {
+			reason: "an unchanged item takes what it has along", object: withTolerations(`{"key":"a","future":1},{"key":"b","future":2}`),
+			change: func(pod *corev1.Pod) { slices.Reverse(pod.Spec.Tolerations) },
+			want:   withTolerations(`{"key":"b","future":2},{"key":"a","future":1}`),
+		},
+		"moved and changed": {
+			reason: "an item that somebody else has a better claim to is not taken", object: withTolerations(`{"key":"a","future":1},{"key":"b","future":2}`),
+			change: func(pod *corev1.Pod) {
+				pod.Spec.Tolerations = []corev1.Toleration{{Key: "new"}, {Key: "a"}}
+			},
+			want: withTolerations(`{"key":"new"},{"key":"a","future":1}`),
+		},
+		"scalars": {
+			reason: "lists of scalars are what they are", object: head + `"spec":{"containers":[{"name":"a","future":1,"resources":{},"args":["x","y"]}]}}`,
+			change: func(pod *corev1.Pod) { pod.Spec.Containers[0].Args = []string{"y", "z", "z"} },
+			want:   head + `"spec":{"containers":[{"name":"a","future":1,"resources":{},"args":["y","z","z"]}]}}`,
+		},
+		"keys of maps": {
+			reason: "keys of a map are known, all of them", object: `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"1","b":"2"}},"spec":{"containers":null}}`,
+			change: func(pod *corev1.Pod) { delete(pod.Labels, "a"); pod.Labels["c"] = "3" },
+			want:   `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"b":"2","c":"3"}},"spec":{"containers":null}}`, operations: []string{"add /metadata/labels/c", "remove /metadata/labels/a"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after, operations := mutated(t, tc.object, tc.change)
+			equal(t, "object, for "+tc.reason, document(t, tc.want), document(t, after))
+			if tc.operations != nil {
+				equal(t, "operations", tc.operations, slices.Sorted(slices.Values(operations)))
+			}
+		})
+	}
+}
+
+func TestDefect08_ZeroValuesAreNotAdded(t *testing.T) {
+	// The Go type always writes spec.containers, status and, of each container, resources.
+	for name, tc := range map[string]struct {
+		object string
+		change func(*corev1.Pod)
+		want   string
+	}{
+		"beside": {
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"test"},"spec":{"containers":[{"name":"a"}]}}`,
+			func(pod *corev1.Pod) { pod.Spec.NodeName = "node" },
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"test"},"spec":{"containers":[{"name":"a"}],"nodeName":"node"}}`,
+		},
+		"in the same item": {
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"test"},"spec":{"containers":[{"name":"a"}]}}`,
+			func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "a:1" },
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"test"},"spec":{"containers":[{"name":"a","image":"a:1"}]}}`,
+		},
+		"in a struct that is not there": {
+			`{"apiVersion":"v1","kind":"Pod"}`,
+			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Labels = "node", map[string]string{"a": "b"} },
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}},"spec":{"nodeName":"node"}}`,
+		},
+		"null": {
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"test","creationTimestamp":null,"labels":null},"spec":{"containers":null,"volumes":null}}`,
+			func(pod *corev1.Pod) { pod.Annotations = map[string]string{"a": "b"} },
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"test","creationTimestamp":null,"labels":null,"annotations":{"a":"b"}},"spec":{"containers":null,"volumes":null}}`,
+		},
+		"in place of null": {
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"labels":null},"spec":{"containers":null,"volumes":[]}}`,
+			func(pod *corev1.Pod) {
+				pod.Labels = map[string]string{"a": "b"}
+				pod.Spec.Volumes = []corev1.Volume{{Name: "v"}}
+			},
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}},"spec":{"containers":null,"volumes":[{"name":"v"}]}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after, _ := mutated(t, tc.object, tc.change)
+			equal(t, "object", document(t, tc.want), document(t, after))
+		})
+	}
+}
+
+// gadget has fields of all the kinds that JSON makes trouble with.
+type gadget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Detail  gadgetDetail       `json:"detail,omitzero"`
+	Options *gadgetDetail      `json:"options,omitempty"`
+	Port    intstr.IntOrString `json:"port,omitempty"`
+}
+
+type gadgetDetail struct {
+	Color string `json:"color,omitempty"`
+	Big   int64  `json:"big,omitempty"`
+}
+
+func (g *gadget) DeepCopyObject() runtime.Object {
+	c := *g
+	g.DeepCopyInto(&c.ObjectMeta)
+	if g.Options != nil {
+		c.Options = new(*g.Options)
+	}
+	return &c
+}
+
+func TestAdmissionWebhookAdapter_PatchValues(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, object string
+		change         func(*gadget)
+		want           string
+		operations     []string
+	}{
+		"unknown in a zero struct": {
+			reason: "a struct that the Go type leaves out when it is zero may hold unknown fields", object: `{"detail":{"future":1}}`,
+			change: func(g *gadget) { g.Detail.Color = "blue" },
+			want:   `{"detail":{"future":1,"color":"blue"}}`, operations: []string{"add /detail/color"},
+		},
+		"pointer": {
+			reason: "a struct that is taken away goes as a whole", object: `{"options":{"future":1,"color":"blue"}}`,
+			change: func(g *gadget) { g.Options = nil },
+			want:   `{}`, operations: []string{"remove /options"},
+		},
+		"large numbers": {
+			reason: "no digit is lost, neither of unknown fields nor of known ones", object: `{"future":9007199254740993,"spelled":1.0,"detail":{"big":9007199254740993}}`,
+			change: func(g *gadget) { g.Detail.Big += 2 },
+			want:   `{"future":9007199254740993,"spelled":1.0,"detail":{"big":9007199254740995}}`, operations: []string{"replace /detail/big"},
+		},
+		"another type": {
+			reason: "a value may change its type", object: `{"port":80}`,
+			change: func(g *gadget) { g.Port = intstr.FromString("http") },
+			want:   `{"port":"http"}`, operations: []string{"replace /port"},
+		},
+		"paths": {
+			reason: "keys are escaped", object: `{"metadata":{"labels":{"a/b~c":"1"}}}`,
+			change: func(g *gadget) { g.Labels["a/b~c"] = "<2>" },
+			want:   `{"metadata":{"labels":{"a/b~c":"<2>"}}}`, operations: []string{"replace /metadata/labels/a~1b~0c"},
+		},
+		"nothing in JSON": {
+			reason: "a change that JSON does not show is none", object: `{"metadata":{"name":"test"}}`,
+			change: func(g *gadget) { g.Port = intstr.IntOrString{StrVal: "not used by the type"} },
+			want:   `{"metadata":{"name":"test"}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after, operations := mutated(t, tc.object, tc.change)
+			equal(t, "object, for "+tc.reason, document(t, tc.want), document(t, after))
+			equal(t, "operations", tc.operations, operations)
+		})
+	}
+}
+
+func TestAdmissionWebhookAdapter_Unstructured(t *testing.T) {
+	kind := &unstructured.Unstructured{}
+	kind.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	// Names of items may be anything, the webhook must survive it.
+	const object = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"test"},"spec":{"list":[{"name":{}},{"name":[1]},{"name":"a","x":1},{"name":7}],"big":9007199254740993}}`
+	r := &reconcilers.AdmissionWebhookAdapter[*unstructured.Unstructured]{Type: kind, Reconciler: &reconcilers.SyncReconciler[*unstructured.Unstructured]{
+		Sync: func(_ context.Context, u *unstructured.Unstructured) error {
+			list := u.Object["spec"].(map[string]any)["list"].([]any)
+			list[2].(map[string]any)["x"] = int64(2)
+			u.Object["spec"].(map[string]any)["list"] = append([]any{map[string]any{"name": map[string]any{"new": true}}}, list...)
+			return nil
+		},
+	}}
+	resp := r.Handle(context.Background(), admissionRequest(admissionv1.Create, object))
+	equal(t, "allowed", true, resp.Allowed)
+	equal(t, "default name", "PodAdmissionWebhookAdapter", r.Name)
+	data, err := json.Marshal(resp.Patches)
+	wantErr(t, nil, err)
+	patch, err := evanphx.DecodePatch(data)
+	wantErr(t, nil, err)
+	after, err := patch.Apply([]byte(object))
+	wantErr(t, nil, err)
+	equal(t, "object", document(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"test"},
+		"spec":{"list":[{"name":{"new":true}},{"name":{}},{"name":[1]},{"name":"a","x":2},{"name":7}],"big":9007199254740993}}`), document(t, string(after)))
+}
