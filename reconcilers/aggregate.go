@@ -61,7 +61,8 @@ type AggregateReconciler[Type client.Object] struct {
 	// Request names the resource. Requests for others are passed over. Required.
 	Request Request
 
-	// Reconciler collects, most often into the stash, what DesiredResource needs. Halting does not keep the resource from being managed.
+	// Reconciler collects, most often into the stash, what DesiredResource needs. Halting does not keep the resource from being managed, an
+	// [ErrDurable] does.
 	// Defaults to doing nothing.
 	Reconciler SubReconciler[Type]
 
@@ -243,7 +244,7 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 	// What Reconciler changes in memory must not be mistaken for what the server has.
 	actual := resource.DeepCopyObject().(T)
 	result, err := r.Reconciler.Reconcile(ctx, resource)
-	if err != nil && !errors.Is(err, ErrHaltSubReconcilers) {
+	if err != nil && (errors.Is(err, ErrDurable) || !errors.Is(err, ErrHaltSubReconcilers)) {
 		return result, err
 	}
 	desired, err := r.desired(ctx, resource)

@@ -99,18 +99,7 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 
 func (r *ChildReconciler[T, CT, CLT]) init() {
 	r.lazyInit.Do(func() {
-		if isNil(r.ChildType) {
-			r.ChildType = newEmpty[CT]()
-		}
-		if isNil(r.ChildListType) {
-			r.ChildListType = newEmpty[CLT]()
-		}
-		if r.Name == "" {
-			r.Name = fmt.Sprintf("%sChildReconciler", typeName(r.ChildType))
-		}
-		if r.ReflectedChildErrorReasons == nil {
-			r.ReflectedChildErrorReasons = defaultReflectedReasons
-		}
+		defaultChildren(&r.ChildType, &r.ChildListType, &r.Name, "ChildReconciler", &r.ReflectedChildErrorReasons)
 		if reflect := r.ReflectChildStatusOnParent; reflect != nil && r.ReflectChildStatusOnParentWithError == nil {
 			r.ReflectChildStatusOnParentWithError = func(ctx context.Context, parent T, child CT, err error) error {
 				reflect(ctx, parent, child, err)
@@ -151,13 +140,8 @@ func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	if r.ReflectChildStatusOnParentWithError == nil {
 		problems.add("ChildReconciler %q must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError", r.Name)
 	}
-	if r.SkipOwnerReference && r.OurChild == nil {
-		problems.add("ChildReconciler %q must implement OurChild since owner references are not used", r.Name)
-	}
-	if r.SkipOwnerReference && r.ListOptions == nil {
-		problems.add("ChildReconciler %q must implement ListOptions since owner references are not used", r.Name)
-	}
 	reconciler := fmt.Sprintf("ChildReconciler %q", r.Name)
+	r.children.validate(&problems, reconciler)
 	r.defaults.validate(&problems, reconciler)
 	problems.kind(reconciler, "ChildType", r.ChildType)
 	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)

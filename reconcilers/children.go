@@ -42,6 +42,34 @@ var defaultReflectedReasons = []metav1.StatusReason{
 	metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
 }
 
+// defaultChildren fills in what the author has left out.
+func defaultChildren[CT client.Object, CLT client.ObjectList](
+	childType *CT, listType *CLT, name *string, suffix string, reflectedReasons *[]metav1.StatusReason,
+) {
+	if isNil(*childType) {
+		*childType = newEmpty[CT]()
+	}
+	if isNil(*listType) {
+		*listType = newEmpty[CLT]()
+	}
+	if *name == "" {
+		*name = typeName(*childType) + suffix
+	}
+	if *reflectedReasons == nil {
+		*reflectedReasons = defaultReflectedReasons
+	}
+}
+
+// validate adds what is missing to find children that have no owner reference.
+func (c *children[T, CT]) validate(problems *problems, reconciler string) {
+	if c.skipOwnerReference && c.ourChild == nil {
+		problems.add("%s must implement OurChild since owner references are not used", reconciler)
+	}
+	if c.skipOwnerReference && c.listOptions == nil {
+		problems.add("%s must implement ListOptions since owner references are not used", reconciler)
+	}
+}
+
 // setup watches the children and indexes them by owner.
 func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder) error {
 	config, err := RetrieveConfig(ctx)

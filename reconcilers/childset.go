@@ -128,18 +128,7 @@ func (r *ChildSetResult[T]) AggregateError() error {
 
 func (r *ChildSetReconciler[T, CT, CLT]) init() {
 	r.lazyInit.Do(func() {
-		if isNil(r.ChildType) {
-			r.ChildType = newEmpty[CT]()
-		}
-		if isNil(r.ChildListType) {
-			r.ChildListType = newEmpty[CLT]()
-		}
-		if r.Name == "" {
-			r.Name = fmt.Sprintf("%sChildSetReconciler", typeName(r.ChildType))
-		}
-		if r.ReflectedChildErrorReasons == nil {
-			r.ReflectedChildErrorReasons = defaultReflectedReasons
-		}
+		defaultChildren(&r.ChildType, &r.ChildListType, &r.Name, "ChildSetReconciler", &r.ReflectedChildErrorReasons)
 		if reflect := r.ReflectChildrenStatusOnParent; reflect != nil && r.ReflectChildrenStatusOnParentWithError == nil {
 			r.ReflectChildrenStatusOnParentWithError = func(ctx context.Context, parent T, result ChildSetResult[CT]) error {
 				reflect(ctx, parent, result)
@@ -183,16 +172,11 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	if r.ReflectChildrenStatusOnParentWithError == nil {
 		problems.add("ChildSetReconciler %q must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError", r.Name)
 	}
-	if r.SkipOwnerReference && r.OurChild == nil {
-		problems.add("ChildSetReconciler %q must implement OurChild since owner references are not used", r.Name)
-	}
-	if r.SkipOwnerReference && r.ListOptions == nil {
-		problems.add("ChildSetReconciler %q must implement ListOptions since owner references are not used", r.Name)
-	}
+	reconciler := fmt.Sprintf("ChildSetReconciler %q", r.Name)
+	r.children.validate(&problems, reconciler)
 	if r.IdentifyChild == nil {
 		problems.add("ChildSetReconciler %q must implement IdentifyChild", r.Name)
 	}
-	reconciler := fmt.Sprintf("ChildSetReconciler %q", r.Name)
 	r.defaults.validate(&problems, reconciler)
 	problems.kind(reconciler, "ChildType", r.ChildType)
 	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)

@@ -42,7 +42,7 @@ func TestForEach(t *testing.T) {
 		},
 		"fails": {
 			reason: "an error ends the loop, the result is that of the items before",
-			items:  items("a", "b", "c"), failsAt: "b", err: errTest, cursors: all[:2], want: result{RequeueAfter: time.Hour, Priority: new(0)},
+			items:  items("a", "b", "c"), failsAt: "b", err: errTest, cursors: all[:2], want: result{RequeueAfter: time.Minute, Priority: new(0)},
 		},
 		"fails at once": {
 			reason: "there is no result of items before the first one",
@@ -64,7 +64,7 @@ func TestForEach(t *testing.T) {
 				if at.Item == tc.failsAt {
 					return result{RequeueAfter: time.Second}, tc.err
 				}
-				return result{RequeueAfter: time.Hour / time.Duration(1+59*min(at.Index, 1)), Priority: new(at.Index)}, nil
+				return result{RequeueAfter: time.Minute * time.Duration(1+at.Index), Priority: new(at.Index)}, nil
 			}}}
 			got, err := r.Reconcile(ctx, newResource())
 			wantErr(t, tc.err, err)

@@ -28,9 +28,9 @@ var (
 
 // SuppressTransientErrors keeps the first errors in a row of a resource to itself: they are retried with back-off, but neither logged nor counted by the
 // controller, nor written to the status. Most are gone the next time. What the reconciler that fails has logged by itself stays. An error that persists
-// is returned from the Threshold-th time on, and so is, at once, an [ErrDurable].
+// is returned from the Threshold-th time on, and so is, at once, an [ErrDurable]. A halt is no error.
 //
-// The count is per resource. It starts again with a success, an [ErrDurable] and a new generation of the resource. Once a day the counts of resources that
+// The count is per resource. It starts again with a success, a halt, an [ErrDurable] and a new generation of the resource. Once a day the counts of resources that
 // no longer exist are dropped, for which all of them are listed.
 //
 // RBAC, with the group and the plural of the kind:
@@ -126,7 +126,7 @@ func (r *SuppressTransientErrors[T, LT]) suppresses(resource T, err error) bool 
 	defer r.mu.Unlock()
 
 	uid := resource.GetUID()
-	if err == nil || errors.Is(err, ErrDurable) {
+	if err == nil || errors.Is(err, ErrHaltSubReconcilers) {
 		delete(r.counters, uid)
 		return false
 	}

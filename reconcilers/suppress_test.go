@@ -72,6 +72,11 @@ func TestSuppressTransientErrors(t *testing.T) {
 			[]error{errDurable, errTest, errTest, errDurable, errTest, errTest, errTest},
 			[]string{"quiet", "suppressed", "suppressed", "quiet", "suppressed", "suppressed", "returned"},
 		},
+		"halt": {
+			"a halt is no failure: it starts the count again, and the status is written", 0,
+			[]error{errTest, errTest, reconcilers.ErrHaltSubReconcilers, errTest, errTest, errTest},
+			[]string{"suppressed", "suppressed", "quiet", "suppressed", "suppressed", "returned"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var next error

@@ -147,6 +147,16 @@ func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
 			},
 			want: withTolerations(`{"key":"a","future":1},{"key":"a","future":2},{"key":"a"},{"key":"b"}`),
 		},
+		"one of two same items replaced": {
+			reason: "an item that has stayed where it was is that one", object: withTolerations(`{"key":"a","future":1},{"key":"a","future":2}`),
+			change: func(pod *corev1.Pod) { pod.Spec.Tolerations[0] = corev1.Toleration{Key: "b"} },
+			want:   withTolerations(`{"key":"b","future":1},{"key":"a","future":2}`),
+		},
+		"another list": {
+			reason: "in a list of another length the place tells nothing", object: withTolerations(`{"key":"a","future":1},{"key":"b","future":2}`),
+			change: func(pod *corev1.Pod) { pod.Spec.Tolerations = []corev1.Toleration{{Key: "c"}} },
+			want:   withTolerations(`{"key":"c"}`),
+		},
 		"swapped": {
 			reason: "an unchanged item takes what it has along", object: withTolerations(`{"key":"a","future":1},{"key":"b","future":2}`),
 			change: func(pod *corev1.Pod) { slices.Reverse(pod.Spec.Tolerations) },
