@@ -3,6 +3,7 @@
 package reconcilers
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -71,6 +72,14 @@ func (m *admissionMemory[T]) learn(asked, stored T, merge func(current, desired 
 	if err := applyJSONPatch(operations, becomes); err != nil {
 		m.forget(stored.GetUID())
 		return err
+	}
+	// A merge may put the items of a list in other places than they have in what was asked for. What was learned holds only if merging it leads to
+	// what is stored.
+	remerged = stored.DeepCopyObject().(T)
+	merge(remerged, becomes.DeepCopyObject().(T))
+	if !equality.Semantic.DeepEqual(remerged, stored) {
+		m.forget(stored.GetUID())
+		return errors.New("what the server changes cannot be told apart from what the merge does")
 	}
 	m.put(stored.GetUID(), asked, becomes)
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -122,9 +123,11 @@ func carryOverList(original, before, after []any) []any {
 	same := func(i, j int) bool { return equality.Semantic.DeepEqual(before[j], after[i]) }
 	match(func(i, j int) bool { return i == j && same(i, j) })
 	match(same)
-	match(func(i, j int) bool { return itemName(after[i]) != "" && itemName(before[j]) == itemName(after[i]) })
+	// A name tells items apart only where it is there once.
+	names := uniqueNames(before, after)
+	match(func(i, j int) bool { return names.Has(itemName(after[i])) && itemName(before[j]) == itemName(after[i]) })
 	if len(before) == len(after) {
-		match(func(i, j int) bool { return i == j && itemName(after[i]) == "" })
+		match(func(i, j int) bool { return i == j && itemName(before[j]) == itemName(after[i]) })
 	}
 
 	merged := make([]any, len(after))
@@ -135,6 +138,23 @@ func carryOverList(original, before, after []any) []any {
 		}
 	}
 	return merged
+}
+
+// uniqueNames are the names that no list has twice.
+func uniqueNames(lists ...[]any) sets.Set[string] {
+	names, twice := sets.New[string](), sets.New("")
+	for _, list := range lists {
+		seen := sets.New[string]()
+		for _, item := range list {
+			if name := itemName(item); seen.Has(name) {
+				twice.Insert(name)
+			} else {
+				seen.Insert(name)
+			}
+		}
+		names = names.Union(seen)
+	}
+	return names.Difference(twice)
 }
 
 // itemName is the name of an item of a list, "" when it has none.

@@ -169,9 +169,7 @@ func (r *AggregateReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	ctx = r.scope().onto(ctx)
 	problems := problems{}
-	if isNil(r.Type) {
-		problems.add("AggregateReconciler %q must define Type", r.Name)
-	}
+	problems.kind(fmt.Sprintf("AggregateReconciler %q", r.Name), "Type", r.Type)
 	if r.Request.Name == "" {
 		problems.add("AggregateReconciler %q must define Request", r.Name)
 	}
@@ -195,12 +193,13 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 	ctx = rtime.StashNow(ctx, time.Now())
 	scope := r.scope()
 	scope.additionalConfigs = scopeFrom(ctx).additionalConfigs
+	scope.requestErr = ctx.Err
 	ctx = scope.onto(ctx)
 
 	node := step.Node{Name: r.Name, Values: []any{"resourceType", resourceTypeName(r.Config, r.Type)}}
 	result, err := step.Run(ctx, node, r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req) })
 	if isQuiet(err) {
-		return Result{Requeue: true}, nil //nolint:staticcheck // the only way to ask for back-off without an error
+		return withPriority(backOff, result), nil
 	}
 	return result, err
 }

@@ -46,6 +46,13 @@ func noneDesired(r *aggregateReconciler) {
 	r.DesiredResource = func(context.Context, *corev1.ConfigMap) (*corev1.ConfigMap, error) { return nil, nil }
 }
 
+// backOff is a retry with back-off and a priority.
+func backOff(priority int) reconcilers.Result {
+	result := requeue
+	result.Priority = new(priority)
+	return result
+}
+
 func TestAggregateReconciler(t *testing.T) {
 	type result = reconcilers.Result
 	const (
@@ -99,7 +106,8 @@ func TestAggregateReconciler(t *testing.T) {
 			want: minute, err: errTest, trace: []string{fetched},
 		},
 		"reconciler fails quietly": {
-			reason: "it is tried again with back-off", given: drifted, change: reconciler(minute, errQuiet), want: requeue, trace: []string{fetched},
+			reason: "it is tried again with back-off, and keeps its priority", given: drifted, change: reconciler(minute, errQuiet),
+			want: backOff(4), trace: []string{fetched},
 		},
 		"reconciler halts": {
 			reason: "the resource is managed, the error forgotten and the result kept", given: drifted,
@@ -188,10 +196,10 @@ func TestDefect10_AggregateHalts(t *testing.T) {
 		want reconcilers.Result
 	}{
 		"halt":                 {reconcilers.ErrHaltSubReconcilers, reconcilers.Result{RequeueAfter: time.Minute, Priority: new(7)}},
-		"quiet":                {errQuiet, requeue},
-		"durable":              {errors.Join(errTest, reconcilers.ErrDurable), requeue},
+		"quiet":                {errQuiet, backOff(7)},
+		"durable":              {errors.Join(errTest, reconcilers.ErrDurable), backOff(7)},
 		"halt with a context":  {fmt.Errorf("waiting: %w", reconcilers.ErrHaltSubReconcilers), reconcilers.Result{RequeueAfter: time.Minute, Priority: new(7)}},
-		"quiet with a context": {fmt.Errorf("waiting: %w", reconcilers.ErrQuiet), requeue},
+		"quiet with a context": {fmt.Errorf("waiting: %w", reconcilers.ErrQuiet), backOff(7)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -203,7 +211,7 @@ func TestDefect10_AggregateHalts(t *testing.T) {
 			}).Reconcile(context.Background(), testRequest)
 			wantErr(t, nil, err)
 			equal(t, "result", tc.want, got)
-			equal(t, "managed", tc.want != requeue, w.Count("create ConfigMap") == 1)
+			equal(t, "managed", tc.want.RequeueAfter > 0, w.Count("create ConfigMap") == 1)
 		})
 	}
 }
@@ -231,7 +239,7 @@ func TestAggregateReconciler_Hooks(t *testing.T) {
 	}{
 		"before":               {"results are combined", before(second, nil), second, nil, true},
 		"before fails":         {"an error ends the request", before(second, errTest), second, errTest, false},
-		"before fails quietly": {"a quiet error is retried like any other", before(second, errQuiet), requeue, nil, false},
+		"before fails quietly": {"a quiet error is retried like any other", before(second, errQuiet), backOff(9), nil, false},
 		"after": {"After has the last word", func(r *aggregateReconciler) {
 			r.AfterReconcile = func(_ context.Context, req reconcilers.Request, res result, err error) (result, error) {
 				equal(t, "request", testRequest, req)
@@ -249,7 +257,7 @@ func TestAggregateReconciler_Hooks(t *testing.T) {
 		}, second, nil, false},
 		"after makes a quiet error": {"a quiet error is retried like any other", func(r *aggregateReconciler) {
 			r.AfterReconcile = func(context.Context, reconcilers.Request, result, error) (result, error) { return second, errQuiet }
-		}, requeue, nil, true},
+		}, backOff(9), nil, true},
 		"no after when before fails": {"nothing else is called", func(r *aggregateReconciler) {
 			before(result{}, errTest)(r)
 			r.AfterReconcile = func(context.Context, reconcilers.Request, result, error) (result, error) { return second, nil }

@@ -79,14 +79,22 @@ func validateEach[T client.Object](ctx context.Context, kind string, list []SubR
 }
 
 // interrupted is the error with which a reconciler stops between two steps once its context has ended. A shutdown is nothing to report, so the error
-// is quiet then; running out of time is not.
+// is quiet then. Running out of time is not, nor is a context that an author has cancelled.
 func interrupted(ctx context.Context) error {
-	switch err := ctx.Err(); {
-	case err == nil:
+	switch {
+	case ctx.Err() == nil:
 		return nil
-	case errors.Is(err, context.Canceled):
+	case isShutdown(ctx):
 		return errors.Join(ErrQuiet, ErrSkipStatusUpdate, context.Cause(ctx))
 	default:
 		return context.Cause(ctx)
 	}
+}
+
+// isShutdown is true when the request is cut off from outside: the context of the whole request is cancelled, and not just one below it.
+func isShutdown(ctx context.Context) bool {
+	if request := scopeFrom(ctx).requestErr; request != nil {
+		return errors.Is(request(), context.Canceled)
+	}
+	return errors.Is(ctx.Err(), context.Canceled)
 }

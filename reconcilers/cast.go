@@ -89,11 +89,8 @@ func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result
 		}
 		return r.Reconciler.Reconcile(ctx, same)
 	}
-	cast := newEmpty[CT]()
-	if err := convert(resource, cast); err != nil {
-		return Result{}, err
-	}
-	if err := r.fillKind(ctx, resource, cast); err != nil {
+	cast, err := r.cast(ctx, resource)
+	if err != nil {
 		return Result{}, err
 	}
 	before := cast.DeepCopyObject().(CT)
@@ -112,21 +109,25 @@ func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result
 	return result, utilerrors.NewAggregate(errs)
 }
 
-// fillKind makes sure that the cast object says what it is: the client has nothing else to go by.
-func (r *CastResource[T, CT]) fillKind(ctx context.Context, resource T, cast CT) error {
-	if !cast.GetObjectKind().GroupVersionKind().Empty() {
-		return nil
+// cast converts the resource. The cast object says what kind it is of, also where the resource does not: the client has nothing else to go by, and an
+// unstructured object cannot be without.
+func (r *CastResource[T, CT]) cast(ctx context.Context, resource T) (CT, error) {
+	cast := newEmpty[CT]()
+	if !resource.GetObjectKind().GroupVersionKind().Empty() {
+		return cast, convert(resource, cast)
 	}
 	config, err := RetrieveOriginalConfig(ctx)
 	if err != nil || config.Client == nil {
-		return nil //nolint:nilerr // without a config nobody can make a request with the object either
+		// Without a config nobody can make a request with the object either.
+		return cast, convert(resource, cast)
 	}
 	gvk, err := config.GroupVersionKindFor(resource)
 	if err != nil {
-		return err
+		return cast, err
 	}
-	cast.GetObjectKind().SetGroupVersionKind(gvk)
-	return nil
+	named := resource.DeepCopyObject().(T)
+	named.GetObjectKind().SetGroupVersionKind(gvk)
+	return cast, convert(named, cast)
 }
 
 // applyChanges makes in resource the change from before to cast. A sub reconciler may have patched the resource's finalizers, which moves its generation

@@ -144,6 +144,7 @@ func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	r.children.validate(&problems, reconciler)
 	r.defaults.validate(&problems, reconciler)
 	problems.kind(reconciler, "ChildType", r.ChildType)
+	problems.kind(reconciler, "ChildListType", r.ChildListType)
 	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)
 	problems.nested(ctx, r.ChildObjectManager, "ChildReconciler %q must have a valid ChildObjectManager", r.Name)
 	return problems.err()
@@ -165,7 +166,7 @@ func (r *ChildReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T) (
 	if r.children.mustLookTwice(parent, known) {
 		desiredChild = sync.OnceValues(desiredChild)
 		if wantsNone(parent, desiredChild) {
-			if known, err = r.children.listLive(ctx, parent); err != nil {
+			if known, err = r.children.lookTwice(ctx, parent, known); err != nil {
 				return Result{}, err
 			}
 		}

@@ -84,7 +84,7 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 		return c.manager.SetupWithManager(ctx, mgr, bldr)
 	}
 
-	bldr.Owns(watched)
+	config.watchOwned(ctx, mgr, bldr, watched)
 	gvk, err := config.GroupVersionKindFor(c.childType)
 	if err != nil {
 		return err
@@ -129,11 +129,12 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 	return c.filter(parent, list)
 }
 
-// listLive returns the children of the parent that the API server has, for decisions that cannot be taken back.
-func (c *children[T, CT]) listLive(ctx context.Context, parent T) ([]CT, error) {
+// lookTwice adds to the children that the cache knows those that only the API server knows yet, for decisions that cannot be taken back. A child that
+// is gone but still known is no harm: deleting it again changes nothing.
+func (c *children[T, CT]) lookTwice(ctx context.Context, parent T, known []CT) ([]CT, error) {
 	config := RetrieveConfigOrDie(ctx)
 	if config.APIReader == nil {
-		return nil, nil
+		return known, nil
 	}
 	// Fields other than these can only be selected in a cache with an index. What is listed too much is not ours.
 	options := (&client.ListOptions{}).ApplyOptions(c.optionsFor(ctx, parent))
@@ -142,7 +143,16 @@ func (c *children[T, CT]) listLive(ctx context.Context, parent T) ([]CT, error) 
 	if err := config.APIReader.List(ctx, list, options); err != nil {
 		return nil, err
 	}
-	return c.filter(parent, list)
+	live, err := c.filter(parent, list)
+	if err != nil {
+		return nil, err
+	}
+	for _, child := range live {
+		if !slices.ContainsFunc(known, func(other CT) bool { return sameObject(child, other) }) {
+			known = append(known, child)
+		}
+	}
+	return known, nil
 }
 
 func (c *children[T, CT]) optionsFor(ctx context.Context, parent T) []client.ListOption {
@@ -360,6 +370,10 @@ func split[CT client.Object](objs []CT) (present, leaving []CT) {
 		}
 	}
 	return present, leaving
+}
+
+func sameObject(a, b client.Object) bool {
+	return a.GetUID() == b.GetUID() && sameName(a, b)
 }
 
 func sameName(a, b client.Object) bool {

@@ -179,6 +179,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	}
 	r.defaults.validate(&problems, reconciler)
 	problems.kind(reconciler, "ChildType", r.ChildType)
+	problems.kind(reconciler, "ChildListType", r.ChildListType)
 	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)
 	problems.nested(ctx, r.ChildObjectManager, "ChildSetReconciler %q must have a valid ChildObjectManager", r.Name)
 	return problems.err()
@@ -190,7 +191,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 	return step.Run(ctx, r.node, resource, func(ctx context.Context, parent T) (Result, error) {
 		known, err := r.children.list(ctx, parent)
 		if err == nil && r.children.mustLookTwice(parent, known) {
-			known, err = r.children.listLive(ctx, parent)
+			known, err = r.children.lookTwice(ctx, parent, known)
 		}
 		if err != nil {
 			return Result{}, err

@@ -18,6 +18,8 @@ type scope struct {
 	resourceType         client.Object
 	originalResourceType client.Object
 	additionalConfigs    map[string]Config
+	// requestErr is the Err of the context that the root reconciler was called with.
+	requestErr func() error
 }
 
 type scopeKey struct{}

@@ -37,7 +37,7 @@ func isQuiet(err error) bool {
 
 // isSilent is true when an error is neither logged nor recorded: it is quiet, or comes of the controller being stopped in the middle of a request.
 func isSilent(ctx context.Context, err error) bool {
-	return isQuiet(err) || errors.Is(ctx.Err(), context.Canceled)
+	return isQuiet(err) || isShutdown(ctx)
 }
 
 // joinLoud joins errors of which each stands for itself. Joining a quiet error to another makes the other quiet too, which is how authors mark errors, so

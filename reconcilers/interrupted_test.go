@@ -121,3 +121,18 @@ func TestInterrupted_DoesNotSilenceWhatFailedBefore(t *testing.T) {
 		t.Errorf("an error is silenced by a shutdown: %v", err)
 	}
 }
+
+func TestInterrupted_ByTheAuthor(t *testing.T) {
+	w := newWorld(t, newResource(settled))
+	r := &resourceReconciler{Config: w.Config, Reconciler: &reconcilers.Advice[*fixture.Resource]{
+		// The mistake: the context has ended when Before returns it.
+		Before: func(ctx context.Context, _ *fixture.Resource) (context.Context, reconcilers.Result, error) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			return ctx, reconcilers.Result{}, nil
+		},
+		Reconciler: sequence{returning(reconcilers.Result{}, nil)},
+	}}
+	_, err := r.Reconcile(context.Background(), testRequest)
+	wantErr(t, context.Canceled, err)
+}

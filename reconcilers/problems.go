@@ -62,7 +62,6 @@ func (p *problems) kind(reconciler, field string, obj runtime.Object) {
 
 // listOf adds a problem when list is a list of other objects than item.
 func (p *problems) listOf(reconciler, field string, list, item runtime.Object) {
-	p.kind(reconciler, field, list)
 	if isNil(list) || isNil(item) {
 		return
 	}

@@ -36,6 +36,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byCo
 	ctx = rtime.StashNow(ctx, time.Now())
 	scope := r.scope(req)
 	scope.additionalConfigs = scopeFrom(ctx).additionalConfigs
+	scope.requestErr = ctx.Err
 	ctx = scope.onto(ctx)
 
 	node := step.Node{Name: r.Name, Values: []any{"resourceType", resourceTypeName(r.Config, r.Type)}}
@@ -43,9 +44,17 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byCo
 		return r.request(ctx, req, byController)
 	})
 	if isQuiet(err) {
-		return backOff, nil
+		if byController && errors.Is(err, ErrHaltSubReconcilers) && result.RequeueAfter > 0 {
+			return result, nil
+		}
+		return withPriority(backOff, result), nil
 	}
 	return result, err
+}
+
+func withPriority(result, from Result) Result {
+	result.Priority = from.Priority
+	return result
 }
 
 // backOff is a result that asks for a retry as for an error, without one: nothing of it is seen in logs and metrics.
@@ -137,7 +146,7 @@ func (r *ResourceReconciler[T]) writeStatus(ctx context.Context, resource, origi
 	}
 	if isQuiet(reconcileErr) {
 		if !errors.Is(reconcileErr, ErrHaltSubReconcilers) {
-			result = backOff
+			result = withPriority(backOff, result)
 		}
 		reconcileErr = nil
 	}
@@ -150,7 +159,7 @@ func (r *ResourceReconciler[T]) writeStatus(ctx context.Context, resource, origi
 	case apierrs.IsConflict(err) && !write.patch:
 		// Somebody else was faster. The event of their change triggers the next request, but may not reach us.
 		log.Info("unable to update status, the resource has changed", "reason", err.Error())
-		return backOff, reconcileErr
+		return withPriority(backOff, result), reconcileErr
 	case apierrs.IsNotFound(err) && resource.GetDeletionTimestamp() != nil && len(resource.GetFinalizers()) == 0:
 		// The last finalizer was cleared and with it went the resource.
 		return result, reconcileErr
@@ -159,7 +168,7 @@ func (r *ResourceReconciler[T]) writeStatus(ctx context.Context, resource, origi
 	default:
 		reconcileErr = errors.Join(err, reconcileErr)
 	}
-	if !errors.Is(ctx.Err(), context.Canceled) {
+	if !isShutdown(ctx) {
 		logUnlessQuiet(ctx, err, write.unable)
 		r.Config.Recorder.Eventf(resource, corev1.EventTypeWarning, write.failed, write.failure, err)
 	}

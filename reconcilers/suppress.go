@@ -5,12 +5,14 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -98,8 +100,10 @@ func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
 	if isNil(r.Reconciler) {
 		problems.add("SuppressTransientErrors %q must implement Reconciler", r.Name)
 	}
-	if isNil(r.ListType) {
-		problems.add("SuppressTransientErrors %q must define ListType", r.Name)
+	name := fmt.Sprintf("SuppressTransientErrors %q", r.Name)
+	problems.kind(name, "ListType", r.ListType)
+	if _, metadata := any(r.ListType).(*metav1.PartialObjectMetadataList); !metadata && !isNil(newEmpty[T]()) {
+		problems.listOf(name, "ListType", r.ListType, newEmpty[T]())
 	}
 	problems.nested(ctx, r.Reconciler, "SuppressTransientErrors %q must have a valid Reconciler", r.Name)
 	return problems.err()

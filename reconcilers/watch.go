@@ -3,6 +3,8 @@
 package reconcilers
 
 import (
+	"context"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -16,4 +18,15 @@ func (c Config) watch(mgr Manager, bldr *Builder, obj client.Object, handler han
 		return
 	}
 	bldr.WatchesRawSource(source.Kind(c.cache, obj, handler))
+}
+
+// watchOwned has events of objects that the resource controls trigger it, in the cluster of the config.
+func (c Config) watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Object) {
+	if c.cache == nil || c.cache == mgr.GetCache() {
+		bldr.Owns(obj)
+		return
+	}
+	owner := watchable(RetrieveOriginalResourceType(ctx), c.Scheme())
+	bldr.WatchesRawSource(source.Kind(c.cache, obj,
+		handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), owner, handler.OnlyControllerOwner())))
 }

@@ -141,6 +141,7 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 	if scope.config == nil {
 		scope = r.scope(Request{})
 	}
+	scope.requestErr = ctx.Err
 	scope.request = Request{NamespacedName: types.NamespacedName{Namespace: req.Namespace, Name: req.Name}}
 	ctx = scope.onto(ctx)
 
