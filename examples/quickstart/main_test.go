@@ -100,8 +100,10 @@ func TestQuotaFollowsLabel(t *testing.T) {
 		t.Errorf("pods = %s, want 20", got)
 	}
 
+	before := quota.DeepCopy()
 	quota.Spec.Hard = nil
-	if err := api.Update(ctx, quota); err != nil {
+	// A patch, since Kubernetes' own quota controller writes to the object too.
+	if err := api.Patch(ctx, quota, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	eventually("drift is repaired", func(err error) bool { return err == nil && quota.Spec.Hard.Pods().String() == "20" })
