@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,8 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/internal/step"
-	"trueup.dev/stash"
-	rtime "trueup.dev/time"
 	"trueup.dev/tracker"
 	"trueup.dev/validation"
 )
@@ -187,14 +184,8 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 	if req != r.Request {
 		return Result{}, nil
 	}
-	ctx, logPanic := step.Root(ctx)
+	ctx, logPanic := beginRequest(ctx, r.scope())
 	defer logPanic()
-	ctx = stash.WithContext(ctx)
-	ctx = rtime.StashNow(ctx, time.Now())
-	scope := r.scope()
-	scope.additionalConfigs = scopeFrom(ctx).additionalConfigs
-	scope.requestErr = ctx.Err
-	ctx = scope.onto(ctx)
 
 	node := step.Node{Name: r.Name, Values: []any{"resourceType", resourceTypeName(r.Config, r.Type)}}
 	result, err := step.Run(ctx, node, r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req) })
@@ -205,23 +196,9 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 }
 
 func (r *AggregateReconciler[T]) request(ctx context.Context, req Request) (Result, error) {
-	before := Result{}
-	if r.BeforeReconcile != nil {
-		replaced, result, err := r.BeforeReconcile(ctx, req)
-		if err != nil {
-			return result, err
-		}
-		if replaced != nil {
-			ctx = replaced
-		}
-		before = result
-	}
-	result, err := r.fetchAndReconcile(ctx, req)
-	result = AggregateResults(before, result)
-	if r.AfterReconcile != nil {
-		return r.AfterReconcile(ctx, req, result, err)
-	}
-	return result, err
+	return hooks{before: r.BeforeReconcile, after: r.AfterReconcile}.around(ctx, req, func(ctx context.Context) (Result, error) {
+		return r.fetchAndReconcile(ctx, req)
+	})
 }
 
 func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Request) (Result, error) {

@@ -284,7 +284,7 @@ func (c *children[T, CT]) manage(
 	if err == nil {
 		return outcome[CT]{child: child}, nil
 	}
-	if reflected, err := c.isReflected(ctx, parent, desired, err); err != nil || !reflected {
+	if err := c.notForStatus(ctx, parent, desired, err); err != nil {
 		return nothing, err
 	}
 	return outcome[CT]{child: child, err: err}, nil
@@ -303,32 +303,32 @@ func (c *children[T, CT]) claim(ctx context.Context, parent T, desired CT) error
 	return nil
 }
 
-// isReflected tells whether an error from managing a child goes to the parent's status. Otherwise it returns the error to report.
-func (c *children[T, CT]) isReflected(ctx context.Context, parent T, desired CT, cause error) (bool, error) {
+// notForStatus returns nil for an error from managing a child that goes to the parent's status, and otherwise the error to report.
+func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT, cause error) error {
 	reason := apierrs.ReasonForError(cause)
 	if !slices.Contains(c.reflectedReasons, reason) {
-		return false, cause
+		return cause
 	}
 	if reason != metav1.StatusReasonAlreadyExists || isNil(desired) {
-		return true, nil
+		return nil
 	}
 
 	config := RetrieveConfigOrDie(ctx)
 	if config.APIReader == nil {
-		return false, cause
+		return cause
 	}
 	blocker := blankLike(c.childType)
 	key := client.ObjectKey{Namespace: desired.GetNamespace(), Name: blockerName(cause, desired)}
 	switch err := config.APIReader.Get(ctx, key, blocker); {
 	case apierrs.IsNotFound(err):
 		// What was in the way is gone already: better to try again than to blame it on the name.
-		return false, cause
+		return cause
 	case err != nil:
-		return false, errors.Join(cause, err)
+		return errors.Join(cause, err)
 	}
 	if c.isOurs(parent, blocker) {
 		// The cache has not seen what was created for this parent before.
-		return false, cause
+		return cause
 	}
 	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned", "child", identify(blocker))
 	if !c.skipOwnerReference {
@@ -336,7 +336,7 @@ func (c *children[T, CT]) isReflected(ctx context.Context, parent T, desired CT,
 			logUntracked(ctx, err, blocker)
 		}
 	}
-	return true, nil
+	return nil
 }
 
 func blockerName(err error, desired client.Object) string {
@@ -353,8 +353,9 @@ func (c *children[T, CT]) track(ctx context.Context, parent T, tracked ...CT) {
 	if !c.tracked {
 		return
 	}
+	config := RetrieveConfigOrDie(ctx)
 	for _, child := range tracked {
-		if err := RetrieveConfigOrDie(ctx).Tracker.TrackObject(child, parent); err != nil {
+		if err := config.Tracker.TrackObject(child, parent); err != nil {
 			logUntracked(ctx, err, child)
 		}
 	}

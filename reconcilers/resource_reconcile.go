@@ -5,7 +5,6 @@ package reconcilers
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +15,6 @@ import (
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/step"
-	"trueup.dev/stash"
-	rtime "trueup.dev/time"
 )
 
 // Reconcile reconciles the resource that the request names.
@@ -30,14 +27,8 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 
 func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byController bool) (Result, error) {
 	r.init()
-	ctx, logPanic := step.Root(ctx)
+	ctx, logPanic := beginRequest(ctx, r.scope(req))
 	defer logPanic()
-	ctx = stash.WithContext(ctx)
-	ctx = rtime.StashNow(ctx, time.Now())
-	scope := r.scope(req)
-	scope.additionalConfigs = scopeFrom(ctx).additionalConfigs
-	scope.requestErr = ctx.Err
-	ctx = scope.onto(ctx)
 
 	node := step.Node{Name: r.Name, Values: []any{"resourceType", resourceTypeName(r.Config, r.Type)}}
 	result, err := step.Run(ctx, node, r.Type, func(ctx context.Context, _ T) (Result, error) {
@@ -64,23 +55,9 @@ func (r *ResourceReconciler[T]) request(ctx context.Context, req Request, byCont
 	if r.SkipRequest != nil && r.SkipRequest(ctx, req) {
 		return Result{}, nil
 	}
-	before := Result{}
-	if r.BeforeReconcile != nil {
-		replaced, result, err := r.BeforeReconcile(ctx, req)
-		if err != nil {
-			return result, err
-		}
-		if replaced != nil {
-			ctx = replaced
-		}
-		before = result
-	}
-	result, err := r.fetchAndReconcile(ctx, req, byController)
-	result = AggregateResults(before, result)
-	if r.AfterReconcile != nil {
-		return r.AfterReconcile(ctx, req, result, err)
-	}
-	return result, err
+	return hooks{before: r.BeforeReconcile, after: r.AfterReconcile}.around(ctx, req, func(ctx context.Context) (Result, error) {
+		return r.fetchAndReconcile(ctx, req, byController)
+	})
 }
 
 func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Request, byController bool) (Result, error) {
@@ -168,8 +145,8 @@ func (r *ResourceReconciler[T]) writeStatus(ctx context.Context, resource, origi
 	default:
 		reconcileErr = errors.Join(err, reconcileErr)
 	}
+	logUnlessQuiet(ctx, err, write.unable)
 	if !isShutdown(ctx) {
-		logUnlessQuiet(ctx, err, write.unable)
 		r.Config.Recorder.Eventf(resource, corev1.EventTypeWarning, write.failed, write.failure, err)
 	}
 	return Result{}, reconcileErr

@@ -6,11 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/step"
+	"trueup.dev/stash"
+	rtime "trueup.dev/time"
 	"trueup.dev/validation"
 )
 
@@ -47,6 +51,43 @@ func (r root) builder(mgr Manager, options []builder.ForOption) *Builder {
 		bldr.Named(r.name)
 	}
 	return bldr
+}
+
+// beginRequest prepares the context of one request. The returned function belongs in a defer of the root reconciler.
+func beginRequest(ctx context.Context, scope scope) (context.Context, func()) {
+	ctx, logPanic := step.Root(ctx)
+	ctx = stash.WithContext(ctx)
+	ctx = rtime.StashNow(ctx, time.Now())
+	scope.additionalConfigs = scopeFrom(ctx).additionalConfigs
+	scope.requestErr = ctx.Err
+	return scope.onto(ctx), logPanic
+}
+
+// hooks are what an author wants to be called around each request.
+type hooks struct {
+	before func(ctx context.Context, req Request) (context.Context, Result, error)
+	after  func(ctx context.Context, req Request, res Result, err error) (Result, error)
+}
+
+// around calls the hooks around do. An error from before ends the request.
+func (h hooks) around(ctx context.Context, req Request, do func(ctx context.Context) (Result, error)) (Result, error) {
+	before := Result{}
+	if h.before != nil {
+		replaced, result, err := h.before(ctx, req)
+		if err != nil {
+			return result, err
+		}
+		if replaced != nil {
+			ctx = replaced
+		}
+		before = result
+	}
+	result, err := do(ctx)
+	result = AggregateResults(before, result)
+	if h.after != nil {
+		return h.after(ctx, req, result, err)
+	}
+	return result, err
 }
 
 // resourceTypeName is a kind for log lines: group and kind where they are known.
