@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"trueup.dev/internal/await"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
 	"trueup.dev/sandbox"
@@ -140,19 +141,7 @@ func root(reconciler reconcilers.SubReconciler[*fixture.Resource]) setup {
 // eventually waits until check has nothing to object to.
 func (e *env) eventually(check func() error) {
 	e.Helper()
-	deadline := time.Now().Add(patience)
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("still, after %s: %v", patience, err)
-		}
-		<-ticker.C
-	}
+	await.Nil(e, patience, check)
 }
 
 // must stops the test if a call has failed.

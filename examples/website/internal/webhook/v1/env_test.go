@@ -34,6 +34,7 @@ import (
 	"trueup.dev/examples/website"
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/examples/website/dns"
+	"trueup.dev/internal/await"
 	"trueup.dev/sandbox"
 )
 
@@ -175,19 +176,7 @@ func (e *env) register(url string, authority []byte) {
 // eventually waits until check has nothing to object to.
 func (e *env) eventually(check func() error) {
 	e.Helper()
-	deadline := time.Now().Add(patience)
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("still, after %s: %v", patience, err)
-		}
-		<-ticker.C
-	}
+	await.Nil(e, patience, check)
 }
 
 // must stops the test if a call has failed.
