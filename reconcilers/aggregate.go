@@ -127,7 +127,7 @@ func (r *AggregateReconciler[T]) SetupWithManager(ctx context.Context, mgr Manag
 func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
 	r.init()
 	root := root{kind: "AggregateReconciler", name: r.Name, named: r.named, resourceType: r.Type, config: r.Config}
-	ctx = r.scope().onto(root.logger(ctx))
+	ctx = r.scope().ontoRoot(root.logger(ctx))
 	if err := root.validate(ctx, r); err != nil {
 		return nil, err
 	}

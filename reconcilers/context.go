@@ -35,6 +35,12 @@ func (s scope) onto(ctx context.Context) context.Context {
 	return context.WithValue(ctx, scopeKey{}, &s)
 }
 
+// ontoRoot is onto for the context of a root reconciler's caller, whose additional configs are kept.
+func (s scope) ontoRoot(ctx context.Context) context.Context {
+	s.additionalConfigs = scopeFrom(ctx).additionalConfigs
+	return s.onto(ctx)
+}
+
 // StashRequest puts the reconcile request on the context.
 func StashRequest(ctx context.Context, req Request) context.Context {
 	s := scopeFrom(ctx)

@@ -106,7 +106,7 @@ func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manage
 func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
 	r.init()
 	root := root{kind: "ResourceReconciler", name: r.Name, named: r.named, resourceType: r.Type, config: r.Config}
-	ctx = r.scope(Request{}).onto(root.logger(ctx))
+	ctx = r.scope(Request{}).ontoRoot(root.logger(ctx))
 	if err := root.validate(ctx, r); err != nil {
 		return nil, err
 	}

@@ -58,9 +58,8 @@ func beginRequest(ctx context.Context, scope scope) (context.Context, func()) {
 	ctx, logPanic := step.Root(ctx)
 	ctx = stash.WithContext(ctx)
 	ctx = rtime.StashNow(ctx, time.Now())
-	scope.additionalConfigs = scopeFrom(ctx).additionalConfigs
 	scope.requestErr = ctx.Err
-	return scope.onto(ctx), logPanic
+	return scope.ontoRoot(ctx), logPanic
 }
 
 // hooks are what an author wants to be called around each request.
