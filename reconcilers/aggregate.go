@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"trueup.dev/internal/guard"
 	"trueup.dev/internal/step"
 	"trueup.dev/tracker"
 	"trueup.dev/validation"
@@ -90,6 +91,7 @@ type AggregateReconciler[Type client.Object] struct {
 	lazyInit sync.Once
 	named    bool
 	defaults shorthand[Type]
+	gate     guard.Gate
 }
 
 func (r *AggregateReconciler[T]) init() {
@@ -126,8 +128,9 @@ func (r *AggregateReconciler[T]) SetupWithManager(ctx context.Context, mgr Manag
 // SetupWithManagerYieldingController is SetupWithManager that returns the controller, to add watches to it later.
 func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
 	r.init()
-	root := root{kind: "AggregateReconciler", name: r.Name, named: r.named, resourceType: r.Type, config: r.Config}
-	ctx = r.scope().ontoRoot(root.logger(ctx))
+	root := r.root()
+	scope := r.scope()
+	ctx = scope.ontoRoot(root.logger(ctx))
 	if err := root.validate(ctx, r); err != nil {
 		return nil, err
 	}
@@ -152,6 +155,10 @@ func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.
 		return nil, err
 	}
 	return bldr.Build(r)
+}
+
+func (r *AggregateReconciler[T]) root() root {
+	return root{kind: "AggregateReconciler", name: r.Name, named: r.named, resourceType: r.Type, config: r.Config}
 }
 
 func (r *AggregateReconciler[T]) scope() scope {
@@ -184,8 +191,11 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 	if req != r.Request {
 		return Result{}, nil
 	}
-	ctx, logPanic := beginRequest(ctx, r.scope())
-	defer logPanic()
+	ctx, end, wait := r.root().beginRequest(ctx, &r.gate, r.scope(), controller.ReconcileIDFromContext(ctx) != "")
+	if wait > 0 {
+		return Result{RequeueAfter: wait}, nil
+	}
+	defer end()
 
 	node := step.Node{Name: r.Name, Values: []any{"resourceType", resourceTypeName(r.Config, r.Type)}}
 	result, err := step.Run(ctx, node, r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req) })

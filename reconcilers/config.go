@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"trueup.dev/duck"
+	"trueup.dev/internal/guard"
 	"trueup.dev/tracker"
 )
 
@@ -41,8 +42,18 @@ type Config struct {
 	// Tracker remembers which resources depend on which objects they do not own.
 	Tracker tracker.Tracker
 
+	// AllowStaleReads lets reconciles run on caches that have not yet seen what this controller wrote itself. Defaults to false: a request whose own
+	// last writes, to the resource or to any other object, have not reached the caches that it reads from is put off for some milliseconds. That works for
+	// what is written with the context of a reconcile and through the Client of a Config for a cluster, see [NewConfig].
+	AllowStaleReads bool
+	// StaleReadsTimeout is how long a request is put off at most. Then it reads from the API server once, which is logged and counted by the metric
+	// trueup_stale_cache_timeouts_total. Defaults to 10 seconds.
+	StaleReadsTimeout time.Duration
+
 	syncPeriod time.Duration
 	owners     *ownerIndex
+	// guard knows what has been written. It is nil in a Config that was not made for a cluster.
+	guard *guard.Cluster
 	// cache is where Client reads from, and what tells of events. It is nil in a Config that was not made for a cluster.
 	cache cache.Cache
 }
@@ -65,15 +76,20 @@ func (c Config) IsEmpty() bool {
 // WithCluster returns a config whose clients and recorders work on another cluster. The tracker is kept: the resources that depend on what is
 // tracked remain those of the original cluster. It panics when the cluster's REST config is not usable.
 func (c Config) WithCluster(cluster cluster.Cluster) Config {
+	guarded := guard.NewCluster(cluster.GetClient(), cluster.GetAPIReader(), cluster.GetCache(), journalFrom)
 	return Config{
-		Client:        duck.NewDuckAwareClientWrapper(cluster.GetClient()),
+		Client:        duck.NewDuckAwareClientWrapper(guarded.Client()),
 		APIReader:     duck.NewDuckAwareAPIReaderWrapper(cluster.GetAPIReader(), cluster.GetClient()),
 		Discovery:     discovery.NewDiscoveryClientForConfigOrDie(cluster.GetConfig()),
 		Recorder:      cluster.GetEventRecorderFor(recorderName), //nolint:staticcheck // the older API is the one users' tests expect events on
 		EventRecorder: cluster.GetEventRecorder(recorderName),
 		Tracker:       c.Tracker,
 
+		AllowStaleReads:   c.AllowStaleReads,
+		StaleReadsTimeout: c.StaleReadsTimeout,
+
 		syncPeriod: c.syncPeriod,
+		guard:      guarded,
 		owners:     newOwnerIndex(cluster.GetFieldIndexer()),
 		cache:      cluster.GetCache(),
 	}

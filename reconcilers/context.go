@@ -7,6 +7,8 @@ import (
 	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/guard"
 )
 
 // scope is what a root reconciler puts on the context for everything below it. One context value holds it all; the Stash… functions put a
@@ -20,6 +22,8 @@ type scope struct {
 	additionalConfigs    map[string]Config
 	// requestErr is the Err of the context that the root reconciler was called with.
 	requestErr func() error
+	// journal holds what the request has written. It is nil outside of controllers.
+	journal *guard.Journal
 }
 
 type scopeKey struct{}
@@ -35,10 +39,17 @@ func (s scope) onto(ctx context.Context) context.Context {
 	return context.WithValue(ctx, scopeKey{}, &s)
 }
 
-// ontoRoot is onto for the context of a root reconciler's caller, whose additional configs are kept.
-func (s scope) ontoRoot(ctx context.Context) context.Context {
+// ontoRoot puts the scope on the context of a root reconciler's caller, whose additional configs are kept.
+func (s *scope) ontoRoot(ctx context.Context) context.Context {
 	s.additionalConfigs = scopeFrom(ctx).additionalConfigs
-	return s.onto(ctx)
+	return context.WithValue(ctx, scopeKey{}, s)
+}
+
+func journalFrom(ctx context.Context) *guard.Journal {
+	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
+		return s.journal
+	}
+	return nil
 }
 
 // StashRequest puts the reconcile request on the context.

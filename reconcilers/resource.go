@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/internal/guard"
 	"trueup.dev/validation"
 )
 
@@ -79,6 +80,7 @@ type ResourceReconciler[Type client.Object] struct {
 	lazyInit sync.Once
 	named    bool
 	status   statusType
+	gate     guard.Gate
 }
 
 func (r *ResourceReconciler[T]) init() {
@@ -105,8 +107,9 @@ func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manage
 // SetupWithManagerYieldingController is SetupWithManager that returns the controller, to add watches to it later.
 func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
 	r.init()
-	root := root{kind: "ResourceReconciler", name: r.Name, named: r.named, resourceType: r.Type, config: r.Config}
-	ctx = r.scope(Request{}).ontoRoot(root.logger(ctx))
+	root := r.root()
+	scope := r.scope(Request{})
+	ctx = scope.ontoRoot(root.logger(ctx))
 	if err := root.validate(ctx, r); err != nil {
 		return nil, err
 	}
@@ -120,6 +123,10 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.C
 		return nil, err
 	}
 	return bldr.Build(r)
+}
+
+func (r *ResourceReconciler[T]) root() root {
+	return root{kind: "ResourceReconciler", name: r.Name, named: r.named, resourceType: r.Type, config: r.Config}
 }
 
 // scope is what everything below this reconciler finds on the context.

@@ -27,8 +27,11 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 
 func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byController bool) (Result, error) {
 	r.init()
-	ctx, logPanic := beginRequest(ctx, r.scope(req))
-	defer logPanic()
+	ctx, end, wait := r.root().beginRequest(ctx, &r.gate, r.scope(req), byController)
+	if wait > 0 {
+		return Result{RequeueAfter: wait}, nil
+	}
+	defer end()
 
 	node := step.Node{Name: r.Name, Values: []any{"resourceType", resourceTypeName(r.Config, r.Type)}}
 	result, err := step.Run(ctx, node, r.Type, func(ctx context.Context, _ T) (Result, error) {

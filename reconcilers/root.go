@@ -3,6 +3,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/guard"
 	"trueup.dev/internal/step"
 	"trueup.dev/stash"
 	rtime "trueup.dev/time"
@@ -46,20 +48,45 @@ func (r root) validate(ctx context.Context, reconciler validation.Validator) err
 // builder returns a builder for a controller of the resource. A name that the author has chosen names the controller too, in logs and metrics, and lets
 // several controllers for one kind live in one manager.
 func (r root) builder(mgr Manager, options []builder.ForOption) *Builder {
-	bldr := builder.ControllerManagedBy(mgr).For(watchable(r.resourceType, r.config.Scheme()), options...)
+	watched := watchable(r.resourceType, r.config.Scheme())
+	if r.config.cache == mgr.GetCache() {
+		r.config.guard.Watch(watched)
+	}
+	bldr := builder.ControllerManagedBy(mgr).For(watched, options...)
 	if r.named {
 		bldr.Named(r.name)
 	}
 	return bldr
 }
 
-// beginRequest prepares the context of one request. The returned function belongs in a defer of the root reconciler.
-func beginRequest(ctx context.Context, scope scope) (context.Context, func()) {
+// request is one request on its way through a root reconciler.
+type request struct {
+	scope   scope
+	journal guard.Journal
+}
+
+// beginRequest prepares the context of one request. The returned function belongs in a defer of the root reconciler. A request whose own last writes have not
+// reached the caches must not begin yet: then wait is not 0.
+func (r root) beginRequest(ctx context.Context, gate *guard.Gate, scope scope, byController bool) (_ context.Context, end func(), wait time.Duration) {
+	this := &request{scope: scope}
+	guarded := byController && r.config.guard != nil && !r.config.AllowStaleReads
+	if guarded {
+		wait = gate.Enter(ctx, r.name, scope.request, &this.journal, cmp.Or(r.config.StaleReadsTimeout, guard.DefaultTimeout))
+		if wait > 0 {
+			return ctx, func() {}, wait
+		}
+		this.scope.journal = &this.journal
+	}
+	this.scope.requestErr = ctx.Err
 	ctx, logPanic := step.Root(ctx)
 	ctx = stash.WithContext(ctx)
 	ctx = rtime.StashNow(ctx, time.Now())
-	scope.requestErr = ctx.Err
-	return scope.ontoRoot(ctx), logPanic
+	return this.scope.ontoRoot(ctx), func() {
+		logPanic()
+		if guarded {
+			gate.Leave(scope.request, &this.journal)
+		}
+	}, 0
 }
 
 // hooks are what an author wants to be called around each request.

@@ -13,6 +13,7 @@ import (
 // watch has events of a kind handled, in the cluster of the config: what a builder watches is always in the cluster of the manager. Event filters of
 // the builder do not apply in another cluster.
 func (c Config) watch(mgr Manager, bldr *Builder, obj client.Object, handler handler.EventHandler) {
+	c.guard.Watch(obj)
 	if c.cache == nil || c.cache == mgr.GetCache() {
 		bldr.Watches(obj, handler)
 		return
@@ -22,6 +23,7 @@ func (c Config) watch(mgr Manager, bldr *Builder, obj client.Object, handler han
 
 // watchOwned has events of objects that the resource controls trigger it, in the cluster of the config.
 func (c Config) watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Object) {
+	c.guard.Watch(obj)
 	if c.cache == nil || c.cache == mgr.GetCache() {
 		bldr.Owns(obj)
 		return

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Cluster is a cluster as reconcilers use it. It knows which kinds they read, and how, because only the caches of those matter.
+type Cluster struct {
+	client  client.Client
+	live    client.Reader
+	cache   cache.Cache
+	journal func(ctx context.Context) *Journal
+
+	// types are the Go types that have been read, for a quick look.
+	types sync.Map
+	mu    sync.RWMutex
+	forms map[schema.GroupKind][]form
+	// watched are the forms whose informer is there for certain. Asking a cache for another one would start it.
+	watched map[form]bool
+	// selective are the forms whose cache does not have all objects.
+	selective map[form]bool
+}
+
+// form is a kind as it is read: each form has a cache of its own.
+type form struct {
+	schema.GroupVersionKind
+	// untyped and metadataOnly are for unstructured objects and bare metadata; neither is for Go types.
+	untyped, metadataOnly bool
+}
+
+// NewCluster returns a Cluster with a client that reads from a cache, a reader that does not, and that cache. journal finds the journal of the request that a
+// call belongs to; it may return nil.
+func NewCluster(
+	cached client.Client, live client.Reader, informers cache.Cache, journal func(ctx context.Context) *Journal,
+) *Cluster {
+	return &Cluster{
+		client: cached, live: live, cache: informers, journal: journal,
+		forms: map[schema.GroupKind][]form{}, watched: map[form]bool{}, selective: map[form]bool{},
+	}
+}
+
+// Client returns a client that notes writes in the journals, and reads past the cache for requests that have to.
+func (c *Cluster) Client() client.Client { return &recorder{cluster: c} }
+
+// Watch tells that objects like this one are watched through the cache, so that their informer is there. It does nothing without a Cluster.
+func (c *Cluster) Watch(obj client.Object) {
+	if c == nil {
+		return
+	}
+	f, err := c.formOf(obj)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched[f] = true
+}
+
+// reads notes that objects like this one, or lists like this one, are read.
+func (c *Cluster) reads(obj runtime.Object) {
+	switch obj.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+	default:
+		goType := reflect.TypeOf(obj)
+		if _, known := c.types.Load(goType); known {
+			return
+		}
+		defer c.types.Store(goType, true)
+	}
+	f, err := c.formOf(obj)
+	if err != nil {
+		return
+	}
+	f.Kind = strings.TrimSuffix(f.Kind, "List")
+	kind := f.GroupKind()
+	c.mu.RLock()
+	known := slices.Contains(c.forms[kind], f)
+	c.mu.RUnlock()
+	if known {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.forms[kind], f) {
+		c.forms[kind] = append(slices.Clip(c.forms[kind]), f)
+	}
+}
+
+func (c *Cluster) formOf(obj runtime.Object) (form, error) {
+	gvk, err := c.client.GroupVersionKindFor(obj)
+	f := form{GroupVersionKind: gvk}
+	switch obj.(type) {
+	case runtime.Unstructured:
+		f.untyped = true
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		f.metadataOnly = true
+	}
+	return f, err
+}
+
+func (c *Cluster) formsOf(kind schema.GroupKind) []form {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.forms[kind]
+}
+
+// blank returns an empty object of a form.
+func (c *Cluster) blank(f form) (client.Object, bool) {
+	switch {
+	case f.untyped:
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(f.GroupVersionKind)
+		return obj, true
+	case f.metadataOnly:
+		obj := &metav1.PartialObjectMetadata{}
+		obj.SetGroupVersionKind(f.GroupVersionKind)
+		return obj, true
+	}
+	created, err := c.client.Scheme().New(f.GroupVersionKind)
+	if err != nil {
+		return nil, false
+	}
+	obj, ok := created.(client.Object)
+	return obj, ok
+}
+
+// seenUpTo returns the latest resource version that the cache of a form has seen, and "" when that is not known: for kinds that are read but not watched,
+// and for caches made of several.
+func (c *Cluster) seenUpTo(ctx context.Context, f form, like client.Object) string {
+	c.mu.RLock()
+	watched := c.watched[f]
+	c.mu.RUnlock()
+	if !watched {
+		return ""
+	}
+	informer, err := c.cache.GetInformer(ctx, like, cache.BlockUntilSynced(false))
+	if err != nil {
+		return ""
+	}
+	shared, ok := informer.(interface{ GetStore() toolscache.Store })
+	if !ok {
+		return ""
+	}
+	if store := shared.GetStore(); store != nil {
+		return store.LastStoreSyncResourceVersion()
+	}
+	return ""
+}
+
+// blankList returns an empty list of a form.
+func (c *Cluster) blankList(f form) (client.ObjectList, bool) {
+	gvk := f.GroupVersionKind
+	gvk.Kind += "List"
+	switch {
+	case f.untyped:
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		return list, true
+	case f.metadataOnly:
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk)
+		return list, true
+	}
+	created, err := c.client.Scheme().New(gvk)
+	if err != nil {
+		return nil, false
+	}
+	list, ok := created.(client.ObjectList)
+	return list, ok
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// recorder is the client of a Cluster. It embeds no client: a call that controller-runtime adds must not go unnoticed.
+type recorder struct{ cluster *Cluster }
+
+var _ client.Client = (*recorder)(nil)
+
+func (r *recorder) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	r.cluster.reads(obj)
+	if r.cluster.journal(ctx).Live() {
+		return r.cluster.live.Get(ctx, key, obj, opts...)
+	}
+	return r.cluster.client.Get(ctx, key, obj, opts...)
+}
+
+func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	r.cluster.reads(list)
+	if r.cluster.journal(ctx).Live() {
+		// An index of the cache is not known to the API server.
+		if err := r.cluster.live.List(ctx, list, opts...); !apierrs.IsBadRequest(err) {
+			return err
+		}
+	}
+	return r.cluster.client.List(ctx, list, opts...)
+}
+
+func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	err := r.cluster.client.Create(ctx, obj, opts...)
+	r.cluster.wrote(ctx, obj, (&client.CreateOptions{}).ApplyOptions(opts).DryRun, err)
+	return err
+}
+
+func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	err := r.cluster.client.Update(ctx, obj, opts...)
+	r.cluster.wrote(ctx, obj, (&client.UpdateOptions{}).ApplyOptions(opts).DryRun, err)
+	return err
+}
+
+func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	err := r.cluster.client.Patch(ctx, obj, patch, opts...)
+	r.cluster.wrote(ctx, obj, (&client.PatchOptions{}).ApplyOptions(opts).DryRun, err)
+	return err
+}
+
+func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	err := r.cluster.client.Apply(ctx, obj, opts...)
+	r.cluster.applied(ctx, obj, (&client.ApplyOptions{}).ApplyOptions(opts).DryRun, err)
+	return err
+}
+
+func (r *recorder) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	o := (&client.DeleteOptions{}).ApplyOptions(opts)
+	known := r.cluster.known(ctx, obj, o.Preconditions)
+	err := r.cluster.client.Delete(ctx, obj, opts...)
+	r.cluster.deleted(ctx, o.DryRun, err, known)
+	return err
+}
+
+func (r *recorder) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
+	known := r.cluster.knownOf(ctx, obj, &o.ListOptions)
+	err := r.cluster.client.DeleteAllOf(ctx, obj, opts...)
+	r.cluster.deleted(ctx, o.DryRun, err, known...)
+	return err
+}
+
+func (r *recorder) Status() client.SubResourceWriter { return r.SubResource("status") }
+
+func (r *recorder) SubResource(name string) client.SubResourceClient {
+	return &subResourceRecorder{cluster: r.cluster, name: name, client: r.cluster.client.SubResource(name)}
+}
+
+func (r *recorder) Scheme() *runtime.Scheme     { return r.cluster.client.Scheme() }
+func (r *recorder) RESTMapper() meta.RESTMapper { return r.cluster.client.RESTMapper() }
+func (r *recorder) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return r.cluster.client.GroupVersionKindFor(obj)
+}
+
+func (r *recorder) IsObjectNamespaced(obj runtime.Object) (bool, error) {
+	return r.cluster.client.IsObjectNamespaced(obj)
+}
+
+type subResourceRecorder struct {
+	cluster *Cluster
+	name    string
+	client  client.SubResourceClient
+}
+
+func (r *subResourceRecorder) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
+	return r.client.Get(ctx, obj, sub, opts...)
+}
+
+// Create notes evictions. What else is created as a sub resource, tokens and bindings, changes nothing that a controller reads back from a cache.
+func (r *subResourceRecorder) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+	if r.name != "eviction" {
+		return r.client.Create(ctx, obj, sub, opts...)
+	}
+	known := r.cluster.known(ctx, obj, nil)
+	err := r.client.Create(ctx, obj, sub, opts...)
+	r.cluster.deleted(ctx, (&client.SubResourceCreateOptions{}).ApplyOptions(opts).DryRun, err, known)
+	return err
+}
+
+func (r *subResourceRecorder) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	err := r.client.Update(ctx, obj, opts...)
+	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
+	r.cluster.wroteSub(ctx, obj, o.SubResourceBody, o.DryRun, err)
+	return err
+}
+
+func (r *subResourceRecorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	err := r.client.Patch(ctx, obj, patch, opts...)
+	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
+	r.cluster.wroteSub(ctx, obj, o.SubResourceBody, o.DryRun, err)
+	return err
+}
+
+func (r *subResourceRecorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	err := r.client.Apply(ctx, obj, opts...)
+	r.cluster.applied(ctx, obj, (&client.SubResourceApplyOptions{}).ApplyOpts(opts).DryRun, err)
+	return err
+}
+
+// wrote notes a write that left obj as the server answered.
+func (c *Cluster) wrote(ctx context.Context, obj client.Object, dryRun []string, err error) {
+	c.wroteSub(ctx, obj, nil, dryRun, err)
+}
+
+// wroteSub notes a write to a sub resource of obj that was answered with body, or with obj if that is nil. The metadata of a body is that of the object.
+func (c *Cluster) wroteSub(ctx context.Context, obj, body client.Object, dryRun []string, err error) {
+	answer := metav1.Object(obj)
+	if body != nil {
+		answer = body
+	}
+	gvk, kindErr := c.client.GroupVersionKindFor(obj)
+	if kindErr != nil {
+		return
+	}
+	c.note(ctx, gvk.GroupKind(), client.ObjectKeyFromObject(obj), answer, dryRun, err)
+}
+
+// applied notes a server-side apply. The configuration is what the server answered.
+func (c *Cluster) applied(ctx context.Context, obj runtime.ApplyConfiguration, dryRun []string, err error) {
+	answer := &metav1.PartialObjectMetadata{}
+	if data, jsonErr := json.Marshal(obj); jsonErr != nil || json.Unmarshal(data, answer) != nil {
+		return
+	}
+	c.note(ctx, answer.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(answer), answer, dryRun, err)
+}
+
+func (c *Cluster) note(
+	ctx context.Context, kind schema.GroupKind, key client.ObjectKey, answer metav1.Object, dryRun []string, err error,
+) {
+	journal := c.journal(ctx)
+	switch {
+	case journal == nil || len(dryRun) > 0:
+	case err != nil:
+		if outcomeUnknown(err) {
+			journal.addDoubt()
+		}
+	default:
+		w := write{cluster: c, kind: kind, key: key, uid: answer.GetUID(), version: answer.GetResourceVersion()}
+		if answer.GetDeletionTimestamp() != nil && len(answer.GetFinalizers()) == 0 {
+			// That was the last finalizer: the object is gone, and the answer has the version from before.
+			w.effect = removed
+		}
+		journal.add(w)
+	}
+}
+
+func (c *Cluster) deleted(ctx context.Context, dryRun []string, err error, known ...write) {
+	journal := c.journal(ctx)
+	switch {
+	case journal == nil || len(dryRun) > 0:
+	case err != nil:
+		if outcomeUnknown(err) {
+			journal.addDoubt()
+		}
+	default:
+		for _, w := range known {
+			if w.uid != "" {
+				journal.add(w)
+			}
+		}
+	}
+}
+
+// known returns the deletion of obj, as far as it can be told before: from the object itself, the preconditions, or else the cache. Without a UID the object
+// is unknown to the cache, or not read at all.
+func (c *Cluster) known(ctx context.Context, obj client.Object, preconditions *metav1.Preconditions) write {
+	if c.journal(ctx) == nil {
+		return write{}
+	}
+	gvk, err := c.client.GroupVersionKindFor(obj)
+	if err != nil {
+		return write{}
+	}
+	w := write{
+		cluster: c, kind: gvk.GroupKind(), key: client.ObjectKeyFromObject(obj),
+		uid: obj.GetUID(), version: obj.GetResourceVersion(), effect: deleted,
+	}
+	if w.uid == "" && preconditions != nil && preconditions.UID != nil {
+		w.uid = *preconditions.UID
+	}
+	for _, f := range c.formsOf(w.kind) {
+		if w.uid != "" {
+			break
+		}
+		if cached, ok := c.blank(f); ok && c.client.Get(ctx, w.key, cached) == nil {
+			w.uid, w.version = cached.GetUID(), cached.GetResourceVersion()
+		}
+	}
+	return w
+}
+
+// knownOf returns the deletions of all objects like obj that the cache has and the options select.
+func (c *Cluster) knownOf(ctx context.Context, obj client.Object, options *client.ListOptions) []write {
+	if c.journal(ctx) == nil {
+		return nil
+	}
+	gvk, err := c.client.GroupVersionKindFor(obj)
+	if err != nil {
+		return nil
+	}
+	known := []write{}
+	for _, f := range c.formsOf(gvk.GroupKind()) {
+		list, ok := c.blankList(f)
+		if !ok || c.client.List(ctx, list, options) != nil {
+			continue
+		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			if cached, ok := item.(client.Object); ok {
+				w := write{
+					cluster: c, kind: gvk.GroupKind(), key: client.ObjectKeyFromObject(cached),
+					uid: cached.GetUID(), version: cached.GetResourceVersion(), effect: deleted,
+				}
+				if !slices.Contains(known, w) {
+					known = append(known, w)
+				}
+			}
+			return nil
+		})
+	}
+	return known
+}
