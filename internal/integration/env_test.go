@@ -45,6 +45,7 @@ type env struct {
 	*sandbox.Env
 	namespaces []string // that managers see
 	traffic    traffic  // of managers
+	watches    watches  // of managers
 }
 
 func newEnv(t *testing.T) *env {
@@ -99,6 +100,7 @@ func (e *env) start(setups ...setup) (stop func()) {
 	e.Helper()
 	cfg := e.RESTConfig()
 	cfg.Wrap(e.traffic.wrap)
+	cfg.Wrap(e.watches.wrap)
 	namespaces := map[string]cache.Config{}
 	for _, name := range e.namespaces {
 		namespaces[name] = cache.Config{}

@@ -9,26 +9,39 @@ import (
 	"sync"
 )
 
-// traffic remembers the requests that change something, events apart.
+// traffic remembers the requests that change something, events apart, and those among them that came too late.
 type traffic struct {
-	mu     sync.Mutex
-	writes []string
+	mu        sync.Mutex
+	writes    []string
+	conflicts []string
 }
 
 func (t *traffic) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
 		if request.Method != http.MethodGet && !strings.HasSuffix(request.URL.Path, "/events") {
 			t.mu.Lock()
-			t.writes = append(t.writes, request.Method+" "+request.URL.Path)
-			t.mu.Unlock()
+			defer t.mu.Unlock()
+			write := request.Method + " " + request.URL.Path
+			t.writes = append(t.writes, write)
+			if err == nil && response.StatusCode == http.StatusConflict {
+				t.conflicts = append(t.conflicts, write)
+			}
 		}
-		return next.RoundTrip(request)
+		return response, err
 	})
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// tooLate returns the writes that were answered with a conflict.
+func (t *traffic) tooLate() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.conflicts)
+}
 
 // of returns the verbs of the writes to a resource, "configmaps" or "resources/status" for example, in their order.
 func (t *traffic) of(resource string) []string {

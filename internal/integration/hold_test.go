@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// watches holds back what managers are told of changes: their caches do not move until they are let go.
+type watches struct {
+	mu   sync.Mutex
+	held map[string]chan struct{} // by plural
+}
+
+func (w *watches) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err == nil && request.URL.Query().Get("watch") == "true" {
+			path := strings.Split(request.URL.Path, "/")
+			response.Body = &heldBody{ReadCloser: response.Body, watches: w, plural: path[len(path)-1], closed: make(chan struct{})}
+		}
+		return response, err
+	})
+}
+
+// hold holds back the changes of a kind from now on.
+func (w *watches) hold(plural string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held == nil {
+		w.held = map[string]chan struct{}{}
+	}
+	if w.held[plural] == nil {
+		w.held[plural] = make(chan struct{})
+	}
+}
+
+// release lets go what was held back.
+func (w *watches) release(plural string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if held := w.held[plural]; held != nil {
+		close(held)
+		delete(w.held, plural)
+	}
+}
+
+func (w *watches) of(plural string) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if held := w.held[plural]; held != nil {
+		return held
+	}
+	free := make(chan struct{})
+	close(free)
+	return free
+}
+
+type heldBody struct {
+	io.ReadCloser
+	watches *watches
+	plural  string
+	once    sync.Once
+	closed  chan struct{}
+}
+
+// Read reads first and holds the data back then: what arrives while changes are held must not pass.
+func (b *heldBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	select {
+	case <-b.watches.of(b.plural):
+		return n, err
+	case <-b.closed:
+		return 0, io.ErrClosedPipe
+	}
+}
+
+func (b *heldBody) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.ReadCloser.Close()
+}

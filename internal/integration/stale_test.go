@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+)
+
+// generated is a child whose name the API server makes up, so that only the cache can tell whether there is one already. It exists as long as the parent has
+// the field "want", and its data are the parent's fields.
+func generated(finalizer string) *reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList] {
+	return &reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]{
+		DesiredChild: func(_ context.Context, parent *fixture.Resource) (*corev1.ConfigMap, error) {
+			if parent.Spec.Fields["want"] == "" {
+				return nil, nil
+			}
+			child := newConfigMap(parent.Spec.Fields["name"], parent.Spec.Fields)
+			child.GenerateName, child.Namespace = parent.Name+"-", parent.Namespace
+			return child, nil
+		},
+		ChildObjectManager: &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
+			Finalizer:         finalizer,
+			MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		},
+		ReflectChildStatusOnParent: func(_ context.Context, parent *fixture.Resource, child *corev1.ConfigMap, _ error) {
+			parent.Status.Fields = nil
+			if child != nil {
+				parent.Status.Fields = map[string]string{"value": child.Data["value"]}
+			}
+		},
+	}
+}
+
+// childrenOf lists the children of a Resource that are there to stay.
+func (e *env) childrenOf(parent string) []corev1.ConfigMap {
+	e.Helper()
+	var list corev1.ConfigMapList
+	e.must(e.List(e.Context(), &list, client.InNamespace(e.Namespace)))
+	children := []corev1.ConfigMap{}
+	for _, cm := range list.Items {
+		if len(cm.OwnerReferences) == 1 && cm.OwnerReferences[0].Name == parent && cm.DeletionTimestamp == nil {
+			children = append(children, cm)
+		}
+	}
+	return children
+}
+
+// counter returns the value of a metric of this process, over all its labels.
+func (e *env) counter(name string) float64 {
+	e.Helper()
+	families, err := metrics.Registry.Gather()
+	e.must(err)
+	sum := 0.0
+	for _, family := range families {
+		if family.GetName() == name {
+			for _, metric := range family.GetMetric() {
+				sum += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func TestStaleCache_GeneratedNames(t *testing.T) {
+	for name, tc := range map[string]struct {
+		allow bool
+		most  int
+	}{
+		"guarded": {most: 1},
+		// Without the guard the same events make duplicates: this is what it is for.
+		"not guarded": {allow: true, most: 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			runs := atomic.Int64{}
+			e.start(func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
+				c.AllowStaleReads = tc.allow
+				count := &reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(context.Context, *fixture.Resource) error {
+					runs.Add(1)
+					return nil
+				}}
+				return root(reconcilers.Sequence[*fixture.Resource]{count, generated("")})(ctx, mgr, c)
+			})
+			e.create(newResource("first", map[string]string{"want": "yes"}))
+			e.eventually(func() error { return want(1, len(e.childrenOf("first"))) })
+
+			e.watches.hold("configmaps")
+			before := e.counter("trueup_stale_cache_waits_total")
+			resource := newResource("test", map[string]string{"want": "yes"})
+			e.create(resource)
+			e.eventually(func() error {
+				if len(e.childrenOf("test")) == 0 {
+					return fmt.Errorf("no child yet")
+				}
+				e.touch(resource)
+				if tc.allow && len(e.childrenOf("test")) < 2 {
+					return fmt.Errorf("no duplicate yet")
+				}
+				if !tc.allow && e.counter("trueup_stale_cache_waits_total") < before+3 {
+					return fmt.Errorf("not put off yet")
+				}
+				return nil
+			})
+			if got := len(e.childrenOf("test")); got > tc.most {
+				t.Errorf("there are %d children, want %d", got, tc.most)
+			}
+			put := runs.Load()
+			e.watches.release("configmaps")
+			e.eventually(func() error {
+				e.touch(resource)
+				if runs.Load() == put {
+					return fmt.Errorf("not reconciled again")
+				}
+				return want(1, len(e.childrenOf("test")))
+			})
+			if posts := len(e.traffic.of("configmaps")); !tc.allow && posts != 2 {
+				t.Errorf("%d writes to ConfigMaps, want one for each Resource: %v", posts, e.traffic.of("configmaps"))
+			}
+		})
+	}
+}
+
+func TestStaleCache_AnySequence(t *testing.T) {
+	for name, tc := range map[string]struct {
+		finalizer string
+		// named children come again under the same name.
+		child string
+	}{
+		"generated name": {},
+		"fixed name":     {child: "test-child"},
+		"finalizer":      {finalizer: "integration.trueup.dev/child"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			stop := e.start(root(generated(tc.finalizer)))
+			timeouts := e.counter("trueup_stale_cache_timeouts_total")
+			resource := newResource("test", map[string]string{"want": "yes", "name": tc.child, "value": "0"})
+			e.create(resource)
+			converged := func() {
+				t.Helper()
+				e.eventually(func() error {
+					e.must(e.read(resource))
+					children := e.childrenOf("test")
+					if resource.Spec.Fields["want"] == "" {
+						return want(0, len(children))
+					}
+					if len(children) != 1 {
+						return want(1, len(children))
+					}
+					value := resource.Spec.Fields["value"]
+					return errors.Join(want(value, children[0].Data["value"]), want(value, resource.Status.Fields["value"]))
+				})
+			}
+			converged()
+			random := rand.New(rand.NewPCG(1, 1))
+			for step := range 40 {
+				if random.IntN(3) == 0 {
+					e.watches.hold("configmaps")
+				}
+				if random.IntN(5) == 0 {
+					e.watches.hold("resources")
+				}
+				change(e, resource, func(r *fixture.Resource) {
+					r.Spec.Fields["value"] = fmt.Sprint(step + 1)
+					if random.IntN(3) == 0 {
+						r.Spec.Fields["want"] = ""
+					} else {
+						r.Spec.Fields["want"] = "yes"
+					}
+				})
+				if got := len(e.childrenOf("test")); got > 1 {
+					t.Fatalf("step %d: there are %d children", step, got)
+				}
+				if random.IntN(8) == 0 {
+					stop()
+					e.watches.release("configmaps")
+					e.watches.release("resources")
+					stop = e.start(root(generated(tc.finalizer)))
+				}
+				if random.IntN(2) == 0 {
+					e.watches.release("configmaps")
+					e.watches.release("resources")
+				}
+				if random.IntN(4) == 0 {
+					e.watches.release("configmaps")
+					e.watches.release("resources")
+					converged()
+				}
+			}
+			e.watches.release("configmaps")
+			e.watches.release("resources")
+			converged()
+			// The test writes the spec of the Resource, so a status may come too late; a child is written by one controller only.
+			for _, write := range e.traffic.tooLate() {
+				if write != "PUT /apis/fixture.trueup.dev/v1/namespaces/"+e.Namespace+"/resources/test/status" &&
+					write != "PATCH /apis/fixture.trueup.dev/v1/namespaces/"+e.Namespace+"/resources/test" {
+					t.Errorf("too late: %s", write)
+				}
+			}
+			if got := e.counter("trueup_stale_cache_timeouts_total") - timeouts; got > 0 {
+				t.Errorf("%v requests waited in vain", got)
+			}
+		})
+	}
+}
+
+func want[T comparable](want, got T) error {
+	if want != got {
+		return fmt.Errorf("got %v, want %v", got, want)
+	}
+	return nil
+}
