@@ -122,21 +122,31 @@ func TestWithConfig_SetsUpWithTheOtherConfig(t *testing.T) {
 
 func TestWithConfig_AdditionalConfigs(t *testing.T) {
 	here, there := newWorld(t, newResource(settled)), newWorld(t)
-	called := false
+	called := []string{}
+	see := func(ctx context.Context, what string) {
+		called = append(called, what)
+		if reconcilers.RetrieveConfigOrDie(ctx) != there.Config {
+			t.Errorf("the config of %s is not the additional one", what)
+		}
+	}
 	r := &resourceReconciler{Config: here.Config, Reconciler: &withConfig{
 		Config: func(ctx context.Context, _ reconcilers.Config) (reconcilers.Config, error) {
 			return reconcilers.RetrieveAdditionalConfigs(ctx)["there"], nil
 		},
-		Reconciler: &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
-			called = true
-			if reconcilers.RetrieveConfigOrDie(ctx) != there.Config {
-				t.Error("the config is not the additional one")
-			}
-			return nil
-		}},
+		Reconciler: &syncReconciler{
+			Setup: func(ctx context.Context, _ reconcilers.Manager, _ *reconcilers.Builder) error {
+				see(ctx, "set-up")
+				return nil
+			},
+			Sync: func(ctx context.Context, _ *fixture.Resource) error {
+				see(ctx, "request")
+				return nil
+			},
+		},
 	}}
 	ctx := reconcilers.StashAdditionalConfigs(context.Background(), map[string]reconcilers.Config{"there": there.Config})
+	wantErr(t, nil, r.SetupWithManager(ctx, newManager(t, here, newEventCache(here.Scheme))))
 	_, err := r.Reconcile(ctx, testRequest)
 	wantErr(t, nil, err)
-	equal(t, "called", true, called)
+	equal(t, "called", []string{"set-up", "request"}, called)
 }

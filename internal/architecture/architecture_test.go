@@ -39,8 +39,10 @@ var sameLayer = map[string][]string{
 // libraries are the modules that users inherit by importing packages of this one: controller-runtime, what it is made for, and few small ones.
 var libraries = []string{
 	"github.com/evanphx/json-patch/v5",
+	"github.com/fatih/color",
 	"github.com/go-logr/logr",
 	"github.com/google/go-cmp",
+	"github.com/prometheus/client_golang",
 	"gomodules.xyz/jsonpatch/v2",
 	"k8s.io/api",
 	"k8s.io/apiextensions-apiserver",
@@ -53,6 +55,7 @@ var libraries = []string{
 // tools are the modules only the command line tool, examples and tests use.
 var tools = []string{
 	"github.com/spf13/cobra",
+	"go.uber.org/goleak",
 	"golang.org/x/term",
 	"k8s.io/klog/v2",
 }

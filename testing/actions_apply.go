@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clientgotesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ApplyAction is a server-side apply.
+type ApplyAction interface {
+	Action
+	GetName() string
+	GetApplyConfiguration() runtime.ApplyConfiguration
+}
+
+// ApplyActionImpl is the [ApplyAction] that reactors are told of.
+type ApplyActionImpl struct {
+	clientgotesting.ActionImpl
+	Name               string
+	ApplyConfiguration runtime.ApplyConfiguration
+}
+
+var _ ApplyAction = ApplyActionImpl{}
+
+// GetName returns the name of the object.
+func (a ApplyActionImpl) GetName() string { return a.Name }
+
+// GetApplyConfiguration returns what is applied.
+func (a ApplyActionImpl) GetApplyConfiguration() runtime.ApplyConfiguration {
+	return a.ApplyConfiguration
+}
+
+// DeepCopy returns a copy. It panics when the apply configuration has no JSON form.
+func (a ApplyActionImpl) DeepCopy() Action {
+	a.ApplyConfiguration = must(copyApplyConfiguration(a.ApplyConfiguration))
+	return a
+}
+
+// NewApplyAction returns the action for an apply. It panics when the apply configuration has no JSON form.
+func NewApplyAction(ac runtime.ApplyConfiguration) ApplyAction {
+	return NewApplySubresourceAction(ac, "")
+}
+
+// NewApplySubresourceAction returns the action for an apply to a sub resource. It panics when the apply configuration has no JSON form.
+func NewApplySubresourceAction(ac runtime.ApplyConfiguration, subresource string) ApplyAction {
+	return must(newApplyAction(ac, subresource))
+}
+
+func newApplyAction(ac runtime.ApplyConfiguration, subresource string) (ApplyActionImpl, error) {
+	data, err := json.Marshal(ac)
+	if err != nil {
+		return ApplyActionImpl{}, fmt.Errorf("unable to marshal apply configuration: %w", err)
+	}
+	var applied metav1.PartialObjectMetadata
+	if err := json.Unmarshal(data, &applied); err != nil {
+		return ApplyActionImpl{}, fmt.Errorf("unable to read the kind and name of an apply configuration: %w", err)
+	}
+	return ApplyActionImpl{
+		ActionImpl: clientgotesting.ActionImpl{
+			Namespace:   applied.Namespace,
+			Verb:        "apply",
+			Resource:    resourceOf(applied.GroupVersionKind()),
+			Subresource: subresource,
+		},
+		Name:               applied.Name,
+		ApplyConfiguration: ac,
+	}, nil
+}
+
+// copyApplyConfiguration returns a deep copy.
+func copyApplyConfiguration(ac runtime.ApplyConfiguration) (runtime.ApplyConfiguration, error) {
+	if isNil(ac) {
+		return ac, nil
+	}
+	data, err := json.Marshal(ac)
+	if err != nil {
+		return nil, fmt.Errorf("unable to marshal apply configuration: %w", err)
+	}
+	if _, ok := ac.(runtime.Unstructured); ok {
+		u := &unstructured.Unstructured{}
+		if err := utiljson.Unmarshal(data, &u.Object); err != nil {
+			return nil, fmt.Errorf("unable to copy apply configuration: %w", err)
+		}
+		return client.ApplyConfigurationFromUnstructured(u), nil
+	}
+	copied := reflect.New(reflect.TypeOf(ac))
+	if err := json.Unmarshal(data, copied.Interface()); err != nil {
+		return nil, fmt.Errorf("unable to copy apply configuration: %w", err)
+	}
+	return copied.Elem().Interface().(runtime.ApplyConfiguration), nil
+}
+
+// setApplyConfiguration replaces the content of an apply configuration, which is a pointer, by that of an object.
+func setApplyConfiguration(ac runtime.ApplyConfiguration, obj runtime.Object) error {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return fmt.Errorf("unable to marshal %T: %w", obj, err)
+	}
+	if u, ok := ac.(runtime.Unstructured); ok {
+		var content map[string]any
+		if err := utiljson.Unmarshal(data, &content); err != nil {
+			return fmt.Errorf("unable to read %T: %w", obj, err)
+		}
+		u.SetUnstructuredContent(content)
+		return nil
+	}
+	value := reflect.ValueOf(ac).Elem()
+	value.SetZero()
+	if err := json.Unmarshal(data, ac); err != nil {
+		return fmt.Errorf("unable to read %T into %T: %w", obj, ac, err)
+	}
+	return nil
+}

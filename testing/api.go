@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// api is where the objects of a config live: in a fake, or in a cluster.
+type api struct {
+	// client is what the recording client calls.
+	client client.Client
+	// reader is the APIReader of the config.
+	reader client.Reader
+	// discovery is that of the config. Nil for the one of the GivenAPIResources.
+	discovery discovery.DiscoveryInterface
+	// addGiven adds objects as if they had been there from the start.
+	addGiven func(obj client.Object) error
+	// normalize returns what to compare: expected and observed without what only a server adds. Nil for a fake.
+	normalize func(expected, observed client.Object) (client.Object, client.Object)
+	// normalized tells what was normalized so far, a line each. Nil for a fake.
+	normalized func() []string
+	// close removes what is left. Nil for a fake.
+	close func() error
+}
+
+// newFakeAPI puts the given objects of a config into a fake, or into one for each of its clients.
+func newFakeAPI(c *ExpectConfig) (*api, error) {
+	options := fakeOptions{
+		scheme:             c.Scheme,
+		given:              c.given.objects,
+		statusSubResources: c.given.statusSubResources,
+		build:              c.WithClientBuilder,
+		mapper:             newMapper(c.GivenAPIResources),
+		realistic:          c.Realistic,
+	}
+	var unseen []client.Object
+	if c.Realistic {
+		unseen = c.except(c.given.apiObjects, c.given.objects)
+		options.given = slices.Concat(options.given, unseen)
+	}
+	fake, store, err := newFake(options)
+	if err != nil {
+		return nil, err
+	}
+	api := &api{client: fake, reader: fake, addGiven: func(obj client.Object) error {
+		obj, err := givenObject(obj, c.Scheme)
+		if err != nil {
+			return err
+		}
+		return store.Add(obj)
+	}}
+	if c.Realistic {
+		if api.client, err = hide(c, fake, unseen); err != nil {
+			return nil, err
+		}
+		return api, nil
+	}
+	// It is made when needed, as few reconcilers read past the cache.
+	options.given = c.given.apiObjects
+	api.reader = lazyReader{open: sync.OnceValues(func() (client.Reader, error) {
+		fake, _, err := newFake(options)
+		return fake, err
+	})}
+	return api, nil
+}
+
+// except returns the objects that are not among others.
+func (c *ExpectConfig) except(objs, others []client.Object) []client.Object {
+	known := map[identity]bool{}
+	for _, other := range others {
+		known[c.identity(other)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(objs), func(obj client.Object) bool { return known[c.identity(obj)] })
+}
+
+// lazyReader is a reader that is opened when it is first used.
+type lazyReader struct {
+	open func() (client.Reader, error)
+}
+
+func (r lazyReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	reader, err := r.open()
+	if err != nil {
+		return err
+	}
+	return reader.Get(ctx, key, obj, opts...)
+}
+
+func (r lazyReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	reader, err := r.open()
+	if err != nil {
+		return err
+	}
+	return reader.List(ctx, list, opts...)
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"reflect"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// objects returns the expectation about the objects of actions.
+func (c *ExpectConfig) objects(
+	field, item string, expected []client.Object, actions []objectAction, diff func(expected, observed client.Object) string,
+) expectation[client.Object] {
+	e := expectation[client.Object]{
+		field: field, item: item, elem: "client.Object",
+		expected: each(expected, unwrapped),
+		observed: each(actions, func(action objectAction) client.Object { return action.GetObject().(client.Object) }),
+	}
+	for i, observed := range e.observed {
+		if i < len(e.expected) && e.expected[i] != nil {
+			e.expected[i], e.observed[i] = c.normalize(e.expected[i], observed)
+		} else {
+			_, e.observed[i] = c.normalize(blankOf(observed), observed)
+		}
+	}
+	e.diff = func(expected, observed client.Object) string {
+		if expected == nil {
+			return "the expected object is nil"
+		}
+		return diff(expected, observed)
+	}
+	e.tidy = func(observed client.Object) client.Object { return compared(observed, diff) }
+	return e
+}
+
+// unwrapped returns a copy of an object, see unwrap. Nil if there is none.
+func unwrapped(obj client.Object) client.Object {
+	obj, _ = unwrap(obj)
+	return obj
+}
+
+// blankOf returns an object of the same Go type and kind in which nothing is set.
+func blankOf(obj client.Object) client.Object {
+	blank := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+	blank.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	return blank
+}
+
+// normalize returns what to compare of two objects.
+func (c *ExpectConfig) normalize(expected, observed client.Object) (client.Object, client.Object) {
+	if api := c.open().api; api != nil && api.normalize != nil {
+		return api.normalize(expected, observed)
+	}
+	return expected, observed
+}
+
+// diffStatus compares the status of objects, and that they are the same.
+func (c *ExpectConfig) diffStatus(expected, observed client.Object) string {
+	if expected.GetObjectKind().GroupVersionKind().Empty() {
+		// Calls for unstructured objects are not possible without. That expectations say it is too much to ask, for the kind of typed objects is
+		// that of the Go type.
+		expected.GetObjectKind().SetGroupVersionKind(observed.GetObjectKind().GroupVersionKind())
+	}
+	if diff := c.differ().ResourceStatusUpdate(expected, observed); diff != "" {
+		return diff
+	}
+	return cmp.Diff(c.identity(expected), c.identity(observed))
+}
+
+// identity is what tells an object from all others.
+type identity struct {
+	Group, Kind, Namespace, Name string
+}
+
+func (c *ExpectConfig) identity(obj client.Object) identity {
+	kind := c.kindOf(obj)
+	return identity{Group: kind.Group, Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// diffSubResource compares writes to sub resources other than the status.
+func (c *ExpectConfig) diffSubResource(expected, observed SubResourceRef) string {
+	expected.Body = unwrapped(expected.Body)
+	if expected.Body != nil && observed.Body != nil {
+		expected.Body, observed.Body = c.normalize(expected.Body, observed.Body)
+	}
+	return cmp.Diff(expected, observed, sameWrite, NormalizeApplyConfiguration)
+}

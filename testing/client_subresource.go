@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgotesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Status implements [client.Client].
+func (w *clientWrapper) Status() client.SubResourceWriter { return w.SubResource("status") }
+
+// SubResource implements [client.Client].
+func (w *clientWrapper) SubResource(subResource string) client.SubResourceClient {
+	return &subResourceClient{wrapper: w, client: w.client.SubResource(subResource), name: subResource}
+}
+
+// subResourceClient records writes of the status apart from those of other sub resources.
+type subResourceClient struct {
+	wrapper *clientWrapper
+	client  client.SubResourceClient
+	name    string
+}
+
+func (c *subResourceClient) isStatus() bool { return c.name == "status" }
+
+// call is that of the wrapper, for a call that may only seem to succeed.
+func (c *subResourceClient) call(action Action, into any, executed bool, execute func() error) error {
+	return c.wrapper.call(action, into, func() error {
+		if !executed && !c.wrapper.executeSubResources {
+			return nil
+		}
+		return execute()
+	})
+}
+
+// Get implements [client.SubResourceReader].
+func (c *subResourceClient) Get(ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceGetOption) error {
+	resource, err := c.wrapper.resourceFor(obj)
+	if err != nil {
+		return err
+	}
+	action := clientgotesting.NewGetSubresourceAction(resource, obj.GetNamespace(), c.name, obj.GetName())
+	return c.call(action, subResource, false, func() error { return c.client.Get(ctx, obj, subResource, opts...) })
+}
+
+// Create implements [client.SubResourceWriter].
+func (c *subResourceClient) Create(ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceCreateOption) error {
+	resource, err := c.wrapper.resourceFor(obj)
+	if err != nil {
+		return err
+	}
+	options := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
+	action := bodyAction{
+		clientgotesting.NewCreateSubresourceActionWithOptions(resource, obj.GetName(), c.name, obj.GetNamespace(), subResource, *options.AsCreateOptions()),
+		obj.GetName(),
+	}
+	if !c.isStatus() {
+		recordAction(c.wrapper, &c.wrapper.SubResourceActions, action.DeepCopy())
+	}
+	return c.call(action, subResource, false, func() error { return c.client.Create(ctx, obj, subResource, opts...) })
+}
+
+// Update implements [client.SubResourceWriter].
+func (c *subResourceClient) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	resource, err := c.wrapper.resourceFor(obj)
+	if err != nil {
+		return err
+	}
+	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
+	body := bodyOr(options.SubResourceBody, obj)
+	var action objectAction = clientgotesting.NewUpdateSubresourceActionWithOptions(
+		resource, c.name, obj.GetNamespace(), body, *options.AsUpdateOptions())
+	if options.SubResourceBody != nil {
+		action = bodyAction{action, obj.GetName()}
+	}
+	if c.isStatus() {
+		recordAction(c.wrapper, &c.wrapper.StatusUpdateActions, action.DeepCopy().(objectAction))
+	} else {
+		recordAction(c.wrapper, &c.wrapper.SubResourceActions, action.DeepCopy())
+	}
+	return c.call(action, body, c.isStatus(), func() error { return c.client.Update(ctx, obj, opts...) })
+}
+
+// Patch implements [client.SubResourceWriter].
+func (c *subResourceClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	resource, err := c.wrapper.resourceFor(obj)
+	if err != nil {
+		return err
+	}
+	options := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
+	body := bodyOr(options.SubResourceBody, obj)
+	data, err := patch.Data(body)
+	if err != nil {
+		return err
+	}
+	action := clientgotesting.NewPatchSubresourceActionWithOptions(
+		resource, obj.GetNamespace(), obj.GetName(), patch.Type(), data, *options.AsPatchOptions(), c.name)
+	if c.isStatus() {
+		recordAction(c.wrapper, &c.wrapper.StatusPatchActions, action.DeepCopy().(PatchAction))
+	} else {
+		recordAction(c.wrapper, &c.wrapper.SubResourceActions, action.DeepCopy())
+	}
+	return c.call(action, body, c.isStatus(), func() error { return c.client.Patch(ctx, obj, patch, opts...) })
+}
+
+// Apply implements [client.SubResourceWriter].
+func (c *subResourceClient) Apply(ctx context.Context, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	action, err := newApplyAction(ac, c.name)
+	if err != nil {
+		return err
+	}
+	if body := (&client.SubResourceApplyOptions{}).ApplyOpts(opts).SubResourceBody; body != nil {
+		action.ApplyConfiguration = body
+	}
+	if c.isStatus() {
+		err = recordApply(c.wrapper, &c.wrapper.StatusApplyActions, action)
+	} else {
+		err = recordApply(c.wrapper, &c.wrapper.SubResourceActions, action)
+	}
+	if err != nil {
+		return err
+	}
+	return c.call(action, action.ApplyConfiguration, c.isStatus(), func() error { return c.client.Apply(ctx, ac, opts...) })
+}
+
+// bodyOr returns the body that was given for a sub resource, or else the object.
+func bodyOr(body, obj client.Object) client.Object {
+	if body != nil {
+		return body
+	}
+	return obj
+}

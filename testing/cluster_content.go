@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// content returns an object without what servers alone decide on.
+func content(u *unstructured.Unstructured) map[string]any {
+	fields := maps.Clone(u.Object)
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, field := range serverFields {
+			delete(metadata, field)
+		}
+		fields["metadata"] = metadata
+	}
+	return fields
+}
+
+// serverFields are the metadata that servers decide on.
+var serverFields = []string{
+	"resourceVersion", "uid", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink",
+}
+
+// setContent sets all but what servers alone decide on.
+func setContent(u *unstructured.Unstructured, content map[string]any) {
+	changed := (&unstructured.Unstructured{Object: content}).DeepCopy()
+	copyIdentity(changed, u)
+	u.Object = changed.Object
+}
+
+// copyIdentity copies what servers alone decide on.
+func copyIdentity(to, from *unstructured.Unstructured) {
+	for _, field := range serverFields {
+		value, ok, err := unstructured.NestedFieldCopy(from.Object, "metadata", field)
+		if !ok || err != nil {
+			unstructured.RemoveNestedField(to.Object, "metadata", field)
+		} else if err := unstructured.SetNestedField(to.Object, value, "metadata", field); err != nil {
+			panic(err) // metadata is a map: the object has a name
+		}
+	}
+}
+
+// mergeChanges returns ours, with what theirs has changed of base where ours has not.
+func mergeChanges(base, theirs, ours map[string]any) map[string]any {
+	merged := map[string]any{}
+	for _, side := range []map[string]any{theirs, ours} {
+		for name := range side {
+			if value := mergeChangedValue(base[name], theirs[name], ours[name]); value != nil {
+				merged[name] = value
+			}
+		}
+	}
+	return merged
+}
+
+func mergeChangedValue(base, theirs, ours any) any {
+	switch ours := ours.(type) {
+	case map[string]any:
+		base, isMap := base.(map[string]any)
+		theirs, areMaps := theirs.(map[string]any)
+		if isMap && areMaps {
+			return mergeChanges(base, theirs, ours)
+		}
+	case []any:
+		base, isList := base.([]any)
+		theirs, areLists := theirs.([]any)
+		if isList && areLists && len(base) == len(ours) && len(theirs) == len(ours) {
+			merged := make([]any, len(ours))
+			for i := range ours {
+				merged[i] = mergeChangedValue(base[i], theirs[i], ours[i])
+			}
+			return merged
+		}
+	}
+	if equality.Semantic.DeepEqual(ours, base) {
+		return theirs
+	}
+	return ours
+}
+
+// overlay returns base with the fields of a document, as a merge patch would.
+func overlay(base, document map[string]any) map[string]any {
+	merged := runtime.DeepCopyJSON(base)
+	if merged == nil {
+		merged = map[string]any{}
+	}
+	for name, value := range document {
+		switch value := value.(type) {
+		case nil:
+			delete(merged, name)
+		case map[string]any:
+			below, _ := merged[name].(map[string]any)
+			merged[name] = overlay(below, value)
+		default:
+			merged[name] = runtime.DeepCopyJSONValue(value)
+		}
+	}
+	return merged
+}
+
+// withoutEmpty returns a value without what Go types write even if there is nothing to say.
+func withoutEmpty(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for key, item := range value {
+			if item = withoutEmpty(item); item != nil {
+				kept[key] = item
+			}
+		}
+		if len(kept) == 0 {
+			return nil
+		}
+		return kept
+	case []any:
+		if len(value) == 0 {
+			return nil
+		}
+	case string:
+		if value == "" {
+			return nil
+		}
+	}
+	return value
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"context"
+	"fmt"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Namespaces stay, for the next case and the next run. A cluster takes seconds to delete one, in which its name cannot be used, and some objects of a new
+// one of that name may still be deleted with the old one.
+
+// madeByLabel is on the namespaces that cases have made, unless a case has one at the moment.
+const madeByLabel = "trueup.dev/made-by"
+
+var (
+	namespaceKind      = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	serviceAccountKind = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
+)
+
+func isNamespace(id objectID) bool {
+	return id.group == namespaceKind.Group && id.kind == namespaceKind.Kind
+}
+
+// ensureNamespace makes a namespace if there is none.
+func (c *cluster) ensureNamespace(ctx context.Context, name string) error {
+	if c.host.namespaces[name] {
+		return nil
+	}
+	err := await(ctx, func() (bool, error) {
+		found := newUnstructured(namespaceKind, "", name)
+		err := c.client.Get(ctx, client.ObjectKeyFromObject(found), found)
+		switch {
+		case apierrs.IsNotFound(err):
+			found.SetLabels(map[string]string{madeByLabel: clusterManager})
+			err := c.client.Create(ctx, found)
+			return false, client.IgnoreAlreadyExists(err)
+		case err != nil:
+			return false, err
+		case found.GetDeletionTimestamp() != nil:
+			return false, nil
+		case !c.isOurs(found):
+			return true, nil
+		}
+		return true, c.equipNamespace(ctx, name)
+	})
+	if err != nil {
+		return fmt.Errorf("namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// isOurs is true for namespaces that cases have made.
+func (c *cluster) isOurs(namespace *unstructured.Unstructured) bool {
+	return c.host.namespaces[namespace.GetName()] || namespace.GetLabels()[madeByLabel] == clusterManager
+}
+
+// equipNamespace gives a new namespace what pods need, or they are refused. A controller would do it, but in its own time, and only if it runs.
+func (c *cluster) equipNamespace(ctx context.Context, name string) error {
+	c.host.namespaces[name] = true
+	return client.IgnoreAlreadyExists(c.client.Create(ctx, newUnstructured(serviceAccountKind, name, "default")))
+}
+
+// takeNamespace sets live to the namespace that is there already, after making it what a case has sent if cases have made it.
+func (c *cluster) takeNamespace(ctx context.Context, sent, live *unstructured.Unstructured) (ours bool, err error) {
+	err = await(ctx, func() (bool, error) {
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(sent), live); err != nil {
+			return false, err
+		}
+		if ours = c.isOurs(live); !ours {
+			return true, nil
+		}
+		if live.GetDeletionTimestamp() != nil {
+			return false, nil
+		}
+		metadata := live.DeepCopy()
+		metadata.SetLabels(sent.GetLabels())
+		metadata.SetAnnotations(sent.GetAnnotations())
+		metadata.SetFinalizers(sent.GetFinalizers())
+		if err := c.client.Update(ctx, metadata); err != nil {
+			return false, ignoreConflict(err)
+		}
+		metadata.DeepCopyInto(live)
+		return true, nil
+	})
+	return ours, err
+}
+
+// leaveNamespace makes a namespace of a case one for other cases. If the case has deleted it, it returns when it has gone.
+func (c *cluster) leaveNamespace(ctx context.Context, name string) error {
+	return await(ctx, func() (bool, error) {
+		left := newUnstructured(namespaceKind, "", name)
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(left), left); apierrs.IsNotFound(err) {
+			delete(c.host.namespaces, name)
+			return true, nil
+		} else if err != nil {
+			return false, err
+		}
+		isDeleted := left.GetDeletionTimestamp() != nil
+		if isDeleted && len(left.GetFinalizers()) == 0 {
+			return false, nil
+		}
+		left.SetLabels(map[string]string{madeByLabel: clusterManager})
+		left.SetAnnotations(nil)
+		left.SetFinalizers(nil)
+		err := c.client.Update(ctx, left)
+		return err == nil && !isDeleted, client.IgnoreNotFound(ignoreConflict(err))
+	})
+}
+
+func ignoreConflict(err error) error {
+	if apierrs.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// exchange is what was sent to a server, and what it has made of that. Of a field within it, both are of the same path; nil stands for no value.
+type exchange struct{ sent, got any }
+
+// identityFields are translated, and so are what the case expects already.
+var identityFields = []string{
+	"resourceVersion", "uid", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "ownerReferences",
+}
+
+// newExchange returns the exchange of an object.
+func newExchange(sent, got map[string]any) exchange {
+	got = maps.Clone(got)
+	if metadata, ok := got["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, field := range identityFields {
+			delete(metadata, field)
+		}
+		got["metadata"] = metadata
+	}
+	return exchange{sent: sent, got: got}
+}
+
+// field is the exchange of a field.
+func (e exchange) field(name string) exchange {
+	sent, _ := e.sent.(map[string]any)
+	got, _ := e.got.(map[string]any)
+	return exchange{sent: sent[name], got: got[name]}
+}
+
+// item is the exchange of an item of a list.
+func (e exchange) item(i int) exchange {
+	result := exchange{}
+	if sent, ok := e.sent.([]any); ok && i < len(sent) {
+		result.sent = sent[i]
+	}
+	if got, ok := e.got.([]any); ok && i < len(got) {
+		result.got = got[i]
+	}
+	return result
+}
+
+// added is true if the server has added a value where there was none.
+func added(exchanges []exchange, value any) bool {
+	return slices.ContainsFunc(exchanges, func(e exchange) bool {
+		return saysNothing(e.sent) && e.got != nil && equality.Semantic.DeepEqual(e.got, value)
+	})
+}
+
+// saysNothing is true for no value, and for what Go types write and servers read as none.
+func saysNothing(value any) bool {
+	switch value {
+	case false, int64(0), float64(0):
+		return true
+	}
+	return withoutEmpty(value) == nil
+}
+
+// normalize implements [api.normalize]. It removes from observed what is absent in expected and was added by the server.
+func (a *clusterAPI) normalize(expected, observed client.Object) (client.Object, client.Object) {
+	expectedContent, err := a.toUnstructured(expected)
+	if err != nil {
+		return expected, observed
+	}
+	observedContent, err := a.toUnstructured(observed)
+	if err != nil {
+		return expected, observed
+	}
+	id, err := a.identify(observedContent.GroupVersionKind(), client.ObjectKeyFromObject(observed))
+	if err != nil {
+		return expected, observed
+	}
+	a.lock.Lock()
+	exchanges := a.exchanges[id]
+	a.lock.Unlock()
+	n := &normalizer{}
+	content := n.fields("", expectedContent.Object, observedContent.Object, exchanges)
+	if !n.changed {
+		return expected, observed
+	}
+	normalized := observed.DeepCopyObject().(client.Object)
+	if err := into(content, normalized); err != nil {
+		return expected, observed
+	}
+	if isTyped(normalized) {
+		normalized.GetObjectKind().SetGroupVersionKind(observed.GetObjectKind().GroupVersionKind())
+	}
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	a.notCompared[id] = append(a.notCompared[id], n.removed...)
+	return expected, normalized
+}
+
+// normalizer removes what a server has added.
+type normalizer struct {
+	changed bool
+	// removed are the fields that were removed, with their values, unless there is nothing in them.
+	removed []string
+}
+
+func (n *normalizer) remove(path string, value any) {
+	n.changed = true
+	if withoutEmpty(value) != nil {
+		n.removed = append(n.removed, fieldText(path, value))
+	}
+}
+
+// value returns an observed value without what was added.
+func (n *normalizer) value(path string, expected, observed any, exchanges []exchange) any {
+	switch observed := observed.(type) {
+	case map[string]any:
+		if expected, ok := expected.(map[string]any); ok {
+			return n.fields(path, expected, observed, exchanges)
+		}
+	case []any:
+		if expected, ok := expected.([]any); ok {
+			return n.items(path, expected, observed, exchanges)
+		}
+	}
+	return observed
+}
+
+func (n *normalizer) fields(path string, expected, observed map[string]any, exchanges []exchange) map[string]any {
+	kept := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(observed)) {
+		path := fieldPath(path, name)
+		below := each(exchanges, func(e exchange) exchange { return e.field(name) })
+		value, want := observed[name], expected[name]
+		switch _, ok := expected[name]; {
+		case !saysNothing(want):
+			kept[name] = n.value(path, want, value, below)
+		case added(below, value):
+			n.remove(path, value)
+			if ok {
+				kept[name] = want
+			}
+		default:
+			// Go types have structs that are empty rather than absent, in which fields may be absent.
+			rest := n.value(path, map[string]any{}, value, below)
+			if saysNothing(rest) && ok {
+				rest = want
+			}
+			if !saysNothing(rest) || saysNothing(value) || ok {
+				kept[name] = rest
+			}
+		}
+	}
+	return kept
+}
+
+func (n *normalizer) items(path string, expected, observed []any, exchanges []exchange) []any {
+	kept := observed
+	for len(kept) > len(expected) {
+		last := len(kept) - 1
+		below := each(exchanges, func(e exchange) exchange { return e.item(last) })
+		if !added(below, kept[last]) {
+			return observed
+		}
+		n.remove(fmt.Sprintf("%s[%d]", path, last), kept[last])
+		kept = kept[:last]
+	}
+	if len(kept) < len(expected) {
+		return observed
+	}
+	result := make([]any, len(kept))
+	for i, item := range kept {
+		result[i] = n.value(fmt.Sprintf("%s[%d]", path, i), expected[i], item, each(exchanges, func(e exchange) exchange { return e.item(i) }))
+	}
+	return result
+}
+
+// fieldText is a field with its value.
+func fieldText(path string, value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		text = fmt.Append(nil, value)
+	}
+	return fmt.Sprintf("%s = %s", path, text)
+}
+
+// fieldPath is the path of a field.
+func fieldPath(path, name string) string {
+	if path == "" {
+		return name
+	}
+	for _, r := range name {
+		if r == '.' || r == '/' {
+			return fmt.Sprintf("%s[%q]", path, name)
+		}
+	}
+	return path + "." + name
+}

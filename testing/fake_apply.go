@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"context"
+	"encoding/json"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// applyCall is an apply in progress.
+type applyCall struct {
+	// applied is what the caller has passed.
+	applied     *unstructured.Unstructured
+	subResource string
+}
+
+// interceptApplies has the store told what is applied. What the fake client tells it has been through a Go type, which turns fields that are not applied
+// into fields that are applied with their zero value.
+//
+// Calls are told apart by the pointer of their force option, the only part of them that arrives in the store as it was.
+func (s *store) interceptApplies(c client.WithWatch) client.WithWatch {
+	begin := func(ac runtime.ApplyConfiguration, subResource string, force *bool) (options client.ApplyOptions, end func(), err error) {
+		data, err := json.Marshal(ac)
+		if err != nil {
+			return options, nil, err
+		}
+		call := &applyCall{applied: &unstructured.Unstructured{}, subResource: subResource}
+		if err := utiljson.Unmarshal(data, &call.applied.Object); err != nil {
+			return options, nil, err
+		}
+		options.Force = new(force != nil && *force)
+		s.applies.Store(options.Force, call)
+		return options, func() { s.applies.Delete(options.Force) }, nil
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, ac runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			options, end, err := begin(ac, "", (&client.ApplyOptions{}).ApplyOptions(opts).Force)
+			if err != nil {
+				return err
+			}
+			defer end()
+			return c.Apply(ctx, ac, append(opts, &options)...)
+		},
+		SubResourceApply: func(
+			ctx context.Context, c client.Client, name string, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+		) error {
+			given := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
+			applied := ac
+			if given.SubResourceBody != nil && name == "status" {
+				applied = given.SubResourceBody
+			}
+			options, end, err := begin(applied, name, given.Force)
+			if err != nil {
+				return err
+			}
+			defer end()
+			return c.SubResource(name).Apply(ctx, ac, append(opts, &client.SubResourceApplyOptions{ApplyOptions: options})...)
+		},
+	})
+}
+
+// Apply creates the object if there is none, and changes it otherwise.
+func (s *store) Apply(gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.PatchOptions) error {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	var options metav1.PatchOptions
+	if len(opts) > 0 {
+		options = opts[0]
+	}
+	var call *applyCall
+	if found, ok := s.applies.Load(options.Force); ok {
+		call = found.(*applyCall)
+	} else {
+		// somebody between caller and store has made options of their own
+		applied, err := untyped(obj, obj.GetObjectKind().GroupVersionKind())
+		if err != nil {
+			return err
+		}
+		call = &applyCall{applied: applied}
+	}
+	live, err := s.Get(gvr, ns, accessor.GetName())
+	switch {
+	case apierrs.IsNotFound(err) && call.subResource == "":
+		return s.applyNew(gvr, obj, ns, call, options)
+	case err != nil:
+		return err
+	}
+
+	gvk := call.applied.GroupVersionKind()
+	before, err := untyped(live, gvk)
+	if err != nil {
+		return err
+	}
+	applied := call.applied.DeepCopy()
+	if status, ok := applied.Object["status"]; call.subResource == "status" {
+		applied.Object = map[string]any{
+			"apiVersion": applied.GetAPIVersion(), "kind": applied.GetKind(), "metadata": map[string]any{"name": before.GetName()}, "status": status,
+		}
+		if before.GetNamespace() != "" {
+			applied.SetNamespace(before.GetNamespace())
+		}
+	} else if ok && s.keepsStatus(obj, before) {
+		delete(applied.Object, "status")
+	}
+	var after *unstructured.Unstructured
+	if s.realism != nil {
+		after, err = s.realism.apply(before, applied, call.subResource, options)
+	} else {
+		after, err = merge(before, applied, live)
+	}
+	if err != nil {
+		return err
+	}
+	after.SetResourceVersion(accessor.GetResourceVersion())
+	changed, err := s.typed(after)
+	if err != nil {
+		return err
+	}
+	return s.replace(gvr, changed, ns, nil)
+}
+
+// applyNew creates an object by applying it.
+func (s *store) applyNew(gvr schema.GroupVersionResource, obj runtime.Object, ns string, call *applyCall, options metav1.PatchOptions) error {
+	gvk := call.applied.GroupVersionKind()
+	after, err := untyped(obj, gvk)
+	if err != nil {
+		return err
+	}
+	if after.Object["status"] == nil {
+		// which is how the fake client removes a status that is a sub resource
+		delete(after.Object, "status")
+	}
+	if s.realism != nil {
+		applied := call.applied.DeepCopy()
+		if after.Object["status"] == nil {
+			delete(applied.Object, "status")
+		}
+		before := &unstructured.Unstructured{}
+		before.SetGroupVersionKind(gvk)
+		rv := after.GetResourceVersion()
+		if after, err = s.realism.apply(before, applied, "", options); err != nil {
+			return err
+		}
+		after.SetResourceVersion(rv)
+	}
+	created, err := s.typed(after)
+	if err != nil {
+		return err
+	}
+	return s.Create(gvr, created, ns)
+}
+
+// keepsStatus reports whether the fake client has put the status of the live object into one that is applied, because it is a sub resource.
+func (s *store) keepsStatus(obj runtime.Object, live *unstructured.Unstructured) bool {
+	u, err := untyped(obj, live.GroupVersionKind())
+	return err == nil && equality.Semantic.DeepEqual(u.Object["status"], live.Object["status"])
+}
+
+// merge returns the live object with what is applied, without regard to who owns the fields: what was applied before and is no longer stays.
+func merge(before, applied *unstructured.Unstructured, live runtime.Object) (*unstructured.Unstructured, error) {
+	original, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := json.Marshal(applied)
+	if err != nil {
+		return nil, err
+	}
+	var merged []byte
+	if _, ok := live.(runtime.Unstructured); ok {
+		merged, err = jsonpatch.MergePatch(original, patch)
+	} else {
+		merged, err = strategicpatch.StrategicMergePatch(original, patch, live)
+	}
+	if err != nil {
+		return nil, err
+	}
+	after := &unstructured.Unstructured{}
+	return after, utiljson.Unmarshal(merged, &after.Object)
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/sandbox"
+)
+
+// guide is where the rows of the table are explained.
+const guide = "../docs/test-kit-fidelity.md"
+
+// patience is how long a server may take for what it does on its own.
+const patience = 30 * time.Second
+
+// A trait is a row of the table in the guide.
+type trait struct {
+	feature string
+	// fake, realistic and onCluster are what is observed, each a cell of the table.
+	fake, realistic, onCluster string
+	// observe tries the feature.
+	observe func(w *place) string
+}
+
+// place is where a trait is observed.
+type place struct {
+	*testing.T
+	client.Client
+	ctx       context.Context
+	namespace string
+	// config is that of a case. It is given the namespace.
+	config *ExpectConfig
+	// eventually is true where things happen on their own.
+	eventually bool
+}
+
+func (p *place) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *place) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: p.namespace, Name: name}
+}
+
+// create creates an object.
+func (p *place) create(obj client.Object) {
+	p.Helper()
+	p.must(p.Create(p.ctx, obj))
+}
+
+// yes is the cell for something that is so.
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+func fails(err error, is func(error) bool) string { return yes(err != nil && is(err)) }
+
+func newResource(p *place) *fixture.Resource {
+	return &fixture.Resource{ObjectMeta: p.meta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}}}
+}
+
+func newConfigMap(p *place, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: p.meta(name), Data: map[string]string{"a": "1"}}
+}
+
+func applied(p *place, kind string, fields map[string]any) runtime.ApplyConfiguration {
+	content := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": p.namespace, "name": "one"}}
+	if kind == "Resource" {
+		content["apiVersion"] = fixture.GroupVersion.String()
+	}
+	for name, field := range fields {
+		content[name] = field
+	}
+	return client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content})
+}
+
+// Each row of the table in the guide is what happens.
+func TestFidelity(t *testing.T) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // watches complain when the control plane goes
+	traits := append(append(writeTraits(), applyTraits()...), serverTraits()...)
+	server, err := sandbox.Start(t.Context(), sandbox.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := server.InstallCRDs(t.Context(), definition(fixture.GroupVersion.WithKind("Resource")), definition(untypedKind)); err != nil {
+		t.Fatal(err)
+	}
+	onCluster := OnCluster(server.RESTConfig())
+	var options runOptions
+	onCluster.applyTo(&options)
+
+	for i, trait := range traits {
+		observe := func(name string, realistic bool, clusters map[string]*cluster) (seen string) {
+			t.Run(trait.feature+"/"+name, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				p := &place{T: t, ctx: ctx, namespace: fmt.Sprintf("trait-%d", i), eventually: realistic && clusters != nil}
+				p.config = &ExpectConfig{
+					Name:                   defaultConfigName,
+					Scheme:                 fixture.NewScheme(),
+					StatusSubResourceTypes: []client.Object{&fixture.Resource{}},
+					Realistic:              realistic,
+					GivenObjects:           []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}},
+				}
+				if clusters != nil {
+					turn, err := takeTurn(clusters)
+					p.must(err)
+					defer turn.end()
+					p.config.openAPI = turn.open
+					defer func() { p.must(p.config.opened.api.close()) }()
+				}
+				p.Client = p.config.Config().Client
+				seen = trait.observe(p)
+			})
+			return seen
+		}
+		cluster := observe("OnCluster", false, options.clusters)
+		if realistic := observe("OnCluster and Realistic", true, options.clusters); realistic != cluster {
+			cluster = realistic + ", if Realistic"
+		}
+		for _, cell := range []struct{ column, got, want string }{
+			{"fake", observe("fake", false, nil), trait.fake},
+			{"Realistic", observe("Realistic", true, nil), trait.realistic},
+			{"OnCluster", cluster, trait.onCluster},
+		} {
+			if cell.got != cell.want {
+				t.Errorf("%s: %s: got %q, the table says %q", trait.feature, cell.column, cell.got, cell.want)
+			}
+		}
+	}
+
+	rows := make([]string, 0, len(traits))
+	for _, trait := range traits {
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", trait.feature, trait.fake, trait.realistic, trait.onCluster))
+	}
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inGuide []string
+	for line := range strings.Lines(string(text)) {
+		if row := strings.TrimSpace(line); strings.HasPrefix(row, "|") {
+			inGuide = append(inGuide, row)
+		}
+	}
+	// after the heading and the line below it
+	if diff := cmp.Diff(inGuide[min(2, len(inGuide)):], rows); diff != "" {
+		t.Errorf("%s differs from what is observed (-guide +observed):\n%s\nIts rows have to be:\n%s", guide, diff, strings.Join(rows, "\n"))
+	}
+}
+
+// untypedKind is a kind that a server knows and the scheme does not.
+var untypedKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Untyped"}
+
+// definition is that of a server that knows what is in objects of a kind.
+func definition(kind schema.GroupVersionKind) *apiextensionsv1.CustomResourceDefinition {
+	fields := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"fields": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}},
+	}}
+	singular := strings.ToLower(kind.Kind)
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + kind.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: kind.Group,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind.Kind, ListKind: kind.Kind + "List", Plural: singular + "s", Singular: singular},
+			Scope: apiextensionsv1.NamespaceScoped,
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: kind.Version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type:       "object",
+					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": fields, "status": fields},
+				}},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	}
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientgoapply "k8s.io/client-go/applyconfigurations"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// apply returns the live object with what is applied. Fields have owners: what an owner applies no longer is removed unless another one owns it too,
+// and fields of others can only be changed by force.
+func (r *realism) apply(
+	live, applied *unstructured.Unstructured, subResource string, options metav1.PatchOptions,
+) (*unstructured.Unstructured, error) {
+	fields, err := fieldManager(applied.GroupVersionKind(), subResource)
+	if err != nil {
+		return nil, err
+	}
+	applied.SetResourceVersion("")
+	merged, err := fields.Apply(live, applied, options.FieldManager, options.Force != nil && *options.Force)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := merged.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("unexpected result of an apply: %T", merged)
+	}
+	return u, nil
+}
+
+// own has fields that are written without being applied change their owner. Owners are not kept before something is applied: who writes an object first
+// owns all of its fields then.
+func (r *realism) own(before, after *unstructured.Unstructured, obj metav1.Object, manager string) error {
+	if len(before.GetManagedFields()) == 0 {
+		return nil
+	}
+	if manager == "" {
+		manager = "unknown"
+	}
+	fields, err := fieldManager(after.GroupVersionKind(), "")
+	if err != nil {
+		return err
+	}
+	owned, err := fields.Update(before, after, manager)
+	if err != nil {
+		return err
+	}
+	obj.SetManagedFields(owned.(metav1.Object).GetManagedFields())
+	return nil
+}
+
+func fieldManager(gvk schema.GroupVersionKind, subResource string) (*managedfields.FieldManager, error) {
+	if clientgoscheme.Scheme.Recognizes(gvk) {
+		return managedfields.NewDefaultFieldManager(
+			clientgoapply.NewTypeConverter(clientgoscheme.Scheme), oneVersion{}, oneVersion{}, oneVersion{}, gvk, gvk.GroupVersion(), subResource, nil)
+	}
+	return managedfields.NewDefaultCRDFieldManager(
+		managedfields.NewDeducedTypeConverter(), oneVersion{}, oneVersion{}, oneVersion{}, gvk, gvk.GroupVersion(), subResource, nil)
+}
+
+// oneVersion is what field managers need of a scheme where all objects are unstructured, of the version they are stored in, and have no defaults.
+type oneVersion struct{}
+
+func (oneVersion) Convert(_, _, _ any) error { return nil }
+
+func (oneVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+
+func (oneVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+func (oneVersion) Default(runtime.Object) {}
+
+func (oneVersion) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	return unstructuredKinds{runtime.NewScheme()}.New(gvk)
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/reconcilers"
+	rtime "trueup.dev/time"
+	"trueup.dev/validation"
+)
+
+// caseRun is what a run of a case needs, whatever the kind of case.
+type caseRun struct {
+	options runOptions
+	cancel  context.CancelFunc
+	// configs are the main config of the case and, after it, the additional ones in the order of their names.
+	configs []*ExpectConfig
+	// turn is that of the case on its clusters; nil without.
+	turn *clusterTurn
+	// apis are those that were opened and have something to close.
+	apis []*api
+}
+
+// startCase skips the case, or waits for its turn, and sets defaults. The context it returns has the time of the case, a logger that prints with the test,
+// and ends with it. Who calls it defers the end of the run.
+func startCase(
+	t *testing.T, skip bool, now *time.Time, metadata *map[string]any, differ *Differ, opts []RunOption,
+) (context.Context, *caseRun) {
+	t.Helper()
+	if skip {
+		t.SkipNow()
+	}
+	run := &caseRun{cancel: func() {}}
+	for _, opt := range opts {
+		opt.applyTo(&run.options)
+	}
+	if run.options.parallel {
+		t.Parallel()
+	}
+
+	if now.IsZero() {
+		*now = time.Now()
+	}
+	if *metadata == nil {
+		*metadata = map[string]any{}
+	}
+	if *differ == nil {
+		*differ = DefaultDiffer
+	}
+	ctx := rtime.StashNow(t.Context(), *now)
+	ctx = logr.NewContext(ctx, testr.New(t))
+	if deadline, ok := t.Deadline(); ok {
+		ctx, run.cancel = context.WithDeadline(ctx, deadline)
+	}
+	return ctx, run
+}
+
+// end closes what was opened. It is deferred before all else, so that clean up functions can use the configs of the case.
+func (r *caseRun) end(t *testing.T) {
+	t.Helper()
+	r.cancel()
+	r.close(t)
+}
+
+// close closes what was opened, and makes way for the next case.
+func (r *caseRun) close(t *testing.T) {
+	t.Helper()
+	if r.turn == nil {
+		return
+	}
+	defer func() {
+		r.turn.end()
+		r.turn, r.apis = nil, nil
+	}()
+	for _, api := range r.apis {
+		if t.Failed() && api.normalized != nil {
+			for _, line := range api.normalized() {
+				t.Log(line)
+			}
+		}
+		if err := api.close(); err != nil {
+			t.Errorf("unable to remove what the case has left in the cluster: %s", err)
+		}
+	}
+}
+
+// prepare calls the hook of a case.
+func prepare[C any](
+	t *testing.T, ctx context.Context, tc *C, hook func(*testing.T, context.Context, *C) (context.Context, error),
+) context.Context {
+	t.Helper()
+	if hook == nil {
+		return ctx
+	}
+	prepared, err := hook(t, ctx, tc)
+	if err != nil {
+		t.Fatalf("error during prepare: %s", err)
+	}
+	if prepared == nil {
+		t.Fatal("error during prepare: Prepare must return a context: the one it was called with, or one made from it")
+	}
+	return prepared
+}
+
+// cleanUp calls the hook of a case.
+func cleanUp[C any](t *testing.T, ctx context.Context, tc *C, hook func(*testing.T, context.Context, *C) error) {
+	t.Helper()
+	if hook == nil {
+		return
+	}
+	if err := hook(t, ctx, tc); err != nil {
+		t.Errorf("error during clean up: %s", err)
+	}
+}
+
+// open makes the configs of the case. Additional configs have the scheme and the differ of the case unless they bring their own.
+func (r *caseRun) open(
+	t *testing.T, ctx context.Context, main *ExpectConfig, additional map[string]ExpectConfig,
+) (context.Context, reconcilers.Config) {
+	t.Helper()
+	main.Name = defaultConfigName
+	if len(r.options.clusters) > 0 {
+		var err error
+		if r.turn, err = takeTurn(r.options.clusters); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := r.build(t, main)
+	configs := make(map[string]reconcilers.Config, len(additional))
+	for _, name := range slices.Sorted(maps.Keys(additional)) {
+		config := additional[name]
+		config.Name = name
+		if config.Scheme == nil {
+			config.Scheme = main.Scheme
+		}
+		if config.Differ == nil {
+			config.Differ = main.Differ
+		}
+		config.Realistic = config.Realistic || main.Realistic
+		configs[name] = r.build(t, &config)
+	}
+	return reconcilers.StashAdditionalConfigs(ctx, configs), c
+}
+
+func (r *caseRun) build(t *testing.T, config *ExpectConfig) reconcilers.Config {
+	t.Helper()
+	config.Realistic = config.Realistic || r.options.realistic
+	if r.turn != nil {
+		config.openAPI = func(c *ExpectConfig) (*api, error) {
+			api, err := r.turn.open(c)
+			if err == nil {
+				r.apis = append(r.apis, api)
+			}
+			return api, err
+		}
+	}
+	r.configs = append(r.configs, config)
+	c, err := config.build()
+	if reason, ok := errors.AsType[*notOnCluster](err); ok {
+		t.Skipf("cannot run on a cluster: %s", reason)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// assertExpectations asserts those of all configs.
+func (r *caseRun) assertExpectations(t *testing.T) {
+	t.Helper()
+	for _, config := range r.configs {
+		config.AssertExpectations(t)
+	}
+}
+
+// normalizeValues returns what to compare of two values, which may be objects.
+func normalizeValues(c *ExpectConfig, expected, observed any) (any, any) {
+	expectedObject, ok := expected.(client.Object)
+	observedObject, isObject := observed.(client.Object)
+	if !ok || !isObject || isNil(expected) || isNil(observed) {
+		return expected, observed
+	}
+	expectedObject, observedObject = c.normalize(expectedObject, observedObject)
+	return expectedObject, observedObject
+}
+
+// requireProduct fails when a factory has returned nothing.
+func requireProduct(t *testing.T, what string, product any) {
+	t.Helper()
+	// A nil slice can be a reconciler: a Sequence of nothing.
+	if isNil(product) && reflect.ValueOf(product).Kind() != reflect.Slice {
+		t.Fatalf("the factory must return a %s, it has returned nil", what)
+	}
+}
+
+// requireValid validates what a factory has returned, with all that is nested in it.
+func requireValid(t *testing.T, ctx context.Context, what string, product any) {
+	t.Helper()
+	validator, ok := product.(validation.Validator)
+	if !ok {
+		return
+	}
+	err := validator.Validate(ctx)
+	// The text of an error that lists several may be that of the first. One that wraps such a list is left alone: it has more to say.
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		err = errors.Join(list.Unwrap()...)
+	}
+	if err != nil {
+		t.Fatalf("%s validation failed: %s", what, err)
+	}
+}
+
+// mustPanic calls a function that has to panic.
+func mustPanic(t *testing.T, what string, call func()) {
+	t.Helper()
+	returned := false
+	defer func() {
+		t.Helper()
+		// A call that has ended the test by FailNow or SkipNow has neither returned nor panicked.
+		if cause := recover(); cause != nil {
+			t.Logf("%s panicked as expected: %v", what, cause)
+		} else if returned {
+			t.Errorf("expected %s to panic", what)
+		}
+	}()
+	call()
+	returned = true
+}
+
+// isNil is true for nil and for a nil in an interface.
+func isNil(v any) bool {
+	switch value := reflect.ValueOf(v); value.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice, reflect.UnsafePointer:
+		return value.IsNil()
+	default:
+		return false
+	}
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+	"trueup.dev/stash"
+	rtesting "trueup.dev/testing"
+)
+
+var errOnPurpose = errors.New("on purpose")
+
+// caseFailures are those of a reconciler that have nothing to do with lists.
+var caseFailures = map[string]func(t *testing.T){
+	"result": func(t *testing.T) {
+		rtesting.ReconcilerTests{
+			"comes back later": {ExpectedResult: reconcile.Result{RequeueAfter: time.Minute}},
+		}.Run(t, scheme, returning(reconcile.Result{RequeueAfter: time.Hour}, nil))
+	},
+	"error": func(t *testing.T) {
+		rtesting.ReconcilerTests{"works": {}}.Run(t, scheme, returning(reconcile.Result{RequeueAfter: time.Hour}, errOnPurpose))
+	},
+	"no-error": func(t *testing.T) {
+		rtesting.ReconcilerTests{"fails": {ShouldErr: true}}.Run(t, scheme, withoutEffect)
+	},
+	"tutorial": func(t *testing.T) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "token"}}
+		rtesting.ReconcilerTests{
+			"old secrets are deleted": {
+				Request:       reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "token"}},
+				GivenObjects:  []client.Object{secret},
+				ExpectDeletes: []rtesting.DeleteRef{{Kind: "Secret", Namespace: "default", Name: "tokens"}},
+			},
+		}.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+			return expiryReconciler(c)
+		})
+	},
+	"verify": func(t *testing.T) {
+		rtesting.ReconcilerTests{"fails": {ShouldErr: true, Verify: func(t *testing.T, _ reconcile.Result, err error) {
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("error is %q, want %q", err, context.Canceled)
+			}
+		}}}.Run(t, scheme, returning(reconcile.Result{}, errOnPurpose))
+	},
+	"prepare": func(t *testing.T) {
+		rtesting.ReconcilerTestSuite{
+			{
+				Name: "fails",
+				Prepare: func(_ *testing.T, ctx context.Context, _ *rtesting.ReconcilerTestCase) (context.Context, error) {
+					return ctx, errOnPurpose
+				},
+				CleanUp: func(t *testing.T, _ context.Context, _ *rtesting.ReconcilerTestCase) error {
+					t.Error("cleaned up after Prepare has failed")
+					return nil
+				},
+			},
+			{
+				Name: "forgets the context",
+				Prepare: func(*testing.T, context.Context, *rtesting.ReconcilerTestCase) (context.Context, error) {
+					return nil, nil //nolint:nilnil // that is the mistake
+				},
+			},
+		}.Run(t, scheme, withoutEffect)
+	},
+	"clean-up": func(t *testing.T) {
+		rtesting.ReconcilerTests{"leaves something": {
+			CleanUp: func(*testing.T, context.Context, *rtesting.ReconcilerTestCase) error { return errOnPurpose },
+		}}.Run(t, scheme, withoutEffect)
+	},
+	"no-reconciler": func(t *testing.T) {
+		rtesting.ReconcilerTests{"has nothing to test": {}}.Run(t, scheme,
+			func(*testing.T, *rtesting.ReconcilerTestCase, reconcilers.Config) reconcile.Reconciler {
+				return (*reconcilers.ResourceReconciler[*fixture.Resource])(nil)
+			})
+	},
+	"no-scheme": func(t *testing.T) {
+		rtesting.ReconcilerTests{"knows no kinds": {}}.Run(t, nil, withoutEffect)
+	},
+	"validation": func(t *testing.T) {
+		rtesting.ReconcilerTests{"checks what is nested too": {}}.Run(t, scheme,
+			func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+				return &reconcilers.ResourceReconciler[*fixture.Resource]{
+					Name: "Site",
+					Reconciler: reconcilers.Sequence[*fixture.Resource]{
+						&reconcilers.SyncReconciler[*fixture.Resource]{Name: "Publish"},
+						&reconcilers.WithFinalizer[*fixture.Resource]{Name: "Unpublish"},
+					},
+					Config: c,
+				}
+			})
+	},
+	"given-objects": func(t *testing.T) {
+		rtesting.ReconcilerTests{"are of no known kind": {
+			GivenObjects:    []client.Object{page("home", ""), &fixture.Duck{}},
+			APIGivenObjects: []client.Object{nil},
+			GivenTracks:     []rtesting.TrackRequest{{}},
+		}}.Run(t, scheme, withoutEffect)
+	},
+	"events-dropped": func(t *testing.T) {
+		rtesting.ReconcilerTests{"tells of something that is of no known kind": {}}.Run(t, scheme, doing(func(_ context.Context, c reconcilers.Config) error {
+			c.Recorder.Event(&fixture.Duck{}, corev1.EventTypeNormal, "Published", "")
+			return nil
+		}))
+	},
+	"realistic": func(t *testing.T) {
+		evict := doing(func(ctx context.Context, c reconcilers.Config) error {
+			return c.SubResource("eviction").Create(ctx, pod("a"), &policyv1.Eviction{})
+		})
+		tests := rtesting.ReconcilerTests{"evicts": {GivenObjects: []client.Object{pod("a")}}}
+		tests.Run(t, scheme, evict)
+		tests.Run(t, scheme, evict, rtesting.Realistic())
+	},
+	"wiring": func(t *testing.T) {
+		rtesting.ReconcilerTests{"tracks pages": {
+			ExpectWiring: &rtesting.Wiring{
+				For:    []rtesting.Watch{{Object: &fixture.Resource{}}},
+				Tracks: []rtesting.Watch{{Object: &corev1.ConfigMap{}}},
+			},
+		}}.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+			return &reconcilers.ResourceReconciler[*fixture.Resource]{
+				Reconciler: &reconcilers.SyncReconciler[*fixture.Resource]{Sync: label[*fixture.Resource]},
+				Config:     c,
+			}
+		})
+	},
+	"wiring-unknown": func(t *testing.T) {
+		rtesting.ReconcilerTests{"cannot be set up": {ExpectWiring: &rtesting.Wiring{}}}.Run(t, scheme, withoutEffect)
+	},
+	"additional-configs": func(t *testing.T) {
+		rtesting.ReconcilerTests{"works on two clusters": {
+			ExpectCreates: []client.Object{page("here", "")},
+			AdditionalConfigs: map[string]rtesting.ExpectConfig{
+				"east": {ExpectCreates: []client.Object{page("there", "East")}},
+				"west": {ExpectCreates: []client.Object{page("there", "West")}},
+			},
+		}}.Run(t, scheme, doing(func(ctx context.Context, _ reconcilers.Config) error {
+			configs := reconcilers.RetrieveAdditionalConfigs(ctx)
+			configs["west"].Recorder.Event(site("blog", ""), corev1.EventTypeNormal, "Mirrored", "")
+			return configs["east"].Create(ctx, page("there", "Eastern"))
+		}))
+	},
+}
+
+// subCaseFailures are those that only a sub reconciler can have.
+var subCaseFailures = map[string]func(t *testing.T){
+	"sub-resource-missing": func(t *testing.T) {
+		rtesting.SubReconcilerTests[*fixture.Resource]{"has nothing to reconcile": {}}.Run(t, scheme, syncing(label[*fixture.Resource]))
+	},
+	"sub-resource": func(t *testing.T) {
+		rtesting.SubReconcilerTestSuite[*fixture.Resource]{
+			{Name: "is changed", Resource: site("blog", "")},
+			{Name: "is not changed so", Resource: site("blog", ""), ExpectResource: site("blog", "https://blog")},
+		}.Run(t, scheme, syncing(label[*fixture.Resource]))
+	},
+	"sub-stash": func(t *testing.T) {
+		rtesting.SubReconcilerTests[*fixture.Resource]{"is there for the next": {
+			Resource: site("blog", ""),
+			ExpectStashedValues: map[stash.Key]interface{}{
+				"home":   page("home", "Welcome"),
+				"pages":  3,
+				"author": "somebody",
+				"none":   nil,
+			},
+		}}.Run(t, scheme, syncing(func(ctx context.Context, _ *fixture.Resource) error {
+			stash.StoreValue(ctx, "home", page("home", "Hello"))
+			stash.StoreValue(ctx, "pages", "three")
+			stash.StoreValue(ctx, "none", []string{"one"})
+			return nil
+		}))
+	},
+	"sub-outcome": func(t *testing.T) {
+		rtesting.SubReconcilerTestSuite[*fixture.Resource]{
+			{Name: "result", Resource: site("blog", ""), ExpectedResult: reconcile.Result{RequeueAfter: time.Minute}},
+			{Name: "error", Resource: site("blog", ""), ShouldErr: true},
+			{Name: "panic", Resource: site("blog", ""), ShouldPanic: true},
+		}.Run(t, scheme, syncing(func(context.Context, *fixture.Resource) error { return nil }))
+	},
+	"sub-no-reconciler": func(t *testing.T) {
+		rtesting.SubReconcilerTests[*fixture.Resource]{"has nothing to test": {Resource: site("blog", "")}}.Run(t, scheme,
+			func(*testing.T, *subCase, reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+				return nil
+			})
+	},
+	"sub-validation": func(t *testing.T) {
+		rtesting.SubReconcilerTests[*fixture.Resource]{"is not complete": {Resource: site("blog", "")}}.Run(t, scheme,
+			syncing[*fixture.Resource](nil))
+	},
+	"sub-wiring": func(t *testing.T) {
+		rtesting.SubReconcilerTests[*fixture.Resource]{"has pages": {
+			Resource: site("blog", ""), ExpectWiring: &rtesting.Wiring{Owns: []rtesting.Watch{{Object: &corev1.ConfigMap{}}}},
+		}}.Run(t, scheme, syncing(func(context.Context, *fixture.Resource) error { return nil }))
+	},
+	"sub-additional-reconciles": func(t *testing.T) {
+		rtesting.SubReconcilerTests[*fixture.Resource]{"remembers": {
+			Resource: site("blog", ""),
+			AdditionalReconciles: []subCase{
+				{Name: "does nothing again", Resource: site("blog", "")},
+				{Name: "does nothing forever", Resource: site("blog", "")},
+			},
+		}}.Run(t, scheme, func(*testing.T, *subCase, reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+			calls := 0
+			return &reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(ctx context.Context, _ *fixture.Resource) error {
+				if calls++; calls < 3 {
+					return nil
+				}
+				return reconcilers.RetrieveConfigOrDie(ctx).Create(ctx, page("surprise", ""))
+			}}
+		})
+	},
+}
+
+// webhookFailures are those that only a webhook can have.
+var webhookFailures = map[string]func(t *testing.T){
+	"webhook-request-missing": func(t *testing.T) {
+		rtesting.AdmissionWebhookTests{"has nothing to answer": {}}.RunWithContext(t, scheme, handling(nil))
+	},
+	"webhook-response": func(t *testing.T) {
+		rtesting.AdmissionWebhookTests{"is allowed": {
+			Request:          &admission.Request{},
+			ExpectedResponse: admission.Allowed("").WithWarnings("be careful"),
+		}}.RunWithContext(t, scheme, handling(func(context.Context, admission.Request) admission.Response {
+			return admission.Patched("", jsonpatch.NewOperation("add", "/metadata/labels", map[string]any{"theme": "dark"}))
+		}))
+	},
+	"webhook-denied": func(t *testing.T) {
+		rtesting.AdmissionWebhookTests{"is allowed": {
+			Request:          &admission.Request{},
+			ExpectedResponse: admission.Allowed(""),
+		}}.RunWithContext(t, scheme, handling(func(context.Context, admission.Request) admission.Response {
+			return admission.Errored(http.StatusTeapot, errOnPurpose)
+		}))
+	},
+	"webhook-factory": func(t *testing.T) {
+		rtesting.AdmissionWebhookTests{"cannot be built": {Request: &admission.Request{}}}.RunWithContext(t, scheme,
+			func(*testing.T, context.Context, *rtesting.AdmissionWebhookTestCase, reconcilers.Config) (*admission.Webhook, error) {
+				return nil, errOnPurpose
+			})
+	},
+	"webhook-missing": func(t *testing.T) {
+		rtesting.AdmissionWebhookTests{"has nothing to test": {Request: &admission.Request{}}}.RunWithContext(t, scheme,
+			func(*testing.T, context.Context, *rtesting.AdmissionWebhookTestCase, reconcilers.Config) (*admission.Webhook, error) {
+				return nil, nil //nolint:nilnil // that is the mistake
+			})
+	},
+	"webhook-panic": func(t *testing.T) {
+		rtesting.AdmissionWebhookTests{"should panic": {Request: &admission.Request{}, ShouldPanic: true}}.RunWithContext(t, scheme,
+			handling(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") }))
+	},
+	"webhook-side-effects": func(t *testing.T) {
+		rtesting.AdmissionWebhookTests{"has none": {Request: &admission.Request{}, ExpectedResponse: admission.Allowed("")}}.RunWithContext(t, scheme,
+			func(_ *testing.T, _ context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*admission.Webhook, error) {
+				return &admission.Webhook{Handler: handler(func(ctx context.Context, _ admission.Request) admission.Response {
+					if err := c.Create(ctx, page("home", "Hello")); err != nil {
+						return admission.Errored(http.StatusConflict, err)
+					}
+					return admission.Allowed("")
+				})}, nil
+			})
+	},
+}
+
+// suiteFailures are those of suites, whatever the kind of case.
+var suiteFailures = map[string]func(t *testing.T){
+	"focus-reconciler": func(t *testing.T) {
+		rtesting.ReconcilerTestSuite{
+			{Name: "first", Focus: true}, {Name: "second", ShouldErr: true}, {Name: "third", Focus: true}, {Name: "skipped", Focus: true, Skip: true},
+		}.Run(t, scheme, withoutEffect)
+	},
+	"focus-sub-reconciler": func(t *testing.T) {
+		rtesting.SubReconcilerTests[*fixture.Resource]{
+			"first": {Focus: true, Resource: site("blog", "")}, "second": {}, "third": {},
+		}.Run(t, scheme, syncing(func(context.Context, *fixture.Resource) error { return nil }))
+	},
+	"focus-webhook": func(t *testing.T) {
+		rtesting.AdmissionWebhookTests{
+			"first": {Focus: true, Request: &admission.Request{}, ExpectedResponse: admission.Allowed("").WithWarnings()}, "second": {},
+		}.RunWithContext(t, scheme, handling(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") }))
+	},
+}
+
+func returning(result reconcile.Result, err error) rtesting.ReconcilerFactory {
+	return func(*testing.T, *rtesting.ReconcilerTestCase, reconcilers.Config) reconcile.Reconciler {
+		return reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return result, err })
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/tracker"
+)
+
+// TrackRequest says who tracks what: given, as what was tracked before, or expected. Make it with [NewTrackRequest] or [CreateTrackRequest] for a
+// single object; a reference with a selector is written out.
+type TrackRequest struct {
+	// Tracker is the name of the resource that observes.
+	Tracker types.NamespacedName
+	// Tracked is the object that is observed. It stands for a TrackedReference by name and is ignored where that is set.
+	//
+	// Deprecated: use TrackedReference.
+	Tracked tracker.Key //nolint:staticcheck // users' tests have it
+	// TrackedReference is what is observed: an object by name, or any number by label.
+	TrackedReference tracker.Reference
+}
+
+// NewTrackRequest returns the request that object b tracks object t. It panics when the kind of t is neither set on it nor in the scheme.
+func NewTrackRequest(t, b client.Object, scheme *runtime.Scheme) TrackRequest {
+	tracked, err := referenceTo(t, scheme)
+	if err != nil {
+		panic(fmt.Errorf("track request for %T: %w", t, err))
+	}
+	observer, err := unwrap(b)
+	if err != nil {
+		panic(fmt.Errorf("track request by %T: %w", b, err))
+	}
+	return CreateTrackRequest(tracked.GroupVersionKind().Group, tracked.Kind, tracked.Namespace, tracked.Name).By(observer.GetNamespace(), observer.GetName())
+}
+
+// trackBy makes the request of an observer.
+type trackBy func(trackingObjNamespace, trackingObjName string) TrackRequest
+
+// By returns the request with this observer.
+func (t trackBy) By(trackingObjNamespace, trackingObjName string) TrackRequest {
+	return t(trackingObjNamespace, trackingObjName)
+}
+
+// CreateTrackRequest begins a request to track an object; the observer is named with By:
+//
+//	CreateTrackRequest("", "ConfigMap", "web", "theme").By("web", "blog")
+func CreateTrackRequest(trackedObjGroup, trackedObjKind, trackedObjNamespace, trackedObjName string) trackBy {
+	return func(trackingObjNamespace, trackingObjName string) TrackRequest {
+		return TrackRequest{
+			Tracker: types.NamespacedName{Namespace: trackingObjNamespace, Name: trackingObjName},
+			TrackedReference: tracker.Reference{
+				APIGroup:  trackedObjGroup,
+				Kind:      trackedObjKind,
+				Namespace: trackedObjNamespace,
+				Name:      trackedObjName,
+			},
+		}
+	}
+}
+
+// normalized returns the request with a reference instead of a key.
+func (r TrackRequest) normalized() TrackRequest {
+	if r.TrackedReference == (tracker.Reference{}) {
+		r.TrackedReference = tracker.Reference{
+			APIGroup:  r.Tracked.GroupKind.Group,
+			Kind:      r.Tracked.GroupKind.Kind,
+			Namespace: r.Tracked.NamespacedName.Namespace,
+			Name:      r.Tracked.NamespacedName.Name,
+		}
+	}
+	r.Tracked = tracker.Key{} //nolint:staticcheck // see the field
+	return r
+}

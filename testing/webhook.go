@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"trueup.dev/reconcilers"
+)
+
+// AdmissionWebhookTestCase calls an admission webhook with one request. Its response and side effects must be what is expected.
+//
+// The fields of a case are copied before they are used, so that cases can share objects.
+type AdmissionWebhookTestCase struct {
+	// Name of the case. In [AdmissionWebhookTests] it is the key of the case.
+	Name string
+	// Focus leaves out all cases of the suite that have no focus, to work on some. The suite fails as long as a case has it.
+	Focus bool
+	// Skip leaves out this case.
+	Skip bool
+	// Metadata is for the author: values for the factory and the hooks. It is never nil for them.
+	Metadata map[string]interface{}
+
+	// Request is what the webhook is called with. Required.
+	Request *admission.Request
+	// HTTPRequest is what the request came with. Defaults to a request for the path "/".
+	HTTPRequest *http.Request
+	// WithClientBuilder changes how the fake client is built: with an index, for example. Optional.
+	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
+	// WithReactors see and change calls of the client, see [ReactionFunc]. The first is called first.
+	WithReactors []ReactionFunc
+	// StatusSubResourceTypes are the kinds that have a status sub resource. Others do not accept writes of their status.
+	StatusSubResourceTypes []client.Object
+	// Realistic has the fake do more of what a real API does, see [ExpectConfig]. Defaults to false.
+	Realistic bool
+	// GivenObjects are there before the webhook is called.
+	GivenObjects []client.Object
+	// APIGivenObjects are there for the APIReader, which sees none of the GivenObjects.
+	APIGivenObjects []client.Object
+	// GivenAPIResources are what the discovery client and the REST mapper know.
+	GivenAPIResources []*metav1.APIResourceList
+	// GivenTracks are tracked before the webhook is called.
+	GivenTracks []TrackRequest
+
+	// ExpectTracks are the references that the webhook tracks, in order.
+	ExpectTracks []TrackRequest
+	// ExpectEvents are the events that the webhook records, in order.
+	ExpectEvents []Event
+	// ExpectApplies are the apply calls, in order.
+	ExpectApplies []ApplyRef
+	// ExpectCreates are the objects created, in order, as they were before the API gave them a name, a uid, and so on.
+	ExpectCreates []client.Object
+	// ExpectUpdates are the objects updated, in order.
+	ExpectUpdates []client.Object
+	// ExpectPatches are the patches, in order.
+	ExpectPatches []PatchRef
+	// ExpectDeletes are the objects deleted, in order.
+	ExpectDeletes []DeleteRef
+	// ExpectDeleteCollections are the collections deleted, in order.
+	ExpectDeleteCollections []DeleteCollectionRef
+	// ExpectStatusUpdates are the objects whose status was updated, in order.
+	ExpectStatusUpdates []client.Object
+	// ExpectStatusPatches are the patches of a status, in order.
+	ExpectStatusPatches []PatchRef
+	// ExpectStatusApplies are the apply calls for a status, in order.
+	ExpectStatusApplies []ApplyRef
+	// ExpectSubResources are the writes to sub resources other than the status, in order. Nil asserts nothing, unless the case is Realistic.
+	ExpectSubResources []SubResourceRef
+
+	// ShouldPanic is whether the webhook panics. There is no response to compare then. A webhook that leaves open whether it recovers panics does not.
+	ShouldPanic bool
+	// ExpectedResponse is what the webhook answers. The uid of the request, the code 200 and what follows from Patches are filled in.
+	ExpectedResponse admission.Response
+
+	// Prepare is called first. It may change any field of tc, and returns the context for all that follows. Optional.
+	Prepare func(t *testing.T, ctx context.Context, tc *AdmissionWebhookTestCase) (context.Context, error)
+	// CleanUp is called last, however the case ends, but not after a Prepare that has failed. Optional.
+	CleanUp func(t *testing.T, ctx context.Context, tc *AdmissionWebhookTestCase) error
+	// Now is the time on the context. Defaults to the current time.
+	Now time.Time
+	// Differ compares what is expected with what is observed. Defaults to [DefaultDiffer].
+	Differ Differ
+}
+
+// AdmissionWebhookFactoryWithContext returns the webhook to test. It must use c for all that it does. An error fails the case. The context asks for
+// recursive validation.
+type AdmissionWebhookFactoryWithContext func(
+	t *testing.T, ctx context.Context, wtc *AdmissionWebhookTestCase, c reconcilers.Config,
+) (*admission.Webhook, error)
+
+// expectConfig returns the config of the case.
+func (tc *AdmissionWebhookTestCase) expectConfig(scheme *runtime.Scheme) *ExpectConfig {
+	return &ExpectConfig{
+		Scheme:                  scheme,
+		StatusSubResourceTypes:  tc.StatusSubResourceTypes,
+		Differ:                  tc.Differ,
+		Realistic:               tc.Realistic,
+		GivenObjects:            tc.GivenObjects,
+		APIGivenObjects:         tc.APIGivenObjects,
+		WithClientBuilder:       tc.WithClientBuilder,
+		WithReactors:            tc.WithReactors,
+		GivenAPIResources:       tc.GivenAPIResources,
+		GivenTracks:             tc.GivenTracks,
+		ExpectTracks:            tc.ExpectTracks,
+		ExpectEvents:            tc.ExpectEvents,
+		ExpectApplies:           tc.ExpectApplies,
+		ExpectCreates:           tc.ExpectCreates,
+		ExpectUpdates:           tc.ExpectUpdates,
+		ExpectPatches:           tc.ExpectPatches,
+		ExpectDeletes:           tc.ExpectDeletes,
+		ExpectDeleteCollections: tc.ExpectDeleteCollections,
+		ExpectStatusUpdates:     tc.ExpectStatusUpdates,
+		ExpectStatusPatches:     tc.ExpectStatusPatches,
+		ExpectStatusApplies:     tc.ExpectStatusApplies,
+		ExpectSubResources:      tc.ExpectSubResources,
+	}
+}
+
+// AdmissionWebhookTests are cases by name. They run in any order, each as a sub test.
+type AdmissionWebhookTests map[string]AdmissionWebhookTestCase
+
+// RunWithContext runs the cases, or, if there are any, only those with a focus: then the suite fails.
+func (wt AdmissionWebhookTests) RunWithContext(
+	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext, opts ...RunOption,
+) {
+	t.Helper()
+	suite := make(AdmissionWebhookTestSuite, 0, len(wt))
+	for name, tc := range wt {
+		tc.Name = name
+		suite = append(suite, tc)
+	}
+	suite.RunWithContext(t, scheme, factory, opts...)
+}
+
+// AdmissionWebhookTestSuite is a list of cases. They run in order, each as a sub test.
+type AdmissionWebhookTestSuite []AdmissionWebhookTestCase
+
+// RunWithContext runs the cases, or, if there are any, only those with a focus: then the suite fails.
+func (ts AdmissionWebhookTestSuite) RunWithContext(
+	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext, opts ...RunOption,
+) {
+	t.Helper()
+	suite := suite{}
+	for _, tc := range ts {
+		suite.add(tc.Name, tc.Focus, func(t *testing.T) {
+			t.Helper()
+			tc.RunWithContext(t, scheme, factory, opts...)
+		})
+	}
+	suite.run(t)
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/reconcilers"
+)
+
+// diffWiring returns the difference, "" when there is none. With a difference it tells what should be known about how the wiring was observed.
+func diffWiring(expected, observed *Wiring) string {
+	if expected == nil {
+		expected = &Wiring{}
+	}
+	difference := wiringDifference{}
+	difference.compare("", *expected, *observed)
+	if expected.Indexes != nil {
+		difference.add("Indexes", each(expected.Indexes, Index.text), each(observed.Indexes, Index.text))
+	}
+	if !difference.found {
+		return ""
+	}
+	for _, note := range observed.notes {
+		difference.lines = append(difference.lines, "note: "+note)
+	}
+	return strings.Join(difference.lines, "\n")
+}
+
+// wiringDifference has a line for each entry of two wirings: with a - when only the first has it, and with a + when only the second has it.
+type wiringDifference struct {
+	lines []string
+	found bool
+}
+
+func (d *wiringDifference) compare(prefix string, expected, observed Wiring) {
+	d.add(prefix+"Controller", []string{expected.Controller}, []string{observed.Controller})
+	d.add(prefix+"For", each(expected.For, Watch.describe), each(observed.For, Watch.describe))
+	d.add(prefix+"Owns", each(expected.Owns, Watch.describe), each(observed.Owns, Watch.describe))
+	d.add(prefix+"Tracks", each(expected.Tracks, Watch.describe), each(observed.Tracks, Watch.describe))
+	d.add(prefix+"Watches", each(expected.Watches, Watch.describe), each(observed.Watches, Watch.describe))
+	d.add(prefix+"AtStart", each(expected.AtStart, reconcilers.Request.String), each(observed.AtStart, reconcilers.Request.String))
+	d.add(prefix+"Options", expected.Options.describe(), observed.Options.describe())
+	d.add(prefix+"Others", expected.countOthers(), observed.countOthers())
+	for i := range max(len(expected.Others), len(observed.Others)) {
+		d.compare(fmt.Sprintf("%sOthers[%d].", prefix, i), expected.other(i), observed.other(i))
+	}
+}
+
+func (w Wiring) countOthers() []string {
+	if len(w.Others) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("further controllers: %d", len(w.Others))}
+}
+
+// other returns the wiring of a further controller, and an empty one when there is none.
+func (w Wiring) other(i int) Wiring {
+	if i < len(w.Others) {
+		return w.Others[i]
+	}
+	return Wiring{}
+}
+
+// add compares the entries of a field.
+func (d *wiringDifference) add(field string, expected, observed []string) {
+	all := slices.Concat(expected, observed)
+	slices.Sort(all)
+	for _, entry := range slices.Compact(all) {
+		mark := " "
+		if !slices.Contains(observed, entry) {
+			mark = "-"
+		} else if !slices.Contains(expected, entry) {
+			mark = "+"
+		}
+		d.found = d.found || mark != " "
+		if entry != "" {
+			d.lines = append(d.lines, fmt.Sprintf("%s %s: %s", mark, field, entry))
+		}
+	}
+}
+
+// text identifies what is watched.
+func (w Watch) text() string { return kindText(w.Object, w.Cluster) }
+
+// describe is text with what is ignored.
+func (w Watch) describe() string {
+	ignored := []string{}
+	for _, change := range allChanges {
+		if slices.Contains(w.Ignores, change) {
+			ignored = append(ignored, string(change))
+		}
+	}
+	if len(ignored) == 0 {
+		return w.text()
+	}
+	return w.text() + ", ignores: " + strings.Join(ignored, ", ")
+}
+
+func (i Index) text() string { return kindText(i.Object, i.Cluster) + " by " + i.Field }
+
+// kindText tells the kind of an object and its form.
+func kindText(obj client.Object, cluster string) string {
+	text := "nothing"
+	if !isNil(obj) {
+		obj = blank(obj)
+		goType := reflect.TypeOf(obj).Elem()
+		text = goType.PkgPath() + "." + goType.Name()
+		if carriesKind(obj) {
+			version, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+			form := "metadata only"
+			if _, ok := obj.(runtime.Unstructured); ok {
+				form = "unstructured"
+			}
+			text = fmt.Sprintf("%s %s (%s)", version, kind, form)
+		}
+	}
+	if cluster != "" {
+		text += fmt.Sprintf(" in cluster %q", cluster)
+	}
+	return text
+}
+
+// describe returns an entry for each option that is not the default.
+func (o ControllerOptions) describe() []string {
+	entries := []string{}
+	for field, value := range reflect.ValueOf(o.withoutDefaults()).Fields() {
+		if !value.IsZero() {
+			entries = append(entries, fmt.Sprintf("%s %v", field.Name, reflect.Indirect(value)))
+		}
+	}
+	return entries
+}
+
+// withoutDefaults returns the options with zero for all that are the default.
+func (o ControllerOptions) withoutDefaults() ControllerOptions {
+	if o.MaxConcurrentReconciles == 1 {
+		o.MaxConcurrentReconciles = 0
+	}
+	if o.CacheSyncTimeout == 2*time.Minute {
+		o.CacheSyncTimeout = 0
+	}
+	o.RecoverPanic = unless(o.RecoverPanic, true)
+	o.NeedLeaderElection = unless(o.NeedLeaderElection, true)
+	o.EnableWarmup = unless(o.EnableWarmup, false)
+	return o
+}
+
+// unless returns nil for the default value.
+func unless(value *bool, fallback bool) *bool {
+	if value != nil && *value == fallback {
+		return nil
+	}
+	return value
+}

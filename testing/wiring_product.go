@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"trueup.dev/reconcilers"
+)
+
+// recordReconciler records the wiring of the reconciler that a factory returns. Additional configs are on the context of the set-up, each for a
+// cluster of its name.
+func recordReconciler(
+	ctx context.Context, scheme *runtime.Scheme, factory func(config reconcilers.Config) any, additional map[string]ExpectConfig, given []client.Object,
+) (*Wiring, error) {
+	return recordWiring(ctx, scheme, func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
+		ctx, err := stashOtherClusters(ctx, mgr, config, additional)
+		if err != nil {
+			return err
+		}
+		return setUpProduct(ctx, mgr, factory(config))
+	}, given...)
+}
+
+// setUpProduct sets a reconciler up, whatever the signature of its method.
+func setUpProduct(ctx context.Context, mgr ctrl.Manager, reconciler any) error {
+	switch reconciler := reconciler.(type) {
+	case interface {
+		SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
+	}:
+		return reconciler.SetupWithManager(ctx, mgr)
+	case interface {
+		SetupWithManager(mgr ctrl.Manager) error
+	}:
+		return reconciler.SetupWithManager(mgr)
+	default:
+		return fmt.Errorf("%T must have a method SetupWithManager(context.Context, ctrl.Manager) error or SetupWithManager(ctrl.Manager) error", reconciler)
+	}
+}
+
+// recordSubReconciler records the wiring of the sub reconciler that a factory returns, below a root reconciler for resources like the one that is given.
+// What the root asks for itself is left out.
+func recordSubReconciler[T client.Object](
+	ctx context.Context, scheme *runtime.Scheme, resource T, factory func(config reconcilers.Config) reconcilers.SubReconciler[T],
+	additional map[string]ExpectConfig, given []client.Object,
+) (*Wiring, error) {
+	if unwrapped, ok := resource.DeepCopyObject().(T); ok {
+		resource = unwrapped
+	}
+	root := schema.GroupVersionKind{}
+	wiring, err := recordReconciler(ctx, scheme, func(config reconcilers.Config) any {
+		// Set-up fails when it does not find the kind either.
+		root, _ = config.GroupVersionKindFor(resource)
+		return &reconcilers.ResourceReconciler[T]{Type: resource, Reconciler: factory(config), Config: config}
+	}, additional, given)
+	if err != nil {
+		return nil, err
+	}
+	var others []Watch
+	for _, watch := range wiring.For {
+		if kind, err := apiutil.GVKForObject(watch.Object, scheme); err != nil || kind != root {
+			others = append(others, watch)
+		}
+	}
+	wiring.For = others
+	return wiring, nil
+}
+
+// stashOtherClusters puts a config for each additional one of a case on the context. They share the tracker, as all that is tracked triggers the same
+// resources.
+func stashOtherClusters(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config, additional map[string]ExpectConfig) (context.Context, error) {
+	configs := map[string]reconcilers.Config{}
+	for _, name := range slices.Sorted(maps.Keys(additional)) {
+		other, err := otherCluster(mgr, name)
+		if err != nil {
+			return nil, err
+		}
+		configs[name] = config.WithCluster(other)
+	}
+	return reconcilers.StashAdditionalConfigs(ctx, configs), nil
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+// With returns a deep copy of base with the edits applied in order. The base stays as it is, so that all objects of a table can be derived from one:
+//
+//	GivenObjects: []client.Object{
+//		rtesting.With(website, func(w *demov1.Website) {
+//			w.Spec.Replicas = 3
+//		}),
+//	},
+//
+// It takes whatever has a generated DeepCopy method: objects, apply configurations that have one, and parts of objects such as a PodSpec.
+func With[T interface{ DeepCopy() T }](base T, edits ...func(T)) T {
+	derived := base.DeepCopy()
+	for _, edit := range edits {
+		edit(derived)
+	}
+	return derived
+}
