@@ -23,6 +23,8 @@ type api struct {
 	addGiven func(obj client.Object) error
 	// normalize returns what to compare: expected and observed without what only a server adds. Nil for a fake.
 	normalize func(expected, observed client.Object) (client.Object, client.Object)
+	// changedNothing is true for an update that the server has found nothing to change in. Nil for a fake.
+	changedNothing func(update client.Object) bool
 	// normalized tells what was normalized so far, a line each. Nil for a fake.
 	normalized func() []string
 	// close removes what is left. Nil for a fake.

@@ -50,7 +50,7 @@ func (c *ExpectConfig) AssertClientCreateExpectations(t *testing.T) {
 // AssertClientUpdateExpectations asserts ExpectUpdates.
 func (c *ExpectConfig) AssertClientUpdateExpectations(t *testing.T) {
 	helper(t)()
-	assert(t, c, c.objects("ExpectUpdates", "Update", c.ExpectUpdates, c.actions().UpdateActions, c.differ().ResourceUpdate))
+	assert(t, c, c.objects("ExpectUpdates", "Update", c.ExpectUpdates, c.withoutIdle(c.actions().UpdateActions), c.differ().ResourceUpdate))
 }
 
 // AssertClientPatchExpectations asserts ExpectPatches.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -177,6 +178,34 @@ func TestNormalizedObjects(t *testing.T) {
 	if diff := cmp.Diff([]client.Object{theMap(renamed("a")), theMap(renamed("b"))}, e.observed); diff != "" {
 		t.Errorf("observed (-want +got):\n%s", diff)
 	}
+
+	sent := eviction(5)
+	sent.Body.SetLabels(map[string]string{"by": "server"})
+	if diff := c.diffSubResource(eviction(5), sent); diff != "" {
+		t.Errorf("sub resource (-want +got):\n%s", diff)
+	}
+}
+
+func TestSubResourcesAreExecuted(t *testing.T) {
+	tests := map[string]struct {
+		reason   string
+		config   ExpectConfig
+		executes bool
+	}{
+		"InMemory":  {reason: "they only seem to succeed"},
+		"Realistic": {reason: "there is no such pod", config: ExpectConfig{Realistic: true}, executes: true},
+		"OtherAPI":  {reason: "there is no such pod", config: ExpectConfig{openAPI: newFakeAPI}, executes: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tt.config.Scheme = assertScheme
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "blog-0"}}
+			err := tt.config.Config().SubResource("eviction").Create(t.Context(), pod, eviction(5).Body)
+			if apierrs.IsNotFound(err) != tt.executes || (err != nil) != tt.executes {
+				t.Errorf("%s: got error %v", tt.reason, err)
+			}
+		})
+	}
 }
 
 func TestSubResourceExpectations(t *testing.T) {
@@ -189,6 +218,8 @@ func TestSubResourceExpectations(t *testing.T) {
 		return nil
 	}
 	unexpected := []string{"Unexpected SubResource observed: create Pod/eviction web/blog-0"}
+	wrappedEviction := eviction(5)
+	wrappedEviction.Body = die{wrappedEviction.Body}
 	tests := map[string]struct {
 		reason    string
 		expects   []SubResourceRef
@@ -199,6 +230,7 @@ func TestSubResourceExpectations(t *testing.T) {
 		"None":        {reason: "an empty list says that there are none", expects: []SubResourceRef{}, want: unexpected},
 		"Realistic":   {reason: "nothing is silently accepted", realistic: true, want: unexpected},
 		"Expected":    {reason: "all is as expected", realistic: true, expects: []SubResourceRef{eviction(5)}},
+		"Dies":        {reason: "what they unwrap to is expected", expects: []SubResourceRef{wrappedEviction}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

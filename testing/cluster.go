@@ -41,13 +41,14 @@ const (
 //   - The case sees what it was given and what its own calls have made of it. Objects of others, such as the default service account of each namespace,
 //     and what controllers of the cluster do while a case runs, are hidden. The case cannot write to objects of others.
 //   - Fields the server adds, mostly defaults, are there for the reconciler. Where the reconciler sends them back and the case does not expect them, they
-//     are left out of the comparison. When a case fails, they are listed.
+//     are left out of the comparison. When a case fails, they are listed. Updates that change nothing need not be expected: mostly they leave defaults out.
 //   - An object in APIGivenObjects only is visible to APIReader, but not to Client. Those in GivenObjects are visible to both.
 //   - Writes to all sub resources are executed.
 //
 // A case is skipped, and says why, when it cannot be told to a cluster: objects in GivenObjects and APIGivenObjects that contradict each other, as with a
-// stale cache; given objects without a name or a namespace, and ones that are deleted without a finalizer; GivenAPIResources that the cluster does not
-// serve in this way; a WithClientBuilder; AdditionalConfigs, unless [OnAdditionalCluster] says where they are.
+// stale cache; given objects without a name or a namespace; GivenAPIResources that the cluster does not serve in this way; a given namespace that is there
+// already, but with other labels; a WithClientBuilder that sets more than indexes, by which Client then lists as with a cache; AdditionalConfigs, unless
+// [OnAdditionalCluster] says where they are.
 //
 // A case fails when a given object is refused, exists already and was not made by a case, or is of a kind that is not served, because its
 // CustomResourceDefinition was not installed.
@@ -55,7 +56,8 @@ func OnCluster(config *rest.Config) RunOption {
 	return OnAdditionalCluster(defaultConfigName, config)
 }
 
-// OnAdditionalCluster says, beside [OnCluster], which cluster the entry in AdditionalConfigs with this name works with. Without OnCluster it does nothing.
+// OnAdditionalCluster says which cluster the entry in AdditionalConfigs with this name works with. It needs [OnCluster] beside it. Cases without such an
+// entry ignore it.
 func OnAdditionalCluster(name string, config *rest.Config) RunOption {
 	on := &cluster{restConfig: config}
 	return runOption(func(options *runOptions) {

@@ -4,7 +4,7 @@ package testing
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // clusterAPI is the part of a cluster that a case has to do with.
@@ -28,6 +29,8 @@ type clusterAPI struct {
 	// real is the client that speaks to the cluster. All objects go through it as unstructured ones, so that nothing is lost that the server adds and that
 	// a Go type does not know.
 	real client.Client
+	// build makes the indexes of the case. Nil for none.
+	build func(*fake.ClientBuilder) *fake.ClientBuilder
 	// shownMapper is that of the client of the case.
 	shownMapper meta.RESTMapper
 
@@ -41,6 +44,8 @@ type clusterAPI struct {
 	exchanges map[objectID][]exchange
 	// notCompared are fields, with their values, that were left out of comparisons.
 	notCompared map[objectID][]string
+	// unchanged are the updates of the case in which the server has found nothing to change.
+	unchanged []*unstructured.Unstructured
 	// notes are what to know about a case that fails.
 	notes []string
 }
@@ -48,7 +53,7 @@ type clusterAPI struct {
 // newClusterAPI puts the given objects of a config into a cluster.
 func newClusterAPI(ctx context.Context, on *cluster, c *ExpectConfig) (*api, error) {
 	a := &clusterAPI{
-		cluster: on, scheme: c.Scheme, realistic: c.Realistic, shownMapper: on.mapper,
+		cluster: on, scheme: c.Scheme, realistic: c.Realistic, shownMapper: on.mapper, build: c.WithClientBuilder,
 		records: map[objectID]*record{}, byUID: map[types.UID]*record{}, exchanges: map[objectID][]exchange{}, notCompared: map[objectID][]string{},
 	}
 	config := rest.CopyConfig(on.restConfig)
@@ -63,34 +68,44 @@ func newClusterAPI(ctx context.Context, on *cluster, c *ExpectConfig) (*api, err
 		return nil, err
 	}
 	result := &api{
-		client:     &clusterClient{a},
-		reader:     &clusterReader{a},
-		discovery:  on.discovery,
-		addGiven:   a.addGiven,
-		normalize:  a.normalize,
-		normalized: a.normalized,
-		close:      a.close,
+		client:         &clusterClient{a},
+		reader:         &clusterReader{a},
+		discovery:      on.discovery,
+		addGiven:       a.addGiven,
+		normalize:      a.normalize,
+		changedNothing: a.changedNothing,
+		normalized:     a.normalized,
+		close:          a.close,
 	}
 	if len(c.GivenAPIResources) > 0 {
 		result.discovery = nil
 		a.shownMapper = newMapper(c.GivenAPIResources)
 	}
 	if err := a.create(ctx, given); err != nil {
-		return nil, errors.Join(err, a.close())
+		if closeErr := a.close(); closeErr != nil {
+			// No longer a reason to skip the case.
+			err = fmt.Errorf("%s\n%w", err, closeErr)
+		}
+		return nil, err
 	}
 	return result, nil
 }
 
-// identify returns the id of an object, and its scope.
+// identify returns the id of an object.
 func (a *clusterAPI) identify(kind schema.GroupVersionKind, key client.ObjectKey) (objectID, error) {
 	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return objectID{}, err
 	}
+	return idIn(mapping, key), nil
+}
+
+// idIn returns the id of an object whose kind has a mapping.
+func idIn(mapping *meta.RESTMapping, key client.ObjectKey) objectID {
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		key.Namespace = ""
 	}
-	return objectID{kind.Group, kind.Kind, key.Namespace, key.Name}, nil
+	return objectID{mapping.GroupVersionKind.Group, mapping.GroupVersionKind.Kind, key.Namespace, key.Name}
 }
 
 // toUnstructured returns a copy of an object.
@@ -112,7 +127,7 @@ func (a *clusterAPI) toUnstructured(obj runtime.Object) (*unstructured.Unstructu
 func (a *clusterAPI) settle(rec *record, sent map[string]any, live *unstructured.Unstructured) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	rec.version(live.GetResourceVersion())
+	rec.version(live)
 	rec.kind = live.GroupVersionKind()
 	rec.writers = writersOf(live)
 	before := rec.shown
@@ -168,7 +183,7 @@ func (a *clusterAPI) see(live *unstructured.Unstructured, reader bool) *unstruct
 	if rec == nil || rec.uid != live.GetUID() || rec.readerOnly && !reader {
 		return nil
 	}
-	a.noteForeignWrite(rec, live)
+	rec.noteForeignWrite(live)
 	if kind == rec.kind {
 		return rec.shown.DeepCopy()
 	}

@@ -56,7 +56,9 @@ func (a *clusterAPI) change(
 func (a *clusterAPI) catchUp(rec *record, live *unstructured.Unstructured, sent string) (known *unstructured.Unstructured, version string, isCurrent bool) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	a.noteForeignWrite(rec, live)
+	rec.noteForeignWrite(live)
+	// The versions of others are no versions for the case.
+	rec.versions[len(rec.versions)-1].real = live.GetResourceVersion()
 	rec.generation += live.GetGeneration() - rec.known.GetGeneration()
 	rec.known.SetGeneration(live.GetGeneration())
 	known = rec.known

@@ -87,8 +87,10 @@ func (c *clusterClient) Update(ctx context.Context, obj client.Object, opts ...c
 		if err != nil {
 			return err
 		}
+		c.noteUnchanged(rec, sent, changed)
 		live.Object = changed.Object
-		return c.updated(rec, sent, live, foreign, options.DryRun)
+		c.updated(rec, sent, live, foreign, options.DryRun)
+		return nil
 	})
 }
 
@@ -154,45 +156,47 @@ func (c *clusterClient) created(
 		c.add(rec)
 		c.settle(rec, sent.Object, live)
 	}
-	return c.reveal(rec, live)
+	c.reveal(rec, live)
+	return nil
 }
 
 // updated notes what has become of an object and of its owners, and sets live to what the case sees of it.
-func (c *clusterClient) updated(rec *record, sent, live *unstructured.Unstructured, foreign []metav1.OwnerReference, dryRun []string) error {
+func (c *clusterClient) updated(rec *record, sent, live *unstructured.Unstructured, foreign []metav1.OwnerReference, dryRun []string) {
 	if len(dryRun) == 0 {
 		c.lock.Lock()
 		rec.owners, rec.foreign = sent.GetOwnerReferences(), foreign
 		c.lock.Unlock()
 	}
-	return c.written(rec, sent.Object, live, dryRun)
+	c.written(rec, sent.Object, live, dryRun)
 }
 
 // written notes what has become of an object, and sets live to what the case sees of it.
-func (c *clusterClient) written(rec *record, sent map[string]any, live *unstructured.Unstructured, dryRun []string) error {
+func (c *clusterClient) written(rec *record, sent map[string]any, live *unstructured.Unstructured, dryRun []string) {
 	if len(dryRun) == 0 {
 		c.settle(rec, sent, live)
 	}
-	return c.reveal(rec, live)
+	c.reveal(rec, live)
 }
 
 // reveal sets live to what the case sees of it.
-func (a *clusterAPI) reveal(rec *record, live *unstructured.Unstructured) error {
+func (a *clusterAPI) reveal(rec *record, live *unstructured.Unstructured) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	live.Object = a.shownOf(rec, live).Object
-	return nil
 }
 
-// target returns the object of the case that a write is about. If there is none the write may go on if it creates objects and there is none of others.
+// target returns the object of the case that a write is about. Nil if the write may create it: there is none, neither of the case nor of others.
 func (a *clusterAPI) target(ctx context.Context, u *unstructured.Unstructured, creates bool) (*record, error) {
 	id, err := a.identify(u.GroupVersionKind(), client.ObjectKeyFromObject(u))
 	if err != nil {
 		return nil, err
 	}
-	if rec := a.find(id); rec != nil && rec.borrowed {
+	rec := a.find(id)
+	switch {
+	case rec != nil && rec.borrowed:
 		resource := schema.GroupResource{Group: id.group, Resource: "namespaces"}
 		return nil, apierrs.NewForbidden(resource, id.name, errors.New("it is there without the case, which may only read it"))
-	} else if rec != nil {
+	case rec != nil && !creates:
 		return rec, nil
 	}
 	live := newUnstructured(u.GroupVersionKind(), id.namespace, id.name)
@@ -202,6 +206,8 @@ func (a *clusterAPI) target(ctx context.Context, u *unstructured.Unstructured, c
 		return nil, nil
 	case err != nil:
 		return nil, err
+	case rec != nil && rec.uid == live.GetUID():
+		return rec, nil
 	}
 	a.note("%s is there without the case, which has written to it as if it were its own", id)
 	return nil, a.notFound(u.GroupVersionKind(), id.name)
@@ -242,28 +248,26 @@ func (c *clusterClient) delete(ctx context.Context, rec *record, u *unstructured
 	if err != nil || len(options.DryRun) > 0 {
 		return err
 	}
+	live := newUnstructured(u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+	if err := c.real.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if live.GetUID() == rec.uid {
+		c.settle(rec, nil, c.deleted(ctx, rec, live))
+	}
+	return nil
+}
+
+// deleted returns an object that is being deleted as the cluster would have it without the writes of others. All that deleting changes are finalizers.
+func (c *clusterClient) deleted(ctx context.Context, rec *record, live *unstructured.Unstructured) *unstructured.Unstructured {
 	c.lock.Lock()
+	defer c.lock.Unlock()
 	if rec.given.GetDeletionTimestamp() == nil {
 		rec.given.SetDeletionTimestamp(new(serverTime(ctx)))
 		if c.realistic {
 			rec.given.SetDeletionGracePeriodSeconds(new(int64(0)))
 		}
 	}
-	c.lock.Unlock()
-	live := newUnstructured(u.GroupVersionKind(), u.GetNamespace(), u.GetName())
-	if err := c.real.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if live.GetUID() == rec.uid {
-		c.settle(rec, nil, c.deleted(rec, live))
-	}
-	return nil
-}
-
-// deleted returns an object that is being deleted as the cluster would have it without the writes of others. All that deleting changes are finalizers.
-func (c *clusterClient) deleted(rec *record, live *unstructured.Unstructured) *unstructured.Unstructured {
-	c.lock.Lock()
-	defer c.lock.Unlock()
 	known := rec.known.DeepCopy()
 	copyIdentity(known, live)
 	known.SetFinalizers(live.GetFinalizers())

@@ -61,11 +61,11 @@ func removeFrom(ctx context.Context, c client.Client, obj *unstructured.Unstruct
 		if left.GetUID() != uid {
 			return true, nil
 		}
-		if len(left.GetFinalizers()) == 0 {
-			return false, nil
+		if len(left.GetFinalizers()) > 0 {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			return false, client.IgnoreNotFound(c.Patch(ctx, left, patch))
 		}
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		return false, client.IgnoreNotFound(c.Patch(ctx, left, patch))
+		return false, nil
 	})
 }
 
@@ -83,7 +83,7 @@ func await(ctx context.Context, check func() (done bool, err error)) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("still not done after %s: %w", clusterPatience, ctx.Err())
 		}
 	}
 }

@@ -49,10 +49,6 @@ func (a *clusterAPI) check(c *ExpectConfig) (*givenOnCluster, error) {
 		objects    []client.Object
 		readerOnly bool
 	}{{"GivenObjects", c.given.objects, false}, {"APIGivenObjects", c.given.apiObjects, true}} {
-		if err := validateGiven(field.objects, c.Scheme); err != nil {
-			problem(fmt.Errorf("%s%w", field.name, err))
-			continue
-		}
 		for i, obj := range field.objects {
 			entry, err := a.checkObject(fmt.Sprintf("%s[%d]", field.name, i), obj)
 			if err == nil {
@@ -63,9 +59,7 @@ func (a *clusterAPI) check(c *ExpectConfig) (*givenOnCluster, error) {
 		}
 	}
 	problem(a.checkResources(c.GivenAPIResources))
-	if c.WithClientBuilder != nil {
-		problem(notOnClusterf("WithClientBuilder: changes how the API in memory is made"))
-	}
+	problem(checkBuilder(a.scheme, c.WithClientBuilder))
 	if len(mistakes) == 0 && len(reasons) > 0 {
 		return nil, &notOnCluster{reason: errors.Join(reasons...).Error()}
 	}
@@ -125,16 +119,14 @@ func (a *clusterAPI) checkObject(origin string, obj client.Object) (*clusterGive
 		return nil, fmt.Errorf("%s: %w", origin, err)
 	}
 	kind := u.GroupVersionKind()
-	id, err := a.identify(kind, client.ObjectKeyFromObject(u))
-	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("%s: %w", origin, a.notServed(kind))
-	} else if err != nil {
-		return nil, fmt.Errorf("%s: %w", origin, err)
-	}
 	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		err = a.notServed(kind)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", origin, err)
 	}
+	id := idIn(mapping, client.ObjectKeyFromObject(u))
 	switch {
 	case id.name == "":
 		return nil, notOnClusterf("%s: the %s has no name", origin, id.kind)
@@ -157,7 +149,7 @@ func (a *clusterAPI) notServed(kind schema.GroupVersionKind) error {
 func (a *clusterAPI) checkResources(lists []*metav1.APIResourceList) error {
 	var differences []string
 	for i, list := range lists {
-		served, err := a.cluster.discovery.ServerResourcesForGroupVersion(list.GroupVersion)
+		served, err := a.discovery.ServerResourcesForGroupVersion(list.GroupVersion)
 		if err != nil && !apierrs.IsNotFound(err) {
 			return fmt.Errorf("GivenAPIResources[%d]: %w", i, err)
 		}

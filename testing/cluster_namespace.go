@@ -9,6 +9,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -47,6 +48,10 @@ func (c *cluster) ensureNamespace(ctx context.Context, name string) error {
 		case !c.isOurs(found):
 			return true, nil
 		}
+		// What there is in it has been left by a run that was interrupted.
+		if err := c.sweepNamespace(ctx, name); err != nil {
+			return false, err
+		}
 		return true, c.equipNamespace(ctx, name)
 	})
 	if err != nil {
@@ -64,6 +69,33 @@ func (c *cluster) isOurs(namespace *unstructured.Unstructured) bool {
 func (c *cluster) equipNamespace(ctx context.Context, name string) error {
 	c.host.namespaces[name] = true
 	return client.IgnoreAlreadyExists(c.client.Create(ctx, newUnstructured(serviceAccountKind, name, "default")))
+}
+
+// sweepNamespace removes everything from a namespace. What controllers give to each namespace they make again.
+func (c *cluster) sweepNamespace(ctx context.Context, name string) error {
+	resources, err := discovery.ServerPreferredNamespacedResources(c.discovery)
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return err
+	}
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, resources) {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return err
+		}
+		for _, resource := range list.APIResources {
+			found := &unstructured.UnstructuredList{}
+			found.SetGroupVersionKind(version.WithKind(resource.Kind + "List"))
+			if err := c.client.List(ctx, found, client.InNamespace(name)); err != nil {
+				return fmt.Errorf("%s left in it: %w", resource.Name, err)
+			}
+			for i := range found.Items {
+				if err := removeFrom(ctx, c.client, &found.Items[i]); err != nil {
+					return fmt.Errorf("%s left in it: %w", resource.Name, err)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // takeNamespace sets live to the namespace that is there already, after making it what a case has sent if cases have made it.

@@ -27,28 +27,26 @@ func (w clusterWarnings) HandleWarningHeaderWithContext(_ context.Context, code 
 func (a *clusterAPI) note(format string, args ...any) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	a.noteLocked(format, args...)
-}
-
-func (a *clusterAPI) noteLocked(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(a.notes, text) {
 		a.notes = append(a.notes, text)
 	}
 }
 
-// noteForeignWrite says who else has written to an object of the case. What they have written is not shown, or cases would depend on whether they were
+// noteForeignWrite notes who else has written to an object of the case. What they have written is not shown, or cases would depend on whether they were
 // faster.
-func (a *clusterAPI) noteForeignWrite(rec *record, live *unstructured.Unstructured) {
-	if live.GetResourceVersion() == rec.current().real || rec.borrowed {
+func (r *record) noteForeignWrite(live *unstructured.Unstructured) {
+	if live.GetResourceVersion() == r.current().real || r.borrowed {
 		return
 	}
-	others := writersOf(live)
-	maps.DeleteFunc(others, func(name, written string) bool { return rec.writers[name] == written })
-	names := strings.Join(slices.Sorted(maps.Keys(others)), ", ")
-	if names == "" {
-		names = "others"
+	for name, written := range writersOf(live) {
+		// The fields that others have taken over are missing from ours.
+		if r.writers[name] != written && !strings.HasPrefix(name, clusterManager) {
+			r.others[name] = true
+		}
 	}
-	a.noteLocked("%s: changed by %s while the case ran, which the case does not see", rec.id, names)
+	if len(r.others) == 0 {
+		r.others["others"] = true
+	}
 }
 
 // writersOf returns the field managers of an object, with what they have written and when.
@@ -66,6 +64,12 @@ func (a *clusterAPI) normalized() []string {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	notes := slices.Clone(a.notes)
+	for _, rec := range a.ordered {
+		if len(rec.others) > 0 {
+			names := strings.Join(slices.Sorted(maps.Keys(rec.others)), ", ")
+			notes = append(notes, fmt.Sprintf("%s: changed by %s while the case ran, which the case does not see", rec.id, names))
+		}
+	}
 	listed := map[objectID]bool{}
 	for _, rec := range a.ordered {
 		if listed[rec.id] || !rec.changed && len(a.notCompared[rec.id]) == 0 {

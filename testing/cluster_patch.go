@@ -57,7 +57,9 @@ func (c *clusterClient) patch(
 		}
 		sent := newUnstructured(kind, obj.GetNamespace(), obj.GetName())
 		sent.Object = overlay(sent.Object, hidden.shown)
-		err = c.created(ctx, sent, live, hidden.foreign, dryRun)
+		if err := c.created(ctx, sent, live, hidden.foreign, dryRun); err != nil {
+			return err
+		}
 	} else {
 		live, err = c.change(ctx, rec, kind, hidden.version, func(version string, _ func(*unstructured.Unstructured)) (*unstructured.Unstructured, error) {
 			return send(version)
@@ -65,16 +67,13 @@ func (c *clusterClient) patch(
 		if err != nil {
 			return err
 		}
-		err = c.patched(rec, hidden, live, dryRun)
-	}
-	if err != nil {
-		return err
+		c.patched(rec, hidden, live, dryRun)
 	}
 	return into(live.Object, obj)
 }
 
 // patched notes what a patch has made of an object, and sets live to what the case sees of it.
-func (c *clusterClient) patched(rec *record, patch *hiddenPatch, live *unstructured.Unstructured, dryRun []string) error {
+func (c *clusterClient) patched(rec *record, patch *hiddenPatch, live *unstructured.Unstructured, dryRun []string) {
 	if len(dryRun) == 0 {
 		c.lock.Lock()
 		if patch.owners {
@@ -82,7 +81,7 @@ func (c *clusterClient) patched(rec *record, patch *hiddenPatch, live *unstructu
 		}
 		c.lock.Unlock()
 	}
-	return c.written(rec, patch.shown, live, dryRun)
+	c.written(rec, patch.shown, live, dryRun)
 }
 
 // Apply implements [client.Client].

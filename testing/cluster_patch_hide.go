@@ -19,7 +19,7 @@ import (
 type hiddenPatch struct {
 	// version is the resource version that the case has put into it. Empty for none.
 	version string
-	// data returns the patch with another version, which it also gets if it has none. Empty for the version it has.
+	// data returns the patch with another version. All but JSON patches get it even if they have none. Empty for the version it has.
 	data func(version string) ([]byte, error)
 	// shown are the fields in the patch of the case. Nil if that is not known.
 	shown map[string]any
@@ -102,15 +102,16 @@ func (a *clusterAPI) hidePatchedOwners(rec *record, namespace string, patchType 
 			continue
 		}
 		i := find(ref.UID)
-		if fields[directiveField] == "delete" {
-			if i < 0 {
-				continue
-			}
+		isDelete := fields[directiveField] == "delete"
+		switch {
+		case isDelete && i < 0:
+			continue
+		case isDelete:
 			ref = patch.allOwners[i]
 			patch.allOwners = slices.Delete(patch.allOwners, i, i+1)
-		} else if i < 0 || patchType == types.MergePatchType {
+		case i < 0 || patchType == types.MergePatchType:
 			patch.allOwners = append(patch.allOwners, ref)
-		} else {
+		default:
 			patch.allOwners[i] = ref
 		}
 		if owner := a.owner(ref, namespace); owner != nil {
@@ -148,7 +149,7 @@ func (a *clusterAPI) hideJSONPatch(rec *record, namespace string, data []byte) (
 	patch := &hiddenPatch{data: func(string) ([]byte, error) { return data, nil }}
 	var operations []map[string]any
 	if utiljson.Unmarshal(data, &operations) != nil {
-		return patch, nil
+		return patch, nil // the server says what is wrong with it
 	}
 	var versioned []map[string]any
 	for i, operation := range operations {
@@ -172,10 +173,7 @@ func (a *clusterAPI) hideJSONPatch(rec *record, namespace string, data []byte) (
 		for _, operation := range versioned {
 			operation["value"] = version
 		}
-		if len(versioned) > 0 || version == "" {
-			return json.Marshal(operations)
-		}
-		return json.Marshal(append([]map[string]any{{"op": "test", "path": "/metadata/resourceVersion", "value": version}}, operations...))
+		return json.Marshal(operations)
 	}
 	return patch, nil
 }

@@ -68,7 +68,12 @@ func (a *clusterAPI) list(ctx context.Context, reader bool, list client.ObjectLi
 		// As the kind of a list of metadata may be given.
 		live.SetKind(kind.Kind + "List")
 	}
-	if err := a.real.List(ctx, live, opts...); err != nil {
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	err = a.real.List(ctx, live, options)
+	if apierrs.IsBadRequest(err) && options.FieldSelector != nil && a.build != nil && !reader {
+		// Servers can only select by few fields, caches by all that they have an index of.
+		return a.listByIndex(ctx, live.GroupVersionKind(), list, options)
+	} else if err != nil {
 		return err
 	}
 	items := []any{}

@@ -43,8 +43,9 @@ type record struct {
 	versions []recordVersion
 	// owners are all owner references as the case has set them, foreign those of them that the cluster is not told of.
 	owners, foreign []metav1.OwnerReference
-	// writers are what field managers have written to it.
+	// writers are what field managers have written to it, others those of them that did so unseen by the case.
 	writers map[string]string
+	others  map[string]bool
 	// known is what the cluster would have if nobody but the case had written to it, shown the same as the case sees it.
 	known, shown *unstructured.Unstructured
 }
@@ -59,16 +60,18 @@ const givenVersion = "999"
 func newRecord(id objectID, given, live *unstructured.Unstructured, firstVersion string) *record {
 	return &record{
 		id: id, kind: live.GroupVersionKind(), given: given, uid: live.GetUID(), generation: live.GetGeneration(),
-		versions: []recordVersion{{shown: firstVersion, real: live.GetResourceVersion()}},
+		others: map[string]bool{}, versions: []recordVersion{{shown: firstVersion, real: live.GetResourceVersion()}},
 	}
 }
 
 func (r *record) current() recordVersion { return r.versions[len(r.versions)-1] }
 
 // version notes the version that an own write has led to.
-func (r *record) version(real string) {
-	current := r.current()
-	if current.real == real {
+func (r *record) version(live *unstructured.Unstructured) {
+	current, real := r.current(), live.GetResourceVersion()
+	// What goes with its last finalizer gets no further version from a server, but from the API in memory.
+	isGone := live.GetDeletionTimestamp() != nil && len(live.GetFinalizers()) == 0
+	if current.real == real && !isGone {
 		return
 	}
 	// As the API in memory does, which refuses writes to objects whose version is no number.

@@ -76,7 +76,8 @@ func (s *clusterSubResource) Update(ctx context.Context, obj client.Object, opts
 				return err
 			}
 			live.Object = changed.Object
-			return s.written(rec, sent.Object, live, options.DryRun)
+			s.written(rec, sent.Object, live, options.DryRun)
+			return nil
 		})
 	}
 	rec, u, err := s.parent(ctx, obj)
@@ -184,9 +185,7 @@ func (s *clusterSubResource) through(
 // intoBody sets a sub resource to what the server returns. It has the metadata of its object.
 func (s *clusterSubResource) intoBody(rec *record, body *unstructured.Unstructured, obj client.Object) error {
 	if body.GetUID() == rec.uid {
-		if err := s.reveal(rec, body); err != nil {
-			return err
-		}
+		s.reveal(rec, body)
 	}
 	return into(body.Object, obj)
 }

@@ -42,18 +42,18 @@ func newFake(o fakeOptions) (client.WithWatch, clientgotesting.ObjectTracker, er
 	}
 	// a client can only be built once by a builder
 	another := *builder
-	c, err := build(builder)
+	known, err := build(builder)
 	if err != nil {
 		return nil, nil, err
 	}
 	adding.done = true
-	c = routeKinds(c, sync.OnceValue(func() client.WithWatch {
-		other, err := build(another.WithScheme(copyScheme(c.Scheme())))
+	c := routeKinds(known, sync.OnceValue(func() client.WithWatch {
+		others, err := build(another.WithScheme(copyScheme(known.Scheme())))
 		if err != nil {
-			// the objects of a tracker that is not ours exist already
-			return c
+			// the builder has a tracker that is not ours, where its objects exist already
+			return known
 		}
-		return other
+		return others
 	}))
 	c = s.interceptApplies(c)
 	if s.realism != nil {

@@ -179,6 +179,31 @@ func TestNewFake_builder(t *testing.T) {
 	}
 }
 
+// A tracker of the builder is used for all kinds.
+func TestNewFake_trackerOfTheBuilder(t *testing.T) {
+	for _, given := range []bool{false, true} {
+		t.Run(fmt.Sprintf("given=%t", given), func(t *testing.T) {
+			scheme := fixture.NewScheme()
+			tracker := clientgotesting.NewObjectTracker(scheme, nil)
+			options := fakeOptions{scheme: scheme, build: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b.WithObjectTracker(tracker) }}
+			if given {
+				options.given = []client.Object{newGadget("given")}
+			}
+			c, _ := mustFake(t, options)
+			if err := c.Create(t.Context(), newGadget("one")); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKey{Namespace: "my-namespace", Name: "given"}, newGadget("")); (err == nil) != given {
+				t.Errorf("error = %v", err)
+			}
+			gadgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
+			if _, err := tracker.Get(gadgets, "my-namespace", "one"); err != nil {
+				t.Errorf("in the tracker: %v", err)
+			}
+		})
+	}
+}
+
 // Kinds that the scheme does not have can be used, and the scheme, which other tests use at the same time, stays as it was.
 func TestNewFake_unknownKinds(t *testing.T) {
 	scheme := fixture.NewScheme()
@@ -220,6 +245,9 @@ func TestNewFake_unknownKinds(t *testing.T) {
 			for _, gadget := range list.Items {
 				phase, _, _ := unstructured.NestedString(gadget.Object, "status", "phase")
 				got = append(got, gadget.GetName()+phase)
+				if status, ok := gadget.Object["status"]; ok && status == nil {
+					t.Errorf("%s has null for a status", gadget.GetName())
+				}
 			}
 			if diff := cmp.Diff([]string{"added", "applied", "createdready"}, got); diff != "" {
 				t.Errorf("gadgets (-want +got):\n%s", diff)
@@ -300,6 +328,27 @@ func TestStore_apply(t *testing.T) {
 				t.Errorf("error of a stale resource version = %v", err)
 			}
 		})
+	}
+}
+
+// A status that is no sub resource is applied with the rest.
+func TestStore_applyStatus(t *testing.T) {
+	for _, realistic := range []bool{false, true} {
+		c, _ := mustFake(t, fakeOptions{realistic: realistic, given: []client.Object{&fixture.ResourceEmptyStatus{ObjectMeta: objectMeta("one")}}})
+		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"fields": map[string]any{"a": "1"}}}}
+		obj.SetGroupVersionKind(fixture.GroupVersion.WithKind("ResourceEmptyStatus"))
+		for _, name := range []string{"one", "two"} {
+			obj.SetName(name)
+			obj.SetNamespace("my-namespace")
+			ac := client.ApplyConfigurationFromUnstructured(obj.DeepCopy())
+			if err := c.Apply(t.Context(), ac, client.FieldOwner("me")); err != nil {
+				t.Fatal(err)
+			}
+			got := &fixture.ResourceEmptyStatus{}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), got); err != nil || got.Status.Fields["a"] != "1" {
+				t.Errorf("realistic=%t: %s = %v, error = %v", realistic, name, got, err)
+			}
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func clearFields(v reflect.Value, isSame func() bool) {
 	for i := range v.NumField() {
 		field, value := v.Type().Field(i), v.Field(i)
 		switch {
-		case !field.IsExported(), field.Type == reflect.TypeFor[metav1.TypeMeta]():
+		case !field.IsExported(), value.IsZero(), field.Type == reflect.TypeFor[metav1.TypeMeta]():
 		case field.Type == reflect.TypeFor[metav1.ObjectMeta]():
 			clearFields(value, isSame)
 		case v.Type() == reflect.TypeFor[metav1.ObjectMeta]() && slices.Contains([]string{"Name", "GenerateName", "Namespace"}, field.Name):

@@ -28,9 +28,6 @@ var (
 
 // known prints values that are made by a function rather than by a composite literal.
 func (p *printer) known(v reflect.Value) (string, bool) {
-	if !v.CanInterface() {
-		return "", false
-	}
 	switch x := v.Interface().(type) {
 	case metav1.Time:
 		return p.metaTime(x.Time, "Time", "Unix", "Date"), true
@@ -167,7 +164,7 @@ func (p *printer) fieldSelector(t reflect.Type, s fields.Selector) (string, bool
 
 func (p *printer) trackRequest(r TrackRequest) (string, bool) {
 	ref := r.TrackedReference
-	if r.Tracked != (tracker.Key{}) || ref.Selector != nil {
+	if r.Tracked != (tracker.Key{}) || ref.Selector != nil { //nolint:staticcheck // deprecated, but still in use
 		return "", false
 	}
 	return p.of("trueup.dev/testing", fmt.Sprintf("CreateTrackRequest(%s, %s, %s, %s).By(%s, %s)",

@@ -67,3 +67,16 @@ func TestLiteralsAreTheValues(t *testing.T) {
 		t.Errorf("%v\n%s\n%s", err, out, source)
 	}
 }
+
+type (
+	ExternalValue struct{ Name string }
+	externalValue struct{ Name string }
+)
+
+// Types of a package of tests have no other name, exported or not.
+func TestLiteralOfTestPackage(t *testing.T) {
+	got, imports := rtesting.LiteralAndImports([]any{ExternalValue{Name: "a"}, &externalValue{Name: "b"}})
+	if want := `[]any{ExternalValue{Name: "a"}, &externalValue{Name: "b"}}`; got != want || len(imports) > 0 {
+		t.Errorf("got %s with imports %v, want %s", got, imports, want)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -31,7 +32,11 @@ type (
 	}
 )
 
-type ownSelector struct{ labels.Selector }
+type (
+	ownSelector      struct{ labels.Selector }
+	ownFieldSelector struct{ fields.Selector }
+	ownTime          struct{ Time time.Time }
+)
 
 func TestLiteral(t *testing.T) {
 	cyclic := &ring{Name: "a"}
@@ -98,6 +103,10 @@ func TestLiteral(t *testing.T) {
 			value: &corev1.Event{FirstTimestamp: metav1.NewTime(time.Time{}.Local()), EventTime: metav1.NewMicroTime(time.Time{}.Local())},
 			want:  `&corev1.Event{}`,
 		},
+		"another time that is zero somewhere": {
+			value: ownTime{time.Time{}.Local()},
+			want:  `ownTime{}`,
+		},
 		"the kind of a typed object": {
 			value: []runtime.Object{&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}},
 			want:  `[]runtime.Object{&corev1.ConfigMap{}}`,
@@ -111,8 +120,8 @@ func TestLiteral(t *testing.T) {
 			want:  `rtesting.Event{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap"}}`,
 		},
 		"a selector of one's own": {
-			value: ownSelector{labels.Everything()},
-			want:  `ownSelector{Selector: labels.Everything()}`,
+			value: []any{ownSelector{labels.Everything()}, &ownFieldSelector{fields.Everything()}},
+			want:  "[]any{\n\townSelector{Selector: labels.Everything()},\n\t&ownFieldSelector{Selector: fields.Everything()},\n}",
 		},
 		"an anonymous interface": {
 			value: []interface{ Foo() }{nil},

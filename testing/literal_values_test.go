@@ -224,12 +224,13 @@ func literalObjects() map[string]any {
 				}}}},
 			},
 		},
-		"role":                &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, Resources: []string{"configmaps"}}}},
-		"times":               &corev1.Event{EventTime: metav1.NewMicroTime(now.Time), FirstTimestamp: metav1.Unix(1, 5), LastTimestamp: metav1.Time{}},
-		"raw JSON":            &apiextensionsv1.JSON{Raw: []byte(`{"a":"b"}`)},
-		"raw extension":       runtime.RawExtension{Raw: []byte(`{}`), Object: &corev1.Secret{Type: corev1.SecretTypeOpaque}},
-		"managed fields":      metav1.ManagedFieldsEntry{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)},
-		"apply configuration": corev1ac.ConfigMap("blog", "web").WithLabels(map[string]string{"a": "b"}).WithData(map[string]string{"k": "v"}),
+		"role":                    &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, Resources: []string{"configmaps"}}}},
+		"times":                   &corev1.Event{EventTime: metav1.NewMicroTime(now.Time), FirstTimestamp: metav1.Unix(1, 5), LastTimestamp: metav1.Time{}},
+		"raw JSON":                &apiextensionsv1.JSON{Raw: []byte(`{"a":"b"}`)},
+		"raw extension":           runtime.RawExtension{Raw: []byte(`{}`), Object: &corev1.Secret{Type: corev1.SecretTypeOpaque}},
+		"managed fields by value": []any{*metav1.NewFieldsV1(`{}`), (*metav1.FieldsV1)(nil), []*metav1.FieldsV1{nil}},
+		"managed fields":          metav1.ManagedFieldsEntry{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)},
+		"apply configuration":     corev1ac.ConfigMap("blog", "web").WithLabels(map[string]string{"a": "b"}).WithData(map[string]string{"k": "v"}),
 		"apply configuration of a workload": appsv1ac.Deployment("blog", "web").
 			WithOwnerReferences(metav1ac.OwnerReference().WithKind("Resource").WithController(true)).
 			WithFinalizers("example.com/a", "example.com/b").
@@ -258,6 +259,11 @@ func literalObjects() map[string]any {
 			ac.Data = map[string][]byte{}
 			return ac
 		}(),
+		"apply configuration with empty labels": func() any {
+			ac := corev1ac.ConfigMap("a", "b")
+			ac.Labels = map[string]string{}
+			return ac
+		}(),
 		"nil apply configuration":          ApplyRef{ApplyConfiguration: (*corev1ac.PodApplyConfiguration)(nil)},
 		"unstructured apply configuration": client.ApplyConfigurationFromUnstructured(unstructuredOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap"})),
 	}
@@ -272,7 +278,7 @@ func literalExpectations() map[string]any {
 		"request":          reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "web", Name: "blog"}},
 		"track":            CreateTrackRequest("apps", "Deployment", "web", "theme").By("web", "blog"),
 		"track by label":   selecting,
-		"deprecated track": TrackRequest{Tracked: tracker.Key{NamespacedName: types.NamespacedName{Name: "a"}}},
+		"deprecated track": TrackRequest{Tracked: tracker.Key{NamespacedName: types.NamespacedName{Name: "a"}}}, //nolint:staticcheck // deprecated, but still in use
 		"event": Event{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, NamespacedName: types.NamespacedName{Namespace: "web", Name: "blog"},
 			Related: &corev1.ObjectReference{Name: "r"}, Type: corev1.EventTypeWarning, Reason: "Failed", Message: `Failed to create ConfigMap "blog"`,

@@ -133,20 +133,29 @@ func TestStubObjectManagerMergesCustomResources(t *testing.T) {
 			ExpectUpdates:       []client.Object{updated},
 			ExpectStashedValues: result(updated),
 		},
-		"cannot be read": {
-			Resource: owner,
-			GivenStashedValues: managed(actual, rtesting.With(desired, func(r *fixture.Resource) {
-				r.Spec.ErrOnMarshal = true
-			})),
-			ShouldErr: true,
-			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
-				if !errors.Is(err, fixture.ErrMarshal) {
-					t.Errorf("error: %v", err)
-				}
-			},
-			ExpectStashedValues: result[*fixture.Resource](nil),
-		},
 	}.Run(t, fixture.NewScheme(), stubFactory[*fixture.Resource])
+}
+
+func TestStubObjectManagerWithoutJSON(t *testing.T) {
+	ctx := reconcilers.StashConfig(t.Context(), (&rtesting.ExpectConfig{Scheme: fixture.NewScheme()}).Config())
+	good := &fixture.Resource{ObjectMeta: metav1.ObjectMeta{Name: "blog", CreationTimestamp: metav1.Unix(1, 0)}}
+	unwritable := rtesting.With(good, func(r *fixture.Resource) { r.Spec.ErrOnMarshal = true })
+	unreadable := rtesting.With(good, func(r *fixture.Resource) { r.Spec.ErrOnUnmarshal = true })
+	for name, tt := range map[string]struct {
+		actual, desired *fixture.Resource
+		want            error
+	}{
+		"actual":  {actual: unwritable, desired: good, want: fixture.ErrMarshal},
+		"desired": {actual: good, desired: unwritable, want: fixture.ErrMarshal},
+		"merged":  {actual: good, desired: unreadable, want: fixture.ErrUnmarshal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := (&rtesting.StubObjectManager[*fixture.Resource]{}).Manage(ctx, nil, tt.actual, tt.desired)
+			if got != nil || !errors.Is(err, tt.want) {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
 }
 
 func TestStubObjectManagerOfInterfaces(t *testing.T) {

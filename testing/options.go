@@ -46,24 +46,20 @@ var (
 // Options for a [Differ] of one's own. They compare values that have no exported fields, or several forms, by what they mean.
 var (
 	// NormalizeLabelSelector compares label selectors by their text. None at all is the same as one that selects everything.
-	NormalizeLabelSelector = cmp.Transformer("labels.Selector", func(s labels.Selector) *string {
-		return selectorText(s)
-	})
+	NormalizeLabelSelector = cmp.Transformer("labels.Selector", selectorText[labels.Selector])
 
 	// NormalizeFieldSelector compares field selectors by their text. None at all is the same as one that selects everything.
-	NormalizeFieldSelector = cmp.Transformer("fields.Selector", func(s fields.Selector) *string {
-		return selectorText(s)
-	})
+	NormalizeFieldSelector = cmp.Transformer("fields.Selector", selectorText[fields.Selector])
 
 	// NormalizeApplyConfiguration compares apply configurations by the JSON that is sent to the API server.
 	NormalizeApplyConfiguration = cmp.Transformer("runtime.ApplyConfiguration", func(ac runtime.ApplyConfiguration) any {
-		data, err := json.Marshal(ac)
-		if err != nil {
-			return fmt.Sprintf("unable to encode %T: %v", ac, err)
-		}
 		var content any
-		if err := json.Unmarshal(data, &content); err != nil {
-			return fmt.Sprintf("unable to decode %s: %v", data, err)
+		data, err := json.Marshal(ac)
+		if err == nil {
+			err = json.Unmarshal(data, &content)
+		}
+		if err != nil {
+			return fmt.Sprintf("%T is no JSON: %v", ac, err)
 		}
 		return content
 	})

@@ -135,7 +135,6 @@ func (r *realism) updated(s *store, gvr schema.GroupVersionResource, obj runtime
 	}
 	if r.hasGeneration(gvk) && (deleted || !equality.Semantic.DeepEqual(desired(before), desired(after))) {
 		accessor.SetGeneration(live.GetGeneration() + 1)
-		after.SetGeneration(live.GetGeneration() + 1)
 	}
 	after.SetResourceVersion(live.GetResourceVersion())
 	if equality.Semantic.DeepEqual(before.Object, after.Object) {

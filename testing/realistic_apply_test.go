@@ -3,6 +3,7 @@
 package testing
 
 import (
+	gocmp "cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -69,7 +70,8 @@ func TestRealistic_updateOwnsFields(t *testing.T) {
 		mustDo(t, c.Update(ctx, r, client.FieldOwner(name)))
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"fields":{"b":"2"}}}`))
 		mustDo(t, c.Patch(ctx, r, patch, client.FieldOwner(name)))
-		if err := applyFields(ctx, c, "me", map[string]any{"a": "1"}); !apierrs.IsConflict(err) {
+		err := applyFields(ctx, c, "me", map[string]any{"a": "1"})
+		if want := gocmp.Or(name, "unknown"); !apierrs.IsConflict(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("by %q: error = %v", name, err)
 		}
 		mustDo(t, applyFields(ctx, c, "me", map[string]any{}))
@@ -118,6 +120,8 @@ func TestRealistic_applyMergesLists(t *testing.T) {
 	if len(names) != 2 || names[0] != "yours" && names[1] != "yours" {
 		t.Errorf("containers = %q", names)
 	}
+	deployment.SetLabels(map[string]string{"a": "1"})
+	mustDo(t, c.Update(ctx, deployment))
 	if fields := deployment.GetManagedFields(); fields != nil {
 		t.Errorf("managed fields = %v", fields)
 	}

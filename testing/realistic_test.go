@@ -215,6 +215,24 @@ func TestRealistic_versions(t *testing.T) {
 	}
 }
 
+// An object stays the same one.
+func TestRealistic_identity(t *testing.T) {
+	ctx, c := newRealistic(t)
+	configMap := &corev1.ConfigMap{ObjectMeta: objectMeta("one")}
+	mustDo(t, c.Create(ctx, configMap))
+	created := configMap.DeepCopy()
+	configMap.UID, configMap.CreationTimestamp = "", metav1.Time{}
+	configMap.Data = map[string]string{"a": "1"}
+	mustDo(t, c.Update(ctx, configMap))
+	if configMap.UID != created.UID || !configMap.CreationTimestamp.Equal(&created.CreationTimestamp) {
+		t.Errorf("after an update without them: %v", configMap)
+	}
+	configMap.UID = "another"
+	if err := c.Update(ctx, configMap); !apierrs.IsConflict(err) {
+		t.Errorf("error = %v", err)
+	}
+}
+
 // An unstructured object is for its caller what is stored, although the store keeps another Go type.
 func TestRealistic_updateUnstructured(t *testing.T) {
 	ctx, c := newRealistic(t, &fixture.Resource{ObjectMeta: objectMeta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}}})
@@ -248,6 +266,12 @@ func TestRealistic_delete(t *testing.T) {
 	want := metav1.NewTime(realisticNow.Truncate(time.Second))
 	if !gadget.GetDeletionTimestamp().Equal(&want) || *gadget.GetDeletionGracePeriodSeconds() != 0 || gadget.GetGeneration() != 2 {
 		t.Errorf("terminating: %v", gadget.Object)
+	}
+	mustDo(t, c.Delete(rtime.StashNow(t.Context(), realisticNow.Add(time.Hour)), gadget))
+	again := newGadget("")
+	mustDo(t, c.Get(ctx, client.ObjectKeyFromObject(gadget), again))
+	if diff := cmp.Diff(gadget, again); diff != "" {
+		t.Errorf("-deleted +deleted again:\n%s", diff)
 	}
 	gadget.SetFinalizers(nil)
 	mustDo(t, c.Update(ctx, gadget))

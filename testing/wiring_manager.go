@@ -3,6 +3,7 @@
 package testing
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -86,7 +87,7 @@ func (m *recordingManager) clusters() []*recordingCluster {
 }
 
 // OtherCluster returns a cluster other than that of the manager, which has to be that of [RecordWiring]. What is watched and indexed there is recorded
-// with the name of the cluster. The same name is the same cluster.
+// with the name of the cluster, which is required. The same name is the same cluster.
 func OtherCluster(t testing.TB, mgr ctrl.Manager, name string) ctrlcluster.Cluster {
 	t.Helper()
 	other, err := otherCluster(mgr, name)
@@ -100,6 +101,9 @@ func otherCluster(mgr ctrl.Manager, name string) (*recordingCluster, error) {
 	m, ok := mgr.(*recordingManager)
 	if !ok {
 		return nil, fmt.Errorf("cluster %q: the manager must be the one of RecordWiring, not a %T", name, mgr)
+	}
+	if name == "" {
+		return nil, errors.New("cluster: a name is required, the one without is that of the manager")
 	}
 	for _, known := range m.clusters() {
 		if known.cache.cluster == name {

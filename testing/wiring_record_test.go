@@ -197,10 +197,15 @@ func TestOtherCluster_NeedsTheManager(t *testing.T) {
 	if second, err := otherCluster(mgr, "remote"); err != nil || second != first {
 		t.Errorf("the same name is another cluster: %v", err)
 	}
-	_, err = otherCluster(struct{ ctrl.Manager }{mgr}, "remote")
-	want := `cluster "remote": the manager must be the one of RecordWiring, not a struct { manager.Manager }`
-	if fmt.Sprint(err) != want {
-		t.Errorf("want %q, got %v", want, err)
+	for want, call := range map[string]func() (*recordingCluster, error){
+		`cluster "remote": the manager must be the one of RecordWiring, not a struct { manager.Manager }`: func() (*recordingCluster, error) {
+			return otherCluster(struct{ ctrl.Manager }{mgr}, "remote")
+		},
+		"cluster: a name is required, the one without is that of the manager": func() (*recordingCluster, error) { return otherCluster(mgr, "") },
+	} {
+		if _, err := call(); fmt.Sprint(err) != want {
+			t.Errorf("want %q, got %v", want, err)
+		}
 	}
 }
 

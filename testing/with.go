@@ -10,7 +10,7 @@ package testing
 //		}),
 //	},
 //
-// It takes whatever has a generated DeepCopy method: objects, apply configurations that have one, and parts of objects such as a PodSpec.
+// It takes whatever has a generated DeepCopy method: objects, and parts of objects such as a PodSpec.
 func With[T interface{ DeepCopy() T }](base T, edits ...func(T)) T {
 	derived := base.DeepCopy()
 	for _, edit := range edits {

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,5 +83,20 @@ func TestDefaultsOfCreatedObjectsAreNotCompared(t *testing.T) {
 		w.must(w.Create(w.ctx, created))
 		created.Labels = updated.Labels
 		w.must(w.Update(w.ctx, created))
+	})
+}
+
+// In memory the service is as it should be. A server has set defaults, which this reconciler takes off again, in vain.
+func TestUpdatesThatChangeNothing(t *testing.T) {
+	runOnBoth(t, testCase{GivenObjects: []client.Object{newService()}}, func(w *world) {
+		read := &corev1.Service{}
+		w.must(w.Get(w.ctx, client.ObjectKeyFromObject(newService()), read))
+		if desired := newService().Spec; !equality.Semantic.DeepEqual(desired, read.Spec) {
+			read.Spec = desired
+			w.must(w.Update(w.ctx, read))
+			if read.ResourceVersion != "999" {
+				w.Errorf("the version is %s", read.ResourceVersion)
+			}
+		}
 	})
 }

@@ -27,9 +27,6 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// patience is how long something may take before a test gives it up.
-const patience = 30 * time.Second
-
 // namespace is that of most cases.
 const namespace = "the-case"
 

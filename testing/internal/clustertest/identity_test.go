@@ -164,7 +164,7 @@ func TestCreated(t *testing.T) {
 		realistic bool
 		want      func(*fixture.Resource)
 	}{
-		"Default": {false, func(r *fixture.Resource) {}},
+		"Default": {false, func(*fixture.Resource) {}},
 		"Realistic": {true, func(r *fixture.Resource) {
 			r.UID, r.Generation = "00000000-0000-0000-0000-000000000001", 1
 			r.CreationTimestamp = metav1.NewTime(noon)

@@ -185,7 +185,7 @@ func TestAdditionalReconcilesHaveTheirOwnObjects(t *testing.T) {
 	again := subCase{Name: "again", Resource: newResource("resource"), GivenObjects: []client.Object{newConfigMap("given")}}
 	tc := again
 	tc.AdditionalReconciles = []subCase{again, again}
-	tc.Run(t, scheme, func(t *testing.T, _ *subCase, c reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+	tc.Run(t, scheme, func(t *testing.T, _ *subCase, _ reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
 		return &reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(ctx context.Context, _ *fixture.Resource) error {
 			runs++
 			var list corev1.ConfigMapList

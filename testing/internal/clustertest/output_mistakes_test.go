@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"trueup.dev/internal/fixture"
 	rtesting "trueup.dev/testing"
@@ -35,6 +36,7 @@ func mistakes() []printing {
 		unable("GivenInvalid", testCase{GivenObjects: []client.Object{newConfigMap("Given_1"), newConfigMap("fine"), newConfigMap("Given_2")}}),
 		unable("GivenUnknownField", testCase{GivenObjects: []client.Object{unknown}}),
 		unable("KindNotServed", testCase{GivenObjects: []client.Object{unserved}, APIGivenObjects: []client.Object{old}}),
+		unable("NoClientBuilder", testCase{WithClientBuilder: func(*fake.ClientBuilder) *fake.ClientBuilder { return nil }}),
 		unable("GivenExists", testCase{GivenObjects: []client.Object{
 			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}},
 		}}),
@@ -78,7 +80,9 @@ func impossibilities() []printing {
 	return []printing{
 		unable("StaleCache", testCase{GivenObjects: []client.Object{stale}, APIGivenObjects: []client.Object{newConfigMap("given")}}),
 		unable("NoIdentity", testCase{GivenObjects: []client.Object{nameless, nowhere}}),
-		unable("ClientBuilder", testCase{WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b }}),
+		unable("ClientBuilder", testCase{WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder {
+			return b.WithInterceptorFuncs(interceptor.Funcs{}).WithObjects(newConfigMap("built")).WithIndex(&corev1.ConfigMap{}, "index", nil)
+		}}),
 		unable("APIResources", testCase{GivenAPIResources: []*metav1.APIResourceList{
 			{GroupVersion: "v1", APIResources: []metav1.APIResource{
 				{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "namespaces", Kind: "Namespace", Namespaced: true},

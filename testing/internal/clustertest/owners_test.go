@@ -103,7 +103,7 @@ func TestPatchedOwners(t *testing.T) {
 	}{
 		"Merge": {
 			want: []metav1.OwnerReference{ownedBy(second, false), ownedBy(first, false), stranger}, real: []string{"second", "first"},
-			patch: func(base client.Object) client.Patch { return client.MergeFrom(base) },
+			patch: client.MergeFrom,
 			ref: `{"metadata":{"ownerReferences":[` +
 				`{"apiVersion":"fixture.trueup.dev/v1","kind":"Resource","name":"second","uid":"uid-2"},` +
 				`{"apiVersion":"fixture.trueup.dev/v1","kind":"Resource","name":"first","uid":"uid-1"},` +
@@ -111,7 +111,7 @@ func TestPatchedOwners(t *testing.T) {
 		},
 		"Merge, none": {
 			want: nil, real: nil,
-			patch: func(base client.Object) client.Patch { return client.MergeFrom(base) },
+			patch: client.MergeFrom,
 			ref:   `{"metadata":{"ownerReferences":null}}`,
 		},
 		"Strategic": {

@@ -13,6 +13,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"trueup.dev/internal/fixture"
@@ -210,4 +211,27 @@ func TestLists(t *testing.T) {
 			w.Errorf("metadata: %v", metadata.Items)
 		}
 	}), c.on())
+}
+
+// Reconcilers list by indexes of their cache, which a server does not have.
+func TestIndexes(t *testing.T) {
+	red, blue := newConfigMap("red"), newConfigMap("blue")
+	red.Data, blue.Data = map[string]string{"color": "red"}, map[string]string{"color": "blue"}
+	elsewhere := red.DeepCopy()
+	elsewhere.Namespace = "elsewhere"
+	runOnBoth(t, testCase{
+		GivenObjects: []client.Object{red, blue, elsewhere},
+		WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder {
+			return b.WithIndex(&corev1.ConfigMap{}, "color", func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["color"]} })
+		},
+	}, func(w *world) {
+		var list corev1.ConfigMapList
+		w.must(w.List(w.ctx, &list, client.MatchingFields{"color": "red"}, client.InNamespace(namespace)))
+		if len(list.Items) != 1 || list.Items[0].Name != "red" || list.Items[0].ResourceVersion != "999" {
+			w.Errorf("the red ones are %v", list.Items)
+		}
+		if err := w.List(w.ctx, &list, client.MatchingFields{"shape": "round"}); err == nil {
+			w.Error("listing without an index is possible")
+		}
+	})
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// takenOver are the fields of a builder that make sense on a cluster: the scheme is that of the config, indexes are those of the cache that a client has in production, and which kinds have
+// a status sub resource the cluster knows.
+var takenOver = []string{"scheme", "indexes", "withStatusSubresource"}
+
+// checkBuilder returns an error if a cluster cannot have what the case makes of the API in memory.
+func checkBuilder(scheme *runtime.Scheme, build func(*fake.ClientBuilder) *fake.ClientBuilder) error {
+	if build == nil {
+		return nil
+	}
+	builder := build(fake.NewClientBuilder().WithScheme(scheme))
+	if builder == nil {
+		return errors.New("WithClientBuilder returns nil")
+	}
+	var other []string
+	for field, value := range reflect.ValueOf(builder).Elem().Fields() {
+		if !value.IsZero() && !slices.Contains(takenOver, field.Name) {
+			other = append(other, field.Name)
+		}
+	}
+	if len(other) > 0 {
+		return notOnClusterf("WithClientBuilder sets %s, and only indexes make sense on a cluster", strings.Join(other, ", "))
+	}
+	return nil
+}
+
+// listByIndex reads the objects that the index of a cache selects.
+func (a *clusterAPI) listByIndex(ctx context.Context, kind schema.GroupVersionKind, list client.ObjectList, options *client.ListOptions) error {
+	live := &unstructured.UnstructuredList{}
+	live.SetGroupVersionKind(kind)
+	if err := a.real.List(ctx, live, &client.ListOptions{Namespace: options.Namespace, LabelSelector: options.LabelSelector}); err != nil {
+		return err
+	}
+	var objs []client.Object
+	for i := range live.Items {
+		shown := a.see(&live.Items[i], false)
+		if shown == nil {
+			continue
+		}
+		obj, err := a.typed(shown)
+		if err != nil {
+			return err
+		}
+		objs = append(objs, obj)
+	}
+	cache, _, err := newFake(fakeOptions{scheme: a.scheme, given: objs, build: a.build})
+	if err != nil {
+		return err
+	}
+	return cache.List(ctx, list, options)
+}
+
+// typed returns an object as the Go type that the scheme has for its kind, if there is one. Indexes are for these.
+func (a *clusterAPI) typed(u *unstructured.Unstructured) (client.Object, error) {
+	if !a.scheme.Recognizes(u.GroupVersionKind()) {
+		return u, nil
+	}
+	obj, err := a.scheme.New(u.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	return obj.(client.Object), runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj)
+}
