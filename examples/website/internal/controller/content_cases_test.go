@@ -155,6 +155,16 @@ func TestLanguagesReconciler(t *testing.T) {
 			ShouldErr: true,
 			Verify:    halted,
 		},
+		"the theme has no answer to a page": {
+			Resource: bilingual,
+			GivenStashedValues: map[stash.Key]any{
+				controller.ThemeStash.Key(): must(render.ParseTheme(map[string]string{render.LayoutKey: "{{.Nothing}}"})),
+			},
+			ExpectResource: rtesting.With(bilingual, condition(websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeBroken",
+				`page index: template: layout.html:1:2: executing "layout.html" at <.Nothing>: can't evaluate field Nothing in type render.view`)),
+			ShouldErr: true,
+			Verify:    halted,
+		},
 		"they are deleted with the site": {
 			Resource:      rtesting.With(leavingShop, func(site *websitev1.Website) { site.Spec.Languages = []websitev1.Language{german} }),
 			GivenObjects:  []client.Object{de},

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,6 +115,7 @@ func TestDeploymentReconciler(t *testing.T) {
 func TestServiceReconciler(t *testing.T) {
 	assigned := rtesting.With(shop, condition(websitev1.ConditionServiceReady, metav1.ConditionTrue, "AddressAssigned", ""))
 	address := map[stash.Key]any{controller.AddressStash.Key(): addressed.Spec.ClusterIP}
+	known := rtesting.With(service, func(s *corev1.Service) { s.CreationTimestamp = metav1.NewTime(now) })
 	drifted := rtesting.With(addressed, func(s *corev1.Service) {
 		s.Spec.Selector = map[string]string{"app": "another"}
 		s.Spec.Ports[0].TargetPort = intstr.FromInt32(8080)
@@ -133,6 +135,15 @@ func TestServiceReconciler(t *testing.T) {
 			GivenObjects:        []client.Object{addressed},
 			ExpectResource:      assigned,
 			ExpectStashedValues: address,
+		},
+		"it has no address yet": {
+			Resource: shop,
+			WithReactors: []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
+				return action.GetVerb() == "list", &corev1.ServiceList{Items: []corev1.Service{*known}}, nil
+			}},
+			ExpectResource: rtesting.With(shop,
+				condition(websitev1.ConditionServiceReady, metav1.ConditionUnknown, "NoAddress", "the Service has no address yet")),
+			ExpectStashedValues: map[stash.Key]any{controller.AddressStash.Key(): nil},
 		},
 		"it is repaired, and keeps its address": {
 			Resource:            shop,

@@ -5,6 +5,7 @@ package v1_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -160,7 +161,7 @@ func TestValidatingCases(t *testing.T) {
 	}
 	taken := denied(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 		fmt.Sprintf(`Website.demo.trueup.dev "shop" is invalid: spec.domain: %s`, cause.Message), cause)
-	failure := admission.Errored(http.StatusInternalServerError, fmt.Errorf("inducing failure for list WebsiteList"))
+	failure := admission.Errored(http.StatusInternalServerError, errors.New("inducing failure for list WebsiteList"))
 
 	runOnBoth(t, rtesting.AdmissionWebhookTests{
 		"a new site, and its domain is free": {
@@ -201,6 +202,14 @@ func TestValidatingCases(t *testing.T) {
 			Request:          asks(admissionv1.Create, shop, nil),
 			WithReactors:     []rtesting.ReactionFunc{rtesting.InduceFailure("list", "WebsiteList")},
 			ExpectedResponse: failure,
+		},
+		"the old site cannot be read": {
+			Request: func() *admission.Request {
+				request := asks(admissionv1.Update, shop, shop)
+				request.OldObject.Raw = []byte("{")
+				return request
+			}(),
+			ExpectedResponse: admission.Errored(http.StatusInternalServerError, errors.New("unexpected end of JSON input")),
 		},
 		"a protected site is not deleted": {
 			Request:          asks(admissionv1.Delete, nil, rtesting.With(shop, protected("true"))),
