@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,7 +45,7 @@ func (m *admissionMemory[T]) expected(uid types.UID, desired T) T {
 		return desired.DeepCopyObject().(T)
 	}
 	known := value.(*admitted[T])
-	if !equality.Semantic.DeepEqual(known.asked, desired) {
+	if !same(known.asked, desired) {
 		return desired.DeepCopyObject().(T)
 	}
 	if now := time.Now(); now.After(known.renew) {
@@ -77,7 +76,7 @@ func (m *admissionMemory[T]) learn(asked, stored T, merge func(current, desired 
 	// what is stored.
 	remerged = stored.DeepCopyObject().(T)
 	merge(remerged, becomes.DeepCopyObject().(T))
-	if !equality.Semantic.DeepEqual(remerged, stored) {
+	if !same(remerged, stored) {
 		m.forget(stored.GetUID())
 		return errors.New("what the server changes cannot be told apart from what the merge does")
 	}

@@ -92,6 +92,7 @@ type AggregateReconciler[Type client.Object] struct {
 	named    bool
 	defaults shorthand[Type]
 	gate     guard.Gate
+	step     rootStep
 }
 
 func (r *AggregateReconciler[T]) init() {
@@ -191,14 +192,14 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 	if req != r.Request {
 		return Result{}, nil
 	}
-	ctx, end, wait := r.root().beginRequest(ctx, &r.gate, r.scope(), controller.ReconcileIDFromContext(ctx) != "")
+	root := r.root()
+	ctx, this, wait := root.beginRequest(ctx, &r.gate, r.scope(), controller.ReconcileIDFromContext(ctx) != "")
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil
 	}
-	defer end()
+	defer this.end()
 
-	node := step.Node{Name: r.Name, Values: []any{"resourceType", resourceTypeName(r.Config, r.Type)}}
-	result, err := step.Run(ctx, node, r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req) })
+	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req) })
 	if isQuiet(err) {
 		return withPriority(backOff, result), nil
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -96,7 +95,7 @@ func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result
 	before := cast.DeepCopyObject().(CT)
 
 	result, err := r.Reconciler.Reconcile(StashResourceType(ctx, blankLike(cast)), cast)
-	if equality.Semantic.DeepEqual(before, cast) {
+	if same(before, cast) {
 		return result, err
 	}
 	errs := []error{}

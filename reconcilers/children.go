@@ -112,7 +112,7 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 	if !c.indexed.Empty() && config.owners.has(c.indexed) && !journalFrom(ctx).Live() {
 		if narrowed, ok := controlledBy(parent.GetUID(), opts); ok {
 			list := blankLike(c.childListType)
-			if indexErr = config.List(ctx, list, narrowed...); indexErr == nil {
+			if indexErr = config.List(ctx, list, narrowed); indexErr == nil {
 				return c.filter(parent, list)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -87,10 +88,11 @@ func controllerUID(obj client.Object) []string {
 
 // controlledBy narrows list options to the objects that owner controls. It returns false when the caller's options have a field selector of
 // their own, which a second one would replace.
-func controlledBy(owner types.UID, opts []client.ListOption) ([]client.ListOption, bool) {
+func controlledBy(owner types.UID, opts []client.ListOption) (*client.ListOptions, bool) {
 	listOptions := (&client.ListOptions{}).ApplyOptions(opts)
 	if listOptions.FieldSelector != nil && !listOptions.FieldSelector.Empty() {
 		return nil, false
 	}
-	return append(opts[:len(opts):len(opts)], client.MatchingFields{ownerIndexField: string(owner)}), true
+	listOptions.FieldSelector = fields.OneTermEqualSelector(ownerIndexField, string(owner))
+	return listOptions, true
 }

@@ -79,8 +79,9 @@ type ResourceReconciler[Type client.Object] struct {
 
 	lazyInit sync.Once
 	named    bool
-	status   statusType
+	status   *statusType
 	gate     guard.Gate
+	step     rootStep
 }
 
 func (r *ResourceReconciler[T]) init() {

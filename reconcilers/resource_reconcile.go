@@ -27,14 +27,14 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 
 func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byController bool) (Result, error) {
 	r.init()
-	ctx, end, wait := r.root().beginRequest(ctx, &r.gate, r.scope(req), byController)
+	root := r.root()
+	ctx, this, wait := root.beginRequest(ctx, &r.gate, r.scope(req), byController)
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil
 	}
-	defer end()
+	defer this.end()
 
-	node := step.Node{Name: r.Name, Values: []any{"resourceType", resourceTypeName(r.Config, r.Type)}}
-	result, err := step.Run(ctx, node, r.Type, func(ctx context.Context, _ T) (Result, error) {
+	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) {
 		return r.request(ctx, req, byController)
 	})
 	if isQuiet(err) {
@@ -64,15 +64,15 @@ func (r *ResourceReconciler[T]) request(ctx context.Context, req Request, byCont
 }
 
 func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Request, byController bool) (Result, error) {
-	original := r.Type.DeepCopyObject().(T)
-	if err := r.Config.Get(ctx, req.NamespacedName, original); err != nil {
+	resource := r.Type.DeepCopyObject().(T)
+	if err := r.Config.Get(ctx, req.NamespacedName, resource); err != nil {
 		if apierrs.IsNotFound(err) {
 			return Result{}, nil
 		}
 		logUnlessQuiet(ctx, err, "unable to fetch resource")
 		return Result{}, err
 	}
-	resource := original.DeepCopyObject().(T)
+	original := r.asFetched(resource)
 	if err := applyDefaults(ctx, resource); err != nil {
 		return Result{}, err
 	}
@@ -94,6 +94,17 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		result = Result{}
 	}
 	return result, err
+}
+
+// asFetched returns what is needed of a resource to find out whether its status has changed, and to write it then.
+func (r *ResourceReconciler[T]) asFetched(resource T) T {
+	if r.SkipStatusUpdate {
+		return resource
+	}
+	if r.patchesStatus(resource) {
+		return resource.DeepCopyObject().(T)
+	}
+	return r.status.snapshot(resource).(T)
 }
 
 // reconcileResource runs the Reconciler.
@@ -164,9 +175,14 @@ type statusWrite[T client.Object] struct {
 	write           func(ctx context.Context, resource, original T) error
 }
 
-func (r *ResourceReconciler[T]) statusWriter(resource T) statusWrite[T] {
+// patchesStatus is true for ducks. The rest of a duck is not known, so it cannot be sent back whole.
+func (r *ResourceReconciler[T]) patchesStatus(resource T) bool {
 	_, isUnstructured := any(resource).(*unstructured.Unstructured)
-	if isUnstructured || !duck.IsDuck(resource, r.Config.Scheme()) {
+	return !isUnstructured && duck.IsDuck(resource, r.Config.Scheme())
+}
+
+func (r *ResourceReconciler[T]) statusWriter(resource T) statusWrite[T] {
+	if !r.patchesStatus(resource) {
 		return statusWrite[T]{
 			doing: "updating status", unable: "unable to update status",
 			succeeded: "StatusUpdated", done: "Updated status",
@@ -176,7 +192,6 @@ func (r *ResourceReconciler[T]) statusWriter(resource T) statusWrite[T] {
 			},
 		}
 	}
-	// The rest of a duck is not known, so it cannot be sent back whole.
 	return statusWrite[T]{
 		patch: true,
 		doing: "patching status", unable: "unable to patch status",

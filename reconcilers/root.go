@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -59,34 +60,53 @@ func (r root) builder(mgr Manager, options []builder.ForOption) *Builder {
 	return bldr
 }
 
-// request is one request on its way through a root reconciler.
-type request struct {
-	scope   scope
-	journal guard.Journal
+// rootStep is the step of a root reconciler. It is made with the first request.
+type rootStep struct {
+	once sync.Once
+	step.Node
 }
 
-// beginRequest prepares the context of one request. The returned function belongs in a defer of the root reconciler. A request whose own last writes have not
-// reached the caches must not begin yet: then wait is not 0.
-func (r root) beginRequest(ctx context.Context, gate *guard.Gate, scope scope, byController bool) (_ context.Context, end func(), wait time.Duration) {
-	this := &request{scope: scope}
-	guarded := byController && r.config.guard != nil && !r.config.AllowStaleReads
-	if guarded {
-		wait = gate.Enter(ctx, r.name, scope.request, &this.journal, cmp.Or(r.config.StaleReadsTimeout, guard.DefaultTimeout))
+func (s *rootStep) of(r root) step.Node {
+	s.once.Do(func() {
+		s.Node = step.Node{Name: r.name, Values: []any{"resourceType", resourceTypeName(r.config, r.resourceType)}}
+	})
+	return s.Node
+}
+
+// request is one request on its way through a root reconciler.
+type request struct {
+	scope    scope
+	journal  guard.Journal
+	gate     *guard.Gate // nil unless the request is guarded
+	logPanic func()
+}
+
+// end belongs in a defer of the root reconciler.
+func (r *request) end() {
+	r.logPanic()
+	if r.gate != nil {
+		r.gate.Leave(r.scope.request, &r.journal)
+	}
+}
+
+// beginRequest prepares the context of one request. A request whose own last writes have not reached the caches must not begin yet: then wait is not 0, and
+// there is no request.
+func (r root) beginRequest(
+	ctx context.Context, gate *guard.Gate, scope scope, byController bool,
+) (_ context.Context, this *request, wait time.Duration) {
+	this = &request{scope: scope}
+	if byController && r.config.guard != nil && !r.config.AllowStaleReads {
+		wait = gate.Enter(ctx, r.name, this.scope.request, &this.journal, cmp.Or(r.config.StaleReadsTimeout, guard.DefaultTimeout))
 		if wait > 0 {
-			return ctx, func() {}, wait
+			return ctx, nil, wait
 		}
-		this.scope.journal = &this.journal
+		this.gate, this.scope.journal = gate, &this.journal
 	}
 	this.scope.requestErr = ctx.Err
-	ctx, logPanic := step.Root(ctx)
+	ctx, this.logPanic = step.Root(ctx)
 	ctx = stash.WithContext(ctx)
 	ctx = rtime.StashNow(ctx, time.Now())
-	return this.scope.ontoRoot(ctx), func() {
-		logPanic()
-		if guarded {
-			gate.Leave(scope.request, &this.journal)
-		}
-	}, 0
+	return this.scope.ontoRoot(ctx), this, 0
 }
 
 // hooks are what an author wants to be called around each request.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +24,8 @@ type statusType struct {
 	// initialize is true when the status can initialize its conditions, and withContext when it takes a context to do so.
 	initialize  bool
 	withContext bool
+
+	carriers carriers
 }
 
 var (
@@ -32,19 +33,19 @@ var (
 	conditionsType = reflect.TypeFor[[]metav1.Condition]()
 )
 
-func newStatusType(obj client.Object) statusType {
+func newStatusType(obj client.Object) *statusType {
 	if _, ok := obj.(*unstructured.Unstructured); ok {
-		return statusType{unstructured: true}
+		return &statusType{unstructured: true}
 	}
 	t := reflect.TypeOf(obj).Elem()
 	if t.Kind() != reflect.Struct {
-		return statusType{}
+		return &statusType{}
 	}
 	field, ok := t.FieldByName("Status")
 	if !ok {
-		return statusType{}
+		return &statusType{}
 	}
-	s := statusType{field: field.Index}
+	s := &statusType{field: field.Index}
 	status := field.Type
 	if status.Kind() == reflect.Pointer {
 		s.nilable = true
@@ -71,7 +72,7 @@ func newStatusType(obj client.Object) statusType {
 }
 
 // value returns the status struct of obj, addressable. It is not valid when there is none or it is nil.
-func (s statusType) value(obj client.Object) reflect.Value {
+func (s *statusType) value(obj client.Object) reflect.Value {
 	if s.field == nil {
 		return reflect.Value{}
 	}
@@ -86,7 +87,7 @@ func (s statusType) value(obj client.Object) reflect.Value {
 }
 
 // initializeConditions calls InitializeConditions of the status.
-func (s statusType) initializeConditions(ctx context.Context, obj client.Object) {
+func (s *statusType) initializeConditions(ctx context.Context, obj client.Object) {
 	status := s.value(obj)
 	if !s.initialize || !status.IsValid() {
 		return
@@ -100,7 +101,7 @@ func (s statusType) initializeConditions(ctx context.Context, obj client.Object)
 }
 
 // observeGeneration copies the generation of the resource to its status.
-func (s statusType) observeGeneration(obj client.Object) {
+func (s *statusType) observeGeneration(obj client.Object) {
 	if status := s.value(obj); s.observedGeneration != nil && status.IsValid() {
 		if field, err := status.FieldByIndexErr(s.observedGeneration); err == nil {
 			field.SetInt(obj.GetGeneration())
@@ -110,7 +111,7 @@ func (s statusType) observeGeneration(obj client.Object) {
 
 // keepTransitionTimes restores the transition times of the conditions of obj whose status is the same as in original, whatever has happened to them
 // in between: the time is that of the last change of the status, not of a reason or a message.
-func (s statusType) keepTransitionTimes(obj, original client.Object) {
+func (s *statusType) keepTransitionTimes(obj, original client.Object) {
 	status, before := s.value(obj), s.value(original)
 	if s.conditions == nil || !status.IsValid() || !before.IsValid() {
 		return
@@ -131,13 +132,23 @@ func (s statusType) keepTransitionTimes(obj, original client.Object) {
 	}
 }
 
+// snapshot returns an object of the Go type of obj with a copy of its status, and nothing else: it is all that is compared later. Where the status is not
+// known it is a copy of obj.
+func (s *statusType) snapshot(obj client.Object) client.Object {
+	status := s.value(obj)
+	if !status.IsValid() || s.nilable {
+		return obj.DeepCopyObject().(client.Object)
+	}
+	return s.carriers.copyPart(obj, func(carrier reflect.Value) { carrier.FieldByIndex(s.field).Set(status) })
+}
+
 // equal compares the status of two versions of a resource.
-func (s statusType) equal(a, b client.Object) bool {
-	return equality.Semantic.DeepEqual(s.of(a), s.of(b))
+func (s *statusType) equal(a, b client.Object) bool {
+	return same(s.of(a), s.of(b))
 }
 
 // of returns the status of obj for comparisons and logs, nil when there is none.
-func (s statusType) of(obj client.Object) any {
+func (s *statusType) of(obj client.Object) any {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u.Object["status"]
 	}

@@ -5,12 +5,14 @@ package reconcilers
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/duck"
@@ -66,6 +68,7 @@ type UpdatingObjectManager[Type client.Object] struct {
 
 	lazyInit  sync.Once
 	admission admissionMemory[Type]
+	carriers  carriers
 }
 
 func (r *UpdatingObjectManager[T]) init() {
@@ -180,14 +183,17 @@ func (r *UpdatingObjectManager[T]) update(ctx context.Context, resource client.O
 		w.track(actual)
 	}
 
-	current := actual.DeepCopyObject().(T)
+	current := r.copyToCompare(actual)
 	r.MergeBeforeUpdate(current, r.admission.expected(actual.GetUID(), desired))
-	if equality.Semantic.DeepEqual(current, actual) {
-		w.log.V(1).Info("resource is in sync, no update required", "resource", identify(actual))
+	if same(current, actual) {
+		if log := w.log.V(1); log.Enabled() {
+			log.Info("resource is in sync, no update required", "resource", identify(actual))
+		}
 		return actual, nil
 	}
 
 	w.log.Info("updating resource", "resource", identify(actual), "diff", r.diff(w.log, actual, current))
+	current.SetManagedFields(slices.Clone(current.GetManagedFields()))
 	if err := w.config.Update(ctx, current); err != nil {
 		var none T
 		return none, w.failed(err, "unable to update resource", "UpdateFailed", "update", actual)
@@ -202,6 +208,20 @@ func (r *UpdatingObjectManager[T]) update(ctx context.Context, resource client.O
 	w.log.Info("updated resource", "resource", identify(current))
 	w.succeeded("Updated", current)
 	return current, nil
+}
+
+// copyToCompare returns a copy that shares its managed fields: there are many of them, and nobody changes them in place.
+func (r *UpdatingObjectManager[T]) copyToCompare(obj T) T {
+	value := reflect.ValueOf(obj).Elem()
+	if _, ok := any(obj).(runtime.Unstructured); ok || value.Kind() != reflect.Struct || len(obj.GetManagedFields()) == 0 {
+		return obj.DeepCopyObject().(T)
+	}
+	copied := r.carriers.copyPart(obj, func(carrier reflect.Value) {
+		carrier.Set(value)
+		carrier.Addr().Interface().(client.Object).SetManagedFields(nil)
+	})
+	copied.SetManagedFields(obj.GetManagedFields())
+	return copied.(T)
 }
 
 // remember notes what the server made of the object it was asked for. It keeps asked.

@@ -27,7 +27,7 @@ type values struct {
 // WithContext returns a context with a new, empty stash. A stash that was
 // already on ctx is hidden by the new one, not copied into it.
 func WithContext(ctx context.Context) context.Context {
-	return context.WithValue(ctx, contextKey{}, &values{byKey: map[Key]any{}})
+	return context.WithValue(ctx, contextKey{}, &values{})
 }
 
 // Configured reports whether ctx has a stash.
@@ -43,6 +43,9 @@ func StoreValue(ctx context.Context, key Key, value interface{}) {
 	s := mustFromContext(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.byKey == nil {
+		s.byKey = map[Key]any{}
+	}
 	s.byKey[key] = value
 }
 

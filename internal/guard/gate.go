@@ -32,7 +32,7 @@ type Gate struct {
 	waiting atomic.Int64
 
 	mu       sync.Mutex
-	journals map[reconcile.Request]*Journal
+	journals map[reconcile.Request]*unseen
 	swept    time.Time
 }
 
@@ -53,7 +53,7 @@ func (g *Gate) Enter(ctx context.Context, controller string, req reconcile.Reque
 		earlier.blocked = now
 	}
 	waited := now.Sub(earlier.blocked)
-	unseen, blocked := earlier.settle(func(w write) bool { return w.observed(ctx, waited) })
+	late, blocked := earlier.settle(func(w write) bool { return w.observed(ctx, waited) })
 	if blocked && waited < timeout {
 		staleWaits.WithLabelValues(controller).Inc()
 		after := min(firstPoll<<min(earlier.polls, 10), lastPoll, timeout-waited)
@@ -64,9 +64,9 @@ func (g *Gate) Enter(ctx context.Context, controller string, req reconcile.Reque
 	journal.live = earlier.doubt || blocked
 	if blocked {
 		staleTimeouts.WithLabelValues(controller).Inc()
-		unseen.cluster.overdue(unseen)
+		late.cluster.overdue(late)
 		logr.FromContextOrDiscard(ctx).Info("the cache has not seen a write of this controller in time, reading from the API server once",
-			"waited", waited.String(), "kind", unseen.kind.String(), "object", unseen.key.String(), "resourceVersion", unseen.version)
+			"waited", waited.String(), "kind", late.kind.String(), "object", late.key.String(), "resourceVersion", late.version)
 	}
 	return 0
 }
@@ -80,10 +80,10 @@ func (g *Gate) Leave(req reconcile.Request, journal *Journal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.journals == nil {
-		g.journals = map[reconcile.Request]*Journal{}
+		g.journals = map[reconcile.Request]*unseen{}
 	}
 	g.journals[req] = kept
-	g.sweep(kept.kept)
+	g.sweep(kept.since)
 	g.waiting.Store(int64(len(g.journals)))
 }
 
@@ -101,7 +101,7 @@ func (g *Gate) sweep(now time.Time) {
 	}
 	g.swept = now
 	for req, journal := range g.journals {
-		if now.Sub(journal.kept) > sweepInterval {
+		if now.Sub(journal.since) > sweepInterval {
 			delete(g.journals, req)
 		}
 	}

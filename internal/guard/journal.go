@@ -19,9 +19,13 @@ type Journal struct {
 	doubt bool
 	// live is true when the request reads from the API server.
 	live bool
+}
 
-	// kept is when the request ended.
-	kept time.Time
+// unseen is the journal of a request that has ended.
+type unseen struct {
+	Journal
+	// since is when the request ended.
+	since time.Time
 	// blocked is when the request was first put off because of these writes, and polls how often.
 	blocked time.Time
 	polls   int
@@ -77,13 +81,13 @@ func (j *Journal) addDoubt() {
 
 // keep returns what is left of the journal when its request has ended: a copy, because the journal may be part of something larger. It returns nil when
 // nothing was written.
-func (j *Journal) keep() *Journal {
+func (j *Journal) keep() *unseen {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.writes) == 0 && !j.doubt {
 		return nil
 	}
-	return &Journal{writes: j.writes, doubt: j.doubt, kept: time.Now()}
+	return &unseen{Journal: Journal{writes: j.writes, doubt: j.doubt}, since: time.Now()}
 }
 
 // settle forgets the writes that have been observed and returns one that has not, or false.

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+)
+
+// What a server answers to an update is decoded into the object that was sent. It must not reach the one that was read.
+func TestUpdatingObjectManager_LeavesManagedFieldsAlone(t *testing.T) {
+	managed := func(manager string) []metav1.ManagedFieldsEntry {
+		return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}}
+	}
+	w := newWorld(t, newResource(), newConfigMap("child"))
+	w.Admit = func(obj client.Object) {
+		// Decoding reuses the memory of a slice.
+		if fields := obj.GetManagedFields(); len(fields) > 0 {
+			fields[0].Manager = "after"
+		}
+		obj.SetManagedFields(nil)
+	}
+	manager := &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+	}
+	actual := newConfigMap("child", func(cm *corev1.ConfigMap) { cm.ManagedFields = managed("before") })
+	desired := newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"changed": "yes"} })
+	_, err := manager.Manage(w.Context(), newResource(), actual, desired)
+	wantErr(t, nil, err)
+	equal(t, "managed fields of what was read", managed("before"), actual.ManagedFields)
+	equal(t, "updates", 1, w.Count("update ConfigMap"))
+}
+
+// Requests at the same time each compare with the status that their own resource had.
+func TestResourceReconciler_ComparesItsOwnStatus(t *testing.T) {
+	ready := newResource(func(r *fixture.Resource) { r.Status.Fields = map[string]string{"is": "ready"} })
+	w := newWorld(t, ready)
+	r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{Sync: func(_ context.Context, r *fixture.Resource) error {
+		r.Status.Fields["is"] = "changed"
+		r.Status.Fields["is"] = "ready"
+		return nil
+	}}}
+	_, err := r.Reconcile(context.Background(), testRequest)
+	wantErr(t, nil, err)
+	w.Trace()
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 50 {
+				if _, err := r.Reconcile(context.Background(), testRequest); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	equal(t, "status writes", 0, w.Count("update Resource/status"))
+}
