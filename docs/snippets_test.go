@@ -32,7 +32,10 @@ func TestSnippets(t *testing.T) {
 	guides := glob(t, "*.md", "migration/*.md")
 	for _, guide := range guides {
 		before := readFile(t, guide)
-		after, names := withRegions(t, guide, before, regions)
+		after, names := withBlocks(t, guide, before, "go", func(name string) (string, bool) {
+			region, ok := regions[name]
+			return region, ok
+		})
 		for _, name := range names {
 			used[name] = true
 		}
@@ -58,8 +61,9 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// withRegions returns the text of a guide with the content of every block of Go replaced by its region, and the names of the regions.
-func withRegions(t *testing.T, guide, text string, regions map[string]string) (result string, names []string) {
+// withBlocks returns the text of a guide with the content of every block of a language replaced by what find knows for its name, and those names. Blocks of
+// other languages than Go may have no name, and stay.
+func withBlocks(t *testing.T, guide, text, language string, find func(name string) (string, bool)) (result string, names []string) {
 	t.Helper()
 	var out strings.Builder
 	inBlock, skip := false, false
@@ -72,19 +76,19 @@ func withRegions(t *testing.T, guide, text string, regions map[string]string) (r
 			inBlock, skip = false, false
 		case isFence:
 			inBlock = true
-			language, name, _ := strings.Cut(fence, " ")
-			if language != "go" {
+			of, name, _ := strings.Cut(fence, " ")
+			if of != language || name == "" && language != "go" {
 				break
 			}
-			region, ok := regions[name]
+			content, ok := find(name)
 			if !ok {
-				t.Errorf("%s:%d: no Go file has a region %q", guide, line, name)
+				t.Errorf("%s:%d: there is nothing to show for %q", guide, line, name)
 				break
 			}
 			names = append(names, name)
 			skip = true
 			out.WriteString(l)
-			out.WriteString(region)
+			out.WriteString(content)
 			continue
 		}
 		if !skip {
@@ -97,11 +101,11 @@ func withRegions(t *testing.T, guide, text string, regions map[string]string) (r
 	return out.String(), names
 }
 
-// readRegions returns the regions of the Go files in this folder by their names, less the indentation that all lines have.
+// readRegions returns the regions of the Go files in and below this folder by their names, less the indentation that all lines have.
 func readRegions(t *testing.T) map[string]string {
 	t.Helper()
 	regions := map[string]string{}
-	for _, file := range glob(t, "*_test.go") {
+	for _, file := range glob(t, "*_test.go", "internal/*/*/*.go") {
 		name, lines := "", []string{}
 		for l := range strings.Lines(readFile(t, file)) {
 			trimmed := strings.TrimSpace(l)
@@ -168,7 +172,7 @@ func readFile(t *testing.T, path string) string {
 // A snippet that is not what is compiled is noticed, whichever of the two has changed.
 func TestSnippets_aStaleOneIsNoticed(t *testing.T) {
 	const guide = "Text.\n\n```go one\nold()\n```\n\n```text\nstays\n```\n"
-	got, names := withRegions(t, "guide.md", guide, map[string]string{"one": "current()\n"})
+	got, names := withBlocks(t, "guide.md", guide, "go", func(name string) (string, bool) { return "current()\n", name == "one" })
 	want := fmt.Sprintf("Text.\n\n```go one\n%s\n```\n\n```text\nstays\n```\n", "current()")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

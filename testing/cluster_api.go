@@ -4,7 +4,7 @@ package testing
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -84,7 +84,7 @@ func newClusterAPI(ctx context.Context, on *cluster, c *ExpectConfig) (*api, err
 	if err := a.create(ctx, given); err != nil {
 		if closeErr := a.close(); closeErr != nil {
 			// No longer a reason to skip the case.
-			err = fmt.Errorf("%s\n%w", err, closeErr)
+			err = errors.Join(errors.New(err.Error()), closeErr)
 		}
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (a *clusterAPI) settle(rec *record, sent map[string]any, live *unstructured
 		// What was there is not added by the server, even if the case has sent something else in its place.
 		sent = overlay(before.Object, sent)
 	}
-	a.exchanges[rec.id] = append(a.exchanges[rec.id], newExchange(sent, rec.shown.Object))
+	a.exchanges[rec.id] = append(a.exchanges[rec.id], newExchange(sent, rec.shown))
 }
 
 // shownOf returns what the case sees of an object.

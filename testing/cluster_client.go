@@ -232,9 +232,11 @@ func (c *clusterClient) delete(ctx context.Context, rec *record, u *unstructured
 	if options.Preconditions != nil {
 		preconditions = options.Preconditions.DeepCopy()
 	}
+	c.lock.Lock()
 	if preconditions.UID == nil || *preconditions.UID == rec.given.GetUID() {
 		preconditions.UID = &rec.uid
 	}
+	c.lock.Unlock()
 	if preconditions.ResourceVersion != nil {
 		sent = *preconditions.ResourceVersion
 	}

@@ -39,7 +39,13 @@ func (a *clusterAPI) remove(ctx context.Context, rec *record) error {
 	}
 	obj := a.blank(rec)
 	obj.SetUID(rec.uid)
-	return removeFrom(ctx, a.client, obj)
+	if err := removeFrom(ctx, a.client, obj); err != nil {
+		return err
+	}
+	if rec.kind == serviceAccountKind && a.host.namespaces[rec.id.namespace] {
+		return a.equipNamespace(ctx, rec.id.namespace)
+	}
+	return nil
 }
 
 // removeFrom deletes an object, whatever wants to be asked before, and returns when it has gone. What has its name but is another object stays.

@@ -52,11 +52,10 @@ func mergeChanges(base, theirs, ours map[string]any) map[string]any {
 	merged := map[string]any{}
 	for _, side := range []map[string]any{theirs, ours} {
 		for name := range side {
-			if value := mergeChangedValue(base[name], theirs[name], ours[name]); value != nil {
-				merged[name] = value
-			}
+			merged[name] = mergeChangedValue(base[name], theirs[name], ours[name])
 		}
 	}
+	maps.DeleteFunc(merged, func(_ string, value any) bool { return value == nil })
 	return merged
 }
 

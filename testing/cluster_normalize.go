@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -15,22 +16,13 @@ import (
 // exchange is what was sent to a server, and what it has made of that. Of a field within it, both are of the same path; nil stands for no value.
 type exchange struct{ sent, got any }
 
-// identityFields are translated, and so are what the case expects already.
-var identityFields = []string{
-	"resourceVersion", "uid", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "ownerReferences",
-}
-
-// newExchange returns the exchange of an object.
-func newExchange(sent, got map[string]any) exchange {
-	got = maps.Clone(got)
-	if metadata, ok := got["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		for _, field := range identityFields {
-			delete(metadata, field)
-		}
-		got["metadata"] = metadata
+// newExchange returns the exchange of an object, without what is translated, so that the case expects it already.
+func newExchange(sent map[string]any, got *unstructured.Unstructured) exchange {
+	fields := content(got)
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		delete(metadata, ownersField)
 	}
-	return exchange{sent: sent, got: got}
+	return exchange{sent: sent, got: fields}
 }
 
 // field is the exchange of a field.
@@ -161,24 +153,24 @@ func (n *normalizer) fields(path string, expected, observed map[string]any, exch
 }
 
 func (n *normalizer) items(path string, expected, observed []any, exchanges []exchange) []any {
-	kept := observed
-	for len(kept) > len(expected) {
-		last := len(kept) - 1
-		below := each(exchanges, func(e exchange) exchange { return e.item(last) })
-		if !added(below, kept[last]) {
-			return observed
+	item := func(i int) (string, []exchange) {
+		return fmt.Sprintf("%s[%d]", path, i), each(exchanges, func(e exchange) exchange { return e.item(i) })
+	}
+	for i := len(expected); i < len(observed); i++ {
+		if _, below := item(i); !added(below, observed[i]) {
+			return observed // it cannot be told which item is which
 		}
-		n.remove(fmt.Sprintf("%s[%d]", path, last), kept[last])
-		kept = kept[:last]
 	}
-	if len(kept) < len(expected) {
-		return observed
+	kept := []any{}
+	for i, value := range observed {
+		path, below := item(i)
+		if i < len(expected) {
+			kept = append(kept, n.value(path, expected[i], value, below))
+		} else {
+			n.remove(path, value)
+		}
 	}
-	result := make([]any, len(kept))
-	for i, item := range kept {
-		result[i] = n.value(fmt.Sprintf("%s[%d]", path, i), expected[i], item, each(exchanges, func(e exchange) exchange { return e.item(i) }))
-	}
-	return result
+	return kept
 }
 
 // fieldText is a field with its value.

@@ -77,7 +77,7 @@ func TestNormalizer(t *testing.T) {
 			document{"m": document{}},
 			document{"m": document{"d": int64(3)}},
 			document{"m": document{}},
-			[]string{"m.d = 3"},
+			[]string{`m = {"d":3}`},
 		},
 		"NestedAbsent": {
 			"in structs that are not expected at all",
@@ -119,6 +119,14 @@ func TestNormalizer(t *testing.T) {
 			document{"l": []any{"x", "added", "mine"}},
 			nil,
 		},
+		"AppendedTwice": {
+			"not some of the items",
+			[]exchange{{document{"l": []any{"x"}}, document{"l": []any{"x", "mine", "added"}}}, {document{"l": []any{"x", "mine"}}, document{"l": []any{"x", "mine", "added"}}}},
+			document{"l": []any{"x"}},
+			document{"l": []any{"x", "other", "added"}},
+			document{"l": []any{"x", "other", "added"}},
+			nil,
+		},
 		"Missing": {
 			"nothing is added to what is missing",
 			[]exchange{{document{"l": []any{"x"}}, document{"l": []any{"x"}}}},
@@ -140,7 +148,7 @@ func TestNormalizer(t *testing.T) {
 			[]exchange{{document{}, document{"m": document{}}}},
 			document{},
 			document{"m": document{}},
-			document{"m": document{}},
+			document{},
 			nil,
 		},
 	}

@@ -147,9 +147,9 @@ func (a *clusterAPI) hideOrder(order []any, refs []metav1.OwnerReference, namesp
 // hideJSONPatch returns a JSON patch as the cluster knows it. Its values are not followed further than into owner references.
 func (a *clusterAPI) hideJSONPatch(rec *record, namespace string, data []byte) (*hiddenPatch, error) {
 	patch := &hiddenPatch{data: func(string) ([]byte, error) { return data, nil }}
-	var operations []map[string]any
-	if utiljson.Unmarshal(data, &operations) != nil {
-		return patch, nil // the server says what is wrong with it
+	operations := operationsOf(data)
+	if operations == nil {
+		return patch, nil
 	}
 	var versioned []map[string]any
 	for i, operation := range operations {
@@ -176,6 +176,15 @@ func (a *clusterAPI) hideJSONPatch(rec *record, namespace string, data []byte) (
 		return json.Marshal(operations)
 	}
 	return patch, nil
+}
+
+// operationsOf returns the operations of a JSON patch. Nil if it is not one, which the server says more about.
+func operationsOf(data []byte) []map[string]any {
+	var operations []map[string]any
+	if utiljson.Unmarshal(data, &operations) != nil {
+		return nil
+	}
+	return operations
 }
 
 // hideOwnersIn sets owner references in the value of an operation to what the cluster knows. It returns false if the case does not have all owners.

@@ -81,6 +81,7 @@ func (ts ReconcilerTestSuite) Test(t *testing.T, scheme *runtime.Scheme, factory
 //
 // Deprecated: use [SubReconcilerTestCase.Run].
 func (tc *SubReconcilerTestCase[T]) Test(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[T]) {
+	t.Helper()
 	tc.Run(t, scheme, factory)
 }
 
@@ -88,6 +89,7 @@ func (tc *SubReconcilerTestCase[T]) Test(t *testing.T, scheme *runtime.Scheme, f
 //
 // Deprecated: use [SubReconcilerTests.Run].
 func (rt SubReconcilerTests[T]) Test(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[T]) {
+	t.Helper()
 	rt.Run(t, scheme, factory)
 }
 
@@ -95,5 +97,6 @@ func (rt SubReconcilerTests[T]) Test(t *testing.T, scheme *runtime.Scheme, facto
 //
 // Deprecated: use [SubReconcilerTestSuite.Run].
 func (ts SubReconcilerTestSuite[T]) Test(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[T]) {
+	t.Helper()
 	ts.Run(t, scheme, factory)
 }

@@ -5,6 +5,7 @@ package testing
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,6 +26,8 @@ type applyCall struct {
 	// applied is what the caller has passed.
 	applied     *unstructured.Unstructured
 	subResource string
+	// gone is set when the object was waiting for the finalizers that are applied no longer.
+	gone bool
 }
 
 // interceptApplies has the store told what is applied. What the fake client tells it has been through a Go type, which turns fields that are not applied
@@ -32,44 +35,74 @@ type applyCall struct {
 //
 // Calls are told apart by the pointer of their force option, the only part of them that arrives in the store as it was.
 func (s *store) interceptApplies(c client.WithWatch) client.WithWatch {
-	begin := func(ac runtime.ApplyConfiguration, subResource string, force *bool) (options client.ApplyOptions, end func(), err error) {
-		data, err := json.Marshal(ac)
-		if err != nil {
-			return options, nil, err
-		}
-		call := &applyCall{applied: &unstructured.Unstructured{}, subResource: subResource}
-		if err := utiljson.Unmarshal(data, &call.applied.Object); err != nil {
-			return options, nil, err
-		}
-		options.Force = new(force != nil && *force)
-		s.applies.Store(options.Force, call)
-		return options, func() { s.applies.Delete(options.Force) }, nil
-	}
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, ac runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			options, end, err := begin(ac, "", (&client.ApplyOptions{}).ApplyOptions(opts).Force)
+			call, err := newApplyCall(ac, "")
 			if err != nil {
 				return err
 			}
-			defer end()
-			return c.Apply(ctx, ac, append(opts, &options)...)
+			options := client.ApplyOptions{Force: isForced(new(client.ApplyOptions).ApplyOptions(opts).Force)}
+			s.applies.Store(options.Force, call)
+			defer s.applies.Delete(options.Force)
+			return s.keepingFinalizers(call, ac, func(ac runtime.ApplyConfiguration) error {
+				return c.Apply(ctx, ac, append(slices.Clip(opts), &options)...)
+			})
 		},
 		SubResourceApply: func(
 			ctx context.Context, c client.Client, name string, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
 		) error {
-			given := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
+			given := new(client.SubResourceApplyOptions).ApplyOpts(opts)
 			applied := ac
 			if given.SubResourceBody != nil && name == "status" {
 				applied = given.SubResourceBody
 			}
-			options, end, err := begin(applied, name, given.Force)
+			call, err := newApplyCall(applied, name)
 			if err != nil {
 				return err
 			}
-			defer end()
-			return c.SubResource(name).Apply(ctx, ac, append(opts, &client.SubResourceApplyOptions{ApplyOptions: options})...)
+			options := client.SubResourceApplyOptions{ApplyOptions: client.ApplyOptions{Force: isForced(given.Force)}}
+			s.applies.Store(options.Force, call)
+			defer s.applies.Delete(options.Force)
+			return c.SubResource(name).Apply(ctx, ac, append(slices.Clip(opts), &options)...)
 		},
 	})
+}
+
+func newApplyCall(ac runtime.ApplyConfiguration, subResource string) (*applyCall, error) {
+	data, err := json.Marshal(ac)
+	if err != nil {
+		return nil, err
+	}
+	call := &applyCall{applied: &unstructured.Unstructured{}, subResource: subResource}
+	return call, utiljson.Unmarshal(data, &call.applied.Object)
+}
+
+// isForced returns a pointer that is no other call's.
+func isForced(force *bool) *bool {
+	return new(force != nil && *force)
+}
+
+// keepingFinalizers executes an apply. The fake client deletes an object that waits for its finalizers when they are not applied, so it is told that they
+// are. The store decides what becomes of them.
+func (s *store) keepingFinalizers(call *applyCall, ac runtime.ApplyConfiguration, apply func(runtime.ApplyConfiguration) error) error {
+	gvr, _ := meta.UnsafeGuessKindToResource(call.applied.GroupVersionKind())
+	stored, err := s.Get(gvr, call.applied.GetNamespace(), call.applied.GetName())
+	if err != nil {
+		return apply(ac)
+	}
+	live, err := meta.Accessor(stored)
+	if err != nil || live.GetDeletionTimestamp() == nil || len(call.applied.GetFinalizers()) > 0 {
+		return apply(ac)
+	}
+	kept := call.applied.DeepCopy()
+	kept.SetFinalizers(live.GetFinalizers())
+	switch err := apply(client.ApplyConfigurationFromUnstructured(kept)); {
+	case call.gone && apierrs.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return setApplyConfiguration(ac, kept)
 }
 
 // Apply creates the object if there is none, and changes it otherwise.
@@ -125,6 +158,10 @@ func (s *store) Apply(gvr schema.GroupVersionResource, obj runtime.Object, ns st
 	}
 	if err != nil {
 		return err
+	}
+	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 {
+		call.gone = true
+		return s.Delete(gvr, ns, accessor.GetName())
 	}
 	after.SetResourceVersion(accessor.GetResourceVersion())
 	changed, err := s.typed(after)

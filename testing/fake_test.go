@@ -10,14 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -280,141 +276,5 @@ func TestNewFake_mixedTypes(t *testing.T) {
 	list := &fixture.ResourceList{}
 	if err := c.List(t.Context(), list); err != nil || len(list.Items) != 1 || list.Items[0].Spec.Fields["a"] != "1" {
 		t.Errorf("items = %v, error = %v", list.Items, err)
-	}
-}
-
-func TestStore_addsLists(t *testing.T) {
-	c, tracker := mustFake(t, fakeOptions{})
-	if err := tracker.Add(&corev1.ConfigMapList{Items: []corev1.ConfigMap{{ObjectMeta: objectMeta("one")}, {ObjectMeta: objectMeta("two")}}}); err != nil {
-		t.Fatal(err)
-	}
-	list := &corev1.ConfigMapList{}
-	if err := c.List(t.Context(), list); err != nil || len(list.Items) != 2 {
-		t.Errorf("items = %v, error = %v", list.Items, err)
-	}
-}
-
-// Objects are applied as they are passed: fields that are not set are not applied.
-func TestStore_apply(t *testing.T) {
-	for _, realistic := range []bool{false, true} {
-		t.Run(fmt.Sprintf("realistic=%t", realistic), func(t *testing.T) {
-			labels := map[string]string{"app": "one"}
-			deployment := &appsv1.Deployment{ObjectMeta: objectMeta("one"), Spec: appsv1.DeploymentSpec{
-				Selector: &metav1.LabelSelector{MatchLabels: labels},
-				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}},
-			}}
-			deployment.Status.Replicas = 2
-			c, _ := mustFake(t, fakeOptions{given: []client.Object{deployment}, realistic: realistic})
-			apply := func(content string) (err error) {
-				u := &unstructured.Unstructured{}
-				if err := u.UnmarshalJSON([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"my-namespace","name":"one"},` + content + `}`)); err != nil {
-					return err
-				}
-				return c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("me"), client.ForceOwnership)
-			}
-			if err := apply(`"spec":{"replicas":3},"status":{"replicas":7}`); err != nil {
-				t.Fatal(err)
-			}
-			got := &appsv1.Deployment{}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(deployment), got); err != nil {
-				t.Fatal(err)
-			}
-			want := deployment.DeepCopy()
-			want.ResourceVersion, want.Spec.Replicas, want.Generation = "1000", new(int32(3)), got.Generation
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-			if err := apply(`"metadata":{"namespace":"my-namespace","name":"one","resourceVersion":"7"}`); !apierrs.IsConflict(err) {
-				t.Errorf("error of a stale resource version = %v", err)
-			}
-		})
-	}
-}
-
-// A status that is no sub resource is applied with the rest.
-func TestStore_applyStatus(t *testing.T) {
-	for _, realistic := range []bool{false, true} {
-		c, _ := mustFake(t, fakeOptions{realistic: realistic, given: []client.Object{&fixture.ResourceEmptyStatus{ObjectMeta: objectMeta("one")}}})
-		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"fields": map[string]any{"a": "1"}}}}
-		obj.SetGroupVersionKind(fixture.GroupVersion.WithKind("ResourceEmptyStatus"))
-		for _, name := range []string{"one", "two"} {
-			obj.SetName(name)
-			obj.SetNamespace("my-namespace")
-			ac := client.ApplyConfigurationFromUnstructured(obj.DeepCopy())
-			if err := c.Apply(t.Context(), ac, client.FieldOwner("me")); err != nil {
-				t.Fatal(err)
-			}
-			got := &fixture.ResourceEmptyStatus{}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), got); err != nil || got.Status.Fields["a"] != "1" {
-				t.Errorf("realistic=%t: %s = %v, error = %v", realistic, name, got, err)
-			}
-		}
-	}
-}
-
-// A status is not applied to what does not exist.
-func TestStore_applyStatusOfMissing(t *testing.T) {
-	for _, realistic := range []bool{false, true} {
-		c, _ := mustFake(t, fakeOptions{realistic: realistic})
-		ac := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "one"}, "status": map[string]any{"phase": "Running"},
-		}})
-		if err := c.Status().Apply(t.Context(), ac, client.FieldOwner("me")); !apierrs.IsNotFound(err) {
-			t.Errorf("realistic=%t: error = %v", realistic, err)
-		}
-	}
-}
-
-// Options that somebody between client and store replaces do not stop an apply.
-func TestStore_applyIntercepted(t *testing.T) {
-	c, _ := mustFake(t, fakeOptions{build: func(b *fake.ClientBuilder) *fake.ClientBuilder {
-		return b.WithInterceptorFuncs(interceptor.Funcs{
-			Apply: func(ctx context.Context, c client.WithWatch, ac runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
-				return c.Apply(ctx, ac, client.FieldOwner("other"))
-			},
-		})
-	}})
-	for _, value := range []string{"1", "2"} {
-		ac := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one"}, "data": map[string]any{"a": value},
-		}})
-		if err := c.Apply(t.Context(), ac, client.FieldOwner("me")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := &corev1.ConfigMap{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: "one"}, got); err != nil || got.Data["a"] != "2" {
-		t.Errorf("got %v, error = %v", got.Data, err)
-	}
-}
-
-// What is known here to have a status is what the fake client knows.
-func TestKindsWithStatus(t *testing.T) {
-	scheme := fixture.NewScheme()
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, _ := mustFake(t, fakeOptions{scheme: scheme})
-	kinds := 0
-	for gvk := range scheme.AllKnownTypes() {
-		goType, err := scheme.New(gvk)
-		if err != nil {
-			t.Fatal(err)
-		}
-		obj, ok := goType.(client.Object)
-		if gvks, _, _ := scheme.ObjectKinds(goType); !ok || len(gvks) != 1 {
-			continue
-		}
-		kinds++
-		obj.SetName("one")
-		if err := c.Create(t.Context(), obj); err != nil {
-			t.Fatalf("%s: %v", gvk, err)
-		}
-		if has := c.Status().Update(t.Context(), obj) == nil; has != kindsWithStatus.Has(gvk) {
-			t.Errorf("%s: has a status sub resource: %t", gvk, has)
-		}
-	}
-	if kinds < 150 {
-		t.Errorf("looked at %d kinds only", kinds)
 	}
 }

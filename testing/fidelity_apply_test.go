@@ -74,6 +74,18 @@ func applyTraits() []trait {
 			},
 		},
 		{
+			feature: "Applying nothing about finalizers keeps them, on an object that is deleted",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				configMap := newConfigMap(p, "one")
+				configMap.Finalizers = []string{"example.com/wait"}
+				p.create(configMap)
+				p.must(p.Delete(p.ctx, configMap))
+				p.must(p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"b": "1"}}), client.FieldOwner("me")))
+				return yes(p.Get(p.ctx, client.ObjectKeyFromObject(configMap), configMap) == nil)
+			},
+		},
+		{
 			feature: "A field manager is required",
 			fake:    "yes", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {

@@ -101,6 +101,9 @@ func applied(p *place, kind string, fields map[string]any) runtime.ApplyConfigur
 
 // Each row of the table in the guide is what happens.
 func TestFidelity(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // watches complain when the control plane goes
 	traits := append(append(writeTraits(), applyTraits()...), serverTraits()...)
@@ -116,6 +119,12 @@ func TestFidelity(t *testing.T) {
 	if err := server.InstallCRDs(t.Context(), definition(fixture.GroupVersion.WithKind("Resource")), definition(untypedKind)); err != nil {
 		t.Fatal(err)
 	}
+	direct, err := client.New(server.RESTConfig(), client.Options{Scheme: fixture.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("generations", func(t *testing.T) { testGenerations(t, direct) })
+
 	onCluster := OnCluster(server.RESTConfig())
 	var options runOptions
 	onCluster.applyTo(&options)

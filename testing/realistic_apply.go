@@ -41,9 +41,6 @@ func (r *realism) own(before, after *unstructured.Unstructured, obj metav1.Objec
 	if len(before.GetManagedFields()) == 0 {
 		return nil
 	}
-	if manager == "" {
-		manager = "unknown"
-	}
 	fields, err := fieldManager(after.GroupVersionKind(), "")
 	if err != nil {
 		return err

@@ -180,3 +180,24 @@ func TestRealistic_applyAfterCreate(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// An object that is deleted goes when its last finalizer is applied no longer.
+func TestRealistic_applyNoFinalizerAnyLonger(t *testing.T) {
+	ctx, c := newRealistic(t)
+	owner := client.FieldOwner("me")
+	mustDo(t,
+		c.Apply(ctx, corev1apply.ConfigMap("one", "my-namespace").WithFinalizers("example.com/mine"), owner),
+		c.Delete(ctx, &corev1.ConfigMap{ObjectMeta: objectMeta("one")}),
+	)
+	ac := corev1apply.ConfigMap("one", "my-namespace").WithFinalizers("example.com/mine").WithData(map[string]string{"a": "1"})
+	mustDo(t, c.Apply(ctx, ac, owner))
+	other := corev1apply.ConfigMap("one", "my-namespace").WithData(map[string]string{"b": "1"})
+	mustDo(t, c.Apply(ctx, other, client.FieldOwner("you")))
+	if diff := cmp.Diff(map[string]string{"a": "1", "b": "1"}, other.Data); diff != "" || other.DeletionTimestamp == nil {
+		t.Errorf("data after you have applied (-want +got):\n%s", diff)
+	}
+	mustDo(t, c.Apply(ctx, corev1apply.ConfigMap("one", "my-namespace"), owner))
+	if err := c.Get(ctx, client.ObjectKey{Namespace: "my-namespace", Name: "one"}, &corev1.ConfigMap{}); !apierrs.IsNotFound(err) {
+		t.Errorf("error = %v", err)
+	}
+}

@@ -4,9 +4,11 @@ package generations
 
 import (
 	"flag"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,6 +16,11 @@ import (
 )
 
 var update = flag.Bool("update", false, "write what go fix makes of testdata/gofix/before to testdata/gofix/after")
+
+const (
+	noGenericMethods = "go fix knows no generic methods"
+	webhookFactory   = "the replacement is given a context and returns an error"
+)
 
 // notFixed are the deprecated names that `go fix` leaves alone, and why. The migration guides tell what to write instead.
 var notFixed = map[string]string{
@@ -23,6 +30,15 @@ var notFixed = map[string]string{
 	".Build(":            "the replacement returns an error instead of panicking",
 	"tracker.Key":        "the replacement has other fields",
 	"tracker.NewKey":     "the replacement has other fields",
+
+	"subReconcilerTestCase.Test(":  noGenericMethods,
+	"subReconcilerTests.Test(":     noGenericMethods,
+	"subReconcilerTestSuite.Test(": noGenericMethods,
+
+	"AdmissionWebhookFactory":        webhookFactory,
+	"admissionWebhookTestCase.Run(":  webhookFactory,
+	"admissionWebhookTests.Run(":     webhookFactory,
+	"admissionWebhookTestSuite.Run(": webhookFactory,
 }
 
 // A program of the old names becomes one of the new names by `go fix ./...`, with nothing else installed.
@@ -34,20 +50,25 @@ func TestGoFix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := moduleWith(t, repository, "testdata/gofix/before/site.go")
+	files := []string{"site.go", "site_test.go"}
+	dir := moduleWith(t, repository, "testdata/gofix/before", files)
 	run(t, dir, "go", "fix", "./...")
-	fixed := read(t, filepath.Join(dir, "site.go"))
-	if *update {
-		if err := os.WriteFile("testdata/gofix/after/site.go", []byte(fixed), 0o600); err != nil {
-			t.Fatal(err)
+	before, fixed := "", ""
+	for _, file := range files {
+		got, accepted := read(t, filepath.Join(dir, file)), filepath.Join("testdata/gofix/after", file)
+		if *update {
+			if err := os.WriteFile(accepted, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if diff := cmp.Diff(read(t, "testdata/gofix/after/site.go"), fixed); diff != "" {
-		t.Errorf("go fix writes something else; with -update it is accepted (-want +got):\n%s", diff)
+		if diff := cmp.Diff(read(t, accepted), got); diff != "" {
+			t.Errorf("go fix writes something else to %s; with -update it is accepted (-want +got):\n%s", file, diff)
+		}
+		before += read(t, filepath.Join("testdata/gofix/before", file))
+		fixed += got
 	}
 	run(t, dir, "go", "vet", "./...")
 
-	before := read(t, "testdata/gofix/before/site.go")
 	for _, name := range deprecatedNames(t, repository) {
 		if !strings.Contains(before, name) {
 			t.Errorf("the program does not use %s", name)
@@ -58,18 +79,18 @@ func TestGoFix(t *testing.T) {
 	}
 }
 
-// moduleWith returns the folder of a module that has the file and uses this repository, with the versions of modules that it uses itself.
-func moduleWith(t *testing.T, repository, file string) string {
+// moduleWith returns the folder of a module that has the files and uses this repository, with the versions of modules that it uses itself.
+func moduleWith(t *testing.T, repository, from string, files []string) string {
 	t.Helper()
 	dir := t.TempDir()
 	goMod := read(t, filepath.Join(repository, "go.mod"))
 	goMod = strings.Replace(goMod, "module trueup.dev\n", "module example.com/site\n", 1)
 	goMod += "\nrequire trueup.dev v0.0.0\n\nreplace trueup.dev => " + repository + "\n"
-	for name, content := range map[string]string{
-		"go.mod":            goMod,
-		"go.sum":            read(t, filepath.Join(repository, "go.sum")),
-		filepath.Base(file): read(t, file),
-	} {
+	contents := map[string]string{"go.mod": goMod, "go.sum": read(t, filepath.Join(repository, "go.sum"))}
+	for _, file := range files {
+		contents[file] = read(t, filepath.Join(from, file))
+	}
+	for name, content := range contents {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -77,19 +98,23 @@ func moduleWith(t *testing.T, repository, file string) string {
 	return dir
 }
 
-// deprecatedNames are the names in files deprecated.go, spelled as a program uses them, and the deprecated methods.
+var methodOf = regexp.MustCompile(`^func \(\w+ \*?(\w)(\w+)(?:\[\w+\])?\) (\w+\()`)
+
+// deprecatedNames are the names in files deprecated.go, spelled as a program uses them, and the deprecated methods. Those of package testing have the same
+// names, and belong to variables named after their types.
 func deprecatedNames(t *testing.T, repository string) []string {
 	t.Helper()
 	names := []string{".Setup(", ".Build("}
-	for _, pkg := range []string{"apis", "reconcilers", "time", "tracker"} {
+	for _, pkg := range []string{"apis", "reconcilers", "testing", "time", "tracker"} {
 		for line := range strings.Lines(read(t, filepath.Join(repository, pkg, "deprecated.go"))) {
 			words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" ([", r) })
+			method := methodOf.FindStringSubmatch(line)
 			switch {
-			case len(words) < 2:
-			case strings.HasPrefix(line, "func ("):
-				_, method, _ := strings.Cut(line, ") ")
-				method, _, _ = strings.Cut(method, "(")
-				names = append(names, "."+method+"(")
+			case len(words) < 2, method != nil && !token.IsExported(method[3]):
+			case method != nil && pkg == "testing":
+				names = append(names, strings.ToLower(method[1])+method[2]+"."+method[3])
+			case method != nil:
+				names = append(names, "."+method[3])
 			case words[0] == "func", words[0] == "type", words[0] == "var":
 				name := words[1]
 				if pkg == "tracker" {
@@ -99,7 +124,7 @@ func deprecatedNames(t *testing.T, repository string) []string {
 			}
 		}
 	}
-	if len(names) < 15 {
+	if len(names) < 25 {
 		t.Fatalf("found only these deprecated names: %q", names)
 	}
 	return names

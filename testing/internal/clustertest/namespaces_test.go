@@ -116,3 +116,40 @@ func TestDeletedNamespace(t *testing.T) {
 		c.assertGone(t, given, in)
 	}
 }
+
+// A run that is interrupted cannot clean up. The next one does.
+func TestInterruptedRun(t *testing.T) {
+	c := newCluster(t)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace + "-left", Labels: map[string]string{"trueup.dev/made-by": "trueup-testing"}}}
+	given := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "given", Finalizers: []string{finalizer}}}
+	created := given.DeepCopy()
+	created.Name = "created"
+	for _, obj := range []client.Object{ns, given, created} {
+		if err := c.Create(t.Context(), obj.DeepCopyObject().(client.Object)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tc := testCase{GivenObjects: []client.Object{given}, ExpectCreates: []client.Object{created}}
+	tc.Run(t, scheme, doing(c, func(w *world) { w.must(w.Create(w.ctx, created.DeepCopy())) }), c.on())
+	c.assertGone(t, given, created)
+}
+
+// What controllers give to each namespace is replaced when a case has it, too.
+func TestGivenServiceAccount(t *testing.T) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default", Labels: map[string]string{"of": "the-case"}}}
+	updated := account.DeepCopy()
+	updated.Labels["updated"] = "yes"
+	for range 2 {
+		runOnBoth(t, testCase{
+			GivenObjects: []client.Object{account}, ExpectUpdates: []client.Object{updated},
+		}, func(w *world) {
+			var list corev1.ServiceAccountList
+			w.must(w.List(w.ctx, &list, client.InNamespace(namespace)))
+			if len(list.Items) != 1 || list.Items[0].Labels["of"] != "the-case" {
+				w.Fatalf("the accounts are %v", list.Items)
+			}
+			list.Items[0].Labels["updated"] = "yes"
+			w.must(w.Update(w.ctx, &list.Items[0]))
+		})
+	}
+}

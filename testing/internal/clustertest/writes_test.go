@@ -124,3 +124,30 @@ func TestSubResources(t *testing.T) {
 		w.must(w.SubResource("eviction").Create(w.ctx, pod.DeepCopy(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pod"}}))
 	})
 }
+
+// A deleted object can be made again, by all calls that make objects.
+func TestMadeAgain(t *testing.T) {
+	applied := corev1ac.ConfigMap("given", namespace).WithData(map[string]string{"made": "again"})
+	deleted := rtesting.DeleteRef{Kind: "ConfigMap", Namespace: namespace, Name: "given"}
+	runOnBoth(t, testCase{
+		GivenObjects:  []client.Object{newConfigMap("given")},
+		ExpectDeletes: []rtesting.DeleteRef{deleted, deleted},
+		ExpectApplies: []rtesting.ApplyRef{rtesting.NewApplyRef(rtesting.NewApplyAction(applied))},
+		ExpectCreates: []client.Object{newConfigMap("given")},
+	}, func(w *world) {
+		isThere := func(want string) {
+			w.Helper()
+			read := newConfigMap("given")
+			w.must(w.Get(w.ctx, client.ObjectKeyFromObject(read), read))
+			if read.Data["made"] != want || read.ResourceVersion != "1" {
+				w.Errorf("it is %v", read)
+			}
+		}
+		w.must(w.Delete(w.ctx, newConfigMap("given")))
+		w.must(w.Apply(w.ctx, corev1ac.ConfigMap("given", namespace).WithData(map[string]string{"made": "again"}), client.FieldOwner("me")))
+		isThere("again")
+		w.must(w.Delete(w.ctx, newConfigMap("given")))
+		w.must(w.Create(w.ctx, newConfigMap("given")))
+		isThere("")
+	})
+}
