@@ -6,7 +6,7 @@ SHELL := /usr/bin/env bash -o pipefail
 
 GO      ?= go
 TOOL    := $(GO) tool -modfile=tools/go.mod
-MODULES := . controlplane tools
+MODULES := . controlplane benchmarks tools
 # Where the main module's tests look for packages; change it to test less, for example `make test PKG=./tracker/...`.
 PKG     ?= ./...
 # One test binary at a time: each may run a control plane of its own.
@@ -36,11 +36,13 @@ test: control-plane ## Run all tests of all modules, with the race detector on o
 ifeq ($(PKG),./...)
 	cd controlplane && $(GO) test -race -timeout 20m ./internal/...
 	cd controlplane && $(GO) test -timeout 20m . ./cmd/...
+	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
 endif
 
 .PHONY: bench
-bench: ## Run the benchmarks, with allocations.
-	$(GO) test -run '^$$' -bench . -benchmem ./apis/... ./duck/... ./internal/... ./reconcilers/... ./stash/... ./tracker/...
+bench: ## Run the benchmarks, with allocations, and the workloads against a hand-written controller. Pass flags with ARGS="…".
+	$(GO) test -run '^$$' -bench . -benchmem ./apis/... ./duck/... ./internal/... ./reconcilers/... ./stash/... ./testing ./tracker/...
+	cd benchmarks && $(GO) run ./converge $(ARGS)
 
 .PHONY: control-plane
 control-plane: ## Build the control plane that tests and demo run on, unless it is there already.
@@ -55,6 +57,7 @@ generate: ## Generate deep copies, CRDs and RBAC rules of the examples.
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	cd examples/website && $(GO) tool -modfile=../../tools/go.mod controller-gen \
 		rbac:roleName=website-manager webhook paths=./internal/... output:rbac:dir=config/rbac output:webhook:dir=config/webhook
+	cd benchmarks && $(GO) tool -modfile=../tools/go.mod controller-gen object crd paths=./internal/api/... output:crd:dir=internal/api/crd
 
 .PHONY: fmt
 fmt: ## Format all code.
@@ -64,11 +67,13 @@ fmt: ## Format all code.
 lint: vet ## Run the linters over all modules.
 	$(TOOL) golangci-lint run ./...
 	cd controlplane && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
+	cd benchmarks && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 
 .PHONY: vet
 vet: ## Run go vet over all modules.
 	$(GO) vet ./...
 	cd controlplane && $(GO) vet ./...
+	cd benchmarks && $(GO) vet ./...
 
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum of all modules.
@@ -85,4 +90,4 @@ check-tidy: ## Fail when a module is not tidy.
 
 .PHONY: check-generate
 check-generate: generate ## Fail when generated files are not up to date.
-	@git diff --exit-code -- internal/fixture examples || { echo "generated files are out of date: run 'make generate' and commit" >&2; exit 1; }
+	@git diff --exit-code -- internal/fixture examples benchmarks/internal/api || { echo "generated files are out of date: run 'make generate' and commit" >&2; exit 1; }

@@ -160,7 +160,7 @@ func versionIn(info *debug.BuildInfo) string {
 		if module.Path != coreModule {
 			continue
 		}
-		if module.Replace != nil && module.Replace.Version == "" {
+		if module.Replace != nil && released(module.Replace.Version) == "" {
 			return ""
 		}
 		return released(module.Version)

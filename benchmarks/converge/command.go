@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trueup.dev/benchmarks/internal/lab"
+	"trueup.dev/benchmarks/internal/report"
+	"trueup.dev/benchmarks/internal/workload"
+	"trueup.dev/sandbox"
+)
+
+// flags are as the command line has them.
+type flags struct {
+	workloads  []string
+	contenders []string
+	sizes      []int
+	rounds     int
+	workers    int
+	latency    time.Duration
+	timeout    time.Duration
+	logging    bool
+	quiet      bool
+	from       string
+	json       string
+	svg        string
+	cpu        string
+	allocs     string
+}
+
+func newCommand() *cobra.Command {
+	f, defaults := flags{}, lab.Defaults()
+	command := &cobra.Command{
+		Use:   "converge",
+		Short: "Measure a controller written with trueup next to the same one written by hand",
+		Long: `converge measures what a controller costs that is written with trueup, next to the same one written by hand with
+controller-runtime, on a real Kubernetes API. Both take turns in the same run, and the medians of all rounds count.
+
+Each measurement has a control plane of its own. With the environment variable TRUEUP_KUBECONFIG it has that cluster instead,
+where it uses and empties the namespace ` + lab.Namespace + `.`,
+		Example: `  converge
+  converge --workload all --rounds 5 --json results.json --svg pictures
+  converge --sizes 5000 --contenders trueup --rounds 1 --cpuprofile cpu.prof`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd)
+		},
+	}
+	command.CompletionOptions.HiddenDefaultCmd = true
+	set := command.Flags()
+	set.StringSliceVar(&f.workloads, "workload", []string{workload.Converge{}.About().Name}, "what to do, several or all of: "+strings.Join(names(workload.All(0)), ", "))
+	set.IntSliceVar(&f.sizes, "sizes", nil, "how many parents or children to measure with, for example 500,2000 (default: the workload's own)")
+	set.IntVar(&f.rounds, "rounds", defaults.Rounds, "how often to measure everything")
+	set.StringSliceVar(&f.contenders, "contenders", defaults.Contenders, "whom to measure")
+	set.IntVar(&f.workers, "workers", defaults.Workers, "how many reconciles a controller may have under way")
+	set.DurationVar(&f.latency, "latency", 20*time.Millisecond, "what the workload slow adds to every request")
+	set.DurationVar(&f.timeout, "timeout", defaults.Timeout, "how long one measurement may take")
+	set.BoolVar(&f.logging, "logging", false, "give the controllers a logger, as in production; what they log is thrown away")
+	set.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing while measuring")
+	set.StringVar(&f.from, "from", "", "measure nothing, and show what a `file` written with --json has")
+	set.StringVar(&f.json, "json", "", "write all that was measured to the `file`")
+	set.StringVar(&f.svg, "svg", "", "draw cost against size into the `folder`, one SVG file each")
+	set.StringVar(&f.cpu, "cpuprofile", "", "write a CPU profile of no-op reconciles, of the last contender at the largest size, to the `file`")
+	set.StringVar(&f.allocs, "memprofile", "", "write a profile of what these allocate to the `file`")
+	for _, output := range []string{"json", "cpuprofile", "memprofile"} {
+		command.MarkFlagsMutuallyExclusive("from", output)
+	}
+	return command
+}
+
+func names(workloads []lab.Workload) []string {
+	names := []string{}
+	for _, w := range workloads {
+		names = append(names, w.About().Name)
+	}
+	return names
+}
+
+func (f *flags) run(cmd *cobra.Command) (err error) {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	// What cannot be written is found out before it was measured.
+	results, err := f.outputs(&o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, results.close()) }()
+
+	run, err := f.measure(cmd, o)
+	if run != nil && len(run.Workloads) > 0 {
+		// After an error, too: it took long enough.
+		err = errors.Join(err, run.Table(cmd.OutOrStdout()))
+	}
+	if err != nil {
+		return err
+	}
+	if results.json != nil {
+		if err := run.Write(results.json); err != nil {
+			return err
+		}
+	}
+	if f.svg != "" {
+		_, err = run.Draw(f.svg)
+	}
+	return err
+}
+
+func (f *flags) measure(cmd *cobra.Command, o lab.Options) (*report.Run, error) {
+	if f.from != "" {
+		file, err := os.Open(f.from)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close() //nolint:errcheck // it was only read
+		run, err := report.Read(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.from, err)
+		}
+		return run, nil
+	}
+	progress := cmd.ErrOrStderr()
+	if f.quiet {
+		progress = io.Discard
+	}
+	o.Progress = func(line string) { fmt.Fprintln(progress, line) }
+	o.Profile.Prepare()
+	// Only the first time is there something to say about it.
+	building := o.Sandbox
+	building.Progress = progress
+	if _, err := sandbox.Build(cmd.Context(), building); err != nil {
+		return nil, err
+	}
+	o.Sandbox.Progress = io.Discard
+	return lab.Run(cmd.Context(), o)
+}
+
+// options checks the flags, and reports every mistake in them.
+func (f *flags) options() (lab.Options, error) {
+	o := lab.Defaults()
+	o.Rounds, o.Workers, o.Timeout, o.Logging = f.rounds, f.workers, f.timeout, f.logging
+	var errs []error
+	mistake := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	all := workload.All(f.latency)
+	if len(f.workloads) == 0 {
+		mistake("--workload: there is none")
+	}
+	for _, name := range f.workloads {
+		i, chosen := slices.Index(names(all), name), []lab.Workload{}
+		switch {
+		case name == "all":
+			chosen = all
+		case i < 0:
+			mistake("--workload: there is no %q, only all, %s", name, strings.Join(names(all), ", "))
+		default:
+			chosen = all[i : i+1]
+		}
+		for _, w := range chosen {
+			if slices.Contains(names(o.Workloads), w.About().Name) {
+				mistake("--workload: %s is there twice", w.About().Name)
+			}
+			o.Workloads = append(o.Workloads, w)
+		}
+	}
+	o.Contenders = slices.DeleteFunc(report.Contenders(), func(name string) bool { return !slices.Contains(f.contenders, name) })
+	if len(f.contenders) == 0 {
+		mistake("--contenders: there is none")
+	}
+	for _, name := range f.contenders {
+		if !slices.Contains(o.Contenders, name) {
+			mistake("--contenders: there is no %q, only %s", name, strings.Join(report.Contenders(), ", "))
+		}
+	}
+	o.Sizes = slices.Sorted(slices.Values(f.sizes))
+	for _, size := range o.Sizes {
+		if size < 1 {
+			mistake("--sizes: has to be more than 0, is %d", size)
+		}
+	}
+	if len(slices.Compact(slices.Clone(o.Sizes))) < len(o.Sizes) {
+		mistake("--sizes: a size is there twice")
+	}
+	if f.cpu+f.allocs != "" && (len(o.Workloads) != 1 || o.Workloads[0].About().Name == (workload.Slow{}).About().Name) {
+		mistake("--cpuprofile, --memprofile: can be of one workload, and not of slow, which has no no-op reconciles")
+	}
+	if f.rounds < 1 {
+		mistake("--rounds: has to be more than 0, is %d", f.rounds)
+	}
+	if f.workers < 1 {
+		mistake("--workers: has to be more than 0, is %d", f.workers)
+	}
+	if f.timeout <= 0 {
+		mistake("--timeout: has to be more than 0, is %s", f.timeout)
+	}
+	if f.latency < 0 {
+		mistake("--latency: may not be negative, is %s", f.latency)
+	}
+	return o, errors.Join(errs...)
+}
+
+// outputs are the files that were asked for.
+type outputs struct{ json, cpu, allocs *os.File }
+
+func (f *flags) outputs(o *lab.Options) (files outputs, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, files.close())
+		}
+	}()
+	if f.svg != "" {
+		if err := os.MkdirAll(f.svg, 0o777); err != nil {
+			return files, fmt.Errorf("--svg: %w", err)
+		}
+	}
+	for _, wanted := range []struct {
+		flag, path string
+		file       **os.File
+	}{
+		{"--json", f.json, &files.json},
+		{"--cpuprofile", f.cpu, &files.cpu},
+		{"--memprofile", f.allocs, &files.allocs},
+	} {
+		if wanted.path == "" {
+			continue
+		}
+		if *wanted.file, err = os.Create(wanted.path); err != nil {
+			return files, fmt.Errorf("%s: %w", wanted.flag, err)
+		}
+	}
+	// A nil *os.File is not a nil io.Writer.
+	if files.cpu != nil {
+		o.Profile.CPU = files.cpu
+	}
+	if files.allocs != nil {
+		o.Profile.Allocs = files.allocs
+	}
+	return files, nil
+}
+
+func (o outputs) close() error {
+	var errs []error
+	for _, file := range []*os.File{o.json, o.cpu, o.allocs} {
+		if file != nil {
+			errs = append(errs, file.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

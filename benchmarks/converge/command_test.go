@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"trueup.dev/benchmarks/internal/report"
+)
+
+// execute runs the command and returns its exit code and what it wrote.
+func execute(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	out, errs := strings.Builder{}, strings.Builder{}
+	code = run(ctx, args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestMistakes(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing", "file")
+	for name, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"workload":         {[]string{"--workload", "diverge"}, []string{`--workload: there is no "diverge", only all, converge, childset, sequence, tracking, slow`}},
+		"workload twice":   {[]string{"--workload", "slow,slow"}, []string{"--workload: slow is there twice"}},
+		"all and one":      {[]string{"--workload", "all,slow"}, []string{"--workload: slow is there twice"}},
+		"no workload":      {[]string{"--workload", ""}, []string{"--workload: "}},
+		"contender":        {[]string{"--contenders", "us"}, []string{`--contenders: there is no "us", only hand-written, trueup`}},
+		"no contender":     {[]string{"--contenders", ""}, []string{"--contenders: "}},
+		"size zero":        {[]string{"--sizes", "500,0"}, []string{"--sizes: has to be more than 0, is 0"}},
+		"size negative":    {[]string{"--sizes", "-5"}, []string{"--sizes: has to be more than 0, is -5"}},
+		"size twice":       {[]string{"--sizes", "5,50,5"}, []string{"--sizes: a size is there twice"}},
+		"size no number":   {[]string{"--sizes", "many"}, []string{"--sizes"}},
+		"no rounds":        {[]string{"--rounds", "0"}, []string{"--rounds: has to be more than 0, is 0"}},
+		"no workers":       {[]string{"--workers", "-1"}, []string{"--workers: has to be more than 0, is -1"}},
+		"no time":          {[]string{"--timeout", "0s"}, []string{"--timeout: has to be more than 0, is 0s"}},
+		"latency":          {[]string{"--latency", "-1ms"}, []string{"--latency: may not be negative, is -1ms"}},
+		"unknown flag":     {[]string{"--size", "5"}, []string{"unknown flag: --size"}},
+		"argument":         {[]string{"converge"}, []string{`"converge"`}},
+		"several mistakes": {[]string{"--rounds", "0", "--sizes", "0"}, []string{"--rounds: ", "--sizes: "}},
+		"json":             {[]string{"--json", missing}, []string{"--json: ", missing}},
+		"cpuprofile":       {[]string{"--cpuprofile", missing}, []string{"--cpuprofile: ", missing}},
+		"memprofile":       {[]string{"--memprofile", missing}, []string{"--memprofile: ", missing}},
+		"profile of two":   {[]string{"--cpuprofile", "a", "--workload", "converge,childset"}, []string{"--cpuprofile, --memprofile: can be of one workload"}},
+		"profile of slow":  {[]string{"--memprofile", "a", "--workload", "slow"}, []string{"--cpuprofile, --memprofile: can be of one workload"}},
+		"svg":              {[]string{"--svg", "command_test.go"}, []string{"--svg: ", "command_test.go"}},
+		"from nowhere":     {[]string{"--from", missing}, []string{missing}},
+		"from no JSON":     {[]string{"--from", "command_test.go"}, []string{"command_test.go: not the JSON of a run: "}},
+		"from and json":    {[]string{"--from", "a.json", "--json", "a.json"}, []string{"[from json]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := execute(t.Context(), test.args...)
+			if code != 1 || stdout != "" || !strings.HasPrefix(stderr, "error: ") {
+				t.Errorf("exit code %d, output %q, error output %q; want 1, none and an error", code, stdout, stderr)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("error output %q, want %q in it", stderr, want)
+				}
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	code, stdout, stderr := execute(t.Context(), "--help")
+	if code != 0 || stderr != "" {
+		t.Errorf("exit code %d, error output %q", code, stderr)
+	}
+	for _, flag := range []string{"--workload", "--sizes", "--rounds", "--json", "--svg", "--quiet", "--cpuprofile", "--memprofile"} {
+		if !strings.Contains(stdout, flag+" ") {
+			t.Errorf("the help does not mention %s", flag)
+		}
+	}
+}
+
+func TestFrom(t *testing.T) {
+	metric := report.Metric{Name: "wall to converge", Unit: "s", Drawn: true}
+	w := &report.Workload{Name: "converge", About: "something to do", Noun: "parents"}
+	for _, contender := range report.Contenders() {
+		w.Add(report.Sample{Contender: contender, Size: 500, Round: 1, Values: map[string]float64{metric.Name: 1.5}}, []report.Metric{metric})
+	}
+	folder := t.TempDir()
+	path := filepath.Join(folder, "run.json")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&report.Run{Rounds: 1, Workloads: []*report.Workload{w}}).Write(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	pictures := filepath.Join(folder, "new", "pictures")
+	code, stdout, stderr := execute(t.Context(), "--from", path, "--svg", pictures)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, error output %q", code, stderr)
+	}
+	if !strings.Contains(stdout, "converge: something to do") || !strings.Contains(stdout, "wall to converge (s)  hand-written  1.50") {
+		t.Errorf("this is no table: %s", stdout)
+	}
+	if info, err := os.Stat(filepath.Join(pictures, "converge-wall-to-converge.svg")); err != nil || info.Size() == 0 {
+		t.Errorf("the picture: %v, %v", info, err)
+	}
+}
+
+// cancelAfter cancels once a line has been written.
+type cancelAfter struct {
+	strings.Builder
+	cancel context.CancelFunc
+}
+
+func (w *cancelAfter) Write(line []byte) (int, error) {
+	w.cancel()
+	return w.Builder.Write(line)
+}
+
+// TestInterrupt starts to measure on a control plane of its own, and interrupts that in the middle.
+func TestInterrupt(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp) // where control planes put their folders
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	stdout, stderr := strings.Builder{}, cancelAfter{cancel: cancel}
+	code := run(ctx, []string{"--workload", "slow", "--latency", "1ms", "--sizes", "2"}, &stdout, &stderr)
+	if code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+	if !strings.Contains(stderr.String(), "interrupted: slow, 2 parents, round 1 of 3, trueup: ") {
+		t.Errorf("error output %q, want it to say what was interrupted", stderr.String())
+	}
+	if !strings.Contains(stdout.String(), "create configmaps") || strings.Contains(stdout.String(), report.Trueup) {
+		t.Errorf("output %q, want a table of what was measured before", stdout.String())
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

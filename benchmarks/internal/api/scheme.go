@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"embed"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is that of the Widget.
+var GroupVersion = schema.GroupVersion{Group: "benchmarks.trueup.dev", Version: "v1"}
+
+// CRDs holds the definition of the Widget.
+//
+//go:embed crd
+var CRDs embed.FS
+
+// AddToScheme makes the Widget known to clients.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &Widget{}, &WidgetList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"time"
+
+	"trueup.dev/benchmarks/internal/report"
+)
+
+// Metrics of a change that concerns all parents.
+var (
+	FanoutTime     = report.Metric{Name: "event to last enqueue", Unit: "ms", Drawn: true}
+	FanoutEnqueued = report.Metric{Name: "parents enqueued once", Unit: "% of parents"}
+	FanoutTotal    = report.Metric{Name: "enqueues per parent"}
+	FanoutWrites   = report.Metric{Name: "API writes after the event"}
+)
+
+// Fanout changes something that all parents depend on, and reports how often each is enqueued because of it, and the time from the event, as the handler
+// that was timed is told of it, to the last enqueue.
+func (t *Trial) Fanout(ctx context.Context, parents int, change func(ctx context.Context) error) error {
+	if err := t.settle(ctx, true); err != nil {
+		return err
+	}
+	select {
+	case <-t.controller.told: // of something earlier
+	default:
+	}
+	queue, writes := t.controller.queue(), t.counter.Counts().Writes()
+	queue.record()
+	if err := change(ctx); err != nil {
+		return err
+	}
+	var told time.Time
+	select {
+	case told = <-t.controller.told:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := t.settle(ctx, true); err != nil {
+		return err
+	}
+	enqueued, last := queue.playback()
+	total, once := 0, 0
+	for _, times := range enqueued {
+		total += times
+		if times == 1 {
+			once++
+		}
+	}
+	took := float64(last.Sub(told).Nanoseconds()) / 1e6
+	t.Note("all enqueued after %.3g ms", took)
+	t.Report(FanoutTime, took)
+	t.Report(FanoutEnqueued, 100*float64(once)/float64(parents))
+	t.Report(FanoutTotal, float64(total)/float64(parents))
+	t.Report(FanoutWrites, float64(t.counter.Counts().Writes()-writes))
+	return nil
+}

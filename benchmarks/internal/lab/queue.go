@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// queue is the queue that a controller has by default, and counts. It is where reconciles are counted, because it is the same for every contender.
+type queue struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+
+	mu    sync.Mutex
+	count queueCount
+	// recorded are the requests that were added since record, with how often each was. Nil when nobody asks.
+	recorded  map[reconcile.Request]int
+	lastAdded time.Time
+	// firstTaken is when the first reconcile began.
+	firstTaken time.Time
+	// waiting is closed when done reaches target.
+	target  int
+	waiting chan struct{}
+}
+
+// queueCount is what has gone through a queue so far.
+type queueCount struct{ added, taken, done int }
+
+func newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request], log logr.Logger) *queue {
+	return &queue{PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) {
+		o.RateLimiter, o.Log = limiter, log
+	})}
+}
+
+func (q *queue) Add(item reconcile.Request) {
+	q.adding(item)
+	q.PriorityQueue.Add(item)
+}
+
+func (q *queue) AddAfter(item reconcile.Request, after time.Duration) {
+	q.adding(item)
+	q.PriorityQueue.AddAfter(item, after)
+}
+
+func (q *queue) AddRateLimited(item reconcile.Request) {
+	q.adding(item)
+	q.PriorityQueue.AddRateLimited(item)
+}
+
+func (q *queue) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
+	q.adding(items...)
+	q.PriorityQueue.AddWithOpts(o, items...)
+}
+
+func (q *queue) GetWithPriority() (reconcile.Request, int, bool) {
+	item, priority, shutdown := q.PriorityQueue.GetWithPriority()
+	if !shutdown {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.count.taken++; q.count.taken == 1 {
+			q.firstTaken = time.Now()
+		}
+	}
+	return item, priority, shutdown
+}
+
+func (q *queue) Get() (reconcile.Request, bool) {
+	item, _, shutdown := q.GetWithPriority()
+	return item, shutdown
+}
+
+func (q *queue) Done(item reconcile.Request) {
+	q.PriorityQueue.Done(item)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.count.done++
+	if q.waiting != nil && q.count.done >= q.target {
+		close(q.waiting)
+		q.waiting = nil
+	}
+}
+
+func (q *queue) adding(items ...reconcile.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.count.added += len(items)
+	if q.recorded != nil {
+		for _, item := range items {
+			q.recorded[item]++
+		}
+		q.lastAdded = time.Now()
+	}
+}
+
+func (q *queue) counted() queueCount {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.count
+}
+
+func (q *queue) started() time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.firstTaken
+}
+
+// record begins to note what is added.
+func (q *queue) record() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.recorded = map[reconcile.Request]int{}
+}
+
+// playback returns what was added since record, and when the last of it was. It ends the record.
+func (q *queue) playback() (map[reconcile.Request]int, time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	recorded := maps.Clone(q.recorded)
+	q.recorded = nil
+	return recorded, q.lastAdded
+}
+
+// after returns a channel that is closed once that many more reconciles are done. There can be one such channel at a time.
+func (q *queue) after(reconciles int) <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.target = q.count.done + reconciles
+	q.waiting = make(chan struct{})
+	return q.waiting
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"trueup.dev/benchmarks/internal/report"
+	"trueup.dev/sandbox"
+)
+
+// Options say what is measured and how. All fields but Profile are required, see [Defaults].
+type Options struct {
+	Workloads []Workload
+	// Sizes are measured instead of each workload's own.
+	Sizes []int
+	// Contenders are names of the package report.
+	Contenders []string
+	Rounds     int
+	// Workers is how many reconciles a controller may have under way.
+	Workers int
+	// Timeout bounds each measurement.
+	Timeout time.Duration
+	// Quiet is for how long nothing may happen before a controller counts as idle.
+	Quiet time.Duration
+	// Visits is how many children are looked at, about, to find out what it costs when there is nothing to do: what takes longer is told from
+	// noise, and has its share of garbage collection.
+	Visits int
+	// Logging gives the controllers a logger, as they have in production. What they log is thrown away.
+	Logging bool
+	// Sandbox says which control plane each measurement gets. On an existing cluster, everything is removed after each.
+	Sandbox sandbox.Options
+	// Profile is where profiles go, if anywhere. There can be one workload then.
+	Profile Profile
+	// Progress is told what is found as it is found.
+	Progress func(line string)
+}
+
+// Defaults are the options for measurements worth keeping, but for the workloads.
+func Defaults() Options {
+	return Options{
+		Contenders: report.Contenders(),
+		Rounds:     3,
+		Workers:    10,
+		Timeout:    10 * time.Minute,
+		Quiet:      time.Second,
+		Visits:     20_000,
+		// What else runs on a control plane is noise here.
+		Sandbox:  sandbox.Options{Controllers: []string{"none"}, DisablePods: true},
+		Profile:  Profile{duration: 10 * time.Second},
+		Progress: func(string) {},
+	}
+}
+
+// Run measures. Within a round, the contenders take turns at each size, and begin in turns from round to round, so that whatever else the machine is busy
+// with hits all alike. What was measured is returned also after an error.
+func Run(ctx context.Context, o Options) (*report.Run, error) {
+	run := &report.Run{
+		Environment: report.Environment{
+			Started: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+			CPUs: runtime.GOMAXPROCS(0), Workers: o.Workers, Logging: o.Logging,
+		},
+	}
+	trials := o.trials()
+	for i, trial := range trials {
+		if err := trial.run(ctx); err != nil {
+			return run, fmt.Errorf("%s: %w", trial, err)
+		}
+		about := trial.workload.About()
+		if len(run.Workloads) == 0 || run.Workloads[len(run.Workloads)-1].Name != about.Name {
+			run.Workloads = append(run.Workloads, &report.Workload{Name: about.Name, About: about.Text, Noun: about.Noun})
+		}
+		run.Workloads[len(run.Workloads)-1].Add(trial.sample, trial.tallied())
+		run.Rounds = max(run.Rounds, trial.sample.Round)
+		run.Environment.Kubernetes = trial.kubernetes
+		trials[i] = nil // and with it the caches of its controller
+		o.Progress(fmt.Sprintf("[%d/%d] %s: %s", i+1, len(trials), trial, strings.Join(trial.notes, ", ")))
+	}
+	return run, nil
+}
+
+// trials are all measurements there are to do, in their order.
+func (o Options) trials() []*Trial {
+	trials := []*Trial{}
+	for _, workload := range o.Workloads {
+		for round := 1; round <= o.Rounds; round++ {
+			for _, size := range o.sizes(workload) {
+				for _, contender := range o.turns(round) {
+					trials = append(trials, &Trial{
+						Contender: contender, Size: size, workload: workload, options: o,
+						sample: report.Sample{Contender: contender, Size: size, Round: round, Values: map[string]float64{}},
+					})
+				}
+			}
+		}
+	}
+	return trials
+}
+
+func (o Options) sizes(w Workload) []int {
+	if len(o.Sizes) > 0 {
+		return o.Sizes
+	}
+	return w.About().Sizes
+}
+
+func (o Options) turns(round int) []string {
+	turns := slices.Clone(o.Contenders)
+	if round%2 == 0 {
+		slices.Reverse(turns)
+	}
+	return turns
+}
+
+func (t *Trial) String() string {
+	about := t.workload.About()
+	return fmt.Sprintf("%s, %d %s, round %d of %d, %s", about.Name, t.Size, about.Noun, t.sample.Round, t.options.Rounds, t.Contender)
+}
+
+// profiled is true for the measurement that is profiled: of the last contender at the largest size, in the last round.
+func (t *Trial) profiled() bool {
+	o := t.options
+	return t.sample.Round == o.Rounds && t.Size == slices.Max(o.sizes(t.workload)) && t.Contender == o.Contenders[len(o.Contenders)-1]
+}
+
+// run does one measurement, and leaves nothing behind.
+func (t *Trial) run(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.options.Timeout, fmt.Errorf("not done after %s", t.options.Timeout))
+	defer cancel()
+	defer func() { err = errors.Join(err, t.close()) }()
+	if err := t.open(ctx); err != nil {
+		return causeOf(ctx, err)
+	}
+	// A control plane that ends by itself ends the measurement.
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case <-t.sandbox.Done():
+			stop(fmt.Errorf("the control plane has ended: %w", t.sandbox.Err()))
+		case <-ctx.Done():
+		}
+	}()
+	return causeOf(ctx, t.workload.Run(ctx, t))
+}
+
+// causeOf replaces the error of something that a context has ended by the reason for that.
+func causeOf(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"time"
+
+	"trueup.dev/benchmarks/internal/lab"
+)
+
+// Slow is [Converge] on an API server that takes its time: there, what is asked of it counts more than what is computed.
+type Slow struct {
+	// Latency is added to every request.
+	Latency time.Duration
+}
+
+// About describes the workload.
+func (w Slow) About() lab.About {
+	about := Converge{}.About()
+	about.Name, about.Sizes = "slow", []int{200, 1000}
+	about.Text += ", with " + w.Latency.String() + " more for every request to the API"
+	return about
+}
+
+// Run measures until all are as they should be.
+func (w Slow) Run(ctx context.Context, trial *lab.Trial) error {
+	trial.Latency = w.Latency
+	return oneChildEach(ctx, trial, w.About().Noun)
+}
