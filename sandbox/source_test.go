@@ -126,6 +126,7 @@ func TestVersionIn(t *testing.T) {
 		"built in a checkout with changes":     {debug.BuildInfo{Main: debug.Module{Path: "trueup.dev", Version: "v0.1.0+dirty"}}, ""},
 		"a test binary notes no dependencies":  {debug.BuildInfo{Main: debug.Module{Path: "example.com/m", Version: "(devel)"}}, ""},
 		"a folder instead of the version":      {debug.BuildInfo{Deps: []*debug.Module{{Path: "trueup.dev", Version: "v0.1.0", Replace: &debug.Module{Path: "../trueup"}}}}, ""},
+		"a folder, as programs note it":        {debug.BuildInfo{Deps: []*debug.Module{{Path: "trueup.dev", Version: "v0.0.0-00010101000000-000000000000", Replace: &debug.Module{Path: "../trueup", Version: "(devel)"}}}}, ""},
 		"a fork goes by the version it is for": {debug.BuildInfo{Deps: []*debug.Module{{Path: "trueup.dev", Version: "v0.1.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v0.1.1"}}}}, "v0.1.0"},
 	}
 	for name, c := range cases {
