@@ -226,12 +226,14 @@ func (c *children[T, CT]) manage(
 	c.track(ctx, parent, known...)
 
 	present, leaving := split(known)
-	actual := blankLike(c.childType)
+	var actual CT
 	switch {
 	case len(present) > 0:
 		actual = present[0]
 	case len(leaving) > 0:
 		actual = leaving[0]
+	default:
+		actual = blankLike(c.childType)
 	}
 
 	// What is desired is asked first: as long as that is not known, nothing is deleted.
