@@ -4,6 +4,8 @@ package tracker
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -15,25 +17,37 @@ import (
 
 var sizes = []int{100, 10_000, 100_000}
 
+func selecting(namespace string, set labels.Set) Reference {
+	return Reference{Kind: "ConfigMap", Namespace: namespace, Selector: labels.SelectorFromSet(set)}
+}
+
 // trackers by what the observers watch; a lookup of changed finds one observer,
-// but for "shared", which finds all.
+// but for "shared", which finds all, and "both", which finds two.
 var scenarios = []struct {
 	name string
-	ref  func(i int) Reference
+	refs func(i int) []Reference
 }{
-	{"selectors", func(i int) Reference {
-		return Reference{Kind: "ConfigMap", Namespace: "ns", Selector: labels.SelectorFromSet(labels.Set{"app": fmt.Sprintf("app-%d", i)})}
+	{"exact", func(i int) []Reference {
+		return []Reference{{Kind: "ConfigMap", Namespace: "ns", Name: appOf(i)}}
 	}},
-	{"selectors-in-100-namespaces", func(i int) Reference {
-		return Reference{Kind: "ConfigMap", Namespace: namespaceOf(i), Selector: labels.SelectorFromSet(labels.Set{"app": fmt.Sprintf("app-%d", i)})}
+	{"selectors", func(i int) []Reference {
+		return []Reference{selecting("ns", labels.Set{"app": appOf(i)})}
 	}},
-	{"exact", func(i int) Reference {
-		return Reference{Kind: "ConfigMap", Namespace: "ns", Name: fmt.Sprintf("app-%d", i)}
+	{"selectors-with-common-label", func(i int) []Reference {
+		return []Reference{selecting("ns", labels.Set{"tier": "web", "app": appOf(i)})}
 	}},
-	{"shared", func(int) Reference {
-		return Reference{Kind: "ConfigMap", Namespace: "ns", Name: "app-0"}
+	{"selectors-in-100-namespaces", func(i int) []Reference {
+		return []Reference{selecting(namespaceOf(i), labels.Set{"app": appOf(i)})}
+	}},
+	{"both", func(i int) []Reference {
+		return []Reference{{Kind: "ConfigMap", Namespace: "ns", Name: appOf(i)}, selecting("ns", labels.Set{"app": appOf(i)})}
+	}},
+	{"shared", func(int) []Reference {
+		return []Reference{{Kind: "ConfigMap", Namespace: "ns", Name: "app-0"}}
 	}},
 }
+
+func appOf(i int) string { return fmt.Sprintf("app-%d", i) }
 
 func namespaceOf(i int) string {
 	if i%100 == 0 {
@@ -42,13 +56,23 @@ func namespaceOf(i int) string {
 	return fmt.Sprintf("ns-%d", i%100)
 }
 
-var changed = &corev1.ConfigMap{ObjectMeta: metaOf("ns", "app-0", map[string]string{"app": "app-0", "tier": "web"})}
+var changed = eventFor(scenarios[0].refs, 0)
 
-func filled(b *testing.B, size int, ref func(int) Reference) Tracker {
+// eventFor returns what references with a number refer to.
+func eventFor(refs func(int) []Reference, i int) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metaOf(refs(i)[0].Namespace, appOf(i), map[string]string{"app": appOf(i), "tier": "web"})}
+}
+
+// filled returns a tracker with a number of references of each form, every one
+// with an observer of its own.
+func filled(b *testing.B, size int, refs func(int) []Reference) Tracker {
 	tr := New(clientgoscheme.Scheme, time.Hour)
 	for i := range size {
-		mustTrack(b, tr, ref(i), observer(fmt.Sprintf("observer-%d", i)))
+		for form, ref := range refs(i) {
+			mustTrack(b, tr, ref, observerNamed(fmt.Sprintf("observer-%d-%d", i, form)))
+		}
 	}
+	runtime.GC() // what it left behind is not for the benchmark to collect
 	return tr
 }
 
@@ -56,12 +80,13 @@ func BenchmarkGetObservers(b *testing.B) {
 	for _, scenario := range scenarios {
 		for _, size := range sizes {
 			b.Run(fmt.Sprintf("%s/%d", scenario.name, size), func(b *testing.B) {
-				tr := filled(b, size, scenario.ref)
+				tr := filled(b, size, scenario.refs)
 				b.ReportAllocs()
 				var found []types.NamespacedName
 				for b.Loop() {
 					found, _ = tr.GetObservers(changed)
 				}
+				b.ReportMetric(float64(len(found)), "found")
 				if len(found) == 0 {
 					b.Fatal("found nobody")
 				}
@@ -70,13 +95,55 @@ func BenchmarkGetObservers(b *testing.B) {
 	}
 }
 
-// BenchmarkTrackReference renews a track among many, as every reconcile does.
+// BenchmarkFlatness compares a lookup among 100,000 references of each form to
+// one among 100, in turns, and reports the ratio of the fastest. It looks up a
+// thousand objects one after the other; or all, in random order, which mostly
+// measures how long a processor waits for memory that it has not used for long.
+func BenchmarkFlatness(b *testing.B) {
+	const few, many, objects = 100, 100_000, 1000
+	for _, scenario := range scenarios[:len(scenarios)-1] { // "shared" finds more where there are more
+		for _, among := range []int{objects, many} {
+			b.Run(fmt.Sprintf("%s/%d-objects", scenario.name, among), func(b *testing.B) {
+				small, large := filled(b, few, scenario.refs), filled(b, many, scenario.refs)
+				order := rand.New(rand.NewPCG(0, 0)).Perm(many)[:among]
+				eventsFor := func(size int) []*corev1.ConfigMap {
+					events := make([]*corev1.ConfigMap, among)
+					for i, app := range order {
+						events[i] = eventFor(scenario.refs, app%size)
+					}
+					return events
+				}
+				lookUp := func(tr Tracker, events []*corev1.ConfigMap) time.Duration {
+					start := time.Now()
+					for _, event := range events {
+						if _, err := tr.GetObservers(event); err != nil {
+							b.Fatal(err)
+						}
+					}
+					return time.Since(start)
+				}
+				eventsOfFew, eventsOfMany := eventsFor(few), eventsFor(many)
+				inSmall, inLarge := lookUp(small, eventsOfFew), lookUp(large, eventsOfMany)
+				for b.Loop() {
+					inSmall = min(inSmall, lookUp(small, eventsOfFew))
+					inLarge = min(inLarge, lookUp(large, eventsOfMany))
+				}
+				b.ReportMetric(float64(inSmall)/float64(among), "ns/lookup-of-100")
+				b.ReportMetric(float64(inLarge)/float64(among), "ns/lookup-of-100000")
+				b.ReportMetric(float64(inLarge)/float64(inSmall), "x")
+				b.ReportMetric(0, "ns/op") // a round of all lookups says nothing
+			})
+		}
+	}
+}
+
+// BenchmarkTrackReference renews tracks among many, as every reconcile does.
 func BenchmarkTrackReference(b *testing.B) {
 	for _, scenario := range scenarios {
 		const size = 10_000
 		b.Run(fmt.Sprintf("%s/%d", scenario.name, size), func(b *testing.B) {
-			tr := filled(b, size, scenario.ref)
-			ref, obj := scenario.ref(0), observer("observer-0")
+			tr := filled(b, size, scenario.refs)
+			ref, obj := scenario.refs(0)[0], observerNamed("observer-0-0")
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := tr.TrackReference(ref, obj); err != nil {
@@ -87,36 +154,22 @@ func BenchmarkTrackReference(b *testing.B) {
 	}
 }
 
-// BenchmarkGetObserversWhileTracking looks up from all processors while one
-// goroutine renews tracks.
-func BenchmarkGetObserversWhileTracking(b *testing.B) {
-	const size = 10_000
+// BenchmarkComeAndGo tracks for a new observer among many, and forgets it.
+func BenchmarkComeAndGo(b *testing.B) {
 	for _, scenario := range scenarios {
+		const size = 10_000
 		b.Run(fmt.Sprintf("%s/%d", scenario.name, size), func(b *testing.B) {
-			tr := filled(b, size, scenario.ref)
-			ref, obj := scenario.ref(0), observer("observer-0")
-			stop, stopped := make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(stopped)
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-						_ = tr.TrackReference(ref, obj)
+			tr := filled(b, size, scenario.refs)
+			refs, obj, name := scenario.refs(size), observerNamed("new"), observerNames("new")[0]
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, ref := range refs {
+					if err := tr.TrackReference(ref, obj); err != nil {
+						b.Fatal(err)
 					}
 				}
-			}()
-			b.ReportAllocs()
-			b.ResetTimer()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					_, _ = tr.GetObservers(changed)
-				}
-			})
-			b.StopTimer()
-			close(stop)
-			<-stopped
+				tr.(Forgetter).Forget(name)
+			}
 		})
 	}
 }

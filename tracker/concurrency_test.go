@@ -15,44 +15,116 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
+// Many track, forget and look up at the same time. One observer is never
+// forgotten: each lookup must find it, once.
 func TestConcurrentUse(t *testing.T) {
-	const workers, rounds = 6, 200
-	// leases run out all the time while the test runs
-	tr := New(clientgoscheme.Scheme, 50*time.Microsecond)
+	tests := map[string]struct {
+		reason string
+		lease  time.Duration
+		// found is true when leases last.
+		found bool
+	}{
+		"LongLease":  {"only what is forgotten is gone", time.Hour, true},
+		"ShortLease": {"leases run out all the time while the test runs", 50 * time.Microsecond, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			const workers, rounds = 8, 300
+			tr := newTracker(clientgoscheme.Scheme, tt.lease)
+			references := []Reference{byName, bySelector, {Kind: "ConfigMap", Selector: mustParse(t, "color in (red,blue),!size")}}
+			for _, ref := range references {
+				mustTrack(t, tr, ref, observerNamed("stays"))
+			}
 
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for i := range rounds {
-				name := fmt.Sprintf("o%d", (w+i)%4)
-				if err := tr.TrackReference(byName, observer(name)); err != nil {
-					t.Error(err)
-				}
-				if err := tr.TrackReference(bySelector, observer(name)); err != nil {
-					t.Error(err)
-				}
-				if err := tr.TrackObject(eventObject, observer(name)); err != nil {
-					t.Error(err)
+			var wg sync.WaitGroup
+			for w := range workers {
+				wg.Go(func() {
+					for i := range rounds {
+						name := fmt.Sprintf("o%d", (w+i)%4)
+						for _, ref := range references {
+							if err := tr.TrackReference(ref, observerNamed(name)); err != nil {
+								t.Error(err)
+							}
+						}
+						// nobody else watches these
+						alone := Reference{Kind: "ConfigMap", Namespace: "ns", Name: fmt.Sprintf("w%d-%d", w, i%10)}
+						if err := tr.TrackReference(alone, observerNamed(name)); err != nil {
+							t.Error(err)
+						}
+						if i%5 == 0 {
+							tr.Forget(observerNames(name)[0])
+						}
+					}
+				})
+				wg.Go(func() {
+					for range rounds {
+						got, err := tr.GetObservers(eventObject)
+						if err != nil {
+							t.Error(err)
+						}
+						seen := map[types.NamespacedName]int{}
+						for _, name := range got {
+							if seen[name]++; seen[name] > 1 {
+								t.Errorf("%s is in the result twice", name)
+							}
+						}
+						if tt.found && seen[observerNames("stays")[0]] != 1 {
+							t.Errorf("found %v, without the one that stays", got)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			checkConsistent(t, tr)
+		})
+	}
+}
+
+// Two may find at the same time that there is nothing to renew.
+func TestAddingTwice(t *testing.T) {
+	tr := newTracker(clientgoscheme.Scheme, time.Hour)
+	for range 2 {
+		tr.add(byName, nil, observerNames("a")[0], tr.now())
+	}
+	if diff := cmp.Diff(observerNames("a"), mustGetObservers(t, tr, eventObject)); diff != "" {
+		t.Errorf("observers (-want +got):\n%s", diff)
+	}
+	checkConsistent(t, tr)
+}
+
+// Each of very many observers is found once, by whatever number of references.
+func TestSharedObject(t *testing.T) {
+	const observers = 10_000
+	tests := map[string][]Reference{
+		"Name":         {byName},
+		"Selector":     {bySelector},
+		"SeveralWays":  {byName, bySelector, {Kind: "ConfigMap", Selector: labels.Everything()}},
+		"NotByTheName": {bySelector, {Kind: "ConfigMap", Namespace: "ns", Selector: mustParse(t, "!size")}},
+	}
+	for name, references := range tests {
+		t.Run(name, func(t *testing.T) {
+			tr := New(clientgoscheme.Scheme, time.Hour)
+			want := make(map[types.NamespacedName]int, observers)
+			for i := range observers {
+				name := fmt.Sprint(i)
+				want[observerNames(name)[0]] = 1
+				for _, ref := range references {
+					mustTrack(t, tr, ref, observerNamed(name))
 				}
 			}
-		})
-		wg.Go(func() {
-			for range rounds {
-				got, err := tr.GetObservers(eventObject)
-				if err != nil {
-					t.Error(err)
-				}
-				seen := map[types.NamespacedName]bool{}
-				for _, name := range got {
-					if seen[name] {
-						t.Errorf("%s is in the result twice", name)
-					}
-					seen[name] = true
-				}
+			found, err := tr.GetObservers(eventObject)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make(map[types.NamespacedName]int, observers)
+			for _, name := range found {
+				got[name]++
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("how often each is found (-want +got):\n%s", diff)
 			}
 		})
 	}
-	wg.Wait()
 }
 
 // meetingSelector matches when as many lookups as expected evaluate it at the
@@ -69,7 +141,7 @@ func (s meetingSelector) Matches(labels.Labels) bool {
 
 // A lookup evaluates selectors, which may take long; others must not wait for it.
 func TestLookupsDoNotExcludeEachOther(t *testing.T) {
-	const lookups = 3
+	const lookups = 2 * len(stripedLock{}) // more than fit in stripes of their own
 	var arrived sync.WaitGroup
 	arrived.Add(lookups)
 	selector := meetingSelector{
@@ -81,7 +153,7 @@ func TestLookupsDoNotExcludeEachOther(t *testing.T) {
 	}
 
 	tr := New(clientgoscheme.Scheme, time.Hour)
-	mustTrack(t, tr, Reference{Kind: "ConfigMap", Namespace: "ns", Selector: selector}, observer("a"))
+	mustTrack(t, tr, Reference{Kind: "ConfigMap", Namespace: "ns", Selector: selector}, observerNamed("a"))
 
 	results := make(chan []types.NamespacedName, lookups)
 	for range lookups {

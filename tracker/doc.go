@@ -25,19 +25,40 @@
 // namespace or in all. Either may refer to objects that do not exist yet: their
 // creation is an event like any other. The version of a kind does not matter.
 //
-// # Leases instead of untracking
+// # Leases
 //
-// Nothing is ever untracked. A track lapses after the lease of the tracker
+// Nothing has to be untracked. A track lapses after the lease of the tracker
 // unless it is renewed, which happens on its own: a reconciler that still
 // depends on an object tracks it again each time it runs. Make the lease longer
 // than the time between two runs of an idle resource; the reconcilers package
 // uses twice the sync period. Where resyncs are disabled or filtered out by a
 // predicate idle resources do not run, and their tracks lapse.
 //
+// An observer that is gone runs no more. [Forgetter] drops what it tracks right
+// away:
+//
+//	if f, ok := t.(tracker.Forgetter); ok {
+//		f.Forget(request.NamespacedName)
+//	}
+//
 // # Cost
 //
-// Tracking takes constant time and the memory of tracks that lapsed is reclaimed
-// when the next is made. A lookup takes the time of one map access, plus one
-// evaluation for every distinct selector on the kind and namespace of the
-// object, plus the observers it returns. Lookups do not wait for each other.
+// All that a tracker does costs the same however much it remembers. A lookup
+// costs a map access for the object, some for each of its labels, and the
+// observers that it returns. Selectors are found through one of their
+// requirements, the one that the fewest others have: a label with one of at most
+// 100 values, else a label that must be present. The few that require no label at
+// all ("!a", "a!=b", everything) are evaluated for each object of their kind and
+// namespace, and so are selectors of other types than the labels package makes.
+// Observers of equal selectors share one.
+//
+// Tracking the same again, as every reconcile does, allocates nothing. Neither
+// renewing nor looking up waits for others that do the same; both wait while a
+// new track is added or removed, about a microsecond each.
+//
+// A reference takes about 240 to 750 bytes, names and labels included: less when it is
+// shared with other observers, more when it is a selector. The memory of a track
+// that lapsed is given back within a 32nd of the lease, by whoever uses the
+// tracker next: sixteen tracks at a time at most, so that nobody has to pay for
+// all. There is no goroutine to stop.
 package tracker

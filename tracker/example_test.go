@@ -73,6 +73,22 @@ func ExampleTracker() {
 	// Output: [web/blog] <nil>
 }
 
+func ExampleForgetter() {
+	t := tracker.New(clientgoscheme.Scheme, time.Hour)
+	if err := t.TrackObject(configMap("theme", nil), configMap("blog", nil)); err != nil {
+		fmt.Println(err)
+	}
+
+	// in the reconciler, which finds that the blog is gone
+	if f, ok := t.(tracker.Forgetter); ok {
+		f.Forget(types.NamespacedName{Namespace: "web", Name: "blog"})
+	}
+
+	observers, err := t.GetObservers(configMap("theme", nil))
+	fmt.Println(observers, err)
+	// Output: [] <nil>
+}
+
 func ExampleReference() {
 	t := tracker.New(clientgoscheme.Scheme, time.Hour)
 

@@ -3,8 +3,9 @@
 package tracker
 
 import (
-	"fmt"
+	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,136 +15,131 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// clock is a time that passes when told to.
-type clock struct{ time time.Time }
-
-func newClock() *clock {
-	return &clock{time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-}
-
-func (c *clock) now() time.Time          { return c.time }
-func (c *clock) advance(d time.Duration) { c.time = c.time.Add(d) }
-
 var (
-	eventObject  = &corev1.ConfigMap{ObjectMeta: metaOf("ns", "a", map[string]string{"color": "blue"})}
-	byName       = Reference{Kind: "ConfigMap", Namespace: "ns", Name: "a"}
-	bySelector   = Reference{Kind: "ConfigMap", Namespace: "ns", Selector: labels.SelectorFromSet(labels.Set{"color": "blue"})}
-	elsewhereRef = Reference{Kind: "Secret", Namespace: "ns", Name: "elsewhere"}
+	eventObject = &corev1.ConfigMap{ObjectMeta: metaOf("ns", "a", map[string]string{"color": "blue"})}
+	byName      = Reference{Kind: "ConfigMap", Namespace: "ns", Name: "a"}
+	bySelector  = Reference{Kind: "ConfigMap", Namespace: "ns", Selector: labels.SelectorFromSet(labels.Set{"color": "blue"})}
 )
 
 func TestLease(t *testing.T) {
 	for name, ref := range map[string]Reference{"Name": byName, "Selector": bySelector} {
 		t.Run(name, func(t *testing.T) {
-			clock := newClock()
-			tr := newTracker(clientgoscheme.Scheme, time.Hour, clock.now)
-			check := func(when string, want ...string) {
-				t.Helper()
-				if diff := cmp.Diff(observerNames(want...), mustGetObservers(t, tr, eventObject)); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", when, diff)
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTracker(clientgoscheme.Scheme, time.Hour)
+				check := func(when string, want ...string) {
+					t.Helper()
+					if diff := cmp.Diff(observerNames(want...), mustGetObservers(t, tr, eventObject)); diff != "" {
+						t.Errorf("%s (-want +got):\n%s", when, diff)
+					}
 				}
-			}
 
-			mustTrack(t, tr, ref, observer("a"))
-			clock.advance(30 * time.Minute)
-			mustTrack(t, tr, ref, observer("b"))
-			clock.advance(30*time.Minute - 1)
-			check("just before the first lease ends", "a", "b")
+				mustTrack(t, tr, ref, observerNamed("a"))
+				time.Sleep(30 * time.Minute)
+				mustTrack(t, tr, ref, observerNamed("b"))
+				time.Sleep(30*time.Minute - time.Nanosecond)
+				check("just before the first lease ends", "a", "b")
 
-			clock.advance(1)
-			check("the first lease has ended", "b")
+				time.Sleep(time.Nanosecond)
+				check("the first lease has ended", "b")
 
-			mustTrack(t, tr, ref, observer("a"))
-			check("tracked anew", "a", "b")
+				mustTrack(t, tr, ref, observerNamed("a"))
+				check("tracked anew", "a", "b")
 
-			clock.advance(29 * time.Minute)
-			mustTrack(t, tr, ref, observer("b"))
-			clock.advance(30 * time.Minute)
-			check("the second was renewed, the first is still good", "a", "b")
+				time.Sleep(29 * time.Minute)
+				mustTrack(t, tr, ref, observerNamed("b"))
+				time.Sleep(30 * time.Minute)
+				check("the second was renewed, the first is still good", "a", "b")
 
-			clock.advance(time.Minute)
-			check("only the renewed one is left", "b")
+				time.Sleep(time.Minute)
+				check("only the renewed one is left", "b")
 
-			clock.advance(29 * time.Minute)
-			check("all have ended")
+				time.Sleep(29 * time.Minute)
+				check("all have ended")
+			})
 		})
 	}
 }
 
-func TestShortLeases(t *testing.T) {
+func TestUnusualLeases(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		lease  time.Duration
 		pass   time.Duration
 		want   []types.NamespacedName
+		// kept is the number of tracks in memory, before anything is looked up.
+		kept int
 	}{
 		"Zero":             {reason: "lapses in the very instant", lease: 0, pass: 0, want: observerNames()},
 		"Negative":         {reason: "has lapsed before it began", lease: -time.Hour, pass: 0, want: observerNames()},
-		"Nanosecond":       {reason: "no event is that fast", lease: 1, pass: 1, want: observerNames()},
-		"NanosecondOnTime": {reason: "but if one were, it would match", lease: 1, pass: 0, want: observerNames("a")},
+		"VeryNegative":     {reason: "the time of its end is not a number", lease: math.MinInt64, pass: 0, want: observerNames()},
+		"Nanosecond":       {reason: "no event is that fast", lease: 1, pass: 1, want: observerNames(), kept: 2},
+		"NanosecondOnTime": {reason: "but if one were, it would match", lease: 1, pass: 0, want: observerNames("a"), kept: 2},
+		"Forever":          {reason: "as long as can be", lease: math.MaxInt64, pass: 50 * 365 * 24 * time.Hour, want: observerNames("a"), kept: 2},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			clock := newClock()
-			tr := newTracker(clientgoscheme.Scheme, tt.lease, clock.now)
-			mustTrack(t, tr, byName, observer("a"))
-			mustTrack(t, tr, bySelector, observer("a"))
-			clock.advance(tt.pass)
-			if diff := cmp.Diff(tt.want, mustGetObservers(t, tr, eventObject)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTracker(clientgoscheme.Scheme, tt.lease)
+				time.Sleep(time.Minute)
+				mustTrack(t, tr, byName, observerNamed("a"))
+				mustTrack(t, tr, bySelector, observerNamed("a"))
+				if got := len(tr.tracks.entries); got != tt.kept {
+					t.Errorf("%s: %d tracks are kept, want %d", tt.reason, got, tt.kept)
+				}
+				time.Sleep(tt.pass)
+				if diff := cmp.Diff(tt.want, mustGetObservers(t, tr, eventObject)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+				}
+			})
 		})
+	}
+}
+
+// A lease that is never good does not make an invalid reference right.
+func TestZeroLeaseValidates(t *testing.T) {
+	tr := New(clientgoscheme.Scheme, 0)
+	if err := tr.TrackReference(Reference{Kind: "ConfigMap"}, observerNamed("a")); err == nil {
+		t.Error("no error for a reference to nothing")
 	}
 }
 
 func TestNewUsesTheWallClock(t *testing.T) {
 	tr := New(clientgoscheme.Scheme, time.Nanosecond)
-	mustTrack(t, tr, byName, observer("a"))
+	mustTrack(t, tr, byName, observerNamed("a"))
 	if got := mustGetObservers(t, tr, eventObject); len(got) != 0 {
 		t.Errorf("found %v after a lease of 1ns, want nothing", got)
 	}
 }
 
-// What lapsed must not stay in memory, even if no event ever asks for it.
-func TestMemoryIsBounded(t *testing.T) {
-	const perLease = 100
-	clock := newClock()
-	tr := newTracker(clientgoscheme.Scheme, time.Hour, clock.now)
-	for i := range 20 * perLease {
-		clock.advance(time.Hour / perLease)
-		name := fmt.Sprintf("object-%d", i)
-		mustTrack(t, tr, Reference{Kind: "ConfigMap", Namespace: name, Name: name}, observer(name))
-		mustTrack(t, tr, Reference{
-			Kind: "ConfigMap", Namespace: name,
-			Selector: labels.SelectorFromSet(labels.Set{"name": name}),
-		}, observer(name))
-
-		if got := len(tr.tracks); got > 2*perLease {
-			t.Fatalf("after %d registrations %d tracks are kept, at most %d are good", 2*(i+1), got, 2*perLease)
+// Renewing must not let anything grow, nor take memory: it happens on every
+// reconcile.
+func TestRenewing(t *testing.T) {
+	selects := func(s string) Reference {
+		selector, err := labels.Parse(s)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if exact, selectors := len(tr.exact), len(tr.selectors); exact > perLease || selectors > perLease {
-			t.Fatalf("%d objects and %d selector buckets are kept, at most %d are watched", exact, selectors, perLease)
-		}
+		return Reference{Kind: "ConfigMap", Namespace: "ns", Selector: selector}
 	}
-
-	clock.advance(time.Hour)
-	mustTrack(t, tr, elsewhereRef, observer("last"))
-	got := [3]int{len(tr.tracks), len(tr.exact), len(tr.selectors)}
-	if diff := cmp.Diff([3]int{1, 1, 0}, got); diff != "" {
-		t.Errorf("tracks, objects, selector buckets after all but one lapsed (-want +got):\n%s", diff)
+	tests := map[string]Reference{
+		"Name":         byName,
+		"Label":        bySelector,
+		"SeveralTerms": selects("app=site, color in (blue,red), !size, shape, version>2, env!=test"),
+		"Everything":   {Kind: "ConfigMap", Selector: labels.Everything()},
 	}
-}
-
-// Renewing must not let anything grow, it happens on every reconcile.
-func TestRenewingKeepsOneTrack(t *testing.T) {
-	tr := newTracker(clientgoscheme.Scheme, time.Hour, newClock().now)
-	for range 100 {
-		mustTrack(t, tr, byName, observer("a"))
-		mustTrack(t, tr, bySelector, observer("a"))
-	}
-	if got := len(tr.tracks); got != 2 {
-		t.Errorf("%d tracks are kept, want 2", got)
-	}
-	if got := len(tr.exact[exactKey{GroupKind: byName.groupKind(), NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}}].tracks); got != 1 {
-		t.Errorf("%d tracks are on the object, want 1", got)
+	for name, ref := range tests {
+		t.Run(name, func(t *testing.T) {
+			tr := newTracker(clientgoscheme.Scheme, time.Hour)
+			a, b := observerNamed("a"), observerNamed("b")
+			mustTrack(t, tr, ref, b)
+			allocations := testing.AllocsPerRun(100, func() { mustTrack(t, tr, ref, a) })
+			if allocations != 0 {
+				t.Errorf("renewing allocates %v times", allocations)
+			}
+			if got := len(tr.tracks.entries); got != 2 {
+				t.Errorf("%d tracks are kept, want 2", got)
+			}
+			checkConsistent(t, tr)
+		})
 	}
 }

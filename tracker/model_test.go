@@ -5,14 +5,18 @@ package tracker
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	ops "k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // modelTrack is what the model remembers of a registration.
@@ -22,75 +26,189 @@ type modelTrack struct {
 	expires  time.Time
 }
 
-// model is the obvious tracker: it forgets nothing and looks at everything.
-type model []modelTrack
-
-func (m model) observersOf(namespace, name string, set labels.Set, now time.Time) []types.NamespacedName {
-	found := map[string]bool{}
-	for _, track := range m {
-		if !now.Before(track.expires) {
-			continue
-		}
-		if track.ref.Selector == nil {
-			found[track.observer] = found[track.observer] || track.ref.Namespace == namespace && track.ref.Name == name
-			continue
-		}
-		inNamespace := track.ref.Namespace == "" || track.ref.Namespace == namespace
-		found[track.observer] = found[track.observer] || inNamespace && track.ref.Selector.Matches(set)
+func (m modelTrack) watches(obj client.Object, kind string, now time.Time) bool {
+	if m.ref.Kind != kind || !now.Before(m.expires) {
+		return false
 	}
-	var names []string
-	for i := range 6 {
-		if name := fmt.Sprintf("o%d", i); found[name] {
-			names = append(names, name)
-		}
+	if m.ref.Selector == nil {
+		return m.ref.Namespace == obj.GetNamespace() && m.ref.Name == obj.GetName()
 	}
-	return observerNames(names...)
+	inNamespace := m.ref.Namespace == "" || m.ref.Namespace == obj.GetNamespace()
+	return inNamespace && m.ref.Selector.Matches(labels.Set(obj.GetLabels()))
 }
 
-// TestAgainstModel makes random registrations, lookups and pauses, and compares
-// every lookup to the model.
-func TestAgainstModel(t *testing.T) {
-	var (
-		namespaces = []string{"n0", "n1", "n2"}
-		names      = []string{"a", "b"}
-		colors     = []string{"red", "blue"}
-	)
-	for seed := range uint64(20) {
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 0))
-			pick := func(from []string) string { return from[random.IntN(len(from))] }
-			clock := newClock()
-			tr := newTracker(clientgoscheme.Scheme, time.Minute, clock.now)
+// model is the obvious tracker: it keeps everything and looks at everything.
+type model []modelTrack
+
+func (m model) observersOf(obj client.Object, kind string, now time.Time) []types.NamespacedName {
+	var names []string
+	for _, track := range m {
+		if track.watches(obj, kind, now) {
+			names = append(names, track.observer)
+		}
+	}
+	slices.Sort(names)
+	return observerNames(slices.Compact(names)...)
+}
+
+// chooser makes up references and objects, from few names, so that they meet.
+type chooser struct{ *rand.Rand }
+
+func (c chooser) of(from ...string) string { return from[c.IntN(len(from))] }
+
+func (c chooser) kind() string      { return c.of("ConfigMap", "ConfigMap", "Secret") }
+func (c chooser) namespace() string { return c.of("", "n0", "n1", "n2") }
+func (c chooser) name() string      { return c.of("a", "b", "c") }
+func (c chooser) key() string       { return c.of("app", "color", "size") }
+func (c chooser) value() string     { return c.of("", "blue", "red", "1", "2", "3") }
+func (c chooser) observer() string  { return c.of("o0", "o1", "o2", "o3", "o4", "o5", "o6", "o7") }
+
+func (c chooser) labels() labels.Set {
+	set := labels.Set{}
+	for range c.IntN(4) {
+		set[c.key()] = c.value()
+	}
+	return set
+}
+
+func (c chooser) object(kind string) client.Object {
+	meta := metaOf(c.namespace(), c.name(), c.labels())
+	if kind == "Secret" {
+		return &corev1.Secret{ObjectMeta: meta}
+	}
+	return &corev1.ConfigMap{ObjectMeta: meta}
+}
+
+func (c chooser) requirement() labels.Requirement {
+	operators := []ops.Operator{
+		ops.Equals, ops.Equals, ops.DoubleEquals, ops.In, ops.In, ops.NotEquals, ops.NotIn,
+		ops.Exists, ops.DoesNotExist, ops.GreaterThan, ops.LessThan,
+	}
+	operator := operators[c.IntN(len(operators))]
+	var values []string
+	switch operator {
+	case ops.In, ops.NotIn:
+		for range 1 + c.IntN(3) {
+			values = append(values, c.value())
+		}
+	case ops.GreaterThan, ops.LessThan:
+		values = []string{c.of("1", "2")}
+	case ops.Equals, ops.DoubleEquals, ops.NotEquals:
+		values = []string{c.value()}
+	}
+	requirement, err := labels.NewRequirement(c.key(), operator, values)
+	if err != nil {
+		panic(err)
+	}
+	return *requirement
+}
+
+func (c chooser) selector() labels.Selector {
+	switch c.IntN(20) {
+	case 0:
+		return labels.Nothing()
+	case 1:
+		return whimsical{labels.Everything()}
+	case 2:
+		return labels.SelectorFromSet(c.labels())
+	}
+	selector := labels.NewSelector()
+	for range c.IntN(4) {
+		selector = selector.Add(c.requirement())
+	}
+	if c.IntN(4) == 0 {
+		return client.MatchingLabelsSelector{Selector: selector}
+	}
+	return selector
+}
+
+func (c chooser) reference() Reference {
+	ref := Reference{Kind: c.kind(), Namespace: c.namespace()}
+	if c.IntN(3) == 0 {
+		ref.Name = c.name()
+	} else {
+		ref.Selector = c.selector()
+	}
+	return ref
+}
+
+// FuzzAgainstModel makes random registrations, lookups and pauses, forgets, and
+// compares every lookup to the model.
+func FuzzAgainstModel(f *testing.F) {
+	for seed := range uint64(200) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		synctest.Test(t, func(t *testing.T) {
+			const lease = time.Minute
+			choose := chooser{rand.New(rand.NewPCG(seed, 0))}
+			tr := newTracker(clientgoscheme.Scheme, lease)
 			var m model
 
-			for step := range 500 {
-				switch random.IntN(5) {
-				case 0, 1:
-					ref := Reference{Kind: "ConfigMap", Namespace: pick(namespaces)}
-					switch random.IntN(3) {
-					case 0:
-						ref.Name = pick(names)
-					case 1:
-						ref.Selector = labels.SelectorFromSet(labels.Set{"color": pick(colors)})
-					case 2:
-						ref.Namespace = ""
-						ref.Selector = labels.SelectorFromSet(labels.Set{"color": pick(colors)})
+			for step := range 400 {
+				switch choose.IntN(12) {
+				case 0, 1, 2, 3:
+					ref, name := choose.reference(), choose.observer()
+					mustTrack(t, tr, ref, observerNamed(name))
+					m = append(m, modelTrack{ref: ref, observer: name, expires: time.Now().Add(lease)})
+				case 4, 5:
+					if len(m) != 0 { // as most registrations are
+						again := m[choose.IntN(len(m))]
+						mustTrack(t, tr, again.ref, observerNamed(again.observer))
+						again.expires = time.Now().Add(lease)
+						m = append(m, again)
 					}
-					name := fmt.Sprintf("o%d", random.IntN(6))
-					mustTrack(t, tr, ref, observer(name))
-					m = append(m, modelTrack{ref: ref, observer: name, expires: clock.time.Add(time.Minute)})
-				case 2:
-					clock.advance(time.Duration(random.IntN(20)) * time.Second)
+				case 6:
+					time.Sleep(time.Duration(choose.IntN(20)) * time.Second)
+				case 7:
+					name := choose.observer()
+					tr.Forget(observerNames(name)[0])
+					m = slices.DeleteFunc(m, func(track modelTrack) bool { return track.observer == name })
 				default:
-					namespace, name := pick(namespaces), pick(names)
-					set := labels.Set{"color": pick(colors)}
-					got := mustGetObservers(t, tr, &corev1.ConfigMap{ObjectMeta: metaOf(namespace, name, set)})
-					want := m.observersOf(namespace, name, set, clock.time)
-					if diff := cmp.Diff(want, got); diff != "" {
-						t.Fatalf("step %d: observers of %s/%s %v (-want +got):\n%s", step, namespace, name, set, diff)
+					kind := choose.kind()
+					obj := choose.object(kind)
+					want := m.observersOf(obj, kind, time.Now())
+					if diff := cmp.Diff(want, mustGetObservers(t, tr, obj)); diff != "" {
+						t.Fatalf("step %d: observers of %s %s/%s %v (-want +got):\n%s",
+							step, kind, obj.GetNamespace(), obj.GetName(), obj.GetLabels(), diff)
 					}
 				}
+				if step%20 == 0 {
+					checkConsistent(t, tr)
+				}
 			}
+
+			time.Sleep(lease + lease/ticksPerLease + 2) // the rest of the last tick
+			for i := 0; len(tr.tracks.entries) != 0; i++ {
+				if i > 400/sweepSize {
+					t.Fatalf("kept when all has lapsed: %+v", sizeOf(tr))
+				}
+				mustGetObservers(t, tr, eventObject)
+			}
+			if diff := cmp.Diff(size{}, sizeOf(tr)); diff != "" {
+				t.Errorf("kept when all has lapsed (-want +got):\n%s", diff)
+			}
+			checkConsistent(t, tr)
 		})
+	})
+}
+
+// The model must not agree by finding nothing.
+func TestModelFindsObservers(t *testing.T) {
+	choose := chooser{rand.New(rand.NewPCG(1, 0))}
+	now := time.Now()
+	var m model
+	for range 50 {
+		m = append(m, modelTrack{ref: choose.reference(), observer: choose.observer(), expires: now.Add(time.Minute)})
+	}
+	found := map[string]int{}
+	for range 1000 {
+		kind := choose.kind()
+		found[fmt.Sprint(min(len(m.observersOf(choose.object(kind), kind, now)), 3))]++
+	}
+	for _, count := range []string{"0", "1", "2", "3"} {
+		if found[count] < 50 {
+			t.Errorf("%d of 1000 lookups find %s observers (3 is 3 or more), want some of each", found[count], count)
+		}
 	}
 }

@@ -69,18 +69,34 @@ func TestTrackReferenceValidation(t *testing.T) {
 			if len(tt.want) != 0 {
 				want = "invalid Reference:\n" + strings.Join(tt.want, "\n")
 			}
-			tr := newTracker(nil, time.Hour, time.Now)
+			tr := newTracker(nil, time.Hour)
 			var got string
-			if err := tr.TrackReference(tt.ref, observer("observer")); err != nil {
+			if err := tr.TrackReference(tt.ref, observerNamed("observer")); err != nil {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
-			if want != "" && len(tr.tracks) != 0 {
+			if want != "" && len(tr.tracks.entries) != 0 {
 				t.Error("an invalid reference was tracked")
 			}
 		})
+	}
+}
+
+// What makes a reference invalid must be found also where a part of it is
+// tracked already.
+func TestValidatesWhatLooksTracked(t *testing.T) {
+	tr := newTracker(nil, time.Hour)
+	mustTrack(t, tr, byName, observerNamed("observer"))
+	mustTrack(t, tr, bySelector, observerNamed("observer"))
+	both := byName
+	both.Selector = bySelector.Selector
+	if err := tr.TrackReference(both, observerNamed("observer")); err == nil {
+		t.Error("no error for a reference with both Name and Selector")
+	}
+	if err := tr.TrackReference(byName, nil); err == nil {
+		t.Error("no error for a nil observer")
 	}
 }
 

@@ -4,10 +4,9 @@ package tracker
 
 import (
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,64 +35,49 @@ type Tracker interface {
 	GetObservers(obj client.Object) ([]types.NamespacedName, error)
 }
 
-// New returns an empty [Tracker]. The scheme resolves the kind of typed objects.
-// A track lapses when it is not renewed within the lease; with a lease of zero
-// it lapses at once.
-func New(scheme *runtime.Scheme, lease time.Duration) Tracker {
-	return newTracker(scheme, lease, time.Now)
+// Forgetter is implemented by the trackers that [New] returns.
+type Forgetter interface {
+	// Forget drops all that the observer watches and frees the memory, without
+	// waiting for the lease. Call it when the observer is gone. Observers have no
+	// kind: where several kinds share a tracker, it forgets all that have the name.
+	// The observer may track again later.
+	Forget(observer types.NamespacedName)
 }
 
-func newTracker(scheme *runtime.Scheme, lease time.Duration, now func() time.Time) *tracker {
-	return &tracker{
-		scheme:    scheme,
-		lease:     lease,
-		now:       now,
-		exact:     map[exactKey]*target{},
-		selectors: map[bucketKey]map[selectorKey]*target{},
-		tracks:    map[trackKey]*track{},
-	}
+// New returns an empty [Tracker], which is a [Forgetter], too. The scheme
+// resolves the kind of typed objects. A track lapses when it is not renewed
+// within the lease; with a lease of zero it lapses at once.
+func New(scheme *runtime.Scheme, lease time.Duration) Tracker {
+	return newTracker(scheme, lease)
+}
+
+// longestLease is a lease that never ends, and that can be added to any time.
+const longestLease = 100 * 365 * 24 * time.Hour
+
+func newTracker(scheme *runtime.Scheme, lease time.Duration) *tracker {
+	t := &tracker{scheme: scheme, lease: min(lease, longestLease), started: time.Now()}
+	t.timetable.init(max(t.lease, 0))
+	return t
 }
 
 type tracker struct {
 	scheme *runtime.Scheme
 	lease  time.Duration
-	now    func() time.Time
+	// started is what times are relative to.
+	started time.Time
+	// sweeping is true while one goroutine sweeps on behalf of all.
+	sweeping atomic.Bool
 
-	// mu is held for writing while tracks are added and removed; lookups share it.
-	mu sync.RWMutex
-	// exact holds what is watched by name.
-	exact map[exactKey]*target
-	// selectors holds what is watched by selector. A lookup reads two buckets,
-	// that of the namespace of the object and that of any namespace, and evaluates
-	// each distinct selector in them once, however many observers share it.
-	selectors map[bucketKey]map[selectorKey]*target
-	// tracks finds the track to renew.
-	tracks map[trackKey]*track
-	// byExpiry orders the tracks, so that removing those that lapsed never looks
-	// at any other.
-	byExpiry expiryList
+	// mu is held for writing while tracks are added and removed. Lookups and
+	// renewals share it. It guards all below.
+	mu        stripedLock
+	kinds     table[schema.GroupKind, *kind]
+	observers table[types.NamespacedName, *observer]
+	tracks    table[trackKey, *track]
+	timetable timetable
 }
 
-// exactKey identifies an object watched by name.
-type exactKey struct {
-	schema.GroupKind
-	types.NamespacedName
-}
-
-// bucketKey groups selectors by the objects that can match them. An empty
-// namespace holds those for any namespace, and for cluster-scoped kinds.
-type bucketKey struct {
-	schema.GroupKind
-	namespace string
-}
-
-// selectorKey identifies equal selectors of a bucket, as the selectors
-// themselves are not comparable.
-type selectorKey struct {
-	text string
-	// empty tells labels.Everything from labels.Nothing, both are "" as text.
-	empty bool
-}
+func (t *tracker) now() time.Duration { return time.Since(t.started) }
 
 func (t *tracker) TrackObject(ref client.Object, obj client.Object) error {
 	if ref == nil {
@@ -112,41 +96,121 @@ func (t *tracker) TrackObject(ref client.Object, obj client.Object) error {
 }
 
 func (t *tracker) TrackReference(ref Reference, obj client.Object) error {
+	if obj == nil {
+		if err := ref.validate(); err != nil {
+			return err
+		}
+		return errors.New("can't track for a nil observer")
+	}
+	name := client.ObjectKeyFromObject(obj)
+	var buffer [256]byte // keeps renewals off the heap
+	identity := buffer[:0]
+	if ref.Selector != nil {
+		ref.Selector = unwrap(ref.Selector)
+		identity = appendIdentity(identity, ref.Selector)
+	}
+
+	now := t.now()
+	if t.renew(ref, identity, name, now) {
+		t.sweepIfDue(now)
+		return nil
+	}
+	// What is tracked already was valid then: only here it has to be checked.
 	if err := ref.validate(); err != nil {
 		return err
 	}
-	if obj == nil {
-		return errors.New("can't track for a nil observer")
+	if t.lease > 0 {
+		t.add(ref, identity, name, now)
 	}
-	observer := client.ObjectKeyFromObject(obj)
-	var selector selectorKey
-	if ref.Selector != nil {
-		// rendering a selector is not cheap, lookups need not wait for it
-		selector = selectorKey{text: ref.Selector.String(), empty: ref.Selector.Empty()}
-	}
+	return nil
+}
 
+// renew renews the track if there is one. Every reconcile comes by here.
+func (t *tracker) renew(ref Reference, identity []byte, name types.NamespacedName, now time.Duration) bool {
+	if ref.Name != "" && ref.Selector != nil {
+		return false
+	}
+	defer t.mu.RLock().RUnlock()
+
+	k := t.kinds.entries[ref.groupKind()]
+	if k == nil {
+		return false
+	}
+	tr := t.tracks.entries[trackKey{target: k.target(ref, identity), observer: t.observers.entries[name]}]
+	if tr == nil {
+		return false
+	}
+	tr.expires.Store(int64(now + t.lease))
+	return true
+}
+
+// add adds the track, unless somebody else just did.
+func (t *tracker) add(ref Reference, identity []byte, name types.NamespacedName, now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-
-	now := t.now()
-	// Every registration pays for what lapsed since the last one. This bounds the
-	// memory by the tracks made within one lease, also for references that no
-	// event ever looks up and for observers that are gone.
 	t.sweep(now)
 
-	on := t.targetFor(ref, selector)
-	key := trackKey{target: on, observer: observer}
-	tr, ok := t.tracks[key]
-	if ok {
-		t.byExpiry.remove(tr)
-	} else {
-		tr = &track{trackKey: key}
-		t.tracks[key] = tr
-		on.add(tr)
+	k := t.kinds.entries[ref.groupKind()]
+	if k == nil {
+		k = &kind{GroupKind: ref.groupKind()}
+		t.kinds.put(k.GroupKind, k)
 	}
-	tr.expires = now.Add(t.lease)
-	t.byExpiry.pushBack(tr)
-	return nil
+	o := t.observers.entries[name]
+	if o == nil {
+		o = &observer{}
+		t.observers.put(name, o)
+	}
+	on := k.target(ref, identity)
+	if on == nil {
+		on = k.add(ref, identity)
+		on.tracks = on.only[:0]
+	}
+	key := trackKey{target: on, observer: o}
+	if t.tracks.entries[key] != nil {
+		return
+	}
+	tr := on.newTrack()
+	tr.trackKey, tr.name = key, name
+	tr.expires.Store(int64(now + t.lease))
+	t.tracks.put(key, tr)
+	on.tracks = ofTarget.add(on.tracks, tr)
+	o.tracks = ofObserver.add(o.tracks, tr)
+	t.timetable.add(tr)
+}
+
+// remove removes a track that is no longer in the timetable, and what is left
+// without any.
+func (t *tracker) remove(tr *track) {
+	on, o, name := tr.target, tr.observer, tr.name
+	t.tracks.remove(tr.trackKey)
+	on.tracks = ofTarget.remove(on.tracks, tr)
+	o.tracks = ofObserver.remove(o.tracks, tr)
+	tr.trackKey, tr.name = trackKey{}, types.NamespacedName{}
+	if len(o.tracks) == 0 {
+		t.observers.remove(name)
+	}
+	if len(on.tracks) == 0 {
+		on.kind.remove(on)
+		if on.kind.empty() {
+			t.kinds.remove(on.kind.GroupKind)
+		}
+	}
+}
+
+func (t *tracker) Forget(name types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sweep(t.now())
+
+	o := t.observers.entries[name]
+	if o == nil {
+		return
+	}
+	for len(o.tracks) != 0 {
+		tr := o.tracks[len(o.tracks)-1]
+		tr.unlink()
+		t.remove(tr)
+	}
 }
 
 func (t *tracker) GetObservers(obj client.Object) ([]types.NamespacedName, error) {
@@ -157,77 +221,50 @@ func (t *tracker) GetObservers(obj client.Object) ([]types.NamespacedName, error
 	if err != nil {
 		return nil, err
 	}
-	name := client.ObjectKeyFromObject(obj)
-	set := labels.Set(obj.GetLabels())
-	found := newObservers(t.now())
-
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-
-	if on, ok := t.exact[exactKey{GroupKind: gk, NamespacedName: name}]; ok {
-		found.add(on)
-	}
-	t.addMatching(found, bucketKey{GroupKind: gk}, set)
-	if name.Namespace != "" {
-		t.addMatching(found, bucketKey{GroupKind: gk, namespace: name.Namespace}, set)
-	}
+	now := t.now()
+	t.sweepIfDue(now)
+	found := finding{now: now, names: []types.NamespacedName{}}
+	t.find(gk, obj, &found)
 	return found.names, nil
 }
 
-// addMatching adds the observers of every selector in the bucket that matches
-// the labels.
-func (t *tracker) addMatching(found *observers, bucket bucketKey, set labels.Set) {
-	for _, on := range t.selectors[bucket] {
-		if on.selector.Matches(set) {
-			found.add(on)
-		}
+func (t *tracker) find(gk schema.GroupKind, obj client.Object, found *finding) {
+	defer t.mu.RLock().RUnlock()
+	if k := t.kinds.entries[gk]; k != nil {
+		k.find(obj, found)
 	}
 }
 
-// targetFor returns the target of a reference; it is created when the reference
-// is the first to it.
-func (t *tracker) targetFor(ref Reference, selector selectorKey) *target {
-	if ref.Selector == nil {
-		key := exactKey{
-			GroupKind:      ref.groupKind(),
-			NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name},
-		}
-		on, ok := t.exact[key]
-		if !ok {
-			on = &target{drop: func() { delete(t.exact, key) }}
-			t.exact[key] = on
-		}
-		return on
-	}
+// sweepSize is the most tracks that one call looks at on behalf of all. It is
+// more than a call can add, so that sweeping catches up.
+const sweepSize = 16
 
-	key := bucketKey{GroupKind: ref.groupKind(), namespace: ref.Namespace}
-	bucket, ok := t.selectors[key]
-	if !ok {
-		bucket = map[selectorKey]*target{}
-		t.selectors[key] = bucket
+// sweepIfDue sweeps when there is something to sweep and nobody else does it.
+// Without it, what lapsed would stay for as long as nothing new is tracked.
+func (t *tracker) sweepIfDue(now time.Duration) {
+	if int64(now) < t.timetable.due.Load() || !t.sweeping.CompareAndSwap(false, true) {
+		return
 	}
-	on, ok := bucket[selector]
-	if !ok {
-		on = &target{selector: ref.Selector, drop: func() {
-			delete(bucket, selector)
-			if len(bucket) == 0 {
-				delete(t.selectors, key)
-			}
-		}}
-		bucket[selector] = on
-	}
-	return on
+	defer t.sweeping.Store(false)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sweep(now)
 }
 
-// sweep removes the tracks that lapsed, and the targets that are left without
-// any.
-func (t *tracker) sweep(now time.Time) {
-	for tr := t.byExpiry.front; tr != nil && tr.expired(now); tr = t.byExpiry.front {
-		t.byExpiry.remove(tr)
-		delete(t.tracks, tr.trackKey)
-		tr.target.remove(tr)
-		if len(tr.target.tracks) == 0 {
-			tr.target.drop()
+// sweep removes tracks that lapsed.
+func (t *tracker) sweep(now time.Duration) {
+	if int64(now) < t.timetable.due.Load() {
+		return
+	}
+	for range sweepSize {
+		tr := t.timetable.pop(now)
+		switch {
+		case tr == nil:
+			return
+		case tr.expired(now):
+			t.remove(tr)
+		default:
+			t.timetable.add(tr)
 		}
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// observer returns an object to track for. Only its namespace and name matter.
-func observer(name string) client.Object {
+// observerNamed returns an object to track for. Only its namespace and name matter.
+func observerNamed(name string) client.Object {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "observers", Name: name}}
 }
 
@@ -201,7 +201,7 @@ func TestGetObservers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tr := New(clientgoscheme.Scheme, time.Hour)
 			for _, track := range tt.tracks {
-				mustTrack(t, tr, track.ref, observer(track.observer))
+				mustTrack(t, tr, track.ref, observerNamed(track.observer))
 			}
 			if diff := cmp.Diff(tt.want, mustGetObservers(t, tr, tt.obj)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
@@ -246,7 +246,7 @@ func TestTrackObject(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			tr := New(clientgoscheme.Scheme, time.Hour)
-			if err := tr.TrackObject(tt.ref, observer("match")); err != nil {
+			if err := tr.TrackObject(tt.ref, observerNamed("match")); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(observerNames("match"), mustGetObservers(t, tr, tt.event)); diff != "" {
@@ -300,7 +300,7 @@ func TestKindErrors(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			tr := New(tt.scheme, time.Hour)
-			if err := tr.TrackObject(tt.obj, observer("a")); err == nil || !tt.check(err) {
+			if err := tr.TrackObject(tt.obj, observerNamed("a")); err == nil || !tt.check(err) {
 				t.Errorf("TrackObject: %s, but the error is %v", tt.reason, err)
 			}
 			got, err := tr.GetObservers(tt.obj)
@@ -316,7 +316,7 @@ func TestKindErrors(t *testing.T) {
 
 func TestTrackObjectErrors(t *testing.T) {
 	tr := New(clientgoscheme.Scheme, time.Hour)
-	err := tr.TrackObject(&corev1.ConfigMap{ObjectMeta: metaOf("ns", "", nil)}, observer("a"))
+	err := tr.TrackObject(&corev1.ConfigMap{ObjectMeta: metaOf("ns", "", nil)}, observerNamed("a"))
 	if want := errors.New("invalid Reference:\nmust provide either Name or Selector"); err == nil || err.Error() != want.Error() {
 		t.Errorf("object without name: error %v, want %v", err, want)
 	}

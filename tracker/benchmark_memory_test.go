@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracker
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// BenchmarkMemory reports what 100,000 observers keep in memory, for each of
+// their references: names, labels and selectors included, which are kept by
+// nobody else here. When all are forgotten, as good as nothing is left.
+func BenchmarkMemory(b *testing.B) {
+	const size = 100_000
+	for _, scenario := range scenarios {
+		b.Run(scenario.name, func(b *testing.B) {
+			for b.Loop() {
+				tr := New(clientgoscheme.Scheme, time.Hour)
+				empty, references := heap(), 0
+				for i := range size {
+					watcher := observerNamed(fmt.Sprintf("observer-%d", i))
+					for _, ref := range scenario.refs(i) {
+						mustTrack(b, tr, ref, watcher)
+						references++
+					}
+				}
+				b.ReportMetric(float64(heap()-empty)/float64(references), "B/reference")
+				for i := range size {
+					tr.(Forgetter).Forget(observerNames(fmt.Sprintf("observer-%d", i))[0])
+				}
+				b.ReportMetric(float64(heap()-empty)/float64(references), "B/forgotten")
+				runtime.KeepAlive(tr)
+			}
+			b.ReportMetric(0, "ns/op") // collecting garbage takes most of it
+		})
+	}
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracker
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// size is what a tracker keeps.
+type size struct{ Tracks, Observers, Exact, Selected, Kinds, Labels int }
+
+func sizeOf(tr *tracker) size {
+	s := size{Tracks: len(tr.tracks.entries), Observers: len(tr.observers.entries), Kinds: len(tr.kinds.entries)}
+	for _, k := range tr.kinds.entries {
+		s.Exact += len(k.exact.entries)
+		s.Selected += len(k.selected.entries)
+		for _, x := range []index{k.inNamespace, k.anywhere} {
+			s.Labels += len(x.equal.entries) + len(x.present.entries)
+		}
+	}
+	return s
+}
+
+var elsewhere = Reference{Kind: "Secret", Namespace: "ns", Name: "elsewhere"}
+
+// trackThree makes an observer watch an object, a label and the presence of
+// another, none of which anybody else watches.
+func trackThree(t testing.TB, tr Tracker, i int) {
+	t.Helper()
+	name := fmt.Sprintf("object-%d", i)
+	watcher := observerNamed(name)
+	mustTrack(t, tr, Reference{Kind: "ConfigMap", Namespace: "ns", Name: name}, watcher)
+	mustTrack(t, tr, Reference{Kind: "ConfigMap", Namespace: name, Selector: labels.SelectorFromSet(labels.Set{"name": name})}, watcher)
+	selector, err := labels.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustTrack(t, tr, Reference{Kind: "ConfigMap", Selector: selector}, watcher)
+}
+
+// What lapsed must not stay in memory, even if no event ever asks for it.
+func TestMemoryIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const perLease = 320
+		tr := newTracker(clientgoscheme.Scheme, time.Hour)
+		for i := range 10 * perLease {
+			time.Sleep(time.Hour / perLease)
+			trackThree(t, tr, i)
+			// given back with the tick in which it lapsed
+			const most = perLease + perLease/ticksPerLease + 1
+			if got := sizeOf(tr); got.Tracks > 3*most || got.Observers > most || got.Labels > 2*most {
+				t.Fatalf("after %d observers %+v is kept, at most %d observers are good", i+1, got, perLease)
+			}
+		}
+		checkConsistent(t, tr)
+	})
+}
+
+// Whatever is called gives back what lapsed, a bounded amount each time.
+func TestExpiry(t *testing.T) {
+	const observers = 1000
+	tests := map[string]func(t *testing.T, tr *tracker){
+		"Tracking": func(t *testing.T, tr *tracker) {
+			mustTrack(t, tr, byName, observerNamed(fmt.Sprint(time.Now().UnixNano())))
+		},
+		"Renewing": func(t *testing.T, tr *tracker) { mustTrack(t, tr, elsewhere, observerNamed("stays")) },
+		"LookingUp": func(t *testing.T, tr *tracker) {
+			if got := mustGetObservers(t, tr, eventObject); len(got) != 0 {
+				t.Errorf("found %v", got)
+			}
+		},
+		"Forgetting": func(_ *testing.T, tr *tracker) { tr.Forget(types.NamespacedName{Name: "nobody"}) },
+	}
+	for name, call := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTracker(clientgoscheme.Scheme, time.Hour)
+				mustTrack(t, tr, elsewhere, observerNamed("stays"))
+				for i := range observers {
+					trackThree(t, tr, i)
+				}
+				time.Sleep(50 * time.Minute)
+				mustTrack(t, tr, elsewhere, observerNamed("stays"))
+				time.Sleep(50 * time.Minute)
+
+				const calls = 3*observers/sweepSize + 2
+				for range calls {
+					before := len(tr.tracks.entries)
+					call(t, tr)
+					if after := len(tr.tracks.entries); before-after > sweepSize {
+						t.Fatalf("one call removed %d tracks, want at most %d", before-after, sweepSize)
+					}
+				}
+				lapsed := 0
+				for _, track := range tr.tracks.entries {
+					if track.expired(tr.now()) {
+						lapsed++
+					}
+				}
+				if lapsed != 0 {
+					t.Errorf("%d lapsed tracks are kept after %d calls", lapsed, calls)
+				}
+				if tr.tracks.entries[onlyTrack(tr, "stays")] == nil {
+					t.Error("the renewed track is gone")
+				}
+				checkConsistent(t, tr)
+			})
+		})
+	}
+}
+
+// onlyTrack returns the key of the one track of an observer.
+func onlyTrack(tr *tracker, name string) trackKey {
+	if o := tr.observers.entries[observerNames(name)[0]]; o != nil && len(o.tracks) == 1 {
+		return o.tracks[0].trackKey
+	}
+	return trackKey{}
+}
+
+func TestForgettingFreesEntries(t *testing.T) {
+	const observers = 1000
+	tr := newTracker(clientgoscheme.Scheme, time.Hour)
+	mustTrack(t, tr, elsewhere, observerNamed("stays"))
+	for i := range observers {
+		trackThree(t, tr, i)
+	}
+	want := size{Tracks: 3*observers + 1, Observers: observers + 1, Exact: observers + 1, Selected: 2 * observers, Kinds: 2, Labels: 2 * observers}
+	if diff := cmp.Diff(want, sizeOf(tr)); diff != "" {
+		t.Fatalf("tracked (-want +got):\n%s", diff)
+	}
+	for i := range observers {
+		tr.Forget(observerNames(fmt.Sprintf("object-%d", i))[0])
+	}
+	if diff := cmp.Diff(size{Tracks: 1, Observers: 1, Exact: 1, Kinds: 1}, sizeOf(tr)); diff != "" {
+		t.Errorf("forgotten (-want +got):\n%s", diff)
+	}
+	checkConsistent(t, tr)
+}
+
+// An object that was watched by many must not keep the room for them.
+func TestRoomIsGivenBack(t *testing.T) {
+	const observers = 1000
+	tr := newTracker(clientgoscheme.Scheme, time.Hour)
+	for i := range observers {
+		mustTrack(t, tr, byName, observerNamed(fmt.Sprint(i)))
+	}
+	for i := range observers - 1 {
+		tr.Forget(observerNames(fmt.Sprint(i))[0])
+	}
+	on := tr.kinds.entries[byName.groupKind()].target(byName, nil)
+	if room := cap(on.tracks); room > roomy {
+		t.Errorf("there is room for %d observers, one is left", room)
+	}
+	checkConsistent(t, tr)
+}
+
+// heap returns the bytes in use.
+func heap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// Observers that come and go while one stays must not fill the memory: neither
+// maps, which keep their room, nor what refers to each other.
+func TestHeapIsGivenBack(t *testing.T) {
+	const observers = 5000
+	tr := newTracker(clientgoscheme.Scheme, time.Hour)
+	mustTrack(t, tr, elsewhere, observerNamed("stays"))
+	mustTrack(t, tr, byName, observerNamed("stays"))
+
+	before := heap()
+	for i := range observers {
+		trackThree(t, tr, i)
+		mustTrack(t, tr, byName, observerNamed(fmt.Sprintf("object-%d", i)))
+	}
+	full := heap() - before
+	for i := range observers {
+		tr.Forget(observerNames(fmt.Sprintf("object-%d", i))[0])
+	}
+	left := heap() - before
+	if left > full/20 {
+		t.Errorf("%d of %d bytes are kept after all was forgotten", left, full)
+	}
+	runtime.KeepAlive(tr)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracker
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// target is what one or more observers watch: an object, or the objects that
+// match a selector.
+type target struct {
+	// selection is nil for an object watched by name.
+	selection *selection
+	// tracks are the observers of this target, each once, in no order.
+	tracks []*track
+	// only is room in tracks for one, as most targets have no more.
+	only [1]*track
+	// first is memory for that one, in use when it has a target. A lookup that
+	// found the target has it at hand.
+	first track
+	// kind of the objects.
+	kind *kind
+	// name is the key of the target in its kind.
+	name types.NamespacedName
+}
+
+// newTrack returns a track that is not in use.
+func (on *target) newTrack() *track {
+	if on.first.target == nil {
+		return &on.first
+	}
+	return new(track)
+}
+
+// observer is who watches one or more targets.
+type observer struct {
+	// tracks are what it watches, each target once, in no order.
+	tracks []*track
+}
+
+// trackKey identifies a track.
+type trackKey struct {
+	target   *target
+	observer *observer
+}
+
+// track is one observer watching one target, until it expires.
+type track struct {
+	// name of the observer. It is here, beside the expiry, for the lookups.
+	name types.NamespacedName
+	// expires is the time.Duration since the tracker was made; it is written by
+	// whoever renews the track while others read it.
+	expires atomic.Int64
+	trackKey
+	// place is the index of this track among those of its target and of its
+	// observer.
+	place [2]int32
+	// previous and next are the neighbours in a list of the timetable.
+	previous, next *track
+}
+
+// expired reports whether the track has lapsed.
+func (tr *track) expired(now time.Duration) bool {
+	return int64(now) >= tr.expires.Load()
+}
+
+// side is one of the two ends of a track.
+type side int
+
+const (
+	ofTarget side = iota
+	ofObserver
+)
+
+func (s side) add(tracks []*track, tr *track) []*track {
+	tr.place[s] = int32(len(tracks))
+	return append(tracks, tr)
+}
+
+func (s side) remove(tracks []*track, tr *track) []*track {
+	last := len(tracks) - 1
+	moved := tracks[last]
+	tracks[tr.place[s]] = moved
+	moved.place[s] = tr.place[s]
+	tracks[last] = nil
+	tracks = tracks[:last]
+	if cap(tracks) > roomy && last < cap(tracks)/4 {
+		tracks = slices.Clone(tracks)
+	}
+	return tracks
+}
