@@ -3,6 +3,7 @@
 package testing
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -76,7 +77,7 @@ func newApplyAction(ac runtime.ApplyConfiguration, subresource string) (ApplyAct
 	}, nil
 }
 
-// copyApplyConfiguration returns a deep copy.
+// copyApplyConfiguration returns a deep copy. It is unstructured if the Go type does not read all that it writes.
 func copyApplyConfiguration(ac runtime.ApplyConfiguration) (runtime.ApplyConfiguration, error) {
 	if isNil(ac) {
 		return ac, nil
@@ -85,18 +86,19 @@ func copyApplyConfiguration(ac runtime.ApplyConfiguration) (runtime.ApplyConfigu
 	if err != nil {
 		return nil, fmt.Errorf("unable to marshal apply configuration: %w", err)
 	}
-	if _, ok := ac.(runtime.Unstructured); ok {
-		u := &unstructured.Unstructured{}
-		if err := utiljson.Unmarshal(data, &u.Object); err != nil {
-			return nil, fmt.Errorf("unable to copy apply configuration: %w", err)
+	if _, ok := ac.(runtime.Unstructured); !ok {
+		copied := reflect.New(reflect.TypeOf(ac))
+		if err := json.Unmarshal(data, copied.Interface()); err == nil {
+			if again, err := json.Marshal(copied.Interface()); err == nil && bytes.Equal(again, data) {
+				return copied.Elem().Interface().(runtime.ApplyConfiguration), nil
+			}
 		}
-		return client.ApplyConfigurationFromUnstructured(u), nil
 	}
-	copied := reflect.New(reflect.TypeOf(ac))
-	if err := json.Unmarshal(data, copied.Interface()); err != nil {
+	u := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(data, &u.Object); err != nil {
 		return nil, fmt.Errorf("unable to copy apply configuration: %w", err)
 	}
-	return copied.Elem().Interface().(runtime.ApplyConfiguration), nil
+	return client.ApplyConfigurationFromUnstructured(u), nil
 }
 
 // setApplyConfiguration replaces the content of an apply configuration, which is a pointer, by that of an object.

@@ -3,6 +3,7 @@
 package testing
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -56,6 +57,23 @@ func TestApplyActionImpl_DeepCopy(t *testing.T) {
 	ac.Data["a"] = "2"
 	if got := copied.GetApplyConfiguration().(*corev1apply.ConfigMapApplyConfiguration).Data["a"]; got != "1" || copied.GetName() != "one" {
 		t.Errorf("got %s of %s", got, copied.GetName())
+	}
+}
+
+// writeOnly writes JSON that it does not read.
+type writeOnly struct{ name, color string }
+
+func (*writeOnly) IsApplyConfiguration() {}
+
+func (w *writeOnly) MarshalJSON() ([]byte, error) {
+	return json.Marshal(corev1apply.ConfigMap(w.name, "my-namespace").WithData(map[string]string{"color": w.color}))
+}
+
+func TestApplyActionImpl_DeepCopy_writeOnly(t *testing.T) {
+	copied := NewApplyAction(&writeOnly{"one", "blue"}).DeepCopy().(ApplyAction)
+	want := NewApplyRef(NewApplyAction(&writeOnly{"one", "blue"}))
+	if diff := cmp.Diff(want, NewApplyRef(copied), NormalizeApplyConfiguration); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

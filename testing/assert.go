@@ -15,6 +15,11 @@ func (c *ExpectConfig) AssertExpectations(t *testing.T) {
 	c.AssertClientExpectations(t)
 	c.AssertRecorderExpectations(t)
 	c.AssertTrackerExpectations(t)
+	if t != nil && t.Failed() {
+		for _, explanation := range c.actions().explanations {
+			t.Log(explanation)
+		}
+	}
 }
 
 // AssertClientExpectations asserts all writes.
@@ -155,5 +160,6 @@ func (c *ExpectConfig) actions() *clientWrapper {
 		StatusPatchActions:      w.StatusPatchActions,
 		StatusApplyActions:      w.StatusApplyActions,
 		SubResourceActions:      w.SubResourceActions,
+		explanations:            w.explanations,
 	}
 }

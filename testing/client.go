@@ -65,6 +65,8 @@ type clientWrapper struct {
 	lock      sync.Mutex
 	reactors  []Reactor
 	generated int
+	// explanations are for people who wonder why a call has failed.
+	explanations []string
 }
 
 var (

@@ -4,8 +4,13 @@ package testing
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -28,13 +33,43 @@ type subResourceClient struct {
 func (c *subResourceClient) isStatus() bool { return c.name == "status" }
 
 // call is that of the wrapper, for a call that may only seem to succeed.
-func (c *subResourceClient) call(action Action, into any, executed bool, execute func() error) error {
+func (c *subResourceClient) call(ctx context.Context, action Action, into any, executed bool, execute func() error) error {
 	return c.wrapper.call(action, into, func() error {
 		if !executed && !c.wrapper.executeSubResources {
 			return nil
 		}
-		return execute()
+		err := execute()
+		if c.isStatus() && apierrs.IsNotFound(err) {
+			c.wrapper.explainMissingStatus(ctx, action)
+		}
+		return err
 	})
+}
+
+// explainMissingStatus notes why a status is not found where the object is: an error says the same of both.
+func (w *clientWrapper) explainMissingStatus(ctx context.Context, action Action) {
+	resource, key := action.GetResource(), client.ObjectKey{Namespace: action.GetNamespace()}
+	switch a := action.(type) {
+	case namedAction:
+		key.Name = a.GetName()
+	case objectAction:
+		if obj, ok := a.GetObject().(client.Object); ok {
+			key.Name = obj.GetName()
+		}
+	}
+	gvk := schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: resource.Resource}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	if err := w.client.Get(ctx, key, obj); err != nil {
+		return
+	}
+	explanation := fmt.Sprintf("%s is there, its status is not found: the kind has no status sub resource. Is it missing in StatusSubResourceTypes?",
+		target(gvk.GroupKind(), "", key.Namespace, key.Name))
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if !slices.Contains(w.explanations, explanation) {
+		w.explanations = append(w.explanations, explanation)
+	}
 }
 
 // Get implements [client.SubResourceReader].
@@ -44,7 +79,7 @@ func (c *subResourceClient) Get(ctx context.Context, obj, subResource client.Obj
 		return err
 	}
 	action := clientgotesting.NewGetSubresourceAction(resource, obj.GetNamespace(), c.name, obj.GetName())
-	return c.call(action, subResource, false, func() error { return c.client.Get(ctx, obj, subResource, opts...) })
+	return c.call(ctx, action, subResource, false, func() error { return c.client.Get(ctx, obj, subResource, opts...) })
 }
 
 // Create implements [client.SubResourceWriter].
@@ -61,7 +96,7 @@ func (c *subResourceClient) Create(ctx context.Context, obj, subResource client.
 	if !c.isStatus() {
 		recordAction(c.wrapper, &c.wrapper.SubResourceActions, action.DeepCopy())
 	}
-	return c.call(action, subResource, false, func() error { return c.client.Create(ctx, obj, subResource, opts...) })
+	return c.call(ctx, action, subResource, false, func() error { return c.client.Create(ctx, obj, subResource, opts...) })
 }
 
 // Update implements [client.SubResourceWriter].
@@ -82,7 +117,7 @@ func (c *subResourceClient) Update(ctx context.Context, obj client.Object, opts 
 	} else {
 		recordAction(c.wrapper, &c.wrapper.SubResourceActions, action.DeepCopy())
 	}
-	return c.call(action, body, c.isStatus(), func() error { return c.client.Update(ctx, obj, opts...) })
+	return c.call(ctx, action, body, c.isStatus(), func() error { return c.client.Update(ctx, obj, opts...) })
 }
 
 // Patch implements [client.SubResourceWriter].
@@ -104,7 +139,7 @@ func (c *subResourceClient) Patch(ctx context.Context, obj client.Object, patch 
 	} else {
 		recordAction(c.wrapper, &c.wrapper.SubResourceActions, action.DeepCopy())
 	}
-	return c.call(action, body, c.isStatus(), func() error { return c.client.Patch(ctx, obj, patch, opts...) })
+	return c.call(ctx, action, body, c.isStatus(), func() error { return c.client.Patch(ctx, obj, patch, opts...) })
 }
 
 // Apply implements [client.SubResourceWriter].
@@ -124,7 +159,7 @@ func (c *subResourceClient) Apply(ctx context.Context, ac runtime.ApplyConfigura
 	if err != nil {
 		return err
 	}
-	return c.call(action, action.ApplyConfiguration, c.isStatus(), func() error { return c.client.Apply(ctx, ac, opts...) })
+	return c.call(ctx, action, action.ApplyConfiguration, c.isStatus(), func() error { return c.client.Apply(ctx, ac, opts...) })
 }
 
 // bodyOr returns the body that was given for a sub resource, or else the object.

@@ -23,6 +23,7 @@ func (f AdmissionWebhookFactory) withContext(
 	t *testing.T, _ context.Context, wtc *AdmissionWebhookTestCase, c reconcilers.Config,
 ) (*admission.Webhook, error) {
 	t.Helper()
+	requireFactory(t, f)
 	return f(t, wtc, c), nil
 }
 

@@ -34,7 +34,8 @@ func TestLiteralsAreTheValues(t *testing.T) {
 			}
 			imports[alias] = path
 		}
-		fmt.Fprintf(&entries, "%q: %s,\n", name, expr)
+		// Tests indent all lines of what they print, and people paste it as it is printed.
+		fmt.Fprintf(&entries, "%q: %s,\n", name, strings.ReplaceAll(expr, "\n", "\n        "))
 	}
 
 	var file strings.Builder

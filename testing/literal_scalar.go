@@ -5,6 +5,7 @@ package testing
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -69,25 +70,17 @@ func (p *printer) float(v reflect.Value, at position) string {
 	return expr
 }
 
-// quote prints a string in the form that is easiest to read: JSON and texts of many lines as they are.
+// quote prints a string in the form that is easiest to read: JSON as it is, texts of many lines in as many literals. No literal spans lines: tests indent
+// what they print, and the indentation would become part of the string.
 func quote(s string) string {
-	lines := strings.SplitAfter(strings.TrimSuffix(s, "\n"), "\n")
-	canBackquote := strconv.CanBackquote(strings.ReplaceAll(s, "\n", ""))
-	switch {
-	case canBackquote && (len(lines) > 1 || strings.ContainsAny(s, `"\`)):
+	if strconv.CanBackquote(s) && strings.ContainsAny(s, `"\`) {
 		return "`" + s + "`"
-	case len(lines) > 1:
-		lines = strings.SplitAfter(s, "\n")
-		if lines[len(lines)-1] == "" {
-			lines = lines[:len(lines)-1]
-		}
-		for i := range lines {
-			lines[i] = strconv.Quote(lines[i])
-		}
-		return strings.Join(lines, " +\n")
-	default:
+	}
+	lines := slices.Collect(strings.Lines(s))
+	if len(lines) < 2 {
 		return strconv.Quote(s)
 	}
+	return strings.Join(each(lines, strconv.Quote), " +\n")
 }
 
 func isBytes(t reflect.Type) bool {

@@ -120,6 +120,7 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 
 	config := tc.expectConfig(scheme)
 	ctx, c := run.open(t, ctx, config, tc.AdditionalConfigs)
+	requireFactory(t, factory)
 	reconciler := factory(t, tc, c)
 	requireProduct(t, "reconciler", reconciler)
 	ctx = validation.WithRecursive(ctx)

@@ -45,6 +45,7 @@ func (c *ExpectConfig) describe(v any) string {
 	case SubResourceRef:
 		return v.Verb + " " + target(schema.GroupKind{Group: v.Group, Kind: v.Kind}, v.SubResource, v.Namespace, v.Name)
 	default:
+		// That of a TrackRequest must stay as it is: users' tests compare it.
 		return fmt.Sprint(v)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -195,6 +196,14 @@ func normalizeValues(c *ExpectConfig, expected, observed any) (any, any) {
 	return expectedObject, observedObject
 }
 
+// requireFactory fails when there is none.
+func requireFactory(t *testing.T, factory any) {
+	t.Helper()
+	if isNil(factory) {
+		t.Fatal("a factory is required")
+	}
+}
+
 // requireProduct fails when a factory has returned nothing.
 func requireProduct(t *testing.T, what string, product any) {
 	t.Helper()
@@ -211,14 +220,20 @@ func requireValid(t *testing.T, ctx context.Context, what string, product any) {
 	if !ok {
 		return
 	}
-	err := validator.Validate(ctx)
-	// The text of an error that lists several may be that of the first. One that wraps such a list is left alone: it has more to say.
-	if list, ok := err.(interface{ Unwrap() []error }); ok {
-		err = errors.Join(list.Unwrap()...)
-	}
-	if err != nil {
+	if err := allOf(validator.Validate(ctx)); err != nil {
 		t.Fatalf("%s validation failed: %s", what, err)
 	}
+}
+
+// allOf returns an error with the text of all errors of a list, if its own is that of the first. One that wraps such a list is left alone: it has more to
+// say.
+func allOf(err error) error {
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		if all := errors.Join(list.Unwrap()...); all != nil && strings.HasPrefix(all.Error(), err.Error()) {
+			return all
+		}
+	}
+	return err
 }
 
 // mustPanic calls a function that has to panic.

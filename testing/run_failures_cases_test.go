@@ -118,6 +118,26 @@ var caseFailures = map[string]func(t *testing.T){
 			return nil
 		}))
 	},
+	"no-factory": func(t *testing.T) {
+		rtesting.ReconcilerTests{"root": {}}.Run(t, scheme, nil)
+		rtesting.SubReconcilerTests[*fixture.Resource]{"step": {Resource: &fixture.Resource{}}}.Run(t, scheme, nil)
+		rtesting.AdmissionWebhookTests{"webhook": {Request: &admission.Request{}}}.RunWithContext(t, scheme, nil)
+		rtesting.AdmissionWebhookTests{"old webhook": {Request: &admission.Request{}}}.Run(t, scheme, nil)
+	},
+	"status-not-found": func(t *testing.T) {
+		given := &fixture.Resource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blog", Generation: 1}}
+		rtesting.ReconcilerTests{"forgets StatusSubResourceTypes": {
+			Request:             reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(given)},
+			GivenObjects:        []client.Object{given},
+			ExpectStatusUpdates: []client.Object{rtesting.With(given, func(r *fixture.Resource) { r.Status.ObservedGeneration = 1 })},
+		}}.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+			return reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+				written := given.DeepCopy()
+				written.Status.ObservedGeneration = 1
+				return reconcile.Result{}, c.Status().Update(ctx, written)
+			})
+		})
+	},
 	"realistic": func(t *testing.T) {
 		evict := doing(func(ctx context.Context, c reconcilers.Config) error {
 			return c.SubResource("eviction").Create(ctx, pod("a"), &policyv1.Eviction{})
@@ -159,6 +179,12 @@ var caseFailures = map[string]func(t *testing.T){
 
 // subCaseFailures are those that only a sub reconciler can have.
 var subCaseFailures = map[string]func(t *testing.T){
+	"sub-resource-realistic": func(t *testing.T) {
+		given := &fixture.Resource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blog", UID: "blog-uid", Generation: 2}}
+		rtesting.SubReconcilerTests[*fixture.Resource]{
+			"has a uid of its own": {Resource: given, StatusSubResourceTypes: []client.Object{given}, Realistic: true},
+		}.Run(t, scheme, syncing(label[*fixture.Resource]))
+	},
 	"sub-resource-missing": func(t *testing.T) {
 		rtesting.SubReconcilerTests[*fixture.Resource]{"has nothing to reconcile": {}}.Run(t, scheme, syncing(label[*fixture.Resource]))
 	},

@@ -50,6 +50,7 @@ func (tc *SubReconcilerTestCase[T]) Run(t *testing.T, scheme *runtime.Scheme, fa
 		metadata = readMetadata(t, ctx, c, resource)
 		metadata.complete(resource, expected)
 	}
+	requireFactory(t, factory)
 	reconciler := factory(t, tc, c)
 	requireProduct(t, "sub reconciler", reconciler)
 	ctx = onResource(ctx, c, resource)
@@ -59,7 +60,7 @@ func (tc *SubReconcilerTestCase[T]) Run(t *testing.T, scheme *runtime.Scheme, fa
 	result, err := tc.reconcile(t, ctx, reconciler, resource)
 
 	outcome{shouldErr: tc.ShouldErr, result: tc.ExpectedResult, verify: tc.Verify, differ: config.differ()}.assert(t, result, err)
-	assertResource(t, config, metadata, expected, resource)
+	assertResource(t, config, metadata.notIn(tc.Resource), expected, resource)
 	tc.assertStash(t, ctx, config)
 	run.assertExpectations(t)
 	if tc.ExpectWiring != nil {
@@ -119,7 +120,7 @@ func (tc *SubReconcilerTestCase[T]) reconcile(
 func (tc *SubReconcilerTestCase[T]) assertStash(t *testing.T, ctx context.Context, config *ExpectConfig) {
 	t.Helper()
 	for _, key := range slices.Sorted(maps.Keys(tc.ExpectStashedValues)) {
-		expected, observed := tc.ExpectStashedValues[key], stash.RetrieveValue(ctx, key)
+		expected, observed := copyValue(tc.ExpectStashedValues[key]), stash.RetrieveValue(ctx, key)
 		if tc.VerifyStashedValue != nil {
 			tc.VerifyStashedValue(t, key, expected, observed)
 			continue

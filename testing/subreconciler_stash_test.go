@@ -19,12 +19,14 @@ func TestSubReconcilerTestCaseStash(t *testing.T) {
 		Resource: newResource("resource"),
 		GivenStashedValues: map[stash.Key]interface{}{
 			"object":    given,
+			"die":       die{configMap("die")},
 			"nil":       nil,
 			"typed nil": (*corev1.ConfigMap)(nil),
 			"text":      "as it is",
 		},
 		ExpectStashedValues: map[stash.Key]interface{}{
 			"object":     configMap("changed"),
+			"die":        die{configMap("die")},
 			"text":       "as it is",
 			"nil":        (*corev1.ConfigMap)(nil),
 			"typed nil":  nil,
@@ -33,6 +35,9 @@ func TestSubReconcilerTestCaseStash(t *testing.T) {
 		},
 	}
 	tc.Run(t, scheme, syncing(func(ctx context.Context, _ *fixture.Resource) error {
+		if _, ok := stash.RetrieveValue(ctx, "die").(*corev1.ConfigMap); !ok {
+			t.Error("what is stashed is not what is in the die")
+		}
 		for _, key := range []stash.Key{"nil", "typed nil"} {
 			if !stash.HasValue(ctx, key) {
 				t.Errorf("%s is not in the stash", key)

@@ -40,6 +40,7 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 
 	config := tc.expectConfig(scheme)
 	ctx, c := run.open(t, ctx, config, nil)
+	requireFactory(t, factory)
 	webhook, err := factory(t, ctx, tc, c)
 	if err != nil {
 		t.Fatalf("Webhook factory failed: %s", err)
