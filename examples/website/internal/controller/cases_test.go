@@ -117,7 +117,9 @@ func assignAddress(action rtesting.Action) (bool, runtime.Object, error) {
 func plainTheme() *render.Theme { return must(render.ParseTheme(nil)) }
 
 func created(child client.Object, kind string) rtesting.Event { return managed("Created", child, kind) }
+
 func updated(child client.Object, kind string) rtesting.Event { return managed("Updated", child, kind) }
+
 func deleted(child client.Object, kind string) rtesting.Event { return managed("Deleted", child, kind) }
 
 func managed(verb string, child client.Object, kind string) rtesting.Event {

@@ -115,7 +115,7 @@ func TestRecordReconciler(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			tc.CleanUp = func(t *testing.T, ctx context.Context, _ *subCase) error {
+			tc.CleanUp = func(_ *testing.T, ctx context.Context, _ *subCase) error {
 				return published(ctx, directory, want.after, append(want.before, ours))
 			}
 			return controller.RecordReconciler(failingBook{Provider: directory, err: want.err}, recheck)

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/examples/website/internal/controller"
 	"trueup.dev/examples/website/internal/render"
