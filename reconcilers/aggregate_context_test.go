@@ -9,29 +9,37 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 func TestAggregateReconciler_Context(t *testing.T) {
-	w, other := newWorld(t, newConfigMap("test", orphan)), newWorld(t)
 	calls := 0
-	check := func(ctx context.Context, cm *corev1.ConfigMap) {
-		calls++
-		equal(t, "name", "test", cm.Name)
-		equal(t, "request", testRequest, reconcilers.RetrieveRequest(ctx))
-		_, isType := reconcilers.RetrieveResourceType(ctx).(*corev1.ConfigMap)
-		_, isOriginal := reconcilers.RetrieveOriginalResourceType(ctx).(*corev1.ConfigMap)
-		equal(t, "types", []bool{true, true}, []bool{isType, isOriginal})
-		if reconcilers.RetrieveOriginalConfigOrDie(ctx) != w.Config || reconcilers.RetrieveAdditionalConfigs(ctx)["other"] != other.Config {
-			t.Error("a config is missing")
-		}
+	tc := rtesting.ReconcilerTestCase{
+		Request: testRequest, GivenObjects: objects{newConfigMap("test", orphan)}, AdditionalConfigs: map[string]rtesting.ExpectConfig{"other": {}},
 	}
-	r := newAggregate(w, func(r *aggregateReconciler) {
+	tc.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
+		check := func(ctx context.Context, cm *corev1.ConfigMap) {
+			calls++
+			equal(t, "name", "test", cm.Name)
+			equal(t, "request", testRequest, reconcilers.RetrieveRequest(ctx))
+			_, isType := reconcilers.RetrieveResourceType(ctx).(*corev1.ConfigMap)
+			_, isOriginal := reconcilers.RetrieveOriginalResourceType(ctx).(*corev1.ConfigMap)
+			equal(t, "types", []bool{true, true}, []bool{isType, isOriginal})
+			if other := reconcilers.RetrieveAdditionalConfigs(ctx)["other"]; reconcilers.RetrieveOriginalConfigOrDie(ctx) != c || other.Client == nil || other == c {
+				t.Error("a config is missing")
+			}
+		}
+		r := newAggregateIn(c)
 		r.Reconciler = &configMapSync{Sync: func(ctx context.Context, cm *corev1.ConfigMap) error {
 			check(ctx, cm)
-			if reconcilers.RetrieveConfigOrDie(ctx) != w.Config {
+			if reconcilers.RetrieveConfigOrDie(ctx) != c {
 				t.Error("the config is another one")
 			}
 			reconcilers.StashValue(ctx, "collected", "value")
@@ -42,23 +50,23 @@ func TestAggregateReconciler_Context(t *testing.T) {
 			equal(t, "collected value", any("value"), reconcilers.RetrieveValue(ctx, "collected"))
 			config := reconcilers.RetrieveConfigOrDie(ctx)
 			// All of the config is there, but for the tracker.
-			equal(t, "tracker is the same", false, config.Tracker == w.Config.Tracker)
-			config.Tracker = w.Config.Tracker
-			equal(t, "config is the same otherwise", true, config == w.Config)
+			equal(t, "tracker is the same", false, config.Tracker == c.Tracker)
+			config.Tracker = c.Tracker
+			equal(t, "config is the same otherwise", true, config == c)
 			return cm, nil
 		}
+		return ctrlreconcile.Func(func(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error) {
+			ctx = reconcilers.WithStash(ctx)
+			_, err := r.Reconcile(ctx, req)
+			wantErr(t, nil, err)
+			equal(t, "the stash around it has a value", false, reconcilers.HasValue(ctx, "collected"))
+			return r.Reconcile(ctx, req)
+		})
 	})
-	ctx := reconcilers.StashAdditionalConfigs(reconcilers.WithStash(context.Background()), map[string]reconcilers.Config{"other": other.Config})
-	for range 2 {
-		_, err := r.Reconcile(ctx, testRequest)
-		wantErr(t, nil, err)
-	}
 	equal(t, "calls", 4, calls)
-	equal(t, "the stash around it has a value", false, reconcilers.HasValue(ctx, "collected"))
 }
 
 func TestAggregateReconciler_DesiredTracksNothing(t *testing.T) {
-	w := newWorld(t, newConfigMap("test", orphan), newConfigMap("source"))
 	look := func(ctx context.Context) error {
 		config := reconcilers.RetrieveConfigOrDie(ctx)
 		if err := config.Tracker.TrackObject(newConfigMap("direct"), newConfigMap("test")); err != nil {
@@ -67,64 +75,86 @@ func TestAggregateReconciler_DesiredTracksNothing(t *testing.T) {
 		observers, err := config.Tracker.GetObservers(newConfigMap("nobody"))
 		equal(t, "observers are nil", false, observers == nil)
 		wantErr(t, nil, err)
-		return config.TrackAndGet(ctx, client.ObjectKey{Namespace: "default", Name: "source"}, &corev1.ConfigMap{})
+		return config.TrackAndGet(ctx, types.NamespacedName{Namespace: "default", Name: "source"}, &corev1.ConfigMap{})
 	}
-	_, err := newAggregate(w, func(r *aggregateReconciler) {
-		r.DesiredResource = func(ctx context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) { return cm, look(ctx) }
-	}).Reconcile(context.Background(), testRequest)
-	wantErr(t, nil, err)
-	equal(t, "trace", []string{"get ConfigMap default/test", "get ConfigMap default/source"}, w.Trace())
-
-	_, err = newAggregate(w, func(r *aggregateReconciler) {
-		r.Reconciler = &configMapSync{Sync: func(ctx context.Context, _ *corev1.ConfigMap) error { return look(ctx) }}
-	}).Reconcile(context.Background(), testRequest)
-	wantErr(t, nil, err)
-	equal(t, "tracks of the reconciler", 2, w.Count("track ConfigMap"))
+	given := objects{newConfigMap("test", orphan), newConfigMap("source")}
+	rtesting.ReconcilerTests{
+		"DesiredResource": {
+			Request: testRequest, GivenObjects: given,
+			Metadata: changes(func(r *aggregateReconciler) {
+				r.DesiredResource = func(ctx context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) { return cm, look(ctx) }
+			}),
+		},
+		"but the reconciler does": {
+			Request: testRequest, GivenObjects: given,
+			Metadata: changes(func(r *aggregateReconciler) {
+				r.Reconciler = &configMapSync{Sync: func(ctx context.Context, _ *corev1.ConfigMap) error { return look(ctx) }}
+			}),
+			ExpectTracks: []rtesting.TrackRequest{
+				rtesting.CreateTrackRequest("", "ConfigMap", "default", "direct").By("default", "test"),
+				rtesting.CreateTrackRequest("", "ConfigMap", "default", "source").By("default", "test"),
+			},
+		},
+	}.Run(t, scheme, func(_ *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
+		return changed(newAggregateIn(c), tc.Metadata)
+	})
 }
 
 func TestAggregateReconciler_Objects(t *testing.T) {
-	w := newWorld(t, newConfigMap("test", orphan))
-	// A client may fill in what it then says not to have found.
-	w.Unseen = func(client.Object) bool { return true }
-	var seen *corev1.ConfigMap
-	r := newAggregate(w, func(r *aggregateReconciler) {
-		r.DesiredResource = func(_ context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-			seen = cm.DeepCopy()
-			cm.Data = map[string]string{"changed": "by DesiredResource"}
-			return nil, nil
-		}
+	given := objects{newConfigMap("test", orphan)}
+	labelled := newConfigMap("test", orphan, func(cm *corev1.ConfigMap) {
+		cm.Labels, cm.Finalizers = map[string]string{"changed": "in-memory"}, []string{"test.example.com/it"}
 	})
-	_, err := r.Reconcile(context.Background(), testRequest)
-	wantErr(t, nil, err)
-	blank := &corev1.ConfigMap{}
-	blank.Namespace, blank.Name = "default", "test"
-	equal(t, "resource that does not exist", blank, seen)
-
-	w.Unseen = nil
 	var reconciled *corev1.ConfigMap
-	_, err = newAggregate(w, func(r *aggregateReconciler) {
-		r.Reconciler = &configMapSync{Sync: func(_ context.Context, cm *corev1.ConfigMap) error { reconciled = cm; return nil }}
-		r.DesiredResource = func(_ context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-			equal(t, "DesiredResource and the reconciler share an object", false, cm == reconciled)
-			return cm, nil
-		}
-	}).Reconcile(context.Background(), testRequest)
-	wantErr(t, nil, err)
-
-	r = newAggregate(w, func(r *aggregateReconciler) {
-		r.Reconciler = &configMapSync{Sync: func(ctx context.Context, cm *corev1.ConfigMap) error {
-			cm.Labels = map[string]string{"changed": "in-memory"}
-			return reconcilers.AddFinalizer(ctx, cm, "test.example.com/it")
-		}}
-		r.AggregateObjectManager = &configMaps{MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
-			current.Labels, current.Data = desired.Labels, desired.Data
-		}}
-	})
-	_, err = r.Reconcile(context.Background(), testRequest)
-	wantErr(t, nil, err)
-	after := stored(w, wanted("test"))
-	equal(t, "labels", map[string]string{"changed": "in-memory"}, after.Labels)
-	equal(t, "finalizers", []string{"test.example.com/it"}, after.Finalizers)
+	rtesting.ReconcilerTests{
+		// A client may fill in what it then says not to have found.
+		"does not exist": {
+			Request: testRequest, GivenObjects: given,
+			WithClientBuilder: func(builder *fake.ClientBuilder) *fake.ClientBuilder {
+				return builder.WithInterceptorFuncs(interceptor.Funcs{Get: func(
+					ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+				) error {
+					wantErr(t, nil, c.Get(ctx, key, obj, opts...))
+					return errNotFound
+				}})
+			},
+			Metadata: changes(func(r *aggregateReconciler) {
+				r.DesiredResource = func(_ context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+					blank := &corev1.ConfigMap{}
+					blank.Namespace, blank.Name = "default", "test"
+					equal(t, "resource that does not exist", blank, cm)
+					cm.Data = map[string]string{"changed": "by DesiredResource"}
+					return nil, nil
+				}
+			}),
+		},
+		"is not shared": {
+			Request: testRequest, GivenObjects: given,
+			Metadata: changes(func(r *aggregateReconciler) {
+				r.Reconciler = &configMapSync{Sync: func(_ context.Context, cm *corev1.ConfigMap) error { reconciled = cm; return nil }}
+				r.DesiredResource = func(_ context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+					equal(t, "DesiredResource and the reconciler share an object", false, cm == reconciled)
+					return cm, nil
+				}
+			}),
+		},
+		"is as the reconciler leaves it": {
+			Request: testRequest, GivenObjects: given,
+			Metadata: changes(func(r *aggregateReconciler) {
+				r.Reconciler = &configMapSync{Sync: func(ctx context.Context, cm *corev1.ConfigMap) error {
+					cm.Labels = map[string]string{"changed": "in-memory"}
+					return reconcilers.AddFinalizer(ctx, cm, "test.example.com/it")
+				}}
+			}),
+			ExpectPatches: patches{{
+				Kind: "ConfigMap", Namespace: "default", Name: "test", PatchType: types.MergePatchType,
+				Patch: []byte(`{"metadata":{"finalizers":["test.example.com/it"],"resourceVersion":"999"}}`),
+			}},
+			ExpectUpdates: objects{labelled},
+			ExpectEvents: append(onAggregate("Normal", "FinalizerPatched", `Patched finalizer "test.example.com/it"`),
+				onAggregate("Normal", "Updated", `Updated ConfigMap "test"`)...),
+		},
+	}.Run(t, scheme, aggregateFactory)
 }
 
 func TestAggregateReconciler_FetchFailuresAreLogged(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 type (
@@ -21,25 +22,36 @@ type (
 )
 
 // newAggregate returns a reconciler for the ConfigMap "test" that should hold key=value.
-func newAggregate(w *world, changes ...func(*aggregateReconciler)) *aggregateReconciler {
-	r := &aggregateReconciler{
+func newAggregate(w *world, edits ...func(*aggregateReconciler)) *aggregateReconciler {
+	return changed(newAggregateIn(w.Config), changes(edits...))
+}
+
+// aggregateFactory makes an AggregateReconciler, which may fetch its resource once.
+func aggregateFactory(_ *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
+	atMostOnce(c, "get", "ConfigMap")
+	return changed(newAggregateIn(c), tc.Metadata)
+}
+
+func newAggregateIn(config reconcilers.Config) *aggregateReconciler {
+	return &aggregateReconciler{
 		Request: testRequest,
 		DesiredResource: func(_ context.Context, resource *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 			resource.Data = map[string]string{"key": "value"}
 			return resource, nil
 		},
 		AggregateObjectManager: &configMaps{MergeBeforeUpdate: mergeData},
-		Config:                 w.Config,
+		Config:                 config,
 	}
-	for _, change := range changes {
-		change(r)
-	}
-	return r
 }
 
 // collecting is a part of an aggregate that returns what it is given.
 func collecting(result reconcilers.Result, err error) *configMapSync {
 	return &configMapSync{SyncWithResult: func(context.Context, *corev1.ConfigMap) (reconcilers.Result, error) { return result, err }}
+}
+
+// aggregating is the Metadata of a case whose aggregate has a part that returns what it is given.
+func aggregating(result reconcilers.Result, err error) map[string]any {
+	return changes(func(r *aggregateReconciler) { r.Reconciler = collecting(result, err) })
 }
 
 func noneDesired(r *aggregateReconciler) {
@@ -53,167 +65,132 @@ func backOff(priority int) reconcilers.Result {
 	return result
 }
 
+// onAggregate are events about the ConfigMap that newAggregate reconciles.
+func onAggregate(eventtype, reason, message string) events {
+	return events{rtesting.NewEvent(wanted("test"), scheme, eventtype, reason, "%s", message)}
+}
+
+var (
+	aggregateCreates = objects{wanted("test")}
+	aggregateCreated = onAggregate("Normal", "Created", `Created ConfigMap "test"`)
+)
+
 func TestAggregateReconciler(t *testing.T) {
-	type result = reconcilers.Result
-	const (
-		fetched = "get ConfigMap default/test"
-		created = `event default/test Normal Created: Created ConfigMap "test"`
-		updated = `event default/test Normal Updated: Updated ConfigMap "test"`
-		deleted = `event default/test Normal Deleted: Deleted ConfigMap "test"`
-	)
-	minute := result{RequeueAfter: time.Minute, Priority: new(4)}
-	inSync := newConfigMap("test", orphan)
-	drifted := newConfigMap("test", orphan, func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" })
-	reconciler := func(res result, err error) func(*aggregateReconciler) {
-		return func(r *aggregateReconciler) { r.Reconciler = collecting(res, err) }
-	}
-	for name, tc := range map[string]struct {
-		reason  string
-		given   *corev1.ConfigMap
-		request *reconcilers.Request
-		change  func(*aggregateReconciler)
-		fail    map[string]error
-		want    result
-		err     error
-		trace   []string
-	}{
-		"create":  {reason: "a missing resource is created", trace: []string{fetched, "create ConfigMap default/test", created}},
-		"in sync": {reason: "nothing is written for a resource that is as desired", given: inSync, trace: []string{fetched}},
-		"update":  {reason: "drift is repaired", given: drifted, trace: []string{fetched, "update ConfigMap default/test", updated}},
+	minute := reconcilers.Result{RequeueAfter: time.Minute, Priority: new(4)}
+	actual, drifted, creates := objects{newConfigMap("test", orphan)}, objects{newConfigMap("test", orphan, drift)}, aggregateCreates
+	updated, failed := onAggregate("Normal", "Updated", `Updated ConfigMap "test"`), failing("create", "ConfigMap", errTest)
+	creationFailed := onAggregate("Warning", "CreationFailed", `Failed to create ConfigMap "test": failure of the test`)
+	elsewhere := reconcilers.Request{NamespacedName: client.ObjectKey{Namespace: "elsewhere", Name: "test"}}
+
+	inAll(rtesting.ReconcilerTests{
+		// A missing resource is created.
+		"create": {ExpectCreates: creates, ExpectEvents: aggregateCreated},
+		// Nothing is written for a resource that is as desired.
+		"in sync": {GivenObjects: actual, ExpectWiring: &rtesting.Wiring{For: watched, AtStart: []reconcilers.Request{testRequest}}},
+		// Drift is repaired.
+		"update": {GivenObjects: drifted, ExpectUpdates: actual, ExpectEvents: updated},
+		// A resource that is not desired is deleted.
 		"delete": {
-			reason: "a resource that is not desired is deleted", given: inSync, change: noneDesired,
-			trace: []string{fetched, "delete ConfigMap default/test", deleted},
+			GivenObjects: actual, Metadata: changes(noneDesired),
+			ExpectDeletes: deletes("test"), ExpectEvents: onAggregate("Normal", "Deleted", `Deleted ConfigMap "test"`),
 		},
-		"none desired": {reason: "none is as desired", change: noneDesired, trace: []string{fetched}},
-		"another request": {
-			reason: "other resources of the kind are none of its business", given: drifted,
-			request: &reconcilers.Request{NamespacedName: client.ObjectKey{Namespace: "elsewhere", Name: "test"}},
-		},
-		"terminating": {
-			reason: "a resource that is being deleted is left alone", given: newConfigMap("test", orphan, leaving),
-			change: reconciler(minute, errTest), trace: []string{fetched},
-		},
+		// None is as desired.
+		"none desired": {Metadata: changes(noneDesired)},
+		// Other resources of the kind are none of its business.
+		"another request": {Request: elsewhere, GivenObjects: drifted, WithReactors: failing("get", "ConfigMap", errTest)},
+		// A resource that is being deleted is left alone.
+		"terminating": {GivenObjects: objects{newConfigMap("test", orphan, leaving, drift)}, Metadata: aggregating(minute, errTest)},
+		// Nothing can be done without knowing what is there.
 		"fetch fails": {
-			reason: "nothing can be done without knowing what is there", given: drifted, fail: map[string]error{fetched: errTest},
-			change: reconciler(minute, errTest), err: errTest, trace: []string{fetched},
+			GivenObjects: drifted, WithReactors: failing("get", "ConfigMap", errTest), Metadata: aggregating(minute, errTest),
+			ShouldErr: true, Verify: failsWith(errTest),
 		},
-		"result": {
-			reason: "the result of the reconciler is the result", given: inSync, change: reconciler(minute, nil),
-			want: minute, trace: []string{fetched},
-		},
-		"reconciler fails": {
-			reason: "without what it collects nothing is managed", given: drifted, change: reconciler(minute, errTest),
-			want: minute, err: errTest, trace: []string{fetched},
-		},
-		"reconciler fails quietly": {
-			reason: "it is tried again with back-off, and keeps its priority", given: drifted, change: reconciler(minute, errQuiet),
-			want: backOff(4), trace: []string{fetched},
-		},
+		// The result of the reconciler is the result.
+		"result": {GivenObjects: actual, Metadata: aggregating(minute, nil), ExpectedResult: minute},
+		// Without what it collects nothing is managed.
+		"reconciler fails": {GivenObjects: drifted, Metadata: aggregating(minute, errTest), ShouldErr: true, Verify: failsWith(errTest, minute)},
+		// It is tried again with back-off, and keeps its priority.
+		"reconciler fails quietly": {GivenObjects: drifted, Metadata: aggregating(minute, errQuiet), ExpectedResult: backOff(4)},
+		// The resource is managed, the error forgotten and the result kept.
 		"reconciler halts": {
-			reason: "the resource is managed, the error forgotten and the result kept", given: drifted,
-			change: reconciler(requeue, reconcilers.ErrHaltSubReconcilers), want: requeue,
-			trace: []string{fetched, "update ConfigMap default/test", updated},
+			GivenObjects: drifted, Metadata: aggregating(requeue, reconcilers.ErrHaltSubReconcilers),
+			ExpectUpdates: actual, ExpectEvents: updated, ExpectedResult: requeue,
 		},
+		// The result is kept as it is.
 		"reconciler halts, asking for later": {
-			reason: "the result is kept as it is", given: inSync,
-			change: reconciler(minute, reconcilers.ErrHaltSubReconcilers), want: minute, trace: []string{fetched},
+			GivenObjects: actual, Metadata: aggregating(minute, reconcilers.ErrHaltSubReconcilers), ExpectedResult: minute,
 		},
+		// The error is returned with the result of the reconciler.
 		"desired fails": {
-			reason: "the error is returned with the result of the reconciler", given: drifted, want: minute, err: errTest, trace: []string{fetched},
-			change: func(r *aggregateReconciler) {
+			GivenObjects: drifted, ShouldErr: true, Verify: failsWith(errTest, minute),
+			Metadata: changes(func(r *aggregateReconciler) {
 				r.Reconciler = collecting(minute, nil)
 				r.DesiredResource = func(context.Context, *corev1.ConfigMap) (*corev1.ConfigMap, error) { return nil, errTest }
-			},
+			}),
 		},
+		// The error is returned with the result of the reconciler.
 		"create fails": {
-			reason: "the error is returned with the result of the reconciler",
-			change: reconciler(minute, nil), fail: map[string]error{"create ": errTest}, want: minute, err: errTest,
-			trace: []string{
-				fetched, "create ConfigMap default/test",
-				`event default/test Warning CreationFailed: Failed to create ConfigMap "test": failure of the test`,
-			},
+			Metadata: aggregating(minute, nil), WithReactors: failed, ExpectCreates: creates, ExpectEvents: creationFailed,
+			ShouldErr: true, Verify: failsWith(errTest, minute),
 		},
+		// A halt hides no failure.
 		"create fails after a halt": {
-			reason: "a halt hides no failure",
-			change: reconciler(minute, reconcilers.ErrHaltSubReconcilers), fail: map[string]error{"create ": errTest}, want: minute, err: errTest,
-			trace: []string{
-				fetched, "create ConfigMap default/test",
-				`event default/test Warning CreationFailed: Failed to create ConfigMap "test": failure of the test`,
-			},
+			Metadata: aggregating(minute, reconcilers.ErrHaltSubReconcilers), WithReactors: failed, ExpectCreates: creates, ExpectEvents: creationFailed,
+			ShouldErr: true, Verify: failsWith(errTest, minute),
 		},
+		// MergeBeforeUpdate stands for an object manager.
 		"shorthand": {
-			reason: "MergeBeforeUpdate stands for an object manager", given: drifted,
-			change: func(r *aggregateReconciler) { r.AggregateObjectManager, r.MergeBeforeUpdate = nil, mergeData },
-			trace:  []string{fetched, "update ConfigMap default/test", updated},
+			Metadata:     changes(func(r *aggregateReconciler) { r.AggregateObjectManager, r.MergeBeforeUpdate = nil, mergeData }),
+			GivenObjects: drifted, ExpectUpdates: actual, ExpectEvents: updated,
 		},
+		// Any object manager will do.
+		"stub": {
+			Metadata: changes(func(r *aggregateReconciler) {
+				r.AggregateObjectManager = &rtesting.StubObjectManager[*corev1.ConfigMap]{}
+			}),
+			GivenObjects: drifted, ExpectUpdates: actual,
+		},
+		// Without DesiredResource the reconciler changes the resource itself.
 		"as the reconciler leaves it": {
-			reason: "without DesiredResource the reconciler changes the resource itself", given: drifted,
-			change: func(r *aggregateReconciler) {
+			GivenObjects: drifted, ExpectUpdates: actual, ExpectEvents: updated,
+			Metadata: changes(func(r *aggregateReconciler) {
 				r.DesiredResource = nil
-				r.Reconciler = &configMapSync{Sync: func(_ context.Context, cm *corev1.ConfigMap) error {
-					cm.Data = map[string]string{"key": "value"}
-					return nil
-				}}
-			},
-			trace: []string{fetched, "update ConfigMap default/test", updated},
+				r.Reconciler = &configMapSync{Sync: func(_ context.Context, cm *corev1.ConfigMap) error { mergeData(cm, wanted("")); return nil }}
+			}),
 		},
-		"as it is": {
-			reason: "without DesiredResource and Reconciler nothing changes", given: drifted,
-			change: func(r *aggregateReconciler) { r.DesiredResource = nil }, trace: []string{fetched},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			if tc.given != nil {
-				w = newWorld(t, tc.given)
-			}
-			for line, err := range tc.fail {
-				w.Fail(line, err)
-			}
-			r := newAggregate(w)
-			if tc.change != nil {
-				tc.change(r)
-			}
-			request := testRequest
-			if tc.request != nil {
-				request = *tc.request
-			}
-			got, err := r.Reconcile(context.Background(), request)
-			wantErr(t, tc.err, err)
-			equal(t, "result, for "+tc.reason, tc.want, got)
-			equal(t, "trace, for "+tc.reason, tc.trace, w.Trace())
-			after := stored(w, wanted("test"))
-			if len(tc.trace) > 2 && tc.err == nil && tc.trace[2] != deleted {
-				equal(t, "data", map[string]string{"key": "value"}, after.Data)
-			}
-		})
-	}
+		// Without DesiredResource and Reconciler nothing changes.
+		"as it is": {GivenObjects: drifted, Metadata: changes(func(r *aggregateReconciler) { r.DesiredResource = nil })},
+	}, func(_ string, tc *rtesting.ReconcilerTestCase) {
+		if tc.Request != elsewhere {
+			tc.Request = testRequest
+		}
+	}).Run(t, scheme, aggregateFactory)
 }
 
 func TestDefect10_AggregateHalts(t *testing.T) {
-	for name, tc := range map[string]struct {
-		err  error
-		want reconcilers.Result
-	}{
-		"halt":                 {reconcilers.ErrHaltSubReconcilers, reconcilers.Result{RequeueAfter: time.Minute, Priority: new(7)}},
-		"quiet":                {errQuiet, backOff(7)},
-		"durable":              {errors.Join(errTest, reconcilers.ErrDurable), backOff(7)},
-		"halt with a context":  {fmt.Errorf("waiting: %w", reconcilers.ErrHaltSubReconcilers), reconcilers.Result{RequeueAfter: time.Minute, Priority: new(7)}},
-		"quiet with a context": {fmt.Errorf("waiting: %w", reconcilers.ErrQuiet), backOff(7)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			got, err := newAggregate(w, func(r *aggregateReconciler) {
-				r.Reconciler = collecting(reconcilers.Result{RequeueAfter: time.Minute}, tc.err)
-				r.BeforeReconcile = func(context.Context, reconcilers.Request) (context.Context, reconcilers.Result, error) {
-					return nil, reconcilers.Result{RequeueAfter: time.Hour, Priority: new(7)}, nil
-				}
-			}).Reconcile(context.Background(), testRequest)
-			wantErr(t, nil, err)
-			equal(t, "result", tc.want, got)
-			equal(t, "managed", tc.want.RequeueAfter > 0, w.Count("create ConfigMap") == 1)
-		})
-	}
+	inAll(rtesting.ReconcilerTests{
+		"halt":                 {Metadata: stopping(reconcilers.ErrHaltSubReconcilers)},
+		"halt with a context":  {Metadata: stopping(fmt.Errorf("waiting: %w", reconcilers.ErrHaltSubReconcilers))},
+		"quiet":                {Metadata: stopping(errQuiet), ExpectedResult: backOff(7)},
+		"durable":              {Metadata: stopping(errors.Join(errTest, reconcilers.ErrDurable)), ExpectedResult: backOff(7)},
+		"quiet with a context": {Metadata: stopping(fmt.Errorf("waiting: %w", reconcilers.ErrQuiet)), ExpectedResult: backOff(7)},
+	}, func(_ string, tc *rtesting.ReconcilerTestCase) {
+		tc.Request = testRequest
+		if tc.ExpectedResult == (reconcilers.Result{}) {
+			tc.ExpectedResult = reconcilers.Result{RequeueAfter: time.Minute, Priority: new(7)}
+			tc.ExpectCreates, tc.ExpectEvents = aggregateCreates, aggregateCreated
+		}
+	}).Run(t, scheme, aggregateFactory)
+}
+
+// stopping is the Metadata of a case whose aggregate has a priority, and a part that returns an error.
+func stopping(err error) map[string]any {
+	return changes(func(r *aggregateReconciler) {
+		r.Reconciler = collecting(reconcilers.Result{RequeueAfter: time.Minute}, err)
+		r.BeforeReconcile = func(context.Context, reconcilers.Request) (context.Context, reconcilers.Result, error) {
+			return nil, reconcilers.Result{RequeueAfter: time.Hour, Priority: new(7)}, nil
+		}
+	})
 }
 
 func TestAggregateReconciler_Hooks(t *testing.T) {
@@ -230,60 +207,68 @@ func TestAggregateReconciler_Hooks(t *testing.T) {
 			}
 		}
 	}
-	for name, tc := range map[string]struct {
-		reason  string
-		change  func(*aggregateReconciler)
-		want    result
-		err     error
-		managed bool
-	}{
-		"before":               {"results are combined", before(second, nil), second, nil, true},
-		"before fails":         {"an error ends the request", before(second, errTest), second, errTest, false},
-		"before fails quietly": {"a quiet error is retried like any other", before(second, errQuiet), backOff(9), nil, false},
-		"after": {"After has the last word", func(r *aggregateReconciler) {
+	after := func(hook func(result, error) (result, error)) func(*aggregateReconciler) {
+		return func(r *aggregateReconciler) {
 			r.AfterReconcile = func(_ context.Context, req reconcilers.Request, res result, err error) (result, error) {
 				equal(t, "request", testRequest, req)
+				return hook(res, err)
+			}
+		}
+	}
+	hooks := func(changed ...func(*aggregateReconciler)) map[string]any {
+		return changes(append([]func(*aggregateReconciler){func(r *aggregateReconciler) { r.Reconciler = collecting(minute, nil) }}, changed...)...)
+	}
+	rtesting.ReconcilerTests{
+		// Results are combined.
+		"before": {
+			Request: testRequest, Metadata: hooks(before(second, nil)),
+			ExpectCreates: aggregateCreates, ExpectEvents: aggregateCreated, ExpectedResult: second,
+		},
+		// An error ends the request.
+		"before fails": {Request: testRequest, Metadata: hooks(before(second, errTest)), ShouldErr: true, Verify: failsWith(errTest, second)},
+		// A quiet error is retried like any other.
+		"before fails quietly": {Request: testRequest, Metadata: hooks(before(second, errQuiet)), ExpectedResult: backOff(9)},
+		// After has the last word.
+		"after": {
+			Request: testRequest, Metadata: hooks(after(func(res result, err error) (result, error) {
 				equal(t, "result so far", minute, res)
 				wantErr(t, nil, err)
 				return second, errTest
-			}
-		}, second, errTest, true},
-		"after clears an error": {"After has the last word", func(r *aggregateReconciler) {
-			r.Reconciler = collecting(minute, errTest)
-			r.AfterReconcile = func(_ context.Context, _ reconcilers.Request, _ result, err error) (result, error) {
-				wantErr(t, errTest, err)
-				return second, nil
-			}
-		}, second, nil, false},
-		"after makes a quiet error": {"a quiet error is retried like any other", func(r *aggregateReconciler) {
-			r.AfterReconcile = func(context.Context, reconcilers.Request, result, error) (result, error) { return second, errQuiet }
-		}, backOff(9), nil, true},
-		"no after when before fails": {"nothing else is called", func(r *aggregateReconciler) {
-			before(result{}, errTest)(r)
-			r.AfterReconcile = func(context.Context, reconcilers.Request, result, error) (result, error) { return second, nil }
-		}, result{}, errTest, false},
-		"context": {"a context that Before returns reaches everything below", func(r *aggregateReconciler) {
-			r.BeforeReconcile = func(ctx context.Context, _ reconcilers.Request) (context.Context, result, error) {
-				return context.WithValue(ctx, key{}, "here"), result{}, nil
-			}
-			desired := r.DesiredResource
-			r.DesiredResource = func(ctx context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-				equal(t, "value in DesiredResource", any("here"), ctx.Value(key{}))
-				return desired(ctx, cm)
-			}
-			r.AfterReconcile = func(ctx context.Context, _ reconcilers.Request, res result, err error) (result, error) {
-				equal(t, "value in AfterReconcile", any("here"), ctx.Value(key{}))
-				return res, err
-			}
-		}, minute, nil, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			r := newAggregate(w, func(r *aggregateReconciler) { r.Reconciler = collecting(minute, nil) }, tc.change)
-			got, err := r.Reconcile(context.Background(), testRequest)
-			wantErr(t, tc.err, err)
-			equal(t, "result, for "+tc.reason, tc.want, got)
-			equal(t, "managed", tc.managed, w.Count("create ConfigMap") == 1)
-		})
-	}
+			})),
+			ExpectCreates: aggregateCreates, ExpectEvents: aggregateCreated, ShouldErr: true, Verify: failsWith(errTest, second),
+		},
+		"after clears an error": {
+			Request: testRequest, Metadata: changes(func(r *aggregateReconciler) { r.Reconciler = collecting(minute, errTest) },
+				after(func(_ result, err error) (result, error) { wantErr(t, errTest, err); return second, nil })),
+			ExpectedResult: second,
+		},
+		// A quiet error is retried like any other.
+		"after makes a quiet error": {
+			Request: testRequest, Metadata: hooks(after(func(result, error) (result, error) { return second, errQuiet })),
+			ExpectCreates: aggregateCreates, ExpectEvents: aggregateCreated, ExpectedResult: backOff(9),
+		},
+		// Nothing else is called.
+		"no after when before fails": {
+			Request: testRequest, Metadata: hooks(before(result{}, errTest), after(func(result, error) (result, error) { return second, nil })),
+			ShouldErr: true, Verify: failsWith(errTest),
+		},
+		// A context that Before returns reaches everything below.
+		"context": {
+			Request: testRequest, ExpectCreates: aggregateCreates, ExpectEvents: aggregateCreated, ExpectedResult: minute,
+			Metadata: hooks(func(r *aggregateReconciler) {
+				r.BeforeReconcile = func(ctx context.Context, _ reconcilers.Request) (context.Context, result, error) {
+					return context.WithValue(ctx, key{}, "here"), result{}, nil
+				}
+				desired := r.DesiredResource
+				r.DesiredResource = func(ctx context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+					equal(t, "value in DesiredResource", any("here"), ctx.Value(key{}))
+					return desired(ctx, cm)
+				}
+				r.AfterReconcile = func(ctx context.Context, _ reconcilers.Request, res result, err error) (result, error) {
+					equal(t, "value in AfterReconcile", any("here"), ctx.Value(key{}))
+					return res, err
+				}
+			}),
+		},
+	}.Run(t, scheme, aggregateFactory)
 }

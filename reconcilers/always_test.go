@@ -12,7 +12,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-func TestAlways_Results(t *testing.T) {
+func TestAlways(t *testing.T) {
 	type result = reconcilers.Result
 	var (
 		none   = result{}
@@ -20,7 +20,14 @@ func TestAlways_Results(t *testing.T) {
 		minute = result{RequeueAfter: time.Minute}
 		second = result{RequeueAfter: time.Second}
 		both   = result{Requeue: true, RequeueAfter: time.Minute} //nolint:staticcheck // users' reconcilers may ask for both
+		halt   = reconcilers.ErrHaltSubReconcilers
 	)
+	parts := always{noting("a", none, errTest), noting("b", none, nil), noting("c", none, halt), noting("d", none, nil)}
+	tests := subReconcilerTests{
+		"none":       outcome(always{}, none, nil),
+		"by value":   outcome(parts, none, errTest, "a", "b", "c", "d"),
+		"by pointer": outcome(&parts, none, errTest, "a", "b", "c", "d"),
+	}
 	for name, tc := range map[string]struct {
 		first, second result
 		err           error
@@ -35,48 +42,36 @@ func TestAlways_Results(t *testing.T) {
 		"the sooner second":  {minute, second, nil, second},
 		"again and after":    {again, minute, nil, both},
 		"all, failure":       {second, minute, errTest, second},
-		"all, halt":          {minute, second, reconcilers.ErrHaltSubReconcilers, second},
+		"all, halt":          {minute, second, halt, second},
 		"again, and failure": {again, minute, errTest, both},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for order, r := range map[string]always{
-				"fails last":  {returning(tc.first, nil), returning(tc.second, tc.err)},
-				"fails first": {returning(tc.first, tc.err), returning(tc.second, nil)},
-			} {
-				got, err := r.Reconcile(context.Background(), newResource())
-				wantErr(t, tc.err, err)
-				equal(t, "result when it "+order, tc.want, got)
-			}
-		})
+		tests[name] = outcome(always{returning(tc.first, nil), returning(tc.second, tc.err)}, tc.want, tc.err)
+		tests[name+", the other fails"] = outcome(always{returning(tc.first, tc.err), returning(tc.second, nil)}, tc.want, tc.err)
 	}
+	tests.Run(t, scheme, fromCase)
 }
 
 func TestAlways_Errors(t *testing.T) {
-	errOther := errors.New("other failure of the test")
-	failing := func(errs ...error) always {
+	errOther, halt := errors.New("other failure of the test"), reconcilers.ErrHaltSubReconcilers
+	type errs = []error
+	tests := subReconcilerTests{}
+	for name, tc := range map[string]struct{ given, want, not errs }{
+		"none":            {errs{nil, nil}, nil, nil},
+		"one":             {errs{nil, errTest, nil}, errs{errTest}, errs{reconcilers.ErrQuiet}},
+		"two":             {errs{errTest, errOther}, errs{errTest, errOther}, errs{reconcilers.ErrQuiet}},
+		"quiet and loud":  {errs{errQuiet, errTest}, errs{errTest}, errs{reconcilers.ErrQuiet, errQuiet}},
+		"loud and quiet":  {errs{errTest, errQuiet}, errs{errTest}, errs{reconcilers.ErrQuiet, errQuiet}},
+		"quiet only":      {errs{errQuiet, nil, reconcilers.ErrSkipStatusUpdate}, errs{reconcilers.ErrSkipStatusUpdate}, errs{errQuiet}},
+		"all quiet":       {errs{errQuiet, halt}, errs{errQuiet, halt}, nil},
+		"a halt and loud": {errs{halt, errTest}, errs{errTest}, errs{halt}},
+		"durable":         {errs{nil, reconcilers.ErrDurable}, errs{reconcilers.ErrDurable}, errs{errTest}},
+	} {
 		r := always{}
-		for _, err := range errs {
+		for _, err := range tc.given {
 			r = append(r, returning(reconcilers.Result{}, err))
 		}
-		return r
-	}
-	for name, tc := range map[string]struct {
-		reconciler always
-		want, not  []error
-	}{
-		"none":            {failing(nil, nil), nil, nil},
-		"one":             {failing(nil, errTest, nil), []error{errTest}, []error{reconcilers.ErrQuiet}},
-		"two":             {failing(errTest, errOther), []error{errTest, errOther}, []error{reconcilers.ErrQuiet}},
-		"quiet and loud":  {failing(errQuiet, errTest), []error{errTest}, []error{reconcilers.ErrQuiet, errQuiet}},
-		"loud and quiet":  {failing(errTest, errQuiet), []error{errTest}, []error{reconcilers.ErrQuiet, errQuiet}},
-		"quiet only":      {failing(errQuiet, nil, reconcilers.ErrSkipStatusUpdate), []error{reconcilers.ErrSkipStatusUpdate}, []error{errQuiet}},
-		"all quiet":       {failing(errQuiet, reconcilers.ErrHaltSubReconcilers), []error{errQuiet, reconcilers.ErrHaltSubReconcilers}, nil},
-		"a halt and loud": {failing(reconcilers.ErrHaltSubReconcilers, errTest), []error{errTest}, []error{reconcilers.ErrHaltSubReconcilers}},
-		"durable":         {failing(nil, reconcilers.ErrDurable), []error{reconcilers.ErrDurable}, []error{errTest}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := tc.reconciler.Reconcile(context.Background(), newResource())
-			equal(t, "failed", len(tc.want) > 0, err != nil)
+		test := outcome(r, reconcilers.Result{}, errors.Join(tc.want...))
+		test.Verify = func(t *testing.T, _ reconcilers.Result, err error) {
 			for _, want := range tc.want {
 				wantErr(t, want, err)
 			}
@@ -85,30 +80,10 @@ func TestAlways_Errors(t *testing.T) {
 					t.Errorf("error %v is %v", err, not)
 				}
 			}
-		})
+		}
+		tests[name] = test
 	}
-}
-
-func TestAlways_Order(t *testing.T) {
-	var calls []string
-	called := func(name string, err error) *syncReconciler {
-		return &syncReconciler{Sync: func(context.Context, *fixture.Resource) error {
-			calls = append(calls, name)
-			return err
-		}}
-	}
-	parts := always{called("a", errTest), called("b", nil), called("c", reconcilers.ErrHaltSubReconcilers), called("d", nil)}
-	for name, r := range map[string]subReconciler{"by value": parts, "by pointer": &parts} {
-		t.Run(name, func(t *testing.T) {
-			calls = nil
-			_, err := r.Reconcile(context.Background(), newResource())
-			wantErr(t, errTest, err)
-			equal(t, "calls", []string{"a", "b", "c", "d"}, calls)
-		})
-	}
-	result, err := always{}.Reconcile(context.Background(), newResource())
-	wantErr(t, nil, err)
-	equal(t, "result of none", reconcilers.Result{}, result)
+	tests.Run(t, scheme, fromCase)
 }
 
 func TestAlways_StepsAreNamed(t *testing.T) {

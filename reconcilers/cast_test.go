@@ -14,6 +14,7 @@ import (
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 // castTo returns a cast to a sub reconciler that is a function.
@@ -29,211 +30,171 @@ func withFields(r *fixture.Resource) {
 	r.Status.Fields = map[string]string{"old": "value"}
 }
 
-func TestCastResource(t *testing.T) {
-	type result = reconcilers.Result
-	minute := result{RequeueAfter: time.Minute, Priority: new(2)}
-	for name, tc := range map[string]struct {
-		reason string
-		change func(duck *fixture.Duck)
-		err    error
-		want   func(r *fixture.Resource)
-	}{
-		"nothing": {"what is only looked at stays as it is", func(*fixture.Duck) {}, nil, func(*fixture.Resource) {}},
-		"status": {
-			"what the sub reconciler changes, changes", func(duck *fixture.Duck) {
-				duck.Status.Fields = map[string]string{"new": "value"}
-				duck.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
-			}, nil, func(r *fixture.Resource) {
-				r.Status.Fields = map[string]string{"new": "value"}
-				r.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
-			},
-		},
-		"spec and metadata": {
-			"everywhere", func(duck *fixture.Duck) {
-				duck.Labels["app"] = "changed"
-				duck.Spec.Fields["size"] = "big"
-			}, nil, func(r *fixture.Resource) {
-				r.Labels["app"] = "changed"
-				r.Spec.Fields["size"] = "big"
-			},
-		},
-		"removal": {
-			"what is taken away goes", func(duck *fixture.Duck) {
-				duck.Labels, duck.Status.Fields = nil, nil
-				delete(duck.Spec.Fields, "color")
-			}, nil, func(r *fixture.Resource) {
-				r.Labels, r.Status.Fields, r.Spec.Fields = nil, nil, nil
-			},
-		},
-		"error": {"an error undoes nothing", func(duck *fixture.Duck) { duck.Status.Fields["new"] = "value" }, errTest, func(r *fixture.Resource) {
-			r.Status.Fields["new"] = "value"
-		}},
-		"halt": {
-			"a halt is still a halt", func(duck *fixture.Duck) { duck.Status.Fields["new"] = "value" }, reconcilers.ErrHaltSubReconcilers,
-			func(r *fixture.Resource) { r.Status.Fields["new"] = "value" },
-		},
-		"error without a change": {"the error comes back", func(*fixture.Duck) {}, errTest, func(*fixture.Resource) {}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			resource, want := newResource(withFields), newResource(withFields)
-			got, err := castTo(func(ctx context.Context, duck *fixture.Duck) (result, error) {
-				equal(t, "spec", map[string]string{"color": "blue"}, duck.Spec.Fields)
-				equal(t, "kind", fixture.GroupVersion.WithKind("Resource"), duck.GroupVersionKind())
-				current, ok := reconcilers.RetrieveResourceType(ctx).(*fixture.Duck)
-				if !ok {
-					t.Fatal("the current type is not that of the cast")
-				}
-				equal(t, "kind of the current type", fixture.GroupVersion.WithKind("Resource"), current.GroupVersionKind())
-				if _, ok := reconcilers.RetrieveOriginalResourceType(ctx).(*fixture.Resource); !ok {
-					t.Error("the original type has changed")
-				}
-				tc.change(duck)
-				return minute, tc.err
-			}).Reconcile(w.Context(), resource)
-			wantErr(t, tc.err, err)
-			equal(t, "result, for "+tc.reason, minute, got)
-			tc.want(want)
-			equal(t, "resource, for "+tc.reason, want, resource)
-		})
-	}
+// hold is a sub reconciler that stores the resource in a variable.
+func hold(variable **fixture.Resource) *syncReconciler {
+	return &syncReconciler{Sync: func(_ context.Context, r *fixture.Resource) error { *variable = r; return nil }}
 }
 
-func TestCastResource_UnknownFieldsAreDropped(t *testing.T) {
-	resource := newResource(withFields)
-	want := newResource(withFields)
-	want.Labels["app"] = "changed"
-	want.Status.ObservedGeneration = 7
-	_, err := castTo(func(_ context.Context, deployment *appsv1.Deployment) (reconcilers.Result, error) {
-		deployment.Labels["app"] = "changed"
-		deployment.Status.ObservedGeneration = 7
+func TestCastResource(t *testing.T) {
+	type result = reconcilers.Result
+	minute, halt := result{RequeueAfter: time.Minute, Priority: new(2)}, reconcilers.ErrHaltSubReconcilers
+	of := func(change func(duck *fixture.Duck), err error) *castToDuck {
+		return castTo(func(ctx context.Context, duck *fixture.Duck) (result, error) {
+			equal(t, "spec", map[string]string{"color": "blue"}, duck.Spec.Fields)
+			equal(t, "kind", fixture.GroupVersion.WithKind("Resource"), duck.GroupVersionKind())
+			if current, ok := reconcilers.RetrieveResourceType(ctx).(*fixture.Duck); ok {
+				equal(t, "kind of the current type", fixture.GroupVersion.WithKind("Resource"), current.GroupVersionKind())
+			} else {
+				t.Error("the current type is not that of the cast")
+			}
+			if _, ok := reconcilers.RetrieveOriginalResourceType(ctx).(*fixture.Resource); !ok {
+				t.Error("the original type has changed")
+			}
+			change(duck)
+			return minute, err
+		})
+	}
+	with := func(tc subReconcilerCase, changes ...func(*fixture.Resource)) subReconcilerCase {
+		tc.Resource = newResource(withFields)
+		return making(tc, changes...)
+	}
+	addField := func(duck *fixture.Duck) { duck.Status.Fields["new"] = "value" }
+	fieldAdded := func(r *fixture.Resource) { r.Status.Fields["new"] = "value" }
+	var held *fixture.Resource
+	subReconcilerTests{
+		// What is only looked at stays as it is.
+		"nothing":                with(outcome(of(func(*fixture.Duck) {}, nil), minute, nil)),
+		"error without a change": with(outcome(of(func(*fixture.Duck) {}, errTest), minute, errTest)),
+		// What the sub reconciler changes, changes, everywhere. What is taken away goes.
+		"status": with(outcome(of(func(duck *fixture.Duck) {
+			duck.Status.Fields = map[string]string{"new": "value"}
+			duck.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
+		}, nil), minute, nil), func(r *fixture.Resource) {
+			r.Status.Fields = map[string]string{"new": "value"}
+			r.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
+		}),
+		"spec and metadata": with(outcome(of(func(duck *fixture.Duck) {
+			duck.Labels["app"], duck.Spec.Fields["size"] = "changed", "big"
+		}, nil), minute, nil), func(r *fixture.Resource) {
+			r.Labels["app"], r.Spec.Fields["size"] = "changed", "big"
+		}),
+		"removal": with(outcome(of(func(duck *fixture.Duck) {
+			duck.Labels, duck.Status.Fields = nil, nil
+			delete(duck.Spec.Fields, "color")
+		}, nil), minute, nil), func(r *fixture.Resource) {
+			r.Labels, r.Status.Fields, r.Spec.Fields = nil, nil, nil
+		}),
+		// An error undoes nothing, and a halt is still a halt.
+		"error": with(outcome(of(addField, errTest), minute, errTest), fieldAdded),
+		"halt":  with(outcome(of(addField, halt), minute, halt), fieldAdded),
 		// The resource has none of these, some of which are written out although they are empty.
-		deployment.Spec.Paused = true
-		deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "test"}}
-		deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main"}}
-		deployment.Spec.Template.Labels = map[string]string{"app": "test"}
-		deployment.Status.Replicas = 3
-		return reconcilers.Result{}, nil
-	}).Reconcile(newWorld(t).Context(), resource)
-	wantErr(t, nil, err)
-	equal(t, "resource", want, resource)
+		"unknown fields are dropped": with(outcome(castTo(func(_ context.Context, deployment *appsv1.Deployment) (result, error) {
+			deployment.Labels["app"] = "changed"
+			deployment.Status.ObservedGeneration = 7
+			deployment.Spec.Paused = true
+			deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "test"}}
+			deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main"}}
+			deployment.Spec.Template.Labels = map[string]string{"app": "test"}
+			deployment.Status.Replicas = 3
+			return result{}, nil
+		}), result{}, nil), func(r *fixture.Resource) {
+			r.Labels["app"], r.Status.ObservedGeneration = "changed", 7
+		}),
+		// Somebody holds the resource itself, and its generation has moved on since the cast.
+		"the resource changes meanwhile": with(outcome(sequence{hold(&held), castTo(func(_ context.Context, duck *fixture.Duck) (result, error) {
+			held.Generation = 2
+			held.Spec.Fields["else"] = "where"
+			addField(duck)
+			return result{}, nil
+		})}, result{}, nil), fieldAdded, func(r *fixture.Resource) {
+			r.Generation = 2
+			r.Spec.Fields["else"] = "where"
+		}),
+		"to an interface": with(outcome(sequence{hold(&held), castTo(func(ctx context.Context, obj client.Object) (result, error) {
+			if obj != client.Object(held) {
+				t.Error("it is not the same object")
+			}
+			if _, ok := reconcilers.RetrieveResourceType(ctx).(*fixture.Resource); !ok {
+				t.Error("the current type has changed")
+			}
+			obj.SetLabels(nil)
+			return minute, errTest
+		})}, minute, errTest), func(r *fixture.Resource) { r.Labels = nil }),
+	}.Run(t, scheme, fromCase)
 }
 
 func TestCastResource_Failures(t *testing.T) {
 	type result = reconcilers.Result
 	minute := result{RequeueAfter: time.Minute}
-	same := func(change func(*fixture.Resource), err error) *reconcilers.CastResource[*fixture.Resource, *fixture.Resource] {
-		return castTo(func(_ context.Context, cast *fixture.Resource) (result, error) {
-			change(cast)
-			return minute, err
-		})
-	}
+	nothing := func(*fixture.Resource) {}
 	unexpected := func(*fixture.Resource) { t.Error("the sub reconciler was called") }
+	toMarshal, toUnmarshal := func(r *fixture.Resource) { r.Spec.ErrOnMarshal = true }, func(r *fixture.Resource) { r.Spec.ErrOnUnmarshal = true }
+	tests := subReconcilerTests{}
 	for name, tc := range map[string]struct {
-		given  func(*fixture.Resource)
-		change func(*fixture.Resource)
-		err    error
-		want   []error
-		result result
+		before, change func(*fixture.Resource)
+		err            error
+		result         result
+		want           []error
+		left           func(*fixture.Resource)
 	}{
-		"not to marshal":         {func(r *fixture.Resource) { r.Spec.ErrOnMarshal = true }, unexpected, nil, []error{fixture.ErrMarshal}, result{}},
-		"not to unmarshal":       {func(r *fixture.Resource) { r.Spec.ErrOnUnmarshal = true }, unexpected, nil, []error{fixture.ErrUnmarshal}, result{}},
-		"not to marshal after":   {settled, func(r *fixture.Resource) { r.Spec.ErrOnMarshal = true }, nil, []error{fixture.ErrMarshal}, minute},
-		"not to unmarshal after": {settled, func(r *fixture.Resource) { r.Spec.ErrOnUnmarshal = true }, nil, []error{fixture.ErrUnmarshal}, minute},
-		"two": {
-			settled, func(r *fixture.Resource) { r.Spec.ErrOnMarshal = true }, errTest,
-			[]error{errTest, fixture.ErrMarshal},
-			minute,
-		},
+		"not to marshal":       {toMarshal, unexpected, nil, result{}, []error{fixture.ErrMarshal}, toMarshal},
+		"not to unmarshal":     {toUnmarshal, unexpected, nil, result{}, []error{fixture.ErrUnmarshal}, toUnmarshal},
+		"not to marshal after": {nothing, toMarshal, nil, minute, []error{fixture.ErrMarshal}, nothing},
+		// What can be read of the change is there.
+		"not to unmarshal after": {nothing, toUnmarshal, nil, minute, []error{fixture.ErrUnmarshal}, toUnmarshal},
+		"two":                    {nothing, toMarshal, errTest, minute, []error{errTest, fixture.ErrMarshal}, nothing},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := same(tc.change, tc.err).Reconcile(newWorld(t).Context(), newResource(tc.given))
+		cast := castTo(func(_ context.Context, cast *fixture.Resource) (result, error) {
+			tc.change(cast)
+			return minute, tc.err
+		})
+		before := &syncReconciler{Sync: func(_ context.Context, r *fixture.Resource) error { tc.before(r); return nil }}
+		test := making(outcome(sequence{before, cast}, tc.result, tc.want[0]), tc.left)
+		test.Verify = func(t *testing.T, got result, err error) {
 			equal(t, "result", tc.result, got)
 			for _, want := range tc.want {
 				wantErr(t, want, err)
 				contains(t, err.Error(), want.Error())
 			}
-		})
+		}
+		tests[name] = test
 	}
-}
-
-func TestCastResource_TheResourceChangesMeanwhile(t *testing.T) {
-	resource := newResource(withFields)
-	_, err := castTo(func(_ context.Context, duck *fixture.Duck) (reconcilers.Result, error) {
-		// Somebody holds the resource itself, and its generation has moved on since the cast.
-		resource.Generation = 2
-		resource.Spec.Fields["else"] = "where"
-		duck.Status.Fields["new"] = "value"
-		return reconcilers.Result{}, nil
-	}).Reconcile(newWorld(t).Context(), resource)
-	wantErr(t, nil, err)
-	equal(t, "resource", newResource(withFields, func(r *fixture.Resource) {
-		r.Generation = 2
-		r.Spec.Fields["else"] = "where"
-		r.Status.Fields["new"] = "value"
-	}), resource)
+	special := outcome(&reconcilers.CastResource[*fixture.Resource, special]{Name: "Special", Reconciler: reconcilers.Sequence[special]{}}, result{}, errTest)
+	special.Verify = failsWithText("*fixture.Resource is not a Special")
+	tests["to an interface it does not have"] = special
+	tests.Run(t, scheme, fromCase)
 }
 
 func TestCastResource_BelowARoot(t *testing.T) {
-	const finalizer = "test.example.com/it"
-	w := newWorld(t, newResource(settled))
-	r := &resourceReconciler{Config: w.Config, Reconciler: &castToDuck{Reconciler: reconcilers.Sequence[*fixture.Duck]{
+	theme := newSecret("theme")
+	cast := reconciling(&castToDuck{Reconciler: reconcilers.Sequence[*fixture.Duck]{
 		&duckSync{Sync: func(_ context.Context, duck *fixture.Duck) error {
 			duck.Status.Fields = map[string]string{"before": "the finalizer"}
 			return nil
 		}},
-		&reconcilers.WithFinalizer[*fixture.Duck]{Finalizer: finalizer, Reconciler: &duckSync{
+		&reconcilers.WithFinalizer[*fixture.Duck]{Finalizer: "test-finalizer", Reconciler: &duckSync{
 			Sync: func(ctx context.Context, duck *fixture.Duck) error {
-				equal(t, "finalizers", []string{finalizer}, duck.Finalizers)
+				equal(t, "finalizers", []string{"test-finalizer"}, duck.Finalizers)
 				duck.Status.Fields["after"] = "the finalizer"
-				return reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, testRequest.NamespacedName, &fixture.Resource{})
+				return reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, client.ObjectKeyFromObject(theme), &corev1.Secret{})
 			},
 		}},
-	}}}
-	_, err := r.Reconcile(context.Background(), testRequest)
-	wantErr(t, nil, err)
-	equal(t, "trace", []string{
-		"get Resource default/test",
-		`patch Resource default/test application/merge-patch+json {"metadata":{"finalizers":["` + finalizer + `"],"resourceVersion":"999"}}`,
-		`event default/test Normal FinalizerPatched: Patched finalizer "` + finalizer + `"`,
-		"track Resource default/test for default/test",
-		"get Resource default/test",
-		"update Resource/status default/test",
-		"event default/test Normal StatusUpdated: Updated status",
-	}, w.Trace())
-	after := stored(w, newResource())
-	equal(t, "status", map[string]string{"before": "the finalizer", "after": "the finalizer"}, after.Status.Fields)
-	equal(t, "finalizers", []string{finalizer}, after.Finalizers)
-
-	wantErr(t, nil, w.Server.Delete(context.Background(), newResource()))
-	w.Trace()
-	_, err = r.Reconcile(context.Background(), testRequest)
-	wantErr(t, nil, err)
-	if stored(w, newResource()) != nil {
-		t.Error("the finalizer has not been cleared")
-	}
-}
-
-func TestCastResource_ToAnInterface(t *testing.T) {
-	resource := newResource(withFields)
-	minute := reconcilers.Result{RequeueAfter: time.Minute}
-	got, err := castTo(func(ctx context.Context, obj client.Object) (reconcilers.Result, error) {
-		if obj != client.Object(resource) {
-			t.Error("it is not the same object")
-		}
-		if _, ok := reconcilers.RetrieveResourceType(ctx).(*fixture.Resource); !ok {
-			t.Error("the current type has changed")
-		}
-		obj.SetLabels(nil)
-		return minute, errTest
-	}).Reconcile(newWorld(t).Context(), resource)
-	wantErr(t, errTest, err)
-	equal(t, "result", minute, got)
-	equal(t, "labels", nil, resource.Labels)
-
-	_, err = (&reconcilers.CastResource[*fixture.Resource, special]{Name: "Special", Reconciler: reconcilers.Sequence[special]{}}).
-		Reconcile(newWorld(t).Context(), resource)
-	wantText(t, "*fixture.Resource is not a Special", err)
+	}})
+	rtesting.ReconcilerTests{
+		"living": {
+			Metadata: cast, Request: testRequest, GivenObjects: objects{newResource(settled), theme}, StatusSubResourceTypes: hasStatus,
+			ExpectPatches: patches{finalizers("test-finalizer")},
+			ExpectTracks:  []rtesting.TrackRequest{rtesting.NewTrackRequest(theme, newResource(), scheme)},
+			ExpectStatusUpdates: objects{newResource(settled, func(r *fixture.Resource) {
+				r.Status.Fields = map[string]string{"before": "the finalizer", "after": "the finalizer"}
+			})},
+			ExpectEvents: append(events{finalizerPatched}, statusUpdated...),
+		},
+		"deleted": {
+			Metadata: cast, Request: testRequest, GivenObjects: objects{newResource(settled, finalizer("test-finalizer"), terminating)},
+			ExpectPatches: patches{finalizers()}, ExpectEvents: events{finalizerPatched},
+		},
+	}.Run(t, scheme, resourceFactory)
 }
 
 // special is what no resource is.

@@ -12,9 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 var (
@@ -25,167 +28,98 @@ var (
 )
 
 func TestChildReconciler_ReflectedErrors(t *testing.T) {
-	const list = "list ConfigMap in default"
-	const create = "create ConfigMap default/child"
-	failed := func(err error) string {
-		return `event default/test Warning CreationFailed: Failed to create ConfigMap "child": ` + err.Error()
+	other := func(cm *corev1.ConfigMap) { cm.Namespace = "other" }
+	reasons := func(reasons ...metav1.StatusReason) map[string]any {
+		return changes(func(r *childReconciler) { r.ReflectedChildErrorReasons = reasons })
 	}
-	elsewhere := func(r *childReconciler) {
-		r.DesiredChild = desire(newConfigMap("child", orphan, func(cm *corev1.ConfigMap) {
-			cm.Namespace, cm.ResourceVersion, cm.CreationTimestamp, cm.UID = "other", "", metav1.Time{}, ""
-		}), nil)
+	fails := func(create error, tc subReconcilerCase) subReconcilerCase {
+		tc.WithReactors = failing("create", "ConfigMap", create)
+		tc.ExpectEvents = events{warning("CreationFailed", `Failed to create ConfigMap "child": `+create.Error())}
+		return tc
 	}
-	const track = "track ConfigMap default/child for default/test"
-	for name, tc := range map[string]struct {
-		reason string
-		given  []client.Object
-		unseen bool
-		change []func(r *childReconciler)
-		create error
-		fail   map[string]error
-		want   []string
-		err    error
-	}{
-		"forbidden": {
-			reason: "the author of the parent can do something about it, a retry cannot",
-			create: errForbidden,
-			want:   []string{list, create, failed(errForbidden), "reflect nothing: " + errForbidden.Error()},
-		},
-		"invalid": {
-			reason: "the same",
-			create: errInvalid,
-			want:   []string{list, create, failed(errInvalid), "reflect nothing: " + errInvalid.Error()},
-		},
-		"wrapped": {
-			reason: "object managers may wrap errors",
-			create: fmt.Errorf("wrapped: %w", errInvalid),
-			want:   []string{list, create, failed(fmt.Errorf("wrapped: %w", errInvalid)), "reflect nothing: wrapped: " + errInvalid.Error()},
-		},
-		"conflict": {
-			reason: "it says nothing about the child",
-			create: errConflict,
-			want:   []string{list, create, failed(errConflict)},
-			err:    errConflict,
-		},
-		"no API error": {
-			reason: "it says nothing about the child",
-			create: errTest,
-			want:   []string{list, create, failed(errTest)},
-			err:    errTest,
-		},
-		"a reason of the author's choice": {
-			reason: "ReflectedChildErrorReasons replaces the default",
-			create: errConflict,
-			change: []func(*childReconciler){func(r *childReconciler) {
-				r.ReflectedChildErrorReasons = []metav1.StatusReason{metav1.StatusReasonConflict}
-			}},
-			want: []string{list, create, failed(errConflict), "reflect nothing: " + errConflict.Error()},
-		},
-		"not a reason of the author's choice": {
-			reason: "ReflectedChildErrorReasons replaces the default",
-			create: errInvalid,
-			change: []func(*childReconciler){func(r *childReconciler) {
-				r.ReflectedChildErrorReasons = []metav1.StatusReason{metav1.StatusReasonConflict}
-			}},
-			want: []string{list, create, failed(errInvalid)},
-			err:  errInvalid,
-		},
-		"no reasons": {
-			reason: "empty is not the default",
-			create: errInvalid,
-			change: []func(*childReconciler){func(r *childReconciler) { r.ReflectedChildErrorReasons = []metav1.StatusReason{} }},
-			want:   []string{list, create, failed(errInvalid)},
-			err:    errInvalid,
-		},
-		"name is taken": {
-			reason: "the object in the way is read past the cache and tracked, so that the parent is triggered when it goes",
-			given:  []client.Object{newConfigMap("child", orphan)},
-			create: errExists,
-			want: []string{
-				list, create, failed(errExists), "live get ConfigMap default/child", track, "reflect nothing: " + errExists.Error(),
+	reflects := func(create error, tc subReconcilerCase) subReconcilerCase {
+		tc.ExpectResource = newResource(reflecting("nothing: " + create.Error()))
+		return fails(create, tc)
+	}
+	returns := func(create error, tc subReconcilerCase) subReconcilerCase {
+		if tc.ShouldErr = true; tc.Verify == nil {
+			tc.Verify = failsWith(create)
+		}
+		return fails(create, tc)
+	}
+	track := func(name string) []rtesting.TrackRequest {
+		return []rtesting.TrackRequest{rtesting.NewTrackRequest(wanted(name), newResource(), scheme)}
+	}
+	unreadable := func(builder *fake.ClientBuilder) *fake.ClientBuilder {
+		return builder.WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return errTest
 			},
-		},
-		"name is taken, wrapped": {
-			reason: "the name of the object in the way is found also in an error that is wrapped",
-			given:  []client.Object{newConfigMap("child", orphan)},
-			create: fmt.Errorf("wrapped: %w", errExists),
-			want: []string{
-				list, create, failed(fmt.Errorf("wrapped: %w", errExists)), "live get ConfigMap default/child", track,
-				"reflect nothing: wrapped: " + errExists.Error(),
-			},
-		},
-		"name is taken, another one than desired": {
-			reason: "the error knows best which name that is",
-			given:  []client.Object{newConfigMap("another", orphan)},
-			create: apierrs.NewAlreadyExists(configMapResource, "another"),
-			want: []string{
-				list, create, failed(apierrs.NewAlreadyExists(configMapResource, "another")), "live get ConfigMap default/another",
-				"track ConfigMap default/another for default/test",
-				"reflect nothing: " + apierrs.NewAlreadyExists(configMapResource, "another").Error(),
-			},
-		},
-		"name is taken, no owner references": {
-			reason: "whoever does not use owner references tracks on their own",
-			given:  []client.Object{newConfigMap("child", orphan)},
-			create: errExists,
-			change: []func(*childReconciler){withoutOwner, func(r *childReconciler) {
-				r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Labels["ours"] != "" }
-			}},
-			want: []string{
-				list, create, failed(errExists), "live get ConfigMap default/child", "reflect nothing: " + errExists.Error(),
-			},
-		},
-		"stale cache": {
-			reason: "what is in the way was created by an earlier request and has not reached the cache yet",
-			given:  []client.Object{newConfigMap("child")},
-			unseen: true,
-			create: errExists,
-			want:   []string{list, create, failed(errExists), "live get ConfigMap default/child"},
-			err:    errExists,
-		},
-		"gone meanwhile": {
-			reason: "a name that is free again is no reason to blame anybody",
-			create: errExists,
-			want:   []string{list, create, failed(errExists), "live get ConfigMap default/child"},
-			err:    errExists,
-		},
-		"unable to read": {
-			reason: "who is in the way cannot be told, so both errors are reported",
-			create: errExists,
-			fail:   map[string]error{"live get": errTest},
-			want:   []string{list, create, failed(errExists), "live get ConfigMap default/child"},
-			err:    errTest,
-		},
-		"name is taken in another namespace": {
-			reason: "the object in the way is where the child is to be",
-			given: []client.Object{newConfigMap("child"), newConfigMap("child", orphan, func(cm *corev1.ConfigMap) {
-				cm.Namespace = "other"
-			})},
-			unseen: true,
-			create: errExists,
-			change: []func(*childReconciler){withoutOwner, elsewhere, func(r *childReconciler) {
-				r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.OwnerReferences != nil }
-			}},
-			want: []string{
-				list, "create ConfigMap other/child", failed(errExists), "live get ConfigMap other/child", "reflect nothing: " + errExists.Error(),
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.given...).Fail("create", tc.create)
-			for line, err := range tc.fail {
-				w.Fail(line, err)
-			}
-			w.Unseen = func(client.Object) bool { return tc.unseen }
-			result, err := newChildReconciler(w, tc.change...).Reconcile(w.Context(), newResource())
-			wantErr(t, tc.err, err)
-			equal(t, "result", reconcilers.Result{}, result)
-			equal(t, "trace", tc.want, w.Trace())
-			if t.Failed() {
-				t.Log(tc.reason)
-			}
 		})
 	}
+	errAnother := apierrs.NewAlreadyExists(configMapResource, "another")
+
+	cases := subReconcilerTests{
+		// The author of the parent can do something about it, a retry cannot.
+		"forbidden": reflects(errForbidden, subReconcilerCase{}),
+		"invalid":   reflects(errInvalid, subReconcilerCase{}),
+		// Object managers may wrap errors.
+		"wrapped": reflects(fmt.Errorf("wrapped: %w", errInvalid), subReconcilerCase{}),
+		// These say nothing about the child.
+		"conflict":     returns(errConflict, subReconcilerCase{}),
+		"no API error": returns(errTest, subReconcilerCase{}),
+		// ReflectedChildErrorReasons replaces the default.
+		"a reason of the author's choice":     reflects(errConflict, subReconcilerCase{Metadata: reasons(metav1.StatusReasonConflict)}),
+		"not a reason of the author's choice": returns(errInvalid, subReconcilerCase{Metadata: reasons(metav1.StatusReasonConflict)}),
+		// Empty is not the default.
+		"no reasons": returns(errInvalid, subReconcilerCase{Metadata: reasons([]metav1.StatusReason{}...)}),
+		// The object in the way is read past the cache and tracked, so that the parent is triggered when it goes.
+		"name is taken": reflects(errExists, subReconcilerCase{
+			APIGivenObjects: objects{newConfigMap("child", orphan)}, ExpectTracks: track("child"),
+		}),
+		// The name of the object in the way is found also in an error that is wrapped.
+		"name is taken, wrapped": reflects(fmt.Errorf("wrapped: %w", errExists), subReconcilerCase{
+			APIGivenObjects: objects{newConfigMap("child", orphan)}, ExpectTracks: track("child"),
+		}),
+		// The error knows best which name that is.
+		"name is taken, another one than desired": reflects(errAnother, subReconcilerCase{
+			APIGivenObjects: objects{newConfigMap("another", orphan)}, ExpectTracks: track("another"),
+		}),
+		// Whoever does not use owner references tracks on their own.
+		"name is taken, no owner references": reflects(errExists, subReconcilerCase{
+			APIGivenObjects: objects{newConfigMap("child", orphan)}, ExpectCreates: objects{wanted("child")},
+			Metadata: changes(withoutOwner, func(r *childReconciler) {
+				r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Labels["ours"] != "" }
+			}),
+		}),
+		// What is in the way was created by an earlier request and has not reached the cache yet.
+		"stale cache": returns(errExists, subReconcilerCase{APIGivenObjects: objects{newConfigMap("child")}}),
+		// A name that is free again is no reason to blame anybody.
+		"gone meanwhile": returns(errExists, subReconcilerCase{}),
+		// Who is in the way cannot be told, so both errors are reported.
+		"unable to read": returns(errExists, subReconcilerCase{
+			WithClientBuilder: unreadable,
+			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
+				wantErr(t, errExists, err)
+				wantErr(t, errTest, err)
+			},
+		}),
+		// The object in the way is where the child is to be.
+		"name is taken in another namespace": reflects(errExists, subReconcilerCase{
+			APIGivenObjects: objects{newConfigMap("child"), newConfigMap("child", orphan, other)},
+			ExpectCreates:   objects{rtesting.With(wanted("child"), other)},
+			Metadata: changes(withoutOwner, func(r *childReconciler) {
+				r.DesiredChild = desire(rtesting.With(wanted("child"), other), nil)
+				r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.OwnerReferences != nil }
+			}),
+		}),
+	}
+	inAll(cases, func(_ string, tc *subReconcilerCase) {
+		tc.Resource = newResource()
+		if tc.ExpectCreates == nil {
+			tc.ExpectCreates = objects{rtesting.With(wanted("child"), claimed)}
+		}
+	}).Run(t, scheme, childFactory)
 }
 
 func TestDefect02_TerminatingChildIsNotCounted(t *testing.T) {
@@ -273,7 +207,6 @@ func TestDefect02_ChildTakesTheNameOnceItIsFree(t *testing.T) {
 
 // stubManager returns what it is told to.
 type stubManager struct {
-	world *world
 	child *corev1.ConfigMap
 	err   error
 	setup int
@@ -284,54 +217,31 @@ func (m *stubManager) SetupWithManager(context.Context, reconcilers.Manager, *re
 	return nil
 }
 
-func (m *stubManager) Manage(_ context.Context, resource client.Object, actual, desired *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-	name := func(cm *corev1.ConfigMap) string {
-		if cm == nil {
-			return "nil"
-		}
-		return fmt.Sprintf("%q", cm.Name)
-	}
-	_ = m.world.note("manage %s: %s to %s", resource.GetName(), name(actual), name(desired))
+func (m *stubManager) Manage(context.Context, client.Object, *corev1.ConfigMap, *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	return m.child, m.err
 }
 
 func TestChildReconciler_ObjectManager(t *testing.T) {
-	for name, tc := range map[string]struct {
-		given   []client.Object
-		desired *corev1.ConfigMap
-		manager stubManager
-		want    []string
-	}{
+	stub := func(r *childReconciler) { r.ChildObjectManager = &rtesting.StubObjectManager[*corev1.ConfigMap]{} }
+	undesired := func(r *childReconciler) { r.DesiredChild = desire(nil, nil) }
+	there, drifted := objects{newConfigMap("there")}, objects{newConfigMap("there", drift)}
+	reflected := func(what string) *fixture.Resource { return newResource(reflecting(what)) }
+	subReconcilerTests{
 		"missing": {
-			desired: wanted("child"), manager: stubManager{child: wanted("made")},
-			want: []string{`manage test: "" to "child"`, `reflect "made"`},
+			Resource: newResource(), Metadata: changes(stub),
+			ExpectCreates: objects{rtesting.With(wanted("child"), claimed)}, ExpectResource: reflected(`"child"`),
 		},
 		"existing": {
-			given: []client.Object{newConfigMap("there")}, desired: wanted("child"), manager: stubManager{child: wanted("made")},
-			want: []string{`manage test: "there" to "child"`, `reflect "made"`},
+			Resource: newResource(), Metadata: changes(stub), GivenObjects: drifted, ExpectUpdates: there, ExpectResource: reflected(`"there"`),
 		},
 		"undesired": {
-			given: []client.Object{newConfigMap("there")},
-			want:  []string{`manage test: "there" to nil`, "reflect nothing"},
+			Resource: newResource(), Metadata: changes(stub, undesired), GivenObjects: there,
+			ExpectDeletes: deletes("there"), ExpectResource: reflected("nothing"),
 		},
-		"nothing": {
-			want: []string{`manage test: "" to nil`, "reflect nothing"},
-		},
+		"nothing": {Resource: newResource(), Metadata: changes(stub, undesired), ExpectResource: reflected("nothing")},
 		"a child and an error": {
-			desired: wanted("child"), manager: stubManager{child: wanted("made"), err: errInvalid},
-			want: []string{`manage test: "" to "child"`, `reflect "made": ` + errInvalid.Error()},
+			Resource: newResource(), ExpectResource: reflected(`"made": ` + errInvalid.Error()),
+			Metadata: changes(func(r *childReconciler) { r.ChildObjectManager = &stubManager{child: wanted("made"), err: errInvalid} }),
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.given...)
-			tc.manager.world = w
-			r := newChildReconciler(w, func(r *childReconciler) {
-				r.ChildObjectManager = &tc.manager
-				r.DesiredChild = desire(tc.desired, nil)
-			})
-			_, err := r.Reconcile(w.Context(), newResource())
-			wantErr(t, nil, err)
-			equal(t, "writes", tc.want, w.Writes())
-		})
-	}
+	}.Run(t, scheme, childFactory)
 }

@@ -13,6 +13,7 @@ import (
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 type (
@@ -31,30 +32,56 @@ func desire(child *corev1.ConfigMap, err error) func(context.Context, *fixture.R
 }
 
 // newChildReconciler returns a reconciler that adds what it reflects to the trace of the world.
-func newChildReconciler(w *world, changes ...func(*childReconciler)) *childReconciler {
-	r := &childReconciler{
-		DesiredChild:       desire(wanted("child"), nil),
-		ChildObjectManager: &configMaps{MergeBeforeUpdate: mergeData},
-		ReflectChildStatusOnParent: func(_ context.Context, _ *fixture.Resource, child *corev1.ConfigMap, err error) {
-			w.reflect(child, err)
-		},
-	}
-	for _, change := range changes {
-		change(r)
-	}
-	return r
+func newChildReconciler(w *world, edits ...func(*childReconciler)) *childReconciler {
+	return changed(newChild(func(_ *fixture.Resource, what string) { _ = w.note("reflect %s", what) }), changes(edits...))
 }
 
-// reflect notes what is reflected on a parent.
-func (w *world) reflect(child *corev1.ConfigMap, err error) {
-	what := "nothing"
-	if child != nil {
-		what = fmt.Sprintf("%q", child.Name)
+// childFactory makes a reconciler that shows on the status of the parent what it reflects. It may list its children once.
+func childFactory(_ *testing.T, tc *subReconcilerCase, c reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+	atMostOnce(c, "list", "ConfigMapList")
+	return changed(newChild(showReflected), tc.Metadata)
+}
+
+func newChild(reflect func(parent *fixture.Resource, what string)) *childReconciler {
+	return &childReconciler{
+		DesiredChild:       desire(wanted("child"), nil),
+		ChildObjectManager: &configMaps{MergeBeforeUpdate: mergeData},
+		ReflectChildStatusOnParent: func(_ context.Context, parent *fixture.Resource, child *corev1.ConfigMap, err error) {
+			what := "nothing"
+			if child != nil {
+				what = fmt.Sprintf("%q", child.Name)
+			}
+			if err != nil {
+				what += ": " + err.Error()
+			}
+			reflect(parent, what)
+		},
 	}
-	if err != nil {
-		what += ": " + err.Error()
+}
+
+func showReflected(parent *fixture.Resource, what string) {
+	parent.Status.Fields = map[string]string{"reflected": what}
+}
+
+// reflecting is a change to a resource on which was reflected.
+func reflecting(what string) func(*fixture.Resource) {
+	return func(r *fixture.Resource) { showReflected(r, what) }
+}
+
+// claimed is a change to a ConfigMap that makes it the test resource's.
+func claimed(cm *corev1.ConfigMap) { cm.OwnerReferences = newConfigMap("").OwnerReferences }
+
+// deletes are deletions of ConfigMaps.
+func deletes(names ...string) (refs []rtesting.DeleteRef) {
+	for _, name := range names {
+		refs = append(refs, rtesting.DeleteRef{Kind: "ConfigMap", Namespace: "default", Name: name})
 	}
-	_ = w.note("reflect %s", what)
+	return refs
+}
+
+// happened is the event that a ConfigMap was written.
+func happened(verb, name string) rtesting.Event {
+	return normal(verb, fmt.Sprintf("%s ConfigMap %q", verb, name))
 }
 
 // withoutOwner makes a ChildReconciler tell its children by their names.
@@ -66,274 +93,198 @@ func withoutOwner(r *childReconciler) {
 	}
 }
 
+func desiring(child *corev1.ConfigMap, err error) map[string]any {
+	return changes(func(r *childReconciler) { r.DesiredChild = desire(child, err) })
+}
+
 const (
 	childCreated = `event default/test Normal Created: Created ConfigMap "child"`
 	childUpdated = `event default/test Normal Updated: Updated ConfigMap "child"`
 	childDeleted = `event default/test Normal Deleted: Deleted ConfigMap "child"`
 )
 
+// What children are set up with.
+var (
+	watched        = []rtesting.Watch{{Object: &corev1.ConfigMap{}}}
+	indexedByOwner = []rtesting.Index{{Object: &corev1.ConfigMap{}, Field: reconcilers.OwnerIndexField}}
+)
+
 func TestChildReconciler(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason string
-		parent *fixture.Resource
-		given  []client.Object
-		change func(r *childReconciler)
-		fail   map[string]error
-		want   []string
-		err    error
-	}{
-		"create": {
-			reason: "a child that is missing is created and reflected as the server has it",
-			want:   []string{"list ConfigMap in default", "create ConfigMap default/child", childCreated, `reflect "child"`},
-		},
+	parent, leavingParent := newResource(), newResource(terminating, finalizer("hold"))
+	creates, reflected, reflectedNothing := objects{rtesting.With(wanted("child"), claimed)}, newResource(reflecting(`"child"`)), newResource(reflecting("nothing"))
+	child, drifted, two := objects{newConfigMap("child")}, objects{newConfigMap("child", drift)}, objects{newConfigMap("child-a"), newConfigMap("child-b")}
+
+	subReconcilerTests{
+		// A child that is missing is created and reflected as the server has it.
+		"create": {Resource: parent, ExpectCreates: creates, ExpectEvents: events{createdChild}, ExpectResource: reflected},
+		// Nothing is written for a child that is as desired.
 		"in sync": {
-			reason: "nothing is written for a child that is as desired",
-			given:  []client.Object{newConfigMap("child")},
-			want:   []string{"list ConfigMap in default", `reflect "child"`},
+			Resource: parent, GivenObjects: child, ExpectResource: reflected,
+			ExpectWiring: &rtesting.Wiring{Owns: watched, Tracks: watched, Indexes: indexedByOwner},
 		},
-		"update": {
-			reason: "drift is repaired",
-			given:  []client.Object{newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" })},
-			want:   []string{"list ConfigMap in default", "update ConfigMap default/child", childUpdated, `reflect "child"`},
-		},
+		// Drift is repaired.
+		"update": {Resource: parent, GivenObjects: drifted, ExpectUpdates: child, ExpectEvents: events{updatedChild}, ExpectResource: reflected},
+		// A child that is no longer desired is deleted, and nothing is reflected as the child.
 		"delete": {
-			reason: "a child that is no longer desired is deleted, and nothing is reflected as the child",
-			given:  []client.Object{newConfigMap("child")},
-			change: func(r *childReconciler) { r.DesiredChild = desire(nil, nil) },
-			want:   []string{"list ConfigMap in default", "delete ConfigMap default/child", childDeleted, "reflect nothing"},
+			Resource: parent, GivenObjects: child, Metadata: desiring(nil, nil),
+			ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild}, ExpectResource: reflectedNothing,
 		},
-		"none desired": {
-			reason: "no child is a valid state, too",
-			change: func(r *childReconciler) { r.DesiredChild = desire(nil, nil) },
-			want:   []string{"list ConfigMap in default", "reflect nothing"},
-		},
+		// No child is a valid state, too.
+		"none desired": {Resource: parent, Metadata: desiring(nil, nil), ExpectResource: reflectedNothing},
+		// Objects of others are not children, in whatever way they are similar.
 		"not ours": {
-			reason: "objects of others are not children, in whatever way they are similar",
-			given: []client.Object{
+			Resource: parent, GivenObjects: objects{
 				newConfigMap("orphan", orphan),
 				newConfigMap("of-another", func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].UID = "another" }),
 				newConfigMap("not-controlled", func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].Controller = nil }),
 				newConfigMap("elsewhere", func(cm *corev1.ConfigMap) { cm.Namespace = "elsewhere" }),
 			},
-			want: []string{"list ConfigMap in default", "create ConfigMap default/child", childCreated, `reflect "child"`},
+			ExpectCreates: creates, ExpectEvents: events{createdChild}, ExpectResource: reflected,
 		},
+		// OurChild tells apart the children of several reconcilers.
 		"of another reconciler": {
-			reason: "OurChild tells apart the children of several reconcilers",
-			given: []client.Object{
-				newConfigMap("other"),
-				newConfigMap("child"),
-			},
-			change: func(r *childReconciler) {
+			Resource: parent, GivenObjects: objects{newConfigMap("other"), newConfigMap("child")}, ExpectResource: reflected,
+			Metadata: changes(func(r *childReconciler) {
 				r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Name != "other" }
-			},
-			want: []string{"list ConfigMap in default", `reflect "child"`},
+			}),
 		},
+		// Without owner references OurChild alone decides.
 		"no owner references": {
-			reason: "without owner references OurChild alone decides",
-			given:  []client.Object{newConfigMap("other"), newConfigMap("child", orphan)},
-			change: withoutOwner,
-			want:   []string{"list ConfigMap in default", `reflect "child"`},
+			Resource: parent, GivenObjects: objects{newConfigMap("other"), newConfigMap("child", orphan)}, Metadata: changes(withoutOwner),
+			ExpectResource: reflected, ExpectWiring: &rtesting.Wiring{Tracks: watched},
 		},
+		// ListOptions replace the default.
 		"own list options": {
-			reason: "ListOptions replace the default",
-			change: func(r *childReconciler) {
+			Resource: parent, GivenObjects: objects{
+				newConfigMap("there", func(cm *corev1.ConfigMap) { cm.Namespace, cm.Labels = "other", map[string]string{"app": "test"} }),
+				newConfigMap("not-labeled", func(cm *corev1.ConfigMap) { cm.Namespace = "other" }),
+				newConfigMap("not-in-other", func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"app": "test"} }),
+			},
+			Metadata: changes(func(r *childReconciler) {
+				r.DesiredChild = desire(nil, reconcilers.OnlyReconcileChildStatus)
 				r.ListOptions = func(context.Context, *fixture.Resource) []client.ListOption {
 					return []client.ListOption{client.InNamespace("other"), client.MatchingLabels{"app": "test"}}
 				}
-			},
-			want: []string{"list ConfigMap in other labels app=test", "create ConfigMap default/child", childCreated, `reflect "child"`},
+			}),
+			ExpectResource: newResource(reflecting(`"there"`)),
 		},
+		// Nothing is decided without knowing the children.
 		"list fails": {
-			reason: "nothing is decided without knowing the children",
-			fail:   map[string]error{"list": errTest},
-			want:   []string{"list ConfigMap in default"},
-			err:    errTest,
+			Resource: parent, WithReactors: failing("list", "ConfigMapList", errTest), ShouldErr: true, Verify: failsWith(errTest),
 		},
+		// Which of them is the right one cannot be told, so all go, in the order of the list, and a new one comes.
 		"several": {
-			reason: "which of them is the right one cannot be told, so all go, in the order of the list, and a new one comes",
-			given:  []client.Object{newConfigMap("child-b"), newConfigMap("child-a"), newConfigMap("child-c")},
-			want: []string{
-				"list ConfigMap in default",
-				"delete ConfigMap default/child-a", `event default/test Normal Deleted: Deleted ConfigMap "child-a"`,
-				"delete ConfigMap default/child-b", `event default/test Normal Deleted: Deleted ConfigMap "child-b"`,
-				"delete ConfigMap default/child-c", `event default/test Normal Deleted: Deleted ConfigMap "child-c"`,
-				"create ConfigMap default/child", childCreated, `reflect "child"`,
-			},
+			Resource: parent, GivenObjects: objects{newConfigMap("child-b"), newConfigMap("child-a"), newConfigMap("child-c")},
+			ExpectDeletes: deletes("child-a", "child-b", "child-c"), ExpectCreates: creates, ExpectResource: reflected,
+			ExpectEvents: events{happened("Deleted", "child-a"), happened("Deleted", "child-b"), happened("Deleted", "child-c"), createdChild},
 		},
+		// The first delete that fails ends it.
 		"several and a failure": {
-			reason: "the first delete that fails ends it",
-			given:  []client.Object{newConfigMap("child-a"), newConfigMap("child-b")},
-			fail:   map[string]error{"delete": errTest},
-			want: []string{
-				"list ConfigMap in default",
-				"delete ConfigMap default/child-a",
-				`event default/test Warning DeleteFailed: Failed to delete ConfigMap "child-a": failure of the test`,
-			},
-			err: errTest,
+			Resource: parent, GivenObjects: two, WithReactors: failing("delete", "ConfigMap", errTest), ExpectDeletes: deletes("child-a"),
+			ExpectEvents: events{warning("DeleteFailed", `Failed to delete ConfigMap "child-a": failure of the test`)},
+			ShouldErr:    true, Verify: failsWith(errTest),
 		},
+		// All go.
 		"several, none desired": {
-			reason: "all go",
-			given:  []client.Object{newConfigMap("child-a"), newConfigMap("child-b")},
-			change: func(r *childReconciler) { r.DesiredChild = desire(nil, nil) },
-			want: []string{
-				"list ConfigMap in default",
-				"delete ConfigMap default/child-a", `event default/test Normal Deleted: Deleted ConfigMap "child-a"`,
-				"delete ConfigMap default/child-b", `event default/test Normal Deleted: Deleted ConfigMap "child-b"`,
-				"reflect nothing",
-			},
+			Resource: parent, GivenObjects: two, Metadata: desiring(nil, nil), ExpectDeletes: deletes("child-a", "child-b"),
+			ExpectEvents: events{happened("Deleted", "child-a"), happened("Deleted", "child-b")}, ExpectResource: reflectedNothing,
 		},
+		// OnlyReconcileChildStatus leaves the child alone.
 		"only status": {
-			reason: "OnlyReconcileChildStatus leaves the child alone",
-			given:  []client.Object{newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" })},
-			change: func(r *childReconciler) {
-				r.DesiredChild = desire(nil, fmt.Errorf("wrapped: %w", reconcilers.OnlyReconcileChildStatus))
-			},
-			want: []string{"list ConfigMap in default", `reflect "child"`},
+			Resource: parent, GivenObjects: drifted, Metadata: desiring(nil, fmt.Errorf("wrapped: %w", reconcilers.OnlyReconcileChildStatus)),
+			ExpectResource: reflected,
 		},
+		// A blank object stands for the missing child.
 		"only status of none": {
-			reason: "a blank object stands for the missing child",
-			change: func(r *childReconciler) { r.DesiredChild = desire(nil, reconcilers.OnlyReconcileChildStatus) },
-			want:   []string{"list ConfigMap in default", `reflect ""`},
+			Resource: parent, Metadata: desiring(nil, reconcilers.OnlyReconcileChildStatus), ExpectResource: newResource(reflecting(`""`)),
 		},
+		// Leaving the child alone includes not to delete it.
 		"several, only status": {
-			reason: "leaving the child alone includes not to delete it",
-			given:  []client.Object{newConfigMap("child-a"), newConfigMap("child-b")},
-			change: func(r *childReconciler) { r.DesiredChild = desire(nil, reconcilers.OnlyReconcileChildStatus) },
-			want:   []string{"list ConfigMap in default", `reflect "child-a"`},
+			Resource: parent, GivenObjects: two, Metadata: desiring(nil, reconcilers.OnlyReconcileChildStatus),
+			ExpectResource: newResource(reflecting(`"child-a"`)),
 		},
+		// Nothing is deleted that cannot be made anew.
 		"several, desired child fails": {
-			reason: "nothing is deleted that cannot be made anew",
-			given:  []client.Object{newConfigMap("child-a"), newConfigMap("child-b")},
-			change: func(r *childReconciler) { r.DesiredChild = desire(nil, errTest) },
-			want:   []string{"list ConfigMap in default"},
-			err:    errTest,
+			Resource: parent, GivenObjects: two, Metadata: desiring(nil, errTest), ShouldErr: true, Verify: failsWith(errTest),
 		},
+		// Nothing is reflected when it is not known what is desired.
 		"desired child fails": {
-			reason: "nothing is reflected when it is not known what is desired",
-			given:  []client.Object{newConfigMap("child")},
-			change: func(r *childReconciler) { r.DesiredChild = desire(nil, errTest) },
-			want:   []string{"list ConfigMap in default"},
-			err:    errTest,
+			Resource: parent, GivenObjects: child, Metadata: desiring(nil, errTest), ShouldErr: true, Verify: failsWith(errTest),
 		},
+		// No child is desired then, and nobody reads the status.
 		"parent is being deleted": {
-			reason: "no child is desired then, and nobody reads the status",
-			parent: newResource(terminating, finalizer("hold")),
-			given:  []client.Object{newConfigMap("child")},
-			change: func(r *childReconciler) { r.DesiredChild = desire(nil, errTest) },
-			want:   []string{"list ConfigMap in default", "delete ConfigMap default/child", childDeleted},
+			Resource: leavingParent, GivenObjects: child, Metadata: desiring(nil, errTest),
+			ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
 		},
-		"parent is being deleted and the child, too": {
-			reason: "nothing is left to do",
-			parent: newResource(terminating, finalizer("hold")),
-			given:  []client.Object{newConfigMap("child", leaving)},
-			want:   []string{"list ConfigMap in default"},
-		},
+		// Nothing is left to do.
+		"parent is being deleted and the child, too": {Resource: leavingParent, GivenObjects: objects{newConfigMap("child", leaving)}},
+		// An error that would be reflected is returned, since nothing is reflected.
 		"parent is being deleted and that fails": {
-			reason: "an error that would be reflected is returned, since nothing is reflected",
-			parent: newResource(terminating, finalizer("hold")),
-			given:  []client.Object{newConfigMap("child")},
-			fail:   map[string]error{"delete": errInvalid},
-			want: []string{
-				"list ConfigMap in default", "delete ConfigMap default/child",
-				`event default/test Warning DeleteFailed: Failed to delete ConfigMap "child": ` + errInvalid.Error(),
-			},
-			err: errInvalid,
+			Resource: leavingParent, GivenObjects: child, WithReactors: failing("delete", "ConfigMap", errInvalid), ExpectDeletes: deletes("child"),
+			ExpectEvents: events{warning("DeleteFailed", `Failed to delete ConfigMap "child": `+errInvalid.Error())},
+			ShouldErr:    true, Verify: failsWith(errInvalid),
 		},
+		// The error of ReflectChildStatusOnParentWithError is returned, and it is preferred to the other form.
 		"reflect fails": {
-			reason: "the error of ReflectChildStatusOnParentWithError is returned, and it is preferred to the other form",
-			given:  []client.Object{newConfigMap("child")},
-			change: func(r *childReconciler) {
+			Resource: parent, GivenObjects: child, ShouldErr: true, Verify: failsWith(errTest),
+			Metadata: changes(func(r *childReconciler) {
 				r.ReflectChildStatusOnParentWithError = func(context.Context, *fixture.Resource, *corev1.ConfigMap, error) error { return errTest }
-			},
-			want: []string{"list ConfigMap in default"},
-			err:  errTest,
+			}),
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.given...)
-			for line, err := range tc.fail {
-				w.Fail(line, err)
-			}
-			parent := tc.parent
-			if parent == nil {
-				parent = newResource()
-			}
-			r := newChildReconciler(w)
-			if tc.change != nil {
-				tc.change(r)
-			}
-			result, err := r.Reconcile(w.Context(), parent)
-			wantErr(t, tc.err, err)
-			equal(t, "result", reconcilers.Result{}, result)
-			equal(t, "trace", tc.want, w.Trace())
-			if t.Failed() {
-				t.Log(tc.reason)
-			}
-		})
-	}
+	}.Run(t, scheme, childFactory)
 }
 
 func TestChildReconciler_OwnerReference(t *testing.T) {
-	yes := true
+	type owners = []metav1.OwnerReference
 	ours := metav1.OwnerReference{
-		APIVersion: "fixture.trueup.dev/v1", Kind: "Resource", Name: "test", UID: "parent", Controller: &yes, BlockOwnerDeletion: &yes,
+		APIVersion: "fixture.trueup.dev/v1", Kind: "Resource", Name: "test", UID: "parent", Controller: new(true), BlockOwnerDeletion: new(true),
 	}
-	another := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "another", UID: "another", Controller: &yes}
+	another := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "another", UID: "another", Controller: new(true)}
 	friend := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "friend", UID: "friend"}
 	weak := metav1.OwnerReference{APIVersion: "fixture.trueup.dev/v2", Kind: "Resource", Name: "test", UID: "parent"}
-	for name, tc := range map[string]struct {
-		given, want []metav1.OwnerReference
-	}{
-		"none":                        {nil, []metav1.OwnerReference{ours}},
-		"of a friend":                 {[]metav1.OwnerReference{friend}, []metav1.OwnerReference{friend, ours}},
-		"a controller of their own":   {[]metav1.OwnerReference{another}, []metav1.OwnerReference{another}},
-		"ours in another version":     {[]metav1.OwnerReference{weak, friend}, []metav1.OwnerReference{ours, friend}},
-		"ours, as the author made it": {[]metav1.OwnerReference{ours}, []metav1.OwnerReference{ours}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			desired := wanted("child")
-			desired.OwnerReferences = tc.given
-			r := newChildReconciler(w, func(r *childReconciler) { r.DesiredChild = desire(desired, nil) })
-			_, err := r.Reconcile(w.Context(), newResource())
-			wantErr(t, nil, err)
-			equal(t, "owner references", tc.want, stored(w, desired).OwnerReferences)
-		})
+	owned := func(by owners) *corev1.ConfigMap {
+		return rtesting.With(wanted("child"), func(cm *corev1.ConfigMap) { cm.OwnerReferences = by })
 	}
+	created := func(by owners, change ...func(*childReconciler)) subReconcilerCase {
+		return subReconcilerCase{
+			Resource: newResource(), Metadata: changes(change...), ExpectCreates: objects{owned(by)},
+			ExpectEvents: events{createdChild}, ExpectResource: newResource(reflecting(`"child"`)),
+		}
+	}
+	desired := func(by owners) func(*childReconciler) {
+		return func(r *childReconciler) { r.DesiredChild = desire(owned(by), nil) }
+	}
+	denied := func(namespace, text string) subReconcilerCase {
+		return subReconcilerCase{
+			Resource: newResource(), Metadata: desiring(rtesting.With(wanted("child"), func(cm *corev1.ConfigMap) { cm.Namespace = namespace }), nil),
+			ShouldErr: true, Verify: failsWithText(text),
+		}
+	}
+	subReconcilerTests{
+		"none":                            created(owners{ours}, desired(nil)),
+		"of a friend":                     created(owners{friend, ours}, desired(owners{friend})),
+		"a controller of their own":       created(owners{another}, desired(owners{another})),
+		"ours in another version":         created(owners{ours, friend}, desired(owners{weak, friend})),
+		"ours, as the author made it":     created(owners{ours}, desired(owners{ours})),
+		"skipped":                         created(nil, withoutOwner),
+		"of a cluster-scoped child":       denied("", "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace default"),
+		"of a child in another namespace": denied("other", "cross-namespace owner references are disallowed, owner's namespace default, obj's namespace other"),
+	}.Run(t, scheme, childFactory)
 
-	t.Run("of a duck", func(t *testing.T) {
-		w := newWorld(t)
-		duck := fixture.NewDuck("default", "test")
-		duck.UID = "parent"
-		r := &reconcilers.ChildReconciler[*fixture.Duck, *corev1.ConfigMap, *corev1.ConfigMapList]{
+	duck := rtesting.SubReconcilerTestCase[*fixture.Duck]{
+		Name:          "of a duck",
+		Resource:      rtesting.With(fixture.NewDuck("default", "test"), func(d *fixture.Duck) { d.UID = "parent" }),
+		ExpectCreates: objects{owned(owners{ours})}, ExpectEvents: events{createdChild},
+	}
+	rtesting.SubReconcilerTestSuite[*fixture.Duck]{duck}.Run(t, scheme, func(
+		*testing.T, *rtesting.SubReconcilerTestCase[*fixture.Duck], reconcilers.Config,
+	) reconcilers.SubReconciler[*fixture.Duck] {
+		return &reconcilers.ChildReconciler[*fixture.Duck, *corev1.ConfigMap, *corev1.ConfigMapList]{
 			DesiredChild:               func(context.Context, *fixture.Duck) (*corev1.ConfigMap, error) { return wanted("child"), nil },
 			MergeBeforeUpdate:          mergeData,
 			ReflectChildStatusOnParent: func(context.Context, *fixture.Duck, *corev1.ConfigMap, error) {},
 		}
-		_, err := r.Reconcile(w.Context(), duck)
-		wantErr(t, nil, err)
-		equal(t, "owner references", []metav1.OwnerReference{ours}, stored(w, wanted("child")).OwnerReferences)
 	})
-	t.Run("skipped", func(t *testing.T) {
-		w := newWorld(t)
-		_, err := newChildReconciler(w, withoutOwner).Reconcile(w.Context(), newResource())
-		wantErr(t, nil, err)
-		equal(t, "owner references", nil, stored(w, wanted("child")).OwnerReferences)
-	})
-	for name, tc := range map[string]struct{ namespace, want string }{
-		"of a cluster-scoped child":          {"", "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace default"},
-		"of a child in another namespace":    {"other", "cross-namespace owner references are disallowed, owner's namespace default, obj's namespace other"},
-		"of a child in the parent's own one": {"default", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			desired := wanted("child")
-			desired.Namespace = tc.namespace
-			_, err := newChildReconciler(w, func(r *childReconciler) { r.DesiredChild = desire(desired, nil) }).Reconcile(w.Context(), newResource())
-			wantText(t, tc.want, err)
-			equal(t, "creates", tc.want == "", w.Count("create") == 1)
-		})
-	}
 }
 
 func TestChildReconciler_DesiredThatIsNotOurs(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 	"trueup.dev/validation"
 )
 
@@ -76,96 +77,45 @@ func TestDefect06_ChildSetWithFinalizer(t *testing.T) {
 	}
 }
 
+// Objects that only the server knows are those that have not reached the cache yet.
 func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
-	parent := newResource(finalizer("test-finalizer"), terminating)
-	const live = "live list ConfigMap in default"
-	deleted := []string{"delete ConfigMap default/child", childDeleted}
-	for name, tc := range map[string]struct {
-		parent     *fixture.Resource
-		reconciler func(w *world) reconcilers.SubReconciler[*fixture.Resource]
-		live       string
-		want       []string
-	}{
-		"child with a finalizer": {
-			parent: parent,
-			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
-				return newChildReconciler(w, withoutOwner, func(r *childReconciler) {
-					r.ChildObjectManager, r.MergeBeforeUpdate, r.Finalizer = nil, mergeData, "test-finalizer"
-				})
-			},
-			live: live, want: deleted,
-		},
-		"child whose object manager has a finalizer": {
-			parent: parent,
-			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
-				return newChildReconciler(w, func(r *childReconciler) {
-					r.ChildObjectManager = &configMaps{Finalizer: "test-finalizer", MergeBeforeUpdate: mergeData}
-				})
-			},
-			live: live, want: deleted,
-		},
-		"child that is not desired any more": {
-			parent: newResource(finalizer("test-finalizer")),
-			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
-				return newChildReconciler(w, func(r *childReconciler) {
-					r.DesiredChild = desire(nil, nil)
-					r.ChildObjectManager = &configMaps{Finalizer: "test-finalizer", MergeBeforeUpdate: mergeData}
-				})
-			},
-			live: live, want: append(deleted, "reflect nothing"),
-		},
-		"child set": {
-			parent: parent,
-			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
-				return newChildSetReconciler(w, finalized)
-			},
-			live: live + " labels id", want: append(deleted, "reflect []"),
-		},
-		"child set whose object manager has a finalizer": {
-			parent: parent,
-			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
-				return newChildSetReconciler(w, func(r *childSetReconciler) {
-					r.ChildObjectManager = &configMaps{Finalizer: "test-finalizer", MergeBeforeUpdate: mergeData}
-				})
-			},
-			live: live, want: append(deleted, "reflect []"),
-		},
-		"child below a finalizer": {
-			parent: parent,
-			reconciler: func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
-				return newChildReconciler(w, withoutOwner)
-			},
-			live: live, want: deleted,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.parent, newConfigMap("child", identified("a")))
-			w.Unseen = func(obj client.Object) bool { return obj.GetName() == "child" }
-			r := tc.reconciler(w)
-			_, err := r.Reconcile(w.Context(), tc.parent.DeepCopy())
-			wantErr(t, nil, err)
-			equal(t, "live lists", 1, w.Count(tc.live))
-			equal(t, "writes: the child is deleted and the finalizer stays", tc.want, w.Writes())
-
-			_, err = r.Reconcile(w.Context(), tc.parent.DeepCopy())
-			wantErr(t, nil, err)
-			if name != "child below a finalizer" {
-				equal(t, "patches: the finalizer goes with the child", 1, w.Count(cleared))
-			}
-		})
+	held, parent := newResource(finalizer("test-finalizer")), newResource(finalizer("test-finalizer"), terminating)
+	// The child is deleted and the finalizer stays; that goes with the child.
+	look := func(parent *fixture.Resource, metadata map[string]any, reflect ...func(*fixture.Resource)) subReconcilerCase {
+		without := append([]func(*fixture.Resource){func(r *fixture.Resource) { r.Finalizers, r.ResourceVersion = nil, "1000" }}, reflect...)
+		return subReconcilerCase{
+			Resource: parent, Metadata: metadata, Realistic: true, APIGivenObjects: objects{newConfigMap("child", identified("a"))},
+			ExpectResource: rtesting.With(parent, reflect...), ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
+			AdditionalReconciles: []subReconcilerCase{{
+				Name: "the child is gone", Resource: parent, ExpectResource: rtesting.With(parent, without...),
+				ExpectPatches: patches{finalizers()}, ExpectEvents: events{finalizerPatched},
+			}},
+		}
 	}
+	manager := &configMaps{Finalizer: "test-finalizer", MergeBeforeUpdate: mergeData}
+	unwanted := changes(func(r *childReconciler) { r.DesiredChild, r.ChildObjectManager = desire(nil, nil), manager })
+	below := look(parent, changes(withoutOwner))
+	below.AdditionalReconciles = []subReconcilerCase{{Name: "the child is gone", Resource: parent}}
+	subReconcilerTests{
+		"child with a finalizer": look(parent, changes(withoutOwner, func(r *childReconciler) {
+			r.ChildObjectManager, r.MergeBeforeUpdate, r.Finalizer = nil, mergeData, "test-finalizer"
+		})),
+		"child whose object manager has a finalizer": look(parent, changes(func(r *childReconciler) { r.ChildObjectManager = manager })),
+		"child that is not desired any more":         look(held, unwanted, reflecting("nothing")),
+		"child below a finalizer":                    below,
+		"several that have only just been deleted": {
+			Resource: held, Metadata: unwanted, GivenObjects: objects{newConfigMap("child-a"), newConfigMap("child-b")},
+			ExpectDeletes: deletes("child-a", "child-b"), ExpectEvents: events{happened("Deleted", "child-a"), happened("Deleted", "child-b")},
+			ExpectResource: rtesting.With(held, reflecting("nothing")),
+		},
+	}.Run(t, scheme, childFactory)
+	subReconcilerTests{
+		"child set": look(parent, changes(finalized), reflecting("[]")),
+		"child set whose object manager has a finalizer": look(
+			parent, changes(func(r *childSetReconciler) { r.ChildObjectManager = manager }), reflecting("[]"),
+		),
+	}.Run(t, scheme, childSetFactory)
 
-	t.Run("several that have only just been deleted", func(t *testing.T) {
-		w := newWorld(t, newResource(finalizer("test-finalizer")), newConfigMap("child-a"), newConfigMap("child-b"))
-		r := newChildReconciler(w, func(r *childReconciler) {
-			r.DesiredChild = desire(nil, nil)
-			r.ChildObjectManager = &configMaps{Finalizer: "test-finalizer", MergeBeforeUpdate: mergeData}
-		})
-		_, err := r.Reconcile(w.Context(), newResource(finalizer("test-finalizer")))
-		wantErr(t, nil, err)
-		equal(t, "deletes", 2, w.Count("delete"))
-		equal(t, "patches", 0, w.Count("patch"))
-	})
 	t.Run("failure to look", func(t *testing.T) {
 		w := newWorld(t, parent).Fail("live list", errTest)
 		_, err := newChildSetReconciler(w, finalized).Reconcile(w.Context(), parent.DeepCopy())
@@ -263,22 +213,24 @@ func TestChildSetReconciler_Validate(t *testing.T) {
 
 func TestDefect07_CacheThatHasSeenOnlySomeChildren(t *testing.T) {
 	parent := newResource(finalizer("test-finalizer"), terminating)
-	for name, reconciler := range map[string]func(w *world) reconcilers.SubReconciler[*fixture.Resource]{
-		"set below a finalizer": func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
-			return &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: "test-finalizer", Reconciler: newChildSetReconciler(w, withoutOwners)}
+	deleted := events{happened("Deleted", "child-a"), happened("Deleted", "child-b")}
+	cases := subReconcilerTests{
+		"set below a finalizer": {
+			Metadata: changes(withoutOwners), ExpectEvents: append(deleted, finalizerPatched), ExpectPatches: patches{finalizers()},
+			ExpectResource: newResource(terminating, reflecting("[]"), func(r *fixture.Resource) { r.ResourceVersion = "1000" }),
 		},
-		"set with a finalizer": func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
-			return newChildSetReconciler(w, finalized)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, parent, newConfigMap("child-a", identified("a")), newConfigMap("child-b", identified("b")))
-			w.Unseen = func(obj client.Object) bool { return obj.GetName() == "child-b" }
-			_, err := reconciler(w).Reconcile(w.Context(), parent.DeepCopy())
-			wantErr(t, nil, err)
-			equal(t, "deleted children", 2, w.Count("delete ConfigMap default/child-"))
-		})
+		"set with a finalizer": {Metadata: changes(finalized), ExpectEvents: deleted, ExpectResource: rtesting.With(parent, reflecting("[]"))},
 	}
+	inAll(cases, func(_ string, tc *subReconcilerCase) {
+		tc.Realistic, tc.Resource, tc.ExpectDeletes = true, parent, deletes("child-a", "child-b")
+		tc.GivenObjects, tc.APIGivenObjects = objects{newConfigMap("child-a", identified("a"))}, objects{newConfigMap("child-b", identified("b"))}
+	}).Run(t, scheme, func(t *testing.T, tc *subReconcilerCase, c reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+		set := childSetFactory(t, tc, c)
+		if tc.ExpectPatches == nil {
+			return set
+		}
+		return &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: "test-finalizer", Reconciler: set}
+	})
 }
 
 func TestDefect07_FieldSelectorsOfTheCacheAreNotSentToTheServer(t *testing.T) {
@@ -295,15 +247,16 @@ func TestDefect07_FieldSelectorsOfTheCacheAreNotSentToTheServer(t *testing.T) {
 }
 
 func TestDefect01_FailureOfAChildIsNotSilencedByReflecting(t *testing.T) {
-	w := newWorld(t, newResource(settled)).Fail("create ConfigMap default/child-b", errTest)
-	r := &resourceReconciler{Config: w.Config, Reconciler: newChildSetReconciler(w, func(r *childSetReconciler) {
-		r.ReflectChildrenStatusOnParent = nil
-		r.ReflectChildrenStatusOnParentWithError = func(_ context.Context, parent *fixture.Resource, _ reconcilers.ChildSetResult[*corev1.ConfigMap]) error {
-			parent.Status.Fields = map[string]string{"reflected": "yes"}
-			return reconcilers.ErrHaltSubReconcilers
-		}
-	})}
-	_, err := r.Reconcile(context.Background(), testRequest)
-	wantErr(t, errTest, err)
-	equal(t, "status writes", 1, w.Count("update Resource/status"))
+	set := newChildSet(nil)
+	set.ReflectChildrenStatusOnParentWithError = func(_ context.Context, parent *fixture.Resource, _ reconcilers.ChildSetResult[*corev1.ConfigMap]) error {
+		ran(parent)
+		return reconcilers.ErrHaltSubReconcilers
+	}
+	tc := rtesting.ReconcilerTestCase{
+		Request: testRequest, GivenObjects: objects{newResource(settled)}, StatusSubResourceTypes: hasStatus, Metadata: reconciling(set),
+		WithReactors: failing("create", "ConfigMap", errTest), ExpectCreates: objects{rtesting.With(member("a"), claimed)},
+		ExpectEvents:        append(events{warning("CreationFailed", `Failed to create ConfigMap "child-a": failure of the test`)}, statusUpdated...),
+		ExpectStatusUpdates: objects{newResource(settled, ran)}, ShouldErr: true, Verify: failsWith(errTest),
+	}
+	tc.Run(t, scheme, resourceFactory)
 }

@@ -14,6 +14,7 @@ import (
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 type childSetReconciler = reconcilers.ChildSetReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]
@@ -42,12 +43,22 @@ func desireAll(err error, children ...*corev1.ConfigMap) func(context.Context, *
 }
 
 // newChildSetReconciler returns a reconciler that adds what it reflects to the trace of the world.
-func newChildSetReconciler(w *world, changes ...func(*childSetReconciler)) *childSetReconciler {
-	r := &childSetReconciler{
+func newChildSetReconciler(w *world, edits ...func(*childSetReconciler)) *childSetReconciler {
+	return changed(newChildSet(func(_ *fixture.Resource, what string) { _ = w.note("reflect %s", what) }), changes(edits...))
+}
+
+// childSetFactory makes a reconciler that shows on the status of the parent what it reflects. It may list its children once.
+func childSetFactory(_ *testing.T, tc *subReconcilerCase, c reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+	atMostOnce(c, "list", "ConfigMapList")
+	return changed(newChildSet(showReflected), tc.Metadata)
+}
+
+func newChildSet(reflect func(parent *fixture.Resource, what string)) *childSetReconciler {
+	return &childSetReconciler{
 		DesiredChildren:    desireAll(nil, member("a"), member("b")),
 		IdentifyChild:      func(child *corev1.ConfigMap) string { return child.Labels["id"] },
 		ChildObjectManager: &configMaps{MergeBeforeUpdate: mergeData},
-		ReflectChildrenStatusOnParent: func(_ context.Context, _ *fixture.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+		ReflectChildrenStatusOnParent: func(_ context.Context, parent *fixture.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
 			parts := []string{}
 			for _, child := range result.Children {
 				part := child.Id + "="
@@ -59,16 +70,17 @@ func newChildSetReconciler(w *world, changes ...func(*childSetReconciler)) *chil
 				}
 				parts = append(parts, part)
 			}
-			_ = w.note("reflect [%s]", strings.Join(parts, " "))
+			what := "[" + strings.Join(parts, " ") + "]"
 			if err := result.AggregateError(); err != nil {
-				_ = w.note("aggregate error %s", err)
+				what += " aggregate error " + err.Error()
 			}
+			reflect(parent, what)
 		},
 	}
-	for _, change := range changes {
-		change(r)
-	}
-	return r
+}
+
+func desiringAll(err error, children ...*corev1.ConfigMap) map[string]any {
+	return changes(func(r *childSetReconciler) { r.DesiredChildren = desireAll(err, children...) })
 }
 
 func withoutOwners(r *childSetReconciler) {
@@ -84,247 +96,173 @@ func eventOn(verb, name string) string {
 }
 
 func TestChildSetReconciler(t *testing.T) {
-	const list = "list ConfigMap in default"
-	a, b := newConfigMap("child-a", identified("a")), newConfigMap("child-b", identified("b"))
-	drift := newConfigMap("child-a", identified("a"), func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" })
-	for name, tc := range map[string]struct {
-		reason string
-		parent *fixture.Resource
-		given  []client.Object
-		change func(r *childSetReconciler)
-		fail   map[string]error
-		want   []string
-		err    error
-	}{
+	parent, leavingParent := newResource(), newResource(terminating, finalizer("hold"))
+	a, b, x := newConfigMap("child-a", identified("a")), newConfigMap("child-b", identified("b")), newConfigMap("child-x")
+	drifted := newConfigMap("child-a", identified("a"), drift)
+	created := func(id string) *corev1.ConfigMap { return rtesting.With(member(id), claimed) }
+	reflected := func(what string) *fixture.Resource { return newResource(reflecting(what)) }
+
+	subReconcilerTests{
+		// Children are created in the order of their ids, not in that of the author.
 		"create": {
-			reason: "children are created in the order of their ids, not in that of the author",
-			change: func(r *childSetReconciler) { r.DesiredChildren = desireAll(nil, member("b"), member("a")) },
-			want: []string{
-				list, "create ConfigMap default/child-a", eventOn("Created", "child-a"),
-				"create ConfigMap default/child-b", eventOn("Created", "child-b"), "reflect [a=child-a b=child-b]",
-			},
+			Resource: parent, Metadata: desiringAll(nil, member("b"), member("a")), ExpectCreates: objects{created("a"), created("b")},
+			ExpectEvents: events{happened("Created", "child-a"), happened("Created", "child-b")}, ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
+		// Nothing is written.
 		"in sync": {
-			reason: "there is one list for the whole set",
-			given:  []client.Object{a, b},
-			want:   []string{list, "reflect [a=child-a b=child-b]"},
+			Resource: parent, GivenObjects: objects{a, b}, ExpectResource: reflected("[a=child-a b=child-b]"),
+			ExpectWiring: &rtesting.Wiring{Owns: watched, Tracks: watched, Indexes: indexedByOwner},
 		},
+		// Drift of one child is repaired, the other is left alone.
 		"update": {
-			reason: "drift of one child is repaired, the other is left alone",
-			given:  []client.Object{drift, b},
-			want:   []string{list, "update ConfigMap default/child-a", eventOn("Updated", "child-a"), "reflect [a=child-a b=child-b]"},
+			Resource: parent, GivenObjects: objects{drifted, b}, ExpectUpdates: objects{a},
+			ExpectEvents: events{happened("Updated", "child-a")}, ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
+		// A child that is not among the desired ones goes.
 		"delete": {
-			reason: "a child that is not among the desired ones goes",
-			given:  []client.Object{a, b},
-			change: func(r *childSetReconciler) { r.DesiredChildren = desireAll(nil, member("b")) },
-			want:   []string{list, "delete ConfigMap default/child-a", eventOn("Deleted", "child-a"), "reflect [a= b=child-b]"},
+			Resource: parent, GivenObjects: objects{a, b}, Metadata: desiringAll(nil, member("b")), ExpectDeletes: deletes("child-a"),
+			ExpectEvents: events{happened("Deleted", "child-a")}, ExpectResource: reflected("[a= b=child-b]"),
 		},
+		// Ids of desired and known children are managed in one order.
 		"create and delete": {
-			reason: "ids of desired and known children are managed in one order",
-			given:  []client.Object{b},
-			change: func(r *childSetReconciler) { r.DesiredChildren = desireAll(nil, member("a"), member("c")) },
-			want: []string{
-				list, "create ConfigMap default/child-a", eventOn("Created", "child-a"),
-				"delete ConfigMap default/child-b", eventOn("Deleted", "child-b"),
-				"create ConfigMap default/child-c", eventOn("Created", "child-c"), "reflect [a=child-a b= c=child-c]",
-			},
+			Resource: parent, GivenObjects: objects{b}, Metadata: desiringAll(nil, member("a"), member("c")),
+			ExpectCreates: objects{created("a"), created("c")}, ExpectDeletes: deletes("child-b"),
+			ExpectEvents:   events{happened("Created", "child-a"), happened("Deleted", "child-b"), happened("Created", "child-c")},
+			ExpectResource: reflected("[a=child-a b= c=child-c]"),
 		},
-		"none desired": {
-			reason: "an empty set is reflected, too",
-			change: func(r *childSetReconciler) { r.DesiredChildren = desireAll(nil) },
-			want:   []string{list, "reflect []"},
-		},
+		// An empty set is reflected, too.
+		"none desired": {Resource: parent, Metadata: desiringAll(nil), ExpectResource: reflected("[]")},
+		// A known child that has lost its id belongs nowhere.
 		"without an id": {
-			reason: "a known child that has lost its id belongs nowhere",
-			given:  []client.Object{newConfigMap("child-x"), a, b},
-			want:   []string{list, "delete ConfigMap default/child-x", eventOn("Deleted", "child-x"), "reflect [= a=child-a b=child-b]"},
+			Resource: parent, GivenObjects: objects{x, a, b}, ExpectDeletes: deletes("child-x"),
+			ExpectEvents: events{happened("Deleted", "child-x")}, ExpectResource: reflected("[= a=child-a b=child-b]"),
 		},
+		// Both go and a new one comes.
 		"two with one id": {
-			reason: "both go and a new one comes",
-			given:  []client.Object{newConfigMap("child-1", identified("a")), newConfigMap("child-2", identified("a")), b},
-			want: []string{
-				list, "delete ConfigMap default/child-1", eventOn("Deleted", "child-1"), "delete ConfigMap default/child-2", eventOn("Deleted", "child-2"),
-				"create ConfigMap default/child-a", eventOn("Created", "child-a"), "reflect [a=child-a b=child-b]",
-			},
+			Resource: parent, GivenObjects: objects{newConfigMap("child-1", identified("a")), newConfigMap("child-2", identified("a")), b},
+			ExpectDeletes: deletes("child-1", "child-2"), ExpectCreates: objects{created("a")},
+			ExpectEvents:   events{happened("Deleted", "child-1"), happened("Deleted", "child-2"), happened("Created", "child-a")},
+			ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
+		// A terminating child is not counted.
 		"one leaves, one lives": {
-			reason: "a terminating child is not counted",
-			given:  []client.Object{newConfigMap("child-1", identified("a"), leaving), a, b},
-			want:   []string{list, "reflect [a=child-a b=child-b]"},
+			Resource: parent, GivenObjects: objects{newConfigMap("child-1", identified("a"), leaving), a, b},
+			ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
+		// Objects of others are not children.
 		"not ours": {
-			reason: "objects of others are not children",
-			given:  []client.Object{newConfigMap("child-x", identified("x"), orphan), a, b},
-			want:   []string{list, "reflect [a=child-a b=child-b]"},
+			Resource: parent, GivenObjects: objects{newConfigMap("child-x", identified("x"), orphan), a, b},
+			ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
-		"list fails": {
-			reason: "nothing is decided without knowing the children",
-			fail:   map[string]error{"list": errTest},
-			want:   []string{list},
-			err:    errTest,
-		},
-		"desired children fail": {
-			reason: "nothing is reflected when it is not known what is desired",
-			change: func(r *childSetReconciler) { r.DesiredChildren = desireAll(errTest) },
-			want:   []string{list},
-			err:    errTest,
-		},
+		// Nothing is decided without knowing the children.
+		"list fails": {Resource: parent, WithReactors: failing("list", "ConfigMapList", errTest), ShouldErr: true, Verify: failsWith(errTest)},
+		// Nothing is reflected when it is not known what is desired.
+		"desired children fail": {Resource: parent, Metadata: desiringAll(errTest), ShouldErr: true, Verify: failsWith(errTest)},
+		// OnlyReconcileChildStatus reflects all known children and leaves them alone.
 		"only status": {
-			reason: "OnlyReconcileChildStatus reflects all known children and leaves them alone",
-			given:  []client.Object{drift, newConfigMap("child-x", identified("x"))},
-			change: func(r *childSetReconciler) { r.DesiredChildren = desireAll(reconcilers.OnlyReconcileChildStatus) },
-			want:   []string{list, "reflect [a=child-a x=child-x]"},
+			Resource: parent, GivenObjects: objects{drifted, newConfigMap("child-x", identified("x"))},
+			Metadata: desiringAll(reconcilers.OnlyReconcileChildStatus), ExpectResource: reflected("[a=child-a x=child-x]"),
 		},
-		"only status of none": {
-			reason: "it is reflected that there is none",
-			change: func(r *childSetReconciler) { r.DesiredChildren = desireAll(reconcilers.OnlyReconcileChildStatus) },
-			want:   []string{list, "reflect []"},
-		},
+		// It is reflected that there is none.
+		"only status of none": {Resource: parent, Metadata: desiringAll(reconcilers.OnlyReconcileChildStatus), ExpectResource: reflected("[]")},
+		// The rest is not attempted, and what there is so far is reflected.
 		"one fails": {
-			reason: "the rest is not attempted, and what there is so far is reflected",
-			given:  []client.Object{a},
-			change: func(r *childSetReconciler) { r.DesiredChildren = desireAll(nil, member("a"), member("b"), member("c")) },
-			fail:   map[string]error{"create": errTest},
-			want: []string{
-				list, "create ConfigMap default/child-b",
-				`event default/test Warning CreationFailed: Failed to create ConfigMap "child-b": failure of the test`, "reflect [a=child-a]",
-			},
-			err: errTest,
+			Resource: parent, GivenObjects: objects{a}, Metadata: desiringAll(nil, member("a"), member("b"), member("c")),
+			WithReactors: failing("create", "ConfigMap", errTest), ExpectCreates: objects{created("b")},
+			ExpectEvents:   events{warning("CreationFailed", `Failed to create ConfigMap "child-b": failure of the test`)},
+			ExpectResource: reflected("[a=child-a]"), ShouldErr: true, Verify: failsWith(errTest),
 		},
+		// The rest goes on.
 		"one fails for a reason that is reflected": {
-			reason: "the rest goes on",
-			change: func(r *childSetReconciler) { r.DesiredChildren = desireAll(nil, member("a"), member("b")) },
-			fail:   map[string]error{"create ConfigMap default/child-a": errInvalid},
-			want: []string{
-				list, "create ConfigMap default/child-a",
-				`event default/test Warning CreationFailed: Failed to create ConfigMap "child-a": ` + errInvalid.Error(),
-				"create ConfigMap default/child-b", eventOn("Created", "child-b"), "reflect [a=! b=child-b]",
-				"aggregate error " + errInvalid.Error(),
+			Resource: parent, WithReactors: []rtesting.ReactionFunc{
+				rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Name: "child-a", Error: errInvalid}),
 			},
+			ExpectCreates: objects{created("a"), created("b")},
+			ExpectEvents: events{
+				warning("CreationFailed", `Failed to create ConfigMap "child-a": `+errInvalid.Error()), happened("Created", "child-b"),
+			},
+			ExpectResource: reflected("[a=! b=child-b] aggregate error " + errInvalid.Error()),
 		},
+		// All children go, whatever is desired.
 		"parent is being deleted": {
-			reason: "all children go, whatever is desired",
-			parent: newResource(terminating, finalizer("hold")),
-			given:  []client.Object{a, b},
-			change: func(r *childSetReconciler) { r.DesiredChildren = desireAll(nil, member("a"), member("c")) },
-			want: []string{
-				list, "delete ConfigMap default/child-a", eventOn("Deleted", "child-a"),
-				"delete ConfigMap default/child-b", eventOn("Deleted", "child-b"), "reflect []",
+			Resource: leavingParent, GivenObjects: objects{a, b}, Metadata: desiringAll(nil, member("a"), member("c")),
+			ExpectDeletes: deletes("child-a", "child-b"), ExpectEvents: events{happened("Deleted", "child-a"), happened("Deleted", "child-b")},
+			ExpectResource: rtesting.With(leavingParent, reflecting("[]")),
+		},
+		// Children go also when they are not to be managed otherwise.
+		"parent is being deleted, only status": {
+			Resource: leavingParent, GivenObjects: objects{a}, Metadata: desiringAll(reconcilers.OnlyReconcileChildStatus),
+			ExpectDeletes: deletes("child-a"), ExpectEvents: events{happened("Deleted", "child-a")},
+			ExpectResource: rtesting.With(leavingParent, reflecting("[]")),
+		},
+		// MergeBeforeUpdate stands for an object manager.
+		"shorthand": {
+			Resource: parent, GivenObjects: objects{drifted},
+			Metadata:      changes(func(r *childSetReconciler) { r.ChildObjectManager, r.MergeBeforeUpdate = nil, mergeData }),
+			ExpectUpdates: objects{a}, ExpectCreates: objects{created("b")},
+			ExpectEvents:   events{happened("Updated", "child-a"), happened("Created", "child-b")},
+			ExpectResource: reflected("[a=child-a b=child-b]"),
+		},
+		// No child can be told from the others without an id.
+		"empty id": {
+			Resource: parent, Metadata: desiringAll(nil, member("a"), wanted("child")),
+			ShouldErr: true, Verify: failsWithText("desired child id may not be empty"),
+		},
+		"duplicate id": {
+			Resource: parent, Metadata: desiringAll(nil, member("a"), member("b"), member("a")),
+			ShouldErr: true, Verify: failsWithText("duplicate child id found: a"),
+		},
+		// What fails when it is reflected does not hide what failed before.
+		"reflect fails": {
+			Resource: parent, WithReactors: failing("create", "ConfigMap", errTest), ExpectCreates: objects{created("a")},
+			Metadata: changes(func(r *childSetReconciler) {
+				r.ReflectChildrenStatusOnParentWithError = func(context.Context, *fixture.Resource, reconcilers.ChildSetResult[*corev1.ConfigMap]) error {
+					return errReflect
+				}
+			}),
+			ExpectEvents: events{warning("CreationFailed", `Failed to create ConfigMap "child-a": failure of the test`)},
+			ShouldErr:    true, Verify: func(t *testing.T, _ reconcilers.Result, err error) {
+				wantErr(t, errTest, err)
+				wantErr(t, errReflect, err)
 			},
 		},
-		"parent is being deleted, only status": {
-			reason: "children go also when they are not to be managed otherwise",
-			parent: newResource(terminating, finalizer("hold")),
-			given:  []client.Object{a},
-			change: func(r *childSetReconciler) { r.DesiredChildren = desireAll(reconcilers.OnlyReconcileChildStatus) },
-			want:   []string{list, "delete ConfigMap default/child-a", eventOn("Deleted", "child-a"), "reflect []"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.given...)
-			for line, err := range tc.fail {
-				w.Fail(line, err)
-			}
-			parent := tc.parent
-			if parent == nil {
-				parent = newResource()
-			}
-			r := newChildSetReconciler(w)
-			if tc.change != nil {
-				tc.change(r)
-			}
-			result, err := r.Reconcile(w.Context(), parent)
-			wantErr(t, tc.err, err)
-			equal(t, "result", reconcilers.Result{}, result)
-			equal(t, "trace", tc.want, w.Trace())
-			if t.Failed() {
-				t.Log(tc.reason)
-			}
-		})
-	}
+	}.Run(t, scheme, childSetFactory)
 }
 
-func TestChildSetReconciler_IDs(t *testing.T) {
-	for name, tc := range map[string]struct {
-		children []*corev1.ConfigMap
-		want     string
-	}{
-		"empty":     {[]*corev1.ConfigMap{member("a"), wanted("child")}, "desired child id may not be empty"},
-		"duplicate": {[]*corev1.ConfigMap{member("a"), member("b"), member("a")}, "duplicate child id found: a"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			r := newChildSetReconciler(w, func(r *childSetReconciler) { r.DesiredChildren = desireAll(nil, tc.children...) })
-			_, err := r.Reconcile(w.Context(), newResource())
-			wantText(t, tc.want, err)
-			equal(t, "writes", nil, w.Writes())
-		})
-	}
-}
-
-func TestChildSetReconciler_ReflectFails(t *testing.T) {
-	errReflect := errors.New("failure to reflect")
-	w := newWorld(t).Fail("create", errTest)
-	r := newChildSetReconciler(w, func(r *childSetReconciler) {
-		r.ReflectChildrenStatusOnParentWithError = func(context.Context, *fixture.Resource, reconcilers.ChildSetResult[*corev1.ConfigMap]) error {
-			return errReflect
-		}
-	})
-	_, err := r.Reconcile(w.Context(), newResource())
-	wantErr(t, errTest, err)
-	wantErr(t, errReflect, err)
-}
-
-func TestChildSetReconciler_ByMergeBeforeUpdate(t *testing.T) {
-	w := newWorld(t, newConfigMap("child-a", identified("a"), func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" }))
-	r := newChildSetReconciler(w, func(r *childSetReconciler) { r.ChildObjectManager, r.MergeBeforeUpdate = nil, mergeData })
-	_, err := r.Reconcile(w.Context(), newResource())
-	wantErr(t, nil, err)
-	equal(t, "writes", []string{
-		"update ConfigMap default/child-a", eventOn("Updated", "child-a"), "create ConfigMap default/child-b", eventOn("Created", "child-b"),
-		"reflect [a=child-a b=child-b]",
-	}, w.Writes())
-}
+var errReflect = errors.New("failure to reflect")
 
 func TestRetrieveKnownChildren(t *testing.T) {
-	given := newConfigMap("child-a", identified("a"))
-	w := newWorld(t, given)
-	names := func(children []*corev1.ConfigMap) []string {
-		names := []string{}
-		for _, child := range children {
-			names = append(names, child.Name)
-			child.Data["key"] = "changed by whoever looks"
-		}
-		return names
-	}
-	r := newChildSetReconciler(w, func(r *childSetReconciler) {
-		r.DesiredChildren = func(ctx context.Context, _ *fixture.Resource) ([]*corev1.ConfigMap, error) {
-			equal(t, "known children", []string{"child-a"}, names(reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](ctx)))
-			if secrets := reconcilers.RetrieveKnownChildren[*corev1.Secret](ctx); secrets != nil {
-				t.Errorf("known children of another kind: %v", secrets)
-			}
-			return []*corev1.ConfigMap{member("a")}, nil
-		}
-	})
-	_, err := r.Reconcile(w.Context(), newResource())
-	wantErr(t, nil, err)
-	equal(t, "writes: known children are copies", []string{"reflect [a=child-a]"}, w.Writes())
-	if known := reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](w.Context()); known != nil {
-		t.Errorf("known children outside of a set: %v", known)
-	}
-
-	t.Run("none", func(t *testing.T) {
-		w := newWorld(t)
-		r := newChildSetReconciler(w, func(r *childSetReconciler) {
+	looking := func(look func(ctx context.Context)) map[string]any {
+		return changes(func(r *childSetReconciler) {
 			r.DesiredChildren = func(ctx context.Context, _ *fixture.Resource) ([]*corev1.ConfigMap, error) {
+				look(ctx)
+				return []*corev1.ConfigMap{member("a")}, nil
+			}
+		})
+	}
+	subReconcilerTests{
+		"known children are copies": {
+			Resource: newResource(), GivenObjects: objects{newConfigMap("child-a", identified("a"))}, ExpectResource: newResource(reflecting("[a=child-a]")),
+			Metadata: looking(func(ctx context.Context) {
+				known := reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](ctx)
+				equal(t, "known children", []*corev1.ConfigMap{newConfigMap("child-a", identified("a"))}, known)
+				known[0].Data["key"] = "changed by whoever looks"
+				if secrets := reconcilers.RetrieveKnownChildren[*corev1.Secret](ctx); secrets != nil {
+					t.Errorf("known children of another kind: %v", secrets)
+				}
+			}),
+		},
+		"none": {
+			Resource: newResource(), ExpectCreates: objects{rtesting.With(member("a"), claimed)}, ExpectEvents: events{happened("Created", "child-a")},
+			Metadata: looking(func(ctx context.Context) {
 				if known := reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](ctx); known == nil || len(known) != 0 {
 					t.Errorf("known children = %#v", known)
 				}
-				return nil, nil
-			}
-		})
-		_, err := r.Reconcile(w.Context(), newResource())
-		wantErr(t, nil, err)
-	})
+			}),
+			ExpectResource: newResource(reflecting("[a=child-a]")),
+		},
+	}.Run(t, scheme, childSetFactory)
+	if known := reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](newWorld(t).Context()); known != nil {
+		t.Errorf("known children outside of a set: %v", known)
+	}
 }

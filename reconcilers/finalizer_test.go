@@ -3,16 +3,19 @@
 package reconcilers_test
 
 import (
+	"bytes"
 	"context"
 	"testing"
 	"time"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 	"trueup.dev/validation"
 )
 
@@ -23,114 +26,114 @@ const (
 	failed  = `event default/test Warning FinalizerPatchFailed: Failed to patch finalizer "test-finalizer": failure of the test`
 )
 
+// changeInMemory is what reconcilers do to a resource before its finalizers are patched.
+func changeInMemory(r *fixture.Resource) {
+	r.Spec.Fields = map[string]string{"changed": "in memory"}
+	r.Status.Fields = map[string]string{"changed": "in memory"}
+	r.CreationTimestamp = metav1.Time{}
+}
+
 func TestFinalizers(t *testing.T) {
-	type change = func(context.Context, client.Object, string) error
+	const f = "test-finalizer"
+	given := func(names ...string) *fixture.Resource {
+		return newResource(func(r *fixture.Resource) { r.Finalizers = names })
+	}
+	tests := subReconcilerTests{}
 	for name, tc := range map[string]struct {
-		change     change
-		finalizer  string
-		given      *fixture.Resource
-		fail       error
-		want       []string
-		wantErr    error
-		finalizers []string
+		change    func(context.Context, client.Object, string) error
+		finalizer string
+		given     *fixture.Resource
+		patches   patches
+		fail      error
+		want      *fixture.Resource
+		events    events
 	}{
-		"add":         {change: reconcilers.AddFinalizer, finalizer: "test-finalizer", given: newResource(), want: []string{added, patched}, finalizers: []string{"test-finalizer"}},
-		"add again":   {change: reconcilers.AddFinalizer, finalizer: "test-finalizer", given: newResource(finalizer("test-finalizer")), finalizers: []string{"test-finalizer"}},
-		"add none":    {change: reconcilers.AddFinalizer, given: newResource()},
-		"add fails":   {change: reconcilers.AddFinalizer, finalizer: "test-finalizer", given: newResource(), fail: errTest, want: []string{added, failed}, wantErr: errTest},
-		"add quietly": {change: reconcilers.AddFinalizer, finalizer: "test-finalizer", given: newResource(), fail: errQuiet, want: []string{added}, wantErr: errQuiet},
-		"clear":       {change: reconcilers.ClearFinalizer, finalizer: "test-finalizer", given: newResource(finalizer("test-finalizer")), want: []string{cleared, patched}},
-		"clear again": {change: reconcilers.ClearFinalizer, finalizer: "test-finalizer", given: newResource()},
-		"clear none":  {change: reconcilers.ClearFinalizer, given: newResource(finalizer("")), finalizers: []string{""}},
-		"clear fails": {change: reconcilers.ClearFinalizer, finalizer: "test-finalizer", given: newResource(finalizer("test-finalizer")), fail: errTest, want: []string{cleared, failed}, wantErr: errTest, finalizers: []string{"test-finalizer"}},
-		"add one more": {
-			change: reconcilers.AddFinalizer, finalizer: "test-finalizer", given: newResource(finalizer("other")),
-			want: []string{
-				`patch Resource default/test application/merge-patch+json {"metadata":{"finalizers":["other","test-finalizer"],"resourceVersion":"999"}}`, patched,
-			},
-			finalizers: []string{"other", "test-finalizer"},
-		},
+		"add":          {reconcilers.AddFinalizer, f, given(), patches{finalizers(f)}, nil, refinalized(f), events{finalizerPatched}},
+		"add again":    {reconcilers.AddFinalizer, f, given(f), nil, nil, given(f), nil},
+		"add none":     {reconcilers.AddFinalizer, "", given(), nil, nil, given(), nil},
+		"add fails":    {reconcilers.AddFinalizer, f, given(), patches{finalizers(f)}, errTest, given(), events{finalizerFailed}},
+		"add quietly":  {reconcilers.AddFinalizer, f, given(), patches{finalizers(f)}, errQuiet, given(), nil},
+		"clear":        {reconcilers.ClearFinalizer, f, given(f), patches{finalizers()}, nil, refinalized(), events{finalizerPatched}},
+		"clear again":  {reconcilers.ClearFinalizer, f, given(), nil, nil, given(), nil},
+		"clear none":   {reconcilers.ClearFinalizer, "", given(""), nil, nil, given(""), nil},
+		"clear fails":  {reconcilers.ClearFinalizer, f, given(f), patches{finalizers()}, errTest, given(f), events{finalizerFailed}},
+		"add one more": {reconcilers.AddFinalizer, f, given("other"), patches{finalizers("other", f)}, nil, refinalized("other", f), events{finalizerPatched}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.given)
-			if tc.fail != nil {
-				w.Fail("patch", tc.fail)
-			}
-			resource := tc.given.DeepCopy()
-			resource.Spec.Fields = map[string]string{"changed": "in memory"}
-			resource.Status.Fields = map[string]string{"changed": "in memory"}
-			resource.CreationTimestamp = metav1.Time{}
-			inMemory := resource.DeepCopy()
-
-			wantErr(t, tc.wantErr, tc.change(w.Context(), resource, tc.finalizer))
-			equal(t, "writes", tc.want, w.Writes())
-			equal(t, "finalizers", tc.finalizers, resource.Finalizers)
-			after := stored(w, tc.given)
-			if tc.wantErr == nil {
-				equal(t, "stored finalizers", tc.finalizers, after.Finalizers)
-			}
-			equal(t, "resource version", after.ResourceVersion, resource.ResourceVersion)
-
-			// Nothing but finalizers, resource version and generation may come back from the server.
-			inMemory.Finalizers, inMemory.ResourceVersion, inMemory.Generation = resource.Finalizers, resource.ResourceVersion, resource.Generation
-			equal(t, "the rest of the resource", inMemory, resource)
-		})
+		test := outcome(&syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+			changeInMemory(r)
+			err := tc.change(ctx, r, tc.finalizer)
+			stored := &fixture.Resource{}
+			wantErr(t, nil, reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, testRequest.NamespacedName, stored))
+			equal(t, "stored finalizers", stored.Finalizers, r.Finalizers)
+			equal(t, "stored resource version", stored.ResourceVersion, r.ResourceVersion)
+			return err
+		}}, reconcilers.Result{}, tc.fail)
+		if tc.fail != nil {
+			test.WithReactors = failing("patch", "Resource", tc.fail)
+		}
+		test.Resource, test.ExpectPatches, test.ExpectEvents = tc.given, tc.patches, tc.events
+		// Nothing but finalizers, resource version and generation may come back from the server.
+		test.ExpectResource = rtesting.With(tc.want, changeInMemory)
+		tests[name] = test
 	}
+	tests.Run(t, scheme, fromCase)
 }
 
-func TestFinalizers_CopyTheGenerationBack(t *testing.T) {
-	given := newResource(func(r *fixture.Resource) { r.Generation = 5 })
-	w := newWorld(t, given)
-	resource := given.DeepCopy()
-	resource.Generation = 4
-	wantErr(t, nil, reconcilers.AddFinalizer(w.Context(), resource, "test-finalizer"))
-	equal(t, "generation", 5, resource.Generation)
+// refinalized is the resource after a patch of its finalizers.
+func refinalized(names ...string) *fixture.Resource {
+	return newResource(func(r *fixture.Resource) { r.Finalizers, r.ResourceVersion = names, "1000" })
 }
 
-func TestFinalizers_OptimisticLock(t *testing.T) {
-	w := newWorld(t, newResource())
-	resource := newResource(func(r *fixture.Resource) { r.ResourceVersion = "12" })
-	if err := reconcilers.AddFinalizer(w.Context(), resource, "test-finalizer"); err == nil {
-		t.Error("a resource that has changed meanwhile got a finalizer")
+// adding is a sub reconciler that adds the finalizer to its resource, after a change in memory.
+func adding[T client.Object](change func(T)) *reconcilers.SyncReconciler[T] {
+	return &reconcilers.SyncReconciler[T]{Sync: func(ctx context.Context, resource T) error {
+		change(resource)
+		return reconcilers.AddFinalizer(ctx, resource, "test-finalizer")
+	}}
+}
+
+func TestFinalizers_Metadata(t *testing.T) {
+	generation := func(generation int64) func(*fixture.Resource) {
+		return func(r *fixture.Resource) { r.Generation = generation }
 	}
-	equal(t, "stored finalizers", nil, stored(w, resource).Finalizers)
+	outdate := func(r *fixture.Resource) { r.ResourceVersion = "12" }
+	given := func(r subReconciler) map[string]any { return map[string]any{"reconciler": r} }
+	outdated := finalizers("test-finalizer")
+	outdated.Patch = bytes.ReplaceAll(outdated.Patch, []byte("999"), []byte("12"))
+	subReconcilerTests{
+		"the generation is copied back": {
+			Metadata: given(adding(generation(4))),
+			Resource: newResource(generation(5)), ExpectResource: rtesting.With(refinalized("test-finalizer"), generation(5)),
+			ExpectPatches: patches{finalizers("test-finalizer")}, ExpectEvents: events{finalizerPatched},
+		},
+		"what reconcilers see is not what was loaded": {
+			Metadata: given(&reconcilers.CastResource[*fixture.Resource, *fixture.ResourceNoStatus]{
+				Reconciler: adding(func(*fixture.ResourceNoStatus) {}),
+			}),
+			Resource: newResource(), ExpectResource: refinalized("test-finalizer"),
+			ExpectPatches: patches{finalizers("test-finalizer")}, ExpectEvents: events{finalizerPatched},
+		},
+		"a resource that has changed meanwhile gets no finalizer": {
+			Metadata: given(adding(outdate)), Resource: newResource(), ExpectResource: newResource(outdate),
+			ExpectPatches: patches{outdated},
+			ExpectEvents: events{warning("FinalizerPatchFailed",
+				`Failed to patch finalizer "test-finalizer": Operation cannot be fulfilled on resources.fixture.trueup.dev "test": object was modified`)},
+			ShouldErr: true,
+			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
+				equal(t, "conflict", true, apierrs.IsConflict(err))
+			},
+		},
+	}.Run(t, scheme, fromCase)
 }
 
 func TestFinalizers_OtherTypes(t *testing.T) {
-	t.Run("duck", func(t *testing.T) {
-		w := newWorld(t, newResource())
-		duck := fixture.NewDuck("default", "test")
-		duck.ResourceVersion = "999"
-		ctx := reconcilers.StashOriginalResourceType(w.Context(), fixture.NewDuck("", ""))
-		wantErr(t, nil, reconcilers.AddFinalizer(ctx, duck, "test-finalizer"))
-		equal(t, "writes", []string{added, patched}, w.Writes())
-	})
+	t.Run("duck", func(t *testing.T) { addsFinalizer(t, fixture.NewDuck("default", "test")) })
 	t.Run("unstructured", func(t *testing.T) {
-		w := newWorld(t, newResource())
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(fixture.GroupVersion.WithKind("Resource"))
-		ctx := reconcilers.StashOriginalResourceType(w.Context(), u.DeepCopy())
 		u.SetNamespace("default")
 		u.SetName("test")
-		u.SetResourceVersion("999")
-		wantErr(t, nil, reconcilers.AddFinalizer(ctx, u, "test-finalizer"))
-		equal(t, "writes", []string{added, patched}, w.Writes())
-		equal(t, "finalizers", []string{"test-finalizer"}, u.GetFinalizers())
-	})
-	t.Run("cast", func(t *testing.T) {
-		w := newWorld(t, newResource())
-		// What reconcilers see is not what was loaded.
-		cast := &fixture.ResourceNoStatus{ObjectMeta: newResource().ObjectMeta}
-		wantErr(t, nil, reconcilers.AddFinalizer(w.Context(), cast, "test-finalizer"))
-		equal(t, "writes", []string{added, patched}, w.Writes())
-		equal(t, "finalizers", []string{"test-finalizer"}, cast.Finalizers)
-	})
-	t.Run("another current config", func(t *testing.T) {
-		w, other := newWorld(t, newResource()), newWorld(t)
-		ctx := reconcilers.StashConfig(w.Context(), other.Config)
-		wantErr(t, nil, reconcilers.AddFinalizer(ctx, newResource(), "test-finalizer"))
-		equal(t, "writes where the resource is", []string{added, patched}, w.Writes())
-		equal(t, "writes elsewhere", nil, other.Writes())
+		addsFinalizer(t, u)
 	})
 	t.Run("no config", func(t *testing.T) {
 		err := reconcilers.AddFinalizer(context.Background(), newResource(), "test-finalizer")
@@ -138,91 +141,63 @@ func TestFinalizers_OtherTypes(t *testing.T) {
 	})
 }
 
+// addsFinalizer tests AddFinalizer with a resource of another type.
+func addsFinalizer[T client.Object](t *testing.T, given T) {
+	want := given.DeepCopyObject().(T)
+	want.SetFinalizers([]string{"test-finalizer"})
+	want.SetResourceVersion("1000")
+	tc := rtesting.SubReconcilerTestCase[T]{
+		Resource: given, ExpectResource: want, ExpectPatches: patches{finalizers("test-finalizer")}, ExpectEvents: events{finalizerPatched},
+	}
+	tc.Run(t, scheme, func(*testing.T, *rtesting.SubReconcilerTestCase[T], reconcilers.Config) reconcilers.SubReconciler[T] {
+		return adding(func(T) {})
+	})
+}
+
 type withFinalizer = reconcilers.WithFinalizer[*fixture.Resource]
 
 func TestWithFinalizer(t *testing.T) {
-	const nested = "event default/test Normal Nested: called"
-	minute := reconcilers.Result{RequeueAfter: time.Minute}
-	has := finalizer("test-finalizer")
-	for name, tc := range map[string]struct {
-		reason  string
-		given   *fixture.Resource
-		ready   func(context.Context, *fixture.Resource) bool
-		fail    bool
-		result  reconcilers.Result
-		err     error
-		want    reconcilers.Result
-		wantErr error
-		writes  []string
-	}{
-		"add": {
-			reason: "the finalizer is there before anything is created", given: newResource(),
-			result: minute, want: minute, writes: []string{added, patched, nested},
-		},
-		"there already": {
-			reason: "nothing is to be patched", given: newResource(has),
-			result: minute, want: minute, writes: []string{nested},
-		},
-		"add fails": {
-			reason: "without the finalizer nothing may be created", given: newResource(), fail: true,
-			result: minute, wantErr: errTest, writes: []string{added, failed},
-		},
-		"nested fails": {
-			reason: "the nested outcome is returned", given: newResource(has),
-			result: minute, err: errTest, want: minute, wantErr: errTest, writes: []string{nested},
-		},
-		"clear": {
-			reason: "the finalizer goes after the clean-up", given: newResource(has, terminating),
-			result: minute, want: minute, writes: []string{nested, cleared, patched},
-		},
-		"clear fails": {
-			reason: "a finalizer that stays is a failure", given: newResource(has, terminating), fail: true,
-			result: minute, wantErr: errTest, writes: []string{nested, cleared, failed},
-		},
-		"clean-up fails": {
-			reason: "the finalizer stays until the clean-up succeeds", given: newResource(has, terminating),
-			result: minute, err: errTest, want: minute, wantErr: errTest, writes: []string{nested},
-		},
-		"clean-up halts": {
-			reason: "a halt is not success either", given: newResource(has, terminating),
-			err: reconcilers.ErrHaltSubReconcilers, wantErr: reconcilers.ErrHaltSubReconcilers, writes: []string{nested},
-		},
-		"ready": {
-			reason: "ReadyToClearFinalizer agrees", given: newResource(has, terminating),
-			ready: func(context.Context, *fixture.Resource) bool { return true }, writes: []string{nested, cleared, patched},
-		},
-		"not ready": {
-			reason: "the clean-up takes several requests", given: newResource(has, terminating),
-			ready:  func(context.Context, *fixture.Resource) bool { return false },
-			result: minute, want: minute, writes: []string{nested},
-		},
-		"never had it": {
-			reason: "a resource that is being deleted gets no finalizer", given: newResource(finalizer("other"), terminating),
-			writes: []string{nested},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.given)
-			if tc.fail {
-				w.Fail("patch", errTest)
-			}
-			call := func(context.Context, *fixture.Resource) (reconcilers.Result, error) {
-				w.Config.Recorder.Event(tc.given, "Normal", "Nested", "called")
-				return tc.result, tc.err
-			}
-			r := &withFinalizer{
-				Finalizer: "test-finalizer", ReadyToClearFinalizer: tc.ready,
-				Reconciler: &syncReconciler{SyncWithResult: call, FinalizeWithResult: call},
-			}
-			got, err := r.Reconcile(w.Context(), tc.given.DeepCopy())
-			wantErr(t, tc.wantErr, err)
-			equal(t, "result", tc.want, got)
-			equal(t, "writes", tc.writes, w.Writes())
-			if t.Failed() {
-				t.Log(tc.reason)
-			}
-		})
+	const f = "test-finalizer"
+	minute, none, nested := reconcilers.Result{RequeueAfter: time.Minute}, reconcilers.Result{}, noted("nested")[0]
+	living, deleted, halt := newResource(finalizer(f)), newResource(finalizer(f), terminating), reconcilers.ErrHaltSubReconcilers
+	of := func(result reconcilers.Result, err error, ready ...bool) *withFinalizer {
+		r := &withFinalizer{Finalizer: f, Reconciler: noting("nested", result, err)}
+		for _, ready := range ready {
+			r.ReadyToClearFinalizer = func(context.Context, *fixture.Resource) bool { return ready }
+		}
+		return r
 	}
+	on := func(given *fixture.Resource, tc subReconcilerCase, events ...rtesting.Event) subReconcilerCase {
+		tc.Resource, tc.ExpectEvents = given, events
+		return tc
+	}
+	patching := func(tc subReconcilerCase, left ...string) subReconcilerCase {
+		tc.ExpectPatches = patches{finalizers(left...)}
+		if tc.ShouldErr {
+			tc.WithReactors = failing("patch", "Resource", errTest)
+			return tc
+		}
+		return making(tc, func(r *fixture.Resource) { r.Finalizers, r.ResourceVersion = left, "1000" })
+	}
+	subReconcilerTests{
+		// The finalizer is there before anything is created, and without it nothing may be.
+		"add":       patching(on(newResource(), outcome(of(minute, nil), minute, nil), finalizerPatched, nested), f),
+		"add fails": patching(on(newResource(), outcome(of(minute, nil), none, errTest), finalizerFailed), f),
+		// Nothing is to be patched. The nested outcome is returned.
+		"there already": on(living, outcome(of(minute, nil), minute, nil), nested),
+		"nested fails":  on(living, outcome(of(minute, errTest), minute, errTest), nested),
+		// The finalizer goes after the clean-up. One that stays is a failure.
+		"clear":       patching(on(deleted, outcome(of(minute, nil), minute, nil), nested, finalizerPatched)),
+		"clear fails": patching(on(deleted, outcome(of(minute, nil), none, errTest), nested, finalizerFailed)),
+		// The finalizer stays until the clean-up succeeds. A halt is not success either.
+		"clean-up fails": on(deleted, outcome(of(minute, errTest), minute, errTest), nested),
+		"clean-up halts": on(deleted, outcome(of(none, halt), none, halt), nested),
+		// The clean-up may take several requests.
+		"ready":     patching(on(deleted, outcome(of(none, nil, true), none, nil), nested, finalizerPatched)),
+		"not ready": on(deleted, outcome(of(minute, nil, false), minute, nil), nested),
+		// A resource that is being deleted gets no finalizer.
+		"never had it": on(newResource(finalizer("other"), terminating), outcome(of(none, nil), none, nil), nested),
+	}.Run(t, scheme, fromCase)
 }
 
 func TestWithFinalizer_Validate(t *testing.T) {

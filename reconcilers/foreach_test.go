@@ -19,120 +19,85 @@ import (
 
 type cursor = reconcilers.Cursor[string]
 
+// visit returns a loop that notes each cursor, and then runs the rest.
+func visit[I any](where string, list []I, rest ...subReconciler) *reconcilers.ForEach[*fixture.Resource, I] {
+	return &reconcilers.ForEach[*fixture.Resource, I]{Items: items(list...), Reconciler: append(sequence{look[I](where)}, rest...)}
+}
+
+func look[I any](where string) *syncReconciler {
+	return &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+		at := reconcilers.CursorStasher[I]().RetrieveOrDie(ctx)
+		note(ctx, r, "%s %v %d/%d", where, at.Item, at.Index, at.Length)
+		return nil
+	}}
+}
+
 func TestForEach(t *testing.T) {
 	type result = reconcilers.Result
-	all := []cursor{{Index: 0, Length: 3, Item: "a"}, {Index: 1, Length: 3, Item: "b"}, {Index: 2, Length: 3, Item: "c"}}
-	for name, tc := range map[string]struct {
-		reason  string
-		items   func(context.Context, *fixture.Resource) ([]string, error)
-		failsAt string
-		err     error
-		want    result
-		cursors []cursor
-	}{
-		"all": {
-			reason: "each item in order, and the results of all",
-			items:  items("a", "b", "c"), cursors: all, want: result{RequeueAfter: time.Minute, Priority: new(2)},
-		},
-		"none": {reason: "an empty list is nothing to do", items: items[string]()},
-		"no items": {
-			reason: "without a list there is nothing to loop over",
-			items:  func(context.Context, *fixture.Resource) ([]string, error) { return []string{"a"}, errTest },
-			err:    errTest,
-		},
-		"fails": {
-			reason: "an error ends the loop, the result is that of the items before",
-			items:  items("a", "b", "c"), failsAt: "b", err: errTest, cursors: all[:2], want: result{RequeueAfter: time.Minute, Priority: new(0)},
-		},
-		"fails at once": {
-			reason: "there is no result of items before the first one",
-			items:  items("a", "b", "c"), failsAt: "a", err: errTest, cursors: all[:1],
-		},
-		"halts": {
-			reason: "a halt ends the loop, too",
-			items:  items("a", "b", "c"), failsAt: "c", err: reconcilers.ErrHaltSubReconcilers, cursors: all,
-			want: result{RequeueAfter: time.Minute, Priority: new(1)},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ctx := reconcilers.WithStash(context.Background())
-			stasher := reconcilers.CursorStasher[string]()
-			cursors := []cursor{}
-			r := &forEach{Items: tc.items, Reconciler: &syncReconciler{SyncWithResult: func(ctx context.Context, _ *fixture.Resource) (result, error) {
-				at := stasher.RetrieveOrDie(ctx)
-				cursors = append(cursors, at)
-				if at.Item == tc.failsAt {
-					return result{RequeueAfter: time.Second}, tc.err
-				}
-				return result{RequeueAfter: time.Minute * time.Duration(1+at.Index), Priority: new(at.Index)}, nil
-			}}}
-			got, err := r.Reconcile(ctx, newResource())
-			wantErr(t, tc.err, err)
-			equal(t, "result, for "+tc.reason, tc.want, got)
-			equal(t, "cursors, for "+tc.reason, tc.cursors, cursors)
-			equal(t, "cursor left behind", len(tc.cursors) > 0, stasher.Has(ctx))
-			if len(tc.cursors) > 0 {
-				equal(t, "last cursor", tc.cursors[len(tc.cursors)-1], stasher.RetrieveOrDie(ctx))
+	// of returns a loop over three items, one of which fails.
+	of := func(failsAt string, err error) *forEach {
+		return visit("at", []string{"a", "b", "c"}, &syncReconciler{SyncWithResult: func(ctx context.Context, _ *fixture.Resource) (result, error) {
+			at := reconcilers.CursorStasher[string]().RetrieveOrDie(ctx)
+			if at.Item == failsAt {
+				return result{RequeueAfter: time.Second}, err
 			}
-		})
+			return result{RequeueAfter: time.Minute * time.Duration(1+at.Index), Priority: new(at.Index)}, nil
+		}})
 	}
+	none, halt := result{}, reconcilers.ErrHaltSubReconcilers
+	noItems := func(context.Context, *fixture.Resource) ([]string, error) { return []string{"a"}, errTest }
+	// leaving is the case, and that the loop leaves this cursor behind; nil for none.
+	leaving := func(last any, tc subReconcilerCase) subReconcilerCase {
+		tc.ExpectStashedValues = map[reconcilers.StashKey]any{reconcilers.CursorStasher[string]().Key(): last}
+		return tc
+	}
+	subReconcilerTests{
+		// Each item in order, and the results of all.
+		"all": leaving(cursor{Index: 2, Length: 3, Item: "c"}, outcome(
+			of("", nil), result{RequeueAfter: time.Minute, Priority: new(2)}, nil, "at a 0/3", "at b 1/3", "at c 2/3",
+		)),
+		// An empty list is nothing to do, and without a list there is nothing to loop over.
+		"none":     leaving(nil, outcome(visit[string]("at", nil), none, nil)),
+		"no items": leaving(nil, outcome(&forEach{Items: noItems, Reconciler: never(t)}, none, errTest)),
+		// An error ends the loop, the result is that of the items before. So does a halt.
+		"fails": leaving(cursor{Index: 1, Length: 3, Item: "b"}, outcome(
+			of("b", errTest), result{RequeueAfter: time.Minute, Priority: new(0)}, errTest, "at a 0/3", "at b 1/3",
+		)),
+		"halts": leaving(cursor{Index: 2, Length: 3, Item: "c"}, outcome(
+			of("c", halt), result{RequeueAfter: time.Minute, Priority: new(1)}, halt, "at a 0/3", "at b 1/3", "at c 2/3",
+		)),
+		// There is no result of items before the first one.
+		"fails at once": leaving(cursor{Index: 0, Length: 3, Item: "a"}, outcome(of("a", errTest), none, errTest, "at a 0/3")),
+		"one after the other": leaving(cursor{Index: 0, Length: 1, Item: "c"}, outcome(
+			sequence{visit("first", []string{"a", "b"}), visit("second", []string{"c"})}, none, nil, "first a 0/2", "first b 1/2", "second c 0/1",
+		)),
+	}.Run(t, scheme, fromCase)
 }
 
-func TestForEach_LoopsInARow(t *testing.T) {
-	ctx := reconcilers.WithStash(context.Background())
-	r := sequence{
-		&forEach{Items: items("a", "b"), Reconciler: nothing()},
-		&forEach{Items: items("c"), Reconciler: nothing()},
-	}
-	_, err := r.Reconcile(ctx, newResource())
-	wantErr(t, nil, err)
-	equal(t, "cursor left behind", cursor{Index: 0, Length: 1, Item: "c"}, reconcilers.CursorStasher[string]().RetrieveOrDie(ctx))
-}
-
-// visit returns a loop that passes each cursor to see, and then runs the rest.
-func visit[I any](list []I, see func(reconcilers.Cursor[I]), rest ...subReconciler) *reconcilers.ForEach[*fixture.Resource, I] {
-	look := &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
-		see(reconcilers.CursorStasher[I]().RetrieveOrDie(ctx))
-		return nil
-	}}
-	return &reconcilers.ForEach[*fixture.Resource, I]{Items: items(list...), Reconciler: append(sequence{look}, rest...)}
-}
-
-func TestDefect09_ForEachOverTheSameTypeWithin(t *testing.T) {
-	var seen []string
-	see := func(where string) func(cursor) {
-		return func(c cursor) { seen = append(seen, fmt.Sprintf("%s %s %d/%d", where, c.Item, c.Index, c.Length)) }
-	}
-	again := &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
-		see("after")(reconcilers.CursorStasher[string]().RetrieveOrDie(ctx))
-		return nil
-	}}
+func TestDefect09_ForEachWithinAnother(t *testing.T) {
+	none, after := reconcilers.Result{}, look[string]("after")
 	failing := &tryCatch{
-		Try: &forEach{Items: items("x", "y"), Reconciler: returning(reconcilers.Result{}, errTest)},
+		Try: &forEach{Items: items("x", "y"), Reconciler: returning(none, errTest)},
 		Catch: func(context.Context, *fixture.Resource, reconcilers.Result, error) (reconcilers.Result, error) {
-			return reconcilers.Result{}, nil
+			return none, nil
 		},
 	}
-	r := visit([]string{"a", "b"}, see("outer"), visit([]string{"1", "2", "3"}, see("inner")), again, failing, again)
-	_, err := r.Reconcile(reconcilers.WithStash(context.Background()), newResource())
-	wantErr(t, nil, err)
-	equal(t, "cursors", []string{
-		"outer a 0/2", "inner 1 0/3", "inner 2 1/3", "inner 3 2/3", "after a 0/2", "after a 0/2",
-		"outer b 1/2", "inner 1 0/3", "inner 2 1/3", "inner 3 2/3", "after b 1/2", "after b 1/2",
-	}, seen)
-}
-
-func TestDefect09_ForEachOverInterfaces(t *testing.T) {
-	var anything []any
-	var objects []client.Object
-	r := sequence{
-		visit([]any{"text", 2, nil}, func(c reconcilers.Cursor[any]) { anything = append(anything, c.Item) },
-			visit([]client.Object{newResource()}, func(c reconcilers.Cursor[client.Object]) { objects = append(objects, c.Item) })),
-	}
-	_, err := r.Reconcile(reconcilers.WithStash(context.Background()), newResource())
-	wantErr(t, nil, err)
-	equal(t, "items", []any{"text", 2, nil}, anything)
-	equal(t, "objects", 3, len(objects))
+	core, events := corev1.EventSeries{Count: 1}, eventsv1.EventSeries{Count: 2}
+	subReconcilerTests{
+		"of the same type": outcome(
+			visit("outer", []string{"a", "b"}, visit("inner", []string{"1", "2", "3"}), after, failing, after), none, nil,
+			"outer a 0/2", "inner 1 0/3", "inner 2 1/3", "inner 3 2/3", "after a 0/2", "after a 0/2",
+			"outer b 1/2", "inner 1 0/3", "inner 2 1/3", "inner 3 2/3", "after b 1/2", "after b 1/2",
+		),
+		"of interfaces": outcome(
+			visit("any", []any{"text", 2, nil}, visit("stringer", []fmt.Stringer{time.Minute})), none, nil,
+			"any text 0/3", "stringer 1m0s 0/1", "any 2 1/3", "stringer 1m0s 0/1", "any <nil> 2/3", "stringer 1m0s 0/1",
+		),
+		"of types that have the same name": outcome(
+			visit("core", []corev1.EventSeries{core}, visit("events", []eventsv1.EventSeries{events}, look[corev1.EventSeries]("core"))), none, nil,
+			fmt.Sprintf("core %v 0/1", core), fmt.Sprintf("events %v 0/1", events), fmt.Sprintf("core %v 0/1", core),
+		),
+	}.Run(t, scheme, fromCase)
 }
 
 func TestDefect09_ForEachKeepsTypesApart(t *testing.T) {
@@ -165,16 +130,4 @@ func TestDefect09_ForEachKeepsTypesApart(t *testing.T) {
 	add("object", reconcilers.CursorStasher[client.Object]().Key())
 	add("local", reconcilers.CursorStasher[local]().Key())
 	add("function", reconcilers.CursorStasher[func() string]().Key())
-
-	// Not only the keys, the items.
-	seen := []string{}
-	r := visit([]corev1.Event{{Reason: "core"}}, func(reconcilers.Cursor[corev1.Event]) {},
-		visit([]eventsv1.Event{{Reason: "events"}}, func(c reconcilers.Cursor[eventsv1.Event]) { seen = append(seen, c.Item.Reason) },
-			&syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
-				seen = append(seen, reconcilers.CursorStasher[corev1.Event]().RetrieveOrDie(ctx).Item.Reason)
-				return nil
-			}}))
-	_, err := r.Reconcile(reconcilers.WithStash(context.Background()), newResource())
-	wantErr(t, nil, err)
-	equal(t, "items", []string{"events", "core"}, seen)
 }

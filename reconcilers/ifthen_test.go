@@ -4,6 +4,7 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -13,119 +14,77 @@ import (
 
 func TestIfThen(t *testing.T) {
 	type result = reconcilers.Result
-	minute, second := result{RequeueAfter: time.Minute, Priority: new(3)}, result{RequeueAfter: time.Second}
-	then := returning(minute, errTest)
-	for name, tc := range map[string]struct {
-		condition bool
-		then      subReconciler
-		otherwise subReconciler
-		want      result
-		err       error
-	}{
-		"true":               {true, returning(minute, nil), never(t), minute, nil},
-		"true, fails":        {true, then, never(t), minute, errTest},
-		"true, halts":        {true, returning(minute, reconcilers.ErrHaltSubReconcilers), never(t), minute, reconcilers.ErrHaltSubReconcilers},
-		"true, no else":      {true, returning(second, nil), nil, second, nil},
-		"false":              {false, never(t), returning(second, nil), second, nil},
-		"false, fails":       {false, never(t), returning(second, errTest), second, errTest},
-		"false and no else":  {false, never(t), nil, result{}, nil},
-		"true, asks nothing": {true, returning(result{}, nil), never(t), result{}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			resource := newResource()
-			asked := 0
-			r := &ifThen{
-				If: func(_ context.Context, r *fixture.Resource) bool {
-					asked++
-					if r != resource {
-						t.Error("the resource is another one")
-					}
-					return tc.condition
-				},
-				Then: tc.then, Else: tc.otherwise,
-			}
-			got, err := r.Reconcile(context.Background(), resource)
-			wantErr(t, tc.err, err)
-			equal(t, "result", tc.want, got)
-			equal(t, "times the condition was asked", 1, asked)
-		})
+	none, minute, second := result{}, result{RequeueAfter: time.Minute, Priority: new(3)}, result{RequeueAfter: time.Second}
+	halt := reconcilers.ErrHaltSubReconcilers
+	of := func(answer bool, then, otherwise subReconciler) *ifThen {
+		condition := func(ctx context.Context, r *fixture.Resource) bool {
+			note(ctx, r, "if")
+			ran(r)
+			return answer
+		}
+		return &ifThen{If: condition, Then: then, Else: otherwise}
 	}
+	tests := subReconcilerTests{
+		"true":               outcome(of(true, noting("then", minute, nil), never(t)), minute, nil, "if", "then"),
+		"true, fails":        outcome(of(true, noting("then", minute, errTest), never(t)), minute, errTest, "if", "then"),
+		"true, halts":        outcome(of(true, noting("then", minute, halt), never(t)), minute, halt, "if", "then"),
+		"true, no else":      outcome(of(true, noting("then", second, nil), nil), second, nil, "if", "then"),
+		"false":              outcome(of(false, never(t), noting("else", second, nil)), second, nil, "if", "else"),
+		"false, fails":       outcome(of(false, never(t), noting("else", second, errTest)), second, errTest, "if", "else"),
+		"false and no else":  outcome(of(false, never(t), nil), none, nil, "if"),
+		"true, asks nothing": outcome(of(true, noting("then", none, nil), never(t)), none, nil, "if", "then"),
+	}
+	for name, tc := range tests {
+		// It is the resource itself that the condition is asked for.
+		tests[name] = making(tc, ran)
+	}
+	tests.Run(t, scheme, fromCase)
 }
 
 func TestTryCatch(t *testing.T) {
 	type result = reconcilers.Result
-	type catch = func(context.Context, *fixture.Resource, result, error) (result, error)
 	minute, second, hour := result{RequeueAfter: time.Minute}, result{RequeueAfter: time.Second}, result{RequeueAfter: time.Hour}
-	errCaught, errFinally := errorOf("caught"), errorOf("finally")
-	returns := func(res result, err error) catch {
-		return func(context.Context, *fixture.Resource, result, error) (result, error) { return res, err }
+	errCaught, errFinally := errors.New("caught"), errors.New("finally")
+	try, fails := noting("try", minute, nil), noting("try", minute, errTest)
+	const caught, caughtNothing = "catch 1m0s, failure of the test", "catch 1m0s, <nil>"
+	catch := func(res result, err error) func(context.Context, *fixture.Resource, result, error) (result, error) {
+		return func(ctx context.Context, r *fixture.Resource, seen result, cause error) (result, error) {
+			note(ctx, r, "catch %s, %v", seen.RequeueAfter, cause)
+			return res, err
+		}
 	}
-	for name, tc := range map[string]struct {
-		reason  string
-		try     error
-		catch   catch
-		finally subReconciler
-		want    result
-		err     error
-	}{
-		"try":                      {reason: "the outcome of Try is the outcome", want: minute},
-		"try fails":                {reason: "the outcome of Try is the outcome", try: errTest, want: minute, err: errTest},
-		"catch clears":             {reason: "Catch may take the error for nothing", try: errTest, catch: returns(hour, nil), want: hour},
-		"catch replaces":           {reason: "Catch may take the error for another", try: errTest, catch: returns(second, errCaught), want: second, err: errCaught},
-		"catch without an error":   {reason: "Catch is called in any case", catch: returns(hour, errCaught), want: hour, err: errCaught},
-		"finally":                  {reason: "the sooner result wins", finally: returning(second, nil), want: second},
-		"finally after a failure":  {reason: "Finally runs in any case", try: errTest, finally: returning(second, nil), want: second, err: errTest},
-		"finally fails":            {reason: "the error of Finally is the error", finally: returning(hour, errFinally), want: minute, err: errFinally},
-		"try and finally fail":     {reason: "the error of Finally is the error", try: errTest, finally: returning(second, errFinally), want: second, err: errFinally},
-		"catch and finally":        {reason: "Finally adds to what Catch returns", try: errTest, catch: returns(hour, nil), finally: returning(second, nil), want: second},
-		"catch and finally, later": {reason: "Finally adds to what Catch returns", try: errTest, catch: returns(second, errCaught), finally: returning(hour, nil), want: second, err: errCaught},
-	} {
-		t.Run(name, func(t *testing.T) {
-			order := []string{}
-			noting := func(name string, sub subReconciler) subReconciler {
-				return &advice{Reconciler: sub, Before: func(context.Context, *fixture.Resource) (context.Context, result, error) {
-					order = append(order, name)
-					return nil, result{}, nil
-				}}
-			}
-			r := &tryCatch{Try: noting("try", returning(minute, tc.try))}
-			wantOrder := []string{"try"}
-			if tc.catch != nil {
-				wantOrder = append(wantOrder, "catch")
-				r.Catch = func(ctx context.Context, resource *fixture.Resource, res result, err error) (result, error) {
-					order = append(order, "catch")
-					equal(t, "result that Catch sees", minute, res)
-					wantErr(t, tc.try, err)
-					return tc.catch(ctx, resource, res, err)
-				}
-			}
-			if tc.finally != nil {
-				wantOrder = append(wantOrder, "finally")
-				r.Finally = noting("finally", tc.finally)
-			}
-			got, err := r.Reconcile(context.Background(), newResource())
-			wantErr(t, tc.err, err)
-			equal(t, "result, for "+tc.reason, tc.want, got)
-			equal(t, "order", wantOrder, order)
-		})
-	}
+	finally := func(res result, err error) subReconciler { return noting("finally", res, err) }
+	subReconcilerTests{
+		// The outcome of Try is the outcome.
+		"try":       outcome(&tryCatch{Try: try}, minute, nil, "try"),
+		"try fails": outcome(&tryCatch{Try: fails}, minute, errTest, "try"),
+		// Catch may take the error for nothing, or for another. It is called in any case.
+		"catch clears":           outcome(&tryCatch{Try: fails, Catch: catch(hour, nil)}, hour, nil, "try", caught),
+		"catch replaces":         outcome(&tryCatch{Try: fails, Catch: catch(second, errCaught)}, second, errCaught, "try", caught),
+		"catch without an error": outcome(&tryCatch{Try: try, Catch: catch(hour, errCaught)}, hour, errCaught, "try", caughtNothing),
+		// Finally runs in any case. The sooner result wins.
+		"finally":                 outcome(&tryCatch{Try: try, Finally: finally(second, nil)}, second, nil, "try", "finally"),
+		"finally after a failure": outcome(&tryCatch{Try: fails, Finally: finally(second, nil)}, second, errTest, "try", "finally"),
+		// The error of Finally is the error.
+		"finally fails":        outcome(&tryCatch{Try: try, Finally: finally(hour, errFinally)}, minute, errFinally, "try", "finally"),
+		"try and finally fail": outcome(&tryCatch{Try: fails, Finally: finally(second, errFinally)}, second, errFinally, "try", "finally"),
+		// Finally adds to what Catch returns.
+		"catch and finally": outcome(
+			&tryCatch{Try: fails, Catch: catch(hour, nil), Finally: finally(second, nil)}, second, nil, "try", caught, "finally",
+		),
+		"catch and finally, later": outcome(
+			&tryCatch{Try: fails, Catch: catch(second, errCaught), Finally: finally(hour, nil)}, second, errCaught, "try", caught, "finally",
+		),
+	}.Run(t, scheme, fromCase)
 }
-
-// errorOf is an error of a test with a text of its own.
-type errorOf string
-
-func (e errorOf) Error() string { return string(e) }
 
 func TestOverrideSetup(t *testing.T) {
 	minute := reconcilers.Result{RequeueAfter: time.Minute}
-	got, err := (&overrideSetup{Reconciler: returning(minute, errTest)}).Reconcile(context.Background(), newResource())
-	wantErr(t, errTest, err)
-	equal(t, "result", minute, got)
-
-	onlySetup := &overrideSetup{Setup: func(context.Context, reconcilers.Manager, *reconcilers.Builder) error { return nil }}
-	got, err = onlySetup.Reconcile(context.Background(), newResource())
-	wantErr(t, nil, err)
-	equal(t, "result of nothing", reconcilers.Result{}, got)
+	setup := func(context.Context, reconcilers.Manager, *reconcilers.Builder) error { return nil }
+	subReconcilerTests{
+		"reconciler": outcome(&overrideSetup{Reconciler: returning(minute, errTest)}, minute, errTest),
+		"only Setup": outcome(&overrideSetup{Setup: setup}, reconcilers.Result{}, nil),
+	}.Run(t, scheme, fromCase)
 
 	// What it hides is not even asked whether it could be set up.
 	below := &part{syncReconciler: nothing()}

@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/apis"
 	"trueup.dev/internal/fixture"
-	rtime "trueup.dev/time"
+	rtesting "trueup.dev/testing"
 )
 
 func TestResourceReconciler_TransitionTimesMoveWithTheStatus(t *testing.T) {
@@ -21,77 +23,84 @@ func TestResourceReconciler_TransitionTimesMoveWithTheStatus(t *testing.T) {
 	manage := func(ctx context.Context, r *fixture.Resource) apis.ConditionManager {
 		return conditions.ManageWithContext(ctx, &r.Status)
 	}
-	type times = map[string]metav1.Time
-	for name, tc := range map[string]struct {
-		reason string
-		change func(ctx context.Context, r *fixture.Resource)
-		want   times
-	}{
+	// given is the resource before, and with times in conditions after.
+	given := func(published, ready metav1.Time, changes ...func(*fixture.Resource)) objects {
+		return objects{newResource(append([]func(*fixture.Resource){settled, func(r *fixture.Resource) {
+			r.Status.Conditions[0].LastTransitionTime = ready
+			r.Status.Conditions = append([]metav1.Condition{{
+				Type: "Published", Status: metav1.ConditionUnknown, Reason: "Initializing", LastTransitionTime: published,
+			}}, r.Status.Conditions...)
+		}}, changes...)...)}
+	}
+	both := func(status metav1.ConditionStatus, reason, message string) func(*fixture.Resource) {
+		return func(r *fixture.Resource) {
+			for i := range r.Status.Conditions {
+				c := &r.Status.Conditions[i]
+				c.Status, c.Reason, c.Message = status, reason, message
+			}
+		}
+	}
+	inAll(rtesting.ReconcilerTests{
+		// A transition is a transition.
 		"another status": {
-			reason: "a transition is a transition",
-			change: func(ctx context.Context, r *fixture.Resource) { manage(ctx, r).MarkTrue("Published", "Done", "") },
-			want:   times{"Published": later, "Ready": later},
+			Metadata: syncing(func(ctx context.Context, r *fixture.Resource) { manage(ctx, r).MarkTrue("Published", "Done", "") }),
+			ExpectStatusUpdates: given(later, later, both(metav1.ConditionTrue, "Done", ""), func(r *fixture.Resource) {
+				r.Status.Conditions[1].Reason = "Ready"
+			}),
 		},
+		// The same status for another reason is no transition.
 		"another reason": {
-			reason: "the same status for another reason is no transition",
-			change: func(ctx context.Context, r *fixture.Resource) {
+			Metadata: syncing(func(ctx context.Context, r *fixture.Resource) {
 				manage(ctx, r).MarkUnknown("Published", "Waiting", "for it")
-			},
-			want: times{"Published": longAgo, "Ready": longAgo},
+			}),
+			ExpectStatusUpdates: given(longAgo, longAgo, both(metav1.ConditionUnknown, "Waiting", "for it")),
 		},
+		// Whatever time an author sets.
 		"another reason, by hand": {
-			reason: "whatever time an author sets",
-			change: func(_ context.Context, r *fixture.Resource) {
+			Metadata: syncing(func(_ context.Context, r *fixture.Resource) {
 				for i := range r.Status.Conditions {
 					r.Status.Conditions[i].Message = "changed"
 					r.Status.Conditions[i].LastTransitionTime = later
 				}
-			},
-			want: times{"Published": longAgo, "Ready": longAgo},
+			}),
+			ExpectStatusUpdates: given(longAgo, longAgo, both(metav1.ConditionUnknown, "Initializing", "changed")),
 		},
+		// The time of a transition is what the author says.
 		"another status, by hand": {
-			reason: "the time of a transition is what the author says",
-			change: func(_ context.Context, r *fixture.Resource) {
+			Metadata: syncing(func(_ context.Context, r *fixture.Resource) {
 				r.Status.Conditions[0].Status = metav1.ConditionFalse
 				r.Status.Conditions[0].LastTransitionTime = later
-			},
-			want: times{"Published": later, "Ready": longAgo},
+			}),
+			ExpectStatusUpdates: given(later, longAgo, func(r *fixture.Resource) { r.Status.Conditions[0].Status = metav1.ConditionFalse }),
 		},
+		// What was not there before has no time to keep.
 		"a new condition": {
-			reason: "what was not there before has no time to keep",
-			change: func(ctx context.Context, r *fixture.Resource) {
+			Metadata: syncing(func(ctx context.Context, r *fixture.Resource) {
 				manage(ctx, r).SetCondition(metav1.Condition{Type: "Added", Status: metav1.ConditionUnknown, Reason: "New"})
-			},
-			want: times{"Published": longAgo, "Ready": longAgo, "Added": later},
+			}),
+			ExpectStatusUpdates: given(longAgo, longAgo, func(r *fixture.Resource) {
+				r.Status.Conditions = append([]metav1.Condition{{
+					Type: "Added", Status: metav1.ConditionUnknown, Reason: "New", LastTransitionTime: later,
+				}}, r.Status.Conditions...)
+			}),
 		},
+		// A status that is what it was has not changed, whatever has happened in between.
 		"there and back": {
-			reason: "a status that is what it was has not changed, whatever has happened in between",
-			change: func(ctx context.Context, r *fixture.Resource) {
+			Metadata: syncing(func(ctx context.Context, r *fixture.Resource) {
 				manage(ctx, r).MarkFalse("Published", "Oops", "")
 				manage(ctx, r).MarkUnknown("Published", "Waiting", "again")
-			},
-			want: times{"Published": longAgo, "Ready": longAgo},
+			}),
+			ExpectStatusUpdates: given(longAgo, longAgo, both(metav1.ConditionUnknown, "Waiting", "again")),
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			given := newResource(settled, func(r *fixture.Resource) {
-				r.Status.Conditions = append([]metav1.Condition{{
-					Type: "Published", Status: metav1.ConditionUnknown, Reason: "Initializing", LastTransitionTime: longAgo,
-				}}, r.Status.Conditions...)
-			})
-			w := newWorld(t, given)
-			r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
-				tc.change(ctx, r)
-				return nil
-			}}}
-			_, err := r.Reconcile(rtime.StashNow(context.Background(), now), testRequest)
-			wantErr(t, nil, err)
-			equal(t, "status writes", 1, w.Count("update Resource/status"))
-			got := times{}
-			for _, condition := range stored(w, given).Status.Conditions {
-				got[condition.Type] = condition.LastTransitionTime
-			}
-			equal(t, "transition times, for "+tc.reason, tc.want, got)
-		})
-	}
+	}, func(_ string, tc *rtesting.ReconcilerTestCase) {
+		tc.Request, tc.GivenObjects, tc.StatusSubResourceTypes = testRequest, given(longAgo, longAgo), hasStatus
+		tc.Now, tc.Differ, tc.ExpectEvents = now, transitionTimes{rtesting.DefaultDiffer}, statusUpdated
+	}).Run(t, scheme, resourceFactory)
+}
+
+// transitionTimes makes a difference between conditions that changed at different times.
+type transitionTimes struct{ rtesting.Differ }
+
+func (transitionTimes) ResourceStatusUpdate(expected, actual client.Object) string {
+	return cmp.Diff(expected.(*fixture.Resource).Status, actual.(*fixture.Resource).Status)
 }

@@ -6,187 +6,147 @@ import (
 	"context"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
-// runWith reconciles the resource of another type once, with a sub reconciler that notes what it is called with.
-func runWith[T client.Object](t *testing.T, w *world, r *reconcilers.ResourceReconciler[T], sub func(T) error) (called bool, err error) {
+// runKind runs a case with a reconciler for resources of another Go type, and of the kind if that is not clear from the type.
+func runKind[T client.Object](t *testing.T, name string, sync func(T) error, tc rtesting.ReconcilerTestCase, kind ...T) {
 	t.Helper()
-	r.Config = w.Config
-	r.Reconciler = &reconcilers.SyncReconciler[T]{Sync: func(_ context.Context, resource T) error {
-		called = true
-		return sub(resource)
-	}}
-	_, err = r.Reconcile(context.Background(), testRequest)
-	return called, err
+	tc.Name, tc.Request = name, testRequest
+	rtesting.ReconcilerTestSuite{tc}.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
+		r := &reconcilers.ResourceReconciler[T]{Config: c, Reconciler: &reconcilers.SyncReconciler[T]{
+			Sync: func(_ context.Context, resource T) error { return sync(resource) },
+		}}
+		if len(kind) > 0 {
+			r.Type = kind[0]
+		}
+		return r
+	})
 }
 
 func TestResourceReconciler_StylesOfDefaulting(t *testing.T) {
-	fails := map[string]string{fixture.DefaulterField: "fail"}
 	meta := newResource().ObjectMeta
-	for name, reconcile := range map[string]func(fields map[string]string) (string, bool, error){
-		"Default(ctx) error": func(fields map[string]string) (field string, called bool, err error) {
-			w := newWorld(t, newResource())
-			return reconcileDefaults(t, w, fields, func(r *fixture.Resource) *fixture.ResourceSpec { return &r.Spec })
-		},
-		"Default(ctx, T) error": func(fields map[string]string) (string, bool, error) {
-			w := newWorld(t, &fixture.ResourceAdmissionDefault{ObjectMeta: meta})
-			return reconcileDefaults(t, w, fields, func(r *fixture.ResourceAdmissionDefault) *fixture.ResourceSpec { return &r.Spec })
-		},
-		"Default(ctx, runtime.Object) error": func(fields map[string]string) (string, bool, error) {
-			w := newWorld(t, &fixture.ResourceObjectDefault{ObjectMeta: meta})
-			return reconcileDefaults(t, w, fields, func(r *fixture.ResourceObjectDefault) *fixture.ResourceSpec { return &r.Spec })
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			field, called, err := reconcile(nil)
-			wantErr(t, nil, err)
-			equal(t, "called", true, called)
-			equal(t, "defaulted field", "ran", field)
-
-			_, called, err = reconcile(fails)
-			wantErr(t, fixture.ErrDefault, err)
-			equal(t, "called though defaulting failed", false, called)
+	testDefaulting(t, "Default(ctx) error", true, &fixture.Resource{ObjectMeta: meta},
+		func(r *fixture.Resource) (*fixture.ResourceSpec, *fixture.ResourceStatus) { return &r.Spec, &r.Status })
+	testDefaulting(t, "Default(ctx, T) error", true, &fixture.ResourceAdmissionDefault{ObjectMeta: meta},
+		func(r *fixture.ResourceAdmissionDefault) (*fixture.ResourceSpec, *fixture.ResourceStatus) {
+			return &r.Spec, &r.Status
 		})
-	}
-	t.Run("Default()", func(t *testing.T) {
-		w := newWorld(t, &fixture.ResourceLegacyDefault{ObjectMeta: meta})
-		field, called, err := reconcileDefaults(t, w, nil, func(r *fixture.ResourceLegacyDefault) *fixture.ResourceSpec { return &r.Spec })
-		wantErr(t, nil, err)
-		equal(t, "called", true, called)
-		equal(t, "defaulted field", "ran", field)
-	})
+	testDefaulting(t, "Default(ctx, runtime.Object) error", true, &fixture.ResourceObjectDefault{ObjectMeta: meta},
+		func(r *fixture.ResourceObjectDefault) (*fixture.ResourceSpec, *fixture.ResourceStatus) {
+			return &r.Spec, &r.Status
+		})
+	testDefaulting(t, "Default()", false, &fixture.ResourceLegacyDefault{ObjectMeta: meta},
+		func(r *fixture.ResourceLegacyDefault) (*fixture.ResourceSpec, *fixture.ResourceStatus) {
+			return &r.Spec, &r.Status
+		})
 }
 
-// reconcileDefaults reconciles a resource with fields in its spec and returns the defaulted field.
-func reconcileDefaults[T client.Object](
-	t *testing.T, w *world, fields map[string]string, spec func(T) *fixture.ResourceSpec,
-) (field string, called bool, err error) {
-	w.Fetched = func(obj client.Object) {
-		if resource, ok := obj.(T); ok {
-			spec(resource).Fields = fields
-		}
-	}
-	called, err = runWith(t, w, &reconcilers.ResourceReconciler[T]{}, func(resource T) error {
-		field = spec(resource).Fields[fixture.DefaulterField]
+// testDefaulting has a reconciler show the defaulted field in the status.
+func testDefaulting[T client.Object](
+	t *testing.T, style string, canFail bool, kind T, parts func(T) (*fixture.ResourceSpec, *fixture.ResourceStatus),
+) {
+	show := func(resource T) error {
+		spec, status := parts(resource)
+		status.Fields = map[string]string{"default": spec.Fields[fixture.DefaulterField]}
 		return nil
-	})
-	return field, called, err
+	}
+	written, failing := kind.DeepCopyObject().(T), kind.DeepCopyObject().(T)
+	_, status := parts(written)
+	*status = newResource(settled, func(r *fixture.Resource) { r.Status.Fields = map[string]string{"default": "ran"} }).Status
+	runKind(t, style, show, statusCase(kind, written))
+	if spec, _ := parts(failing); canFail {
+		spec.Fields = map[string]string{fixture.DefaulterField: "fail"}
+		runKind(t, style+" that fails", show, rtesting.ReconcilerTestCase{
+			GivenObjects: objects{failing}, ShouldErr: true, Verify: failsWith(fixture.ErrDefault),
+		})
+	}
 }
 
 func TestResourceReconciler_KindsOfStatus(t *testing.T) {
-	meta := newResource().ObjectMeta
-	meta.ResourceVersion = ""
+	meta, fields := newResource().ObjectMeta, map[string]string{"Reconciler": "ran"}
+	initialized, changed := newResource(settled).Status, newResource(ran).Status
+	changed.ObservedGeneration = 1
 
-	t.Run("none", func(t *testing.T) {
-		w := newWorld(t, &fixture.ResourceNoStatus{ObjectMeta: meta})
-		called, err := runWith(t, w, &reconcilers.ResourceReconciler[*fixture.ResourceNoStatus]{}, func(r *fixture.ResourceNoStatus) error {
-			r.Spec.Fields = map[string]string{"changed": "in memory"}
-			return nil
-		})
-		wantErr(t, nil, err)
-		equal(t, "called", true, called)
-		equal(t, "writes", nil, w.Writes())
-	})
-	t.Run("nil", func(t *testing.T) {
-		w := newWorld(t, &fixture.ResourceNilableStatus{ObjectMeta: meta})
-		_, err := runWith(t, w, &reconcilers.ResourceReconciler[*fixture.ResourceNilableStatus]{}, func(r *fixture.ResourceNilableStatus) error {
-			equal(t, "status: a nil status is left nil", nil, r.Status)
-			return nil
-		})
-		wantErr(t, nil, err)
-		equal(t, "writes", nil, w.Writes())
-	})
-	t.Run("was nil", func(t *testing.T) {
-		given := &fixture.ResourceNilableStatus{ObjectMeta: meta}
-		w := newWorld(t, given)
-		_, err := runWith(t, w, &reconcilers.ResourceReconciler[*fixture.ResourceNilableStatus]{}, func(r *fixture.ResourceNilableStatus) error {
-			r.Status = &fixture.ResourceStatus{Fields: map[string]string{"Reconciler": "ran"}}
-			return nil
-		})
-		wantErr(t, nil, err)
-		after := stored(w, given)
-		equal(t, "fields", map[string]string{"Reconciler": "ran"}, after.Status.Fields)
-		equal(t, "observed generation", 1, after.Status.ObservedGeneration)
-	})
-	t.Run("pointer", func(t *testing.T) {
-		given := &fixture.ResourceNilableStatus{ObjectMeta: meta, Status: &fixture.ResourceStatus{}}
-		w := newWorld(t, given)
-		_, err := runWith(t, w, &reconcilers.ResourceReconciler[*fixture.ResourceNilableStatus]{}, func(*fixture.ResourceNilableStatus) error { return nil })
-		wantErr(t, nil, err)
-		equal(t, "reason of the initialized condition", "Initializing", stored(w, given).Status.GetCondition("Ready").Reason)
-	})
-	t.Run("empty", func(t *testing.T) {
-		given := &fixture.ResourceEmptyStatus{ObjectMeta: meta}
-		w := newWorld(t, given)
-		_, err := runWith(t, w, &reconcilers.ResourceReconciler[*fixture.ResourceEmptyStatus]{}, func(r *fixture.ResourceEmptyStatus) error {
-			r.Status.Fields = map[string]string{"Reconciler": "ran"}
-			return nil
-		})
-		wantErr(t, nil, err)
-		equal(t, "fields", map[string]string{"Reconciler": "ran"}, stored(w, given).Status.Fields)
-	})
-	t.Run("initialized without a context", func(t *testing.T) {
-		given := &fixture.ResourceLegacyConditions{ObjectMeta: meta}
-		w := newWorld(t, given)
-		_, err := runWith(t, w, &reconcilers.ResourceReconciler[*fixture.ResourceLegacyConditions]{}, func(*fixture.ResourceLegacyConditions) error { return nil })
-		wantErr(t, nil, err)
-		equal(t, "reason of the initialized condition", "Initializing", stored(w, given).Status.GetCondition("Ready").Reason)
-	})
-	t.Run("unstructured", func(t *testing.T) {
-		given := newResource()
-		w := newWorld(t, given)
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(fixture.GroupVersion.WithKind("Resource"))
-		_, err := runWith(t, w, &reconcilers.ResourceReconciler[*unstructured.Unstructured]{Type: u}, func(r *unstructured.Unstructured) error {
-			if _, found := r.Object["status"].(map[string]any)["conditions"]; found {
-				t.Error("conditions were initialized")
-			}
-			return unstructured.SetNestedField(r.Object, "ran", "status", "fields", "Reconciler")
-		})
-		wantErr(t, nil, err)
-		equal(t, "writes: unstructured objects hold everything, so they are updated", []string{
-			"update Resource/status default/test", "event default/test Normal StatusUpdated: Updated status",
-		}, w.Writes())
-		equal(t, "status", fixture.ResourceStatus{Fields: map[string]string{"Reconciler": "ran"}}, stored(w, given).Status)
-	})
+	runKind(t, "none", func(r *fixture.ResourceNoStatus) error {
+		r.Spec.Fields = map[string]string{"changed": "in memory"}
+		return errQuiet
+	}, rtesting.ReconcilerTestCase{GivenObjects: objects{&fixture.ResourceNoStatus{ObjectMeta: meta}}, ExpectedResult: requeue})
+	runKind(t, "nil", func(r *fixture.ResourceNilableStatus) error {
+		equal(t, "status: a nil status is left nil", nil, r.Status)
+		return nil
+	}, statusCase(&fixture.ResourceNilableStatus{ObjectMeta: meta}, nil))
+	runKind(t, "was nil", func(r *fixture.ResourceNilableStatus) error {
+		r.Status = &fixture.ResourceStatus{Fields: fields}
+		return nil
+	}, statusCase(&fixture.ResourceNilableStatus{ObjectMeta: meta}, &fixture.ResourceNilableStatus{ObjectMeta: meta, Status: &changed}))
+	runKind(t, "pointer", func(*fixture.ResourceNilableStatus) error { return nil }, statusCase(
+		&fixture.ResourceNilableStatus{ObjectMeta: meta, Status: &fixture.ResourceStatus{}},
+		&fixture.ResourceNilableStatus{ObjectMeta: meta, Status: &initialized},
+	))
+	runKind(t, "empty", func(r *fixture.ResourceEmptyStatus) error {
+		r.Status.Fields = fields
+		return nil
+	}, statusCase(
+		&fixture.ResourceEmptyStatus{ObjectMeta: meta}, &fixture.ResourceEmptyStatus{ObjectMeta: meta, Status: fixture.EmptyStatus{Fields: fields}},
+	))
+	runKind(t, "initialized without a context", func(*fixture.ResourceLegacyConditions) error { return nil }, statusCase(
+		&fixture.ResourceLegacyConditions{ObjectMeta: meta},
+		&fixture.ResourceLegacyConditions{ObjectMeta: meta, Status: fixture.LegacyConditionsStatus{Status: initialized.Status}},
+	))
+	// Unstructured objects hold everything, so they are updated.
+	kind := &unstructured.Unstructured{}
+	kind.SetGroupVersionKind(fixture.GroupVersion.WithKind("Resource"))
+	written := kind.DeepCopy()
+	written.SetNamespace("default")
+	written.SetName("test")
+	wantErr(t, nil, unstructured.SetNestedField(written.Object, "ran", "status", "fields", "Reconciler"))
+	runKind(t, "unstructured", func(r *unstructured.Unstructured) error {
+		return unstructured.SetNestedField(r.Object, "ran", "status", "fields", "Reconciler")
+	}, statusCase(newResource(), written), kind)
+}
+
+// statusCase is a case in which the status is written, or not.
+func statusCase(given, written client.Object) rtesting.ReconcilerTestCase {
+	tc := rtesting.ReconcilerTestCase{GivenObjects: objects{given}, StatusSubResourceTypes: objects{given}}
+	if written != nil {
+		tc.ExpectStatusUpdates = objects{written}
+		tc.ExpectEvents = events{rtesting.NewEvent(given, scheme, corev1.EventTypeNormal, "StatusUpdated", "Updated status")}
+	}
+	return tc
 }
 
 func TestResourceReconciler_Duck(t *testing.T) {
-	const patch = "patch Resource/status default/test application/merge-patch+json " +
-		`{"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"Reconciler":"ran"}}}`
 	given := newResource(func(r *fixture.Resource) { r.Generation = 0 })
-	setDuckField := func(d *fixture.Duck) error {
+	change := func(d *fixture.Duck) error {
 		d.Status.Fields = map[string]string{"Reconciler": "ran"}
 		return nil
 	}
-	t.Run("patched", func(t *testing.T) {
-		w := newWorld(t, given)
-		_, err := runWith(t, w, &reconcilers.ResourceReconciler[*fixture.Duck]{Type: fixture.NewDuck("", "")}, setDuckField)
-		wantErr(t, nil, err)
-		equal(t, "writes: the rest of a duck is not known, so it is patched", []string{
-			patch, "event default/test Normal StatusPatched: Patched status",
-		}, w.Writes())
-		equal(t, "fields", map[string]string{"Reconciler": "ran"}, stored(w, given).Status.Fields)
-	})
+	patches := patches{{
+		Group: fixture.GroupVersion.Group, Kind: "Resource", Namespace: "default", Name: "test", SubResource: "status", PatchType: types.MergePatchType,
+		Patch: []byte(`{"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"Reconciler":"ran"}}}`),
+	}}
+	// The rest of a duck is not known, so it is patched.
+	runKind(t, "patched", change, rtesting.ReconcilerTestCase{
+		GivenObjects: objects{given}, StatusSubResourceTypes: hasStatus, ExpectStatusPatches: patches,
+		ExpectEvents: events{normal("StatusPatched", "Patched status")},
+	}, fixture.NewDuck("", ""))
 	for name, err := range map[string]error{"patch fails": errTest, "a patch does not know conflicts": errConflict} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, given).Fail("patch", err)
-			_, got := runWith(t, w, &reconcilers.ResourceReconciler[*fixture.Duck]{Type: fixture.NewDuck("", "")}, setDuckField)
-			wantErr(t, err, got)
-			equal(t, "writes", []string{
-				patch, "event default/test Warning StatusPatchFailed: Failed to patch status: " + err.Error(),
-			}, w.Writes())
-		})
+		runKind(t, name, change, rtesting.ReconcilerTestCase{
+			GivenObjects: objects{given}, StatusSubResourceTypes: hasStatus, WithReactors: failing("patch", "Resource/status", err),
+			ExpectStatusPatches: patches, ExpectEvents: events{warning("StatusPatchFailed", "Failed to patch status: "+err.Error())},
+			ShouldErr: true, Verify: failsWith(err),
+		}, fixture.NewDuck("", ""))
 	}
-	t.Run("defaulting fails", func(t *testing.T) {
-		w := newWorld(t, newResource(func(r *fixture.Resource) { r.Spec.Fields = map[string]string{fixture.DefaulterField: "fail"} }))
-		called, err := runWith(t, w, &reconcilers.ResourceReconciler[*fixture.Duck]{Type: fixture.NewDuck("", "")}, setDuckField)
-		wantErr(t, fixture.ErrDefault, err)
-		equal(t, "called", false, called)
-	})
+	runKind(t, "defaulting fails", change, rtesting.ReconcilerTestCase{
+		GivenObjects: objects{newResource(func(r *fixture.Resource) { r.Spec.Fields = map[string]string{fixture.DefaulterField: "fail"} })},
+		ShouldErr:    true, Verify: failsWith(fixture.ErrDefault),
+	}, fixture.NewDuck("", ""))
 }

@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 var (
@@ -23,236 +25,184 @@ var (
 	errInvalid  = apierrs.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "test", nil)
 )
 
-func TestResourceReconciler_Status(t *testing.T) {
-	const update = "update Resource/status default/test"
-	const updated = "event default/test Normal StatusUpdated: Updated status"
-	minute := reconcilers.Result{RequeueAfter: time.Minute}
-	// Managed is what a controller gets. It differs where the status was written.
-	type outcome struct {
-		result, managed reconcilers.Result
-		err             error
-		writes          []string
-	}
-	for name, tc := range map[string]struct {
-		reason     string
-		skip       bool
-		fail       map[string]error
-		reconciler *syncReconciler
-		want       outcome
-	}{
-		"nothing changes": {
-			reason:     "results are returned as they are",
-			reconciler: returning(minute, nil),
-			want:       outcome{result: minute, managed: minute},
-		},
-		"nothing changes and failure": {
-			reason:     "errors are returned as they are",
-			reconciler: returning(minute, errTest),
-			want:       outcome{result: minute, managed: minute, err: errTest},
-		},
-		"written": {
-			reason:     "the write triggers the next request, so the result is empty",
-			reconciler: setField(minute, nil),
-			want:       outcome{managed: minute, writes: []string{update, updated}},
-		},
-		"written and failure": {
-			reason:     "an error is not swallowed by the write",
-			reconciler: setField(minute, errTest),
-			want:       outcome{managed: minute, err: errTest, writes: []string{update, updated}},
-		},
-		"written and halt": {
-			reason:     "a halt is no failure",
-			reconciler: setField(minute, reconcilers.ErrHaltSubReconcilers),
-			want:       outcome{managed: minute, writes: []string{update, updated}},
-		},
-		"written and durable": {
-			reason:     "a durable error is not retried before something changes",
-			reconciler: setField(reconcilers.Result{}, reconcilers.ErrDurable),
-			want:       outcome{writes: []string{update, updated}},
-		},
-		"written and quiet failure": {
-			reason:     "a quiet failure is retried with back-off, without an error, and does not wait a minute",
-			reconciler: setField(minute, errQuiet),
-			want:       outcome{managed: requeue, writes: []string{update, updated}},
-		},
-		"halt": {
-			reason:     "a halt without a change asks for back-off",
-			reconciler: returning(reconcilers.Result{}, reconcilers.ErrHaltSubReconcilers),
-			want:       outcome{result: requeue, managed: requeue},
-		},
-		"quiet failure": {
-			reason:     "quiet means back-off without an error",
-			reconciler: returning(minute, errQuiet),
-			want:       outcome{result: requeue, managed: requeue},
-		},
-		"skipped by the error": {
-			reason:     "ErrSkipStatusUpdate alone is an error like any other",
-			reconciler: setField(minute, reconcilers.ErrSkipStatusUpdate),
-			want:       outcome{result: minute, managed: minute, err: reconcilers.ErrSkipStatusUpdate},
-		},
-		"skipped by a quiet error": {
-			reason:     "joined with ErrQuiet it is none",
-			reconciler: setField(minute, errors.Join(reconcilers.ErrSkipStatusUpdate, reconcilers.ErrQuiet)),
-			want:       outcome{result: requeue, managed: requeue},
-		},
-		"skipped by the field": {
-			reason:     "SkipStatusUpdate returns results and errors as they are",
-			skip:       true,
-			reconciler: setField(minute, errTest),
-			want:       outcome{result: minute, managed: minute, err: errTest},
-		},
-		"conflict": {
-			reason:     "the change that came first triggers the next request, so a conflict is no failure; a controller tries again in any case, and does not wait a minute",
-			fail:       map[string]error{update: errConflict},
-			reconciler: setField(minute, nil),
-			want:       outcome{managed: requeue, writes: []string{update}},
-		},
-		"conflict and failure": {
-			reason:     "the error is not swallowed by the conflict",
-			fail:       map[string]error{update: errConflict},
-			reconciler: setField(reconcilers.Result{}, errTest),
-			want:       outcome{managed: requeue, err: errTest, writes: []string{update}},
-		},
-		"write fails": {
-			reason:     "the failure is returned and recorded",
-			fail:       map[string]error{update: errTest},
-			reconciler: setField(minute, nil),
-			want: outcome{err: errTest, writes: []string{
-				update, "event default/test Warning StatusUpdateFailed: Failed to update status: failure of the test",
-			}},
-		},
-		"an equal value with another spelling": {
-			reason: "statuses are compared by what they mean",
-			reconciler: &syncReconciler{Sync: func(_ context.Context, r *fixture.Resource) error {
-				r.Status.Size = new(resource.MustParse("1000m"))
-				return nil
-			}},
-		},
-		"only the spec changes": {
-			reason: "changes in memory to anything but the status are not written",
-			reconciler: &syncReconciler{Sync: func(_ context.Context, r *fixture.Resource) error {
-				r.Spec.Fields["other"] = "value"
-				r.Labels = map[string]string{"other": "value"}
-				return nil
-			}},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			given := newResource(settled, func(r *fixture.Resource) { r.Status.Size = new(resource.MustParse("1")) })
-			newReconciler := func(w *world) *resourceReconciler {
-				for line, err := range tc.fail {
-					w.Fail(line, err)
-				}
-				return &resourceReconciler{Config: w.Config, SkipStatusUpdate: tc.skip, Reconciler: tc.reconciler}
-			}
-			w := newWorld(t, given)
-			result, err := newReconciler(w).Reconcile(context.Background(), testRequest)
-			wantErr(t, tc.want.err, err)
-			equal(t, "result", tc.want.result, result)
-			equal(t, "writes", tc.want.writes, w.Writes())
+// syncing is the Metadata of a case for resourceFactory.
+func syncing(sync func(context.Context, *fixture.Resource)) map[string]any {
+	return reconciling(&syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error { sync(ctx, r); return nil }})
+}
 
-			w = newWorld(t, given)
-			result, err = newReconciler(w).ReconcileManaged(context.Background(), testRequest)
-			wantErr(t, tc.want.err, err)
-			equal(t, "result for the manager", tc.want.managed, result)
-			if t.Failed() {
-				t.Log(tc.reason)
-			}
-		})
+func TestResourceReconciler_Status(t *testing.T) {
+	minute := reconcilers.Result{RequeueAfter: time.Minute}
+	sized := func(r *fixture.Resource) { r.Status.Size = new(resource.MustParse("1")) }
+	written := objects{newResource(settled, sized, ran)}
+	skipped := func(r *resourceReconciler) { r.SkipStatusUpdate, r.Reconciler = true, setField(minute, errTest) }
+
+	cases := rtesting.ReconcilerTests{
+		// Results are returned as they are.
+		"nothing changes": {Metadata: reconciling(returning(minute, nil)), ExpectedResult: minute},
+		// Errors are returned as they are.
+		"nothing changes and failure": {
+			Metadata: reconciling(returning(minute, errTest)), ShouldErr: true, Verify: failsWith(errTest, minute),
+		},
+		// The write triggers the next request, so the result is empty.
+		"written": {Metadata: reconciling(setField(minute, nil)), ExpectStatusUpdates: written, ExpectEvents: statusUpdated},
+		// An error is not swallowed by the write.
+		"written and failure": {
+			Metadata: reconciling(setField(minute, errTest)), ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
+			ShouldErr: true, Verify: failsWith(errTest),
+		},
+		// A halt is no failure.
+		"written and halt": {
+			Metadata: reconciling(setField(minute, reconcilers.ErrHaltSubReconcilers)), ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
+		},
+		// A durable error is not retried before something changes.
+		"written and durable": {
+			Metadata:            reconciling(setField(reconcilers.Result{}, reconcilers.ErrDurable)),
+			ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
+		},
+		// A quiet failure is retried with back-off, without an error, and does not wait a minute.
+		"written and quiet failure": {
+			Metadata: reconciling(setField(minute, errQuiet)), ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
+		},
+		// A halt without a change asks for back-off.
+		"halt": {Metadata: reconciling(returning(reconcilers.Result{}, reconcilers.ErrHaltSubReconcilers)), ExpectedResult: requeue},
+		// Quiet means back-off without an error.
+		"quiet failure": {Metadata: reconciling(returning(minute, errQuiet)), ExpectedResult: requeue},
+		// ErrSkipStatusUpdate alone is an error like any other.
+		"skipped by the error": {
+			Metadata:  reconciling(setField(minute, reconcilers.ErrSkipStatusUpdate)),
+			ShouldErr: true, Verify: failsWith(reconcilers.ErrSkipStatusUpdate, minute),
+		},
+		// Joined with ErrQuiet it is none.
+		"skipped by a quiet error": {
+			Metadata: reconciling(setField(minute, errors.Join(reconcilers.ErrSkipStatusUpdate, reconcilers.ErrQuiet))), ExpectedResult: requeue,
+		},
+		// SkipStatusUpdate returns results and errors as they are.
+		"skipped by the field": {Metadata: changes(skipped), ShouldErr: true, Verify: failsWith(errTest, minute)},
+		// The change that came first triggers the next request, so a conflict is no failure; a controller tries again in any case, and does not
+		// wait a minute.
+		"conflict": {
+			Metadata: reconciling(setField(minute, nil)), WithReactors: failing("update", "Resource/status", errConflict), ExpectStatusUpdates: written,
+		},
+		// The error is not swallowed by the conflict.
+		"conflict and failure": {
+			Metadata: reconciling(setField(reconcilers.Result{}, errTest)), WithReactors: failing("update", "Resource/status", errConflict),
+			ExpectStatusUpdates: written, ShouldErr: true, Verify: failsWith(errTest),
+		},
+		// The failure is returned and recorded.
+		"write fails": {
+			Metadata: reconciling(setField(minute, nil)), WithReactors: failing("update", "Resource/status", errTest), ExpectStatusUpdates: written,
+			ExpectEvents: events{warning("StatusUpdateFailed", "Failed to update status: failure of the test")},
+			ShouldErr:    true, Verify: failsWith(errTest),
+		},
+		// None of two failures hides the other.
+		"write fails after a failure": {
+			Metadata: reconciling(setField(minute, errTest)), WithReactors: failing("update", "Resource/status", errForbidden), ExpectStatusUpdates: written,
+			ExpectEvents: events{warning("StatusUpdateFailed", "Failed to update status: "+errForbidden.Error())}, ShouldErr: true,
+			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
+				wantErr(t, errTest, err)
+				wantErr(t, errForbidden, err)
+			},
+		},
+		// Statuses are compared by what they mean.
+		"an equal value with another spelling": {
+			Metadata: syncing(func(_ context.Context, r *fixture.Resource) { r.Status.Size = new(resource.MustParse("1000m")) }),
+		},
+		// Changes in memory to anything but the status are not written.
+		"only the spec changes": {Metadata: syncing(func(_ context.Context, r *fixture.Resource) {
+			r.Spec.Fields["other"] = "value"
+			r.Labels = map[string]string{"other": "value"}
+		})},
 	}
+	inAll(cases, func(_ string, tc *rtesting.ReconcilerTestCase) {
+		tc.Request, tc.GivenObjects, tc.StatusSubResourceTypes = testRequest, objects{newResource(settled, sized)}, hasStatus
+	}).Run(t, scheme, resourceFactory)
+
+	// What a controller gets differs where the status was written.
+	managed := map[string]reconcilers.Result{
+		"written": minute, "written and failure": minute, "written and halt": minute, "written and quiet failure": requeue,
+		"conflict": requeue, "conflict and failure": requeue,
+	}
+	t.Run("managed", func(t *testing.T) {
+		inAll(cases, func(name string, tc *rtesting.ReconcilerTestCase) {
+			if result, differs := managed[name]; differs && tc.ShouldErr {
+				tc.Verify = failsWith(errTest, result)
+			} else if differs {
+				tc.ExpectedResult = result
+			}
+		}).Run(t, scheme, func(t *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
+			return ctrlreconcile.Func(resourceFactory(t, tc, c).(*resourceReconciler).ReconcileManaged)
+		})
+	})
 }
 
 func TestResourceReconciler_ObservedGeneration(t *testing.T) {
-	for name, tc := range map[string]struct {
-		err  error
-		want int64
-	}{
-		"success":            {nil, 7},
-		"halt is no failure": {reconcilers.ErrHaltSubReconcilers, 7},
-		"failure":            {errTest, 3},
-		"quiet failure":      {errQuiet, 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			given := newResource(settled, func(r *fixture.Resource) { r.Generation, r.Status.ObservedGeneration = 7, 3 })
-			w := newWorld(t, given)
-			r := &resourceReconciler{Config: w.Config, Reconciler: setField(reconcilers.Result{}, tc.err)}
-			if _, err := r.Reconcile(context.Background(), testRequest); errors.Is(tc.err, errTest) != errors.Is(err, errTest) {
-				t.Errorf("error = %v", err)
-			}
-			equal(t, "observed generation", tc.want, stored(w, given).Status.ObservedGeneration)
-		})
+	observed := func(generation int64) objects {
+		return objects{newResource(settled, ran, func(r *fixture.Resource) { r.Generation, r.Status.ObservedGeneration = 7, generation })}
 	}
+	inAll(rtesting.ReconcilerTests{
+		"success":            {Metadata: reconciling(setField(reconcilers.Result{}, nil)), ExpectStatusUpdates: observed(7)},
+		"halt is no failure": {Metadata: reconciling(setField(reconcilers.Result{}, reconcilers.ErrHaltSubReconcilers)), ExpectStatusUpdates: observed(7)},
+		"failure": {
+			Metadata: reconciling(setField(reconcilers.Result{}, errTest)), ExpectStatusUpdates: observed(3), ShouldErr: true, Verify: failsWith(errTest),
+		},
+		"quiet failure": {Metadata: reconciling(setField(reconcilers.Result{}, errQuiet)), ExpectStatusUpdates: observed(3)},
+	}, func(_ string, tc *rtesting.ReconcilerTestCase) {
+		given := newResource(settled, func(r *fixture.Resource) { r.Generation, r.Status.ObservedGeneration = 7, 3 })
+		tc.Request, tc.GivenObjects, tc.StatusSubResourceTypes, tc.ExpectEvents = testRequest, objects{given}, hasStatus, statusUpdated
+	}).Run(t, scheme, resourceFactory)
 }
 
-func TestResourceReconciler_TransitionTimes(t *testing.T) {
-	later := metav1.NewTime(longAgo.Add(time.Hour))
-	w := newWorld(t, newResource(settled))
-	r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{Sync: func(_ context.Context, r *fixture.Resource) error {
-		r.Status.Conditions = []metav1.Condition{
-			{Type: "Ready", Status: metav1.ConditionUnknown, Reason: "Initializing", LastTransitionTime: later},
-		}
-		return nil
-	}}}
-	if _, err := r.Reconcile(context.Background(), testRequest); err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "writes: a condition that says the same has not changed, whatever its time says", nil, w.Writes())
-}
-
-func TestResourceReconciler_DefaultsAreNotWritten(t *testing.T) {
-	given := newResource()
-	w := newWorld(t, given)
-	r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
-		equal(t, "defaulted field", "ran", r.Spec.Fields[fixture.DefaulterField])
-		equal(t, "reason of the initialized condition", "Initializing", r.Status.GetCondition("Ready").Reason)
-		r.Status.MarkReady(ctx)
-		return nil
-	}}}
-	if _, err := r.Reconcile(context.Background(), testRequest); err != nil {
-		t.Fatal(err)
-	}
-	after := stored(w, given)
-	equal(t, "stored spec", fixture.ResourceSpec{}, after.Spec)
-	equal(t, "stored condition", metav1.ConditionTrue, after.Status.GetCondition("Ready").Status)
-	equal(t, "stored observed generation", 1, after.Status.ObservedGeneration)
+func TestResourceReconciler_WhatIsWritten(t *testing.T) {
+	rtesting.ReconcilerTests{
+		"a condition that says the same has not changed, whatever its time says": {
+			Request: testRequest, GivenObjects: objects{newResource(settled)}, StatusSubResourceTypes: hasStatus,
+			Metadata: syncing(func(_ context.Context, r *fixture.Resource) {
+				r.Status.Conditions[0].LastTransitionTime = metav1.NewTime(longAgo.Add(time.Hour))
+			}),
+		},
+		"defaults are not written": {
+			Request: testRequest, GivenObjects: objects{newResource()}, StatusSubResourceTypes: hasStatus,
+			Metadata: syncing(func(ctx context.Context, r *fixture.Resource) {
+				equal(t, "defaulted field", "ran", r.Spec.Fields[fixture.DefaulterField])
+				equal(t, "reason of the initialized condition", "Initializing", r.Status.GetCondition("Ready").Reason)
+				r.Status.MarkReady(ctx)
+			}),
+			ExpectStatusUpdates: objects{newResource(settled, func(r *fixture.Resource) { r.Status.MarkReady(t.Context()) })},
+			ExpectEvents:        statusUpdated,
+		},
+	}.Run(t, scheme, resourceFactory)
 }
 
 func TestDefect01_ErrorSurvivesStatusWrite(t *testing.T) {
-	w := newWorld(t, newResource(settled))
-	r := &resourceReconciler{Config: w.Config, Reconciler: setField(reconcilers.Result{}, errTest)}
-	_, err := r.Reconcile(context.Background(), testRequest)
-	wantErr(t, errTest, err)
-	equal(t, "writes", []string{
-		"update Resource/status default/test", "event default/test Normal StatusUpdated: Updated status",
-	}, w.Writes())
+	tc := rtesting.ReconcilerTestCase{
+		Request: testRequest, GivenObjects: objects{newResource(settled)}, StatusSubResourceTypes: hasStatus,
+		Metadata:            reconciling(setField(reconcilers.Result{}, errTest)),
+		ExpectStatusUpdates: objects{newResource(settled, ran)}, ExpectEvents: statusUpdated, ShouldErr: true, Verify: failsWith(errTest),
+	}
+	tc.Run(t, scheme, resourceFactory)
 }
 
 func TestDefect07_StatusOfAResourceThatIsGoneIsNoFailure(t *testing.T) {
-	const mark = "mark.example.com/it"
-	given := newResource(finalizer(mark), terminating, settled)
-	w := newWorld(t, given)
-	r := &resourceReconciler{
-		Config: w.Config, SyncStatusDuringFinalization: true,
-		Reconciler: &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: mark, Reconciler: setField(reconcilers.Result{}, nil)},
-	}
-	result, err := r.Reconcile(context.Background(), testRequest)
-	wantErr(t, nil, err)
-	equal(t, "result", reconcilers.Result{}, result)
-	equal(t, "writes: there is no StatusUpdateFailed", []string{
-		`patch Resource default/test application/merge-patch+json {"metadata":{"finalizers":null,"resourceVersion":"999"}}`,
-		`event default/test Normal FinalizerPatched: Patched finalizer "mark.example.com/it"`,
-		"update Resource/status default/test",
-	}, w.Writes())
-	if after := stored(w, given); after != nil {
-		t.Errorf("the resource is still there: %v", after)
-	}
-
-	t.Run("but one that should be there is", func(t *testing.T) {
-		w := newWorld(t, newResource(settled)).Fail("update Resource/status", apierrs.NewNotFound(schema.GroupResource{}, "test"))
-		r := &resourceReconciler{Config: w.Config, Reconciler: setField(reconcilers.Result{}, nil)}
-		if _, err := r.Reconcile(context.Background(), testRequest); !apierrs.IsNotFound(err) {
-			t.Errorf("error = %v", err)
-		}
-		equal(t, "failures", 1, w.Count("event default/test Warning StatusUpdateFailed"))
-	})
+	notFound := apierrs.NewNotFound(schema.GroupResource{Resource: "Resource"}, "test")
+	rtesting.ReconcilerTests{
+		"there is no StatusUpdateFailed": {
+			Request: testRequest, StatusSubResourceTypes: hasStatus,
+			GivenObjects: objects{newResource(finalizer("test-finalizer"), terminating, settled)},
+			Metadata: changes(func(r *resourceReconciler) {
+				r.SyncStatusDuringFinalization = true
+				r.Reconciler = &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: "test-finalizer", Reconciler: setField(reconcilers.Result{}, nil)}
+			}),
+			ExpectPatches:       patches{finalizers()},
+			ExpectEvents:        events{normal("FinalizerPatched", `Patched finalizer "test-finalizer"`)},
+			ExpectStatusUpdates: objects{newResource(settled, ran)},
+		},
+		"but one that should be there is": {
+			Request: testRequest, GivenObjects: objects{newResource(settled)}, StatusSubResourceTypes: hasStatus,
+			WithReactors:        failing("update", "Resource/status", notFound),
+			Metadata:            reconciling(setField(reconcilers.Result{}, nil)),
+			ExpectStatusUpdates: objects{newResource(settled, ran)},
+			ExpectEvents:        events{warning("StatusUpdateFailed", "Failed to update status: "+notFound.Error())},
+			ShouldErr:           true, Verify: failsWith(notFound),
+		},
+	}.Run(t, scheme, resourceFactory)
 }

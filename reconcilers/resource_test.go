@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 	rtime "trueup.dev/time"
 )
 
@@ -29,11 +32,14 @@ func returning(result reconcilers.Result, err error) *syncReconciler {
 // setField is a sub reconciler that changes the status and then returns.
 func setField(result reconcilers.Result, err error) *syncReconciler {
 	change := func(_ context.Context, r *fixture.Resource) (reconcilers.Result, error) {
-		r.Status.Fields = map[string]string{"Reconciler": "ran"}
+		ran(r)
 		return result, err
 	}
 	return &syncReconciler{SyncWithResult: change, FinalizeWithResult: change}
 }
+
+// ran is what setField changes.
+func ran(r *fixture.Resource) { r.Status.Fields = map[string]string{"Reconciler": "ran"} }
 
 // never is a sub reconciler that must not be called.
 func never(t testing.TB) *syncReconciler {
@@ -44,258 +50,197 @@ func never(t testing.TB) *syncReconciler {
 	return &syncReconciler{Sync: call, Finalize: call}
 }
 
+// resourceFactory makes a ResourceReconciler, which may fetch its resource once.
+func resourceFactory(_ *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
+	atMostOnce(c, "get", "Resource")
+	return changed(&resourceReconciler{Config: c}, tc.Metadata)
+}
+
+// reconciling is the Metadata of a case for resourceFactory.
+func reconciling(sub reconcilers.SubReconciler[*fixture.Resource]) map[string]any {
+	return changes(func(r *resourceReconciler) { r.Reconciler = sub })
+}
+
 func TestResourceReconciler_Request(t *testing.T) {
-	const fetched = "get Resource default/test"
 	minute := reconcilers.Result{RequeueAfter: time.Minute}
-	ran := []string{fetched, "update Resource/status default/test", "event default/test Normal StatusUpdated: Updated status"}
+	written := objects{newResource(settled, ran)}
+	resource, settled := objects{newResource()}, objects{newResource(settled)}
 	type key struct{}
-	failIfCalled := func(t *testing.T) *resourceReconciler {
-		return &resourceReconciler{
-			Reconciler: never(t),
-			AfterReconcile: func(_ context.Context, _ reconcilers.Request, result reconcilers.Result, err error) (reconcilers.Result, error) {
-				t.Error("AfterReconcile was called")
-				return result, err
-			},
+	before := func(result reconcilers.Result, err error) func(*resourceReconciler) {
+		return func(r *resourceReconciler) {
+			r.BeforeReconcile = func(context.Context, reconcilers.Request) (context.Context, reconcilers.Result, error) {
+				return nil, result, err
+			}
+		}
+	}
+	failIfCalled := func(r *resourceReconciler) {
+		r.Reconciler = never(t)
+		r.AfterReconcile = func(_ context.Context, _ reconcilers.Request, result reconcilers.Result, err error) (reconcilers.Result, error) {
+			t.Error("AfterReconcile was called")
+			return result, err
 		}
 	}
 
-	for name, tc := range map[string]struct {
-		reason    string
-		given     *fixture.Resource
-		fail      map[string]error
-		make      func(t *testing.T, w *world) *resourceReconciler
-		want      reconcilers.Result
-		wantErr   error
-		wantTrace []string
-	}{
+	rtesting.ReconcilerTests{
+		// A resource that is gone needs nothing.
 		"not found": {
-			reason: "a resource that is gone needs nothing",
-			make: func(t *testing.T, _ *world) *resourceReconciler {
-				return &resourceReconciler{Reconciler: never(t)}
-			},
-			wantTrace: []string{fetched},
+			Request: testRequest, Metadata: reconciling(never(t)),
+			ExpectWiring: &rtesting.Wiring{For: []rtesting.Watch{{Object: &fixture.Resource{}}}},
 		},
+		// Nothing can be done without the resource.
 		"fetch fails": {
-			reason: "nothing can be done without the resource",
-			given:  newResource(),
-			fail:   map[string]error{fetched: errTest},
-			make: func(t *testing.T, _ *world) *resourceReconciler {
-				return &resourceReconciler{Reconciler: never(t)}
-			},
-			wantErr:   errTest,
-			wantTrace: []string{fetched},
+			Request: testRequest, GivenObjects: resource, WithReactors: failing("get", "Resource", errTest), Metadata: reconciling(never(t)),
+			ShouldErr: true, Verify: failsWith(errTest),
 		},
+		// A quiet error is a retry with back-off, and no error.
 		"fetch fails quietly": {
-			reason: "a quiet error is a retry with back-off, and no error",
-			given:  newResource(),
-			fail:   map[string]error{fetched: errQuiet},
-			make: func(t *testing.T, _ *world) *resourceReconciler {
-				return &resourceReconciler{Reconciler: never(t)}
-			},
-			want:      reconcilers.Result{Requeue: true}, //nolint:staticcheck // what is pinned
-			wantTrace: []string{fetched},
+			Request: testRequest, GivenObjects: resource, WithReactors: failing("get", "Resource", errQuiet), Metadata: reconciling(never(t)),
+			ExpectedResult: requeue,
 		},
+		// Neither hook is called for a request that is skipped.
 		"skipped request": {
-			reason: "neither hook is called for a request that is skipped",
-			given:  newResource(),
-			make: func(t *testing.T, _ *world) *resourceReconciler {
-				r := failIfCalled(t)
+			Request: testRequest, GivenObjects: resource, WithReactors: failing("get", "Resource", errTest),
+			Metadata: changes(failIfCalled, func(r *resourceReconciler) {
 				r.SkipRequest = func(_ context.Context, req reconcilers.Request) bool { return req == testRequest }
 				r.BeforeReconcile = func(context.Context, reconcilers.Request) (context.Context, reconcilers.Result, error) {
 					t.Error("BeforeReconcile was called")
 					return nil, reconcilers.Result{}, nil
 				}
-				return r
-			},
+			}),
 		},
+		// SkipRequest decides per request.
 		"request not skipped": {
-			reason: "SkipRequest decides per request",
-			given:  newResource(),
-			make: func(*testing.T, *world) *resourceReconciler {
-				return &resourceReconciler{
-					SkipRequest: func(_ context.Context, req reconcilers.Request) bool { return req.Name == "other" },
-					Reconciler:  setField(minute, nil),
-				}
-			},
-			wantTrace: ran,
+			Request: testRequest, GivenObjects: resource, StatusSubResourceTypes: hasStatus,
+			Metadata: changes(func(r *resourceReconciler) {
+				r.SkipRequest = func(_ context.Context, req reconcilers.Request) bool { return req.Name == "other" }
+				r.Reconciler = setField(minute, nil)
+			}),
+			ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
 		},
+		// The error and the result of BeforeReconcile are the outcome, and AfterReconcile is not asked.
 		"before fails": {
-			reason: "the error and the result of BeforeReconcile are the outcome, and AfterReconcile is not asked",
-			given:  newResource(),
-			make: func(t *testing.T, _ *world) *resourceReconciler {
-				r := failIfCalled(t)
-				r.BeforeReconcile = func(context.Context, reconcilers.Request) (context.Context, reconcilers.Result, error) {
-					return nil, minute, errTest
-				}
-				return r
-			},
-			want:    minute,
-			wantErr: errTest,
+			Request: testRequest, GivenObjects: resource, WithReactors: failing("get", "Resource", errQuiet),
+			Metadata: changes(failIfCalled, before(minute, errTest)), ShouldErr: true, Verify: failsWith(errTest, minute),
 		},
+		// A quiet error is treated the same wherever it comes from.
 		"before fails quietly": {
-			reason: "a quiet error is treated the same wherever it comes from",
-			given:  newResource(),
-			make: func(t *testing.T, _ *world) *resourceReconciler {
-				r := failIfCalled(t)
-				r.BeforeReconcile = func(context.Context, reconcilers.Request) (context.Context, reconcilers.Result, error) {
-					return nil, minute, errQuiet
-				}
-				return r
-			},
-			want: reconcilers.Result{Requeue: true}, //nolint:staticcheck // what is pinned
+			Request: testRequest, GivenObjects: resource, WithReactors: failing("get", "Resource", errTest),
+			Metadata: changes(failIfCalled, before(minute, errQuiet)), ExpectedResult: requeue,
 		},
+		// A nil context means the current one.
 		"before keeps the context": {
-			reason: "a nil context means the current one",
-			given:  newResource(settled),
-			make: func(t *testing.T, _ *world) *resourceReconciler {
-				return &resourceReconciler{
-					BeforeReconcile: func(context.Context, reconcilers.Request) (context.Context, reconcilers.Result, error) {
-						return nil, minute, nil
-					},
-					Reconciler: &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
-						if reconcilers.RetrieveRequest(ctx) != testRequest {
-							t.Error("the context has lost the request")
-						}
-						return nil
-					}},
-				}
-			},
-			want:      minute,
-			wantTrace: []string{fetched},
+			Request: testRequest, GivenObjects: settled,
+			Metadata: changes(before(minute, nil), func(r *resourceReconciler) {
+				r.Reconciler = &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
+					if reconcilers.RetrieveRequest(ctx) != testRequest {
+						t.Error("the context has lost the request")
+					}
+					return nil
+				}}
+			}),
+			ExpectedResult: minute,
 		},
+		// What BeforeReconcile puts on the context reaches sub reconcilers and AfterReconcile.
 		"before replaces the context": {
-			reason: "what BeforeReconcile puts on the context reaches sub reconcilers and AfterReconcile",
-			given:  newResource(settled),
-			make: func(t *testing.T, _ *world) *resourceReconciler {
-				return &resourceReconciler{
-					BeforeReconcile: func(ctx context.Context, req reconcilers.Request) (context.Context, reconcilers.Result, error) {
-						equal(t, "request", testRequest, req)
-						return context.WithValue(ctx, key{}, "here"), reconcilers.Result{}, nil
-					},
-					Reconciler: &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
-						equal(t, "value below", "here", ctx.Value(key{}))
-						return nil
-					}},
-					AfterReconcile: func(ctx context.Context, _ reconcilers.Request, res reconcilers.Result, err error) (reconcilers.Result, error) {
-						equal(t, "value after", "here", ctx.Value(key{}))
-						return res, err
-					},
+			Request: testRequest, GivenObjects: settled,
+			Metadata: changes(func(r *resourceReconciler) {
+				r.BeforeReconcile = func(ctx context.Context, req reconcilers.Request) (context.Context, reconcilers.Result, error) {
+					equal(t, "request", testRequest, req)
+					return context.WithValue(ctx, key{}, "here"), reconcilers.Result{}, nil
 				}
-			},
-			wantTrace: []string{fetched},
+				r.Reconciler = &syncReconciler{SyncWithResult: func(ctx context.Context, _ *fixture.Resource) (reconcilers.Result, error) {
+					equal(t, "value below", "here", ctx.Value(key{}))
+					return minute, nil
+				}}
+				r.AfterReconcile = func(ctx context.Context, _ reconcilers.Request, res reconcilers.Result, err error) (reconcilers.Result, error) {
+					equal(t, "value after", "here", ctx.Value(key{}))
+					return res, err
+				}
+			}),
+			ExpectedResult: minute,
 		},
+		// BeforeReconcile runs before the resource is fetched.
 		"before creates the resource": {
-			reason: "BeforeReconcile runs before the resource is fetched",
-			make: func(_ *testing.T, w *world) *resourceReconciler {
-				return &resourceReconciler{
-					BeforeReconcile: func(ctx context.Context, _ reconcilers.Request) (context.Context, reconcilers.Result, error) {
-						r := newResource()
-						r.ResourceVersion = ""
-						return nil, reconcilers.Result{}, w.Server.Create(ctx, r)
-					},
-					Reconciler: setField(reconcilers.Result{}, nil),
+			Request: testRequest, StatusSubResourceTypes: hasStatus,
+			Metadata: changes(func(r *resourceReconciler) {
+				r.BeforeReconcile = func(context.Context, reconcilers.Request) (context.Context, reconcilers.Result, error) {
+					r.Config.Client.(rtesting.TestClient).AddGiven(newResource())
+					return nil, reconcilers.Result{}, nil
 				}
-			},
-			wantTrace: ran,
+				r.Reconciler = setField(reconcilers.Result{}, nil)
+			}),
+			ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
 		},
+		// AfterReconcile sees the earlier of both results and has the last word.
 		"after replaces the outcome": {
-			reason: "AfterReconcile sees the earlier of both results and has the last word",
-			given:  newResource(settled),
-			make: func(t *testing.T, _ *world) *resourceReconciler {
-				return &resourceReconciler{
-					BeforeReconcile: func(context.Context, reconcilers.Request) (context.Context, reconcilers.Result, error) {
-						return nil, reconcilers.Result{RequeueAfter: time.Second}, nil
-					},
-					Reconciler: returning(minute, errTest),
-					AfterReconcile: func(_ context.Context, req reconcilers.Request, res reconcilers.Result, err error) (reconcilers.Result, error) {
-						equal(t, "request", testRequest, req)
-						equal(t, "result", reconcilers.Result{RequeueAfter: time.Second}, res)
-						wantErr(t, errTest, err)
-						return reconcilers.Result{RequeueAfter: time.Hour}, nil
-					},
+			Request: testRequest, GivenObjects: settled,
+			Metadata: changes(before(reconcilers.Result{RequeueAfter: time.Second}, nil), func(r *resourceReconciler) {
+				r.Reconciler = returning(minute, errTest)
+				r.AfterReconcile = func(_ context.Context, req reconcilers.Request, res reconcilers.Result, err error) (reconcilers.Result, error) {
+					equal(t, "request", testRequest, req)
+					equal(t, "result", reconcilers.Result{RequeueAfter: time.Second}, res)
+					wantErr(t, errTest, err)
+					return reconcilers.Result{RequeueAfter: time.Hour}, nil
 				}
-			},
-			want:      reconcilers.Result{RequeueAfter: time.Hour},
-			wantTrace: []string{fetched},
+			}),
+			ExpectedResult: reconcilers.Result{RequeueAfter: time.Hour},
 		},
+		// AfterReconcile may also turn success into failure.
 		"after fails": {
-			reason: "AfterReconcile may also turn success into failure",
-			given:  newResource(settled),
-			make: func(*testing.T, *world) *resourceReconciler {
-				return &resourceReconciler{
-					Reconciler: returning(minute, nil),
-					AfterReconcile: func(_ context.Context, _ reconcilers.Request, res reconcilers.Result, _ error) (reconcilers.Result, error) {
-						return res, errTest
-					},
+			Request: testRequest, GivenObjects: settled,
+			Metadata: changes(func(r *resourceReconciler) {
+				r.Reconciler = returning(minute, nil)
+				r.AfterReconcile = func(_ context.Context, _ reconcilers.Request, res reconcilers.Result, _ error) (reconcilers.Result, error) {
+					return res, errTest
 				}
-			},
-			want:      minute,
-			wantErr:   errTest,
-			wantTrace: []string{fetched},
+			}),
+			ShouldErr: true, Verify: failsWith(errTest, minute),
 		},
+		// A resource that is skipped keeps its status, though conditions would have been initialized.
 		"skipped resource": {
-			reason: "a resource that is skipped keeps its status, though conditions would have been initialized",
-			given:  newResource(),
-			make: func(t *testing.T, _ *world) *resourceReconciler {
-				return &resourceReconciler{
-					SkipResource: func(_ context.Context, r *fixture.Resource) bool {
-						return r.Spec.Fields[fixture.DefaulterField] == "ran"
-					},
-					Reconciler: never(t),
+			Request: testRequest, GivenObjects: resource,
+			Metadata: changes(func(r *resourceReconciler) {
+				r.SkipResource = func(_ context.Context, r *fixture.Resource) bool {
+					return r.Spec.Fields[fixture.DefaulterField] == "ran"
 				}
-			},
-			wantTrace: []string{fetched},
+				r.Reconciler = never(t)
+			}),
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			if tc.given != nil {
-				w = newWorld(t, tc.given)
-			}
-			for line, err := range tc.fail {
-				w.Fail(line, err)
-			}
-			r := tc.make(t, w)
-			r.Config = w.Config
-			got, err := r.Reconcile(context.Background(), testRequest)
-			wantErr(t, tc.wantErr, err)
-			equal(t, "result", tc.want, got)
-			equal(t, "trace", tc.wantTrace, w.Trace())
-			if t.Failed() {
-				t.Log(tc.reason)
-			}
-		})
-	}
+	}.Run(t, scheme, resourceFactory)
 }
 
 func TestResourceReconciler_Context(t *testing.T) {
-	w := newWorld(t, newResource(settled))
-	now := time.Date(2021, 2, 3, 4, 5, 6, 0, time.UTC)
-	outer := reconcilers.WithStash(rtime.StashNow(context.Background(), now))
-	reconcilers.StashValue(outer, "leftover", "of another request")
 	called := false
-	r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
-		called = true
-		equal(t, "request", testRequest, reconcilers.RetrieveRequest(ctx))
-		if reconcilers.RetrieveConfigOrDie(ctx) != w.Config || reconcilers.RetrieveOriginalConfigOrDie(ctx) != w.Config {
-			t.Error("the configs on the context are not that of the reconciler")
-		}
-		if _, ok := reconcilers.RetrieveResourceType(ctx).(*fixture.Resource); !ok {
-			t.Errorf("resource type is %T", reconcilers.RetrieveResourceType(ctx))
-		}
-		if _, ok := reconcilers.RetrieveOriginalResourceType(ctx).(*fixture.Resource); !ok {
-			t.Errorf("original resource type is %T", reconcilers.RetrieveOriginalResourceType(ctx))
-		}
-		if reconcilers.HasValue(ctx, "leftover") {
-			t.Error("the stash is not fresh")
-		}
-		equal(t, "time, which the first to set it decides", now, rtime.RetrieveNow(ctx))
-		return nil
-	}}}
-	if _, err := r.Reconcile(outer, testRequest); err != nil || !called {
-		t.Fatalf("reconcile: called %v, error %v", called, err)
+	tc := rtesting.ReconcilerTestCase{
+		Request: testRequest, GivenObjects: objects{newResource(settled)}, Now: time.Date(2021, 2, 3, 4, 5, 6, 0, time.UTC),
+		Prepare: func(_ *testing.T, ctx context.Context, _ *rtesting.ReconcilerTestCase) (context.Context, error) {
+			ctx = reconcilers.WithStash(ctx)
+			reconcilers.StashValue(ctx, "leftover", "of another request")
+			return ctx, nil
+		},
+		Metadata: changes(func(reconciler *resourceReconciler) {
+			reconciler.Reconciler = &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
+				called = true
+				equal(t, "request", testRequest, reconcilers.RetrieveRequest(ctx))
+				if reconcilers.RetrieveConfigOrDie(ctx) != reconciler.Config || reconcilers.RetrieveOriginalConfigOrDie(ctx) != reconciler.Config {
+					t.Error("the configs on the context are not that of the reconciler")
+				}
+				for _, kind := range []runtime.Object{reconcilers.RetrieveResourceType(ctx), reconcilers.RetrieveOriginalResourceType(ctx)} {
+					if _, ok := kind.(*fixture.Resource); !ok {
+						t.Errorf("resource type is %T", kind)
+					}
+				}
+				if reconcilers.HasValue(ctx, "leftover") {
+					t.Error("the stash is not fresh")
+				}
+				equal(t, "time, which the first to set it decides", time.Date(2021, 2, 3, 4, 5, 6, 0, time.UTC), rtime.RetrieveNow(ctx))
+				equal(t, "name", "ResourceResourceReconciler", reconciler.Name)
+				return nil
+			}}
+		}),
 	}
-	equal(t, "name", "ResourceResourceReconciler", r.Name)
+	tc.Run(t, scheme, resourceFactory)
+	equal(t, "called", true, called)
 }
 
 func TestResourceReconciler_Log(t *testing.T) {

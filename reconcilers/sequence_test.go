@@ -12,7 +12,7 @@ import (
 	"trueup.dev/validation"
 )
 
-func TestSequence_Results(t *testing.T) {
+func TestSequence(t *testing.T) {
 	type result = reconcilers.Result
 	var (
 		none   = result{}
@@ -20,61 +20,33 @@ func TestSequence_Results(t *testing.T) {
 		minute = result{RequeueAfter: time.Minute}
 		second = result{RequeueAfter: time.Second}
 		both   = result{Requeue: true, RequeueAfter: time.Minute} //nolint:staticcheck // users' reconcilers may ask for both
+		halt   = reconcilers.ErrHaltSubReconcilers
 	)
-	for name, tc := range map[string]struct {
-		first, second result
-		err           error
-		want          result
-	}{
-		"nothing":                    {none, none, nil, none},
-		"first again":                {again, none, nil, again},
-		"second again":               {none, again, nil, again},
-		"both again":                 {again, again, nil, again},
-		"first after":                {minute, none, nil, minute},
-		"second after":               {none, minute, nil, minute},
-		"the sooner first":           {second, minute, nil, second},
-		"the sooner second":          {minute, second, nil, second},
-		"again and after":            {again, minute, nil, both},
-		"after and again":            {minute, again, nil, both},
-		"the failing one's, failure": {minute, second, errTest, second},
-		"the failing one's, halt":    {second, minute, reconcilers.ErrHaltSubReconcilers, minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := sequence{returning(tc.first, nil), returning(tc.second, tc.err)}
-			got, err := r.Reconcile(context.Background(), newResource())
-			wantErr(t, tc.err, err)
-			equal(t, "result", tc.want, got)
-		})
+	of := func(first, second result, err error) sequence {
+		return sequence{returning(first, nil), returning(second, err)}
 	}
-}
+	called := func(name string, err error) *syncReconciler { return noting(name, none, err) }
+	subReconcilerTests{
+		"nothing":                    outcome(of(none, none, nil), none, nil),
+		"first again":                outcome(of(again, none, nil), again, nil),
+		"second again":               outcome(of(none, again, nil), again, nil),
+		"both again":                 outcome(of(again, again, nil), again, nil),
+		"first after":                outcome(of(minute, none, nil), minute, nil),
+		"second after":               outcome(of(none, minute, nil), minute, nil),
+		"the sooner first":           outcome(of(second, minute, nil), second, nil),
+		"the sooner second":          outcome(of(minute, second, nil), second, nil),
+		"again and after":            outcome(of(again, minute, nil), both, nil),
+		"after and again":            outcome(of(minute, again, nil), both, nil),
+		"the failing one's, failure": outcome(of(minute, second, errTest), second, errTest),
+		"the failing one's, halt":    outcome(of(second, minute, halt), minute, halt),
 
-func TestSequence_Order(t *testing.T) {
-	var calls []string
-	called := func(name string, err error) *syncReconciler {
-		return &syncReconciler{Sync: func(context.Context, *fixture.Resource) error {
-			calls = append(calls, name)
-			return err
-		}}
-	}
-	for name, tc := range map[string]struct {
-		sequence reconcilers.SubReconciler[*fixture.Resource]
-		err      error
-		want     []string
-	}{
-		"empty":                {sequence{}, nil, nil},
-		"in order":             {sequence{called("a", nil), called("b", nil), called("c", nil)}, nil, []string{"a", "b", "c"}},
-		"stops at an error":    {sequence{called("a", nil), called("b", errTest), called("c", nil)}, errTest, []string{"a", "b"}},
-		"stops at a halt":      {sequence{called("a", reconcilers.ErrHaltSubReconcilers), called("b", nil)}, reconcilers.ErrHaltSubReconcilers, []string{"a"}},
-		"by pointer":           {&sequence{called("a", nil), called("b", nil)}, nil, []string{"a", "b"}},
-		"one inside the other": {sequence{sequence{called("a", nil), called("b", nil)}, called("c", nil)}, nil, []string{"a", "b", "c"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			calls = nil
-			_, err := tc.sequence.Reconcile(context.Background(), newResource())
-			wantErr(t, tc.err, err)
-			equal(t, "calls", tc.want, calls)
-		})
-	}
+		"empty":                outcome(sequence{}, none, nil),
+		"in order":             outcome(sequence{called("a", nil), called("b", nil), called("c", nil)}, none, nil, "a", "b", "c"),
+		"stops at an error":    outcome(sequence{called("a", nil), called("b", errTest), called("c", nil)}, none, errTest, "a", "b"),
+		"stops at a halt":      outcome(sequence{called("a", halt), called("b", nil)}, none, halt, "a"),
+		"by pointer":           outcome(&sequence{called("a", nil), called("b", nil)}, none, nil, "a", "b"),
+		"one inside the other": outcome(sequence{sequence{called("a", nil), called("b", nil)}, called("c", nil)}, none, nil, "a", "b", "c"),
+	}.Run(t, scheme, fromCase)
 }
 
 func TestSequence_Validate(t *testing.T) {

@@ -174,7 +174,7 @@ func TestSetup_Order(t *testing.T) {
 			return err
 		}
 	}
-	manager := &stubManager{world: w}
+	manager := &stubManager{}
 	r := &resourceReconciler{
 		Config: config, Setup: setup("root", nil),
 		Reconciler: sequence{

@@ -6,22 +6,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 	rtime "trueup.dev/time"
 )
 
-// attempt reconciles and tells what became of an error.
-func attempt(t *testing.T, ctx context.Context, r subReconciler, resource *fixture.Resource) string {
-	t.Helper()
-	_, err := r.Reconcile(ctx, resource)
+// fate tells what has become of an error.
+func fate(err error) string {
 	quiet, skips := errors.Is(err, reconcilers.ErrQuiet), errors.Is(err, reconcilers.ErrSkipStatusUpdate)
 	switch {
 	case err == nil:
@@ -35,182 +36,174 @@ func attempt(t *testing.T, ctx context.Context, r subReconciler, resource *fixtu
 	}
 }
 
-func TestSuppressTransientErrors(t *testing.T) {
-	errDurable := errors.Join(errTest, reconcilers.ErrDurable)
-	times := func(n int, what string) []string {
-		list := []string{}
-		for range n {
-			list = append(list, what)
-		}
-		return list
-	}
-	repeat := func(n int, err error) []error {
-		list := []error{}
-		for range n {
-			list = append(list, err)
-		}
-		return list
-	}
-	for name, tc := range map[string]struct {
-		reason    string
-		threshold uint8
-		errs      []error
-		want      []string
-	}{
-		"success":          {"there is nothing to suppress", 0, repeat(4, nil), times(4, "none")},
-		"default":          {"the third error in a row is returned, and all after it", 0, repeat(5, errTest), append(times(2, "suppressed"), times(3, "returned")...)},
-		"threshold":        {"the threshold can be set", 5, repeat(6, errTest), append(times(4, "suppressed"), times(2, "returned")...)},
-		"threshold of one": {"1 suppresses nothing", 1, repeat(2, errTest), times(2, "returned")},
-		"highest":          {"the count does not start again after the highest number there is", 255, repeat(600, errTest), append(times(254, "suppressed"), times(346, "returned")...)},
-		"success between": {
-			"a success starts the count again", 0,
-			[]error{errTest, errTest, nil, errTest, errTest, errTest},
-			[]string{"suppressed", "suppressed", "none", "suppressed", "suppressed", "returned"},
+// attempt is a case in which failNow returns an error, and what becomes of it.
+func attempt(err error, want string, changes ...func(*fixture.Resource)) subReconcilerCase {
+	return subReconcilerCase{
+		Resource: newResource(changes...), GivenStashedValues: map[reconcilers.StashKey]any{"error": err},
+		ShouldErr: err != nil, ExpectedResult: requeue,
+		Verify: func(t *testing.T, result reconcilers.Result, got error) {
+			equal(t, "result", requeue, result)
+			wantErr(t, err, got)
+			equal(t, "error", want, fate(got))
+			// The cause of what is suppressed is not lost, and everything else is the same error.
+			equal(t, "identical", want != "suppressed", got == err) //nolint:errorlint // it is about identity
 		},
-		"durable": {
-			"a durable error is returned as it is and starts the count again", 0,
-			[]error{errDurable, errTest, errTest, errDurable, errTest, errTest, errTest},
-			[]string{"quiet", "suppressed", "suppressed", "quiet", "suppressed", "suppressed", "returned"},
-		},
-		"halt": {
-			"a halt is no failure: it starts the count again, and the status is written", 0,
-			[]error{errTest, errTest, reconcilers.ErrHaltSubReconcilers, errTest, errTest, errTest},
-			[]string{"suppressed", "suppressed", "quiet", "suppressed", "suppressed", "returned"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var next error
-			minute := reconcilers.Result{RequeueAfter: time.Minute}
-			r := &suppress{Threshold: tc.threshold, Reconciler: &syncReconciler{
-				SyncWithResult: func(context.Context, *fixture.Resource) (reconcilers.Result, error) { return minute, next },
-			}}
-			got, ctx := []string{}, newWorld(t).Context()
-			for _, next = range tc.errs {
-				got = append(got, attempt(t, ctx, r, newResource()))
-			}
-			result, _ := r.Reconcile(ctx, newResource())
-			equal(t, "result", minute, result)
-			equal(t, "errors, for "+tc.reason, tc.want, got)
-		})
 	}
-	t.Run("the cause is not lost", func(t *testing.T) {
-		_, err := (&suppress{Reconciler: returning(reconcilers.Result{}, errTest)}).Reconcile(newWorld(t).Context(), newResource())
-		wantErr(t, errTest, err)
-	})
-	t.Run("a durable error is the same error", func(t *testing.T) {
-		_, err := (&suppress{Reconciler: returning(reconcilers.Result{}, errDurable)}).Reconcile(newWorld(t).Context(), newResource())
-		equal(t, "identical", true, err == errDurable) //nolint:errorlint // it is about identity
-	})
 }
 
-func TestSuppressTransientErrors_CountsEachResourceAndGeneration(t *testing.T) {
-	w := newWorld(t)
-	r := &suppress{Reconciler: returning(reconcilers.Result{}, errTest)}
-	one, other := newResource(), newResource(func(r *fixture.Resource) { r.UID = "other" })
-	changed := newResource(func(r *fixture.Resource) { r.Generation = 2 })
-	got := []string{}
-	for _, resource := range []*fixture.Resource{one, other, one, other, one, other, changed, changed, changed, one} {
-		got = append(got, attempt(t, w.Context(), r, resource))
+// failNow is a sub reconciler that returns the error of the attempt.
+func failNow() *syncReconciler {
+	return &syncReconciler{SyncWithResult: func(ctx context.Context, _ *fixture.Resource) (reconcilers.Result, error) {
+		err, _ := reconcilers.RetrieveValue(ctx, "error").(error)
+		return requeue, err
+	}}
+}
+
+// inARow is the case of attempts by one reconciler.
+func inARow(r subReconciler, attempts ...subReconcilerCase) subReconcilerCase {
+	first := attempts[0]
+	first.Metadata, first.AdditionalReconciles = map[string]any{"reconciler": r}, attempts[1:]
+	return first
+}
+
+func TestSuppressTransientErrors(t *testing.T) {
+	none, suppressed, returned := attempt(nil, "none"), attempt(errTest, "suppressed"), attempt(errTest, "returned")
+	durable, halt := attempt(errors.Join(errTest, reconcilers.ErrDurable), "quiet"), attempt(reconcilers.ErrHaltSubReconcilers, "quiet")
+	times := func(n int, tc subReconcilerCase) []subReconcilerCase {
+		return slices.Repeat([]subReconcilerCase{tc}, n)
 	}
-	equal(t, "errors", []string{
-		"suppressed", "suppressed", "suppressed", "suppressed", "returned", "returned",
-		"suppressed", "suppressed", "returned", "suppressed",
-	}, got)
+	of := func(threshold uint8, attempts ...subReconcilerCase) subReconcilerCase {
+		return inARow(&suppress{Threshold: threshold, Reconciler: failNow()}, attempts...)
+	}
+	other := func(r *fixture.Resource) { r.UID = "other" }
+	changed := func(r *fixture.Resource) { r.Generation = 2 }
+	subReconcilerTests{
+		// There is nothing to suppress.
+		"success": of(0, times(4, none)...),
+		// The third error in a row is returned, and all after it. The threshold can be set, and 1 suppresses nothing.
+		"default":          of(0, append(times(2, suppressed), times(3, returned)...)...),
+		"threshold":        of(5, append(times(4, suppressed), times(2, returned)...)...),
+		"threshold of one": of(1, times(2, returned)...),
+		// The count does not start again after the highest number there is.
+		"highest": of(255, append(times(254, suppressed), times(346, returned)...)...),
+		// A success starts the count again.
+		"success between": of(0, suppressed, suppressed, none, suppressed, suppressed, returned),
+		// A durable error is returned as it is and starts the count again.
+		"durable": of(0, durable, suppressed, suppressed, durable, suppressed, suppressed, returned),
+		// A halt is no failure: it starts the count again, and the status is written.
+		"halt": of(0, suppressed, suppressed, halt, suppressed, suppressed, returned),
+		// Each resource has its count, and each generation.
+		"two resources": of(0,
+			suppressed, attempt(errTest, "suppressed", other), suppressed, attempt(errTest, "suppressed", other),
+			returned, attempt(errTest, "returned", other),
+			attempt(errTest, "suppressed", changed), attempt(errTest, "suppressed", changed), attempt(errTest, "returned", changed), suppressed,
+		),
+	}.Run(t, scheme, fromCase)
 }
 
 func TestSuppressTransientErrors_LeavesNoTrace(t *testing.T) {
-	w := newWorld(t, newResource(settled))
 	log, lines := newLog(0)
-	failing := sequence{setField(reconcilers.Result{}, nil), returning(reconcilers.Result{RequeueAfter: time.Minute}, nil), &advice{
-		Reconciler: nothing(),
-		After: func(context.Context, *fixture.Resource, reconcilers.Result, error) (reconcilers.Result, error) {
-			return reconcilers.Result{}, errTest
+	failing := &suppress{Reconciler: sequence{
+		setField(reconcilers.Result{}, nil), returning(reconcilers.Result{RequeueAfter: time.Minute}, nil), &advice{
+			Reconciler: nothing(),
+			After: func(context.Context, *fixture.Resource, reconcilers.Result, error) (reconcilers.Result, error) {
+				return reconcilers.Result{}, errTest
+			},
 		},
 	}}
-	r := &resourceReconciler{Config: w.Config, Reconciler: &suppress{Reconciler: failing}}
-	for i := range 2 {
-		result, err := r.Reconcile(withLog(context.Background(), log), testRequest)
-		wantErr(t, nil, err)
-		equal(t, fmt.Sprintf("result %d", i), requeue, result)
+	suppressed := rtesting.ReconcilerTestCase{
+		Name: "suppressed", Metadata: reconciling(failing), Request: testRequest,
+		GivenObjects: objects{newResource(settled)}, StatusSubResourceTypes: hasStatus, ExpectedResult: requeue,
+		Prepare: func(_ *testing.T, ctx context.Context, _ *rtesting.ReconcilerTestCase) (context.Context, error) {
+			return withLog(ctx, log), nil
+		},
 	}
-	equal(t, "API calls and events", []string{"get Resource default/test", "get Resource default/test"}, w.Trace())
+	rtesting.ReconcilerTestSuite{suppressed, suppressed}.Run(t, scheme, resourceFactory)
 	equal(t, "log", "", lines.all())
 
-	_, err := r.Reconcile(withLog(context.Background(), log), testRequest)
-	wantErr(t, errTest, err)
-	equal(t, "status updates with the third error", 1, w.Count("update Resource/status"))
+	returned := suppressed
+	returned.Name, returned.ShouldErr, returned.Verify = "returned", true, failsWith(errTest)
+	returned.ExpectStatusUpdates, returned.ExpectEvents = objects{newResource(settled, ran)}, statusUpdated
+	rtesting.ReconcilerTestSuite{returned}.Run(t, scheme, resourceFactory)
 }
 
 func TestSuppressTransientErrors_ForgetsWhatIsGone(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	const list, purging = "list Resource", "purging stale resource counters"
+	const purging = "purging stale resource counters"
+	// counting counts the lists, and fails them unless the error is nil.
+	counting := func(lists *int, err error) []rtesting.ReactionFunc {
+		return []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
+			if !action.Matches("list", "ResourceList") {
+				return false, nil, nil
+			}
+			*lists++
+			return err != nil, nil, err
+		}}
+	}
 	for name, tc := range map[string]struct {
-		reason   string
 		after    time.Duration
-		exists   bool
+		exists   objects
 		listFail error
 		want     string
 		lists    int
 		log      []string
 	}{
-		"not yet":  {"nothing is listed within a day", 24*time.Hour - time.Second, false, nil, "returned", 0, nil},
-		"gone":     {"the count of a resource that is gone is dropped", 24 * time.Hour, false, nil, "suppressed", 1, []string{purging}},
-		"still":    {"the count of a resource that is there is kept", 24 * time.Hour, true, nil, "returned", 1, []string{purging}},
-		"no list":  {"without a list nothing is dropped, and nothing fails", 24 * time.Hour, false, errTest, "returned", 1, []string{purging, "purge failed to list resources"}},
-		"days ago": {"it is the time since the last purge that counts", 72 * time.Hour, false, nil, "suppressed", 1, []string{purging}},
+		// Nothing is listed within a day. It is the time since the last purge that counts.
+		"not yet":  {24*time.Hour - time.Second, nil, nil, "returned", 0, nil},
+		"days ago": {72 * time.Hour, nil, nil, "suppressed", 1, []string{purging}},
+		// The count of a resource that is gone is dropped, that of one that is there is kept.
+		"gone":  {24 * time.Hour, nil, nil, "suppressed", 1, []string{purging}},
+		"still": {24 * time.Hour, objects{newResource()}, nil, "returned", 1, []string{purging}},
+		// Without a list nothing is dropped, and nothing fails.
+		"no list": {24 * time.Hour, nil, errTest, "returned", 1, []string{purging, "purge failed to list resources"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			if tc.exists {
-				w = newWorld(t, newResource())
+			lists := 0
+			at := func(now time.Time, test subReconcilerCase, log ...string) subReconcilerCase {
+				test.Now, test.WithReactors = now, counting(&lists, tc.listFail)
+				return logging(test, log...)
 			}
-			if tc.listFail != nil {
-				w.Fail(list, tc.listFail)
-			}
-			log, lines := newLog(0)
-			at := func(now time.Time) context.Context { return withLog(rtime.StashNow(w.Context(), now), log) }
-			r := &suppress{Reconciler: &advice{
-				Reconciler: nothing(),
-				After: func(_ context.Context, resource *fixture.Resource, res reconcilers.Result, _ error) (reconcilers.Result, error) {
-					if resource.UID == "healthy" {
-						return res, nil
-					}
-					return res, errTest
-				},
-			}}
-			healthy := newResource(func(r *fixture.Resource) { r.UID = "healthy" })
-			for range 2 {
-				equal(t, "errors so far", "suppressed", attempt(t, at(start), r, newResource()))
-			}
-			equal(t, "errors of another", "none", attempt(t, at(start.Add(tc.after)), r, healthy))
-			equal(t, "lists, for "+tc.reason, tc.lists, w.Count(list))
-			equal(t, "third error, for "+tc.reason, tc.want, attempt(t, at(start.Add(tc.after)), r, newResource()))
-			equal(t, "lists, right after", tc.lists, w.Count(list))
-			equal(t, "log", tc.log, lines.messages())
+			suppressed := at(start, attempt(errTest, "suppressed"), "unable to sync")
+			healthy := at(start.Add(tc.after), attempt(nil, "none", func(r *fixture.Resource) { r.Name, r.UID = "healthy", "healthy" }), tc.log...)
+			healthy.GivenObjects = tc.exists
+			last := at(start.Add(tc.after), attempt(errTest, tc.want), "unable to sync")
+			test := inARow(&suppress{Reconciler: failNow()}, suppressed, suppressed, healthy, last)
+			test.Run(t, scheme, fromCase)
+			equal(t, "lists", tc.lists, lists)
 		})
 	}
 	t.Run("without a config", func(t *testing.T) {
 		log, lines := newLog(0)
 		r := &suppress{Reconciler: returning(reconcilers.Result{}, errTest)}
 		for _, day := range []int{0, 1} {
-			ctx := withLog(rtime.StashNow(context.Background(), start.AddDate(0, 0, day)), log)
-			equal(t, "error", "suppressed", attempt(t, ctx, r, newResource()))
+			_, err := r.Reconcile(withLog(rtime.StashNow(context.Background(), start.AddDate(0, 0, day)), log), newResource())
+			equal(t, "error", "suppressed", fate(err))
 		}
 		equal(t, "log", []string{"unable to sync", "unable to sync", purging, "purge failed to list resources"}, lines.messages())
 	})
 	t.Run("unstructured", func(t *testing.T) {
-		w := newWorld(t, newResource())
 		kinds := &unstructured.UnstructuredList{}
 		kinds.SetGroupVersionKind(fixture.GroupVersion.WithKind("ResourceList"))
-		r := &reconcilers.SuppressTransientErrors[*fixture.Resource, *unstructured.UnstructuredList]{
-			ListType: kinds, Reconciler: returning(reconcilers.Result{}, errTest),
+		u := &unstructured.Unstructured{}
+		wantErr(t, nil, scheme.Convert(newResource(), u, nil))
+		lists, cases := 0, []rtesting.SubReconcilerTestCase[*unstructured.Unstructured]{}
+		for day, want := range []string{"suppressed", "suppressed", "returned"} {
+			cases = append(cases, rtesting.SubReconcilerTestCase[*unstructured.Unstructured]{
+				Resource: u, Now: start.AddDate(0, 0, day), WithReactors: counting(&lists, nil),
+				ShouldErr: true, Verify: func(t *testing.T, _ reconcilers.Result, err error) { equal(t, "error", want, fate(err)) },
+			})
 		}
-		got := []string{}
-		for _, day := range []int{0, 1, 2} {
-			got = append(got, attempt(t, rtime.StashNow(w.Context(), start.AddDate(0, 0, day)), r, newResource()))
-		}
-		equal(t, "errors", []string{"suppressed", "suppressed", "returned"}, got)
-		equal(t, "lists", 2, w.Count(list))
+		cases[0].AdditionalReconciles = cases[1:]
+		cases[0].Run(t, scheme, func(
+			*testing.T, *rtesting.SubReconcilerTestCase[*unstructured.Unstructured], reconcilers.Config,
+		) reconcilers.SubReconciler[*unstructured.Unstructured] {
+			return &reconcilers.SuppressTransientErrors[*unstructured.Unstructured, *unstructured.UnstructuredList]{
+				ListType: kinds, Reconciler: &reconcilers.SyncReconciler[*unstructured.Unstructured]{
+					Sync: func(context.Context, *unstructured.Unstructured) error { return errTest },
+				},
+			}
+		})
+		equal(t, "lists", 2, lists)
 		equal(t, "items left in the list type", 0, len(kinds.Items))
 	})
 }

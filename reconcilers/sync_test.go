@@ -17,179 +17,71 @@ func TestSyncReconciler(t *testing.T) {
 		plain  = func(context.Context, *fixture.Resource) error
 		full   = func(context.Context, *fixture.Resource) (result, error)
 	)
-	var calls []string
-	sync := func(err error) plain {
-		return func(context.Context, *fixture.Resource) error { calls = append(calls, "sync"); return err }
+	none, second, minute := result{}, result{RequeueAfter: time.Second}, result{RequeueAfter: time.Minute}
+	withoutResult := func(call full) plain {
+		return func(ctx context.Context, r *fixture.Resource) error { _, err := call(ctx, r); return err }
 	}
-	syncResult := func(after time.Duration, err error) full {
-		return func(context.Context, *fixture.Resource) (result, error) {
-			calls = append(calls, "sync")
-			return result{RequeueAfter: after}, err
-		}
-	}
-	finalize := func(err error) plain {
-		return func(context.Context, *fixture.Resource) error { calls = append(calls, "finalize"); return err }
-	}
-	finalizeResult := func(after time.Duration, err error) full {
-		return func(context.Context, *fixture.Resource) (result, error) {
-			calls = append(calls, "finalize")
-			return result{RequeueAfter: after}, err
-		}
-	}
-	const deleting = true
+	syncResult := func(res result, err error) full { return noting("sync", res, err).SyncWithResult }
+	finalizeResult := func(res result, err error) full { return noting("finalize", res, err).SyncWithResult }
+	sync := func(err error) plain { return withoutResult(syncResult(none, err)) }
+	finalize := func(err error) plain { return withoutResult(finalizeResult(none, err)) }
 
-	for name, tc := range map[string]struct {
-		reason     string
-		deleting   bool
-		reconciler *syncReconciler
-		want       result
-		wantErr    error
-		wantCalls  []string
-		wantLog    []string
-	}{
-		"sync": {
-			reason:     "a resource that lives is synced",
-			reconciler: &syncReconciler{Sync: sync(nil), Finalize: finalize(nil)},
-			wantCalls:  []string{"sync"},
+	for resource, tests := range map[*fixture.Resource]subReconcilerTests{
+		newResource(): {
+			// A resource that lives is synced.
+			"sync": logging(outcome(&syncReconciler{Sync: sync(nil), Finalize: finalize(nil)}, none, nil, "sync")),
+			// The error is returned and logged.
+			"sync fails": logging(outcome(&syncReconciler{Sync: sync(errTest)}, none, errTest, "sync"), "unable to sync"),
+			// A quiet error is returned and not logged.
+			"sync fails quietly": logging(outcome(&syncReconciler{Sync: sync(errQuiet)}, none, errQuiet, "sync")),
+			// The result is returned, also beside an error.
+			"sync with result":       logging(outcome(&syncReconciler{SyncWithResult: syncResult(minute, nil)}, minute, nil, "sync")),
+			"sync with result fails": logging(outcome(&syncReconciler{SyncWithResult: syncResult(minute, errTest)}, minute, errTest, "sync"), "unable to sync"),
 		},
-		"sync fails": {
-			reason:     "the error is returned and logged",
-			reconciler: &syncReconciler{Sync: sync(errTest)},
-			wantErr:    errTest,
-			wantCalls:  []string{"sync"},
-			wantLog:    []string{"unable to sync"},
-		},
-		"sync fails quietly": {
-			reason:     "a quiet error is returned and not logged",
-			reconciler: &syncReconciler{Sync: sync(errQuiet)},
-			wantErr:    errQuiet,
-			wantCalls:  []string{"sync"},
-		},
-		"sync with result": {
-			reason:     "the result is returned",
-			reconciler: &syncReconciler{SyncWithResult: syncResult(time.Minute, nil)},
-			want:       result{RequeueAfter: time.Minute},
-			wantCalls:  []string{"sync"},
-		},
-		"sync with result fails": {
-			reason:     "the result is returned beside the error",
-			reconciler: &syncReconciler{SyncWithResult: syncResult(time.Minute, errTest)},
-			want:       result{RequeueAfter: time.Minute},
-			wantErr:    errTest,
-			wantCalls:  []string{"sync"},
-			wantLog:    []string{"unable to sync"},
-		},
-		"finalize": {
-			reason:     "a resource that is being deleted is finalized and not synced",
-			deleting:   deleting,
-			reconciler: &syncReconciler{Sync: sync(nil), Finalize: finalize(nil)},
-			wantCalls:  []string{"finalize"},
-		},
-		"nothing to finalize": {
-			reason:     "finalizing is optional",
-			deleting:   deleting,
-			reconciler: &syncReconciler{Sync: sync(errTest)},
-		},
-		"finalize fails": {
-			reason:     "the error is returned and logged",
-			deleting:   deleting,
-			reconciler: &syncReconciler{Sync: sync(nil), Finalize: finalize(errTest)},
-			wantErr:    errTest,
-			wantCalls:  []string{"finalize"},
-			wantLog:    []string{"unable to finalize"},
-		},
-		"finalize with result": {
-			reason:     "the result is returned",
-			deleting:   deleting,
-			reconciler: &syncReconciler{Sync: sync(nil), FinalizeWithResult: finalizeResult(time.Minute, nil)},
-			want:       result{RequeueAfter: time.Minute},
-			wantCalls:  []string{"finalize"},
-		},
-		"finalize with result fails": {
-			reason:     "the result is returned beside the error",
-			deleting:   deleting,
-			reconciler: &syncReconciler{Sync: sync(nil), FinalizeWithResult: finalizeResult(time.Minute, errTest)},
-			want:       result{RequeueAfter: time.Minute},
-			wantErr:    errTest,
-			wantCalls:  []string{"finalize"},
-			wantLog:    []string{"unable to finalize"},
-		},
-		"both, sync is sooner": {
-			reason:   "the sooner result wins",
-			deleting: deleting,
-			reconciler: &syncReconciler{
-				SyncDuringFinalization: true,
-				SyncWithResult:         syncResult(time.Second, nil), FinalizeWithResult: finalizeResult(time.Minute, nil),
-			},
-			want:      result{RequeueAfter: time.Second},
-			wantCalls: []string{"sync", "finalize"},
-		},
-		"both, finalize is sooner": {
-			reason:   "the sooner result wins",
-			deleting: deleting,
-			reconciler: &syncReconciler{
-				SyncDuringFinalization: true,
-				SyncWithResult:         syncResult(time.Minute, nil), FinalizeWithResult: finalizeResult(time.Second, nil),
-			},
-			want:      result{RequeueAfter: time.Second},
-			wantCalls: []string{"sync", "finalize"},
-		},
-		"both, only sync is there": {
-			reason:     "sync is called also when there is nothing to finalize",
-			deleting:   deleting,
-			reconciler: &syncReconciler{SyncDuringFinalization: true, SyncWithResult: syncResult(time.Second, nil)},
-			want:       result{RequeueAfter: time.Second},
-			wantCalls:  []string{"sync"},
-		},
-		"both, sync fails": {
-			reason:   "an error from sync skips finalize",
-			deleting: deleting,
-			reconciler: &syncReconciler{
-				SyncDuringFinalization: true, SyncWithResult: syncResult(time.Second, errTest), Finalize: finalize(nil),
-			},
-			want:      result{RequeueAfter: time.Second},
-			wantErr:   errTest,
-			wantCalls: []string{"sync"},
-			wantLog:   []string{"unable to sync"},
-		},
-		"both, sync halts": {
-			reason:   "a halt skips finalize too",
-			deleting: deleting,
-			reconciler: &syncReconciler{
-				SyncDuringFinalization: true, SyncWithResult: syncResult(time.Second, reconcilers.ErrHaltSubReconcilers), Finalize: finalize(nil),
-			},
-			want:      result{RequeueAfter: time.Second},
-			wantErr:   reconcilers.ErrHaltSubReconcilers,
-			wantCalls: []string{"sync"},
-		},
-		"both, finalize fails": {
-			reason:   "the result of both is returned beside the error",
-			deleting: deleting,
-			reconciler: &syncReconciler{
-				SyncDuringFinalization: true, SyncWithResult: syncResult(time.Second, nil), FinalizeWithResult: finalizeResult(time.Minute, errTest),
-			},
-			want:      result{RequeueAfter: time.Second},
-			wantErr:   errTest,
-			wantCalls: []string{"sync", "finalize"},
-			wantLog:   []string{"unable to finalize"},
+		newResource(finalizer("test-finalizer"), terminating): {
+			// A resource that is being deleted is finalized and not synced.
+			"finalize": logging(outcome(&syncReconciler{Sync: sync(nil), Finalize: finalize(nil)}, none, nil, "finalize")),
+			// Finalizing is optional.
+			"nothing to finalize": logging(outcome(&syncReconciler{Sync: sync(errTest)}, none, nil)),
+			// The error is returned and logged.
+			"finalize fails": logging(outcome(&syncReconciler{Sync: sync(nil), Finalize: finalize(errTest)}, none, errTest, "finalize"), "unable to finalize"),
+			// The result is returned, also beside an error.
+			"finalize with result": logging(outcome(
+				&syncReconciler{Sync: sync(nil), FinalizeWithResult: finalizeResult(minute, nil)}, minute, nil, "finalize",
+			)),
+			"finalize with result fails": logging(outcome(
+				&syncReconciler{Sync: sync(nil), FinalizeWithResult: finalizeResult(minute, errTest)}, minute, errTest, "finalize",
+			), "unable to finalize"),
+			// The sooner result wins.
+			"both, sync is sooner": logging(outcome(&syncReconciler{
+				SyncDuringFinalization: true, SyncWithResult: syncResult(second, nil), FinalizeWithResult: finalizeResult(minute, nil),
+			}, second, nil, "sync", "finalize")),
+			"both, finalize is sooner": logging(outcome(&syncReconciler{
+				SyncDuringFinalization: true, SyncWithResult: syncResult(minute, nil), FinalizeWithResult: finalizeResult(second, nil),
+			}, second, nil, "sync", "finalize")),
+			// Sync is called also when there is nothing to finalize.
+			"both, only sync is there": logging(outcome(
+				&syncReconciler{SyncDuringFinalization: true, SyncWithResult: syncResult(second, nil)}, second, nil, "sync",
+			)),
+			// An error from sync skips finalize.
+			"both, sync fails": logging(outcome(&syncReconciler{
+				SyncDuringFinalization: true, SyncWithResult: syncResult(second, errTest), Finalize: finalize(nil),
+			}, second, errTest, "sync"), "unable to sync"),
+			// A halt skips finalize too.
+			"both, sync halts": logging(outcome(&syncReconciler{
+				SyncDuringFinalization: true, SyncWithResult: syncResult(second, reconcilers.ErrHaltSubReconcilers), Finalize: finalize(nil),
+			}, second, reconcilers.ErrHaltSubReconcilers, "sync")),
+			// The result of both is returned beside the error.
+			"both, finalize fails": logging(outcome(&syncReconciler{
+				SyncDuringFinalization: true, SyncWithResult: syncResult(second, nil), FinalizeWithResult: finalizeResult(minute, errTest),
+			}, second, errTest, "sync", "finalize"), "unable to finalize"),
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			calls = nil
-			resource := newResource()
-			if tc.deleting {
-				terminating(resource)
-			}
-			log, lines := newLog(0)
-			got, err := tc.reconciler.Reconcile(withLog(context.Background(), log), resource)
-			wantErr(t, tc.wantErr, err)
-			equal(t, "result", tc.want, got)
-			equal(t, "calls", tc.wantCalls, calls)
-			equal(t, "log", tc.wantLog, lines.messages())
-			if t.Failed() {
-				t.Log(tc.reason)
-			}
-		})
+		for name, tc := range tests {
+			tc.Resource = resource
+			tests[name] = tc
+		}
+		tests.Run(t, scheme, fromCase)
 	}
 }
 

@@ -7,245 +7,274 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/duck"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	"trueup.dev/stash"
+	rtesting "trueup.dev/testing"
 )
 
-func TestUpdatingObjectManager(t *testing.T) {
-	const track = "track ConfigMap default/child for default/test"
-	const create, update, deleted = "create ConfigMap default/child", "update ConfigMap default/child", "delete ConfigMap default/child"
-	because := func(reason, verb string) string {
-		return "event default/test Warning " + reason + ": Failed to " + verb + ` ConfigMap "child": failure of the test`
-	}
-	drift := newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" })
-	withFinalizer := newResource(finalizer("test-finalizer"))
+type (
+	ducks              = reconcilers.UpdatingObjectManager[*fixture.Duck]
+	objectManagerTests = rtesting.SubReconcilerTests[client.Object]
+	objectManagerCase  = rtesting.SubReconcilerTestCase[client.Object]
+)
 
-	for name, tc := range map[string]struct {
-		reason          string
-		manager         *configMaps
-		parent          *fixture.Resource
-		actual, desired *corev1.ConfigMap
-		fail            map[string]error
-		want            []string
-		err             error
-		// returned is the data of the object that is returned.
-		returned map[string]string
-	}{
-		"nothing": {
-			reason: "nothing exists and nothing is desired",
-		},
+// managing are the GivenStashedValues of a case, managed its ExpectStashedValues. Nil is no object.
+func managing(actual, desired *corev1.ConfigMap) map[stash.Key]any {
+	return map[stash.Key]any{
+		rtesting.ObjectManagerReconcilerTestHarnessActualStasher[*corev1.ConfigMap]().Key():  actual,
+		rtesting.ObjectManagerReconcilerTestHarnessDesiredStasher[*corev1.ConfigMap]().Key(): desired,
+	}
+}
+
+func managed(returned *corev1.ConfigMap) map[stash.Key]any {
+	return map[stash.Key]any{rtesting.ObjectManagerReconcilerTestHarnessResultStasher[*corev1.ConfigMap]().Key(): returned}
+}
+
+// configMapsFactory makes an object manager.
+func configMapsFactory(_ *testing.T, tc *objectManagerCase, c reconcilers.Config) reconcilers.SubReconciler[client.Object] {
+	if server, ok := c.Client.(rtesting.TestClient); ok {
+		server.AddReactor("*", "ConfigMap", func(action rtesting.Action) (handled bool, ret runtime.Object, err error) {
+			if write, ok := action.(rtesting.UpdateAction); ok {
+				byServer(write.GetObject().(*corev1.ConfigMap))
+			}
+			return false, nil, nil
+		})
+	}
+	manager := changed(&configMaps{MergeBeforeUpdate: mergeData}, tc.Metadata)
+	return &rtesting.ObjectManagerReconcilerTestHarness[*corev1.ConfigMap]{ObjectManager: manager}
+}
+
+// byServer is what the server makes of a ConfigMap that is written by what configMapsFactory makes.
+func byServer(cm *corev1.ConfigMap) { cm.Data["added"] = "by the server" }
+
+func drift(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" }
+
+func TestUpdatingObjectManager(t *testing.T) {
+	actual, drifted, leaving := newConfigMap("child"), newConfigMap("child", drift), newConfigMap("child", leaving)
+	generated := rtesting.With(wanted(""), func(cm *corev1.ConfigMap) { cm.GenerateName = "child-" })
+	create, update, remove, keep := managing(nil, wanted("child")), managing(drifted, wanted("child")), managing(actual, nil), managing(actual, wanted("child"))
+	created, updated := managed(wanted("child", "added", "by the server")), managed(newConfigMap("child", byServer))
+	creates, updates := objects{wanted("child")}, objects{actual}
+	holding := changes(func(m *configMaps) { m.Finalizer = "test-finalizer" })
+	tracking := changes(func(m *configMaps) { m.TrackDesired = true })
+	both := changes(func(m *configMaps) { m.Finalizer, m.TrackDesired = "test-finalizer", true })
+	harmonizing := changes(func(m *configMaps) {
+		m.HarmonizeImmutableFields = func(current, desired *corev1.ConfigMap) { desired.Data["key"] = current.Data["key"] }
+	})
+	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(actual, newResource(), scheme)}
+	held, patched := newResource(finalizer("test-finalizer")), func(r *fixture.Resource) { r.ResourceVersion = "1000" }
+	adds, clears := patches{finalizers("test-finalizer")}, patches{finalizers()}
+	failed := func(reason, verb string) events {
+		return events{warning(reason, "Failed to "+verb+` ConfigMap "child": failure of the test`)}
+	}
+
+	inAll(objectManagerTests{
+		// Nothing exists and nothing is desired.
+		"nothing": {GivenStashedValues: managing(nil, nil)},
+		// With nothing left the finalizer can go.
 		"nothing, finalizer": {
-			reason:  "with nothing left the finalizer can go",
-			manager: &configMaps{Finalizer: "test-finalizer"}, parent: withFinalizer,
-			want: []string{cleared, patched},
+			Metadata: holding, Resource: held, GivenStashedValues: managing(nil, nil),
+			ExpectResource: newResource(patched), ExpectPatches: clears, ExpectEvents: events{finalizerPatched},
 		},
+		// The failure is returned.
 		"nothing, finalizer, failure": {
-			reason:  "the failure is returned",
-			manager: &configMaps{Finalizer: "test-finalizer"}, parent: withFinalizer,
-			fail: map[string]error{"patch": errTest},
-			want: []string{cleared, failed}, err: errTest,
+			Metadata: holding, Resource: held, GivenStashedValues: managing(nil, nil), WithReactors: failing("patch", "Resource", errTest),
+			ExpectPatches: clears, ExpectEvents: events{finalizerFailed}, ShouldErr: true, Verify: failsWith(errTest),
 		},
-		"nothing, blank": {
-			reason: "a blank object does not exist",
-			actual: &corev1.ConfigMap{},
-		},
+		// A blank object does not exist.
+		"nothing, blank": {GivenStashedValues: managing(&corev1.ConfigMap{}, nil)},
+		// The finalizer stays until the object is seen to be gone.
 		"delete": {
-			reason:  "the finalizer stays until the object is seen to be gone",
-			manager: &configMaps{Finalizer: "test-finalizer"}, parent: withFinalizer, actual: newConfigMap("child"),
-			want: []string{deleted, childDeleted},
+			Metadata: holding, Resource: held, GivenStashedValues: remove, ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
 		},
-		"delete, terminating": {
-			reason: "it is being deleted already",
-			actual: newConfigMap("child", leaving),
+		// It is being deleted already.
+		"delete, terminating": {GivenStashedValues: managing(leaving, nil)},
+		// An object of the same name that has taken its place is not deleted.
+		"delete, only what it looked at": {
+			GivenStashedValues: remove, ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
+			WithReactors: []rtesting.ReactionFunc{func(action rtesting.Action) (handled bool, ret runtime.Object, err error) {
+				if deletion, ok := action.(rtesting.DeleteAction); ok {
+					equal(t, "precondition", actual.UID, *deletion.GetDeleteOptions().Preconditions.UID)
+				}
+				return false, nil, nil
+			}},
 		},
+		// The failure is recorded and returned.
 		"delete, failure": {
-			reason: "the failure is recorded and returned",
-			actual: newConfigMap("child"),
-			fail:   map[string]error{"delete": errTest},
-			want:   []string{deleted, because("DeleteFailed", "delete")}, err: errTest,
+			GivenStashedValues: remove, WithReactors: failing("delete", "ConfigMap", errTest), ExpectDeletes: deletes("child"),
+			ExpectEvents: failed("DeleteFailed", "delete"), ShouldErr: true, Verify: failsWith(errTest),
 		},
+		// No event for a quiet error.
 		"delete, quiet failure": {
-			reason: "no event for a quiet error",
-			actual: newConfigMap("child"),
-			fail:   map[string]error{"delete": errQuiet},
-			want:   []string{deleted}, err: errQuiet,
+			GivenStashedValues: remove, WithReactors: failing("delete", "ConfigMap", errQuiet), ExpectDeletes: deletes("child"),
+			ShouldErr: true, Verify: failsWith(errQuiet),
 		},
-		"delete, gone": {
-			reason: "that it is gone already is what was wanted",
-			actual: newConfigMap("child"),
-			fail:   map[string]error{"delete": errNotFound},
-			want:   []string{deleted},
-		},
-		"create": {
-			reason:  "the object is returned as the server has it",
-			desired: wanted("child"), want: []string{create, childCreated},
-			returned: map[string]string{"key": "value", "added": "by the server"},
-		},
+		// That it is gone already is what was wanted.
+		"delete, gone": {GivenStashedValues: remove, WithReactors: failing("delete", "ConfigMap", errNotFound), ExpectDeletes: deletes("child")},
+		// The object is returned as the server has it.
+		"create": {GivenStashedValues: create, ExpectCreates: creates, ExpectEvents: events{createdChild}, ExpectStashedValues: created},
+		// A blank object does not exist.
 		"create, blank": {
-			reason: "a blank object does not exist",
-			actual: &corev1.ConfigMap{}, desired: wanted("child"),
-			want: []string{create, childCreated}, returned: map[string]string{"key": "value", "added": "by the server"},
+			GivenStashedValues: managing(&corev1.ConfigMap{}, wanted("child")),
+			ExpectCreates:      creates, ExpectEvents: events{createdChild}, ExpectStashedValues: created,
 		},
 		"create, finalizer and track": {
-			reason:  "the finalizer comes before, the name that is tracked is known after",
-			manager: &configMaps{Finalizer: "test-finalizer", TrackDesired: true}, desired: wanted("child"),
-			want:     []string{added, patched, create, track, childCreated},
-			returned: map[string]string{"key": "value", "added": "by the server"},
+			Metadata: both, GivenStashedValues: create, ExpectResource: newResource(finalizer("test-finalizer"), patched), ExpectPatches: adds,
+			ExpectCreates: creates, ExpectTracks: tracks, ExpectEvents: events{finalizerPatched, createdChild}, ExpectStashedValues: created,
 		},
+		// Without the finalizer nothing may be created.
 		"create, finalizer fails": {
-			reason:  "without the finalizer nothing may be created",
-			manager: &configMaps{Finalizer: "test-finalizer"}, desired: wanted("child"),
-			fail: map[string]error{"patch": errTest}, want: []string{added, failed}, err: errTest,
+			Metadata: holding, GivenStashedValues: create, WithReactors: failing("patch", "Resource", errTest),
+			ExpectPatches: adds, ExpectEvents: events{finalizerFailed}, ShouldErr: true, Verify: failsWith(errTest),
 		},
+		// What was not created is not tracked.
 		"create, failure": {
-			reason:  "what was not created is not tracked",
-			manager: &configMaps{TrackDesired: true}, desired: wanted("child"),
-			fail: map[string]error{"create": errTest}, want: []string{create, because("CreationFailed", "create")}, err: errTest,
+			Metadata: tracking, GivenStashedValues: create, WithReactors: failing("create", "ConfigMap", errTest), ExpectCreates: creates,
+			ExpectEvents: failed("CreationFailed", "create"), ShouldErr: true, Verify: failsWith(errTest),
 		},
+		// No event for a quiet error.
 		"create, quiet failure": {
-			reason:  "no event for a quiet error",
-			desired: wanted("child"), fail: map[string]error{"create": errQuiet}, want: []string{create}, err: errQuiet,
+			GivenStashedValues: create, WithReactors: failing("create", "ConfigMap", errQuiet), ExpectCreates: creates,
+			ShouldErr: true, Verify: failsWith(errQuiet),
 		},
-		"create, not trackable": {
-			reason:  "the object exists, so tracking cannot make it a failure",
-			manager: &configMaps{TrackDesired: true}, desired: wanted("child"),
-			fail: map[string]error{"track": errTest}, want: []string{create, track, childCreated},
-			returned: map[string]string{"key": "value", "added": "by the server"},
+		// The name in events and tracks is that which the server chose.
+		"create, generated name": {
+			Metadata: tracking, GivenStashedValues: managing(nil, generated), ExpectCreates: objects{generated},
+			ExpectTracks:        []rtesting.TrackRequest{rtesting.NewTrackRequest(wanted("child-001"), newResource(), scheme)},
+			ExpectEvents:        events{normal("Created", `Created ConfigMap "child-001"`)},
+			ExpectStashedValues: managed(rtesting.With(generated, byServer, func(cm *corev1.ConfigMap) { cm.Name = "child-001" })),
 		},
+		// Nothing is written.
 		"in sync": {
-			reason: "nothing is written", manager: &configMaps{TrackDesired: true},
-			actual: newConfigMap("child"), desired: wanted("child"),
-			want: []string{track}, returned: map[string]string{"key": "value"},
+			Metadata: tracking, GivenStashedValues: keep, ExpectTracks: tracks, ExpectStashedValues: managed(actual),
+			ExpectWiring: &rtesting.Wiring{Tracks: watched},
 		},
+		// The finalizer is restored.
 		"in sync, finalizer": {
-			reason: "the finalizer is restored", manager: &configMaps{Finalizer: "test-finalizer"},
-			actual: newConfigMap("child"), desired: wanted("child"),
-			want: []string{added, patched}, returned: map[string]string{"key": "value"},
+			Metadata: holding, GivenStashedValues: keep, ExpectStashedValues: managed(actual),
+			ExpectResource: newResource(finalizer("test-finalizer"), patched), ExpectPatches: adds, ExpectEvents: events{finalizerPatched},
 		},
-		"update": {
-			reason: "the object is returned as the server has it",
-			actual: drift, desired: wanted("child"), want: []string{update, childUpdated},
-			returned: map[string]string{"key": "value", "added": "by the server"},
-		},
+		// The object is returned as the server has it.
+		"update": {GivenStashedValues: update, ExpectUpdates: updates, ExpectEvents: events{updatedChild}, ExpectStashedValues: updated},
 		"update, finalizer and track": {
-			reason: "all of it, in order", manager: &configMaps{Finalizer: "test-finalizer", TrackDesired: true},
-			actual: drift, desired: wanted("child"), want: []string{added, patched, track, update, childUpdated},
-			returned: map[string]string{"key": "value", "added": "by the server"},
+			Metadata: both, GivenStashedValues: update, ExpectResource: newResource(finalizer("test-finalizer"), patched), ExpectPatches: adds,
+			ExpectUpdates: updates, ExpectTracks: tracks, ExpectEvents: events{finalizerPatched, updatedChild}, ExpectStashedValues: updated,
 		},
+		// Without the finalizer nothing may be changed.
 		"update, finalizer fails": {
-			reason: "without the finalizer nothing may be changed", manager: &configMaps{Finalizer: "test-finalizer"},
-			actual: drift, desired: wanted("child"),
-			fail: map[string]error{"patch": errTest}, want: []string{added, failed}, err: errTest,
+			Metadata: holding, GivenStashedValues: update, WithReactors: failing("patch", "Resource", errTest),
+			ExpectPatches: adds, ExpectEvents: events{finalizerFailed}, ShouldErr: true, Verify: failsWith(errTest),
 		},
+		// The failure is recorded and returned.
 		"update, failure": {
-			reason: "the failure is recorded and returned",
-			actual: drift, desired: wanted("child"),
-			fail: map[string]error{"update": errTest}, want: []string{update, because("UpdateFailed", "update")}, err: errTest,
+			GivenStashedValues: update, WithReactors: failing("update", "ConfigMap", errTest), ExpectUpdates: updates,
+			ExpectEvents: failed("UpdateFailed", "update"), ShouldErr: true, Verify: failsWith(errTest),
 		},
+		// No event for a quiet error.
 		"update, quiet failure": {
-			reason: "no event for a quiet error",
-			actual: drift, desired: wanted("child"), fail: map[string]error{"update": errQuiet}, want: []string{update}, err: errQuiet,
+			GivenStashedValues: update, WithReactors: failing("update", "ConfigMap", errQuiet), ExpectUpdates: updates,
+			ShouldErr: true, Verify: failsWith(errQuiet),
 		},
-		"update, harmonized": {
-			reason: "fields that cannot be changed are taken over before merging",
-			manager: &configMaps{HarmonizeImmutableFields: func(current, desired *corev1.ConfigMap) {
-				desired.Data["key"] = current.Data["key"]
-			}},
-			actual: drift, desired: wanted("child"), returned: map[string]string{"key": "drift"},
+		// Fields that cannot be changed are taken over before merging.
+		"update, harmonized": {Metadata: harmonizing, GivenStashedValues: update, ExpectStashedValues: managed(drifted)},
+	}, func(_ string, tc *objectManagerCase) {
+		if tc.Resource == nil {
+			tc.Resource = newResource()
+		}
+		if tc.ExpectStashedValues == nil {
+			tc.ExpectStashedValues = managed(nil)
+		}
+	}).Run(t, scheme, configMapsFactory)
+}
+
+// The finalizer comes before anything that it is for, and the name that is tracked is known when the object has been created.
+func TestUpdatingObjectManager_Order(t *testing.T) {
+	const create, update, track = "create ConfigMap default/child", "update ConfigMap default/child", "track ConfigMap default/child for default/test"
+	for name, tc := range map[string]struct {
+		actual *corev1.ConfigMap
+		fail   error
+		want   []string
+	}{
+		"create": {want: []string{added, patched, create, track, childCreated}},
+		"update": {
+			actual: newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" }),
+			want:   []string{added, patched, track, update, childUpdated},
 		},
+		"an object that exists is no failure because it cannot be tracked": {fail: errTest, want: []string{added, patched, create, track, childCreated}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			parent := tc.parent
-			if parent == nil {
-				parent = newResource()
+			w := newWorld(t, newResource())
+			if tc.actual != nil {
+				w = newWorld(t, newResource(), tc.actual)
 			}
-			given := []client.Object{parent}
-			if tc.actual != nil && tc.actual.Name != "" {
-				given = append(given, tc.actual)
-			}
-			w := newWorld(t, given...)
-			w.Admit = func(obj client.Object) { obj.(*corev1.ConfigMap).Data["added"] = "by the server" }
-			for line, err := range tc.fail {
-				w.Fail(line, err)
-			}
-			manager := tc.manager
-			if manager == nil {
-				manager = &configMaps{}
-			}
-			manager.MergeBeforeUpdate = mergeData
-			got, err := manager.Manage(w.Context(), parent.DeepCopy(), tc.actual, tc.desired)
-			wantErr(t, tc.err, err)
+			w.Fail("track", tc.fail)
+			manager := &configMaps{Finalizer: "test-finalizer", TrackDesired: true, MergeBeforeUpdate: mergeData}
+			got, err := manager.Manage(w.Context(), newResource(), tc.actual, wanted("child"))
+			wantErr(t, nil, err)
 			equal(t, "writes", tc.want, w.Writes())
-			equal(t, "an object is returned", tc.returned != nil, got != nil)
-			if got != nil {
-				equal(t, "returned data", tc.returned, got.Data)
-			}
-			if t.Failed() {
-				t.Log(tc.reason)
-			}
+			equal(t, "data", map[string]string{"key": "value"}, got.Data)
 		})
 	}
 }
 
-func TestUpdatingObjectManager_DeletesOnlyWhatItLookedAt(t *testing.T) {
-	w := newWorld(t, newConfigMap("child"))
-	r := &configMaps{MergeBeforeUpdate: mergeData}
-	_, err := r.Manage(w.Context(), newResource(), newConfigMap("child"), nil)
-	wantErr(t, nil, err)
-	equal(t, "deletes", 1, len(w.deletes))
-	equal(t, "precondition", "uid-of-child", *w.deletes[0].Preconditions.UID)
-}
-
-func TestUpdatingObjectManager_GeneratedName(t *testing.T) {
-	w := newWorld(t)
-	r := &configMaps{TrackDesired: true, MergeBeforeUpdate: mergeData}
-	desired := wanted("")
-	desired.GenerateName = "child-"
-	_, err := r.Manage(w.Context(), newResource(), nil, desired)
-	wantErr(t, nil, err)
-	equal(t, "writes: the name is that which the server chose", []string{
-		"create ConfigMap default/child-1", "track ConfigMap default/child-1 for default/test", eventOn("Created", "child-1"),
-	}, w.Writes())
-}
-
 func TestUpdatingObjectManager_EventsGoToTheOriginalConfig(t *testing.T) {
-	w, other := newWorld(t), newWorld(t)
-	r := &configMaps{MergeBeforeUpdate: mergeData}
-	_, err := r.Manage(reconcilers.StashConfig(w.Context(), other.Config), newResource(), nil, wanted("child"))
-	wantErr(t, nil, err)
-	equal(t, "where the parent is", []string{childCreated}, w.Writes())
-	equal(t, "where the child is", []string{"create ConfigMap default/child"}, other.Writes())
+	tc := subReconcilerCase{
+		Resource: newResource(), ExpectEvents: events{createdChild},
+		AdditionalConfigs: map[string]rtesting.ExpectConfig{"where the child is": {ExpectCreates: objects{wanted("child")}}},
+	}
+	tc.Run(t, scheme, func(*testing.T, *subReconcilerCase, reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+		return &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+			ctx = reconcilers.StashConfig(ctx, reconcilers.RetrieveAdditionalConfigs(ctx)["where the child is"])
+			_, err := (&configMaps{MergeBeforeUpdate: mergeData}).Manage(ctx, r, nil, wanted("child"))
+			return err
+		}}
+	})
 }
 
 func TestUpdatingObjectManager_Duck(t *testing.T) {
-	newManager := func() *reconcilers.UpdatingObjectManager[*fixture.Duck] {
-		return &reconcilers.UpdatingObjectManager[*fixture.Duck]{
-			Type: fixture.NewDuck("", ""), DangerouslyAllowDuckTypes: true,
-			MergeBeforeUpdate: func(current, desired *fixture.Duck) { current.Spec = desired.Spec },
-		}
+	newDuck := func(value string) *fixture.Duck {
+		d := fixture.NewDuck("default", "duck")
+		d.Spec.Fields = map[string]string{"key": value}
+		return d
 	}
-	desired := fixture.NewDuck("default", "duck")
-	desired.Spec.Fields = map[string]string{"key": "value"}
-	w := newWorld(t)
-	r := newManager()
-	actual, err := r.Manage(w.Context(), newResource(), nil, desired.DeepCopy())
-	wantErr(t, nil, err)
-	desired.Spec.Fields["key"] = "changed"
-	_, err = r.Manage(w.Context(), newResource(), actual, desired.DeepCopy())
-	wantErr(t, nil, err)
-	equal(t, "writes: the kind in events is that of the duck", []string{
-		"create Resource default/duck", `event default/test Normal Created: Created Resource "duck"`,
-		"update Resource default/duck", `event default/test Normal Updated: Updated Resource "duck"`,
-	}, w.Writes())
-
-	r = newManager()
-	r.DangerouslyAllowDuckTypes = false
-	_, err = r.Manage(w.Context(), newResource(), nil, desired.DeepCopy())
-	if err == nil {
-		t.Error("a duck was created without permission to lose what it does not know")
+	// What is sent is all that is known of the duck.
+	sent := func(value string) objects {
+		u := &unstructured.Unstructured{}
+		wantErr(t, nil, duck.Convert(newDuck(value), u))
+		return objects{u}
 	}
+	subReconcilerTests{
+		// The kind in events is that of the duck.
+		"with permission": {
+			Resource: newResource(), Metadata: changes(func(m *ducks) { m.DangerouslyAllowDuckTypes = true }),
+			ExpectCreates: sent("value"), ExpectUpdates: sent("changed"),
+			ExpectEvents: events{normal("Created", `Created Resource "duck"`), normal("Updated", `Updated Resource "duck"`)},
+		},
+		// A client loses of a duck what it does not know.
+		"without permission": {
+			Resource: newResource(), ExpectCreates: objects{newDuck("value")}, ShouldErr: true,
+			ExpectEvents: events{warning("CreationFailed", `Failed to create Resource "duck": Create is not supported for the duck typed objects`)},
+		},
+	}.Run(t, scheme, func(_ *testing.T, tc *subReconcilerCase, _ reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+		manager := changed(&ducks{
+			Type: fixture.NewDuck("", ""), MergeBeforeUpdate: func(current, desired *fixture.Duck) { current.Spec = desired.Spec },
+		}, tc.Metadata)
+		return &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+			actual, err := manager.Manage(ctx, r, nil, newDuck("value"))
+			if err != nil {
+				return err
+			}
+			actual.CreationTimestamp = longAgo
+			_, err = manager.Manage(ctx, r, actual, newDuck("changed"))
+			return err
+		}}
+	})
 }
 
 func TestUpdatingObjectManager_Validate(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 	rtime "trueup.dev/time"
 )
 
@@ -49,179 +50,202 @@ func admissionRequest(operation admissionv1.Operation, object string) admission.
 // hello changes a resource.
 func hello(resource *plain) { resource.Spec.Fields = map[string]string{"hello": "world"} }
 
+// allowing and denying are responses.
+func allowing(patches ...jsonpatch.Operation) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}, Patches: patches}
+}
+
+func denying(message string) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
+		Result: &metav1.Status{Code: http.StatusInternalServerError, Message: message},
+	}}
+}
+
+// plainFactory makes a webhook for plain resources.
+func plainFactory(_ *testing.T, ctx context.Context, tc *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*admission.Webhook, error) {
+	return changed(&plainAdapter{Config: c, Reconciler: &plainSync{}}, tc.Metadata).BuildWithContext(ctx)
+}
+
+// admitting is the Metadata of a case for plainFactory. The result of a reconciler means nothing to a webhook.
+func admitting(sync func(ctx context.Context, resource *plain) error) map[string]any {
+	return changes(func(r *plainAdapter) {
+		r.Reconciler = &plainSync{SyncWithResult: func(ctx context.Context, resource *plain) (reconcilers.Result, error) {
+			return requeue, sync(ctx, resource)
+		}}
+	})
+}
+
+// answering is the Metadata of a case in which the reconciler changes the response, and the resource.
+func answering(answer func(*admission.Response)) map[string]any {
+	return admitting(func(ctx context.Context, resource *plain) error {
+		answer(reconcilers.RetrieveAdmissionResponse(ctx))
+		hello(resource)
+		return nil
+	})
+}
+
+// greet is a Sync function.
+func greet(_ context.Context, resource *plain) error { hello(resource); return nil }
+
+var greeting = jsonpatch.Operation{Operation: "add", Path: "/spec/fields", Value: map[string]any{"hello": "world"}}
+
 func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
-	type result = reconcilers.Result
-	patch := []jsonpatch.Operation{{Operation: "add", Path: "/spec/fields", Value: map[string]any{"hello": "world"}}}
-	own := []jsonpatch.Operation{{Operation: "add", Path: "/own", Value: true}}
+	create, update := admissionRequest(admissionv1.Create, plainObject), admissionRequest(admissionv1.Update, plainObject)
+	remove, unreadable := admissionRequest(admissionv1.Delete, plainObject), admissionRequest(admissionv1.Create, " ")
+	returning := func(err error) map[string]any { return admitting(func(context.Context, *plain) error { return err }) }
+	own := jsonpatch.Operation{Operation: "add", Path: "/own", Value: true}
 	forbidden := &metav1.Status{Code: http.StatusForbidden, Message: "no"}
-	failed := func(message string) *metav1.Status {
-		return &metav1.Status{Code: http.StatusInternalServerError, Message: message}
-	}
-	response := func(allowed bool, result *metav1.Status, patches ...jsonpatch.Operation) admission.Response {
-		return admission.Response{
-			AdmissionResponse: admissionv1.AdmissionResponse{UID: "request-uid", Allowed: allowed, Result: result}, Patches: patches,
-		}
-	}
-	for name, tc := range map[string]struct {
-		reason    string
-		operation admissionv1.Operation
-		object    string
-		sync      func(ctx context.Context, resource *plain) error
-		want      admission.Response
-		log       []string
-	}{
-		"nothing": {reason: "a request is allowed", want: response(true, nil)},
-		"mutate": {
-			reason: "what changes becomes a patch",
-			sync:   func(_ context.Context, resource *plain) error { hello(resource); return nil },
-			want:   response(true, nil, patch...), log: []string{"mutating resource"},
-		},
-		"update": {
-			reason: "an update is like a create", operation: admissionv1.Update,
-			sync: func(_ context.Context, resource *plain) error { hello(resource); return nil },
-			want: response(true, nil, patch...), log: []string{"mutating resource"},
-		},
+	failure := errors.Join(errTest, reconcilers.ErrDurable)
+
+	rtesting.AdmissionWebhookTests{
+		// A request is allowed.
+		"nothing": {Request: &create, Metadata: returning(nil), ExpectedResponse: allowing()},
+		// What changes becomes a patch.
+		"mutate": {Request: &create, Metadata: admitting(greet), ExpectedResponse: allowing(greeting)},
+		// An update is like a create.
+		"update": {Request: &update, Metadata: admitting(greet), ExpectedResponse: allowing(greeting)},
+		// An error denies the request, and nothing is changed.
 		"error": {
-			reason: "an error denies the request, and nothing is changed",
-			sync:   func(_ context.Context, resource *plain) error { hello(resource); return errTest },
-			want:   response(false, failed("failure of the test")), log: []string{"unable to sync", "reconcile error"},
+			Request: &create, ExpectedResponse: denying("failure of the test"),
+			Metadata: admitting(func(_ context.Context, resource *plain) error { hello(resource); return errTest }),
 		},
-		"quiet error": {
-			reason: "a quiet error denies the request quietly",
-			sync:   func(context.Context, *plain) error { return errQuiet },
-			want:   response(false, failed(errQuiet.Error())),
-		},
-		"durable error": {
-			reason: "a durable error halts, but it is an error",
-			sync:   func(context.Context, *plain) error { return errors.Join(errTest, reconcilers.ErrDurable) },
-			want:   response(false, failed(errors.Join(errTest, reconcilers.ErrDurable).Error())),
-		},
+		// A quiet error denies the request quietly.
+		"quiet error": {Request: &create, Metadata: returning(errQuiet), ExpectedResponse: denying(errQuiet.Error())},
+		// A durable error halts, but it is an error.
+		"durable error": {Request: &create, Metadata: returning(failure), ExpectedResponse: denying(failure.Error())},
+		// A reconciler may deny the request without an error.
 		"deny": {
-			reason: "a reconciler may deny the request without an error",
-			sync: func(ctx context.Context, _ *plain) error {
+			Request: &create, ExpectedResponse: admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: forbidden}},
+			Metadata: admitting(func(ctx context.Context, _ *plain) error {
 				resp := reconcilers.RetrieveAdmissionResponse(ctx)
 				resp.Allowed, resp.Result = false, forbidden
 				return nil
-			},
-			want: response(false, forbidden),
+			}),
 		},
+		// A result that is there stays.
 		"error with a result": {
-			reason: "a result that is there stays",
-			sync: func(ctx context.Context, _ *plain) error {
+			Request: &create, ExpectedResponse: admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: forbidden}},
+			Metadata: admitting(func(ctx context.Context, _ *plain) error {
 				reconcilers.RetrieveAdmissionResponse(ctx).Result = forbidden
 				return errQuiet
-			},
-			want: response(false, forbidden),
+			}),
 		},
+		// A reconciler may make the patch itself.
 		"own patches": {
-			reason: "a reconciler may make the patch itself",
-			sync: func(ctx context.Context, resource *plain) error {
-				reconcilers.RetrieveAdmissionResponse(ctx).Patches = own
-				hello(resource)
-				return nil
-			},
-			want: response(true, nil, own...),
+			Request: &create, ExpectedResponse: allowing(own),
+			Metadata: answering(func(resp *admission.Response) { resp.Patches = []jsonpatch.Operation{own} }),
 		},
 		"own bytes": {
-			reason: "a reconciler may make the patch itself",
-			sync: func(ctx context.Context, resource *plain) error {
-				reconcilers.RetrieveAdmissionResponse(ctx).Patch = []byte("[]")
-				hello(resource)
-				return nil
-			},
-			want: admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{UID: "request-uid", Allowed: true, Patch: []byte("[]")}},
+			Request: &create, Metadata: answering(func(resp *admission.Response) { resp.Patch = []byte("[]") }),
+			ExpectedResponse: admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Patch: []byte("[]")}},
 		},
 		"own type": {
-			reason: "a reconciler may make the patch itself",
-			sync: func(ctx context.Context, resource *plain) error {
-				reconcilers.RetrieveAdmissionResponse(ctx).PatchType = new(admissionv1.PatchTypeJSONPatch)
+			Request: &create, Metadata: answering(func(resp *admission.Response) { resp.PatchType = new(admissionv1.PatchTypeJSONPatch) }),
+			ExpectedResponse: admission.Response{
+				AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, PatchType: new(admissionv1.PatchTypeJSONPatch)},
+			},
+		},
+		// Of a resource that goes there is only the old object, and no server takes a patch of that.
+		"delete": {
+			Request: &remove, ExpectedResponse: allowing(), Metadata: admitting(func(_ context.Context, resource *plain) error {
+				equal(t, "name", "test", resource.Name)
 				hello(resource)
 				return nil
-			},
-			want: admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
-				UID: "request-uid", Allowed: true, PatchType: new(admissionv1.PatchTypeJSONPatch),
-			}},
+			}),
 		},
-		"delete": {
-			reason: "of a resource that goes there is only the old object", operation: admissionv1.Delete,
-			sync: func(_ context.Context, resource *plain) error {
-				equal(t, "name", "test", resource.Name)
-				return nil
-			},
-			want: response(true, nil),
-		},
+		// What cannot be read is denied.
 		"no object": {
-			reason: "what cannot be read is denied", object: " ",
-			sync: func(context.Context, *plain) error { t.Error("the sub reconciler was called"); return nil },
-			want: response(false, failed("unexpected end of JSON input")), log: []string{"reconcile error"},
+			Request: &unreadable, ExpectedResponse: denying("unexpected end of JSON input"),
+			Metadata: admitting(func(context.Context, *plain) error { t.Error("the sub reconciler was called"); return nil }),
 		},
+		// What cannot be sent back is denied.
 		"not to marshal after": {
-			reason: "what cannot be sent back is denied",
-			sync:   func(_ context.Context, resource *plain) error { resource.Spec.ErrOnMarshal = true; return nil },
-			want:   response(false, failed("json: error calling MarshalJSON for type fixture.ResourceSpec: unable to marshal on purpose")),
-			log:    []string{"reconcile error"},
+			Request: &create, Metadata: admitting(func(_ context.Context, resource *plain) error { resource.Spec.ErrOnMarshal = true; return nil }),
+			ExpectedResponse: denying("json: error calling MarshalJSON for type fixture.ResourceSpec: unable to marshal on purpose"),
 		},
+	}.RunWithContext(t, scheme, plainFactory)
+}
+
+func TestAdmissionWebhookAdapter_Log(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object string
+		err    error
+		change func(*plain)
+		want   []string
+	}{
+		"nothing":              {object: plainObject},
+		"mutate":               {object: plainObject, change: hello, want: []string{"mutating resource"}},
+		"error":                {object: plainObject, change: hello, err: errTest, want: []string{"unable to sync", "reconcile error"}},
+		"quiet error":          {object: plainObject, change: hello, err: errQuiet},
+		"durable error":        {object: plainObject, err: errors.Join(errTest, reconcilers.ErrDurable)},
+		"no object":            {object: " ", want: []string{"reconcile error"}},
+		"not to marshal after": {object: plainObject, change: func(r *plain) { r.Spec.ErrOnMarshal = true }, want: []string{"reconcile error"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if tc.operation == "" {
-				tc.operation = admissionv1.Create
-			}
-			if tc.object == "" {
-				tc.object = plainObject
-			}
-			if tc.sync == nil {
-				tc.sync = func(context.Context, *plain) error { return nil }
-			}
 			log, lines := newLog(0)
-			r := &plainAdapter{Config: newWorld(t).Config, Reconciler: &plainSync{
-				SyncWithResult: func(ctx context.Context, resource *plain) (result, error) { return requeue, tc.sync(ctx, resource) },
-			}}
-			got := r.Handle(withLog(context.Background(), log), admissionRequest(tc.operation, tc.object))
-			equal(t, "response, for "+tc.reason, tc.want, got)
-			equal(t, "log", tc.log, lines.messages())
+			r := &plainAdapter{Reconciler: &plainSync{Sync: func(_ context.Context, resource *plain) error {
+				if tc.change != nil {
+					tc.change(resource)
+				}
+				return tc.err
+			}}}
+			r.Handle(withLog(context.Background(), log), admissionRequest(admissionv1.Create, tc.object))
+			equal(t, "log", tc.want, lines.messages())
 		})
 	}
 }
 
 func TestDefect08_HaltAllowsTheRequest(t *testing.T) {
-	for name, err := range map[string]error{
-		"halt":         reconcilers.ErrHaltSubReconcilers,
-		"halt because": fmt.Errorf("enough: %w", reconcilers.ErrHaltSubReconcilers),
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := &plainAdapter{Reconciler: reconcilers.Sequence[*plain]{
+	create := admissionRequest(admissionv1.Create, plainObject)
+	halting := func(err error) map[string]any {
+		return changes(func(r *plainAdapter) {
+			r.Reconciler = reconcilers.Sequence[*plain]{
 				&plainSync{Sync: func(_ context.Context, resource *plain) error { hello(resource); return err }},
 				&plainSync{Sync: func(context.Context, *plain) error { t.Error("it has not halted"); return nil }},
-			}}
-			got := r.Handle(context.Background(), admissionRequest(admissionv1.Create, plainObject))
-			equal(t, "allowed", true, got.Allowed)
-			equal(t, "result", nil, got.Result)
-			equal(t, "patches", []jsonpatch.Operation{{Operation: "add", Path: "/spec/fields", Value: map[string]any{"hello": "world"}}}, got.Patches)
+			}
 		})
 	}
+	rtesting.AdmissionWebhookTests{
+		"halt": {Request: &create, Metadata: halting(reconcilers.ErrHaltSubReconcilers), ExpectedResponse: allowing(greeting)},
+		"halt because": {
+			Request: &create, Metadata: halting(fmt.Errorf("enough: %w", reconcilers.ErrHaltSubReconcilers)), ExpectedResponse: allowing(greeting),
+		},
+	}.RunWithContext(t, scheme, plainFactory)
 }
 
 func TestAdmissionWebhookAdapter_Defaults(t *testing.T) {
-	const object = `{"apiVersion":"fixture.trueup.dev/v1","kind":"Resource","metadata":{"name":"test"},"spec":{"fields":{"Defaulter":"%s"}}}`
-	handle := func(value string, change func(*fixture.Resource)) admission.Response {
-		r := &adapter{Reconciler: &syncReconciler{Sync: func(_ context.Context, resource *fixture.Resource) error {
-			equal(t, "default", "ran", resource.Spec.Fields[fixture.DefaulterField])
-			change(resource)
-			return nil
-		}}}
-		return r.Handle(context.Background(), admissionRequest(admissionv1.Create, fmt.Sprintf(object, value)))
+	request := func(value string) *admission.Request {
+		const object = `{"apiVersion":"fixture.trueup.dev/v1","kind":"Resource","metadata":{"name":"test"},"spec":{"fields":{"Defaulter":"%s"}}}`
+		return new(admissionRequest(admissionv1.Create, fmt.Sprintf(object, value)))
 	}
-	equal(t, "patches for defaults alone", nil, handle("not yet", func(*fixture.Resource) {}).Patches)
-	equal(t, "patches for defaults and more", []jsonpatch.Operation{
+	labelled := []jsonpatch.Operation{
 		{Operation: "add", Path: "/metadata/labels", Value: map[string]any{"new": "label"}},
 		{Operation: "replace", Path: "/spec/fields/Defaulter", Value: "ran"},
-	}, sorted(handle("not yet", func(r *fixture.Resource) { r.Labels = map[string]string{"new": "label"} }).Patches))
-	equal(t, "patches for taking a default back", []jsonpatch.Operation{{Operation: "remove", Path: "/spec/fields"}},
-		handle("not yet", func(r *fixture.Resource) { r.Spec.Fields = nil }).Patches)
-
-	denied := handle("fail", func(*fixture.Resource) { t.Error("the sub reconciler was called") })
-	equal(t, "allowed", false, denied.Allowed)
-	equal(t, "result", &metav1.Status{Code: http.StatusInternalServerError, Message: fixture.ErrDefault.Error()}, denied.Result)
+	}
+	rtesting.AdmissionWebhookTests{
+		"defaults alone": {Request: request("not yet"), ExpectedResponse: allowing()},
+		"defaults and more": {
+			Request: request("not yet"), ExpectedResponse: allowing(labelled...),
+			Metadata: changes(func(r *fixture.Resource) { r.Labels = map[string]string{"new": "label"} }),
+		},
+		"taking a default back": {
+			Request: request("not yet"), ExpectedResponse: allowing(jsonpatch.Operation{Operation: "remove", Path: "/spec/fields"}),
+			Metadata: changes(func(r *fixture.Resource) { r.Spec.Fields = nil }),
+		},
+		"failure": {
+			Request: request("fail"), ExpectedResponse: denying(fixture.ErrDefault.Error()),
+			Metadata: changes(func(*fixture.Resource) { t.Error("the sub reconciler was called") }),
+		},
+	}.RunWithContext(t, scheme, func(
+		t *testing.T, ctx context.Context, tc *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
+	) (*admission.Webhook, error) {
+		r := &adapter{Config: c, Reconciler: &syncReconciler{Sync: func(_ context.Context, resource *fixture.Resource) error {
+			equal(t, "default", "ran", resource.Spec.Fields[fixture.DefaulterField])
+			changed(resource, tc.Metadata)
+			return nil
+		}}}
+		return r.BuildWithContext(ctx)
+	})
 }
 
 func TestDefect08_HandleWithoutAnHTTPServer(t *testing.T) {

@@ -5,6 +5,7 @@ package reconcilers_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,107 +15,97 @@ import (
 
 func TestWhile(t *testing.T) {
 	type result = reconcilers.Result
-	const everlasting = 1 << 20
-	for name, tc := range map[string]struct {
-		reason    string
-		condition int // the iterations for which the condition holds
-		limit     *int
-		failsAt   int
-		want      int
-		wantErr   error
-		exceeded  int
-	}{
-		"never":                  {reason: "the condition comes first", condition: 0, failsAt: -1, want: 0},
-		"some":                   {reason: "it ends with the condition", condition: 3, failsAt: -1, want: 3},
-		"default limit":          {reason: "a loop without an end ends", condition: everlasting, failsAt: -1, want: 100, exceeded: 100},
-		"up to the limit":        {reason: "the limit comes before the condition: 100 is one too many to find out", condition: 100, failsAt: -1, want: 100, exceeded: 100},
-		"just below the limit":   {reason: "the condition is false before the limit is reached", condition: 99, failsAt: -1, want: 99},
-		"limit":                  {reason: "the limit can be set", condition: everlasting, limit: new(5), failsAt: -1, want: 5, exceeded: 5},
-		"limit that is not met":  {reason: "the limit is not a goal", condition: 3, limit: new(5), failsAt: -1, want: 3},
-		"no limit":               {reason: "0 is no limit", condition: 1000, limit: new(0), failsAt: -1, want: 1000},
-		"fails":                  {reason: "an error ends the loop", condition: everlasting, failsAt: 2, want: 3, wantErr: errTest},
-		"fails in the first one": {reason: "an error ends the loop", condition: everlasting, failsAt: 0, want: 1, wantErr: errTest},
-	} {
-		t.Run(name, func(t *testing.T) {
-			iterations, asked := []int{}, 0
-			r := &while{
-				MaxIterations: tc.limit,
-				Condition: func(ctx context.Context, _ *fixture.Resource) bool {
-					equal(t, "iteration in the condition", asked, reconcilers.RetrieveIteration(ctx))
-					asked++
-					return reconcilers.RetrieveIteration(ctx) < tc.condition
-				},
-				Reconciler: &syncReconciler{SyncWithResult: func(ctx context.Context, _ *fixture.Resource) (result, error) {
-					i := reconcilers.RetrieveIteration(ctx)
-					iterations = append(iterations, i)
-					if i == tc.failsAt {
-						return result{RequeueAfter: time.Second}, errTest
-					}
-					return result{RequeueAfter: time.Hour, Priority: new(i)}, nil
-				}},
-			}
-			got, err := r.Reconcile(context.Background(), newResource())
-			equal(t, "iterations, for "+tc.reason, tc.want, len(iterations))
-			for i := range iterations {
-				equal(t, "iteration in the reconciler", i, iterations[i])
-			}
-			if tc.exceeded > 0 {
-				exceeded := &reconcilers.ErrMaxIterations{}
-				if !errors.As(err, &exceeded) || exceeded.Iterations != tc.exceeded {
-					t.Errorf("error = %v", err)
+	const everlasting, nowhere = 1 << 20, -1
+	// of returns a loop whose condition holds for some iterations, one of which fails.
+	of := func(iterations, failsAt int, limit *int) *while {
+		return &while{
+			MaxIterations: limit,
+			Condition: func(ctx context.Context, r *fixture.Resource) bool {
+				note(ctx, r, "condition %d", reconcilers.RetrieveIteration(ctx))
+				return reconcilers.RetrieveIteration(ctx) < iterations
+			},
+			Reconciler: &syncReconciler{SyncWithResult: func(ctx context.Context, r *fixture.Resource) (result, error) {
+				i := reconcilers.RetrieveIteration(ctx)
+				note(ctx, r, "reconcile %d", i)
+				if i == failsAt {
+					return result{RequeueAfter: time.Second}, errTest
 				}
-			} else {
-				wantErr(t, tc.wantErr, err)
-			}
-			want := result{}
-			switch {
-			case tc.wantErr != nil && tc.failsAt == 0:
-				want = result{RequeueAfter: time.Second}
-			case tc.wantErr != nil:
-				want = result{RequeueAfter: time.Second, Priority: new(tc.failsAt - 1)}
-			case tc.want > 0:
-				want = result{RequeueAfter: time.Hour, Priority: new(tc.want - 1)}
-			}
-			equal(t, "result", want, got)
-		})
+				return result{RequeueAfter: time.Hour, Priority: new(i)}, nil
+			}},
+		}
 	}
+	tests := subReconcilerTests{}
+	for name, tc := range map[string]struct {
+		loop *while
+		ends int // the iterations that end without an error
+		err  error
+	}{
+		// The condition comes first, and the loop ends with it.
+		"never": {of(0, nowhere, nil), 0, nil},
+		"some":  {of(3, nowhere, nil), 3, nil},
+		// A loop without an end ends. The limit comes before the condition: 100 is one too many to find out.
+		"default limit":        {of(everlasting, nowhere, nil), 100, &reconcilers.ErrMaxIterations{Iterations: 100}},
+		"up to the limit":      {of(100, nowhere, nil), 100, &reconcilers.ErrMaxIterations{Iterations: 100}},
+		"just below the limit": {of(99, nowhere, nil), 99, nil},
+		// The limit can be set. It is not a goal, and 0 is no limit.
+		"limit":                 {of(everlasting, nowhere, new(5)), 5, &reconcilers.ErrMaxIterations{Iterations: 5}},
+		"limit that is not met": {of(3, nowhere, new(5)), 3, nil},
+		"no limit":              {of(1000, nowhere, new(0)), 1000, nil},
+		// An error ends the loop.
+		"fails":                  {of(everlasting, 2, nil), 2, errTest},
+		"fails in the first one": {of(everlasting, 0, nil), 0, errTest},
+	} {
+		want, notes := result{}, []string{}
+		for i := range tc.ends {
+			want = result{RequeueAfter: time.Hour, Priority: new(i)}
+			notes = append(notes, fmt.Sprintf("condition %d", i), fmt.Sprintf("reconcile %d", i))
+		}
+		exceeded, isExceeded := errors.AsType[*reconcilers.ErrMaxIterations](tc.err)
+		if !isExceeded {
+			notes = append(notes, fmt.Sprintf("condition %d", tc.ends))
+		}
+		if errors.Is(tc.err, errTest) {
+			want.RequeueAfter = time.Second
+			notes = append(notes, fmt.Sprintf("reconcile %d", tc.ends))
+		}
+		test := outcome(tc.loop, want, tc.err, notes...)
+		if isExceeded {
+			test.Verify = func(t *testing.T, got result, err error) {
+				equal(t, "error", error(exceeded), err)
+				equal(t, "result", want, got)
+			}
+		}
+		tests[name] = test
+	}
+	tests.Run(t, scheme, fromCase)
 	wantText(t, "exceeded max iterations: 7", &reconcilers.ErrMaxIterations{Iterations: 7})
 }
 
 func TestWhile_LoopsCanBeReused(t *testing.T) {
-	calls := 0
-	r := &while{
+	test := outcome(&while{
 		Condition:  func(ctx context.Context, _ *fixture.Resource) bool { return reconcilers.RetrieveIteration(ctx) < 2 },
-		Reconciler: &syncReconciler{Sync: func(context.Context, *fixture.Resource) error { calls++; return nil }},
-	}
-	for range 3 {
-		_, err := r.Reconcile(context.Background(), newResource())
-		wantErr(t, nil, err)
-	}
-	equal(t, "calls", 6, calls)
+		Reconciler: noting("again", reconcilers.Result{}, nil),
+	}, reconcilers.Result{}, nil, "again", "again")
+	test.AdditionalReconciles = []subReconcilerCase{test, test}
+	test.Run(t, scheme, fromCase)
 }
 
 func TestRetrieveIteration(t *testing.T) {
 	equal(t, "iteration outside of a loop", -1, reconcilers.RetrieveIteration(context.Background()))
-	type pair struct{ Outer, Inner int }
-	var got []pair
-	outer := 0
 	atMost := func(limit int) func(context.Context, *fixture.Resource) bool {
 		return func(ctx context.Context, _ *fixture.Resource) bool { return reconcilers.RetrieveIteration(ctx) < limit }
 	}
-	note := func(change func(ctx context.Context)) *syncReconciler {
-		return &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error { change(ctx); return nil }}
+	iteration := func(where string) *syncReconciler {
+		return &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+			note(ctx, r, "%s %d", where, reconcilers.RetrieveIteration(ctx))
+			return nil
+		}}
 	}
-	r := &while{Condition: atMost(2), Reconciler: sequence{
-		note(func(ctx context.Context) { outer = reconcilers.RetrieveIteration(ctx) }),
-		&while{Condition: atMost(3), Reconciler: note(func(ctx context.Context) {
-			got = append(got, pair{outer, reconcilers.RetrieveIteration(ctx)})
-		})},
-		note(func(ctx context.Context) {
-			equal(t, "iteration after the inner loop", outer, reconcilers.RetrieveIteration(ctx))
-		}),
-	}}
-	_, err := r.Reconcile(context.Background(), newResource())
-	wantErr(t, nil, err)
-	equal(t, "iterations", []pair{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, {1, 2}}, got)
+	subReconcilerTests{
+		"one in another": outcome(&while{Condition: atMost(2), Reconciler: sequence{
+			iteration("before"), &while{Condition: atMost(3), Reconciler: iteration("within")}, iteration("after"),
+		}}, reconcilers.Result{}, nil,
+			"before 0", "within 0", "within 1", "within 2", "after 0",
+			"before 1", "within 0", "within 1", "within 2", "after 1"),
+	}.Run(t, scheme, fromCase)
 }

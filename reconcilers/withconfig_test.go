@@ -7,146 +7,77 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 func TestWithConfig(t *testing.T) {
 	minute := reconcilers.Result{RequeueAfter: time.Minute}
-	here, there := newWorld(t, newResource(settled)), newWorld(t)
-	resolved := 0
-	var below subReconciler
-	r := &resourceReconciler{Config: here.Config, Reconciler: sequence{
-		&withConfig{
-			Config: func(ctx context.Context, current reconcilers.Config) (reconcilers.Config, error) {
-				resolved++
-				if current != here.Config || reconcilers.RetrieveConfigOrDie(ctx) != here.Config {
-					t.Error("the current config is another one")
-				}
-				return there.Config, nil
-			},
-			Reconciler: &advice{Around: func(ctx context.Context, r *fixture.Resource, _ subReconciler) (reconcilers.Result, error) {
-				return below.Reconcile(ctx, r)
-			}, Reconciler: nothing()},
-		},
-		&syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
-			if reconcilers.RetrieveConfigOrDie(ctx) != here.Config {
-				t.Error("the config leaks to what follows")
+	with := func(below subReconciler) *withConfig {
+		return &withConfig{Reconciler: below, Config: func(ctx context.Context, current reconcilers.Config) (reconcilers.Config, error) {
+			if current != reconcilers.RetrieveConfigOrDie(ctx) || current != reconcilers.RetrieveOriginalConfigOrDie(ctx) {
+				t.Error("the current config is another one")
 			}
-			return nil
-		}},
-	}}
-
-	below = &syncReconciler{SyncWithResult: func(ctx context.Context, r *fixture.Resource) (reconcilers.Result, error) {
-		if reconcilers.RetrieveConfigOrDie(ctx) != there.Config {
-			t.Error("the config below is not the new one")
-		}
-		if reconcilers.RetrieveOriginalConfigOrDie(ctx) != here.Config {
-			t.Error("the original config has changed")
-		}
-		wantErr(t, nil, reconcilers.AddFinalizer(ctx, r, "test-finalizer"))
-		return minute, nil
-	}}
-	for range 2 {
-		got, err := r.Reconcile(context.Background(), testRequest)
-		wantErr(t, nil, err)
-		equal(t, "result", minute, got)
+			return reconcilers.RetrieveAdditionalConfigs(ctx)["there"], nil
+		}}
 	}
-	equal(t, "times the config was asked for", 2, resolved)
-	equal(t, "finalizers here", 1, here.Count("event default/test Normal FinalizerPatched"))
-	equal(t, "calls there", nil, there.Trace())
+	there := func(there rtesting.ExpectConfig) map[string]rtesting.ExpectConfig {
+		return map[string]rtesting.ExpectConfig{"there": there}
+	}
+	// The finalizer belongs to the resource, wherever its children are. What follows has the config of the resource again.
+	below := outcome(sequence{
+		with(sequence{noting("below", minute, nil), &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+			return reconcilers.AddFinalizer(ctx, r, "test-finalizer")
+		}}}),
+		noting("after", reconcilers.Result{}, nil),
+	}, minute, nil)
+	below.ExpectResource, below.ExpectPatches = refinalized("test-finalizer"), patches{finalizers("test-finalizer")}
+	below.ExpectEvents = append(events{finalizerPatched}, noted("after")...)
+	below.AdditionalConfigs = there(rtesting.ExpectConfig{ExpectEvents: noted("below")})
+	// The config is asked for with each request.
+	below.AdditionalReconciles = []subReconcilerCase{below}
 
-	t.Run("children are in the other cluster", func(t *testing.T) {
-		here.Trace()
-		below = newChildReconciler(here, withoutOwner, func(r *childReconciler) {
+	// Children are in the other cluster, whatever there is in that of the resource.
+	child := func() subReconcilerCase {
+		return outcome(with(newChildReconciler(nil, withoutOwner, func(r *childReconciler) {
 			r.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeData, TrackDesired: true}
-		})
-		_, err := r.Reconcile(context.Background(), testRequest)
-		wantErr(t, nil, err)
-		equal(t, "here", []string{"get Resource default/test", childCreated, `reflect "child"`}, here.Trace())
-		equal(t, "there", []string{
-			"list ConfigMap in default", "create ConfigMap default/child", "track ConfigMap default/child for default/test",
-		}, there.Trace())
-		if stored(there, wanted("child")) == nil {
-			t.Error("the child is not there")
-		}
-		if stored(here, wanted("child")) != nil {
-			t.Error("the child is here")
-		}
-		observers, err := there.Config.Tracker.GetObservers(wanted("child"))
-		wantErr(t, nil, err)
-		equal(t, "observers", []types.NamespacedName{testRequest.NamespacedName}, observers)
+			r.ReflectChildStatusOnParent = func(ctx context.Context, r *fixture.Resource, child *corev1.ConfigMap, err error) {
+				note(ctx, r, "reflect %s, %v", child.Name, err)
+			}
+		})), reconcilers.Result{}, nil)
+	}
+	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(wanted("child"), newResource(), scheme)}
+	created, updated := child(), child()
+	created.GivenObjects = objects{newConfigMap("child", orphan)}
+	created.ExpectEvents = events{createdChild}
+	created.AdditionalConfigs = there(rtesting.ExpectConfig{
+		ExpectCreates: objects{wanted("child")}, ExpectTracks: tracks, ExpectEvents: noted("reflect child, <nil>"),
 	})
+	created.ExpectWiring = &rtesting.Wiring{Tracks: []rtesting.Watch{{Object: &corev1.ConfigMap{}, Cluster: "there"}}}
+	updated.ExpectEvents = events{updatedChild}
+	updated.AdditionalConfigs = there(rtesting.ExpectConfig{
+		GivenObjects:  objects{wanted("child", "key", "drift")},
+		ExpectUpdates: objects{wanted("child")}, ExpectTracks: tracks, ExpectEvents: noted("reflect child, <nil>"),
+	})
+	subReconcilerTests{"below": below, "child created": created, "child updated": updated}.Run(t, scheme, fromCase)
 }
 
 func TestWithConfig_Fails(t *testing.T) {
-	w := newWorld(t)
 	failing := &withConfig{
-		Config: func(context.Context, reconcilers.Config) (reconcilers.Config, error) {
-			return w.Config, errTest
-		},
+		Config:     func(_ context.Context, config reconcilers.Config) (reconcilers.Config, error) { return config, errTest },
 		Reconciler: never(t),
 	}
-	got, err := failing.Reconcile(w.Context(), newResource())
-	wantErr(t, errTest, err)
-	equal(t, "result", reconcilers.Result{}, got)
-	wantErr(t, errTest, failing.SetupWithManager(w.Context(), nil, nil))
+	subReconcilerTests{
+		"config":     outcome(failing, reconcilers.Result{}, errTest),
+		"reconciler": outcome(&withConfig{Config: sameConfig, Reconciler: returning(requeue, errTest)}, requeue, errTest),
+	}.Run(t, scheme, fromCase)
+	wantErr(t, errTest, failing.SetupWithManager(newWorld(t).Context(), nil, nil))
 
 	const missing = "config must exist on the context. Check that the context is from a ResourceReconciler or WithConfig"
-	_, err = (&withConfig{Config: sameConfig, Reconciler: never(t)}).Reconcile(context.Background(), newResource())
+	_, err := (&withConfig{Config: sameConfig, Reconciler: never(t)}).Reconcile(context.Background(), newResource())
 	wantText(t, missing, err)
 	wantText(t, missing, (&withConfig{Config: sameConfig, Reconciler: never(t)}).SetupWithManager(context.Background(), nil, nil))
-
-	failed, err := (&withConfig{Config: sameConfig, Reconciler: returning(requeue, errTest)}).Reconcile(w.Context(), newResource())
-	wantErr(t, errTest, err)
-	equal(t, "result beside the error", requeue, failed)
-}
-
-func TestWithConfig_SetsUpWithTheOtherConfig(t *testing.T) {
-	here, there := newWorld(t), newWorld(t)
-	s := &setups{t: t, config: there.Config}
-	r := &withConfig{
-		Config: func(_ context.Context, config reconcilers.Config) (reconcilers.Config, error) {
-			if config != here.Config {
-				t.Error("the current config is another one")
-			}
-			return there.Config, nil
-		},
-		Reconciler: s.part("a"),
-	}
-	wantErr(t, nil, r.SetupWithManager(here.Context(), nil, nil))
-	equal(t, "set up", []string{"a"}, s.order)
-}
-
-func TestWithConfig_AdditionalConfigs(t *testing.T) {
-	here, there := newWorld(t, newResource(settled)), newWorld(t)
-	called := []string{}
-	see := func(ctx context.Context, what string) {
-		called = append(called, what)
-		if reconcilers.RetrieveConfigOrDie(ctx) != there.Config {
-			t.Errorf("the config of %s is not the additional one", what)
-		}
-	}
-	r := &resourceReconciler{Config: here.Config, Reconciler: &withConfig{
-		Config: func(ctx context.Context, _ reconcilers.Config) (reconcilers.Config, error) {
-			return reconcilers.RetrieveAdditionalConfigs(ctx)["there"], nil
-		},
-		Reconciler: &syncReconciler{
-			Setup: func(ctx context.Context, _ reconcilers.Manager, _ *reconcilers.Builder) error {
-				see(ctx, "set-up")
-				return nil
-			},
-			Sync: func(ctx context.Context, _ *fixture.Resource) error {
-				see(ctx, "request")
-				return nil
-			},
-		},
-	}}
-	ctx := reconcilers.StashAdditionalConfigs(context.Background(), map[string]reconcilers.Config{"there": there.Config})
-	wantErr(t, nil, r.SetupWithManager(ctx, newManager(t, here, newEventCache(here.Scheme))))
-	_, err := r.Reconcile(ctx, testRequest)
-	wantErr(t, nil, err)
-	equal(t, "called", []string{"set-up", "request"}, called)
 }
