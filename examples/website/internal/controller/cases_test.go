@@ -126,6 +126,10 @@ func managed(verb string, child client.Object, kind string) rtesting.Event {
 	return rtesting.NewEvent(shop, scheme(), corev1.EventTypeNormal, verb, "%s %s %q", verb, kind, child.GetName())
 }
 
+func notCreated(kind, name, why string) rtesting.Event {
+	return rtesting.NewEvent(shop, scheme(), corev1.EventTypeWarning, "CreationFailed", "Failed to create %s %q: %s", kind, name, why)
+}
+
 // halted asserts that a step has ended the pass on purpose.
 func halted(t *testing.T, _ reconcilers.Result, err error) {
 	t.Helper()

@@ -105,9 +105,8 @@ func TestDeploymentReconciler(t *testing.T) {
 			GivenStashedValues: files,
 			ExpectTracks:       []rtesting.TrackRequest{rtesting.NewTrackRequest(deployment, shop, scheme())},
 			ExpectCreates:      []client.Object{deployment},
-			ExpectEvents: []rtesting.Event{rtesting.NewEvent(shop, scheme(), corev1.EventTypeWarning, "CreationFailed",
-				`Failed to create Deployment "shop": deployments.apps "shop" already exists`)},
-			ExpectResource: is(metav1.ConditionFalse, "AlreadyExists", `deployments.apps "shop" already exists`, 0),
+			ExpectEvents:       []rtesting.Event{notCreated("Deployment", "shop", `deployments.apps "shop" already exists`)},
+			ExpectResource:     is(metav1.ConditionFalse, "AlreadyExists", `deployments.apps "shop" already exists`, 0),
 		},
 	}, func(*testing.T) subReconcile { return controller.DeploymentReconciler() })
 }
@@ -157,9 +156,8 @@ func TestServiceReconciler(t *testing.T) {
 			Resource:      shop,
 			WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "Service")},
 			ExpectCreates: []client.Object{service},
-			ExpectEvents: []rtesting.Event{rtesting.NewEvent(shop, scheme(), corev1.EventTypeWarning, "CreationFailed",
-				`Failed to create Service "shop": inducing failure for create Service`)},
-			ShouldErr: true,
+			ExpectEvents:  []rtesting.Event{notCreated("Service", "shop", `inducing failure for create Service`)},
+			ShouldErr:     true,
 		},
 		"its name is taken": {
 			Resource:        shop,
@@ -167,8 +165,7 @@ func TestServiceReconciler(t *testing.T) {
 			APIGivenObjects: []client.Object{foreign(addressed)},
 			ExpectTracks:    []rtesting.TrackRequest{rtesting.NewTrackRequest(service, shop, scheme())},
 			ExpectCreates:   []client.Object{service},
-			ExpectEvents: []rtesting.Event{rtesting.NewEvent(shop, scheme(), corev1.EventTypeWarning, "CreationFailed",
-				`Failed to create Service "shop": services "shop" already exists`)},
+			ExpectEvents:    []rtesting.Event{notCreated("Service", "shop", `services "shop" already exists`)},
 			ExpectResource: rtesting.With(shop, condition(websitev1.ConditionServiceReady, metav1.ConditionFalse,
 				"AlreadyExists", `services "shop" already exists`)),
 			ExpectStashedValues: map[stash.Key]any{controller.AddressStash.Key(): nil},
