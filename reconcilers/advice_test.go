@@ -92,7 +92,7 @@ func TestAdvice(t *testing.T) {
 func TestDefect09_AdviceWithoutSetupKeepsWatches(t *testing.T) {
 	configMap := []rtesting.Watch{{Object: &corev1.ConfigMap{}}}
 	rtesting.RecordWiring(t, scheme, func(ctx context.Context, mgr reconcilers.Manager, config reconcilers.Config) error {
-		r := &resourceReconciler{Config: config, Reconciler: always{&advice{Reconciler: newChildReconciler(newWorld(t))}}}
+		r := &resourceReconciler{Config: config, Reconciler: always{&advice{Reconciler: newChildReconciler(nil)}}}
 		return r.SetupWithManager(ctx, mgr)
 	}).Assert(t, &rtesting.Wiring{
 		For: []rtesting.Watch{{Object: &fixture.Resource{}}}, Owns: configMap, Tracks: configMap,

@@ -21,9 +21,7 @@ import (
 
 const (
 	added   = `patch Resource default/test application/merge-patch+json {"metadata":{"finalizers":["test-finalizer"],"resourceVersion":"999"}}`
-	cleared = `patch Resource default/test application/merge-patch+json {"metadata":{"finalizers":null,"resourceVersion":"999"}}`
 	patched = `event default/test Normal FinalizerPatched: Patched finalizer "test-finalizer"`
-	failed  = `event default/test Warning FinalizerPatchFailed: Failed to patch finalizer "test-finalizer": failure of the test`
 )
 
 // changeInMemory is what reconcilers do to a resource before its finalizers are patched.

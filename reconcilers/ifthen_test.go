@@ -24,7 +24,7 @@ func TestIfThen(t *testing.T) {
 		}
 		return &ifThen{If: condition, Then: then, Else: otherwise}
 	}
-	tests := subReconcilerTests{
+	inAll(subReconcilerTests{
 		"true":               outcome(of(true, noting("then", minute, nil), never(t)), minute, nil, "if", "then"),
 		"true, fails":        outcome(of(true, noting("then", minute, errTest), never(t)), minute, errTest, "if", "then"),
 		"true, halts":        outcome(of(true, noting("then", minute, halt), never(t)), minute, halt, "if", "then"),
@@ -33,12 +33,10 @@ func TestIfThen(t *testing.T) {
 		"false, fails":       outcome(of(false, never(t), noting("else", second, errTest)), second, errTest, "if", "else"),
 		"false and no else":  outcome(of(false, never(t), nil), none, nil, "if"),
 		"true, asks nothing": outcome(of(true, noting("then", none, nil), never(t)), none, nil, "if", "then"),
-	}
-	for name, tc := range tests {
+	}, func(_ string, tc *subReconcilerCase) {
 		// It is the resource itself that the condition is asked for.
-		tests[name] = making(tc, ran)
-	}
-	tests.Run(t, scheme, fromCase)
+		*tc = making(*tc, ran)
+	}).Run(t, scheme, fromCase)
 }
 
 func TestTryCatch(t *testing.T) {

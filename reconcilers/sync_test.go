@@ -77,11 +77,7 @@ func TestSyncReconciler(t *testing.T) {
 			}, second, errTest, "sync", "finalize"), "unable to finalize"),
 		},
 	} {
-		for name, tc := range tests {
-			tc.Resource = resource
-			tests[name] = tc
-		}
-		tests.Run(t, scheme, fromCase)
+		inAll(tests, func(_ string, tc *subReconcilerCase) { tc.Resource = resource }).Run(t, scheme, fromCase)
 	}
 }
 
