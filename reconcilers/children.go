@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"trueup.dev/internal/guard"
 )
 
 // children is what [ChildReconciler] and [ChildSetReconciler] have in common: which objects are a parent's children, and how one of them is
@@ -32,7 +34,7 @@ type children[Type, ChildType client.Object] struct {
 	// what triggers it.
 
 	// indexed is the kind that can be looked up by owner, if any.
-	indexed indexedKind
+	indexed guard.Form
 	// tracked is true when changes of children reach the parent through the tracker, since there is no owner reference to follow.
 	tracked bool
 }
@@ -89,7 +91,7 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 	if err != nil {
 		return err
 	}
-	kind := newIndexedKind(gvk, watched)
+	kind := guard.NewForm(gvk, watched)
 	switch err := config.owners.register(ctx, kind, watched); {
 	case meta.IsNoMatchError(err):
 		// The kind is not served yet. Watches wait for it, an index cannot.

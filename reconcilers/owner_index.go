@@ -10,10 +10,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/guard"
 )
 
 // ownerIndexField is the name of the cache index that finds objects by the UID of their controller.
@@ -25,28 +25,15 @@ type ownerIndex struct {
 	indexer client.FieldIndexer
 
 	mu    sync.RWMutex
-	kinds map[indexedKind]struct{}
-}
-
-// indexedKind is a kind as one of the caches behind a client holds it: objects of a Go type, unstructured objects and bare metadata of one kind each
-// have a cache, and indexes, of their own.
-type indexedKind struct {
-	schema.GroupVersionKind
-	untyped, metadataOnly bool
-}
-
-func newIndexedKind(gvk schema.GroupVersionKind, obj client.Object) indexedKind {
-	_, untyped := obj.(runtime.Unstructured)
-	_, metadataOnly := obj.(*metav1.PartialObjectMetadata)
-	return indexedKind{GroupVersionKind: gvk, untyped: untyped, metadataOnly: metadataOnly}
+	kinds map[guard.Form]struct{}
 }
 
 func newOwnerIndex(indexer client.FieldIndexer) *ownerIndex {
-	return &ownerIndex{indexer: indexer, kinds: map[indexedKind]struct{}{}}
+	return &ownerIndex{indexer: indexer, kinds: map[guard.Form]struct{}{}}
 }
 
 // register indexes the kind of obj. It may be called many times for one kind, also through several Configs for one cache.
-func (x *ownerIndex) register(ctx context.Context, kind indexedKind, obj client.Object) error {
+func (x *ownerIndex) register(ctx context.Context, kind guard.Form, obj client.Object) error {
 	if x == nil || x.has(kind) {
 		return nil
 	}
@@ -62,7 +49,7 @@ func (x *ownerIndex) register(ctx context.Context, kind indexedKind, obj client.
 	return nil
 }
 
-func (x *ownerIndex) has(kind indexedKind) bool {
+func (x *ownerIndex) has(kind guard.Form) bool {
 	if x == nil {
 		return false
 	}
@@ -73,7 +60,7 @@ func (x *ownerIndex) has(kind indexedKind) bool {
 }
 
 // forget makes lookups of a kind go without the index from now on.
-func (x *ownerIndex) forget(kind indexedKind) {
+func (x *ownerIndex) forget(kind guard.Form) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.kinds, kind)

@@ -28,18 +28,11 @@ type Cluster struct {
 	// types are the Go types that have been read, for a quick look.
 	types sync.Map
 	mu    sync.RWMutex
-	forms map[schema.GroupKind][]form
+	forms map[schema.GroupKind][]Form
 	// watched are the forms whose informer is there for certain. Asking a cache for another one would start it.
-	watched map[form]bool
+	watched map[Form]bool
 	// selective are the forms whose cache does not have all objects.
-	selective map[form]bool
-}
-
-// form is a kind as it is read: each form has a cache of its own.
-type form struct {
-	schema.GroupVersionKind
-	// untyped and metadataOnly are for unstructured objects and bare metadata; neither is for Go types.
-	untyped, metadataOnly bool
+	selective map[Form]bool
 }
 
 // NewCluster returns a Cluster with a client that reads from a cache, a reader that does not, and that cache. journal finds the journal of the request that a
@@ -49,7 +42,7 @@ func NewCluster(
 ) *Cluster {
 	return &Cluster{
 		client: cached, live: live, cache: informers, journal: journal,
-		forms: map[schema.GroupKind][]form{}, watched: map[form]bool{}, selective: map[form]bool{},
+		forms: map[schema.GroupKind][]Form{}, watched: map[Form]bool{}, selective: map[Form]bool{},
 	}
 }
 
@@ -100,26 +93,19 @@ func (c *Cluster) reads(obj runtime.Object) {
 	}
 }
 
-func (c *Cluster) formOf(obj runtime.Object) (form, error) {
+func (c *Cluster) formOf(obj runtime.Object) (Form, error) {
 	gvk, err := c.client.GroupVersionKindFor(obj)
-	f := form{GroupVersionKind: gvk}
-	switch obj.(type) {
-	case runtime.Unstructured:
-		f.untyped = true
-	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
-		f.metadataOnly = true
-	}
-	return f, err
+	return NewForm(gvk, obj), err
 }
 
-func (c *Cluster) formsOf(kind schema.GroupKind) []form {
+func (c *Cluster) formsOf(kind schema.GroupKind) []Form {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.forms[kind]
 }
 
 // blank returns an empty object of a form.
-func (c *Cluster) blank(f form) (client.Object, bool) {
+func (c *Cluster) blank(f Form) (client.Object, bool) {
 	switch {
 	case f.untyped:
 		obj := &unstructured.Unstructured{}
@@ -140,7 +126,7 @@ func (c *Cluster) blank(f form) (client.Object, bool) {
 
 // seenUpTo returns the latest resource version that the cache of a form has seen, and "" when that is not known: for kinds that are read but not watched,
 // and for caches made of several.
-func (c *Cluster) seenUpTo(ctx context.Context, f form, like client.Object) string {
+func (c *Cluster) seenUpTo(ctx context.Context, f Form, like client.Object) string {
 	c.mu.RLock()
 	watched := c.watched[f]
 	c.mu.RUnlock()
@@ -162,7 +148,7 @@ func (c *Cluster) seenUpTo(ctx context.Context, f form, like client.Object) stri
 }
 
 // blankList returns an empty list of a form.
-func (c *Cluster) blankList(f form) (client.ObjectList, bool) {
+func (c *Cluster) blankList(f Form) (client.ObjectList, bool) {
 	gvk := f.GroupVersionKind
 	gvk.Kind += "List"
 	switch {

@@ -24,7 +24,7 @@ func (w write) observed(ctx context.Context, waited time.Duration) bool {
 	return true
 }
 
-func (c *Cluster) sees(ctx context.Context, f form, w write, waited time.Duration) bool {
+func (c *Cluster) sees(ctx context.Context, f Form, w write, waited time.Duration) bool {
 	obj, ok := c.blank(f)
 	if !ok {
 		return true
@@ -56,7 +56,7 @@ func (c *Cluster) sees(ctx context.Context, f form, w write, waited time.Duratio
 }
 
 // neverComes is true when an object that is not in the cache will not come: it is gone again, or the cache is known to leave objects out.
-func (c *Cluster) neverComes(ctx context.Context, f form, w write, waited time.Duration) bool {
+func (c *Cluster) neverComes(ctx context.Context, f Form, w write, waited time.Duration) bool {
 	if waited < patience {
 		return false
 	}
@@ -66,7 +66,7 @@ func (c *Cluster) neverComes(ctx context.Context, f form, w write, waited time.D
 	return selective || c.isGone(ctx, f, w)
 }
 
-func (c *Cluster) isGone(ctx context.Context, f form, w write) bool {
+func (c *Cluster) isGone(ctx context.Context, f Form, w write) bool {
 	obj, ok := c.blank(f)
 	if !ok {
 		return true

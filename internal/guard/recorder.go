@@ -210,10 +210,7 @@ func (c *Cluster) known(ctx context.Context, obj client.Object, preconditions *m
 	if err != nil {
 		return write{}
 	}
-	w := write{
-		cluster: c, kind: gvk.GroupKind(), key: client.ObjectKeyFromObject(obj),
-		uid: obj.GetUID(), version: obj.GetResourceVersion(), effect: deleted,
-	}
+	w := c.deletionOf(gvk.GroupKind(), obj)
 	if w.uid == "" && preconditions != nil && preconditions.UID != nil {
 		w.uid = *preconditions.UID
 	}
@@ -226,6 +223,12 @@ func (c *Cluster) known(ctx context.Context, obj client.Object, preconditions *m
 		}
 	}
 	return w
+}
+
+func (c *Cluster) deletionOf(kind schema.GroupKind, obj client.Object) write {
+	return write{
+		cluster: c, kind: kind, key: client.ObjectKeyFromObject(obj), uid: obj.GetUID(), version: obj.GetResourceVersion(), effect: deleted,
+	}
 }
 
 // knownOf returns the deletions of all objects like obj that the cache has and the options select.
@@ -245,11 +248,7 @@ func (c *Cluster) knownOf(ctx context.Context, obj client.Object, options *clien
 		}
 		_ = meta.EachListItem(list, func(item runtime.Object) error {
 			if cached, ok := item.(client.Object); ok {
-				w := write{
-					cluster: c, kind: gvk.GroupKind(), key: client.ObjectKeyFromObject(cached),
-					uid: cached.GetUID(), version: cached.GetResourceVersion(), effect: deleted,
-				}
-				if !slices.Contains(known, w) {
+				if w := c.deletionOf(gvk.GroupKind(), cached); !slices.Contains(known, w) {
 					known = append(known, w)
 				}
 			}
