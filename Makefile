@@ -30,7 +30,8 @@ up: ## Start that Kubernetes API and keep it until interrupted. Pass flags with 
 
 .PHONY: test
 # What links Kubernetes is tested without the race detector, which would mean to build all of it once more: the control plane's own code is in
-# internal/, and what it assembles is Kubernetes' own.
+# internal/, and what it assembles is Kubernetes' own. The mutation detector ends a test binary in which somebody changes an object in a cache.
+test: export KUBE_CACHE_MUTATION_DETECTOR = true
 test: control-plane ## Run all tests of all modules, with the race detector on our own code.
 	$(GO) test $(TESTFLAGS) $(PKG)
 ifeq ($(PKG),./...)

@@ -88,7 +88,7 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
 	// OurChild tells the child from other objects. It is needed to tell several ChildReconcilers of one kind apart, and has to give the same
-	// answer for desired and for stored children. Optional with owner references.
+	// answer for desired and for stored children. It must not change the child. Optional with owner references.
 	OurChild func(resource Type, child ChildType) bool
 
 	lazyInit sync.Once

@@ -11,10 +11,8 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"trueup.dev/internal/guard"
 )
@@ -35,6 +33,8 @@ type children[Type, ChildType client.Object] struct {
 
 	// indexed is the kind that can be looked up by owner, if any.
 	indexed guard.Form
+	// shared is the kind when what is listed is what the cache holds, which nobody may change.
+	shared schema.GroupVersionKind
 	// tracked is true when changes of children reach the parent through the tracker, since there is no owner reference to follow.
 	tracked bool
 }
@@ -81,16 +81,19 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 	watched := watchable(c.childType, config.Scheme())
 	// Tracked are children without an owner reference, and objects of others that are in a child's place.
 	config.watch(mgr, bldr, watched, EnqueueTracked(ctx))
+	gvk, err := config.GroupVersionKindFor(c.childType)
+	if err != nil {
+		return err
+	}
+	if c.sharesWith(config) {
+		c.shared = gvk
+	}
 	if c.skipOwnerReference {
 		c.tracked = true
 		return c.manager.SetupWithManager(ctx, mgr, bldr)
 	}
 
 	config.watchOwned(ctx, mgr, bldr, watched)
-	gvk, err := config.GroupVersionKindFor(c.childType)
-	if err != nil {
-		return err
-	}
 	kind := guard.NewForm(gvk, watched)
 	switch err := config.owners.register(ctx, kind, watched); {
 	case meta.IsNoMatchError(err):
@@ -102,110 +105,6 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 		c.indexed = kind
 	}
 	return c.manager.SetupWithManager(ctx, mgr, bldr)
-}
-
-// list returns the children of the parent, as far as the cache knows them.
-func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
-	config := RetrieveConfigOrDie(ctx)
-	opts := c.optionsFor(ctx, parent)
-
-	var indexErr error
-	// The API server has no such index.
-	if !c.indexed.Empty() && config.owners.has(c.indexed) && !journalFrom(ctx).Live() {
-		if narrowed, ok := controlledBy(parent.GetUID(), opts); ok {
-			list := blankLike(c.childListType)
-			if indexErr = config.List(ctx, list, narrowed); indexErr == nil {
-				return c.filter(parent, list)
-			}
-		}
-	}
-	list := blankLike(c.childListType)
-	if err := config.List(ctx, list, opts...); err != nil {
-		return nil, err
-	}
-	if indexErr != nil {
-		// It was the index, then: the client does not read this kind from the cache.
-		logr.FromContextOrDiscard(ctx).Info("unable to look children up by owner, all in the namespace are listed from now on",
-			"childType", typeName(c.childType), "reason", indexErr.Error())
-		config.owners.forget(c.indexed)
-	}
-	return c.filter(parent, list)
-}
-
-// lookTwice adds to the children that the cache knows those that only the API server knows yet, for decisions that cannot be taken back. A child that
-// is gone but still known is no harm: deleting it again changes nothing.
-func (c *children[T, CT]) lookTwice(ctx context.Context, parent T, known []CT) ([]CT, error) {
-	config := RetrieveConfigOrDie(ctx)
-	if config.APIReader == nil {
-		return known, nil
-	}
-	// Fields other than these can only be selected in a cache with an index. What is listed too much is not ours.
-	options := (&client.ListOptions{}).ApplyOptions(c.optionsFor(ctx, parent))
-	options.FieldSelector = servedFields(options.FieldSelector)
-	list := blankLike(c.childListType)
-	if err := config.APIReader.List(ctx, list, options); err != nil {
-		return nil, err
-	}
-	live, err := c.filter(parent, list)
-	if err != nil {
-		return nil, err
-	}
-	for _, child := range live {
-		if !slices.ContainsFunc(known, func(other CT) bool { return sameObject(child, other) }) {
-			known = append(known, child)
-		}
-	}
-	return known, nil
-}
-
-func (c *children[T, CT]) optionsFor(ctx context.Context, parent T) []client.ListOption {
-	if c.listOptions != nil {
-		return c.listOptions(ctx, parent)
-	}
-	return []client.ListOption{client.InNamespace(parent.GetNamespace())}
-}
-
-func (c *children[T, CT]) filter(parent T, list client.ObjectList) ([]CT, error) {
-	items, err := listItems[CT](list)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(items, func(child CT) bool { return !c.isOurs(parent, child) }), nil
-}
-
-func (c *children[T, CT]) isOurs(parent T, child CT) bool {
-	if !c.skipOwnerReference && !metav1.IsControlledBy(child, parent) {
-		return false
-	}
-	return c.ourChild == nil || c.ourChild(parent, child)
-}
-
-// servedFields keeps the part of a field selector that any API server understands.
-func servedFields(selector fields.Selector) fields.Selector {
-	if selector == nil {
-		return nil
-	}
-	served := []fields.Selector{}
-	for _, r := range selector.Requirements() {
-		if r.Field == "metadata.name" || r.Field == "metadata.namespace" {
-			if r.Operator == selection.NotEquals {
-				served = append(served, fields.OneTermNotEqualSelector(r.Field, r.Value))
-			} else {
-				served = append(served, fields.OneTermEqualSelector(r.Field, r.Value))
-			}
-		}
-	}
-	return fields.AndSelectors(served...)
-}
-
-// mustLookTwice is true when what the cache knows of children could lead to a finalizer being cleared, after which a child that the cache has not seen
-// yet would be nobody's.
-func (c *children[T, CT]) mustLookTwice(parent T, known []CT) bool {
-	if c.skipOwnerReference && parent.GetDeletionTimestamp() != nil {
-		return true
-	}
-	holder, ok := c.manager.(FinalizerHolder)
-	return ok && len(known) == 0 && holder.HeldFinalizer() != "" && controllerutil.ContainsFinalizer(parent, holder.HeldFinalizer())
 }
 
 // outcome is what became of a child.
@@ -245,7 +144,7 @@ func (c *children[T, CT]) manage(
 		var err error
 		desired, err = desiredChild()
 		if errors.Is(err, OnlyReconcileChildStatus) {
-			return outcome[CT]{child: actual}, nil
+			return outcome[CT]{child: c.private(actual)}, nil
 		}
 		if err != nil {
 			return nothing, err
@@ -269,7 +168,7 @@ func (c *children[T, CT]) manage(
 	if !isNil(desired) && len(present) == 0 && len(leaving) > 0 {
 		if i := slices.IndexFunc(leaving, func(child CT) bool { return sameName(child, desired) }); i >= 0 {
 			log.Info("waiting for a terminating child to make room", "child", identify(leaving[i]))
-			return outcome[CT]{child: leaving[i]}, nil
+			return outcome[CT]{child: c.private(leaving[i])}, nil
 		}
 		actual = blankLike(c.childType)
 	}

@@ -84,11 +84,11 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// API server itself is asked. Defaults to the objects in the namespace of the parent.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild tells children of this set from other objects. Optional with owner references.
+	// OurChild tells children of this set from other objects. It must not change the child. Optional with owner references.
 	OurChild func(resource Type, child ChildType) bool
 
 	// IdentifyChild returns the id by which a desired child and the existing one correspond, often the value of a label or annotation. Ids of
-	// desired children must be unique and not empty; existing children without an id are deleted. Required.
+	// desired children must be unique and not empty; existing children without an id are deleted. It must not change the child. Required.
 	IdentifyChild func(child ChildType) string
 
 	lazyInit sync.Once
@@ -242,7 +242,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 		}
 		_, err := step.Run(ctx, step.Node{Name: id}, parent, func(ctx context.Context, parent T) (Result, error) {
 			if onlyStatus {
-				result.Children = append(result.Children, ChildSetPartialResult[CT]{Id: id, Child: known[id][0]})
+				result.Children = append(result.Children, ChildSetPartialResult[CT]{Id: id, Child: r.children.private(known[id][0])})
 				return Result{}, nil
 			}
 			outcome, err := r.children.manage(ctx, parent, known[id], func() (CT, error) { return desired[id], nil })

@@ -8,11 +8,13 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/duck"
 	"trueup.dev/internal/guard"
 	"trueup.dev/validation"
 )
@@ -82,6 +84,8 @@ type ResourceReconciler[Type client.Object] struct {
 	status   *statusType
 	gate     guard.Gate
 	step     rootStep
+	// cached is the kind of the resource when it is read from the cache of a manager, which shares its objects.
+	cached schema.GroupVersionKind
 }
 
 func (r *ResourceReconciler[T]) init() {
@@ -113,6 +117,13 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.C
 	ctx = scope.ontoRoot(root.logger(ctx))
 	if err := root.validate(ctx, r); err != nil {
 		return nil, err
+	}
+	if r.Config.cache != nil && !duck.IsDuck(r.Type, r.Config.Scheme()) {
+		gvk, err := r.Config.GroupVersionKindFor(r.Type)
+		if err != nil {
+			return nil, err
+		}
+		r.cached = gvk
 	}
 	bldr := root.builder(mgr, r.SetupForOptions)
 	if r.Setup != nil {

@@ -64,15 +64,14 @@ func (r *ResourceReconciler[T]) request(ctx context.Context, req Request, byCont
 }
 
 func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Request, byController bool) (Result, error) {
-	resource := r.Type.DeepCopyObject().(T)
-	if err := r.Config.Get(ctx, req.NamespacedName, resource); err != nil {
-		if apierrs.IsNotFound(err) {
-			return Result{}, nil
-		}
+	resource, original, err := r.fetch(ctx, req.NamespacedName)
+	if apierrs.IsNotFound(err) {
+		return Result{}, nil
+	}
+	if err != nil {
 		logUnlessQuiet(ctx, err, "unable to fetch resource")
 		return Result{}, err
 	}
-	original := r.asFetched(resource)
 	if err := applyDefaults(ctx, resource); err != nil {
 		return Result{}, err
 	}
@@ -94,6 +93,26 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		result = Result{}
 	}
 	return result, err
+}
+
+// fetch returns the resource, and what is needed of it as it was fetched, see asFetched, which nobody may change.
+func (r *ResourceReconciler[T]) fetch(ctx context.Context, key client.ObjectKey) (resource, original T, err error) {
+	resource = r.Type.DeepCopyObject().(T)
+	if r.cached.Empty() {
+		err = r.Config.Get(ctx, key, resource)
+		if err != nil {
+			return resource, original, err
+		}
+		return resource, r.asFetched(resource), nil
+	}
+	// What is in the cache is never changed, so it need not be copied a second time.
+	original = resource
+	if err := r.Config.Get(ctx, key, original, client.UnsafeDisableDeepCopy); err != nil {
+		return resource, original, err
+	}
+	resource = original.DeepCopyObject().(T)
+	nameKind(resource, r.cached)
+	return resource, original, nil
 }
 
 // asFetched returns what is needed of a resource to find out whether its status has changed, and to write it then.

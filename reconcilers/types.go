@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/duck"
@@ -36,6 +37,13 @@ func blankLike[T runtime.Object](obj T) T {
 	// A typed object that the scheme knows needs no kind; unstructured objects and ducks have no other way to tell what they are.
 	blank.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
 	return blank
+}
+
+// nameKind gives a kind to an object that does not carry one, as typed objects in caches do not.
+func nameKind(obj client.Object, gvk schema.GroupVersionKind) {
+	if kind := obj.GetObjectKind(); kind.GroupVersionKind().Empty() {
+		kind.SetGroupVersionKind(gvk)
+	}
 }
 
 // typeName is the kind of an object when it carries one, else the name of its Go type.

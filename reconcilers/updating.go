@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -176,20 +177,24 @@ func (r *UpdatingObjectManager[T]) create(ctx context.Context, resource client.O
 
 func (r *UpdatingObjectManager[T]) update(ctx context.Context, resource client.Object, actual, desired T) (T, error) {
 	w := r.writer(ctx, resource)
-	if r.HarmonizeImmutableFields != nil {
-		r.HarmonizeImmutableFields(actual, desired)
-	}
 	if r.TrackDesired {
 		w.track(actual)
 	}
 
+	// The cache may hold what is in actual: everybody else gets a copy.
 	current := r.copyToCompare(actual)
+	if r.HarmonizeImmutableFields != nil {
+		r.HarmonizeImmutableFields(current, desired)
+	}
 	r.MergeBeforeUpdate(current, r.admission.expected(actual.GetUID(), desired))
-	if same(current, actual) {
+	if identical := reflect.DeepEqual(current, actual); identical || equality.Semantic.DeepEqual(current, actual) {
 		if log := w.log.V(1); log.Enabled() {
 			log.Info("resource is in sync, no update required", "resource", identify(actual))
 		}
-		return actual, nil
+		if !identical {
+			current = r.copyToCompare(actual)
+		}
+		return current, nil
 	}
 
 	w.log.Info("updating resource", "resource", identify(actual), "diff", r.diff(w.log, actual, current))
