@@ -201,6 +201,9 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 
 	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req) })
 	if isQuiet(err) {
+		if errors.Is(err, ErrRetryAfter) && result.RequeueAfter > 0 {
+			return result, nil
+		}
 		return withPriority(backOff, result), nil
 	}
 	return result, err

@@ -81,12 +81,11 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 	watched := watchable(c.childType, config.Scheme())
 	// Tracked are children without an owner reference, and objects of others that are in a child's place.
 	config.watch(mgr, bldr, watched, EnqueueTracked(ctx))
-	gvk, err := config.GroupVersionKindFor(c.childType)
-	if err != nil {
-		return err
-	}
 	if c.sharesWith(config) {
-		c.shared = gvk
+		var err error
+		if c.shared, err = config.GroupVersionKindFor(c.childType); err != nil {
+			return err
+		}
 	}
 	if c.skipOwnerReference {
 		c.tracked = true
@@ -94,6 +93,10 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 	}
 
 	config.watchOwned(ctx, mgr, bldr, watched)
+	gvk, err := config.GroupVersionKindFor(c.childType)
+	if err != nil {
+		return err
+	}
 	kind := guard.NewForm(gvk, watched)
 	switch err := config.owners.register(ctx, kind, watched); {
 	case meta.IsNoMatchError(err):

@@ -137,14 +137,36 @@ func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts .
 	return c.List(ctx, list, opts...)
 }
 
-// track registers the reconciled resource as an observer of ref. What cannot be tracked can often still be read (names of RBAC objects may hold
-// colons, for example), so a failure is logged and does not stop the caller.
+// track registers the reconciled resource as an observer of ref, as what its root reconciler loads. What cannot be tracked can often still be read (names of
+// RBAC objects may hold colons, for example), so a failure is logged and does not stop the caller.
 func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtime.Object) {
-	req := RetrieveRequest(ctx)
-	observer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
-	if err := c.Tracker.TrackReference(ref, observer); err != nil {
+	s := scopeFrom(ctx)
+	root := s.originalConfig
+	if root == nil {
+		root = &c
+	}
+	if err := c.Tracker.TrackReference(ref, root.observer(s.originalResourceType, s.request)); err != nil {
 		logUntracked(ctx, err, tracked)
 	}
+}
+
+// forget drops what a resource of the root reconciler with this config has tracked, if the tracker can. It is for resources that are gone.
+func (c *Config) forget(resourceType client.Object, req Request) {
+	if f, ok := c.Tracker.(tracker.Forgetter); ok {
+		f.Forget(c.observer(resourceType, req))
+	}
+}
+
+// observer stands for a resource of the root reconciler with this config: kind, namespace and name are all that a tracker asks for. It
+// lacks the kind when the config does not know that.
+func (c *Config) observer(resourceType client.Object, req Request) *metav1.PartialObjectMetadata {
+	observer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
+	if c.Client != nil && !isNil(resourceType) {
+		if gvk, err := c.GroupVersionKindFor(resourceType); err == nil {
+			observer.SetGroupVersionKind(gvk)
+		}
+	}
+	return observer
 }
 
 func logUntracked(ctx context.Context, err error, tracked runtime.Object) {

@@ -116,6 +116,14 @@ func ClearFinalizer(ctx context.Context, resource client.Object, finalizer strin
 	return patchFinalizer(ctx, resource, finalizer, "removing finalizer", controllerutil.RemoveFinalizer)
 }
 
+// ReplaceFinalizer takes the former finalizer off the reconciled resource and puts the other one on, in one patch. It is [AddFinalizer] otherwise.
+func ReplaceFinalizer(ctx context.Context, resource client.Object, former, finalizer string) error {
+	return patchFinalizer(ctx, resource, finalizer, "replacing finalizer", func(obj client.Object, finalizer string) bool {
+		removed := controllerutil.RemoveFinalizer(obj, former)
+		return controllerutil.AddFinalizer(obj, finalizer) || removed
+	})
+}
+
 func patchFinalizer(
 	ctx context.Context, resource client.Object, finalizer, action string, change func(client.Object, string) bool,
 ) error {

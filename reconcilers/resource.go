@@ -73,6 +73,10 @@ type ResourceReconciler[Type client.Object] struct {
 	// SkipRequest tells requests that are not for this reconciler. Nothing is done for them. Optional.
 	SkipRequest func(ctx context.Context, req Request) bool
 
+	// ReconcileAbsent is called for a request whose resource does not exist, or no longer: to drop what is held for it in memory, for example. What must
+	// happen when a resource goes belongs below a [WithFinalizer], since a controller that is not running misses that. Optional.
+	ReconcileAbsent func(ctx context.Context, req Request) (Result, error)
+
 	// SkipResource tells resources that are not for this reconciler. Nothing is done for them. Optional.
 	SkipResource func(ctx context.Context, resource Type) bool
 
@@ -119,11 +123,8 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.C
 		return nil, err
 	}
 	if r.Config.cache != nil && !duck.IsDuck(r.Type, r.Config.Scheme()) {
-		gvk, err := r.Config.GroupVersionKindFor(r.Type)
-		if err != nil {
-			return nil, err
-		}
-		r.cached = gvk
+		// The builder has the better error for a kind that is not known.
+		r.cached, _ = r.Config.GroupVersionKindFor(r.Type)
 	}
 	bldr := root.builder(mgr, r.SetupForOptions)
 	if r.Setup != nil {

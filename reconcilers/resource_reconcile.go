@@ -38,12 +38,17 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byCo
 		return r.request(ctx, req, byController)
 	})
 	if isQuiet(err) {
-		if byController && errors.Is(err, ErrHaltSubReconcilers) && result.RequeueAfter > 0 {
+		if byController && hasOwnTime(err) && result.RequeueAfter > 0 {
 			return result, nil
 		}
 		return withPriority(backOff, result), nil
 	}
 	return result, err
+}
+
+// hasOwnTime is true for a quiet error whose result tells when to try again.
+func hasOwnTime(err error) bool {
+	return errors.Is(err, ErrHaltSubReconcilers) || errors.Is(err, ErrRetryAfter)
 }
 
 func withPriority(result, from Result) Result {
@@ -66,6 +71,10 @@ func (r *ResourceReconciler[T]) request(ctx context.Context, req Request, byCont
 func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Request, byController bool) (Result, error) {
 	resource, original, err := r.fetch(ctx, req.NamespacedName)
 	if apierrs.IsNotFound(err) {
+		r.Config.forget(r.Type, req)
+		if r.ReconcileAbsent != nil {
+			return r.ReconcileAbsent(ctx, req)
+		}
 		return Result{}, nil
 	}
 	if err != nil {
@@ -155,7 +164,7 @@ func (r *ResourceReconciler[T]) writeStatus(ctx context.Context, resource, origi
 		log.Info(write.doing, "diff", changes(log, r.status.of(original), r.status.of(resource)))
 	}
 	if isQuiet(reconcileErr) {
-		if !errors.Is(reconcileErr, ErrHaltSubReconcilers) {
+		if !hasOwnTime(reconcileErr) {
 			result = withPriority(backOff, result)
 		}
 		reconcileErr = nil

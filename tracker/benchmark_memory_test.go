@@ -30,7 +30,7 @@ func BenchmarkMemory(b *testing.B) {
 				}
 				b.ReportMetric(float64(heap()-empty)/float64(references), "B/reference")
 				for i := range size {
-					tr.(Forgetter).Forget(observerNames(fmt.Sprintf("observer-%d", i))[0])
+					tr.(Forgetter).Forget(observerNamed(fmt.Sprintf("observer-%d", i)))
 				}
 				b.ReportMetric(float64(heap()-empty)/float64(references), "B/forgotten")
 				runtime.KeepAlive(tr)

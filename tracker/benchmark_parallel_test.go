@@ -81,7 +81,7 @@ func BenchmarkGetObserversWhileTracking(b *testing.B) {
 					default:
 						_ = tr.TrackReference(ref, obj)
 						_ = tr.TrackReference(other, guest)
-						tr.(Forgetter).Forget(client.ObjectKeyFromObject(guest))
+						tr.(Forgetter).Forget(guest)
 					}
 				}
 			})

@@ -160,7 +160,7 @@ func BenchmarkComeAndGo(b *testing.B) {
 		const size = 10_000
 		b.Run(fmt.Sprintf("%s/%d", scenario.name, size), func(b *testing.B) {
 			tr := filled(b, size, scenario.refs)
-			refs, obj, name := scenario.refs(size), observerNamed("new"), observerNames("new")[0]
+			refs, obj := scenario.refs(size), observerNamed("new")
 			b.ReportAllocs()
 			for b.Loop() {
 				for _, ref := range refs {
@@ -168,7 +168,7 @@ func BenchmarkComeAndGo(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				tr.(Forgetter).Forget(name)
+				tr.(Forgetter).Forget(obj)
 			}
 		})
 	}

@@ -52,7 +52,7 @@ func TestConcurrentUse(t *testing.T) {
 							t.Error(err)
 						}
 						if i%5 == 0 {
-							tr.Forget(observerNames(name)[0])
+							tr.Forget(observerNamed(name))
 						}
 					}
 				})
@@ -84,7 +84,7 @@ func TestConcurrentUse(t *testing.T) {
 func TestAddingTwice(t *testing.T) {
 	tr := newTracker(clientgoscheme.Scheme, time.Hour)
 	for range 2 {
-		tr.add(byName, nil, observerNames("a")[0], tr.now())
+		tr.add(byName, nil, observerKeyOf(observerNamed("a"), tr.scheme), tr.now())
 	}
 	if diff := cmp.Diff(observerNames("a"), mustGetObservers(t, tr, eventObject)); diff != "" {
 		t.Errorf("observers (-want +got):\n%s", diff)

@@ -17,7 +17,7 @@ func checkConsistent(t testing.TB, tr *tracker) {
 		t.Errorf("%d tracks are in the timetable, want %d", got, want)
 	}
 	for key, track := range tr.tracks.entries {
-		if track.trackKey != key || tr.observers.entries[track.name] != key.observer {
+		if track.trackKey != key || key.observer.of.entries[track.name] != key.observer {
 			t.Errorf("the track of %s is somebody else's", track.name)
 		}
 		if key.target.tracks[track.place[ofTarget]] != track || key.observer.tracks[track.place[ofObserver]] != track {
@@ -39,6 +39,11 @@ func checkConsistent(t testing.TB, tr *tracker) {
 				if len(on.tracks) == 0 {
 					t.Errorf("nobody watches %s %s", gk, name)
 				}
+				for _, track := range on.tracks {
+					if !on.mixed && track.observer.of != on.tracks[0].observer.of {
+						t.Errorf("%s %s does not know of what kinds its observers are", gk, name)
+					}
+				}
 				ofTargets += len(on.tracks)
 				if first := &on.first; first.target != nil && tr.tracks.entries[first.trackKey] != first {
 					t.Errorf("%s %s keeps a track that is gone", gk, name)
@@ -55,11 +60,16 @@ func checkConsistent(t testing.TB, tr *tracker) {
 			t.Errorf("the index of %s has %d postings too few", gk, inIndex)
 		}
 	}
-	for name, o := range tr.observers.entries {
-		if len(o.tracks) == 0 {
-			t.Errorf("%s watches nothing", name)
+	for kind, of := range tr.observers.entries {
+		if of.kind != kind || len(of.entries) == 0 {
+			t.Errorf("%d observers of %v are kept as %v", len(of.entries), of.kind, kind)
 		}
-		ofObservers += len(o.tracks)
+		for name, o := range of.entries {
+			if o.of != of || len(o.tracks) == 0 {
+				t.Errorf("%s watches %d targets and is one of %v", name, len(o.tracks), o.of.kind)
+			}
+			ofObservers += len(o.tracks)
+		}
 	}
 	if want := len(tr.tracks.entries); ofTargets != want || ofObservers != want {
 		t.Errorf("targets have %d tracks and observers %d, want %d", ofTargets, ofObservers, want)

@@ -35,10 +35,12 @@
 // predicate idle resources do not run, and their tracks lapse.
 //
 // An observer that is gone runs no more. [Forgetter] drops what it tracks right
-// away:
+// away, as the ResourceReconciler of the reconcilers package does. It takes any
+// object with kind, namespace and name of the observer, whose kind keeps it apart
+// from others that have the same name:
 //
 //	if f, ok := t.(tracker.Forgetter); ok {
-//		f.Forget(request.NamespacedName)
+//		f.Forget(website)
 //	}
 //
 // # Cost
@@ -52,11 +54,12 @@
 // namespace, and so are selectors of other types than the labels package makes.
 // Observers of equal selectors share one.
 //
-// Tracking the same again, as every reconcile does, allocates nothing. Neither
+// Tracking the same again, as every reconcile does, allocates nothing, provided
+// that the kind of the observer is known: to the scheme, or set on it. Neither
 // renewing nor looking up waits for others that do the same; both wait while a
 // new track is added or removed, about a microsecond each.
 //
-// A reference takes about 240 to 750 bytes, names and labels included: less when it is
+// A reference takes about 240 to 760 bytes, names and labels included: less when it is
 // shared with other observers, more when it is a selector. The memory of a track
 // that lapsed is given back within a 32nd of the lease, by whoever uses the
 // tracker next: sixteen tracks at a time at most, so that nobody has to pay for

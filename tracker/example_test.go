@@ -81,7 +81,7 @@ func ExampleForgetter() {
 
 	// in the reconciler, which finds that the blog is gone
 	if f, ok := t.(tracker.Forgetter); ok {
-		f.Forget(types.NamespacedName{Namespace: "web", Name: "blog"})
+		f.Forget(configMap("blog", nil))
 	}
 
 	observers, err := t.GetObservers(configMap("theme", nil))

@@ -16,17 +16,17 @@ const fewNames = 16
 type finding struct {
 	now   time.Duration
 	names []types.NamespacedName
-	// seen has the names once they are more than a few and come from more than one
-	// target.
+	// seen has the names once they are more than a few and need not be distinct:
+	// they come from more than one target, or kind of observer.
 	seen map[types.NamespacedName]struct{}
 }
 
 // add adds the observers of a target whose tracks have not expired.
 func (f *finding) add(on *target) {
-	first := len(f.names) == 0 // the observers of one target are distinct
+	distinct := len(f.names) == 0 && !on.mixed
 	f.names = slices.Grow(f.names, len(on.tracks))
 	for _, tr := range on.tracks {
-		if !tr.expired(f.now) && (first || f.isNew(tr.name)) {
+		if !tr.expired(f.now) && (distinct || f.isNew(tr.name)) {
 			f.names = append(f.names, tr.name)
 		}
 	}

@@ -11,15 +11,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
 // size is what a tracker keeps.
-type size struct{ Tracks, Observers, Exact, Selected, Kinds, Labels int }
+type size struct{ Tracks, Observers, ObserverKinds, Exact, Selected, Kinds, Labels int }
 
 func sizeOf(tr *tracker) size {
-	s := size{Tracks: len(tr.tracks.entries), Observers: len(tr.observers.entries), Kinds: len(tr.kinds.entries)}
+	s := size{Tracks: len(tr.tracks.entries), ObserverKinds: len(tr.observers.entries), Kinds: len(tr.kinds.entries)}
+	for _, of := range tr.observers.entries {
+		s.Observers += len(of.entries)
+	}
 	for _, k := range tr.kinds.entries {
 		s.Exact += len(k.exact.entries)
 		s.Selected += len(k.selected.entries)
@@ -78,7 +80,7 @@ func TestExpiry(t *testing.T) {
 				t.Errorf("found %v", got)
 			}
 		},
-		"Forgetting": func(_ *testing.T, tr *tracker) { tr.Forget(types.NamespacedName{Name: "nobody"}) },
+		"Forgetting": func(_ *testing.T, tr *tracker) { tr.Forget(observerNamed("nobody")) },
 	}
 	for name, call := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +122,7 @@ func TestExpiry(t *testing.T) {
 
 // onlyTrack returns the key of the one track of an observer.
 func onlyTrack(tr *tracker, name string) trackKey {
-	if o := tr.observers.entries[observerNames(name)[0]]; o != nil && len(o.tracks) == 1 {
+	if o := tr.observer(observerKeyOf(observerNamed(name), tr.scheme)); o != nil && len(o.tracks) == 1 {
 		return o.tracks[0].trackKey
 	}
 	return trackKey{}
@@ -133,14 +135,14 @@ func TestForgettingFreesEntries(t *testing.T) {
 	for i := range observers {
 		trackThree(t, tr, i)
 	}
-	want := size{Tracks: 3*observers + 1, Observers: observers + 1, Exact: observers + 1, Selected: 2 * observers, Kinds: 2, Labels: 2 * observers}
+	want := size{Tracks: 3*observers + 1, Observers: observers + 1, ObserverKinds: 1, Exact: observers + 1, Selected: 2 * observers, Kinds: 2, Labels: 2 * observers}
 	if diff := cmp.Diff(want, sizeOf(tr)); diff != "" {
 		t.Fatalf("tracked (-want +got):\n%s", diff)
 	}
 	for i := range observers {
-		tr.Forget(observerNames(fmt.Sprintf("object-%d", i))[0])
+		tr.Forget(observerNamed(fmt.Sprintf("object-%d", i)))
 	}
-	if diff := cmp.Diff(size{Tracks: 1, Observers: 1, Exact: 1, Kinds: 1}, sizeOf(tr)); diff != "" {
+	if diff := cmp.Diff(size{Tracks: 1, Observers: 1, ObserverKinds: 1, Exact: 1, Kinds: 1}, sizeOf(tr)); diff != "" {
 		t.Errorf("forgotten (-want +got):\n%s", diff)
 	}
 	checkConsistent(t, tr)
@@ -154,7 +156,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 		mustTrack(t, tr, byName, observerNamed(fmt.Sprint(i)))
 	}
 	for i := range observers - 1 {
-		tr.Forget(observerNames(fmt.Sprint(i))[0])
+		tr.Forget(observerNamed(fmt.Sprint(i)))
 	}
 	on := tr.kinds.entries[byName.groupKind()].target(byName, nil)
 	if room := cap(on.tracks); room > roomy {
@@ -186,7 +188,7 @@ func TestHeapIsGivenBack(t *testing.T) {
 	}
 	full := heap() - before
 	for i := range observers {
-		tr.Forget(observerNames(fmt.Sprintf("object-%d", i))[0])
+		tr.Forget(observerNamed(fmt.Sprintf("object-%d", i)))
 	}
 	left := heap() - before
 	if left > full/20 {

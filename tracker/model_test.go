@@ -22,9 +22,11 @@ import (
 // modelTrack is what the model remembers of a registration.
 type modelTrack struct {
 	ref      Reference
-	observer string
+	observer modelObserver
 	expires  time.Time
 }
+
+type modelObserver struct{ kind, name string }
 
 func (m modelTrack) watches(obj client.Object, kind string, now time.Time) bool {
 	if m.ref.Kind != kind || !now.Before(m.expires) {
@@ -44,7 +46,7 @@ func (m model) observersOf(obj client.Object, kind string, now time.Time) []type
 	var names []string
 	for _, track := range m {
 		if track.watches(obj, kind, now) {
-			names = append(names, track.observer)
+			names = append(names, track.observer.name)
 		}
 	}
 	slices.Sort(names)
@@ -61,7 +63,21 @@ func (c chooser) namespace() string { return c.of("", "n0", "n1", "n2") }
 func (c chooser) name() string      { return c.of("a", "b", "c") }
 func (c chooser) key() string       { return c.of("app", "color", "size") }
 func (c chooser) value() string     { return c.of("", "blue", "red", "1", "2", "3") }
-func (c chooser) observer() string  { return c.of("o0", "o1", "o2", "o3", "o4", "o5", "o6", "o7") }
+
+func (c chooser) observer() modelObserver {
+	return modelObserver{kind: c.kind(), name: c.of("o0", "o1", "o2", "o3", "o4", "o5", "o6", "o7")}
+}
+
+// holding returns the observer in any form that an object of its kind may have.
+func (c chooser) holding(observer modelObserver) client.Object {
+	if c.IntN(2) == 0 {
+		return metadataNamed(observer.name, "v1", observer.kind)
+	}
+	if observer.kind == "Secret" {
+		return &corev1.Secret{ObjectMeta: metaOf("observers", observer.name, nil)}
+	}
+	return observerNamed(observer.name)
+}
 
 func (c chooser) labels() labels.Set {
 	set := labels.Set{}
@@ -148,22 +164,22 @@ func FuzzAgainstModel(f *testing.F) {
 			for step := range 400 {
 				switch choose.IntN(12) {
 				case 0, 1, 2, 3:
-					ref, name := choose.reference(), choose.observer()
-					mustTrack(t, tr, ref, observerNamed(name))
-					m = append(m, modelTrack{ref: ref, observer: name, expires: time.Now().Add(lease)})
+					ref, observer := choose.reference(), choose.observer()
+					mustTrack(t, tr, ref, choose.holding(observer))
+					m = append(m, modelTrack{ref: ref, observer: observer, expires: time.Now().Add(lease)})
 				case 4, 5:
 					if len(m) != 0 { // as most registrations are
 						again := m[choose.IntN(len(m))]
-						mustTrack(t, tr, again.ref, observerNamed(again.observer))
+						mustTrack(t, tr, again.ref, choose.holding(again.observer))
 						again.expires = time.Now().Add(lease)
 						m = append(m, again)
 					}
 				case 6:
 					time.Sleep(time.Duration(choose.IntN(20)) * time.Second)
 				case 7:
-					name := choose.observer()
-					tr.Forget(observerNames(name)[0])
-					m = slices.DeleteFunc(m, func(track modelTrack) bool { return track.observer == name })
+					observer := choose.observer()
+					tr.Forget(choose.holding(observer))
+					m = slices.DeleteFunc(m, func(track modelTrack) bool { return track.observer == observer })
 				default:
 					kind := choose.kind()
 					obj := choose.object(kind)
@@ -198,7 +214,7 @@ func TestModelFindsObservers(t *testing.T) {
 	choose := chooser{rand.New(rand.NewPCG(1, 0))}
 	now := time.Now()
 	var m model
-	for range 50 {
+	for range 100 {
 		m = append(m, modelTrack{ref: choose.reference(), observer: choose.observer(), expires: now.Add(time.Minute)})
 	}
 	found := map[string]int{}

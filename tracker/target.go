@@ -22,6 +22,9 @@ type target struct {
 	// first is memory for that one, in use when it has a target. A lookup that
 	// found the target has it at hand.
 	first track
+	// mixed is true when observers of several kinds may be among the tracks, whose
+	// names need not be distinct.
+	mixed bool
 	// kind of the objects.
 	kind *kind
 	// name is the key of the target in its kind.
@@ -34,12 +37,6 @@ func (on *target) newTrack() *track {
 		return &on.first
 	}
 	return new(track)
-}
-
-// observer is who watches one or more targets.
-type observer struct {
-	// tracks are what it watches, each target once, in no order.
-	tracks []*track
 }
 
 // trackKey identifies a track.

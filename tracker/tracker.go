@@ -18,8 +18,10 @@ import (
 type Tracker interface {
 	// TrackReference notes that obj, the observer, watches whatever ref refers to.
 	// The track lasts for the lease of the tracker; tracking the same again renews
-	// it. Only namespace and name of the observer are kept. An invalid reference
-	// is an error that lists everything that is wrong with it.
+	// it. Only kind, namespace and name of the observer are kept; the kind is
+	// determined as by TrackObject, and where there is neither the Go type stands
+	// for it. An invalid reference is an error that lists everything that is wrong
+	// with it.
 	TrackReference(ref Reference, obj client.Object) error
 
 	// TrackObject notes that obj, the observer, watches the one object with the
@@ -28,20 +30,21 @@ type Tracker interface {
 	// when there is neither.
 	TrackObject(ref client.Object, obj client.Object) error
 
-	// GetObservers returns the observers that watch obj, by name or by selector,
-	// each once and in no particular order. Without observers the result is empty,
-	// not nil. It is an error when the kind of obj cannot be determined, see
-	// TrackObject.
+	// GetObservers returns the names of the observers that watch obj, by name or by
+	// selector, in no particular order. Each name is there once, even if observers
+	// of several kinds have it. Without observers the result is empty, not nil. It
+	// is an error when the kind of obj cannot be determined, see TrackObject.
 	GetObservers(obj client.Object) ([]types.NamespacedName, error)
 }
 
 // Forgetter is implemented by the trackers that [New] returns.
 type Forgetter interface {
 	// Forget drops all that the observer watches and frees the memory, without
-	// waiting for the lease. Call it when the observer is gone. Observers have no
-	// kind: where several kinds share a tracker, it forgets all that have the name.
-	// The observer may track again later.
-	Forget(observer types.NamespacedName)
+	// waiting for the lease. Call it when the observer is gone; any object with its
+	// kind, namespace and name will do, see [Tracker.TrackReference]. Observers of
+	// other kinds that have the same name keep what they watch. The observer may
+	// track again later. Without an observer nothing happens.
+	Forget(observer client.Object)
 }
 
 // New returns an empty [Tracker], which is a [Forgetter], too. The scheme
@@ -72,7 +75,7 @@ type tracker struct {
 	// renewals share it. It guards all below.
 	mu        stripedLock
 	kinds     table[schema.GroupKind, *kind]
-	observers table[types.NamespacedName, *observer]
+	observers table[observerKind, *observers]
 	tracks    table[trackKey, *track]
 	timetable timetable
 }
@@ -102,7 +105,7 @@ func (t *tracker) TrackReference(ref Reference, obj client.Object) error {
 		}
 		return errors.New("can't track for a nil observer")
 	}
-	name := client.ObjectKeyFromObject(obj)
+	by := observerKeyOf(obj, t.scheme)
 	var buffer [256]byte // keeps renewals off the heap
 	identity := buffer[:0]
 	if ref.Selector != nil {
@@ -111,7 +114,7 @@ func (t *tracker) TrackReference(ref Reference, obj client.Object) error {
 	}
 
 	now := t.now()
-	if t.renew(ref, identity, name, now) {
+	if t.renew(ref, identity, by, now) {
 		t.sweepIfDue(now)
 		return nil
 	}
@@ -120,13 +123,13 @@ func (t *tracker) TrackReference(ref Reference, obj client.Object) error {
 		return err
 	}
 	if t.lease > 0 {
-		t.add(ref, identity, name, now)
+		t.add(ref, identity, by, now)
 	}
 	return nil
 }
 
 // renew renews the track if there is one. Every reconcile comes by here.
-func (t *tracker) renew(ref Reference, identity []byte, name types.NamespacedName, now time.Duration) bool {
+func (t *tracker) renew(ref Reference, identity []byte, by observerKey, now time.Duration) bool {
 	if ref.Name != "" && ref.Selector != nil {
 		return false
 	}
@@ -136,7 +139,7 @@ func (t *tracker) renew(ref Reference, identity []byte, name types.NamespacedNam
 	if k == nil {
 		return false
 	}
-	tr := t.tracks.entries[trackKey{target: k.target(ref, identity), observer: t.observers.entries[name]}]
+	tr := t.tracks.entries[trackKey{target: k.target(ref, identity), observer: t.observer(by)}]
 	if tr == nil {
 		return false
 	}
@@ -145,7 +148,7 @@ func (t *tracker) renew(ref Reference, identity []byte, name types.NamespacedNam
 }
 
 // add adds the track, unless somebody else just did.
-func (t *tracker) add(ref Reference, identity []byte, name types.NamespacedName, now time.Duration) {
+func (t *tracker) add(ref Reference, identity []byte, by observerKey, now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sweep(now)
@@ -155,10 +158,15 @@ func (t *tracker) add(ref Reference, identity []byte, name types.NamespacedName,
 		k = &kind{GroupKind: ref.groupKind()}
 		t.kinds.put(k.GroupKind, k)
 	}
-	o := t.observers.entries[name]
+	of := t.observers.entries[by.kind]
+	if of == nil {
+		of = &observers{kind: by.kind}
+		t.observers.put(by.kind, of)
+	}
+	o := of.entries[by.name]
 	if o == nil {
-		o = &observer{}
-		t.observers.put(name, o)
+		o = &observer{of: of}
+		of.put(by.name, o)
 	}
 	on := k.target(ref, identity)
 	if on == nil {
@@ -170,9 +178,10 @@ func (t *tracker) add(ref Reference, identity []byte, name types.NamespacedName,
 		return
 	}
 	tr := on.newTrack()
-	tr.trackKey, tr.name = key, name
+	tr.trackKey, tr.name = key, by.name
 	tr.expires.Store(int64(now + t.lease))
 	t.tracks.put(key, tr)
+	on.mixed = on.mixed || len(on.tracks) != 0 && on.tracks[0].observer.of != of
 	on.tracks = ofTarget.add(on.tracks, tr)
 	o.tracks = ofObserver.add(o.tracks, tr)
 	t.timetable.add(tr)
@@ -187,7 +196,10 @@ func (t *tracker) remove(tr *track) {
 	o.tracks = ofObserver.remove(o.tracks, tr)
 	tr.trackKey, tr.name = trackKey{}, types.NamespacedName{}
 	if len(o.tracks) == 0 {
-		t.observers.remove(name)
+		o.of.remove(name)
+		if len(o.of.entries) == 0 {
+			t.observers.remove(o.of.kind)
+		}
 	}
 	if len(on.tracks) == 0 {
 		on.kind.remove(on)
@@ -197,12 +209,24 @@ func (t *tracker) remove(tr *track) {
 	}
 }
 
-func (t *tracker) Forget(name types.NamespacedName) {
+// observer returns nil when the observer watches nothing.
+func (t *tracker) observer(by observerKey) *observer {
+	if of := t.observers.entries[by.kind]; of != nil {
+		return of.entries[by.name]
+	}
+	return nil
+}
+
+func (t *tracker) Forget(obj client.Object) {
+	if obj == nil {
+		return
+	}
+	by := observerKeyOf(obj, t.scheme)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sweep(t.now())
 
-	o := t.observers.entries[name]
+	o := t.observer(by)
 	if o == nil {
 		return
 	}

@@ -21,9 +21,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// observerNamed returns an object to track for. Only its namespace and name matter.
+// observerNamed returns an object to track for. Only its kind, namespace and name
+// matter.
 func observerNamed(name string) client.Object {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "observers", Name: name}}
+	return &corev1.ConfigMap{ObjectMeta: metaOf("observers", name, nil)}
+}
+
+// metadataNamed returns the metadata of an observer of some kind.
+func metadataNamed(name, apiVersion, kind string) client.Object {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiVersion, Kind: kind},
+		ObjectMeta: metaOf("observers", name, nil),
+	}
 }
 
 // observerNames returns what GetObservers finds for these observers.

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+	"trueup.dev/tracker"
+)
+
+// themed returns a reconciler whose resources track the theme of their kind by Get, and "direct" through the tracker.
+func themed[T client.Object](config reconcilers.Config, kind T, theme string) *reconcilers.ResourceReconciler[T] {
+	return &reconcilers.ResourceReconciler[T]{
+		Config: config, Type: kind, SkipStatusUpdate: true,
+		Reconciler: &reconcilers.SyncReconciler[T]{Sync: func(ctx context.Context, resource T) error {
+			config := reconcilers.RetrieveConfigOrDie(ctx)
+			if err := config.Tracker.TrackObject(newConfigMap("direct"), resource); err != nil {
+				return err
+			}
+			return client.IgnoreNotFound(config.TrackAndGet(ctx, types.NamespacedName{Namespace: "default", Name: theme}, &corev1.ConfigMap{}))
+		}},
+	}
+}
+
+func TestResourceReconciler_GoneFreesItsTracks(t *testing.T) {
+	other := &fixture.ResourceNoStatus{ObjectMeta: newResource().ObjectMeta}
+	for name, duckTyped := range map[string]bool{"typed": false, "duck": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newResource(), other.DeepCopy())
+			w.Config.Tracker = tracker.New(w.Scheme, time.Hour)
+			ctx := context.Background()
+			var gone root = themed(w.Config, &fixture.Resource{}, "theme")
+			if duckTyped {
+				gone = themed(w.Config, fixture.NewDuck("", ""), "theme")
+			}
+			stays := themed(w.Config, &fixture.ResourceNoStatus{}, "other")
+			both := []types.NamespacedName{testRequest.NamespacedName}
+			observers := func(when string, of string, want []types.NamespacedName) {
+				t.Helper()
+				got, err := w.Config.Tracker.GetObservers(newConfigMap(of))
+				wantErr(t, nil, err)
+				equal(t, when+": observers of "+of, want, got)
+			}
+			for _, r := range []root{gone, stays} {
+				_, err := r.Reconcile(ctx, testRequest)
+				wantErr(t, nil, err)
+			}
+			for _, of := range []string{"theme", "other", "direct"} {
+				observers("tracked", of, both)
+			}
+
+			wantErr(t, nil, w.Server.Delete(ctx, newResource()))
+			_, err := gone.Reconcile(ctx, testRequest)
+			wantErr(t, nil, err)
+			observers("one is gone", "theme", nil)
+			observers("one is gone", "other", both)
+			observers("one is gone", "direct", both)
+
+			wantErr(t, nil, w.Server.Delete(ctx, other.DeepCopy()))
+			_, err = stays.Reconcile(ctx, testRequest)
+			wantErr(t, nil, err)
+			observers("both are gone", "other", nil)
+			observers("both are gone", "direct", nil)
+		})
+	}
+}
+
+// A failure to fetch says nothing about whether the resource exists.
+func TestResourceReconciler_KeepsTracksWhenFetchFails(t *testing.T) {
+	w := newWorld(t, newResource())
+	w.Config.Tracker = tracker.New(w.Scheme, time.Hour)
+	r := themed(w.Config, &fixture.Resource{}, "theme")
+	_, err := r.Reconcile(context.Background(), testRequest)
+	wantErr(t, nil, err)
+	w.Fail("get Resource", errTest)
+	_, err = r.Reconcile(context.Background(), testRequest)
+	wantErr(t, errTest, err)
+	observers, err := w.Config.Tracker.GetObservers(newConfigMap("theme"))
+	wantErr(t, nil, err)
+	equal(t, "observers", []types.NamespacedName{testRequest.NamespacedName}, observers)
+}
