@@ -197,11 +197,11 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil
 	}
-	defer this.end()
+	defer this.end(ctx)
 
 	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req) })
 	if isQuiet(err) {
-		if errors.Is(err, ErrRetryAfter) && result.RequeueAfter > 0 {
+		if errors.Is(err, ErrRetryAfter) {
 			return result, nil
 		}
 		return withPriority(backOff, result), nil

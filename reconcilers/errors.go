@@ -17,7 +17,7 @@ var (
 	ErrHaltSubReconcilers = fmt.Errorf("stop processing SubReconcilers, without returning an error: %w", ErrQuiet)
 
 	// ErrRetryAfter marks a failure that is dealt with: the reconcilers that follow are stopped, and the request is retried after the RequeueAfter of the result
-	// that is returned with it, instead of with back-off. It is quiet.
+	// that is returned with it, instead of with back-off. Without a RequeueAfter it is not retried before something happens. It is quiet.
 	ErrRetryAfter = fmt.Errorf("retry after the time that the result tells: %w", ErrQuiet)
 
 	// ErrSkipStatusUpdate keeps the [ResourceReconciler] from writing the status for this request. Alone it is reported like any other error;

@@ -32,13 +32,13 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byCo
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil
 	}
-	defer this.end()
+	defer this.end(ctx)
 
 	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) {
 		return r.request(ctx, req, byController)
 	})
 	if isQuiet(err) {
-		if byController && hasOwnTime(err) && result.RequeueAfter > 0 {
+		if errors.Is(err, ErrRetryAfter) || byController && errors.Is(err, ErrHaltSubReconcilers) && result.RequeueAfter > 0 {
 			return result, nil
 		}
 		return withPriority(backOff, result), nil
@@ -70,14 +70,10 @@ func (r *ResourceReconciler[T]) request(ctx context.Context, req Request, byCont
 
 func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Request, byController bool) (Result, error) {
 	resource, original, err := r.fetch(ctx, req.NamespacedName)
-	if apierrs.IsNotFound(err) {
-		r.Config.forget(r.Type, req)
-		if r.ReconcileAbsent != nil {
-			return r.ReconcileAbsent(ctx, req)
-		}
-		return Result{}, nil
-	}
 	if err != nil {
+		if apierrs.IsNotFound(err) {
+			return r.absent(ctx, req)
+		}
 		logUnlessQuiet(ctx, err, "unable to fetch resource")
 		return Result{}, err
 	}
@@ -102,6 +98,15 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		result = Result{}
 	}
 	return result, err
+}
+
+// absent is for a resource that does not exist.
+func (r *ResourceReconciler[T]) absent(ctx context.Context, req Request) (Result, error) {
+	r.Config.forget(r.Type, req)
+	if r.ReconcileAbsent != nil {
+		return r.ReconcileAbsent(ctx, req)
+	}
+	return Result{}, nil
 }
 
 // fetch returns the resource, and what is needed of it as it was fetched, see asFetched, which nobody may change.

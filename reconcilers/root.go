@@ -75,15 +75,15 @@ func (s *rootStep) of(r root) step.Node {
 
 // request is one request on its way through a root reconciler.
 type request struct {
-	scope    scope
-	journal  guard.Journal
-	gate     *guard.Gate // nil unless the request is guarded
-	logPanic func()
+	scope     scope
+	journal   guard.Journal
+	gate      *guard.Gate // nil unless the request is guarded
+	panicPath step.PanicPath
 }
 
 // end belongs in a defer of the root reconciler.
-func (r *request) end() {
-	r.logPanic()
+func (r *request) end(ctx context.Context) {
+	r.panicPath.Log(ctx)
 	if r.gate != nil {
 		r.gate.Leave(r.scope.request, &r.journal)
 	}
@@ -103,7 +103,7 @@ func (r root) beginRequest(
 		this.gate, this.scope.journal = gate, &this.journal
 	}
 	this.scope.requestErr = ctx.Err
-	ctx, this.logPanic = step.Root(ctx)
+	ctx = step.Root(ctx, &this.panicPath)
 	ctx = stash.WithContext(ctx)
 	ctx = rtime.StashNow(ctx, time.Now())
 	return this.scope.ontoRoot(ctx), this, 0

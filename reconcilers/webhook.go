@@ -132,8 +132,9 @@ func (r *AdmissionWebhookAdapter[T]) scope(req Request) scope {
 // Handle answers a request.
 func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
 	r.init()
-	ctx, logPanic := step.Root(ctx)
-	defer logPanic()
+	path := &step.PanicPath{}
+	ctx = step.Root(ctx, path)
+	defer path.Log(ctx)
 	if !stash.Configured(ctx) {
 		ctx = stash.WithContext(ctx)
 	}

@@ -77,7 +77,7 @@ func Run[T client.Object](
 		ctx = logr.NewContext(ctx, log)
 	}
 
-	path, _ := ctx.Value(panicKey{}).(*panicPath)
+	path, _ := ctx.Value(panicKey{}).(*PanicPath)
 	finished := false
 	defer func() {
 		// The panic itself is left alone: whoever recovers it sees its value and its stack as they were.
@@ -117,24 +117,24 @@ func observe[T client.Object](
 
 type panicKey struct{}
 
-// panicPath collects the names of the steps that a panic unwinds, innermost first.
-type panicPath struct{ names atomic.Pointer[[]string] }
+// PanicPath collects the names of the steps that a panic unwinds, innermost first. Each request has one.
+type PanicPath struct{ names atomic.Pointer[[]string] }
 
-// Root prepares a context for the steps of one request. The returned function belongs in a defer of the root reconciler: when a panic passes,
-// it logs the path of the step that panicked.
-func Root(ctx context.Context) (context.Context, func()) {
-	path := &panicPath{}
-	ctx = context.WithValue(ctx, panicKey{}, path)
-	return ctx, func() {
-		if noted := path.names.Load(); noted != nil {
-			names := slices.Clone(*noted)
-			slices.Reverse(names)
-			logr.FromContextOrDiscard(ctx).Info("reconciler panicked", "step", strings.Join(names, "."))
-		}
+// Root prepares a context for the steps of the request that path is for.
+func Root(ctx context.Context, path *PanicPath) context.Context {
+	return context.WithValue(ctx, panicKey{}, path)
+}
+
+// Log belongs in a defer of the root reconciler: when a panic passes, it logs the path of the step that panicked.
+func (p *PanicPath) Log(ctx context.Context) {
+	if noted := p.names.Load(); noted != nil {
+		names := slices.Clone(*noted)
+		slices.Reverse(names)
+		logr.FromContextOrDiscard(ctx).Info("reconciler panicked", "step", strings.Join(names, "."))
 	}
 }
 
-func (p *panicPath) add(name string) {
+func (p *PanicPath) add(name string) {
 	if p == nil {
 		return
 	}
@@ -147,7 +147,7 @@ func (p *panicPath) add(name string) {
 }
 
 // clear forgets a panic that somebody below has recovered: the step above it has returned.
-func (p *panicPath) clear() {
+func (p *PanicPath) clear() {
 	if p != nil && p.names.Load() != nil {
 		p.names.Store(nil)
 	}

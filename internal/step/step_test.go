@@ -195,8 +195,9 @@ func TestPanic(t *testing.T) {
 						t.Errorf("the place of the panic is not on the stack:\n%s", stack)
 					}
 				}()
-				ctx, logPanic := step.Root(ctx)
-				defer logPanic()
+				path := &step.PanicPath{}
+				ctx := step.Root(ctx, path)
+				defer path.Log(ctx)
 				_, _ = nested([]string{"root", "1", "leaf"}, panicking)(ctx, resource)
 			}()
 			want := []string{` "level"=0 "msg"="reconciler panicked" "step"="root.1.leaf"`}
@@ -235,8 +236,9 @@ func recovering(inner work) work {
 func TestPanic_RecoveredOnTheWay(t *testing.T) {
 	log, lines := newLog()
 	func() {
-		ctx, logPanic := step.Root(logr.NewContext(context.Background(), log))
-		defer logPanic()
+		path := &step.PanicPath{}
+		ctx := step.Root(logr.NewContext(context.Background(), log), path)
+		defer path.Log(ctx)
 		_, _ = step.Run(ctx, step.Node{Name: "root"}, resource, recovering(nested([]string{"a", "b"}, panicking)))
 	}()
 	if len(*lines) > 0 {
@@ -245,8 +247,9 @@ func TestPanic_RecoveredOnTheWay(t *testing.T) {
 
 	func() {
 		defer func() { _ = recover() }()
-		ctx, logPanic := step.Root(logr.NewContext(context.Background(), log))
-		defer logPanic()
+		path := &step.PanicPath{}
+		ctx := step.Root(logr.NewContext(context.Background(), log), path)
+		defer path.Log(ctx)
 		_, _ = step.Run(ctx, step.Node{Name: "root"}, resource, func(ctx context.Context, resource *corev1.ConfigMap) (reconcile.Result, error) {
 			_, _ = step.Run(ctx, step.Node{Name: "careful"}, resource, recovering(nested([]string{"a", "b"}, panicking)))
 			return step.Run(ctx, step.Node{Name: "careless"}, resource, panicking)
@@ -260,7 +263,7 @@ func TestPanic_RecoveredOnTheWay(t *testing.T) {
 
 func TestRun_Allocations(t *testing.T) {
 	nothing := func(context.Context, *corev1.ConfigMap) (reconcile.Result, error) { return reconcile.Result{}, nil }
-	root, _ := step.Root(context.Background())
+	root := step.Root(context.Background(), &step.PanicPath{})
 	for name, ctx := range map[string]context.Context{
 		"no logger":      context.Background(),
 		"below a root":   root,
@@ -285,8 +288,9 @@ func TestRun_ConcurrentRequests(t *testing.T) {
 	for i := range requests {
 		done.Go(func() {
 			defer func() { _ = recover() }()
-			ctx, logPanic := step.Root(shared)
-			defer logPanic()
+			path := &step.PanicPath{}
+			ctx := step.Root(shared, path)
+			defer path.Log(ctx)
 			last := panicking
 			if i%2 == 0 {
 				last = say("fine")
@@ -319,7 +323,7 @@ func BenchmarkRun(b *testing.B) {
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			b.ReportAllocs()
-			ctx, _ := step.Root(bc.ctx)
+			ctx := step.Root(bc.ctx, &step.PanicPath{})
 			for b.Loop() {
 				_, _ = step.Run(ctx, step.Node{Name: "a"}, resource, nothing)
 			}
