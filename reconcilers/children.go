@@ -158,7 +158,7 @@ func (c *children[T, CT]) manage(
 		for _, extra := range present {
 			log.Info("extra child detected", "child", identify(extra))
 			var none CT
-			if _, err := c.manager.Manage(ctx, parent, extra, none); err != nil {
+			if _, err := c.manageOne(ctx, parent, extra, none); err != nil {
 				return nothing, err
 			}
 		}
@@ -181,7 +181,7 @@ func (c *children[T, CT]) manage(
 		}
 	}
 
-	child, err := c.manager.Manage(ctx, parent, actual, desired)
+	child, err := c.manageOne(ctx, parent, actual, desired)
 	if err == nil && !isNil(child) {
 		c.track(ctx, parent, child)
 	}
@@ -195,6 +195,13 @@ func (c *children[T, CT]) manage(
 		return nothing, err
 	}
 	return outcome[CT]{child: child, err: err}, nil
+}
+
+func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desired CT) (CT, error) {
+	if manager, ok := c.manager.(*UpdatingObjectManager[CT]); ok {
+		return manager.manage(ctx, parent, actual, desired, !c.shared.Empty())
+	}
+	return c.manager.Manage(ctx, parent, actual, desired)
 }
 
 // claim makes the parent the owner of a desired child.

@@ -122,6 +122,11 @@ func (r *UpdatingObjectManager[T]) Setup(ctx context.Context) error {
 
 // Manage creates, updates or deletes the object. See [ObjectManager].
 func (r *UpdatingObjectManager[T]) Manage(ctx context.Context, resource client.Object, actual, desired T) (T, error) {
+	return r.manage(ctx, resource, actual, desired, false)
+}
+
+// manage is Manage. Who shares actual with a cache gets a copy of it back.
+func (r *UpdatingObjectManager[T]) manage(ctx context.Context, resource client.Object, actual, desired T, shared bool) (T, error) {
 	r.init()
 	var none T
 
@@ -140,7 +145,7 @@ func (r *UpdatingObjectManager[T]) Manage(ctx context.Context, resource client.O
 	if !exists(actual) {
 		return r.create(ctx, resource, desired)
 	}
-	return r.update(ctx, resource, actual, desired)
+	return r.update(ctx, resource, actual, desired, shared)
 }
 
 func (r *UpdatingObjectManager[T]) delete(ctx context.Context, resource client.Object, actual T) error {
@@ -175,7 +180,7 @@ func (r *UpdatingObjectManager[T]) create(ctx context.Context, resource client.O
 	return desired, nil
 }
 
-func (r *UpdatingObjectManager[T]) update(ctx context.Context, resource client.Object, actual, desired T) (T, error) {
+func (r *UpdatingObjectManager[T]) update(ctx context.Context, resource client.Object, actual, desired T, shared bool) (T, error) {
 	w := r.writer(ctx, resource)
 	if r.TrackDesired {
 		w.track(actual)
@@ -191,8 +196,11 @@ func (r *UpdatingObjectManager[T]) update(ctx context.Context, resource client.O
 		if log := w.log.V(1); log.Enabled() {
 			log.Info("resource is in sync, no update required", "resource", identify(actual))
 		}
-		if !identical {
-			current = r.copyToCompare(actual)
+		switch {
+		case !shared:
+			return actual, nil
+		case !identical:
+			return r.copyToCompare(actual), nil
 		}
 		return current, nil
 	}
