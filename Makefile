@@ -42,7 +42,7 @@ endif
 
 .PHONY: bench
 bench: ## Run the benchmarks, with allocations, and the workloads against a hand-written controller. Pass flags with ARGS="…".
-	$(GO) test -run '^$$' -bench . -benchmem ./apis/... ./duck/... ./internal/... ./reconcilers/... ./stash/... ./testing ./tracker/...
+	$(GO) test -run '^$$' -bench . -benchmem ./apis/... ./duck/... ./internal/... ./logging/... ./operator/... ./reconcilers/... ./resource/... ./stash/... ./testing ./tracker/...
 	cd benchmarks && $(GO) run ./converge $(ARGS)
 
 .PHONY: control-plane

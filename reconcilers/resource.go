@@ -99,7 +99,7 @@ func (r *ResourceReconciler[T]) init() {
 		}
 		r.named = r.Name != ""
 		if !r.named {
-			r.Name = fmt.Sprintf("%sResourceReconciler", typeName(r.Type))
+			r.Name = fmt.Sprintf("%sResourceReconciler", resourceName(r.Config, r.Type))
 		}
 		if !isNil(r.Type) {
 			r.status = newStatusType(r.Type)

@@ -145,3 +145,13 @@ func resourceTypeName(config Config, resourceType client.Object) string {
 	}
 	return typeName(resourceType)
 }
+
+// resourceName is the kind of a resource for the name of its reconciler.
+func resourceName(config Config, resourceType client.Object) string {
+	if isGeneric(resourceType) && config.Client != nil {
+		if gvk, err := config.GroupVersionKindFor(resourceType); err == nil {
+			return gvk.Kind
+		}
+	}
+	return typeName(resourceType)
+}

@@ -5,6 +5,7 @@ package reconcilers
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,7 +47,7 @@ func nameKind(obj client.Object, gvk schema.GroupVersionKind) {
 	}
 }
 
-// typeName is the kind of an object when it carries one, else the name of its Go type.
+// typeName is the kind of an object when it carries one, else the name of its Go type, less its type arguments.
 func typeName(obj any) string {
 	if isNil(obj) {
 		return ""
@@ -60,7 +61,13 @@ func typeName(obj any) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t.Name()
+	name, _, _ := strings.Cut(t.Name(), "[")
+	return name
+}
+
+// isGeneric is true for objects of a generic Go type, whose name says nothing about the kind.
+func isGeneric(obj any) bool {
+	return !isNil(obj) && strings.Contains(reflect.TypeOf(obj).String(), "[")
 }
 
 // watchable returns the object to name in a watch: ducks are watched as unstructured objects of their kind.

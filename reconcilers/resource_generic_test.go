@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+type genericResource[Spec any] struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec Spec `json:"spec"`
+}
+
+func (r *genericResource[Spec]) DeepCopyObject() runtime.Object {
+	copied := *r
+	r.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
+	return &copied
+}
+
+// A generic Go type says nothing about the kind, other than the scheme.
+func TestResourceReconciler_NameOfGenericType(t *testing.T) {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Text"}, &genericResource[string]{})
+	for name, tc := range map[string]struct {
+		config Config
+		want   string
+	}{
+		"known":   {config: Config{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}, want: "TextResourceReconciler"},
+		"unknown": {config: Config{Client: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build()}, want: "genericResourceResourceReconciler"},
+		"no API":  {want: "genericResourceResourceReconciler"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &ResourceReconciler[*genericResource[string]]{Config: tc.config}
+			if r.init(); r.Name != tc.want {
+				t.Errorf("name = %q, want %q", r.Name, tc.want)
+			}
+		})
+	}
+}

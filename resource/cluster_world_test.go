@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resource_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"trueup.dev/resource"
+	"trueup.dev/sandbox"
+)
+
+// patience is how long something may take before a test gives it up.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // watches complain when the control plane goes
+	m.Run()
+}
+
+// crd is the definition of a kind whose specs and statuses may have any fields.
+func crd(kind resource.Kind, subresources *apiextensionsv1.CustomResourceSubresources) *apiextensionsv1.CustomResourceDefinition {
+	anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: kind.Plural() + "." + kind.Group()},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: kind.Group(),
+			Scope: apiextensionsv1.ResourceScope(kind.Scope()),
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: kind.Kind(), ListKind: kind.Kind() + "List", Plural: kind.Plural(), Singular: strings.ToLower(kind.Kind()),
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: kind.Version(), Served: true, Storage: true, Subresources: subresources,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": anything, "status": anything},
+				}},
+			}},
+		},
+	}
+}
+
+func crds() []any {
+	return []any{
+		crd(theme, nil),
+		crd(myKind, &apiextensionsv1.CustomResourceSubresources{
+			Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+			Scale:  &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
+		}),
+	}
+}
+
+// env is a namespace of a real Kubernetes API.
+type env struct {
+	*testing.T
+	*sandbox.Env
+	client  client.Client // without a cache
+	clients resource.ClientGenerator
+	a       resource.Identifier // of an object in the namespace
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	t.Parallel()
+	sb := sandbox.ForTest(t, sandbox.TestOptions{CRDs: crds()})
+	c, err := client.New(sb.RESTConfig(), client.Options{Scheme: newScheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &env{
+		T: t, Env: sb, client: c, clients: resource.NewClientGenerator(c, nil), a: resource.Identifier{Namespace: sb.Namespace, Name: "a"},
+	}
+}
+
+// cached returns a client with a cache of the namespace, and the cluster-scoped objects.
+func (e *env) cached() client.Client {
+	e.Helper()
+	caches, err := cache.New(e.RESTConfig(), cache.Options{
+		Scheme: newScheme(e), DefaultNamespaces: map[string]cache.Config{e.Namespace: {}},
+	})
+	if err != nil {
+		e.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- caches.Start(ctx) }()
+	e.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			e.Error(err)
+		}
+	})
+	if !caches.WaitForCacheSync(ctx) {
+		e.Fatal("the cache did not start")
+	}
+	c, err := client.New(e.RESTConfig(), client.Options{Scheme: newScheme(e), Cache: &client.CacheOptions{Reader: caches}})
+	if err != nil {
+		e.Fatal(err)
+	}
+	return c
+}
+
+func (e *env) newMyKind(name string, change ...func(*MyKind)) *MyKind {
+	return newMyKind(name, append([]func(*MyKind){func(o *MyKind) { o.Namespace = e.Namespace }}, change...)...)
+}

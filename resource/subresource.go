@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// SubresourceName is the name of a part of objects that is written separately.
+type SubresourceName string
+
+const (
+	// SubresourceStatus is the observed state of an object.
+	SubresourceStatus SubresourceName = "status"
+	// SubresourceScale is the number of replicas of an object. Its Go type is autoscaling/v1 Scale, for all kinds.
+	SubresourceScale SubresourceName = "scale"
+)
+
+// UpdateSubresource replaces a part of the object, if it still has the resource version of obj: otherwise the error is a conflict. All other parts of obj are
+// ignored.
+//
+// In a store of [Object], obj may also be a subresource of a Go type of its own, a Scale for example; it must have the name of the object.
+func (s *TypedStore[T]) UpdateSubresource(ctx context.Context, id Identifier, name SubresourceName, obj T) (T, error) {
+	verb := "update " + string(name) + " of"
+	var none T
+	if name == "" {
+		return none, s.failed("update", id, errors.New("the name of the subresource is missing"))
+	}
+	if body, ok := s.body(obj); ok {
+		stored, err := s.updateBody(ctx, id, name, body)
+		if err != nil {
+			return none, s.failed(verb, id, err)
+		}
+		return stored.(T), nil
+	}
+	out, err := s.outgoing(id, obj)
+	if err == nil {
+		err = ErrMissingResourceVersion
+		if out.GetResourceVersion() != "" {
+			err = s.client.SubResource(string(name)).Update(ctx, out)
+		}
+	}
+	return s.result(verb, id, out, err)
+}
+
+// body returns obj if it is no object of the kind but one that stands for a part of it.
+func (s *TypedStore[T]) body(obj T) (Object, bool) {
+	if isNil(obj) || s.kind.is(obj) {
+		return nil, false
+	}
+	gvk, err := s.client.GroupVersionKindFor(obj)
+	return obj, err == nil && gvk.GroupKind() != s.kind.GroupKind()
+}
+
+func (s *TypedStore[T]) updateBody(ctx context.Context, id Identifier, name SubresourceName, body Object) (Object, error) {
+	problems := []error{s.check(id)}
+	if of := IdentifierOf(body); of != id {
+		problems = append(problems, fmt.Errorf("the subresource is that of %q", of))
+	}
+	if body.GetResourceVersion() == "" {
+		problems = append(problems, ErrMissingResourceVersion)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	out := copyOf(body)
+	return out, s.client.SubResource(string(name)).Update(ctx, s.kind.object(id), client.WithSubResourceBody(out))
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"context"
+	"errors"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ErrMissingResourceVersion is returned for updates of objects without a resource version: without it nobody can tell whether the update would undo the
+// change of somebody else.
+var ErrMissingResourceVersion = errors.New("the object's resource version is missing: update an object that has been read")
+
+// upsertAttempts is how often Upsert tries to write an object that others write or delete at the same time.
+const upsertAttempts = 3
+
+// Add creates the object. An object without a name needs a generateName.
+func (s *TypedStore[T]) Add(ctx context.Context, obj T) (T, error) {
+	var none T
+	if isNil(obj) {
+		return none, s.failed("add", Identifier{}, errors.New("the object is nil"))
+	}
+	id := IdentifierOf(obj)
+	named := id
+	if generate := obj.GetGenerateName(); named.Name == "" {
+		named.Name = generate
+	}
+	out, err := s.outgoing(named, obj)
+	if err == nil {
+		out.SetName(id.Name)
+		err = s.client.Create(ctx, out)
+	}
+	return s.result("add", named, out, err)
+}
+
+// Update replaces the object, if it still has the resource version of obj: otherwise the error is a conflict. Where the kind has a status subresource, the
+// status stays as it is.
+func (s *TypedStore[T]) Update(ctx context.Context, id Identifier, obj T) (T, error) {
+	out, err := s.outgoing(id, obj)
+	if err == nil {
+		err = ErrMissingResourceVersion
+		if out.GetResourceVersion() != "" {
+			err = s.client.Update(ctx, out)
+		}
+	}
+	return s.result("update", id, out, err)
+}
+
+// Upsert creates the object, or replaces the one that is there. When obj has a resource version it is an Update: nothing is created, and an object that
+// somebody else has changed is a conflict. Without one the last writer wins: it replaces the object whatever it is, finalizers and owner references
+// included. Use [UpdateObject] or [TypedStore.Apply] to change a part.
+func (s *TypedStore[T]) Upsert(ctx context.Context, id Identifier, obj T) (T, error) {
+	if !isNil(obj) && obj.GetResourceVersion() != "" {
+		return s.Update(ctx, id, obj)
+	}
+	out, err := s.outgoing(id, obj)
+	if err != nil {
+		return s.result("upsert", id, out, err)
+	}
+	outgoing, source := out, s.source
+	for range upsertAttempts {
+		out = copyOf(outgoing)
+		existing := s.kind.ZeroValue()
+		if err = s.reader(source).Get(ctx, id.NamespacedName(), existing); apierrs.IsNotFound(err) {
+			err = s.client.Create(ctx, out)
+		} else if err == nil {
+			out.SetResourceVersion(existing.GetResourceVersion())
+			err = s.client.Update(ctx, out)
+		}
+		if !apierrs.IsAlreadyExists(err) && !apierrs.IsConflict(err) && !apierrs.IsNotFound(err) {
+			break
+		}
+		source = Live // what has been read was old
+	}
+	return s.result("upsert", id, out, err)
+}
+
+// Delete asks for the deletion of the object, which takes place at once unless it has finalizers. It is an error when there is no such object. Options are
+// those of clients, preconditions for example.
+func (s *TypedStore[T]) Delete(ctx context.Context, id Identifier, opts ...client.DeleteOption) error {
+	err := s.check(id)
+	if err == nil {
+		err = s.client.Delete(ctx, s.kind.object(id), opts...)
+	}
+	if err != nil {
+		return s.failed("delete", id, err)
+	}
+	return nil
+}
+
+// ForceDelete is [TypedStore.Delete] for an object that may be gone already, which is no error here. Finalizers are respected.
+func (s *TypedStore[T]) ForceDelete(ctx context.Context, id Identifier, opts ...client.DeleteOption) error {
+	return client.IgnoreNotFound(s.Delete(ctx, id, opts...))
+}
+
+// Patch sends a ready-made patch, for example a [types.MergePatchType] or a [types.JSONPatchType].
+func (s *TypedStore[T]) Patch(ctx context.Context, id Identifier, kind types.PatchType, data []byte, opts ...client.PatchOption) (T, error) {
+	out, err := s.kind.object(id).(T), s.check(id)
+	if err == nil {
+		err = s.client.Patch(ctx, out, client.RawPatch(kind, data), opts...)
+	}
+	return s.result("patch", id, out, err)
+}
+
+// Merge sends the difference between two states of an object as a merge patch. What is the same in both is left as it is stored; lists are replaced whole.
+// There are no conflicts, unless after has another resource version than before.
+func (s *TypedStore[T]) Merge(ctx context.Context, before, after T, opts ...client.PatchOption) (T, error) {
+	var none T
+	if isNil(before) || isNil(after) {
+		return none, s.failed("merge", Identifier{}, errors.New("the object is nil"))
+	}
+	id := IdentifierOf(after)
+	original, err := s.outgoing(id, before)
+	out, aerr := s.outgoing(id, after)
+	if err = errors.Join(err, aerr); err == nil {
+		err = s.client.Patch(ctx, out, client.MergeFrom(original), opts...)
+	}
+	return s.result("merge", id, out, err)
+}
+
+// Apply makes the object have all fields of obj, by server-side apply. They belong to owner from then on; fields that belonged to it before and are not in
+// obj are removed, and a field that belongs to somebody else is a conflict, which [client.ForceOwnership] resolves.
+//
+// The fields of obj are those of its JSON: one without the option omitempty or omitzero is applied with its zero value.
+func (s *TypedStore[T]) Apply(ctx context.Context, obj T, owner client.FieldOwner, opts ...client.ApplyOption) (T, error) {
+	var none T
+	if isNil(obj) {
+		return none, s.failed("apply", Identifier{}, errors.New("the object is nil"))
+	}
+	id := IdentifierOf(obj)
+	out, err := s.outgoing(id, obj)
+	if err == nil {
+		err = s.apply(ctx, out, append([]client.ApplyOption{owner}, opts...))
+	}
+	return s.result("apply", id, out, err)
+}
+
+func (s *TypedStore[T]) apply(ctx context.Context, obj T, opts []client.ApplyOption) error {
+	obj.SetManagedFields(nil) // the API server refuses them
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return err
+	}
+	configuration := &unstructured.Unstructured{Object: content}
+	if err := s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), opts...); err != nil {
+		return err
+	}
+	return replace(obj, configuration.Object)
+}
+
+// replace gives obj the content.
+func replace(obj Object, content map[string]any) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		u.Object = content
+		return nil
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj)
+}
