@@ -22,7 +22,7 @@ const module = "trueup.dev"
 
 // layers lists the packages of the module from the bottom up. A package may import packages of lower layers, and packages below its own folder.
 var layers = [][]string{
-	{"apis", "duck", "logging", "resource", "sandbox", "stash", "time", "tracker", "validation", "internal"},
+	{"apis", "app", "duck", "logging", "resource", "sandbox", "stash", "time", "tracker", "validation", "internal"},
 	{"reconcilers"},
 	{"operator"},
 	{"simple", "testing"},
@@ -33,11 +33,13 @@ var layers = [][]string{
 // sameLayer lists imports within a layer that are there on purpose.
 var sameLayer = map[string][]string{
 	"apis":     {"time"},
+	"app":      {"resource"},
 	"internal": {"apis"}, // the fixture of tests has a status
 }
 
 // libraries are the modules that users inherit by importing packages of this one: controller-runtime, what it is made for, and few small ones.
 var libraries = []string{
+	"github.com/bradfitz/gomemcache", // no dependencies of its own, and only for those who import operator/memcached
 	"github.com/evanphx/json-patch/v5",
 	"github.com/fatih/color",
 	"github.com/go-logr/logr",

@@ -137,12 +137,13 @@ func (c *Cluster) seenUpTo(ctx context.Context, f Form, like client.Object) stri
 	if err != nil {
 		return ""
 	}
-	shared, ok := informer.(interface{ GetStore() toolscache.Store })
-	if !ok {
-		return ""
-	}
-	if store := shared.GetStore(); store != nil {
-		return store.LastStoreSyncResourceVersion()
+	switch informer := informer.(type) {
+	case interface{ GetStore() toolscache.Store }:
+		if store := informer.GetStore(); store != nil {
+			return store.LastStoreSyncResourceVersion()
+		}
+	case interface{ SeenUpTo() string }: // one that is not made by client-go
+		return informer.SeenUpTo()
 	}
 	return ""
 }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"fmt"
+
+	"trueup.dev/app"
+)
+
+func ExampleManifestData() {
+	manifest := app.ManifestData{
+		AppName: "widgets",
+		Group:   "example.com",
+		Versions: []app.ManifestVersion{{
+			Name:   "v1",
+			Served: true,
+			Kinds: []app.ManifestVersionKind{{
+				Kind: "Widget",
+				Admission: &app.AdmissionCapabilities{
+					Validation: &app.AdmissionCapability{Operations: []app.AdmissionAction{app.AdmissionActionCreate, app.AdmissionActionUpdate}},
+				},
+			}},
+		}},
+	}
+	widget := manifest.Versions[0].Kinds[0]
+	fmt.Println(widget.SupportsValidation(), widget.SupportsMutation())
+	// Output:
+	// true false
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "trueup.dev/examples/mykind/api/v1"
+	"trueup.dev/examples/mykind/controller"
+	"trueup.dev/examples/mykind/infosystem"
+	"trueup.dev/internal/await"
+	"trueup.dev/sandbox"
+	"trueup.dev/simple"
+)
+
+const patience = 30 * time.Second
+
+// world is a namespace of a real API, and another system.
+type world struct {
+	*testing.T
+	*sandbox.Env
+	client.Client
+	style  controller.Style
+	system *infosystem.Server
+	info   *infosystem.Client
+
+	mu   sync.Mutex
+	told []string
+}
+
+func newWorld(t *testing.T, style controller.Style) *world {
+	t.Helper()
+	t.Parallel()
+	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{"config/mykinds.yaml"}})
+	scheme := runtime.NewScheme()
+	w := &world{T: t, Env: env, style: style}
+	w.must(v1.Kind().AddToScheme(scheme))
+	var err error
+	w.Client, err = client.New(env.RESTConfig(), client.Options{Scheme: scheme})
+	w.must(err)
+	w.system = &infosystem.Server{Told: func(method, name string, info infosystem.Info) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.told = append(w.told, fmt.Sprintf("%s %s %s", method, name[len(env.Namespace)+1:], info.SomeInfo))
+	}}
+	server := httptest.NewServer(w.system)
+	t.Cleanup(server.Close)
+	w.info, err = infosystem.NewClient(server.URL)
+	w.must(err)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// start starts the app. It stops with the test, or earlier with the returned function.
+func (w *world) start() (stop func()) {
+	w.Helper()
+	app, err := controller.NewApp(w.RESTConfig(), w.info, w.style, func(config *simple.AppConfig) {
+		config.InformerConfig.InformerOptions.Namespaces = []string{w.Namespace}
+		config.LeaderElection.Disabled = true
+		config.MetricsBindAddress, config.HealthBindAddress = "0", "0"
+		config.ManagerOptions = func(options *ctrl.Options) { options.Controller.SkipNameValidation = new(true) } // one process starts many
+	})
+	w.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.Errorf("the app ended with: %v", err)
+		}
+	})
+	w.Cleanup(stop)
+	return stop
+}
+
+func (w *world) create(name, info string) {
+	w.Helper()
+	w.must(w.Create(w.Context(), &v1.MyKind{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name},
+		Spec:       v1.MyKindSpec{SomeInfo: info, OtherInfo: "other"},
+	}))
+}
+
+func (w *world) patch(name, patch string) {
+	w.Helper()
+	obj := &v1.MyKind{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+	w.must(w.Patch(w.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch))))
+}
+
+func (w *world) delete(name string) {
+	w.Helper()
+	w.must(w.Delete(w.Context(), &v1.MyKind{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}))
+}
+
+// knows waits until the other system knows just these, and the cluster says so.
+func (w *world) knows(want map[string]string) {
+	w.Helper()
+	await.Nil(w, patience, func() error {
+		known := map[string]string{}
+		for name, info := range w.system.Infos() {
+			known[name[len(w.Namespace)+1:]] = info.SomeInfo
+		}
+		if diff := cmp.Diff(want, known); diff != "" {
+			return fmt.Errorf("the other system knows (-want +got):\n%s", diff)
+		}
+		list := &v1.MyKindList{}
+		if err := w.List(w.Context(), list, client.InNamespace(w.Namespace)); err != nil {
+			return err
+		}
+		if len(list.Items) != len(want) {
+			return fmt.Errorf("%d MyKinds are there, not %d", len(list.Items), len(want))
+		}
+		for _, obj := range list.Items {
+			if obj.Status.LastAppliedGeneration != obj.Generation {
+				return fmt.Errorf("generation %d of %s was applied, not %d", obj.Status.LastAppliedGeneration, obj.Name, obj.Generation)
+			}
+		}
+		return nil
+	})
+}
+
+func (w *world) wasTold() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.told)
+}
+
+func inBothStyles(t *testing.T, test func(w *world)) {
+	for _, style := range []controller.Style{controller.Reconciler, controller.Watcher} {
+		t.Run(string(style), func(t *testing.T) { test(newWorld(t, style)) })
+	}
+}
+
+func TestMyKind_isToldOnce(t *testing.T) {
+	inBothStyles(t, func(w *world) {
+		w.start()
+		w.create("it", "one")
+		w.knows(map[string]string{"it": "one"})
+		w.patch("it", `{"metadata":{"labels":{"no":"news"}}}`)
+		w.patch("it", `{"spec":{"someInfo":"two"}}`)
+		w.knows(map[string]string{"it": "two"})
+		w.delete("it")
+		w.knows(map[string]string{})
+		if diff := cmp.Diff([]string{"PUT it one", "PUT it two", "DELETE it two"}, w.wasTold()); diff != "" {
+			w.Errorf("the other system was told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestMyKind_outage(t *testing.T) {
+	inBothStyles(t, func(w *world) {
+		w.start()
+		w.create("kept", "one")
+		w.create("deleted", "one")
+		w.knows(map[string]string{"kept": "one", "deleted": "one"})
+		w.system.SetDown(true)
+		refused := w.system.Refused()
+		w.patch("kept", `{"spec":{"someInfo":"two"}}`)
+		w.delete("deleted")
+		w.create("new", "one")
+		await.Nil(w, patience, func() error {
+			if tries := w.system.Refused() - refused; tries < 3 {
+				return fmt.Errorf("%d requests were refused, not 3", tries)
+			}
+			return nil
+		})
+		w.patch("kept", `{"spec":{"someInfo":"three"}}`)
+		w.system.SetDown(false)
+		w.knows(map[string]string{"kept": "three", "new": "one"})
+	})
+}
+
+func TestMyKind_restart(t *testing.T) {
+	inBothStyles(t, func(w *world) {
+		stop := w.start()
+		for _, name := range []string{"same", "changed", "deleted"} {
+			w.create(name, "one")
+		}
+		w.knows(map[string]string{"same": "one", "changed": "one", "deleted": "one"})
+		told := len(w.wasTold())
+		stop()
+		w.patch("changed", `{"spec":{"someInfo":"two"}}`)
+		w.delete("deleted")
+		w.create("new", "one")
+		w.start()
+		w.knows(map[string]string{"same": "one", "changed": "two", "new": "one"})
+		news := w.wasTold()[told:]
+		slices.Sort(news)
+		if diff := cmp.Diff([]string{"DELETE deleted one", "PUT changed two", "PUT new one"}, news); diff != "" {
+			w.Errorf("after the restart the other system was told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestMyKind_refused(t *testing.T) {
+	inBothStyles(t, func(w *world) {
+		w.start()
+		w.create("it", "") // the other system wants some
+		await.Nil(w, patience, func() error {
+			if w.system.Refused() < 2 {
+				return fmt.Errorf("%d requests were refused, not 2", w.system.Refused())
+			}
+			return nil
+		})
+		w.patch("it", `{"spec":{"someInfo":"some"}}`)
+		w.knows(map[string]string{"it": "some"})
+	})
+}
+
+func TestNewApp_unknownStyle(t *testing.T) {
+	_, err := controller.NewApp(nil, nil, "other", nil)
+	if err == nil || err.Error() != `unknown style "other": there are "reconciler" and "watcher"` {
+		t.Errorf("NewApp = %v", err)
+	}
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/operator"
+	"trueup.dev/reconcilers"
+	"trueup.dev/resource"
+)
+
+// suppliers are all kinds of informers.
+func suppliers() map[string]operator.InformerSupplier {
+	return map[string]operator.InformerSupplier{
+		"default": operator.DefaultInformerSupplier, "memory store": over(operator.NewMemoryStore()), "forgetful store": over(forgetful{}),
+	}
+}
+
+// forgetful is a store that has lost everything.
+type forgetful struct{}
+
+func (forgetful) Get(context.Context, []string) (map[string][]byte, error) { return nil, nil }
+func (forgetful) Set(context.Context, string, []byte) error                { return nil }
+func (forgetful) Delete(context.Context, string) error                     { return nil }
+
+func TestInformers_Select(t *testing.T) {
+	for supplier, supply := range suppliers() {
+		t.Run(supplier, func(t *testing.T) {
+			e := newEnv(t)
+			other := e.anotherNamespace()
+			for i := range 12 {
+				blue := newConfigMap(fmt.Sprintf("blue-%d", i), nil)
+				blue.Labels = map[string]string{"team": "blue", "stage": "prod"}
+				e.create(blue)
+			}
+			red := newConfigMap("red", nil)
+			red.Labels = map[string]string{"team": "red", "stage": "prod"}
+			e.create(red)
+			elsewhere := newConfigMap("elsewhere", nil)
+			elsewhere.Namespace, elsewhere.Labels = other, map[string]string{"team": "red", "stage": "prod"}
+			e.create(elsewhere)
+
+			tests := map[string]struct {
+				options operator.InformerOptions
+				want    int
+				// one is read, outside is not there for this informer.
+				one, outside string
+			}{
+				"label":           {options: operator.InformerOptions{LabelFilters: []string{"team=blue"}}, want: 12, one: "blue-1", outside: "red"},
+				"labels":          {options: operator.InformerOptions{LabelFilters: []string{"team in (blue, red)", "team!=blue"}}, want: 1, one: "red", outside: "blue-1"},
+				"field":           {options: operator.InformerOptions{FieldSelectors: []string{"metadata.name=red"}}, want: 1, one: "red", outside: "blue-1"},
+				"both":            {options: operator.InformerOptions{FieldSelectors: []string{"metadata.name!=red"}, LabelFilters: []string{"team=red"}}, want: 0, outside: "red"},
+				"namespaces":      {options: operator.InformerOptions{Namespaces: []string{e.Namespace, other}, LabelFilters: []string{"stage"}}, want: 14, one: "red", outside: "none"},
+				"other namespace": {options: operator.InformerOptions{Namespaces: []string{other}, LabelFilters: []string{"stage"}}, want: 1, outside: "red"},
+				"metadata only":   {options: operator.InformerOptions{MetadataOnly: true, LabelFilters: []string{"stage"}}, want: 13, one: "red", outside: "kube-root-ca.crt"},
+			}
+			views := map[string]ctrl.Manager{}
+			e.start(func(_ context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
+				for name, tc := range tests {
+					view, err := operator.WithInformer(mgr, name, e.supply(supply, mgr, tc.options))
+					e.must(err)
+					views[name] = view
+				}
+				return nil
+			})
+			for name, tc := range tests {
+				reader := views[name].GetClient()
+				var list client.ObjectList = &corev1.ConfigMapList{}
+				var object client.Object = &corev1.ConfigMap{}
+				if tc.options.MetadataOnly {
+					kind := metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
+					object = &metav1.PartialObjectMetadata{TypeMeta: kind}
+					kind.Kind += "List"
+					list = &metav1.PartialObjectMetadataList{TypeMeta: kind}
+				}
+				e.eventually(func() error {
+					var notStarted *cache.ErrCacheNotStarted
+					err := reader.List(e.Context(), list)
+					if err != nil && !errors.As(err, &notStarted) {
+						t.Fatal(err)
+					}
+					return err
+				})
+				if got := lengthOf(list); got != tc.want {
+					t.Errorf("%s: %d objects, want %d", name, got, tc.want)
+				}
+				if tc.one != "" {
+					e.must(reader.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: tc.one}, object))
+				}
+				err := reader.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: tc.outside}, object)
+				if !apierrs.IsNotFound(err) && name != "other namespace" || err == nil {
+					t.Errorf("%s: read of %q, which is not selected: %v", name, tc.outside, err)
+				}
+			}
+		})
+	}
+}
+
+func lengthOf(list client.ObjectList) int {
+	if partial, ok := list.(*metav1.PartialObjectMetadataList); ok {
+		return len(partial.Items)
+	}
+	return len(list.(*corev1.ConfigMapList).Items)
+}
+
+// The metadata of who has written what is as large as a small object. No cache needs it.
+func TestWeaknessC7_ManagedFieldsAreNotKept(t *testing.T) {
+	for supplier, supply := range suppliers() {
+		t.Run(supplier, func(t *testing.T) {
+			e := newEnv(t)
+			e.create(newConfigMap("test", map[string]string{"value": "1"}))
+			e.must(e.read(newConfigMap("test", nil)))
+			var informer operator.Informer
+			e.start(func(_ context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
+				informer = e.supply(supply, mgr, operator.InformerOptions{})
+				_, err := operator.WithInformer(mgr, "test", informer)
+				return err
+			})
+			told := make(chan *corev1.ConfigMap, 10)
+			events, err := informer.GetInformer(e.Context(), &corev1.ConfigMap{})
+			e.must(err)
+			_, err = events.AddEventHandler(handlerFunc(func(obj any) { told <- obj.(*corev1.ConfigMap) }))
+			e.must(err)
+			read := &corev1.ConfigMap{}
+			e.eventually(func() error {
+				return informer.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "test"}, read, client.UnsafeDisableDeepCopy)
+			})
+			for what, cm := range map[string]*corev1.ConfigMap{"told": <-told, "read": read} {
+				if len(cm.ManagedFields) > 0 || cm.UID == "" {
+					t.Errorf("%s with the managed fields %v", what, cm.ManagedFields)
+				}
+			}
+		})
+	}
+}
+
+type handlerFunc func(obj any)
+
+func (f handlerFunc) OnAdd(obj any, _ bool) { f(obj) }
+func (f handlerFunc) OnUpdate(_, obj any)   { f(obj) }
+func (f handlerFunc) OnDelete(any)          {}
+
+// checks catches the checks that are added to a manager.
+type checks struct {
+	ctrl.Manager
+	ready map[string]healthz.Checker
+}
+
+func (c *checks) AddReadyzCheck(name string, check healthz.Checker) error {
+	c.ready[name] = check
+	return c.Manager.AddReadyzCheck(name, check)
+}
+
+func TestInformers_ReadyWhenFilled(t *testing.T) {
+	for supplier, supply := range suppliers() {
+		t.Run(supplier, func(t *testing.T) {
+			e := newEnv(t)
+			caught := &checks{ready: map[string]healthz.Checker{}}
+			e.watches.hold("configmaps")
+			var called atomic.Bool
+			watcher := &calls{fail: func(string) error { called.Store(true); return nil }}
+			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
+				caught.Manager = mgr
+				c := operator.NewInformerController(operator.DefaultInformerControllerConfig())
+				e.must(errors.Join(c.AddInformer(e.supply(supply, mgr, operator.InformerOptions{}), "test"), c.AddWatcher(watcher, "test")))
+				return c.SetupWithManager(ctx, caught)
+			})
+			check := caught.ready["informer-test"]
+			if check == nil {
+				t.Fatalf("the checks are %v", caught.ready)
+			}
+			request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, "/readyz", nil)
+			e.must(err)
+			if check(request) == nil {
+				t.Error("ready before all objects are known")
+			}
+			e.create(newConfigMap("test", nil))
+			e.watches.release("configmaps")
+			e.eventually(func() error { return check(request) })
+			watcher.until(e, "add test ")
+		})
+	}
+}
+
+// The guard against stale caches works with informers, too, whether their store does or not.
+func TestInformers_StaleCache(t *testing.T) {
+	for supplier, supply := range suppliers() {
+		t.Run(supplier, func(t *testing.T) {
+			e := newEnv(t)
+			e.start(e.inView(supply, root(generated(""))))
+			e.create(newResource("first", map[string]string{"want": "yes"}))
+			e.eventually(func() error { return want(1, len(e.childrenOf("first"))) })
+
+			e.watches.hold("configmaps")
+			before := e.counter("trueup_stale_cache_waits_total")
+			resource := newResource("test", map[string]string{"want": "yes"})
+			e.create(resource)
+			e.eventually(func() error {
+				if len(e.childrenOf("test")) == 0 {
+					return errors.New("no child yet")
+				}
+				e.touch(resource)
+				if e.counter("trueup_stale_cache_waits_total") < before+3 {
+					return errors.New("not put off yet")
+				}
+				return nil
+			})
+			if got := len(e.childrenOf("test")); got != 1 {
+				t.Errorf("there are %d children, want 1", got)
+			}
+			e.watches.release("configmaps")
+			change(e, newResource("test", nil), func(r *fixture.Resource) { r.Spec.Fields["value"] = "2" })
+			e.eventually(func() error {
+				children := e.childrenOf("test")
+				if len(children) == 1 && children[0].Data["value"] == "2" {
+					return nil
+				}
+				return fmt.Errorf("the children are %v", children)
+			})
+			e.eventually(func() error { // a write is noted when it is answered, which may be later than it is seen
+				writes := slices.Sorted(slices.Values(e.traffic.of("configmaps")))
+				return want("POST POST PUT", strings.Join(writes, " "))
+			})
+		})
+	}
+}
+
+func TestInformers_ErrorHandler(t *testing.T) {
+	for supplier, supply := range suppliers() {
+		t.Run(supplier, func(t *testing.T) {
+			e := newEnv(t)
+			wire, handled := &line{}, make(chan error, 1000)
+			watcher := &calls{}
+			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
+				c := operator.NewInformerController(operator.InformerControllerConfig{})
+				informer := e.supply(supply, e.overLine(wire), operator.InformerOptions{ErrorHandler: func(_ context.Context, err error) { handled <- err }})
+				e.must(errors.Join(c.AddInformer(informer, "test"), c.AddWatcher(watcher, "test")))
+				return c.SetupWithManager(ctx, mgr)
+			})
+			e.create(newConfigMap("test", nil))
+			watcher.until(e, "add test ")
+			wire.disconnect()
+			if err := <-handled; err == nil {
+				t.Error("called without an error")
+			}
+			e.create(newConfigMap("later", nil))
+			wire.reconnect(e)
+			watcher.until(e, "add later ")
+		})
+	}
+}
+
+// Objects without a Go type are as good as others.
+func TestInformers_Forms(t *testing.T) {
+	for supplier, supply := range suppliers() {
+		t.Run(supplier, func(t *testing.T) {
+			e := newEnv(t)
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(widgetKind)
+			widgets := resource.Kind{Schema: resource.NewSimpleSchema(widgetKind.Group, widgetKind.Version, newUnstructured(widgetKind, ""), list)}
+			resources := resource.Kind{Schema: resource.NewSimpleSchema(fixture.GroupVersion.Group, fixture.GroupVersion.Version, &fixture.Resource{}, &fixture.ResourceList{})}
+			watcher := &calls{}
+			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
+				c := operator.NewInformerController(operator.InformerControllerConfig{})
+				for _, kind := range []resource.Kind{widgets, resources} {
+					informer, err := supply(kind, mgr, operator.InformerOptions{Namespaces: []string{e.Namespace}})
+					e.must(errors.Join(err, c.AddInformer(informer, kind.Kind()), c.AddWatcher(watcher, kind.Kind())))
+				}
+				return c.SetupWithManager(ctx, mgr)
+			})
+			widget := newUnstructured(widgetKind, "widget")
+			e.create(widget)
+			e.create(newResource("typed", nil))
+			watcher.until(e, "add widget *unstructured.Unstructured", "add typed *fixture.Resource")
+			e.touch(widget)
+			watcher.until(e, "update widget *unstructured.Unstructured>*unstructured.Unstructured")
+			e.must(e.Delete(e.Context(), widget))
+			watcher.until(e, "delete widget *unstructured.Unstructured")
+		})
+	}
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/reconcilers"
+)
+
+// attempt calls the nested reconciler for a resource, if it is time to.
+func (r *WithEdge[T]) attempt(ctx context.Context, resource T, gone bool) (reconcilers.Result, error) {
+	t := r.begin(resource, gone)
+	switch {
+	case t.pending != nil && t.pending.exhausted:
+		return reconcilers.Result{}, waiting{t.pending.err}
+	case t.pending != nil && t.pending.acked:
+		return reconcilers.Result{RequeueAfter: t.wait}, nil
+	case t.pending != nil:
+		return reconcilers.Result{RequeueAfter: t.wait}, waiting{t.pending.err}
+	case t.action == ReconcileActionUnknown:
+		return reconcilers.Result{}, r.reflect(ctx, resource, t.action, nil)
+	}
+
+	c := &call{edge: Edge{Action: t.action, Attempt: t.attempt, InitialList: t.listed}, previous: t.previous, state: maps.Clone(t.state)}
+	settled := false
+	defer func() {
+		if !settled { // a panic passes
+			r.settle(t, gone, outcome{again: r.again(t, c, time.Time{}, errPanicked)})
+		}
+	}()
+	if gone && r.writesStatus() {
+		// A handler gets a copy anyway.
+		resource = resource.DeepCopyObject().(T)
+	}
+	result, err := r.Reconciler.Reconcile(c.onto(ctx), resource)
+	o := r.judge(ctx, t, c, result, err)
+	r.settle(t, gone, o)
+	settled = true
+
+	calls.WithLabelValues(r.Name, t.action.String(), o.label()).Inc()
+	if !gone && (o.acked || o.again.exhausted) {
+		if err := r.reflect(ctx, resource, t.action, o.again); err != nil {
+			return o.result, errors.Join(o.err, err)
+		}
+	}
+	return o.result, o.err
+}
+
+var errPanicked = errors.New("the handler panicked")
+
+// judge decides what an attempt has come to.
+func (r *WithEdge[T]) judge(ctx context.Context, t turn[T], c *call, result reconcilers.Result, err error) outcome {
+	after, asked := asksAgain(err)
+	switch {
+	case asked:
+		again := r.again(t, c, time.Now().Add(after), nil)
+		again.attempt = t.attempt
+		return outcome{again: again, result: reconcilers.Result{RequeueAfter: max(after, 1)}, err: waiting{}}
+	case err != nil && !errors.Is(err, reconcilers.ErrHaltSubReconcilers):
+		return r.judgeFailure(ctx, t, c, result, err)
+	case result.RequeueAfter > 0:
+		again := r.again(t, c, time.Now().Add(result.RequeueAfter), nil)
+		again.attempt, again.acked = 0, t.action != ReconcileActionDeleted
+		if t.action == ReconcileActionDeleted {
+			// Whoever clears the finalizer must not do so yet.
+			return outcome{again: again, result: result, err: waiting{}}
+		}
+		return outcome{acked: true, again: again, result: result, err: err}
+	}
+	return outcome{acked: true, result: result, err: err}
+}
+
+func (r *WithEdge[T]) judgeFailure(ctx context.Context, t turn[T], c *call, result reconcilers.Result, err error) outcome {
+	if r.OnError != nil {
+		r.OnError(ctx, t.resource, err)
+	}
+	retry, after := true, time.Duration(0)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		// The controller is being stopped. That is nobody's failure.
+		again := r.again(t, c, time.Time{}, err)
+		again.attempt = t.attempt
+		return outcome{again: again, err: err}
+	case isTerminal(err):
+		retry = false
+	case r.RetryPolicy != nil && !errors.Is(err, reconcilers.ErrQuiet):
+		retry, after = r.RetryPolicy(err, t.attempt)
+	}
+	again := r.again(t, c, time.Now().Add(after), err)
+	log := logr.FromContextOrDiscard(ctx)
+	switch {
+	case !retry:
+		again.exhausted = true
+		exhausted.WithLabelValues(r.Name).Inc()
+		log.Error(err, "giving up until the resource changes", "action", t.action.String(), "attempts", t.attempt+1)
+		r.emit(ctx, t, "RetriesExhausted", "Giving up on %s after %d attempts, until the resource changes: %v", t.action, t.attempt+1, err)
+		if r.OnExhausted != nil {
+			r.OnExhausted(ctx, t.resource, err)
+		}
+		return outcome{again: again, err: reconcile.TerminalError(err)}
+	case after <= 0:
+		if !errors.Is(err, reconcilers.ErrQuiet) {
+			result = reconcilers.Result{} // the rate limiter tells the time
+		}
+		return outcome{again: again, result: result, err: err}
+	}
+	log.Error(err, "handler failed", "action", t.action.String(), "attempt", t.attempt, "retryAfter", after.Round(time.Millisecond).String())
+	r.emit(ctx, t, "HandlerFailed", "%s failed, next attempt in %s: %v", t.action, after.Round(time.Millisecond), err)
+	return outcome{again: again, result: reconcilers.Result{RequeueAfter: after}, err: waiting{err}}
+}
+
+// again is the same turn once more, after a failure.
+func (r *WithEdge[T]) again(t turn[T], c *call, due time.Time, err error) *pending {
+	return &pending{action: t.action, object: t.snapshot, attempt: t.attempt + 1, due: due, state: c.state, err: err}
+}
+
+func (r *WithEdge[T]) emit(ctx context.Context, t turn[T], reason, format string, args ...any) {
+	if config, err := reconcilers.RetrieveOriginalConfig(ctx); err == nil && config.Recorder != nil {
+		config.Recorder.Eventf(t.resource, corev1.EventTypeWarning, reason, format, args...)
+	}
+}
+
+// isTerminal is true for errors that trying again does not help against.
+func isTerminal(err error) bool {
+	var mismatch *CannotCastError
+	return errors.Is(err, reconcile.TerminalError(nil)) || errors.As(err, &mismatch)
+}
+
+// waiting stops the reconcilers that follow, and says that the next attempt has its time, or will not be before something happens: the failure is logged
+// already, and the rate limiter is not for it.
+type waiting struct{ cause error }
+
+func (w waiting) Error() string {
+	if w.cause == nil {
+		return "waiting to be called again"
+	}
+	return fmt.Sprintf("waiting for the next attempt: %v", w.cause)
+}
+
+func (w waiting) Unwrap() []error {
+	if w.cause == nil {
+		return []error{reconcilers.ErrRetryAfter}
+	}
+	return []error{reconcilers.ErrRetryAfter, w.cause}
+}
+
+func (o outcome) label() string {
+	switch {
+	case o.acked && o.again == nil:
+		return "done"
+	case o.again.exhausted:
+		return "exhausted"
+	case o.again.err == nil:
+		return "requeued"
+	}
+	return "failed"
+}

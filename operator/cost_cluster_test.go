@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+)
+
+// costCluster is a cache with a controller of a plain watcher, and nothing else that would cost anything.
+type costCluster struct {
+	scheme  *runtime.Scheme
+	objects map[types.NamespacedName]*fixture.Resource
+	version int
+
+	controller *Controller[*fixture.Resource]
+	edge       *WithEdge[*fixture.Resource]
+	notes      predicate.Predicate
+	// calls counts the calls of the watcher, and last is the version of the last one.
+	calls int
+	last  string
+	// during is what happens during a call.
+	during func()
+}
+
+func newCostCluster(tb testing.TB) *costCluster {
+	tb.Helper()
+	c := &costCluster{scheme: fixture.NewScheme(), objects: map[types.NamespacedName]*fixture.Resource{}}
+	c.edge = WatcherReconciler[*fixture.Resource](costWatcher{c})
+	manager := costManager{cluster: c}
+	c.controller = &Controller[*fixture.Resource]{
+		Handlers: []reconcilers.SubReconciler[*fixture.Resource]{c.edge}, Config: reconcilers.NewConfig(manager, nil, 0),
+	}
+	if err := c.controller.SetupWithManager(tb.Context(), manager); err != nil {
+		tb.Fatal(err)
+	}
+	c.notes = c.edge.notes(&fixture.Resource{})
+	return c
+}
+
+type costWatcher struct{ cluster *costCluster }
+
+func (w costWatcher) Add(_ context.Context, obj *fixture.Resource) error {
+	w.cluster.called(obj)
+	return nil
+}
+
+func (w costWatcher) Update(_ context.Context, _, obj *fixture.Resource) error {
+	w.cluster.called(obj)
+	return nil
+}
+
+func (w costWatcher) Delete(_ context.Context, obj *fixture.Resource) error {
+	w.cluster.called(obj)
+	return nil
+}
+
+func (c *costCluster) called(obj *fixture.Resource) {
+	c.calls++
+	c.last = obj.ResourceVersion
+	if c.during != nil {
+		c.during()
+	}
+}
+
+// newObject returns what the cache may get. Objects have no kind in a cache.
+func (c *costCluster) newObject(n int) *fixture.Resource {
+	c.version++
+	name := "object-" + strconv.Itoa(n)
+	return &fixture.Resource{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID("uid-" + strconv.Itoa(c.version)), ResourceVersion: strconv.Itoa(c.version), Generation: 1,
+			Labels: map[string]string{"app": "test"},
+		},
+		Spec: fixture.ResourceSpec{Fields: map[string]string{"key": "value"}},
+	}
+}
+
+// create has the cache get an object, and update replace it by one that has changed, or that has not.
+func (c *costCluster) create(obj *fixture.Resource) {
+	c.objects[client.ObjectKeyFromObject(obj)] = obj
+	c.notes.Create(event.CreateEvent{Object: obj})
+}
+
+func (c *costCluster) update(obj *fixture.Resource) {
+	key := client.ObjectKeyFromObject(obj)
+	before := c.objects[key]
+	c.objects[key] = obj
+	c.notes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: obj})
+}
+
+func (c *costCluster) delete(obj *fixture.Resource) {
+	delete(c.objects, client.ObjectKeyFromObject(obj))
+	c.notes.Delete(event.DeleteEvent{Object: obj})
+}
+
+func (c *costCluster) reconcile(ctx context.Context, tb testing.TB, obj *fixture.Resource) {
+	if _, err := c.controller.Reconcile(ctx, reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(obj)}); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// wantCalls fails when the watcher was not called as often as that since the last time.
+func (c *costCluster) wantCalls(tb testing.TB, want int) {
+	tb.Helper()
+	if c.calls != want {
+		tb.Errorf("the watcher was called %d times, not %d times", c.calls, want)
+	}
+	c.calls = 0
+}
+
+// costManager is a manager whose cache is that of the cluster.
+type costManager struct {
+	scheduleManager
+	cluster *costCluster
+}
+
+func (m costManager) GetClient() client.Client    { return costClient{cluster: m.cluster} }
+func (m costManager) GetAPIReader() client.Reader { return costClient{cluster: m.cluster} }
+func (m costManager) GetScheme() *runtime.Scheme  { return m.cluster.scheme }
+
+type costClient struct {
+	client.Client
+	cluster *costCluster
+}
+
+func (c costClient) Scheme() *runtime.Scheme { return c.cluster.scheme }
+
+func (c costClient) GroupVersionKindFor(runtime.Object) (schema.GroupVersionKind, error) {
+	return fixture.GroupVersion.WithKind("Resource"), nil
+}
+
+func (c costClient) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	found := c.cluster.objects[key]
+	if found == nil {
+		return apierrs.NewNotFound(schema.GroupResource{Group: fixture.GroupVersion.Group, Resource: "resources"}, key.Name)
+	}
+	to, ok := obj.(*fixture.Resource)
+	if !ok {
+		return fmt.Errorf("cannot read %T", obj)
+	}
+	*to = *found
+	return nil
+}

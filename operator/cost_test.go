@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestHeapIsFlat has resources come and go. Nothing may be left of them, in the ledger or anywhere else.
+func TestHeapIsFlat(t *testing.T) {
+	const bound = 256 << 10
+	plain := newCostCluster(t)
+	opinionated := newCostWorld(kindNamed(t, "opinionated watcher with observedGeneration"))
+	for name, tc := range map[string]struct {
+		pairs  int
+		pair   func(n int)
+		ledger *ledger
+	}{
+		"plain watcher": {1_000_000, func(n int) {
+			obj := plain.newObject(n)
+			plain.create(obj)
+			plain.reconcile(t.Context(), t, obj)
+			plain.delete(obj)
+			plain.reconcile(t.Context(), t, obj)
+			plain.wantCalls(t, 2)
+		}, &plain.edge.ledger},
+		"opinionated watcher": {50_000, func(n int) {
+			opinionated.server.create(fmt.Sprint(n))
+			opinionated.catchUpWith(fmt.Sprint(n))
+			opinionated.server.delete(fmt.Sprint(n))
+			opinionated.catchUpWith(fmt.Sprint(n))
+			opinionated.forgetPast()
+		}, &opinionated.process.edges[0].ledger},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if raceDetector {
+				tc.pairs /= 20
+			}
+			begin := time.Now()
+			for n := range tc.pairs / 10 {
+				tc.pair(n)
+			}
+			before := heapAlloc()
+			for n := range tc.pairs - tc.pairs/10 {
+				tc.pair(n + tc.pairs/10)
+			}
+			grown := heapAlloc() - before
+			t.Logf("%d pairs in %s, %d bytes more than after a tenth of them", tc.pairs, time.Since(begin).Round(time.Millisecond), grown)
+			if grown > bound {
+				t.Errorf("the heap has grown by %d bytes", grown)
+			}
+			if n := tc.ledger.len(); n != 0 {
+				t.Errorf("%d records are left", n)
+			}
+		})
+	}
+}
+
+func kindNamed(t *testing.T, name string) scheduleKind {
+	t.Helper()
+	for _, kind := range scheduleKinds {
+		if kind.name == name {
+			return kind
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return scheduleKind{}
+}
+
+// newCostWorld returns a world in which nothing special happens.
+func newCostWorld(kind scheduleKind) *scheduleWorld {
+	w := &scheduleWorld{ctx: calledByController(), counts: map[string]int{}, lives: map[lifeKey]*life{}, kind: kind, policy: schedulePolicies[0], calm: true}
+	w.server = &scheduleServer{world: w, proto: kind.proto, objects: map[string]subject{}}
+	w.restart(0)
+	return w
+}
+
+// catchUpWith has the cache see everything, and what is to be done about one resource done.
+func (w *scheduleWorld) catchUpWith(name string) {
+	for p := w.process; p.position < len(w.server.history); {
+		for p.advance() {
+		}
+		p.deliver()
+		p.work(name)
+	}
+}
+
+// forgetPast drops what only the checks of schedules need.
+func (w *scheduleWorld) forgetPast() {
+	w.server.history, w.process.position, w.pristine = nil, 0, nil
+	clear(w.lives)
+	clear(w.process.memories)
+	clear(w.process.writes)
+	clear(w.process.requests)
+	clear(w.process.found)
+	clear(w.process.queue.at)
+}
+
+// TestRequestsPerResource counts what is written for a resource from its creation to its end.
+func TestRequestsPerResource(t *testing.T) {
+	got := map[string][2]int{}
+	for _, kind := range scheduleKinds {
+		w := newCostWorld(kind)
+		w.server.create("x")
+		w.catchUpWith("x")
+		created := w.counts["writes"]
+		w.server.delete("x")
+		w.catchUpWith("x")
+		got[kind.name] = [2]int{created, w.counts["writes"] - created}
+		if len(w.server.objects) > 0 {
+			t.Errorf("%s: the resource is still there", kind.name)
+		}
+	}
+	want := map[string][2]int{
+		"plain watcher":    {0, 0},
+		"plain reconciler": {0, 0},
+		"opinionated watcher with observedGeneration":       {2, 1},
+		"opinionated watcher without observedGeneration":    {1, 1},
+		"opinionated watcher with an in-progress finalizer": {2, 1},
+		"opinionated watcher with a former finalizer":       {1, 1},
+		"opinionated reconciler":                            {2, 1},
+		"fan-out of an opinionated and a plain watcher":     {1, 1},
+		// One of them is refused: the first handler has marked the status before the second sets its finalizer.
+		"fan-out of two opinionated watchers": {4, 2},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unexpected writes for the creation and for the deletion (-want +got):\n%s", diff)
+	}
+}
+
+// TestUpdatesOfOneResource has a resource change a hundred times during each call of its handler.
+func TestUpdatesOfOneResource(t *testing.T) {
+	const updates, duringCall = 10_000, 100
+	c := newCostCluster(t)
+	latest := c.newObject(0)
+	queued := true
+	c.create(latest)
+	c.during = func() {
+		for range duringCall {
+			if c.version == updates {
+				return
+			}
+			changed := c.newObject(0)
+			changed.UID, changed.Generation = latest.UID, latest.Generation+1
+			latest, queued = changed, true
+			c.update(latest)
+		}
+	}
+	for queued {
+		queued = false
+		c.reconcile(t.Context(), t, latest)
+	}
+	if c.last != latest.ResourceVersion {
+		t.Errorf("the last call was for version %s, not %s", c.last, latest.ResourceVersion)
+	}
+	c.wantCalls(t, updates/duringCall+1)
+}

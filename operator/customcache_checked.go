@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	storeErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trueup_informer_store_errors_total",
+		Help: "Calls of the store of an informer that have failed. What they were for is read from the API server when it is needed.",
+	}, []string{"kind", "operation"})
+
+	liveReads = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trueup_informer_live_reads_total",
+		Help: "Reads from the API server because the store of an informer did not have what it should.",
+	}, []string{"kind"})
+)
+
+func init() {
+	metrics.Registry.MustRegister(storeErrors, liveReads)
+}
+
+const (
+	// toleratedFailures is how many calls of a store may fail in a row.
+	toleratedFailures = 3
+	// storePause is how long the store is then left alone, so that one that does not answer does not hold up each event and each read.
+	storePause = time.Second
+)
+
+// checkedStore is a store that nothing is believed. Its failures are counted, and are misses for callers.
+type checkedStore struct {
+	store  Store
+	kind   string
+	prefix string
+	seed   maphash.Seed
+
+	mu       sync.Mutex
+	failures int
+	// pausedUntil is until when the store is left alone.
+	pausedUntil time.Time
+}
+
+func newCheckedStore(store Store, gvk schema.GroupVersionKind, object client.Object) *checkedStore {
+	prefix := gvk.GroupVersion().String() + "/" + gvk.Kind + "/"
+	switch object.(type) {
+	case *metav1.PartialObjectMetadata:
+		prefix += "metadata/"
+	case runtime.Unstructured:
+		prefix += "unstructured/"
+	}
+	return &checkedStore{store: store, kind: gvk.GroupKind().String(), prefix: prefix, seed: maphash.MakeSeed()}
+}
+
+func (s *checkedStore) keyOf(key client.ObjectKey) string {
+	return s.prefix + key.Namespace + "/" + key.Name
+}
+
+// get returns those objects whose entries are what they should be, as new Go values.
+func (s *checkedStore) get(ctx context.Context, like client.Object, wanted map[client.ObjectKey]entry) map[client.ObjectKey]client.Object {
+	keys := make([]string, 0, len(wanted))
+	for key, known := range wanted {
+		if known.hash != 0 {
+			keys = append(keys, s.keyOf(key))
+		}
+	}
+	if len(keys) == 0 || s.isPaused() {
+		return nil
+	}
+	values, err := s.store.Get(ctx, keys)
+	s.judge(ctx, "get", err)
+	found := make(map[client.ObjectKey]client.Object, len(values))
+	for key, known := range wanted {
+		value, ok := values[s.keyOf(key)]
+		if !ok || s.hash(value) != known.hash {
+			continue
+		}
+		obj := blankLike(like)
+		if err := json.Unmarshal(value, obj); err != nil || !known.is(obj) {
+			s.judge(ctx, "decode", err)
+			continue
+		}
+		found[key] = obj
+	}
+	return found
+}
+
+// set gives an object to the store, and returns the hash of what the store should have now.
+func (s *checkedStore) set(ctx context.Context, key client.ObjectKey, obj client.Object) uint64 {
+	value, err := json.Marshal(obj)
+	if err != nil {
+		s.judge(ctx, "encode", err)
+		return 0
+	}
+	if !s.isPaused() {
+		s.judge(ctx, "set", s.store.Set(ctx, s.keyOf(key), value))
+	}
+	return s.hash(value)
+}
+
+func (s *checkedStore) delete(ctx context.Context, key client.ObjectKey) {
+	if !s.isPaused() {
+		s.judge(ctx, "delete", s.store.Delete(ctx, s.keyOf(key)))
+	}
+}
+
+func (s *checkedStore) hash(value []byte) uint64 {
+	return max(maphash.Bytes(s.seed, value), 1)
+}
+
+func (s *checkedStore) isPaused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.pausedUntil)
+}
+
+func (s *checkedStore) judge(ctx context.Context, operation string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.failures = 0
+		return
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	storeErrors.WithLabelValues(s.kind, operation).Inc()
+	if s.failures++; s.failures < toleratedFailures {
+		return
+	}
+	s.failures, s.pausedUntil = 0, time.Now().Add(storePause)
+	logr.FromContextOrDiscard(ctx).Error(err, "the store of an informer fails, reading from the API server", "kind", s.kind, "operation", operation)
+}
+
+func (s *checkedStore) countLive() {
+	liveReads.WithLabelValues(s.kind).Inc()
+}
+
+func labelsOf(obj client.Object) labels.Set { return obj.GetLabels() }

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// batch is how many objects are read at once.
+	batch = 500
+	// fewReads is up to how many objects are read one by one from the API server, and not by a list.
+	fewReads = 10
+)
+
+// Get reads an object: from the store if what it has is what the API server has sent last, and else from the API server. It waits until all objects are known.
+func (c *CustomCacheInformer) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if err := c.readable(ctx, obj); err != nil {
+		return err
+	}
+	if err := c.covers(key.Namespace); err != nil {
+		return err
+	}
+	found, err := c.read(ctx, key)
+	if err != nil {
+		return err
+	}
+	into, from := reflect.ValueOf(obj), reflect.ValueOf(found)
+	if into.Type() != from.Type() {
+		return fmt.Errorf("this informer has objects as %T, and not as %T", found, obj)
+	}
+	into.Elem().Set(from.Elem())
+	return nil
+}
+
+// List reads objects as Get does. It selects by namespace, by labels, and by fields that are indexed and have to be equal to a value.
+func (c *CustomCacheInformer) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := c.readable(ctx, list); err != nil {
+		return err
+	}
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	if err := c.covers(options.Namespace); err != nil && options.Namespace != "" {
+		return err
+	}
+	if options.Continue != "" {
+		return fmt.Errorf("lists of %s are not paged by this informer", c.gvk.GroupKind())
+	}
+	keys, err := c.keysFor(options)
+	if err != nil {
+		return err
+	}
+	found := []runtime.Object{}
+	if err := c.each(ctx, keys, func(obj client.Object) {
+		if options.LabelSelector == nil || options.LabelSelector.Matches(labelsOf(obj)) {
+			found = append(found, obj)
+		}
+	}); err != nil {
+		return err
+	}
+	if options.Limit > 0 && int64(len(found)) > options.Limit {
+		found = found[:options.Limit]
+	}
+	return meta.SetList(list, found)
+}
+
+func (c *CustomCacheInformer) keysFor(options *client.ListOptions) ([]client.ObjectKey, error) {
+	selector := options.FieldSelector
+	if selector == nil || selector.Empty() {
+		return c.entries.in(options.Namespace), nil
+	}
+	for _, requirement := range selector.Requirements() {
+		if requirement.Operator != "=" && requirement.Operator != "==" {
+			return nil, fmt.Errorf("lists of %s can be selected only by values that fields have, and not by %s", c.gvk.GroupKind(), selector)
+		}
+	}
+	keys, err := c.entries.matching(options.Namespace, selector)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", c.gvk.GroupKind(), err)
+	}
+	return keys, nil
+}
+
+// covers returns an error for a namespace that the informer does not look at. What is there is not known: not even that there is nothing.
+func (c *CustomCacheInformer) covers(namespace string) error {
+	if slices.ContainsFunc(c.feeds, func(f *feed) bool { return f.namespace == "" || f.namespace == namespace }) {
+		return nil
+	}
+	return fmt.Errorf("this informer of %s does not have namespace %q", c.gvk.GroupKind(), namespace)
+}
+
+// readable waits until objects can be read.
+func (c *CustomCacheInformer) readable(ctx context.Context, obj runtime.Object) error {
+	if err := c.is(obj); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	started := c.started
+	c.mu.Unlock()
+	if !started {
+		return &cache.ErrCacheNotStarted{}
+	}
+	if !c.WaitForCacheSync(ctx) {
+		return c.notSynced(ctx)
+	}
+	return nil
+}
+
+// read returns an object that nobody else has.
+func (c *CustomCacheInformer) read(ctx context.Context, key client.ObjectKey) (client.Object, error) {
+	known, ok := c.entries.get(key)
+	if !ok {
+		return nil, c.notFound(key)
+	}
+	if obj, ok := c.store.get(ctx, c.object, map[client.ObjectKey]entry{key: known})[key]; ok {
+		return obj, nil
+	}
+	return c.readLive(ctx, key)
+}
+
+// each reads objects, without those that are gone. It returns an error when not all could be read; those that could were passed on.
+func (c *CustomCacheInformer) each(ctx context.Context, keys []client.ObjectKey, do func(obj client.Object)) error {
+	missing := map[client.ObjectKey]struct{}{}
+	for keys := range slices.Chunk(keys, batch) {
+		known := make(map[client.ObjectKey]entry, len(keys))
+		for _, key := range keys {
+			if entry, ok := c.entries.get(key); ok {
+				known[key] = entry
+				missing[key] = struct{}{}
+			}
+		}
+		for key, obj := range c.store.get(ctx, c.object, known) {
+			delete(missing, key)
+			do(obj)
+		}
+	}
+	if len(missing) > fewReads {
+		return c.listLive(ctx, missing, do)
+	}
+	for key := range missing {
+		obj, err := c.readLive(ctx, key)
+		switch {
+		case err == nil:
+			do(obj)
+		case !apierrs.IsNotFound(err):
+			return err
+		}
+	}
+	return nil
+}
+
+// readLive reads an object from the API server. One that the informer is not for counts as not found.
+func (c *CustomCacheInformer) readLive(ctx context.Context, key client.ObjectKey) (client.Object, error) {
+	c.store.countLive()
+	if c.selection.labels == nil && c.selection.fields == nil {
+		obj := blankLike(c.object)
+		if err := c.live.Get(ctx, key, obj); err != nil {
+			return nil, err
+		}
+		return c.receive(ctx, obj), nil
+	}
+	var found client.Object
+	named := fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name)
+	err := c.pages(ctx, key.Namespace, named, func(obj client.Object) { found = c.receive(ctx, obj) })
+	if err == nil && found == nil {
+		err = c.notFound(key)
+	}
+	return found, err
+}
+
+// listLive reads many objects from the API server.
+func (c *CustomCacheInformer) listLive(ctx context.Context, wanted map[client.ObjectKey]struct{}, do func(obj client.Object)) error {
+	c.store.countLive()
+	var errs []error
+	for _, f := range c.feeds {
+		errs = append(errs, c.pages(ctx, f.namespace, nil, func(obj client.Object) {
+			if _, ok := wanted[client.ObjectKeyFromObject(obj)]; ok {
+				do(c.receive(ctx, obj))
+			}
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// pages lists what the informer is for from the API server.
+func (c *CustomCacheInformer) pages(ctx context.Context, namespace string, selector fields.Selector, do func(obj client.Object)) error {
+	options := &client.ListOptions{Namespace: namespace, LabelSelector: c.selection.labels, FieldSelector: c.selection.fields, Limit: batch}
+	switch {
+	case selector != nil && c.selection.fields != nil:
+		options.FieldSelector = fields.AndSelectors(selector, c.selection.fields)
+	case selector != nil:
+		options.FieldSelector = selector
+	}
+	for {
+		list := c.newList()
+		if err := c.live.List(ctx, list, options); err != nil {
+			return err
+		}
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
+			do(item.(client.Object))
+			return nil
+		}); err != nil {
+			return err
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// receive makes an object of the API server like one of the store, and puts it there if the store has lost it.
+func (c *CustomCacheInformer) receive(ctx context.Context, obj client.Object) client.Object {
+	_, _ = transform(obj)
+	obj.GetObjectKind().SetGroupVersionKind(c.gvk)
+	key := client.ObjectKeyFromObject(obj)
+	if known, ok := c.entries.get(key); ok && known.is(obj) {
+		c.entries.rehash(key, obj, c.store.set(ctx, key, obj))
+	}
+	return obj
+}
+
+func (c *CustomCacheInformer) notFound(key client.ObjectKey) error {
+	return apierrs.NewNotFound(schema.GroupResource{Group: c.gvk.Group, Resource: c.gvk.Kind}, key.Name)
+}
+
+// listsOf returns what makes empty lists for objects like this one.
+func listsOf(gvk schema.GroupVersionKind, object client.Object, scheme *runtime.Scheme) (func() client.ObjectList, error) {
+	gvk.Kind += "List"
+	switch object.(type) {
+	case runtime.Unstructured:
+		return func() client.ObjectList {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(gvk)
+			return list
+		}, nil
+	case *metav1.PartialObjectMetadata:
+		return func() client.ObjectList {
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(gvk)
+			return list
+		}, nil
+	}
+	created, err := scheme.New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := created.(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a list of objects", created)
+	}
+	return func() client.ObjectList { return list.DeepCopyObject().(client.ObjectList) }, nil
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/step"
+	"trueup.dev/reconcilers"
+	"trueup.dev/validation"
+)
+
+var (
+	_ reconcilers.SubReconciler[client.Object] = FanOut[client.Object](nil)
+	_ validation.Validator                     = FanOut[client.Object](nil)
+)
+
+// FanOut runs several handlers for one resource, in order. Other than in a [reconcilers.Sequence] none stops those that follow: each has its own failures and
+// its own retries, and is called again only for what it has not handled. They are called one after the other, though, and share the controller's workers.
+type FanOut[Type client.Object] []reconcilers.SubReconciler[Type]
+
+// absent is told of resources that do not exist.
+type absent interface {
+	Absent(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error)
+}
+
+// handler is a reconciler that works better below a [Controller].
+type handler interface {
+	absent
+	under(p place)
+	writesStatus() bool
+	gaveUp(key types.NamespacedName) bool
+}
+
+func (r FanOut[T]) under(p place) {
+	for _, sub := range r {
+		if h, ok := sub.(handler); ok {
+			h.under(p)
+		}
+	}
+}
+
+func (r FanOut[T]) gaveUp(key types.NamespacedName) bool {
+	return slices.ContainsFunc(r, func(sub reconcilers.SubReconciler[T]) bool {
+		h, ok := sub.(handler)
+		return ok && h.gaveUp(key)
+	})
+}
+
+// writesStatus is true when any of the handlers is a tree of reconcilers, which expects that what it changes in the status is written.
+func (r FanOut[T]) writesStatus() bool {
+	return slices.ContainsFunc(r, func(sub reconcilers.SubReconciler[T]) bool {
+		h, ok := sub.(handler)
+		return !ok || h.writesStatus()
+	})
+}
+
+// SetupWithManager sets up every handler, in order.
+func (r FanOut[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
+	for _, handler := range r {
+		if err := handler.SetupWithManager(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Validate validates every handler when ctx asks for recursion, see [validation.WithRecursive].
+func (r FanOut[T]) Validate(ctx context.Context) error {
+	var errs []error
+	for i, handler := range r {
+		if handler == nil {
+			errs = append(errs, fmt.Errorf("FanOut must not have a nil handler at index %d", i))
+			continue
+		}
+		if v, ok := handler.(validation.Validator); ok && validation.IsRecursive(ctx) {
+			if err := v.Validate(ctx); err != nil {
+				errs = append(errs, fmt.Errorf("FanOut must have a valid handler at index %d: %w", i, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Reconcile runs the handlers. The result is the earliest that any of them asks for. Errors are joined, but only those of the sort that needs the most: an
+// error that is to be tried again is not joined to one for which there is no point in it, and one that must be heard of not to one that is quiet.
+func (r FanOut[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
+	return r.each(ctx, func(i int) (reconcilers.Result, error) {
+		return step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, r[i].Reconcile)
+	})
+}
+
+// Absent tells the handlers that want to know of a resource that does not exist.
+func (r FanOut[T]) Absent(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error) {
+	return r.each(ctx, func(i int) (reconcilers.Result, error) {
+		if handler, ok := r[i].(absent); ok {
+			return handler.Absent(ctx, req)
+		}
+		return reconcilers.Result{}, nil
+	})
+}
+
+func (r FanOut[T]) each(ctx context.Context, do func(i int) (reconcilers.Result, error)) (reconcilers.Result, error) {
+	aggregate, failures := reconcilers.Result{}, [noFailure][]error{}
+	for i := range r {
+		result, err := do(i)
+		aggregate = reconcilers.AggregateResults(aggregate, result)
+		if sort := sortOf(err); sort != noFailure {
+			failures[sort] = append(failures[sort], err)
+		}
+	}
+	worst := failure(slices.IndexFunc(failures[:], func(errs []error) bool { return len(errs) > 0 }))
+	if worst < 0 {
+		return aggregate, nil
+	}
+	err := errors.Join(failures[worst]...)
+	if hopeless := errors.Join(failures[terminal]...); hopeless != nil && (worst < terminal || aggregate.RequeueAfter > 0) {
+		// Returned as a terminal error it would end what the other handlers ask for.
+		logr.FromContextOrDiscard(ctx).Error(hopeless, "a handler has given up")
+		if worst == terminal {
+			err = fmt.Errorf("%w: %v", reconcilers.ErrRetryAfter, hopeless) //nolint:errorlint // what is in there must not be found
+		}
+	}
+	return aggregate, err
+}
+
+// failure is a sort of error. Those that need more come first.
+type failure int
+
+const (
+	loud     failure = iota // to be retried by the rate limiter, and heard of
+	quiet                   // to be retried by the rate limiter
+	timed                   // to be retried after the time of the result, if there is one
+	terminal                // not to be retried
+	halting                 // not a failure
+	noFailure
+)
+
+func sortOf(err error) failure {
+	switch {
+	case err == nil:
+		return noFailure
+	case errors.Is(err, reconcilers.ErrHaltSubReconcilers):
+		return halting
+	case errors.Is(err, reconcilers.ErrRetryAfter):
+		return timed
+	case errors.Is(err, reconcilers.ErrQuiet):
+		return quiet
+	case errors.Is(err, reconcile.TerminalError(nil)):
+		return terminal
+	}
+	return loud
+}

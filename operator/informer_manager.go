@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"trueup.dev/internal/guard"
+)
+
+// WithInformer returns a view of the manager that has the objects of one kind from an informer: its cache, its client and its field indexer use the informer for
+// that kind in the informer's form, and what the manager has for all else. A controller that is made with it, and with the [reconcilers.Config] of it, works on
+// the objects of the informer; others are not affected.
+//
+// The manager starts the informer and waits for it before controllers. Until it is filled the manager is not ready: there is a check named `informer-<name>`,
+// so that the name should be unique. An informer belongs to one call. Views can be made of views.
+//
+// It is an error when the API server does not serve the kind.
+func WithInformer(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error) {
+	if informer == nil {
+		return nil, fmt.Errorf("informer %q must not be nil", name)
+	}
+	object := informer.Object()
+	gvk, err := apiutil.GVKForObject(object, mgr.GetScheme())
+	if err != nil {
+		return nil, fmt.Errorf("informer %q: %w", name, err)
+	}
+	// From now on the cache knows that it has to have the kind when it is started.
+	if _, err := informer.GetInformer(context.Background(), object, cache.BlockUntilSynced(false)); err != nil {
+		return nil, fmt.Errorf("informer %q of %s: %w", name, gvk.GroupKind(), err)
+	}
+	if err := mgr.Add(startedInformer{informer}); err != nil {
+		return nil, fmt.Errorf("add informer %q: %w", name, err)
+	}
+	if err := mgr.AddReadyzCheck("informer-"+name, func(req *http.Request) error { return isFilled(req.Context(), informer) }); err != nil {
+		return nil, fmt.Errorf("add the check of informer %q: %w", name, err)
+	}
+	route := route{form: guard.NewForm(gvk, object), scheme: mgr.GetScheme(), informer: informer}
+	return &informedManager{
+		Manager: mgr,
+		cache:   &informedCache{Cache: mgr.GetCache(), route: route},
+		client:  &informedClient{Client: mgr.GetClient(), route: route},
+	}, nil
+}
+
+var errNotFilled = errors.New("not all objects are known yet")
+
+func isFilled(ctx context.Context, informer Informer) error {
+	events, err := informer.GetInformer(ctx, informer.Object(), cache.BlockUntilSynced(false))
+	if err == nil && !events.HasSynced() {
+		err = errNotFilled
+	}
+	return err
+}
+
+// startedInformer is what the manager starts. The method makes it wait for the objects before it starts anything that is not a cache.
+type startedInformer struct{ Informer }
+
+func (i startedInformer) GetCache() cache.Cache { return i.Informer }
+
+type informedManager struct {
+	ctrl.Manager
+	cache  *informedCache
+	client *informedClient
+}
+
+func (m *informedManager) GetCache() cache.Cache                { return m.cache }
+func (m *informedManager) GetClient() client.Client             { return m.client }
+func (m *informedManager) GetFieldIndexer() client.FieldIndexer { return m.cache }
+
+// route tells for what an informer is to be used.
+type route struct {
+	form     guard.Form
+	scheme   *runtime.Scheme
+	informer Informer
+}
+
+func (r route) is(obj runtime.Object) bool {
+	gvk, err := apiutil.GVKForObject(obj, r.scheme)
+	if err != nil {
+		return false
+	}
+	if _, list := obj.(client.ObjectList); list {
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	}
+	return guard.NewForm(gvk, obj) == r.form
+}
+
+// isKind is for callers that only name a kind: they mean its Go type.
+func (r route) isKind(gvk schema.GroupVersionKind) bool {
+	obj, err := r.scheme.New(gvk)
+	return err == nil && guard.NewForm(gvk, obj) == r.form
+}
+
+type informedCache struct {
+	cache.Cache
+	route
+}
+
+func (c *informedCache) to(obj runtime.Object) cache.Cache {
+	if c.is(obj) {
+		return c.informer
+	}
+	return c.Cache
+}
+
+func (c *informedCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.to(obj).Get(ctx, key, obj, opts...)
+}
+
+func (c *informedCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.to(list).List(ctx, list, opts...)
+}
+
+func (c *informedCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	return c.to(obj).GetInformer(ctx, obj, opts...)
+}
+
+func (c *informedCache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	if c.isKind(gvk) {
+		return c.informer.GetInformerForKind(ctx, gvk, opts...)
+	}
+	return c.Cache.GetInformerForKind(ctx, gvk, opts...)
+}
+
+func (c *informedCache) RemoveInformer(ctx context.Context, obj client.Object) error {
+	return c.to(obj).RemoveInformer(ctx, obj)
+}
+
+func (c *informedCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	return c.to(obj).IndexField(ctx, obj, field, extract)
+}
+
+// WaitForCacheSync waits for the informer, too: this is what the sources of a controller ask.
+func (c *informedCache) WaitForCacheSync(ctx context.Context) bool {
+	return c.informer.WaitForCacheSync(ctx) && c.Cache.WaitForCacheSync(ctx)
+}
+
+type informedClient struct {
+	client.Client
+	route
+}
+
+func (c *informedClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if c.is(obj) {
+		return c.informer.Get(ctx, key, obj, opts...)
+	}
+	return c.Client.Get(ctx, key, obj, opts...)
+}
+
+func (c *informedClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if c.is(list) {
+		return c.informer.List(ctx, list, opts...)
+	}
+	return c.Client.List(ctx, list, opts...)
+}

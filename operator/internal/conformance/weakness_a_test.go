@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/operator"
+	"trueup.dev/reconcilers"
+)
+
+const finalizer = "conformance.trueup.dev/test"
+
+var errTest = errors.New("failure of the test")
+
+type handler = reconcilers.SubReconciler[*fixture.Resource]
+
+// opinionated and plain are the two ways to call a watcher, with what the test needs of its handler.
+func opinionated(n *notebook[*fixture.Resource], changes ...func(*operator.WithEdge[*fixture.Resource])) handler {
+	o := operator.OpinionatedWatcher(finalizer, n)
+	for _, change := range changes {
+		change(o.Handler)
+	}
+	return o
+}
+
+func plain(n *notebook[*fixture.Resource], changes ...func(*operator.WithEdge[*fixture.Resource])) handler {
+	w := operator.WatcherReconciler(n)
+	for _, change := range changes {
+		change(w)
+	}
+	return w
+}
+
+var styles = map[string]func(*notebook[*fixture.Resource], ...func(*operator.WithEdge[*fixture.Resource])) handler{
+	"opinionated": opinionated, "plain": plain,
+}
+
+// every makes a handler try again after the same time, always.
+func every(d time.Duration) func(*operator.WithEdge[*fixture.Resource]) {
+	return func(r *operator.WithEdge[*fixture.Resource]) {
+		r.RetryPolicy = func(error, int) (bool, time.Duration) { return true, d }
+	}
+}
+
+// failsOn answers these lines with an error, as often as they are given.
+func failsOn(lines ...string) func(string, *fixture.Resource) error {
+	return func(line string, _ *fixture.Resource) error {
+		if i := slices.Index(lines, line); i >= 0 {
+			lines = slices.Delete(lines, i, i+1)
+			return errTest
+		}
+		return nil
+	}
+}
+
+func TestWeaknessA1_StaleRetryIsNeverApplied(t *testing.T) {
+	for style, make := range styles {
+		t.Run(style, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				n := &notebook[*fixture.Resource]{answer: failsOn("Add a 1", "Update a 2>3")}
+				l.start(controller(make(n, every(5*time.Second))))
+				l.must(l.Create(l.Context(), newResource("a", "1")))
+				l.pass(time.Second)
+				n.wantLines(t, "Add a 1")
+
+				changeIn(l, newResource("a", ""), setValue("2"))
+				l.pass(time.Second)
+				n.wantLines(t, "Add a 2") // what could not be added yet is added as it is now
+
+				changeIn(l, newResource("a", ""), setValue("3"))
+				l.pass(time.Second)
+				n.wantLines(t, "Update a 2>3")
+				// A label does not make the retry come earlier; but the retry is of the resource as it is by then.
+				changeIn(l, newResource("a", ""), func(r *fixture.Resource) { r.Labels = map[string]string{"new": "label"} })
+				l.pass(time.Second)
+				n.wantLines(t)
+				labels := map[string]string{}
+				n.answer = func(_ string, r *fixture.Resource) error { labels = r.Labels; return nil }
+				l.pass(24 * time.Hour)
+				n.wantLines(t, "Update a 2>3")
+				if labels["new"] != "label" {
+					t.Errorf("the retry was with the labels %v, which are those of before", labels)
+				}
+			})
+		})
+	}
+}
+
+func TestWeaknessA2_DeleteRetryNeverMeetsTheNextObject(t *testing.T) {
+	inLab(t, func(l *lab) {
+		alive := map[types.UID]bool{}
+		n := &notebook[*fixture.Resource]{}
+		failing := failsOn("Delete a 1", "Delete a 1", "Delete a 1")
+		n.answer = func(line string, r *fixture.Resource) error {
+			if strings.HasPrefix(line, "Delete") && alive[r.UID] {
+				t.Errorf("%s for an object that is there", line)
+			}
+			return failing(line, r)
+		}
+		l.start(controller(plain(n, every(5*time.Second))))
+		for _, value := range []string{"1", "2"} {
+			r := newResource("a", value)
+			l.must(l.Create(l.Context(), r))
+			alive[r.UID] = true
+			l.pass(time.Second)
+			if value == "1" {
+				l.must(l.Delete(l.Context(), r))
+				alive[r.UID] = false
+				l.pass(time.Second)
+			}
+		}
+		n.wantLines(t, "Add a 1", "Delete a 1")
+		l.pass(time.Hour)
+		n.wantLines(t, "Delete a 1", "Delete a 1", "Delete a 1", "Add a 2")
+	})
+}
+
+func TestWeaknessA4_RetriesAndEventsDoNotOverlap(t *testing.T) {
+	inLab(t, func(l *lab) {
+		random := rand.New(rand.NewPCG(4, 2))
+		n := &notebook[*fixture.Resource]{answer: func(string, *fixture.Resource) error {
+			time.Sleep(time.Duration(rand.IntN(3000)) * time.Millisecond)
+			if rand.IntN(3) == 0 {
+				return errTest
+			}
+			return nil
+		}}
+		l.start(controller(plain(n, every(time.Second))))
+		const objects = 8
+		for i := range objects {
+			l.must(l.Create(l.Context(), newResource(strconv.Itoa(i), "0")))
+		}
+		for step := range 400 {
+			changeIn(l, newResource(strconv.Itoa(random.IntN(objects)), ""), setValue(strconv.Itoa(step)))
+			l.pass(time.Duration(random.IntN(500)) * time.Millisecond)
+		}
+		n.mu.Lock()
+		n.answer = nil
+		n.mu.Unlock()
+		l.pass(time.Hour)
+		if n.overlaps > 0 || len(n.lines) < objects {
+			t.Errorf("of %d calls %d overlap another one for the same object", len(n.lines), n.overlaps)
+		}
+	})
+}
+
+func TestWeaknessA5_SupersededRetryStaysDead(t *testing.T) {
+	inLab(t, func(l *lab) {
+		// The first call fails when the object has changed already.
+		n := &notebook[*fixture.Resource]{answer: func(line string, _ *fixture.Resource) error {
+			if line == "Add a 1" {
+				time.Sleep(10 * time.Second)
+				return errTest
+			}
+			return nil
+		}}
+		l.start(controller(opinionated(n, every(5*time.Second))))
+		l.must(l.Create(l.Context(), newResource("a", "1")))
+		l.pass(2 * time.Second)
+		changeIn(l, newResource("a", ""), setValue("2"))
+		l.pass(24 * time.Hour)
+		n.wantLines(t, "Add a 1", "Add a 2")
+	})
+}
+
+// poller is a Reconciler that asks to be called every minute, and notes what it sees.
+func poller(seen *[]string) operator.Reconciler {
+	return &operator.TypedReconciler[*fixture.Resource]{
+		ReconcileFunc: func(_ context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+			*seen = append(*seen, fmt.Sprint(req.Action, " ", valueOf(req.Object)))
+			return operator.ReconcileResult{RequeueAfter: time.Minute}, nil
+		},
+	}
+}
+
+func TestWeaknessA6_OneTimerPerObject(t *testing.T) {
+	inLab(t, func(l *lab) {
+		seen := []string{}
+		l.start(controller[*fixture.Resource](operator.OpinionatedReconciler[*fixture.Resource](finalizer, poller(&seen))))
+		l.must(l.Create(l.Context(), newResource("a", "1")))
+		l.pass(time.Second)
+		for i := range 1000 {
+			r := newResource("a", "")
+			l.must(l.Get(l.Context(), client.ObjectKeyFromObject(r), r))
+			r.Status.Fields = map[string]string{"i": strconv.Itoa(i)}
+			l.must(l.Status().Update(l.Context(), r))
+			synctest.Wait()
+		}
+		seen = seen[:0]
+		l.pass(10 * time.Minute)
+		if want := slices.Repeat([]string{"Created 1"}, 10); !cmp.Equal(want, seen) {
+			t.Errorf("in ten minutes after 1000 updates of the status (-want +got):\n%s", cmp.Diff(want, seen))
+		}
+		changeIn(l, newResource("a", ""), setValue("2"))
+		l.pass(time.Second)
+		seen = seen[:0]
+		l.pass(3 * time.Minute)
+		if want := slices.Repeat([]string{"Updated 2"}, 3); !cmp.Equal(want, seen) {
+			t.Errorf("after a change of the spec (-want +got):\n%s", cmp.Diff(want, seen))
+		}
+	})
+}
+
+// A plain handler reacts to everything: what it waits for does not keep it from that, and there is still one timer.
+func TestWeaknessA6_PollingDoesNotDelayChanges(t *testing.T) {
+	inLab(t, func(l *lab) {
+		seen := []string{}
+		l.start(controller[*fixture.Resource](operator.AsSubReconciler[*fixture.Resource](poller(&seen))))
+		l.must(l.Create(l.Context(), newResource("a", "1")))
+		l.pass(time.Second)
+		for i := range 5 {
+			changeIn(l, newResource("a", ""), func(r *fixture.Resource) { r.Labels = map[string]string{"i": strconv.Itoa(i)} })
+			l.pass(time.Second)
+		}
+		want := []string{"Created 1", "Updated 1", "Updated 1", "Updated 1", "Updated 1", "Updated 1"}
+		if diff := cmp.Diff(want, seen); diff != "" {
+			t.Errorf("calls at once (-want +got):\n%s", diff)
+		}
+		seen = seen[:0]
+		l.pass(10 * time.Minute)
+		if want := slices.Repeat([]string{"Updated 1"}, 10); !cmp.Equal(want, seen) {
+			t.Errorf("calls in ten minutes (-want +got):\n%s", cmp.Diff(want, seen))
+		}
+	})
+}
+
+// spoil changes everything that can be reached of an object.
+func spoil(obj *fixture.Resource) {
+	for _, m := range []map[string]string{obj.Labels, obj.Annotations, obj.Spec.Fields, obj.Status.Fields} {
+		for k := range m {
+			m[k] = "spoilt"
+		}
+	}
+	for i := range obj.Finalizers {
+		obj.Finalizers[i] = "spoilt.example.com/x"
+	}
+	for i := range obj.Status.Conditions {
+		obj.Status.Conditions[i].Message = "spoilt"
+	}
+	*obj = fixture.Resource{Status: obj.Status}
+	obj.Status.ObservedGeneration = 77
+}
+
+func TestWeaknessA9_HandlersCannotSpoilTheCache(t *testing.T) {
+	for style, make := range styles {
+		t.Run(style, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				n := &notebook[*fixture.Resource]{answer: func(_ string, r *fixture.Resource) error { spoil(r); return nil }}
+				spoiler := operator.TypedReconciler[*fixture.Resource]{
+					ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+						if previous, ok := operator.PreviousFrom[*fixture.Resource](ctx); ok {
+							spoil(previous)
+						}
+						spoil(req.Object)
+						return operator.ReconcileResult{}, nil
+					},
+				}
+				var inCache func() *fixture.Resource
+				l.start(controller(make(n), operator.AsSubReconciler[*fixture.Resource](&spoiler)), l.lookIntoCache(&inCache))
+				r := newResource("a", "1")
+				r.Labels, r.Annotations = map[string]string{"l": "1"}, map[string]string{"a": "1"}
+				l.must(l.Create(l.Context(), r))
+				l.pass(time.Second)
+				for value := range 5 {
+					changeIn(l, newResource("a", ""), setValue(strconv.Itoa(value+2)))
+					l.pass(time.Second)
+					stored := newResource("a", "")
+					l.must(l.Get(l.Context(), client.ObjectKeyFromObject(stored), stored))
+					if diff := cmp.Diff(stored, inCache()); diff != "" {
+						t.Errorf("the cache is not what is stored (-stored +cached):\n%s", diff)
+					}
+				}
+				// What is told as the previous state comes from the cache, too.
+				n.wantLines(t, "Add a 1", "Update a 1>2", "Update a 2>3", "Update a 3>4", "Update a 4>5", "Update a 5>6")
+			})
+		})
+	}
+}
+
+func TestWeaknessA7_BuiltInKindsKeepTheirOrder(t *testing.T) {
+	e := newEnv(t)
+	const objects, updates = 5, 20
+	last := map[string]int{}
+	n := &notebook[*corev1.ConfigMap]{}
+	n.answer = func(line string, cm *corev1.ConfigMap) error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		value, _ := strconv.Atoi(valueOf(cm))
+		if from, _, ok := strings.Cut(line, ">"); ok && !strings.HasSuffix(from, " "+strconv.Itoa(last[cm.Name])) || value < last[cm.Name] {
+			t.Errorf("%s follows after %d", line, last[cm.Name])
+		}
+		last[cm.Name] = value
+		return nil
+	}
+	for i := range objects / 2 { // some come with the list, some with the watch
+		e.create(newConfigMap(fmt.Sprint("cm-", i), "0"))
+	}
+	e.start(controller(reconcilers.SubReconciler[*corev1.ConfigMap](operator.WatcherReconciler(n))))
+	for i := objects / 2; i < objects; i++ {
+		e.create(newConfigMap(fmt.Sprint("cm-", i), "0"))
+	}
+	for value := range updates {
+		for i := range objects {
+			change(e, newConfigMap(fmt.Sprint("cm-", i), ""), func(cm *corev1.ConfigMap) { cm.Data["value"] = strconv.Itoa(value + 1) })
+		}
+	}
+	e.eventually(func() error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for i := range objects {
+			if got := last[fmt.Sprint("cm-", i)]; got != updates {
+				return fmt.Errorf("cm-%d is handled up to %d", i, got)
+			}
+		}
+		return nil
+	})
+	if n.overlaps > 0 {
+		t.Errorf("%d calls overlap another one for the same object", n.overlaps)
+	}
+}

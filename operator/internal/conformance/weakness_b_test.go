@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/operator"
+)
+
+// counted returns the sum of a counter over what has these labels.
+func counted(t testing.TB, name string, labels map[string]string) (sum float64) {
+	t.Helper()
+	families, err := metrics.Registry.(prometheus.Gatherer).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+	metrics:
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if want, ok := labels[label.GetName()]; ok && want != label.GetValue() {
+					continue metrics
+				}
+			}
+			sum += metric.GetCounter().GetValue()
+		}
+	}
+	return sum
+}
+
+func (l *lab) conditionOf(name string) string {
+	l.Helper()
+	r := newResource(name, "")
+	l.must(l.Get(context.Background(), client.ObjectKeyFromObject(r), r))
+	condition := meta.FindStatusCondition(r.Status.Conditions, operator.ConditionRetriesExhausted)
+	if condition == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %s", condition.Status, condition.Reason, condition.Message)
+}
+
+func TestWeaknessB1_GivingUpIsVisible(t *testing.T) {
+	inLab(t, func(l *lab) {
+		hooked := []string{}
+		n := &notebook[*fixture.Resource]{answer: func(string, *fixture.Resource) error { return errTest }}
+		o := operator.OpinionatedWatcher(finalizer, n)
+		o.Handler.Name = "b1"
+		o.Handler.RetryPolicy = operator.ExponentialBackoffRetryPolicy(5*time.Second, 5)
+		o.Handler.OnExhausted = func(_ context.Context, r *fixture.Resource, err error) {
+			hooked = append(hooked, r.Name+": "+err.Error())
+		}
+		beside := &notebook[*fixture.Resource]{}
+		l.start(controller(o, plain(beside)))
+		l.must(l.Create(l.Context(), newResource("a", "1")))
+		l.pass(314 * time.Second)
+		if exhausted := l.eventsOf("RetriesExhausted"); exhausted != 0 || l.eventsOf("HandlerFailed") != 6 {
+			t.Errorf("events within 314 seconds: %v", l.events)
+		}
+		l.pass(8 * time.Hour)
+		n.wantLines(t, slices.Repeat([]string{"Add a 1"}, 7)...)
+		expect := func(what string, want, got any) {
+			t.Helper()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+		}
+		expect("events", 1, l.eventsOf("RetriesExhausted"))
+		expect("hook", []string{"a: " + errTest.Error()}, hooked)
+		expect("condition", "True CreatedFailed "+errTest.Error(), l.conditionOf("a"))
+		expect("exhausted, in metrics", 1.0, counted(t, "trueup_handler_retries_exhausted_total", map[string]string{"handler": "b1"}))
+		expect("failures, in metrics", 6.0, counted(t, "trueup_handler_calls_total", map[string]string{"handler": "b1", "result": "failed"}))
+		expect("last call, in metrics", 1.0, counted(t, "trueup_handler_calls_total", map[string]string{"handler": "b1", "result": "exhausted"}))
+
+		// Neither noise nor the success of another handler makes it look better.
+		changeIn(l, newResource("a", ""), func(r *fixture.Resource) { r.Labels = map[string]string{"some": "noise"} })
+		l.pass(time.Hour)
+		n.wantLines(t)
+		expect("condition after noise", "True CreatedFailed "+errTest.Error(), l.conditionOf("a"))
+
+		n.answer = nil
+		changeIn(l, newResource("a", ""), setValue("2"))
+		l.pass(time.Second)
+		n.wantLines(t, "Add a 2")
+		expect("condition after a success", "", l.conditionOf("a"))
+	})
+}
+
+// A resync of the cache, which is rare, is another reason to try again.
+func TestWeaknessB1_ResyncTriesAgain(t *testing.T) {
+	inLab(t, func(l *lab) {
+		n := &notebook[*fixture.Resource]{answer: failsOn("Add a 1")}
+		l.changed = func(o *ctrl.Options) { o.Cache.SyncPeriod = new(time.Hour) }
+		l.start(controller(opinionated(n, func(r *operator.WithEdge[*fixture.Resource]) {
+			r.RetryPolicy = func(error, int) (bool, time.Duration) { return false, 0 }
+		})))
+		l.must(l.Create(l.Context(), newResource("a", "1")))
+		l.pass(10 * time.Minute)
+		n.wantLines(t, "Add a 1")
+		l.pass(10 * time.Hour)
+		n.wantLines(t, "Add a 1") // with success, and then no more
+	})
+}
+
+// What cannot be deleted stays until somebody changes something: it is not let go because of having been given up.
+func TestWeaknessB1_GivingUpOnADeletionKeepsTheObject(t *testing.T) {
+	inLab(t, func(l *lab) {
+		n := &notebook[*fixture.Resource]{answer: failsOn("Delete a 1", "Delete a 1")}
+		l.start(controller(opinionated(n, func(r *operator.WithEdge[*fixture.Resource]) {
+			r.RetryPolicy = operator.ExponentialBackoffRetryPolicy(time.Second, 0)
+		})))
+		l.must(l.Create(l.Context(), newResource("a", "1")))
+		l.pass(time.Second)
+		l.must(l.Delete(l.Context(), newResource("a", "1")))
+		l.pass(time.Hour)
+		n.wantLines(t, "Add a 1", "Delete a 1", "Delete a 1")
+		for i := range 3 {
+			changeIn(l, newResource("a", ""), func(r *fixture.Resource) { r.Labels = map[string]string{"some": fmt.Sprint("noise ", i)} })
+			l.pass(time.Hour)
+		}
+		n.wantLines(t)
+		changeIn(l, newResource("a", ""), setValue("2"))
+		l.pass(time.Hour)
+		n.wantLines(t, "Delete a 2")
+		if err := l.Get(l.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, newResource("a", "")); client.IgnoreNotFound(err) != nil || err == nil {
+			t.Errorf("the object is there after its deletion was handled: %v", err)
+		}
+	})
+}
+
+// The change of a spec comes to the cache together with that of the finalizer, because the watch was down.
+func TestWeaknessB4_ChangeThatComesWithTheFinalizerIsHandled(t *testing.T) {
+	inLab(t, func(l *lab) {
+		n := &notebook[*fixture.Resource]{}
+		l.patching = func(client.Object) { l.link.disconnect() }
+		l.start(controller(opinionated(n)))
+		l.must(l.Create(l.Context(), newResource("a", "1")))
+		l.pass(time.Second)
+		changeIn(l, newResource("a", ""), setValue("2"))
+		l.patching = nil
+		l.reconnect()
+		l.pass(time.Minute)
+		n.wantLines(t, "Add a 1", "Update a 1>2")
+	})
+}
+
+func TestWeaknessB5_FinalizerIsTheRightOneAfterARelist(t *testing.T) {
+	inLab(t, func(l *lab) {
+		n := &notebook[*fixture.Resource]{}
+		o := operator.OpinionatedWatcher(finalizer, n)
+		o.InProgressFinalizer = finalizer + "-wip"
+		l.start(controller[*fixture.Resource](o))
+		l.must(l.Create(l.Context(), newResource("a", "1")))
+		l.pass(time.Second)
+		l.link.disconnect()
+		changeIn(l, newResource("a", ""), func(r *fixture.Resource) {
+			r.Finalizers = nil
+			setValue("2")(r)
+		})
+		l.reconnect()
+		l.pass(time.Minute)
+		n.wantLines(t, "Add a 1", "Update a 1>2")
+		r := newResource("a", "")
+		l.must(l.Get(l.Context(), client.ObjectKeyFromObject(r), r))
+		if diff := cmp.Diff([]string{finalizer}, r.Finalizers); diff != "" {
+			t.Errorf("finalizers (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// While the watch was down an object was replaced by another one of the same name.
+func TestWeaknessB4_ReplacementThatComesAsOneChangeIsTwo(t *testing.T) {
+	for style, make := range styles {
+		t.Run(style, func(t *testing.T) {
+			inLab(t, func(l *lab) {
+				n := &notebook[*fixture.Resource]{}
+				l.start(controller(make(n)))
+				l.must(l.Create(l.Context(), newResource("a", "1")))
+				l.pass(time.Second)
+				l.link.disconnect()
+				changeIn(l, newResource("a", ""), func(r *fixture.Resource) {
+					controllerutil.RemoveFinalizer(r, finalizer)
+					setValue("2")(r)
+				})
+				l.must(l.Delete(l.Context(), newResource("a", "")))
+				l.must(l.Create(l.Context(), newResource("a", "3")))
+				l.reconnect()
+				l.pass(time.Minute)
+				n.wantLines(t, "Add a 1", "Delete a 1", "Add a 3")
+			})
+		})
+	}
+}
+
+func TestWeaknessB10_StateLastsForAllRetries(t *testing.T) {
+	inLab(t, func(l *lab) {
+		progress := []string{}
+		reconciler := &operator.TypedReconciler[*fixture.Resource]{
+			ReconcileFunc: func(_ context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+				done, _ := req.State["done"].(int)
+				progress = append(progress, fmt.Sprint(req.Action, " ", valueOf(req.Object), " after ", done, " steps"))
+				if done == 4 {
+					return operator.ReconcileResult{}, nil
+				}
+				// Each attempt returns a state of its own.
+				return operator.ReconcileResult{State: map[string]any{"done": done + 1}}, errTest
+			},
+		}
+		o := operator.OpinionatedReconciler[*fixture.Resource](finalizer, reconciler)
+		o.Handler.RetryPolicy = operator.ExponentialBackoffRetryPolicy(time.Second, 10)
+		l.start(controller[*fixture.Resource](o))
+		l.must(l.Create(l.Context(), newResource("a", "1")))
+		l.pass(time.Hour)
+		changeIn(l, newResource("a", ""), setValue("2"))
+		l.pass(2 * time.Second)
+		changeIn(l, newResource("a", ""), setValue("3")) // another generation, another chain
+		l.pass(time.Hour)
+		want := []string{
+			"Created 1 after 0 steps", "Created 1 after 1 steps", "Created 1 after 2 steps", "Created 1 after 3 steps", "Created 1 after 4 steps",
+			"Updated 2 after 0 steps", "Updated 2 after 1 steps",
+			"Updated 3 after 0 steps", "Updated 3 after 1 steps", "Updated 3 after 2 steps", "Updated 3 after 3 steps", "Updated 3 after 4 steps",
+		}
+		if diff := cmp.Diff(want, progress); diff != "" {
+			t.Errorf("attempts (-want +got):\n%s", diff)
+		}
+	})
+}

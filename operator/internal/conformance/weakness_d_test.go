@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/operator"
+)
+
+func TestWeaknessD2_PanicIsRecoveredAndRetried(t *testing.T) {
+	inLab(t, func(l *lab) {
+		panics := 2
+		n := &notebook[*fixture.Resource]{answer: func(line string, _ *fixture.Resource) error {
+			if panics--; panics >= 0 {
+				panic(line)
+			}
+			return nil
+		}}
+		l.start(controller(opinionated(n, every(time.Second))))
+		l.must(l.Create(l.Context(), newResource("a", "1")))
+		l.must(l.Create(l.Context(), newResource("b", "1")))
+		l.pass(time.Hour)
+		calls := map[string]int{}
+		for _, line := range n.take() {
+			calls[line]++
+		}
+		if calls["Add a 1"]+calls["Add b 1"] != 4 || len(calls) != 2 {
+			t.Errorf("calls: %v, want two for the objects and one more for each panic", calls)
+		}
+	})
+}
+
+func TestWeaknessD13_ErrorIsNotSwallowedByRequeueAfter(t *testing.T) {
+	inLab(t, func(l *lab) {
+		begin, at := time.Now(), []time.Duration{}
+		reconciler := &operator.TypedReconciler[*fixture.Resource]{
+			ReconcileFunc: func(context.Context, operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+				at = append(at, time.Since(begin).Truncate(time.Second))
+				if len(at) < 3 {
+					return operator.ReconcileResult{RequeueAfter: time.Hour}, errTest
+				}
+				return operator.ReconcileResult{}, nil
+			},
+		}
+		handler := operator.AsSubReconciler[*fixture.Resource](reconciler)
+		handler.Name, handler.RetryPolicy = "d13", operator.ExponentialBackoffRetryPolicy(10*time.Second, 5)
+		l.start(controller[*fixture.Resource](handler))
+		begin = time.Now()
+		l.must(l.Create(l.Context(), newResource("a", "1")))
+		l.pass(24 * time.Hour)
+		if diff := cmp.Diff([]time.Duration{0, 10 * time.Second, 30 * time.Second}, at); diff != "" {
+			t.Errorf("the policy tells when to try again (-want +got):\n%s", diff)
+		}
+		if failed := counted(t, "trueup_handler_calls_total", map[string]string{"handler": "d13", "result": "failed"}); failed != 2 {
+			t.Errorf("%v failures were counted, want 2", failed)
+		}
+		if events := l.eventsOf("HandlerFailed"); events != 2 {
+			t.Errorf("events: %v", l.events)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/reconcilers"
+	"trueup.dev/resource"
+	"trueup.dev/validation"
+)
+
+// WatcherReconciler makes a watcher a part of a tree of reconcilers. Its methods are called only when something has happened to the resource; the fields of
+// the [WithEdge] that is returned can be set to change what that is.
+//
+// In a tree below a [reconcilers.ResourceReconciler], Delete is called for resources that have one of Finalizers. To be told of all deletions use a
+// [Controller].
+func WatcherReconciler[T resource.Object](watcher TypedWatcher[T]) *WithEdge[T] {
+	return &WithEdge[T]{Name: "Watcher", OnlyChanges: true, Reconciler: &leaf[T]{handler: watcher, call: func(ctx context.Context, object T) (reconcilers.Result, error) {
+		return reconcilers.Result{}, watch(ctx, watcher, object)
+	}}}
+}
+
+func watch[T resource.Object](ctx context.Context, watcher TypedWatcher[T], object T) error {
+	switch EdgeFrom(ctx).Action {
+	case ReconcileActionDeleted:
+		return watcher.Delete(ctx, object)
+	case ReconcileActionUpdated:
+		if previous, ok := PreviousFrom[T](ctx); ok {
+			return watcher.Update(ctx, previous, object)
+		}
+		return watcher.Update(ctx, object, object)
+	case ReconcileActionResynced:
+		if syncer, ok := watcher.(Syncer[T]); ok {
+			return syncer.Sync(ctx, object)
+		}
+		if previous, ok := PreviousFrom[T](ctx); ok {
+			return watcher.Update(ctx, previous, object)
+		}
+	}
+	return watcher.Add(ctx, object)
+}
+
+// AsSubReconciler makes a Reconciler a part of a tree of reconcilers. It is called only when something has happened to the resource; the fields of the
+// [WithEdge] that is returned can be set to change what that is. What [AsReconciler] has made is called always.
+func AsSubReconciler[T resource.Object](reconciler Reconciler) *WithEdge[T] {
+	if tree, ok := treeFor[T](reconciler); ok {
+		return &WithEdge[T]{Name: "Reconciler", Reconciler: tree}
+	}
+	return &WithEdge[T]{Name: "Reconciler", OnlyChanges: true, Reconciler: &leaf[T]{handler: reconciler, call: func(ctx context.Context, object T) (reconcilers.Result, error) {
+		c := callFrom(ctx)
+		result, err := reconciler.Reconcile(ctx, ReconcileRequest{Action: c.edge.Action, Object: object, State: c.state})
+		if result.State != nil {
+			c.state = result.State
+		}
+		return reconcilers.Result{RequeueAfter: result.RequeueAfter}, err
+	}}}
+}
+
+// AsReconciler makes a tree of reconcilers, a [reconcilers.Sequence] for example, the reconciler of a kind in the event style. What it watches is watched,
+// and the status that it sets is written, as below a [reconcilers.ResourceReconciler]: it is called for every request, whether the resource has changed or
+// not.
+func AsReconciler[T resource.Object](reconciler reconcilers.SubReconciler[T]) Reconciler {
+	return &subReconciler[T]{reconciler}
+}
+
+type subReconciler[T resource.Object] struct{ reconcilers.SubReconciler[T] }
+
+// Reconcile is for those who wrap the Reconciler in one of their own: then nothing is watched and no status is written.
+func (r *subReconciler[T]) Reconcile(ctx context.Context, req ReconcileRequest) (ReconcileResult, error) {
+	object, err := cast[T](req.Object)
+	if err != nil {
+		return ReconcileResult{}, err
+	}
+	result, err := r.SubReconciler.Reconcile(ctx, object)
+	return ReconcileResult{RequeueAfter: result.RequeueAfter}, err
+}
+
+// leaf calls a handler with a copy of the resource: what it does to the copy is not written.
+type leaf[T resource.Object] struct {
+	handler any
+	call    func(ctx context.Context, object T) (reconcilers.Result, error)
+}
+
+var _ validation.Validator = (*leaf[client.Object])(nil)
+
+func (l *leaf[T]) Validate(context.Context) error {
+	if l.handler == nil {
+		return errors.New("the handler must not be nil")
+	}
+	return nil
+}
+
+func (l *leaf[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
+	if handler, ok := l.handler.(interface {
+		SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error
+	}); ok {
+		return handler.SetupWithManager(ctx, mgr, bldr)
+	}
+	return nil
+}
+
+func (l *leaf[T]) Reconcile(ctx context.Context, object T) (reconcilers.Result, error) {
+	copied, ok := object.DeepCopyObject().(T)
+	if !ok {
+		return reconcilers.Result{}, fmt.Errorf("a copy of %T is not of the same type", object)
+	}
+	result, err := l.call(ctx, copied)
+	adoptObservedGeneration(object, copied)
+	return result, err
+}
+
+// adoptObservedGeneration takes over that a handler has written the generation to the status itself.
+func adoptObservedGeneration(to, from client.Object) {
+	written, noted := statusOf(from).observedGeneration, statusOf(to).observedGeneration
+	if written != nil && *written == to.GetGeneration() {
+		*noted = *written
+	}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memcached_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"trueup.dev/internal/await"
+	"trueup.dev/operator/memcached"
+)
+
+// server is a real memcached behind a Unix socket. It can be taken down and started again.
+type server struct {
+	testing.TB
+	binary, socket string
+	options        []string
+	running        *exec.Cmd
+}
+
+func newServer(t testing.TB, options ...string) *server {
+	t.Helper()
+	binary, err := exec.LookPath("memcached")
+	switch {
+	case err == nil:
+	case os.Getenv("CI") != "":
+		t.Fatalf("memcached is not installed, which CI has to do: %v", err)
+	default:
+		t.Skipf("memcached is not installed, on Debian: apt-get install memcached: %v", err)
+	}
+	folder, err := os.MkdirTemp("", "memcached") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{TB: t, binary: binary, socket: filepath.Join(folder, "socket"), options: options}
+	t.Cleanup(func() {
+		s.stop()
+		os.RemoveAll(folder)
+	})
+	s.start()
+	return s
+}
+
+func (s *server) start() {
+	s.Helper()
+	args := append([]string{"-s", s.socket}, s.options...)
+	if os.Getuid() == 0 {
+		args = append(args, "-u", "root")
+	}
+	s.running = exec.Command(s.binary, args...)
+	s.running.Stderr = os.Stderr
+	if err := s.running.Start(); err != nil {
+		s.Fatal(err)
+	}
+	await.Nil(s, 10*time.Second, func() error {
+		connection, err := net.Dial("unix", s.socket)
+		if err == nil {
+			err = connection.Close()
+		}
+		return err
+	})
+}
+
+func (s *server) stop() {
+	if s.running == nil {
+		return
+	}
+	_ = s.running.Process.Kill()
+	_ = s.running.Wait()
+	s.running = nil
+	os.Remove(s.socket)
+}
+
+func (s *server) store(change func(*memcached.Config)) *memcached.Store {
+	s.Helper()
+	config := memcached.Config{Addrs: []string{s.socket}, KeyPrefix: "test:"}
+	if change != nil {
+		change(&config)
+	}
+	store, err := memcached.NewStore(config)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = store.Close() })
+	return store
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memcached
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"trueup.dev/operator"
+)
+
+const (
+	// longestKey is how many bytes memcached allows.
+	longestKey = 250
+	// longestPrefix leaves room for names.
+	longestPrefix = 100
+	// longestRelative is the time from which on memcached takes an expiration for a point in time.
+	longestRelative = 30 * 24 * time.Hour
+	// overhead is room for what memcached itself stores with a value.
+	overhead = 1024
+
+	// longestValue bounds what is unpacked, in case somebody else has written it. No object is as large.
+	longestValue = 64 << 20
+
+	// isDeflated marks values that are compressed.
+	isDeflated = 1
+)
+
+// Config tells how to reach memcached, and what to keep there.
+type Config struct {
+	// Addrs are the servers, as `host:port` or as path of a Unix socket. Keys are spread over them; the same list leads to the same server for a key. One of
+	// Addrs and ServerSelector is required.
+	Addrs []string
+	// ServerSelector picks the server for a key, in place of Addrs.
+	ServerSelector memcache.ServerSelector
+	// Timeout is how long one operation of a server may take, and the connection to it. Default: 500 milliseconds.
+	Timeout time.Duration
+	// MaxIdleConns is how many connections to each server are kept open while they are not used. Default: 2.
+	MaxIdleConns int
+	// KeyPrefix keeps entries apart from those of others on the same servers. At most 100 characters, without spaces. Default: none.
+	KeyPrefix string
+	// Expiration is after which time without a change memcached forgets an entry. It is not needed to make room, but to get rid of objects that were deleted
+	// while memcached was out of reach. Default: never.
+	Expiration time.Duration
+	// MaxItemSize is up to which size, in bytes, memcached takes values, see its option -I. Larger values are compressed. If that does not help they are not
+	// kept, and the object is read from the API server each time. Default: 1 MiB.
+	MaxItemSize int
+	// DialContext connects to a server, by TLS for example. Default: without encryption.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Validate returns every problem of the config.
+func (c Config) Validate() error {
+	problems := []error{}
+	if (len(c.Addrs) == 0) == (c.ServerSelector == nil) {
+		problems = append(problems, errors.New("memcached store must have either Addrs or ServerSelector"))
+	}
+	if len(c.KeyPrefix) > longestPrefix || !isPlain(c.KeyPrefix) {
+		problems = append(problems, fmt.Errorf("memcached store must have a KeyPrefix of at most %d characters without spaces, not %q", longestPrefix, c.KeyPrefix))
+	}
+	for field, negative := range map[string]bool{
+		"Timeout": c.Timeout < 0, "MaxIdleConns": c.MaxIdleConns < 0, "Expiration": c.Expiration < 0,
+		"MaxItemSize": c.MaxItemSize != 0 && c.MaxItemSize <= overhead,
+	} {
+		if negative {
+			problems = append(problems, fmt.Errorf("memcached store must have a larger %s", field))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Store is an [operator.Store] in memcached. It is safe for concurrent use.
+type Store struct {
+	client  *memcache.Client
+	prefix  string
+	expires time.Duration
+	maxSize int
+}
+
+var _ operator.Store = (*Store)(nil)
+
+// NewStore returns a store. Servers need not be there yet, except that names of Addrs have to be known.
+func NewStore(config Config) (*Store, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	selector := config.ServerSelector
+	if selector == nil {
+		servers := &memcache.ServerList{}
+		if err := servers.SetServers(config.Addrs...); err != nil {
+			return nil, fmt.Errorf("memcached store: Addrs: %w", err)
+		}
+		selector = servers
+	}
+	client := memcache.NewFromSelector(selector)
+	client.Timeout, client.MaxIdleConns, client.DialContext = config.Timeout, config.MaxIdleConns, config.DialContext
+	s := &Store{client: client, prefix: config.KeyPrefix, expires: config.Expiration, maxSize: config.MaxItemSize}
+	if s.maxSize == 0 {
+		s.maxSize = 1 << 20
+	}
+	s.maxSize -= overhead
+	return s, nil
+}
+
+// Get implements [operator.Store]. The context is looked at before, and not while, the servers are asked; Timeout bounds that.
+func (s *Store) Get(ctx context.Context, keys []string) (map[string][]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	short := make([]string, len(keys))
+	for i, key := range keys {
+		short[i] = s.keyOf(key)
+	}
+	items, err := s.client.GetMulti(short)
+	values := make(map[string][]byte, len(items))
+	for i, key := range keys {
+		item, ok := items[short[i]]
+		if !ok {
+			continue
+		}
+		value, damaged := valueOf(item)
+		if damaged != nil {
+			err = errors.Join(err, fmt.Errorf("value of %s: %w", key, damaged))
+			continue
+		}
+		values[key] = value
+	}
+	if err != nil {
+		return values, fmt.Errorf("get from memcached: %w", err)
+	}
+	return values, nil
+}
+
+// Set implements [operator.Store].
+func (s *Store) Set(ctx context.Context, key string, value []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	item := &memcache.Item{Key: s.keyOf(key), Value: value, Expiration: s.expiration(time.Now())}
+	if s.isTooLarge(item) {
+		item.Value, item.Flags = deflated(value), isDeflated
+	}
+	if s.isTooLarge(item) {
+		return s.Delete(ctx, key)
+	}
+	if err := s.client.Set(item); err != nil {
+		return fmt.Errorf("set in memcached: %w", err)
+	}
+	return nil
+}
+
+// Delete implements [operator.Store].
+func (s *Store) Delete(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.client.Delete(s.keyOf(key)); err != nil && !errors.Is(err, memcache.ErrCacheMiss) {
+		return fmt.Errorf("delete from memcached: %w", err)
+	}
+	return nil
+}
+
+// Close closes the connections that are not used.
+func (s *Store) Close() error {
+	return s.client.Close()
+}
+
+// keyOf is the key itself where memcached takes it, and else a hash of it.
+func (s *Store) keyOf(key string) string {
+	if len(s.prefix)+len(key) <= longestKey && isPlain(key) && !strings.HasPrefix(key, "#") {
+		return s.prefix + key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return s.prefix + "#" + hex.EncodeToString(sum[:])
+}
+
+// isPlain is true for strings that memcached takes as part of a key.
+func isPlain(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+}
+
+func (s *Store) isTooLarge(item *memcache.Item) bool {
+	return len(item.Key)+len(item.Value) > s.maxSize
+}
+
+func (s *Store) expiration(now time.Time) int32 {
+	switch {
+	case s.expires > longestRelative:
+		return int32(now.Add(s.expires).Unix())
+	case s.expires > 0:
+		return int32(max(s.expires/time.Second, 1))
+	}
+	return 0
+}
+
+func deflated(value []byte) []byte {
+	compressed := &bytes.Buffer{}
+	writer, _ := flate.NewWriter(compressed, flate.BestSpeed) // fails only for levels that there are not
+	_, _ = writer.Write(value)                                // a buffer takes everything
+	_ = writer.Close()
+	return compressed.Bytes()
+}
+
+func valueOf(item *memcache.Item) ([]byte, error) {
+	if item.Flags&isDeflated == 0 {
+		return item.Value, nil
+	}
+	return io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(item.Value)), longestValue))
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	calls = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trueup_handler_calls_total",
+		Help: "Calls of handlers, by what had happened to the resource and by what came of it: done, requeued, failed or exhausted.",
+	}, []string{"handler", "action", "result"})
+
+	exhausted = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trueup_handler_retries_exhausted_total",
+		Help: "Resources that a handler has given up on until they change.",
+	}, []string{"handler"})
+)
+
+func init() {
+	metrics.Registry.MustRegister(calls, exhausted)
+}

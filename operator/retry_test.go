@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/operator"
+	"trueup.dev/reconcilers"
+	"trueup.dev/resource"
+)
+
+// times returns what a policy says to attempts from 0 on, until it gives up.
+func times(policy operator.RetryPolicy, most int) (after []time.Duration) {
+	for attempt := range most {
+		retry, d := policy(errTest, attempt)
+		if !retry {
+			break
+		}
+		after = append(after, d)
+	}
+	return after
+}
+
+func TestRetryPolicies(t *testing.T) {
+	const s = time.Second
+	for name, tc := range map[string]struct {
+		policy operator.RetryPolicy
+		want   []time.Duration
+	}{
+		"exponential":          {operator.ExponentialBackoffRetryPolicy(5*s, 5), []time.Duration{5 * s, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s}},
+		"exponential, once":    {operator.ExponentialBackoffRetryPolicy(s, 0), []time.Duration{s}},
+		"exponential, never":   {operator.ExponentialBackoffRetryPolicy(s, -1), nil},
+		"back-off":             {operator.BackoffPolicy{Jitter: -1, MaxAttempts: 3}.Policy(), []time.Duration{s, 2 * s, 4 * s}},
+		"back-off, capped":     {operator.BackoffPolicy{Jitter: -1, Max: 3 * s, MaxAttempts: 4}.Policy(), []time.Duration{s, 2 * s, 3 * s, 3 * s}},
+		"back-off, linear":     {operator.BackoffPolicy{Jitter: -1, Initial: 2 * s, Factor: 1, MaxAttempts: 3}.Policy(), []time.Duration{2 * s, 2 * s, 2 * s}},
+		"back-off, by a third": {operator.BackoffPolicy{Jitter: -1, Initial: 9 * s, Factor: 4. / 3, MaxAttempts: 3}.Policy(), []time.Duration{9 * s, 12 * s, 16 * s}},
+	} {
+		t.Run(name, func(t *testing.T) { equal(t, "times", tc.want, times(tc.policy, 100)) })
+	}
+	t.Run("never overflows", func(t *testing.T) {
+		for attempt, after := range times(operator.ExponentialBackoffRetryPolicy(time.Hour, math.MaxInt), 5000) {
+			if after <= 0 {
+				t.Fatalf("attempt %d is after %s", attempt, after)
+			}
+		}
+		if retry, after := operator.DefaultRetryPolicy(errTest, math.MaxInt); !retry || after < 4*time.Minute || after > 6*time.Minute {
+			t.Errorf("the default policy says %t, %s to a very late attempt", retry, after)
+		}
+	})
+	t.Run("jitter", func(t *testing.T) {
+		for _, jitter := range []float64{0, 0.5} { // 0 is for 0.2
+			policy := operator.BackoffPolicy{Initial: time.Minute, Jitter: jitter}.Policy()
+			part := jitter
+			if part == 0 {
+				part = 0.2
+			}
+			least, most := time.Hour, time.Duration(0)
+			for range 2000 {
+				_, after := policy(errTest, 0)
+				least, most = min(least, after), max(most, after)
+			}
+			low, high := time.Duration((1-part)*float64(time.Minute)), time.Duration((1+part)*float64(time.Minute))
+			if least < low || most > high {
+				t.Errorf("jitter %v: %s to %s, want %s to %s", part, least, most, low, high)
+			}
+			if spread := most - least; spread < (high-low)*9/10 {
+				t.Errorf("jitter %v: 2000 times are within %s of each other", part, spread)
+			}
+		}
+	})
+}
+
+func TestOpinionatedRetryDequeuePolicy(t *testing.T) {
+	create, update, remove := operator.ResourceActionCreate, operator.ResourceActionUpdate, operator.ResourceActionDelete
+	for name, tc := range map[string]struct {
+		action     operator.ResourceAction
+		object     resource.Object
+		wasAction  operator.ResourceAction
+		wasObject  resource.Object
+		supersedes bool
+	}{
+		"the same":                   {update, version("a", 1, 2), create, version("a", 1, 1), false},
+		"a new generation":           {create, version("a", 2, 2), create, version("a", 1, 1), true},
+		"another object":             {create, version("b", 1, 2), create, version("a", 1, 1), true},
+		"a deletion":                 {remove, version("a", 1, 2), update, version("a", 1, 1), true},
+		"a deletion that has failed": {remove, version("a", 2, 2), remove, version("a", 1, 1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			equal(t, "supersedes", tc.supersedes, operator.OpinionatedRetryDequeuePolicy(tc.action, tc.object, tc.wasAction, tc.wasObject, errTest))
+		})
+	}
+}
+
+func every(d time.Duration) operator.RetryPolicy {
+	return func(error, int) (bool, time.Duration) { return true, d }
+}
+
+func TestWithEdge_RetryIsNotDefeatedByNoise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.RetryPolicy = every(time.Minute)
+		b.errs = []error{errTest}
+		result, err := b.see(version("a", 1, 1))
+		equal(t, "result", reconcilers.Result{RequeueAfter: time.Minute}, result)
+		wantErr(t, err, reconcilers.ErrRetryAfter, errTest)
+		wantText(t, "waiting for the next attempt: failure of the test", err)
+
+		time.Sleep(20 * time.Second)
+		result, err = b.see(version("a", 1, 2, labeled("noise")))
+		equal(t, "result of noise", reconcilers.Result{RequeueAfter: 40 * time.Second}, result)
+		wantErr(t, err, reconcilers.ErrRetryAfter, errTest)
+		b.want(t, "Created a 1")
+
+		time.Sleep(40 * time.Second)
+		b.handle(version("a", 1, 2))
+		b.want(t, "Created a 1, attempt 1")
+		equal(t, "events", []string{"HandlerFailed: Created failed, next attempt in 1m0s: failure of the test"}, b.world.events)
+	})
+}
+
+func TestWithEdge_RetryIsSuperseded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		react operator.React
+		by    *fixture.Resource
+		want  []string
+	}{
+		"by a generation":                    {operator.ReactAny, version("a", 2, 2), []string{"Created a 2"}},
+		"by a deletion":                      {operator.ReactAny, version("a", 1, 2, with(testFinalizer), deleting), []string{"Deleted a 1"}},
+		"by another object of the same name": {operator.ReactAny, version("b", 1, 2), []string{"Deleted a 1", "Created b 1"}},
+		"by a label that counts":             {operator.ReactSpec | operator.ReactLabels, version("a", 1, 2, labeled("new")), []string{"Created a 1"}},
+		"not by a label that does not":       {operator.ReactSpec, version("a", 1, 2, labeled("new")), nil},
+		"not by a status":                    {operator.ReactSpec | operator.ReactStatus, version("a", 1, 2, observed(1)), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.RetryPolicy, b.React, b.Finalizers = every(time.Hour), tc.react, []string{testFinalizer}
+				b.errs = []error{errTest}
+				_, _ = b.see(version("a", 1, 1))
+				b.want(t, "Created a 1")
+				_, _ = b.see(tc.by)
+				b.want(t, tc.want...)
+			})
+		})
+	}
+}
+
+func TestWithEdge_RetryDequeuePolicy(t *testing.T) {
+	for _, answer := range []bool{false, true} {
+		t.Run(fmt.Sprint(answer), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, asked := newBench(t), []string{}
+				b.RetryPolicy = every(time.Hour)
+				b.RetryDequeuePolicy = func(action operator.ResourceAction, object resource.Object, was operator.ResourceAction, wasObject resource.Object, err error) bool {
+					asked = append(asked, fmt.Sprint(action, " ", object.GetResourceVersion(), " for ", was, " ", wasObject.GetResourceVersion(), ": ", err))
+					return answer
+				}
+				b.handle(version("a", 1, 1))
+				b.errs = []error{errTest}
+				_, _ = b.see(version("a", 2, 2))
+				_, _ = b.see(version("a", 2, 2)) // no change, so it is not asked
+				result, _ := b.see(version("a", 3, 3))
+				equal(t, "asked", []string{"UPDATE 3 for UPDATE 2: failure of the test"}, asked)
+				if answer {
+					equal(t, "result", reconcilers.Result{}, result)
+					b.want(t, "Created a 1", "Updated a 1>2", "Updated a 1>3")
+					return
+				}
+				equal(t, "result", reconcilers.Result{RequeueAfter: time.Hour}, result)
+				b.want(t, "Created a 1", "Updated a 1>2")
+				time.Sleep(time.Hour)
+				b.handle(version("a", 3, 3))
+				b.want(t, "Updated a 1>3, attempt 1")
+			})
+		})
+	}
+}
+
+func TestWithEdge_Outcomes(t *testing.T) {
+	given := func(err error, result ...time.Duration) func(*bench) {
+		return func(b *bench) {
+			b.errs = []error{err}
+			if len(result) > 0 {
+				b.errs, b.after = nil, result[0]
+			}
+		}
+	}
+	quiet := fmt.Errorf("quiet failure: %w", reconcilers.ErrQuiet)
+	for name, tc := range map[string]struct {
+		reason string
+		do     func(*bench)
+		want   reconcilers.Result
+		errs   []error
+		// next is the calls for the same resource at once, and an hour later.
+		next, later []string
+	}{
+		"success": {reason: "that is all", do: func(*bench) {}},
+		"success and more": {
+			reason: "the same action again", do: given(nil, time.Minute), want: reconcilers.Result{RequeueAfter: time.Minute}, later: []string{"Created a 1>1"},
+		},
+		"asks to be called again": {
+			reason: "it is not done", do: given(operator.RequeueAfter(time.Minute)), want: reconcilers.Result{RequeueAfter: time.Minute},
+			errs: []error{reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
+		},
+		"asks to be called again at once": {
+			reason: "that is not never", do: given(operator.RequeueAfter(0)), want: reconcilers.Result{RequeueAfter: 1},
+			errs: []error{reconcilers.ErrRetryAfter}, next: []string{"Created a 1"},
+		},
+		"asks to be called again, and says why": {
+			reason: "it is still no failure", do: given(fmt.Errorf("not ready: %w", operator.RequeueAfter(time.Minute))),
+			want: reconcilers.Result{RequeueAfter: time.Minute}, errs: []error{reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
+		},
+		"fails and asks to be called again": {
+			reason: "a failure is a failure", do: given(errors.Join(errTest, operator.RequeueAfter(time.Minute))), errs: []error{errTest},
+			next: []string{"Created a 1, attempt 1"},
+		},
+		"fails": {reason: "the rate limiter tells the time", do: given(errTest), errs: []error{errTest}, next: []string{"Created a 1, attempt 1"}},
+		"fails quietly": {
+			reason: "policies are for failures that are heard of", do: func(b *bench) { given(quiet)(b); b.RetryPolicy = every(time.Minute) },
+			errs: []error{quiet}, next: []string{"Created a 1, attempt 1"},
+		},
+		"halts": {reason: "that is a success", do: given(reconcilers.ErrHaltSubReconcilers), errs: []error{reconcilers.ErrHaltSubReconcilers}},
+		"fails for good": {
+			reason: "terminal errors are not retried", do: given(reconcile.TerminalError(errTest)), errs: []error{reconcile.TerminalError(nil), errTest},
+		},
+		"is given up": {
+			reason: "the policy says so", do: func(b *bench) {
+				given(errTest)(b)
+				b.RetryPolicy = func(error, int) (bool, time.Duration) { return false, 0 }
+			},
+			errs: []error{reconcile.TerminalError(nil), errTest},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				tc.do(b)
+				result, err := b.see(version("a", 1, 1))
+				equal(t, "result, for "+tc.reason, tc.want, result)
+				wantErr(t, err, tc.errs...)
+				b.want(t, "Created a 1")
+				_, _ = b.see(version("a", 1, 1))
+				b.want(t, tc.next...)
+				time.Sleep(time.Hour)
+				_, _ = b.see(version("a", 1, 1))
+				b.want(t, tc.later...)
+			})
+		})
+	}
+}
+
+func TestWithEdge_DeletionThatIsNotDoneIsNotOver(t *testing.T) {
+	for name, give := range map[string]func(*bench){
+		"with a time":           func(b *bench) { b.after = time.Minute },
+		"by an error":           func(b *bench) { b.errs = []error{operator.RequeueAfter(time.Minute)} },
+		"because it has failed": func(b *bench) { b.errs, b.RetryPolicy = []error{errTest}, every(time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.Finalizers = []string{testFinalizer}
+				give(b)
+				gone := version("a", 2, 2, with(testFinalizer), deleting)
+				result, err := b.see(gone)
+				equal(t, "result", reconcilers.Result{RequeueAfter: time.Minute}, result)
+				wantErr(t, err, reconcilers.ErrRetryAfter) // or the finalizer would be cleared
+				b.after, b.lines = 0, nil
+				time.Sleep(time.Minute)
+				_, err = b.see(gone)
+				wantErr(t, err)
+				equal(t, "calls", 1, len(b.lines))
+			})
+		})
+	}
+}
+
+// What was given up is tried again when something changes, and until then it stops whoever comes next: the finalizer must not be cleared.
+func TestWithEdge_GivenUp(t *testing.T) {
+	b := newBench(t)
+	hooked := []string{}
+	b.OnExhausted = func(_ context.Context, r *fixture.Resource, err error) {
+		hooked = append(hooked, fmt.Sprint(r.UID, ": ", err))
+	}
+	b.RetryPolicy = operator.ExponentialBackoffRetryPolicy(time.Nanosecond, -1)
+	b.React = operator.ReactSpec
+	b.errs = []error{errTest, errTest}
+	_, err := b.see(version("a", 1, 1))
+	wantErr(t, err, reconcile.TerminalError(nil))
+	result, err := b.see(version("a", 1, 2, labeled("noise")))
+	equal(t, "result of noise", reconcilers.Result{}, result)
+	wantErr(t, err, reconcilers.ErrRetryAfter)
+	b.want(t, "Created a 1")
+
+	_, err = b.see(version("a", 2, 3))
+	wantErr(t, err, reconcile.TerminalError(nil))
+	b.want(t, "Created a 2") // a first attempt
+	b.resyncs(version("a", 2, 3))
+	b.handle(version("a", 2, 3))
+	b.want(t, "Created a 2")
+	equal(t, "hook", []string{"a: failure of the test", "a: failure of the test"}, hooked)
+	equal(t, "events", []string{
+		"RetriesExhausted: Giving up on Created after 1 attempts, until the resource changes: failure of the test",
+		"RetriesExhausted: Giving up on Created after 1 attempts, until the resource changes: failure of the test",
+	}, b.world.events)
+}
+
+// A deletion of what is gone, and is given up, is over: nothing can change any more.
+func TestWithEdge_GivenUpOnWhatIsGone(t *testing.T) {
+	given := func() *bench {
+		b := newBench(t)
+		b.RetryPolicy = operator.ExponentialBackoffRetryPolicy(time.Nanosecond, -1)
+		b.appears(version("a", 1, 1))
+		b.handle(version("a", 1, 1))
+		b.vanishes(version("a", 1, 1))
+		b.errs = []error{errTest}
+		return b
+	}
+	t.Run("and nothing follows", func(t *testing.T) {
+		b := given()
+		_, err := b.absent()
+		wantErr(t, err, reconcile.TerminalError(nil))
+		b.want(t, "Created a 1", "Deleted a 1>1")
+		equal(t, "records", 0, b.Records())
+	})
+	t.Run("and another one follows", func(t *testing.T) {
+		b := given()
+		b.handle(version("b", 1, 3))
+		b.want(t, "Created a 1", "Deleted a 1>1", "Created b 1")
+	})
+}

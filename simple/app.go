@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simple
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"trueup.dev/app"
+	"trueup.dev/reconcilers"
+	"trueup.dev/resource"
+)
+
+var (
+	_ app.App      = (*App)(nil)
+	_ app.Runnable = (*App)(nil)
+)
+
+// App is an [app.App] that is made of a config: a manager of controller-runtime with a controller for each kind that has a handler, and webhooks for Mutators,
+// Validators and Converters. See [NewApp].
+type App struct {
+	config AppConfig
+	mgr    manager.Manager
+	log    logr.Logger
+	// base is for what belongs to no kind.
+	base reconcilers.Config
+	// configs are those of the controllers of each kind.
+	configs map[schema.GroupVersionKind][]reconcilers.Config
+}
+
+// NewApp makes an app. The API server has to be there and to serve all kinds with handlers. All mistakes in the config are reported in one error, by their
+// fields.
+//
+// Each kind with a handler has a controller, named `<plural>.<group>`, and an informer. All informers are filled before the first call of a handler;
+// /readyz has a check for each, and one for the webhooks. Panics of handlers are recovered: they are failures. Metrics are those of controller-runtime and those of
+// this module.
+//
+// RBAC, with the group and the plural of each kind with a handler, and what handlers use:
+//
+//	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;patch
+//	// +kubebuilder:rbac:groups=<group>,resources=<resource>/status,verbs=get;update;patch
+//	// +kubebuilder:rbac:groups=core,resources=events,verbs=create;patch
+//	// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
+func NewApp(config AppConfig) (*App, error) {
+	kinds, err := config.validate()
+	if err != nil {
+		return nil, fmt.Errorf("invalid config of app %q:\n%w", config.Name, err)
+	}
+	a := &App{config: config, configs: map[schema.GroupVersionKind][]reconcilers.Config{}}
+	if a.config.Clients == nil {
+		a.config.Clients = &Clients{}
+	}
+	if err := a.makeManager(kinds); err != nil {
+		return nil, fmt.Errorf("app %q: %w", config.Name, err)
+	}
+	if err := a.makeControllers(kinds); err != nil {
+		return nil, fmt.Errorf("app %q: %w", config.Name, err)
+	}
+	if err := a.serveWebhooks(); err != nil {
+		return nil, fmt.Errorf("app %q: %w", config.Name, err)
+	}
+	if err := a.config.Clients.use(a); err != nil {
+		return nil, fmt.Errorf("app %q: %w", config.Name, err)
+	}
+	return a, nil
+}
+
+// Run runs the app until ctx ends, and returns nil then; or until it cannot go on, because it has lost its lease for example. When it returns, calls of handlers
+// have ended, unless that has taken longer than the GracefulShutdownTimeout, which is an error. An app runs once, and the process should end after it.
+func (a *App) Run(ctx context.Context) error {
+	return a.mgr.Start(ctx)
+}
+
+// Runner returns the app, which runs itself.
+func (a *App) Runner() app.Runnable { return a }
+
+// AddRunnable has something else run with the app, in the replica that calls handlers. The app stops when it returns an error. It must not be called after Run.
+func (a *App) AddRunnable(runnable app.Runnable) error {
+	return a.mgr.Add(manager.RunnableFunc(runnable.Run))
+}
+
+// Manager returns the manager of the app, to add things to it before it runs.
+func (a *App) Manager() manager.Manager { return a.mgr }
+
+// ClientGenerator returns the clients of the app, which are the Clients of its config if there are any.
+func (a *App) ClientGenerator() resource.LiveReaderGenerator { return a.config.Clients }
+
+// ManagedKinds are the kinds of the app, in the order of its config.
+func (a *App) ManagedKinds() []resource.Kind {
+	kinds := make([]resource.Kind, len(a.config.ManagedKinds))
+	for i := range kinds {
+		kinds[i] = a.config.ManagedKinds[i].Kind
+	}
+	return kinds
+}
+
+// ValidateManifest returns an error that lists what a manifest says the app does, but the app does not.
+func (a *App) ValidateManifest(manifest app.ManifestData) error {
+	p := problems{}
+	for _, version := range manifest.Versions {
+		for _, kind := range version.Kinds {
+			gvk := schema.GroupVersionKind{Group: manifest.Group, Version: version.Name, Kind: kind.Kind}
+			managed, ok := a.managed(gvk)
+			if !ok {
+				p.add("%s is not among ManagedKinds", gvk)
+				continue
+			}
+			if kind.SupportsMutation() && managed.Mutator == nil {
+				p.add("%s has no Mutator", gvk)
+			}
+			if kind.SupportsValidation() && managed.Validator == nil {
+				p.add("%s has no Validator", gvk)
+			}
+			if kind.Conversion && a.config.Converters[gvk.GroupKind()] == nil {
+				p.add("%s has no Converter", gvk)
+			}
+		}
+	}
+	return errors.Join(p...)
+}
+
+func (a *App) managed(gvk schema.GroupVersionKind) (AppManagedKind, bool) {
+	i := slices.IndexFunc(a.config.ManagedKinds, func(k AppManagedKind) bool { return k.Kind.GroupVersionKind() == gvk })
+	if i < 0 {
+		return AppManagedKind{}, false
+	}
+	return a.config.ManagedKinds[i], true
+}
+
+// kindsWith returns the managed kinds that have something, all versions of a kind together.
+func (a *App) kindsWith(has func(AppManagedKind) bool) [][]resource.Kind {
+	var groups [][]resource.Kind
+	for _, k := range a.config.ManagedKinds {
+		if !has(k) {
+			continue
+		}
+		i := slices.IndexFunc(groups, func(versions []resource.Kind) bool { return versions[0].GroupKind() == k.Kind.GroupKind() })
+		if i < 0 {
+			groups = append(groups, nil)
+			i = len(groups) - 1
+		}
+		groups[i] = append(groups[i], k.Kind)
+	}
+	return groups
+}
+
+func hasMutator(k AppManagedKind) bool { return k.Mutator != nil }
+
+func hasValidator(k AppManagedKind) bool { return k.Validator != nil }
+
+// configFor returns what objects of a kind are reached by. With several controllers for a kind nobody knows which selection of its objects is meant.
+func (a *App) configFor(kind resource.Kind) reconcilers.Config {
+	if configs := a.configs[kind.GroupVersionKind()]; len(configs) == 1 {
+		return configs[0]
+	}
+	return a.base
+}

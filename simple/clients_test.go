@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simple_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"trueup.dev/operator"
+	"trueup.dev/resource"
+	"trueup.dev/simple"
+)
+
+// Handlers have stores that were made before the app.
+func TestClients(t *testing.T) {
+	e := newEnv(t)
+	clients := &simple.Clients{}
+	store, err := resource.NewTypedStore[*Widget](widgetKind, clients)
+	e.must(err)
+	if _, err := store.Get(t.Context(), resource.Identifier{Namespace: e.Namespace, Name: "it"}); err == nil {
+		t.Error("a store can be used before there is an app")
+	}
+	config := e.config("clients")
+	config.Clients = clients
+	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Reconciler: &operator.TypedReconciler[*Widget]{
+		ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*Widget]) (operator.ReconcileResult, error) {
+			if req.Action == operator.ReconcileActionDeleted {
+				return operator.ReconcileResult{}, nil
+			}
+			cached, err := store.Get(ctx, req.Object.GetStaticMetadata().Identifier())
+			if err != nil {
+				return operator.ReconcileResult{}, err
+			}
+			cached.Status.Applied = req.Object.Spec.Title
+			_, err = store.UpdateSubresource(ctx, req.Object.GetStaticMetadata().Identifier(), resource.SubresourceStatus, cached)
+			return operator.ReconcileResult{}, err
+		},
+	}}}
+	made := e.make(config)
+	e.run(made)
+	widget := newWidget("it", "one")
+	e.create(widget)
+	e.eventually(func() error {
+		e.read(widget)
+		if widget.Status.Applied != "one" {
+			return fmt.Errorf("status = %v", widget.Status)
+		}
+		return nil
+	})
+	after, err := resource.NewTypedStore[*Widget](widgetKind, made.ClientGenerator())
+	e.must(err)
+	for _, source := range []resource.ReadSource{resource.Cached, resource.Live} {
+		got, err := after.Get(t.Context(), resource.IdentifierOf(widget), source)
+		if err != nil || got.Spec.Title != "one" {
+			t.Errorf("%s: %v, %v", source, got, err)
+		}
+	}
+	if _, err := simple.NewApp(config); err == nil || !strings.Contains(err.Error(), "have an app already") {
+		t.Errorf("clients belong to two apps: %v", err)
+	}
+	e.must(e.Delete(t.Context(), widget))
+}
+
+// watches counts the watches of a kind.
+type watches struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (w *watches) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.URL.Query().Get("watch") == "true" {
+			w.mu.Lock()
+			w.count[req.URL.Path[strings.LastIndex(req.URL.Path, "/")+1:]]++
+			w.mu.Unlock()
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+type roundTripper func(req *http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// Handlers of other kinds read from the informer that is there already, and kinds that are watched twice without any difference have one.
+func TestInformersAreShared(t *testing.T) {
+	e := newEnv(t)
+	var calls record
+	clients, watched := &simple.Clients{}, &watches{count: map[string]int{}}
+	widgets, err := resource.NewTypedStore[*Widget](widgetKind, clients)
+	e.must(err)
+	config := e.config("shared")
+	config.KubeConfig.Wrap(watched.wrap)
+	config.Clients = clients
+	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: calls.watcher()}}
+	config.UnmanagedKinds = []simple.AppUnmanagedKind{
+		{Kind: configMapKind, Watcher: calls.watcher()},
+		{Kind: configMapKind, Reconciler: &simple.Reconciler{ReconcileFunc: func(ctx context.Context, req operator.ReconcileRequest) (operator.ReconcileResult, error) {
+			widget, err := widgets.Get(ctx, resource.Identifier{Namespace: req.Object.GetNamespace(), Name: "it"})
+			if err == nil {
+				calls.add("%s has %s", req.Object.GetName(), widget.Spec.Title)
+			}
+			return operator.ReconcileResult{}, err
+		}}},
+	}
+	e.create(newWidget("it", "one"))
+	e.start(config)
+	e.create(newConfigMap("map", nil))
+	e.eventually(func() error { return calls.has("add it", "add map", "map has one") })
+	watched.mu.Lock()
+	defer watched.mu.Unlock()
+	if diff := cmp.Diff(map[string]int{"widgets": 1, "configmaps": 1}, watched.count); diff != "" {
+		t.Errorf("watches (-want +got):\n%s", diff)
+	}
+}

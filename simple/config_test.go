@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simple_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"trueup.dev/operator"
+	"trueup.dev/reconcilers"
+	"trueup.dev/resource"
+	"trueup.dev/simple"
+)
+
+func TestNewAppListsAllMistakes(t *testing.T) {
+	watcher, reconciler := &simple.Watcher{}, &simple.Reconciler{}
+	tree := operator.Widen(reconcilers.Sequence[*Widget]{})
+	for name, tc := range map[string]struct {
+		config simple.AppConfig
+		want   []string
+	}{
+		"nothing is there": {
+			want: []string{
+				`Name "" is not a DNS label: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an ` +
+					`alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+				`KubeConfig.Host is missing`,
+			},
+		},
+		"kinds": {
+			config: simple.AppConfig{
+				ManagedKinds: []simple.AppManagedKind{
+					{Watcher: watcher},
+					{Kind: resource.Kind{Schema: resource.NewSimpleSchema(group, "", &GadgetV1{}, &GadgetV1List{})}, Watcher: watcher},
+					{Kind: widgetKind, Watcher: watcher},
+					{Kind: widgetKind},
+					{Kind: gadgetV1, Watcher: watcher},
+					{Kind: gadgetV2, Watcher: watcher},
+				},
+				UnmanagedKinds: []simple.AppUnmanagedKind{{}, {Kind: widgetKind}},
+			},
+			want: []string{
+				`ManagedKinds[0].Kind is missing`,
+				`ManagedKinds[1].Kind is not valid: kind GadgetV1..simple.example.com must define Version`,
+				`ManagedKinds[3].Kind is Widget.v1.simple.example.com, which ManagedKinds[2] is as well`,
+				`ManagedKinds[5] has a handler for Gadget.simple.example.com, and so has ManagedKinds[4]: objects reach a handler in its version, whatever ` +
+					`their own, so that just one version must have one`,
+				`UnmanagedKinds[0].Kind is missing`,
+				`UnmanagedKinds[1] has none of .Watcher, .Reconciler and .SubReconciler`,
+			},
+		},
+		"handlers": {
+			config: simple.AppConfig{
+				ManagedKinds: []simple.AppManagedKind{
+					{Kind: widgetKind, Watcher: watcher, Reconciler: reconciler},
+					{Kind: gadgetV1, Watcher: watcher, Reconciler: reconciler, SubReconciler: tree},
+				},
+				UnmanagedKinds: []simple.AppUnmanagedKind{{Kind: widgetKind, Reconciler: reconciler, SubReconciler: tree}},
+			},
+			want: []string{
+				`ManagedKinds[0].Watcher and .Reconciler are both set`,
+				`ManagedKinds[1].Watcher, .Reconciler and .SubReconciler are all set`,
+				`UnmanagedKinds[0].Reconciler and .SubReconciler are both set`,
+			},
+		},
+		"options": {
+			config: simple.AppConfig{
+				ManagedKinds: []simple.AppManagedKind{
+					{Kind: widgetKind, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{
+						UsePlain: true, UseOpinionated: true, MaxConcurrentReconciles: -1,
+						Finalizer: "example.com/f", FinalizerAliases: []string{"example.com/g"}, InProgressFinalizer: "example.com/h",
+					}},
+					{Kind: gadgetV1, SubReconciler: tree, ReconcileOptions: simple.ReconcileOptions{
+						Finalizer: "example.com/f", UseOpinionated: true, React: operator.ReactSpec, RetryPolicy: operator.DefaultRetryPolicy,
+						RetryDequeuePolicy: operator.OpinionatedRetryDequeuePolicy, OnExhausted: func(context.Context, resource.Object, error) {},
+					}},
+				},
+			},
+			want: []string{
+				`ManagedKinds[0].ReconcileOptions.UsePlain and .UseOpinionated are both set`,
+				`ManagedKinds[0].ReconcileOptions.MaxConcurrentReconciles is negative`,
+				`ManagedKinds[0].ReconcileOptions.Finalizer has no effect on a handler that is plain, or a SubReconciler: no finalizer is set for it`,
+				`ManagedKinds[0].ReconcileOptions.FinalizerAliases has no effect on a handler that is plain, or a SubReconciler: no finalizer is set for it`,
+				`ManagedKinds[0].ReconcileOptions.InProgressFinalizer has no effect on a handler that is plain, or a SubReconciler: no finalizer is set for it`,
+				`ManagedKinds[1].ReconcileOptions.Finalizer has no effect on a handler that is plain, or a SubReconciler: no finalizer is set for it`,
+				`ManagedKinds[1].ReconcileOptions.UseOpinionated has no effect on a SubReconciler`,
+				`ManagedKinds[1].ReconcileOptions.React has no effect on a SubReconciler`,
+				`ManagedKinds[1].ReconcileOptions.RetryPolicy has no effect on a SubReconciler`,
+				`ManagedKinds[1].ReconcileOptions.RetryDequeuePolicy has no effect on a SubReconciler`,
+				`ManagedKinds[1].ReconcileOptions.OnExhausted has no effect on a SubReconciler`,
+			},
+		},
+		"finalizers": {
+			config: simple.AppConfig{
+				ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: watcher}},
+				UnmanagedKinds: []simple.AppUnmanagedKind{
+					{Kind: widgetKind, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{UseOpinionated: true}},
+					{Kind: widgetKind, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{UseOpinionated: true, Finalizer: "mine"}},
+				},
+			},
+			want: []string{
+				`UnmanagedKinds[0] keeps Widget.simple.example.com by the finalizer simple.example.com/it-widgets, which ManagedKinds[0] does as well: each needs ` +
+					`one of its own, see ReconcileOptions.Finalizer`,
+				`UnmanagedKinds[1]: Opinionated "Opinionated" must have a qualified name such as example.com/myapp-widgets in Finalizer, not "mine": it needs a ` +
+					`domain of its own`,
+			},
+		},
+		"converters": {
+			config: simple.AppConfig{Converters: map[schema.GroupKind]simple.Converter{
+				{Group: group, Kind: "A"}: nil, {Group: group, Kind: "B"}: &simple.HubConverter[*GadgetV2]{},
+			}},
+			want: []string{
+				`Converters[A.simple.example.com] is nil`,
+				`Converters[B.simple.example.com] is not valid: HubConverter must define Hub`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name != "nothing is there" {
+				tc.config.Name, tc.config.KubeConfig = "it", rest.Config{Host: "nowhere.invalid"}
+			}
+			_, err := simple.NewApp(tc.config)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			got := strings.Split(err.Error(), "\n")
+			if diff := cmp.Diff(tc.want, got[1:]); diff != "" {
+				t.Errorf("mistakes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Options of a kind go before those of the app, and a kind without namespaces has none.
+func TestFinalizerSupplierAndNamespaces(t *testing.T) {
+	e, calls := newEnv(t), &record{}
+	config := e.config("supplied")
+	config.InformerConfig.InformerOptions.Namespaces = []string{"nowhere"}
+	config.InformerConfig.FinalizerSupplier = func(schema resource.Schema) string { return "example.com/supplied-" + schema.Plural() }
+	config.InformerConfig.RetryDequeuePolicy = operator.OpinionatedRetryDequeuePolicy
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: widgetKind, Reconciler: calls.reconciler(), ReconcileOptions: simple.ReconcileOptions{Namespace: e.Namespace, CacheResyncInterval: 100 * time.Millisecond}},
+	}
+	namespaceKind := resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.Namespace{}, &corev1.NamespaceList{},
+		resource.WithKind("Namespace"), resource.WithScope(resource.ClusterScope))}
+	config.UnmanagedKinds = []simple.AppUnmanagedKind{{Kind: namespaceKind, Reconciler: calls.reconciler()}}
+	e.start(config)
+	widget := newWidget("it", "")
+	e.create(widget)
+	e.eventually(func() error { return calls.has("created it", "resynced it", "created "+e.Namespace) })
+	e.read(widget)
+	if want := []string{"example.com/supplied-widgets"}; !slices.Equal(widget.Finalizers, want) {
+		t.Errorf("finalizers = %q, want %q", widget.Finalizers, want)
+	}
+	e.must(e.Delete(e.Context(), widget))
+	e.gone(widget)
+}
+
+// What the API server does not serve cannot be watched.
+func TestNewAppNamesKindsThatAreNotServed(t *testing.T) {
+	e := newEnv(t)
+	config := e.config("unserved")
+	type GizmoSpec struct{ Gizmo string }
+	gizmo := resource.Kind{Schema: resource.NewSimpleSchema(group, "v1",
+		&resource.TypedSpecObject[GizmoSpec]{}, &resource.TypedList[resource.TypedSpecObject[GizmoSpec]]{}, resource.WithKind("Gizmo"))}
+	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}}, {Kind: gizmo, Watcher: &simple.Watcher{}}}
+	config.UnmanagedKinds = []simple.AppUnmanagedKind{
+		{Kind: gizmo, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"a=b"}}},
+		{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"a b"}}},
+	}
+	_, err := simple.NewApp(config)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		`ManagedKinds[1]: informer "gizmos.simple.example.com"`, `UnmanagedKinds[0]: informer "gizmos.simple.example.com-2"`,
+		`UnmanagedKinds[1]: informer of Widget.v1.simple.example.com must have label selectors in LabelFilters`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error = %v, want %s in it", err, want)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simple
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"trueup.dev/operator"
+	"trueup.dev/reconcilers"
+	"trueup.dev/resource"
+)
+
+// defaultResync is how long an informer without a CacheResyncInterval leaves objects alone.
+const defaultResync = 10 * time.Hour
+
+// namespaceFile tells a process in a pod which namespace it is in.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+func (a *App) makeManager(kinds []*handled) error {
+	scheme, err := a.scheme(kinds)
+	if err != nil {
+		return err
+	}
+	c := &a.config
+	options := ctrl.Options{
+		Scheme:                  scheme,
+		Metrics:                 metricsserver.Options{BindAddress: c.MetricsBindAddress},
+		HealthProbeBindAddress:  cmp.Or(c.HealthBindAddress, ":8081"),
+		WebhookServer:           webhook.NewServer(c.Webhooks),
+		GracefulShutdownTimeout: new(cmp.Or(c.GracefulShutdownTimeout, 30*time.Second)),
+		Cache: cache.Options{
+			DefaultTransform:  cache.TransformStripManagedFields(),
+			DefaultNamespaces: namespaces(c.InformerConfig.InformerOptions.Namespaces),
+		},
+		// Names are unique within an app. A process may have several.
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	}
+	c.LeaderElection.apply(c.Name, &options)
+	if c.ManagerOptions != nil {
+		c.ManagerOptions(&options)
+	}
+	if a.mgr, err = ctrl.NewManager(rest.CopyConfig(&c.KubeConfig), options); err != nil {
+		return err
+	}
+	a.log = a.mgr.GetLogger().WithName(c.Name)
+	if !options.LeaderElection && !c.LeaderElection.Disabled {
+		a.log.Info("there is no leader election, since no namespace for its lease is known")
+	}
+	return a.mgr.AddHealthzCheck("healthz", healthz.Ping)
+}
+
+// scheme returns the scheme with all kinds that the app knows of.
+func (a *App) scheme(handled []*handled) (*runtime.Scheme, error) {
+	scheme := a.config.Scheme
+	if scheme == nil {
+		scheme = runtime.NewScheme()
+		if err := clientgoscheme.AddToScheme(scheme); err != nil {
+			return nil, err
+		}
+	}
+	kinds := append(a.ManagedKinds(), a.config.Clients.known()...)
+	for _, h := range handled {
+		kinds = append(kinds, h.kind)
+	}
+	return scheme, resource.AddToScheme(scheme, kinds...)
+}
+
+func (l *LeaderElection) apply(app string, options *ctrl.Options) {
+	namespace := l.Namespace
+	if namespace == "" {
+		if inPod, err := os.ReadFile(namespaceFile); err == nil {
+			namespace = strings.TrimSpace(string(inPod))
+		}
+	}
+	options.LeaderElection = !l.Disabled && namespace != ""
+	options.LeaderElectionNamespace = namespace
+	options.LeaderElectionID = cmp.Or(l.ID, app)
+	options.LeaderElectionReleaseOnCancel = true
+	options.LeaseDuration = unlessZero(l.LeaseDuration)
+	options.RenewDeadline = unlessZero(l.RenewDeadline)
+	options.RetryPeriod = unlessZero(l.RetryPeriod)
+}
+
+func unlessZero(d time.Duration) *time.Duration {
+	if d == 0 {
+		return nil
+	}
+	return &d
+}
+
+// namespaces are where a cache looks, nil for everywhere.
+func namespaces(names []string) map[string]cache.Config {
+	var configs map[string]cache.Config
+	for _, name := range names {
+		if configs == nil {
+			configs = map[string]cache.Config{}
+		}
+		configs[name] = cache.Config{}
+	}
+	return configs
+}
+
+// makeControllers makes the informers and the controllers. An informer that has all objects of a kind is also where everybody else in the app reads them from.
+func (a *App) makeControllers(kinds []*handled) error {
+	var errs []error
+	base := a.mgr
+	common, sharing := map[schema.GroupVersionKind]operator.Informer{}, map[*handled]operator.Informer{}
+	for _, h := range kinds {
+		if !h.takesAll(&a.config.InformerConfig) {
+			continue
+		}
+		gvk := h.kind.GroupVersionKind()
+		if common[gvk] == nil {
+			view, informer, err := a.inform(base, h)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			base, common[gvk] = view, informer
+		}
+		sharing[h] = common[gvk]
+	}
+	a.base = reconcilers.NewConfig(base, nil, cmp.Or(a.config.InformerConfig.InformerOptions.CacheResyncInterval, defaultResync))
+	for _, h := range kinds {
+		if informer, ok := sharing[h]; ok {
+			errs = append(errs, a.control(base, a.base.WithTracker(), h, informer))
+		} else if !h.takesAll(&a.config.InformerConfig) {
+			view, informer, err := a.inform(base, h)
+			if err == nil {
+				err = a.control(view, a.base.WithCluster(view).WithTracker(), h, informer)
+			}
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// inform makes an informer for a kind, and a view of the manager that has it.
+func (a *App) inform(mgr ctrl.Manager, h *handled) (ctrl.Manager, operator.Informer, error) {
+	supplier := operator.InformerSupplier(operator.DefaultInformerSupplier)
+	for _, own := range []operator.InformerSupplier{a.config.InformerConfig.InformerSupplier, h.options.InformerSupplier} {
+		if own != nil {
+			supplier = own
+		}
+	}
+	informer, err := supplier(h.kind, a.mgr, h.informerOptions(a.config.InformerConfig.InformerOptions))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", h.field, err)
+	}
+	view, err := operator.WithInformer(mgr, h.name, informer)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", h.field, err)
+	}
+	return view, informer, nil
+}
+
+// control makes the controller of a kind.
+func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, informer operator.Informer) error {
+	a.configs[h.kind.GroupVersionKind()] = append(a.configs[h.kind.GroupVersionKind()], config)
+	controller := &operator.Controller[resource.Object]{
+		Name:                    h.name,
+		Type:                    informer.Object(),
+		Handlers:                []reconcilers.SubReconciler[resource.Object]{h.handler(&a.config.InformerConfig)},
+		MaxConcurrentReconciles: h.options.MaxConcurrentReconciles,
+		Config:                  config,
+	}
+	if err := controller.SetupWithManager(context.Background(), mgr); err != nil {
+		return fmt.Errorf("%s: %w", h.field, err)
+	}
+	return nil
+}
+
+// serveWebhooks registers what the API server may ask for. Without anything to ask for there is no server, which would need certificates.
+func (a *App) serveWebhooks() error {
+	hooks := map[string]http.Handler{}
+	for _, kinds := range a.kindsWith(hasMutator) {
+		hooks[admissionPath("mutate", kinds[0])] = a.admit(kinds, a.mutate)
+	}
+	for _, kinds := range a.kindsWith(hasValidator) {
+		hooks[admissionPath("validate", kinds[0])] = a.admit(kinds, a.validate)
+	}
+	if len(a.config.Converters) > 0 {
+		hooks[conversionPath] = http.HandlerFunc(a.serveConversion)
+	}
+	if len(hooks) == 0 {
+		return nil
+	}
+	server := a.mgr.GetWebhookServer()
+	for path, hook := range hooks {
+		server.Register(path, hook)
+	}
+	return a.mgr.AddReadyzCheck("webhooks", server.StartedChecker())
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simple
+
+import "trueup.dev/app"
+
+var _ app.Provider = (*AppProvider)(nil)
+
+// AppProvider is an [app.Provider] made of values.
+type AppProvider struct {
+	manifest       app.ManifestData
+	specificConfig app.SpecificConfig
+	newApp         func(config app.Config) (app.App, error)
+}
+
+// NewAppProvider returns a provider. The specific config is handed to newApp as part of its config; it may be nil. An operator.Runner runs what newApp makes.
+func NewAppProvider(manifest app.ManifestData, specificConfig app.SpecificConfig, newApp func(config app.Config) (app.App, error)) *AppProvider {
+	return &AppProvider{manifest: manifest, specificConfig: specificConfig, newApp: newApp}
+}
+
+// Manifest implements [app.Provider].
+func (p *AppProvider) Manifest() app.ManifestData { return p.manifest }
+
+// SpecificConfig implements [app.Provider].
+func (p *AppProvider) SpecificConfig() app.SpecificConfig { return p.specificConfig }
+
+// NewApp implements [app.Provider].
+func (p *AppProvider) NewApp(config app.Config) (app.App, error) { return p.newApp(config) }

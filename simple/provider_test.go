@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simple_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"trueup.dev/app"
+	"trueup.dev/operator"
+	"trueup.dev/simple"
+)
+
+func TestProvider(t *testing.T) {
+	e := newEnv(t)
+	var calls record
+	manifest := app.ManifestData{AppName: "provided", Group: group, Versions: []app.ManifestVersion{{Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Widget"}}}}}
+	provider := simple.NewAppProvider(manifest, "specific", func(given app.Config) (app.App, error) {
+		if given.SpecificConfig != "specific" || given.ManifestData.AppName != "provided" {
+			return nil, fmt.Errorf("the config is %v", given)
+		}
+		config := e.config(given.ManifestData.AppName)
+		config.KubeConfig = given.KubeConfig
+		config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: calls.watcher()}}
+		return simple.NewApp(config)
+	})
+	runner, err := operator.NewRunner(operator.RunnerConfig{KubeConfig: *e.RESTConfig()})
+	e.must(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx, provider) }()
+	e.create(newWidget("it", ""))
+	e.eventually(func() error { return calls.has("add it") })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("the runner ended with: %v", err)
+	}
+}
+
+func TestValidateManifest(t *testing.T) {
+	e := newEnv(t)
+	config := e.config("manifest")
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: widgetKind}, {Kind: gadgetV1, Mutator: &simple.Mutator{}, Validator: &simple.Validator{}}, {Kind: gadgetV2},
+	}
+	config.Converters = gadgetConverters
+	made := e.make(config)
+	any := &app.AdmissionCapability{Operations: []app.AdmissionAction{app.AdmissionActionAny}}
+	both := &app.AdmissionCapabilities{Validation: any, Mutation: any}
+	err := made.ValidateManifest(app.ManifestData{Group: group, Versions: []app.ManifestVersion{
+		{Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Gadget", Admission: both, Conversion: true}, {Kind: "Widget", Admission: both, Conversion: true}}},
+		{Name: "v2", Kinds: []app.ManifestVersionKind{{Kind: "Gadget", Conversion: true}, {Kind: "Widget"}}},
+	}})
+	want := `simple.example.com/v1, Kind=Widget has no Mutator
+simple.example.com/v1, Kind=Widget has no Validator
+simple.example.com/v1, Kind=Widget has no Converter
+simple.example.com/v2, Kind=Widget is not among ManagedKinds`
+	if err == nil || err.Error() != want {
+		t.Errorf("error = %v, want %s", err, want)
+	}
+	if err := made.ValidateManifest(app.ManifestData{}); err != nil {
+		t.Errorf("the empty manifest: %v", err)
+	}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simple
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kvalidation "k8s.io/apimachinery/pkg/util/validation"
+
+	"trueup.dev/resource"
+	"trueup.dev/validation"
+)
+
+// problems collects what is wrong with a config.
+type problems []error
+
+func (p *problems) add(format string, args ...any) {
+	*p = append(*p, fmt.Errorf(format, args...))
+}
+
+// validate returns the kinds with handlers, and every problem.
+func (c *AppConfig) validate() ([]*handled, error) {
+	p := problems{}
+	for _, problem := range kvalidation.IsDNS1123Label(c.Name) {
+		p.add("Name %q is not a DNS label: %s", c.Name, problem)
+	}
+	if c.KubeConfig.Host == "" {
+		p.add("KubeConfig.Host is missing")
+	}
+	c.validateManaged(&p)
+	all := c.handled(&p)
+	c.validateHandled(&p, all)
+	for _, kind := range slices.SortedFunc(maps.Keys(c.Converters), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }) {
+		converter := c.Converters[kind]
+		if converter == nil {
+			p.add("Converters[%s] is nil", kind)
+		} else if v, ok := converter.(validation.Validator); ok {
+			if err := v.Validate(context.Background()); err != nil {
+				p.add("Converters[%s] is not valid: %w", kind, err)
+			}
+		}
+	}
+	return all, errors.Join(p...)
+}
+
+// validateManaged checks what managed kinds have besides handlers.
+func (c *AppConfig) validateManaged(p *problems) {
+	seen := map[schema.GroupVersionKind]string{}
+	handling := map[schema.GroupKind]string{}
+	for i := range c.ManagedKinds {
+		k, field := &c.ManagedKinds[i], fmt.Sprintf("ManagedKinds[%d]", i)
+		if !isKind(p, field, k.Kind) {
+			continue
+		}
+		if first, ok := seen[k.Kind.GroupVersionKind()]; ok {
+			p.add("%s.Kind is %s, which %s is as well", field, k.Kind, first)
+			continue
+		}
+		seen[k.Kind.GroupVersionKind()] = field
+		if k.Watcher == nil && k.Reconciler == nil && k.SubReconciler == nil {
+			continue
+		}
+		if first, ok := handling[k.Kind.GroupKind()]; ok {
+			p.add("%s has a handler for %s, and so has %s: objects reach a handler in its version, whatever their own, so that just one version must have one",
+				field, k.Kind.GroupKind(), first)
+			continue
+		}
+		handling[k.Kind.GroupKind()] = field
+	}
+}
+
+func isKind(p *problems, field string, kind resource.Kind) bool {
+	if kind.Schema == nil {
+		p.add("%s.Kind is missing", field)
+		return false
+	}
+	if err := kind.Validate(); err != nil {
+		p.add("%s.Kind is not valid: %w", field, err)
+		return false
+	}
+	return true
+}
+
+// handled returns the kinds with handlers.
+func (c *AppConfig) handled(p *problems) []*handled {
+	var all []*handled
+	for i := range c.ManagedKinds {
+		k := &c.ManagedKinds[i]
+		if k.Watcher == nil && k.Reconciler == nil && k.SubReconciler == nil || k.Kind.Schema == nil || k.Kind.Validate() != nil {
+			continue
+		}
+		all = append(all, &handled{
+			field: fmt.Sprintf("ManagedKinds[%d]", i), managed: true, kind: k.Kind, watcher: k.Watcher, reconciler: k.Reconciler, subReconciler: k.SubReconciler,
+			options: k.ReconcileOptions, opinionated: !k.ReconcileOptions.UsePlain && k.SubReconciler == nil,
+		})
+	}
+	for i := range c.UnmanagedKinds {
+		k, field := &c.UnmanagedKinds[i], fmt.Sprintf("UnmanagedKinds[%d]", i)
+		if !isKind(p, field, k.Kind) {
+			continue
+		}
+		if k.Watcher == nil && k.Reconciler == nil && k.SubReconciler == nil {
+			p.add("%s has none of .Watcher, .Reconciler and .SubReconciler", field)
+			continue
+		}
+		all = append(all, &handled{
+			field: field, kind: k.Kind, watcher: k.Watcher, reconciler: k.Reconciler, subReconciler: k.SubReconciler,
+			options: k.ReconcileOptions, opinionated: k.ReconcileOptions.UseOpinionated && k.SubReconciler == nil,
+		})
+	}
+	names := map[string]int{}
+	for _, h := range all {
+		h.name = strings.TrimSuffix(h.kind.Plural()+"."+h.kind.Group(), ".")
+		if names[h.name]++; names[h.name] > 1 {
+			h.name = fmt.Sprintf("%s-%d", h.name, names[h.name])
+		}
+	}
+	return all
+}
+
+func (c *AppConfig) validateHandled(p *problems, all []*handled) {
+	keepers := map[string]string{}
+	for _, h := range all {
+		h.validate(p)
+		if !h.opinionated {
+			continue
+		}
+		if h.finalizer = h.options.Finalizer; h.finalizer == "" {
+			h.finalizer = c.InformerConfig.finalizer(c.Name, h.kind)
+		}
+		key := h.kind.GroupKind().String() + " " + h.finalizer
+		if first, ok := keepers[key]; ok && !h.managed { // two managed ones are a mistake of their own
+			p.add("%s keeps %s by the finalizer %s, which %s does as well: each needs one of its own, see ReconcileOptions.Finalizer",
+				h.field, h.kind.GroupKind(), h.finalizer, first)
+		}
+		keepers[key] = h.field
+		if err := h.opinionatedHandler(&c.InformerConfig).Validate(context.Background()); err != nil {
+			p.add("%s: %w", h.field, err)
+		}
+	}
+}
+
+func (c *AppInformerConfig) finalizer(app string, kind resource.Kind) string {
+	if c.FinalizerSupplier != nil {
+		return c.FinalizerSupplier(kind.Schema)
+	}
+	group := kind.Group()
+	if group == "" {
+		group = "core"
+	}
+	return fmt.Sprintf("%s/%s-%s", group, app, kind.Plural())
+}
+
+func (h *handled) validate(p *problems) {
+	o, options := &h.options, h.field+".ReconcileOptions"
+	isSubReconciler := h.subReconciler != nil
+	switch set := setOf(
+		field{".Watcher", h.watcher != nil}, field{".Reconciler", h.reconciler != nil}, field{".SubReconciler", isSubReconciler},
+	); len(set) {
+	case 2:
+		p.add("%s%s and %s are both set", h.field, set[0], set[1])
+	case 3:
+		p.add("%s%s, %s and %s are all set", h.field, set[0], set[1], set[2])
+	}
+	if o.UsePlain && o.UseOpinionated {
+		p.add("%s.UsePlain and .UseOpinionated are both set", options)
+	}
+	if o.MaxConcurrentReconciles < 0 {
+		p.add("%s.MaxConcurrentReconciles is negative", options)
+	}
+	if !h.opinionated {
+		for _, name := range setOf(
+			field{"Finalizer", o.Finalizer != ""}, field{"FinalizerAliases", len(o.FinalizerAliases) > 0},
+			field{"InProgressFinalizer", o.InProgressFinalizer != ""},
+		) {
+			p.add("%s.%s has no effect on a handler that is plain, or a SubReconciler: no finalizer is set for it", options, name)
+		}
+	}
+	if isSubReconciler {
+		for _, name := range setOf(
+			field{"UseOpinionated", o.UseOpinionated}, field{"React", o.React != 0}, field{"RetryPolicy", o.RetryPolicy != nil},
+			field{"RetryDequeuePolicy", o.RetryDequeuePolicy != nil}, field{"OnExhausted", o.OnExhausted != nil},
+		) {
+			p.add("%s.%s has no effect on a SubReconciler", options, name)
+		}
+	}
+}
+
+// field is one of a config.
+type field struct {
+	name  string
+	isSet bool
+}
+
+func setOf(fields ...field) []string {
+	var set []string
+	for _, f := range fields {
+		if f.isSet {
+			set = append(set, f.name)
+		}
+	}
+	return set
+}
