@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/reconcilers"
@@ -38,8 +39,11 @@ func (r *WithEdge[T]) attempt(ctx context.Context, resource T, gone bool) (recon
 		}
 	}()
 	if gone && r.writesStatus() {
-		// A handler gets a copy anyway.
+		// A handler gets a copy anyway. A tree looks at the resource itself to see that it goes.
 		resource = resource.DeepCopyObject().(T)
+		if !isDeleting(resource) {
+			resource.SetDeletionTimestamp(new(metav1.Now()))
+		}
 	}
 	result, err := r.Reconciler.Reconcile(c.onto(ctx), resource)
 	o := r.judge(ctx, t, c, result, err)

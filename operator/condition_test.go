@@ -4,6 +4,7 @@ package operator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/internal/fixture"
@@ -94,6 +96,34 @@ func TestCondition_ThatCannotBeWritten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Handlers that work outside of a root have nowhere to write to.
+func TestCondition_WithoutConfig(t *testing.T) {
+	b := newBench(t)
+	b.RetryPolicy = never
+	b.errs = []error{errTest}
+	_, err := b.Reconcile(context.Background(), version("a", 1, 1))
+	wantErr(t, err, reconcile.TerminalError(nil))
+	if !strings.Contains(err.Error(), "config") {
+		t.Errorf("error: %v, which does not tell what is missing", err)
+	}
+	equal(t, "events", 0, len(b.world.events))
+}
+
+func TestCondition_ThatCannotBeRead(t *testing.T) {
+	b := newBench(t, version("a", 1, 1))
+	b.RetryPolicy = never
+	b.errs = []error{errTest}
+	broken := errors.New("cannot be read")
+	b.config.APIReader = nil
+	b.config.Client = interceptor.NewClient(b.server, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return broken
+		},
+	})
+	_, err := b.see(b.stored())
+	wantErr(t, err, reconcile.TerminalError(nil), broken)
 }
 
 // A condition that could not be taken off is taken off later.

@@ -10,4 +10,7 @@
 // A [Controller] runs handlers. [OpinionatedWatcher] and [OpinionatedReconciler] wrap them so that nothing is missed while the controller is down. A
 // [RetryPolicy] tells when to try again. [WithEdge] is what all of that is made of: it tells any tree of reconcilers what has happened, see [EdgeFrom] and
 // [PreviousFrom].
+//
+// Resources come from the cache of the manager, or from an [Informer] of their own, see [WithInformer]: one that selects, one that keeps only metadata, or a
+// [CustomCacheInformer] that keeps objects in any [Store].
 package operator

@@ -162,9 +162,14 @@ func TestInformerController_Adds(t *testing.T) {
 		want string // an error of validation, if any
 		n    int    // handlers
 	}{
-		"nothing":         {do: func(*InformerController) error { return nil }},
-		"no handler":      {do: func(c *InformerController) error { return c.AddInformer(informer, "k") }, want: `kind "k" must have a watcher or a reconciler`},
-		"no informer":     {do: func(c *InformerController) error { return c.AddWatcher(watcher, "k") }, want: `kind "k" must have an informer`, n: 1},
+		"nothing":     {do: func(*InformerController) error { return nil }},
+		"no handler":  {do: func(c *InformerController) error { return c.AddInformer(informer, "k") }, want: `kind "k" must have a watcher or a reconciler`},
+		"no informer": {do: func(c *InformerController) error { return c.AddWatcher(watcher, "k") }, want: `kind "k" must have an informer`, n: 1},
+		"shared informer": {
+			do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error {
+				return errors.Join(c.AddInformer(informer, "l"), c.AddWatcher(watcher, "l"))
+			}), want: `kind "l" must have an informer of its own`, n: 3,
+		},
 		"all":             {do: full(informer, watcher, other, reconciler), n: 3},
 		"without one":     {do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error { return c.RemoveWatcher(other, "k") }), n: 2},
 		"without first":   {do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error { return c.RemoveReconciler(reconciler, "k") }), n: 2},

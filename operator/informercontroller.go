@@ -216,8 +216,14 @@ func (c *InformerController) SetupWithManager(ctx context.Context, mgr ctrl.Mana
 }
 
 func (c *InformerController) validate() error {
-	problems := []error{}
+	problems, all := []error{}, []Informer{}
 	for _, kind := range c.order {
+		for _, informer := range c.kinds[kind].informers {
+			if slices.ContainsFunc(all, func(other Informer) bool { return isSame(other, informer) }) {
+				problems = append(problems, fmt.Errorf("kind %q must have an informer of its own, which no other has", kind))
+			}
+			all = append(all, informer)
+		}
 		switch k := c.kinds[kind]; {
 		case len(k.informers) == 0 && len(k.handlers) > 0:
 			problems = append(problems, fmt.Errorf("kind %q must have an informer", kind))

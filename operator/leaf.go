@@ -114,10 +114,10 @@ func (l *leaf[T]) Reconcile(ctx context.Context, object T) (reconcilers.Result, 
 	return result, err
 }
 
-// adoptObservedGeneration takes over that a handler has written the generation to the status itself.
+// adoptObservedGeneration takes over that a handler has written the generation to the status itself: what it was given has another resource version then.
 func adoptObservedGeneration(to, from client.Object) {
 	written, noted := statusOf(from).observedGeneration, statusOf(to).observedGeneration
-	if written != nil && *written == to.GetGeneration() {
+	if written != nil && noted != nil && *written == to.GetGeneration() && from.GetResourceVersion() != to.GetResourceVersion() {
 		*noted = *written
 	}
 }

@@ -155,14 +155,14 @@ func TestRetryState_InATree(t *testing.T) {
 	var remembered []int
 	fail := true
 	b.WithEdge = &operator.WithEdge[*fixture.Resource]{Reconciler: reconcilers.Sequence[*fixture.Resource]{
-		&reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(ctx context.Context, _ *fixture.Resource) error {
+		&reconcilers.SyncReconciler[*fixture.Resource]{SyncDuringFinalization: true, Sync: func(ctx context.Context, _ *fixture.Resource) error {
 			state := operator.RetryState(ctx)
 			calls, _ := state["calls"].(int)
 			remembered = append(remembered, calls)
 			state["calls"] = calls + 1
 			return nil
 		}},
-		&reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(ctx context.Context, _ *fixture.Resource) error {
+		&reconcilers.SyncReconciler[*fixture.Resource]{SyncDuringFinalization: true, Sync: func(ctx context.Context, _ *fixture.Resource) error {
 			operator.RetryState(ctx)["seen"] = true // the same map
 			if fail {
 				return errTest

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+	"weak"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"trueup.dev/internal/await"
+)
+
+// witness passes on to a handler's ledger what it is told, and sees whether anybody keeps it.
+type witness struct {
+	notes predicate.Predicate
+
+	mu   sync.Mutex
+	told []weak.Pointer[corev1.ConfigMap]
+}
+
+func (w *witness) note(obj any) *corev1.ConfigMap {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	cm := obj.(*corev1.ConfigMap)
+	w.told = append(w.told, weak.Make(cm))
+	return cm
+}
+
+func (w *witness) OnAdd(obj any, initial bool) {
+	w.notes.Create(event.CreateEvent{Object: w.note(obj), IsInInitialList: initial})
+}
+
+func (w *witness) OnUpdate(old, obj any) {
+	w.notes.Update(event.UpdateEvent{ObjectOld: w.note(old), ObjectNew: w.note(obj)})
+}
+
+func (w *witness) OnDelete(obj any) { w.notes.Delete(event.DeleteEvent{Object: w.note(obj)}) }
+
+// held returns how many objects it was told of, and how many are still in memory.
+func (w *witness) held() (told, held int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, pointer := range w.told {
+		if pointer.Value() != nil {
+			held++
+		}
+	}
+	return len(w.told), held
+}
+
+// TestCustomCacheInformer_KeepsNoObjects checks that objects in a store are nowhere else: not in the informer, and not in what handlers remember unless they
+// are to.
+func TestCustomCacheInformer_KeepsNoObjects(t *testing.T) {
+	for name, tc := range map[string]struct {
+		previous PreviousState
+		held     int
+	}{"full": {PreviousFull, 50}, "metadata": {PreviousMetadata, 0}, "none": {PreviousNone, 0}} {
+		t.Run(name, func(t *testing.T) {
+			edge := WatcherReconciler[*corev1.ConfigMap](nil)
+			edge.PreviousState = tc.previous
+			edge.init()
+			w := &witness{notes: edge.notes(&corev1.ConfigMap{})}
+			api := newTinyAPI()
+			for i := range 50 {
+				api.put(fmt.Sprint("n", i), "1")
+			}
+			informer := newTestInformer(t, api, NewMemoryStore())
+			if _, err := informer.listeners.AddEventHandler(w); err != nil {
+				t.Fatal(err)
+			}
+			launch(t, informer)
+			if !informer.WaitForCacheSync(t.Context()) {
+				t.Fatal("the informer is not synced")
+			}
+			for i := range 50 {
+				api.put(fmt.Sprint("n", i), "2")
+			}
+			await.Nil(t, 10*time.Second, func() error {
+				runtime.GC()
+				if told, held := w.held(); told != 150 || held != tc.held {
+					return fmt.Errorf("told of %d objects, %d are in memory, want %d", told, held, tc.held)
+				}
+				return nil
+			})
+			runtime.KeepAlive(edge)
+		})
+	}
+}
+
+func BenchmarkCustomCacheInformer(b *testing.B) {
+	api := newTinyAPI()
+	api.put("a", "1")
+	informer := newTestInformer(b, api, NewMemoryStore())
+	launch(b, informer)
+	if !informer.WaitForCacheSync(b.Context()) {
+		b.Fatal("the informer is not synced")
+	}
+	b.Run("Get", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := informer.Get(b.Context(), client.ObjectKey{Namespace: "test", Name: "a"}, &corev1.ConfigMap{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("event", func(b *testing.B) {
+		cm, version := &corev1.ConfigMap{}, 0
+		cm.Namespace, cm.Name, cm.UID = "test", "b", "b"
+		b.ReportAllocs()
+		for b.Loop() {
+			version++
+			cm.ResourceVersion = fmt.Sprint(version)
+			informer.seen(b.Context(), cm, false)
+		}
+	})
+}
