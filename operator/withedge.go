@@ -99,7 +99,8 @@ type place struct {
 	gaveUp func(key types.NamespacedName) bool
 }
 
-// PreviousState is how much of a resource is remembered.
+// PreviousState is how much of a resource is remembered. Less than everything saves memory only where the resources are not in the memory of a cache anyway:
+// what a cache holds is kept by its pointer.
 type PreviousState int
 
 // What to remember.

@@ -61,7 +61,8 @@ func (g *Gate) Enter(ctx context.Context, controller string, req reconcile.Reque
 		return after
 	}
 	g.forget(req)
-	journal.live = earlier.doubt || blocked
+	// A cache that is late anyway is not waited for a second time.
+	journal.live, journal.remembers = earlier.doubt || blocked, !blocked
 	if blocked {
 		staleTimeouts.WithLabelValues(controller).Inc()
 		late.cluster.overdue(late)

@@ -19,6 +19,9 @@ type Journal struct {
 	doubt bool
 	// live is true when the request reads from the API server.
 	live bool
+	// remembers is true when the caches have to see what this request reads, before the next one reads from them: it may be what came of a write whose
+	// outcome is not known.
+	remembers bool
 }
 
 // unseen is the journal of a request that has ended.

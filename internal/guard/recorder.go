@@ -23,7 +23,9 @@ var _ client.Client = (*recorder)(nil)
 func (r *recorder) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	r.cluster.reads(obj)
 	if r.cluster.journal(ctx).Live() {
-		return r.cluster.live.Get(ctx, key, obj, opts...)
+		err := r.cluster.live.Get(ctx, key, obj, opts...)
+		r.cluster.readLive(ctx, key, obj, err)
+		return err
 	}
 	return r.cluster.client.Get(ctx, key, obj, opts...)
 }
@@ -33,6 +35,9 @@ func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...cli
 	if r.cluster.journal(ctx).Live() {
 		// An index of the cache is not known to the API server.
 		if err := r.cluster.live.List(ctx, list, opts...); !apierrs.IsBadRequest(err) {
+			if err == nil {
+				r.cluster.listedLive(ctx, list)
+			}
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ package infosystem
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type Info struct {
 // Client talks to the system over HTTP.
 type Client struct {
 	base *url.URL
-	http http.Client
+	http *http.Client
 }
 
 // NewClient returns a client of the system at a URL.
@@ -38,7 +39,7 @@ func NewClient(base string) (*Client, error) {
 	if parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
 		return nil, fmt.Errorf("%q is not the URL of a system: it needs http:// or https:// and a host", base)
 	}
-	return &Client{base: parsed, http: http.Client{Timeout: Timeout}}, nil
+	return &Client{base: parsed, http: http.DefaultClient}, nil
 }
 
 // ApplyInfo tells the system of an info, new or changed.
@@ -56,7 +57,9 @@ func (c *Client) Delete(namespace, name string) error {
 }
 
 func (c *Client) do(method, namespace, name string, body []byte) error {
-	req, err := http.NewRequest(method, c.base.JoinPath("infos", namespace, name).String(), bytes.NewReader(body))
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath("infos", namespace, name).String(), bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -64,7 +67,7 @@ func (c *Client) do(method, namespace, name string, body []byte) error {
 	if err != nil {
 		return &retryableError{err}
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it was only read
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
 	switch {
 	case resp.StatusCode < 300 && err == nil:
