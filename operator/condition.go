@@ -4,7 +4,7 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"reflect"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -135,13 +135,7 @@ func observe(ctx context.Context, resource client.Object) error {
 	if err != nil {
 		return err
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": resource.GetUID()},
-		"status":   map[string]any{"observedGeneration": resource.GetGeneration()},
-	})
-	if err != nil {
-		return err
-	}
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"observedGeneration":%d}}`, resource.GetUID(), resource.GetGeneration())
 	target := blankLike(resource)
 	target.SetNamespace(resource.GetNamespace())
 	target.SetName(resource.GetName())

@@ -147,11 +147,13 @@ func TestCondition_IsMadeUpFor(t *testing.T) {
 func TestCondition_OfSeveralHandlers(t *testing.T) {
 	for _, trees := range []bool{false, true} { // which write their status through the root
 		t.Run(fmt.Sprint("with trees ", trees), func(t *testing.T) {
-			failing, fine := newBench(t, version("a", 1, 1)), newBench(t)
+			failing, fine, kept := newBench(t, version("a", 1, 1)), newBench(t), newBench(t)
 			failing.RetryPolicy = never
 			failing.React = operator.ReactSpec
 			failing.errs = []error{errTest}
-			c := &operator.Controller[*fixture.Resource]{Handlers: []sub{failing.WithEdge, fine.WithEdge}, Config: failing.config}
+			c := &operator.Controller[*fixture.Resource]{Config: failing.config, Handlers: []sub{
+				failing.WithEdge, fine.WithEdge, operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, kept.reconciler()),
+			}}
 			if trees {
 				c.Handlers = append(c.Handlers, returns(0, nil))
 			}

@@ -56,7 +56,7 @@ func TestController_SetupWithManager(t *testing.T) {
 		want       error
 	}{
 		"minimal":         {controller: &operator.Controller[*fixture.Resource]{Handlers: []sub{fine()}}},
-		"all there is":    {controller: &operator.Controller[*fixture.Resource]{Name: "all", Handlers: []sub{fine(), fine()}, MaxConcurrentReconciles: 3, Setup: setup(nil)}},
+		"all there is":    {controller: &operator.Controller[*fixture.Resource]{Name: "all", Handlers: []sub{fine(), operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, &operator.TypedReconciler[*fixture.Resource]{})}, MaxConcurrentReconciles: 3, Setup: setup(nil)}},
 		"failing setup":   {controller: &operator.Controller[*fixture.Resource]{Handlers: []sub{fine()}, Setup: setup(errTest)}, want: errTest},
 		"failing handler": {controller: &operator.Controller[*fixture.Resource]{Handlers: []sub{fine(), failing}}, want: errTest},
 	} {

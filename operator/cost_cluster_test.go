@@ -25,6 +25,8 @@ import (
 type costCluster struct {
 	scheme  *runtime.Scheme
 	objects map[types.NamespacedName]*fixture.Resource
+	// stored are objects that the API server has and the cache has not.
+	stored  map[types.NamespacedName]*fixture.Resource
 	version int
 
 	controller *Controller[*fixture.Resource]
@@ -130,12 +132,14 @@ type costManager struct {
 }
 
 func (m costManager) GetClient() client.Client    { return costClient{cluster: m.cluster} }
-func (m costManager) GetAPIReader() client.Reader { return costClient{cluster: m.cluster} }
+func (m costManager) GetAPIReader() client.Reader { return costClient{cluster: m.cluster, live: true} }
 func (m costManager) GetScheme() *runtime.Scheme  { return m.cluster.scheme }
 
 type costClient struct {
 	client.Client
 	cluster *costCluster
+	// live reads past the cache.
+	live bool
 }
 
 func (c costClient) Scheme() *runtime.Scheme { return c.cluster.scheme }
@@ -146,6 +150,9 @@ func (c costClient) GroupVersionKindFor(runtime.Object) (schema.GroupVersionKind
 
 func (c costClient) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	found := c.cluster.objects[key]
+	if found == nil && c.live {
+		found = c.cluster.stored[key]
+	}
 	if found == nil {
 		return apierrs.NewNotFound(schema.GroupResource{Group: fixture.GroupVersion.Group, Resource: "resources"}, key.Name)
 	}

@@ -93,7 +93,7 @@ func ExampleWatcherReconciler() {
 // The state is what one attempt leaves for the next.
 func ExampleAsSubReconciler() {
 	upload := &operator.TypedReconciler[*corev1.ConfigMap]{
-		ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*corev1.ConfigMap]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(_ context.Context, req operator.TypedReconcileRequest[*corev1.ConfigMap]) (operator.ReconcileResult, error) {
 			job, started := req.State["job"].(string)
 			if !started {
 				job = "job of " + req.Object.Name
@@ -108,7 +108,7 @@ func ExampleAsSubReconciler() {
 
 // A tree of reconcilers can be used where a Reconciler is asked for.
 func ExampleAsReconciler() {
-	var reconciler operator.Reconciler = operator.AsReconciler(reconcilers.Sequence[*corev1.ConfigMap]{
+	reconciler := operator.AsReconciler(reconcilers.Sequence[*corev1.ConfigMap]{
 		&reconcilers.SyncReconciler[*corev1.ConfigMap]{Sync: func(context.Context, *corev1.ConfigMap) error { return nil }},
 	})
 	_ = operator.OpinionatedReconciler[*corev1.ConfigMap]("example.com/tree", reconciler)

@@ -58,9 +58,7 @@ func labeled(value string) func(*fixture.Resource) {
 	return func(r *fixture.Resource) { r.Labels = map[string]string{"label": value} }
 }
 
-func observed(generation int64) func(*fixture.Resource) {
-	return func(r *fixture.Resource) { r.Status.ObservedGeneration = generation }
-}
+func observed(r *fixture.Resource) { r.Status.ObservedGeneration = 1 }
 
 // world is an API server in memory, and what is done with it.
 type world struct {

@@ -58,6 +58,8 @@ func TestWatcherReconciler(t *testing.T) {
 		"typed, with Sync":    {syncer[*fixture.Resource]{typed}, operator.PreviousFull, []string{"Sync 1", "Update 1>2", "Sync 2", "Delete 3"}},
 		"untyped":             {operator.Untyped[*fixture.Resource](untyped), operator.PreviousFull, []string{"Add 1", "Update 1>2", "Update 2>2", "Delete 3"}},
 		"untyped, with Sync":  {operator.Untyped[*fixture.Resource](syncer[resource.Object]{untyped}), operator.PreviousFull, []string{"Sync 1", "Update 1>2", "Sync 2", "Delete 3"}},
+		"widened":             {operator.Untyped[*fixture.Resource](operator.WidenWatcher(operator.TypedWatcher[*fixture.Resource](typed))), operator.PreviousFull, []string{"Add 1", "Update 1>2", "Update 2>2", "Delete 3"}},
+		"widened, with Sync":  {operator.Untyped[*fixture.Resource](operator.WidenWatcher(operator.TypedWatcher[*fixture.Resource](syncer[*fixture.Resource]{typed}))), operator.PreviousFull, []string{"Sync 1", "Update 1>2", "Sync 2", "Delete 3"}},
 		"no previous state":   {typed, operator.PreviousNone, []string{"Add 1", "Update 2>2", "Add 2", "Delete 3"}},
 		"no previous, Sync":   {syncer[*fixture.Resource]{typed}, operator.PreviousNone, []string{"Sync 1", "Update 2>2", "Sync 2", "Delete 3"}},
 		"only metadata known": {typed, operator.PreviousMetadata, []string{"Add 1", "Update 1>2", "Update 2>2", "Delete 3"}},
@@ -80,6 +82,15 @@ func TestWatcherReconciler(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWidenWatcher_AnotherType(t *testing.T) {
+	ctx, wide, other := t.Context(), operator.WidenWatcher(operator.TypedWatcher[*fixture.Resource](watcher[*fixture.Resource]{})), &corev1.ConfigMap{}
+	const want = "cannot handle an object of type *v1.ConfigMap, only of type *fixture.Resource"
+	wantText(t, want, wide.Add(ctx, other))
+	wantText(t, want, wide.Update(ctx, other, version("a", 1, 1)))
+	wantText(t, want, wide.Update(ctx, version("a", 1, 1), other))
+	wantText(t, want, wide.Delete(ctx, other))
 }
 
 // What is remembered of a resource is what was asked for, also when the cache comes to have it.

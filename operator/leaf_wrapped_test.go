@@ -78,7 +78,7 @@ func TestAsSubReconciler_State(t *testing.T) {
 // impostor is an object whose copies are something else.
 type impostor struct{ fixture.Resource }
 
-func (i *impostor) DeepCopyObject() runtime.Object { return i.Resource.DeepCopy() }
+func (i *impostor) DeepCopyObject() runtime.Object { return i.DeepCopy() }
 
 func TestLeaf_CopyOfAnotherType(t *testing.T) {
 	handler := operator.WatcherReconciler(watcher[*impostor]{new([]string)})

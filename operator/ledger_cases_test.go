@@ -85,7 +85,7 @@ func TestLedger_EventsDuringACall(t *testing.T) {
 			}
 			b.Finalizers = []string{testFinalizer}
 			calls := 0
-			b.WithEdge.Reconciler = &during{next: b.WithEdge.Reconciler, happen: func() {
+			b.Reconciler = &during{next: b.Reconciler, happen: func() {
 				if calls++; calls == 1 {
 					tc.happen(b)
 				}
@@ -145,13 +145,13 @@ func TestOpinionated_ReplacedResource(t *testing.T) {
 	b := newOpinionated(t, version("b", 1, 5))
 	ctx := b.context()
 	gone := version("a", 1, 1, with(testFinalizer))
-	_, err := b.Opinionated.Reconcile(ctx, gone)
+	_, err := b.Reconcile(ctx, gone)
 	wantErr(t, err)
 	b.errs = []error{errTest}
-	_, err = b.Opinionated.Reconcile(ctx, b.stored())
+	_, err = b.Reconcile(ctx, b.stored())
 	wantErr(t, err, errTest)
 	equal(t, "finalizers", 0, len(b.stored().Finalizers))
-	_, err = b.Opinionated.Reconcile(ctx, b.stored())
+	_, err = b.Reconcile(ctx, b.stored())
 	wantErr(t, err)
 	b.want(t, "Created a 1", "Deleted a 1>1", "Deleted a 1>1, attempt 1", "Created b 1")
 	equal(t, "finalizers", []string{testFinalizer}, b.stored().Finalizers)

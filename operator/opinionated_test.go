@@ -46,16 +46,16 @@ func TestOpinionated_Mark(t *testing.T) {
 	}{
 		"new": {given: version("a", 1, 1), want: []string{"Created a 1"}, marks: []string{testFinalizer}},
 		"observed": {
-			given: version("a", 1, 1, with(testFinalizer), observed(1)), want: []string{"Resynced a 1"}, marks: []string{testFinalizer},
+			given: version("a", 1, 1, with(testFinalizer), observed), want: []string{"Resynced a 1"}, marks: []string{testFinalizer},
 		},
 		"observed, and the finalizer is off": {
-			given: version("a", 1, 1, observed(1)), want: []string{"Resynced a 1"}, marks: []string{testFinalizer},
+			given: version("a", 1, 1, observed), want: []string{"Resynced a 1"}, marks: []string{testFinalizer},
 		},
 		"not observed, although there is a finalizer": {
 			given: version("a", 1, 1, with(testFinalizer)), want: []string{"Created a 1"}, marks: []string{testFinalizer},
 		},
 		"observed by somebody else": {
-			given: version("a", 1, 1, observed(1)), with: func(b *opinionatedBench) { b.controller.SkipStatusUpdate = true },
+			given: version("a", 1, 1, observed), with: func(b *opinionatedBench) { b.controller.SkipStatusUpdate = true },
 			want: []string{"Created a 1"}, marks: []string{testFinalizer},
 		},
 		"kept, and observed by somebody else": {
@@ -63,7 +63,7 @@ func TestOpinionated_Mark(t *testing.T) {
 			want: []string{"Resynced a 1"}, marks: []string{testFinalizer},
 		},
 		"in progress": {
-			given: version("a", 1, 1, with(wip), observed(1)), with: func(b *opinionatedBench) { b.InProgressFinalizer = wip },
+			given: version("a", 1, 1, with(wip), observed), with: func(b *opinionatedBench) { b.InProgressFinalizer = wip },
 			want: []string{"Created a 1"}, marks: []string{testFinalizer},
 		},
 		"no more in progress": {
@@ -111,7 +111,7 @@ func TestOpinionated_Conflicts(t *testing.T) {
 				}
 				b := newOpinionated(t, given)
 				b.fail = func(string) error { return refusal }
-				_, err := b.Opinionated.Reconcile(b.context(), given)
+				_, err := b.Reconcile(b.context(), given)
 				if name == "failure" {
 					wantErr(t, err, errTest)
 				} else {
@@ -120,14 +120,14 @@ func TestOpinionated_Conflicts(t *testing.T) {
 				if what == "add" {
 					b.want(t)
 					b.fail = nil
-					_, err := b.Opinionated.Reconcile(b.context(), given)
+					_, err := b.Reconcile(b.context(), given)
 					wantErr(t, err)
 					b.want(t, "Created a 1")
 					continue
 				}
 				b.want(t, "Deleted a 2")
 				b.fail = nil
-				_, err = b.Opinionated.Reconcile(b.context(), given)
+				_, err = b.Reconcile(b.context(), given)
 				wantErr(t, err)
 				b.want(t) // its deletion was handled
 				equal(t, "finalizers", []string{"example.com/other"}, b.stored().Finalizers)

@@ -42,7 +42,7 @@ func TestReact(t *testing.T) {
 		"spec":       version("a", 2, 2),
 		"label":      version("a", 1, 2, labeled("new")),
 		"annotation": version("a", 1, 2, annotated),
-		"status":     version("a", 1, 2, observed(1)),
+		"status":     version("a", 1, 2, observed),
 		"finalizers": version("a", 1, 2, with("example.com/other")),
 	}
 	for name, tc := range map[string]struct {

@@ -139,7 +139,7 @@ func TestWithEdge_RetryIsSuperseded(t *testing.T) {
 		"by another object of the same name": {operator.ReactAny, version("b", 1, 2), []string{"Deleted a 1", "Created b 1"}},
 		"by a label that counts":             {operator.ReactSpec | operator.ReactLabels, version("a", 1, 2, labeled("new")), []string{"Created a 1"}},
 		"not by a label that does not":       {operator.ReactSpec, version("a", 1, 2, labeled("new")), nil},
-		"not by a status":                    {operator.ReactSpec | operator.ReactStatus, version("a", 1, 2, observed(1)), nil},
+		"not by a status":                    {operator.ReactSpec | operator.ReactStatus, version("a", 1, 2, observed), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -153,6 +153,19 @@ func TestWithEdge_RetryIsSuperseded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Without finalizers a deletion that has begun is a change as any other, and the last one that there is.
+func TestWithEdge_RetryIsSupersededByTheBeginningOfADeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.RetryPolicy = every(time.Hour)
+		b.handle(version("a", 1, 1))
+		b.errs = []error{errTest}
+		_, _ = b.see(version("a", 2, 2))
+		b.handle(version("a", 2, 3, with("example.com/other"), deleting))
+		b.want(t, "Created a 1", "Updated a 1>2", "Updated a 1>2")
+	})
 }
 
 func TestWithEdge_RetryDequeuePolicy(t *testing.T) {
@@ -260,27 +273,62 @@ func TestWithEdge_Outcomes(t *testing.T) {
 }
 
 func TestWithEdge_DeletionThatIsNotDoneIsNotOver(t *testing.T) {
-	for name, give := range map[string]func(*bench){
-		"with a time":           func(b *bench) { b.after = time.Minute },
-		"by an error":           func(b *bench) { b.errs = []error{operator.RequeueAfter(time.Minute)} },
-		"because it has failed": func(b *bench) { b.errs, b.RetryPolicy = []error{errTest}, every(time.Minute) },
+	for name, tc := range map[string]struct {
+		give func(*bench)
+		want string
+	}{
+		"with a time":           {func(b *bench) { b.after = time.Minute }, "waiting to be called again"},
+		"by an error":           {func(b *bench) { b.errs = []error{operator.RequeueAfter(time.Minute)} }, "waiting to be called again"},
+		"because it has failed": {func(b *bench) { b.errs, b.RetryPolicy = []error{errTest}, every(time.Minute) }, "waiting for the next attempt: failure of the test"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				b.Finalizers = []string{testFinalizer}
-				give(b)
+				tc.give(b)
 				gone := version("a", 2, 2, with(testFinalizer), deleting)
 				result, err := b.see(gone)
 				equal(t, "result", reconcilers.Result{RequeueAfter: time.Minute}, result)
 				wantErr(t, err, reconcilers.ErrRetryAfter) // or the finalizer would be cleared
+				wantText(t, tc.want, err)
 				b.after, b.lines = 0, nil
+				time.Sleep(time.Second)
+				_, err = b.see(gone)
+				wantErr(t, err, reconcilers.ErrRetryAfter)
+				b.want(t)
 				time.Sleep(time.Minute)
 				_, err = b.see(gone)
 				wantErr(t, err)
 				equal(t, "calls", 1, len(b.lines))
 			})
 		})
+	}
+}
+
+// What asks to be called again with success is not kept from what happens until then.
+func TestWithEdge_PollingIsSupersededByChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.after = time.Hour
+		b.handle(version("a", 1, 1))
+		b.handle(version("a", 1, 2, labeled("new")))
+		result, err := b.see(version("a", 1, 2, labeled("new")))
+		equal(t, "result", reconcilers.Result{RequeueAfter: time.Hour}, result)
+		wantErr(t, err)
+		b.want(t, "Created a 1", "Updated a 1>1")
+	})
+}
+
+func TestWithEdge_OnError(t *testing.T) {
+	b := newBench(t)
+	var errs []error
+	b.OnError = func(_ context.Context, _ *fixture.Resource, err error) { errs = append(errs, err) }
+	b.errs = []error{errTest, operator.RequeueAfter(time.Nanosecond), reconcile.TerminalError(errTest)}
+	for generation := range 4 { // each a first attempt
+		_, _ = b.see(version("a", generation+1, generation+1))
+	}
+	if len(errs) != 2 || !errors.Is(errs[0], errTest) || !errors.Is(errs[1], reconcile.TerminalError(nil)) {
+		t.Errorf("errors: %v", errs)
 	}
 }
 

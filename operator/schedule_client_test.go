@@ -166,7 +166,7 @@ func (w *scheduleWorld) patch(obj client.Object, patch client.Patch, status bool
 	}
 	w.checkCleared(before, written)
 	w.interrupt("a patch that is made, of", obj.GetName())
-	if w.chance(8) {
+	if w.chance(24) {
 		w.count("lost responses")
 		w.tracef("  the response is lost")
 		return io.ErrUnexpectedEOF

@@ -149,6 +149,13 @@ func TestSchedules(t *testing.T) {
 			t.Run(fmt.Sprint(worker), func(t *testing.T) {
 				t.Parallel()
 				mine := map[string]int{}
+				defer func() {
+					mu.Lock()
+					defer mu.Unlock()
+					for what, n := range mine {
+						counts[what] += n
+					}
+				}()
 				synctest.Test(t, func(t *testing.T) {
 					for seed, failures := worker, 0; seed < scheduleCount() && failures < 3; seed += workers {
 						if !randomSchedule(uint64(seed)).check(t, ctx, fmt.Sprintf("seed %d", seed), mine) {
@@ -157,15 +164,13 @@ func TestSchedules(t *testing.T) {
 						mine["schedules"]++
 					}
 				})
-				mu.Lock()
-				defer mu.Unlock()
-				for what, n := range mine {
-					counts[what] += n
-				}
 			})
 		}
 	})
 	t.Logf("%d schedules in %s, race detector %t: %v", counts["schedules"], time.Since(begin).Round(time.Millisecond), raceDetector, counts)
+	if t.Failed() {
+		return
+	}
 	for _, what := range []string{
 		"Created", "Updated", "Deleted", "Resynced", "failures", "panics", "terminal failures", "requests for another call", "exhausted retries", "crashes",
 		"failed calls", "lost responses",

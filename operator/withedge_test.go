@@ -222,7 +222,7 @@ func TestWithEdge_ContextEnds(t *testing.T) {
 		want int
 		next string
 	}{
-		"stopped": {func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }, 0, "Created a 1"},
+		"stopped": {context.WithCancel, 0, "Created a 1"},
 		"out of time": {func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, time.Second)
 		}, 1, "Created a 1, attempt 1"},
@@ -232,12 +232,13 @@ func TestWithEdge_ContextEnds(t *testing.T) {
 				b := newBench(t)
 				asked, b.RetryPolicy = 0, policy
 				ctx, cancel := tc.end(b.context())
-				b.WithEdge.Reconciler = &endless{cancel: cancel, stopped: name == "stopped", next: b.WithEdge.Reconciler}
+				working := &endless{cancel: cancel, stopped: name == "stopped", next: b.Reconciler}
+				b.Reconciler = working
 				_, err := b.Reconcile(ctx, version("a", 1, 1))
 				cancel()
 				wantErr(t, err, ctx.Err())
 				equal(t, "asks of the policy", tc.want, asked)
-				b.WithEdge.Reconciler = b.WithEdge.Reconciler.(*endless).next
+				b.Reconciler = working.next
 				time.Sleep(time.Hour)
 				b.handle(version("a", 1, 1))
 				b.want(t, tc.next)

@@ -20,7 +20,7 @@ type genericResource[Spec any] struct {
 
 func (r *genericResource[Spec]) DeepCopyObject() runtime.Object {
 	copied := *r
-	r.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
+	r.DeepCopyInto(&copied.ObjectMeta)
 	return &copied
 }
 

@@ -31,8 +31,8 @@ type AppManagedKind struct {
 	ReconcileOptions ReconcileOptions
 }
 
-// AppUnmanagedKind is a kind of others. Exactly one of Watcher, Reconciler and SubReconciler is set: the handler. Nothing is written to objects, but for the
-// finalizer if UseOpinionated is set, and what the handler writes.
+// AppUnmanagedKind is a kind of others. Exactly one of Watcher, Reconciler and SubReconciler is set: the handler. Nothing is written to objects, their status
+// included, but for the finalizer if UseOpinionated is set, and what the handler writes itself.
 type AppUnmanagedKind struct {
 	// Kind is the kind. Required.
 	Kind resource.Kind

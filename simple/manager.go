@@ -180,6 +180,7 @@ func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, i
 		Type:                    informer.Object(),
 		Handlers:                []reconcilers.SubReconciler[resource.Object]{h.handler(&a.config.InformerConfig)},
 		MaxConcurrentReconciles: h.options.MaxConcurrentReconciles,
+		SkipStatusUpdate:        !h.managed, // it belongs to others
 		Config:                  config,
 	}
 	if err := controller.SetupWithManager(context.Background(), mgr); err != nil {

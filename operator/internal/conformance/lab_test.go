@@ -47,12 +47,11 @@ type lab struct {
 	// changed makes the manager's options what a test needs.
 	changed func(*ctrl.Options)
 
+	mu sync.Mutex
 	// patching, unless it is nil, is called before each patch of a controller.
-	patching func(obj client.Object)
-
-	mu     sync.Mutex
-	uids   int
-	events []string
+	patching func()
+	uids     int
+	events   []string
 }
 
 // inLab runs a test in a bubble, with a lab.
@@ -117,8 +116,8 @@ func specOf(obj client.Object) any {
 	return content["spec"]
 }
 
-// start starts a manager with a controller of these handlers, which stops with the returned function, or with the test.
-func (l *lab) start(controllers ...func(ctrl.Manager, reconcilers.Config) error) (stop func()) {
+// start starts a manager, which stops with the test.
+func (l *lab) start(controllers ...func(ctrl.Manager, reconcilers.Config) error) {
 	l.Helper()
 	options := ctrl.Options{
 		Scheme:         l.scheme,
@@ -143,7 +142,7 @@ func (l *lab) start(controllers ...func(ctrl.Manager, reconcilers.Config) error)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
+	l.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			l.Errorf("the manager ended with: %v", err)
@@ -152,9 +151,7 @@ func (l *lab) start(controllers ...func(ctrl.Manager, reconcilers.Config) error)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 	})
-	l.Cleanup(stop)
 	l.pass(5 * time.Second) // until the caches are filled
-	return stop
 }
 
 // controller is a controller for start, with a few workers.
@@ -201,6 +198,13 @@ func (l *lab) reconnect() {
 	l.link.reconnect()
 }
 
+// onPatch sets what happens before each patch of a controller.
+func (l *lab) onPatch(happen func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.patching = happen
+}
+
 // eventsOf returns how often an event with this reason was recorded.
 func (l *lab) eventsOf(reason string) int {
 	l.mu.Lock()
@@ -242,8 +246,11 @@ func (c cachedClient) Get(ctx context.Context, key client.ObjectKey, obj client.
 }
 
 func (c cachedClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	if c.lab.patching != nil {
-		c.lab.patching(obj)
+	c.lab.mu.Lock()
+	patching := c.lab.patching
+	c.lab.mu.Unlock()
+	if patching != nil {
+		patching()
 	}
 	return c.Client.Patch(ctx, obj, patch, opts...)
 }

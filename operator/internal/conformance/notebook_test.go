@@ -5,16 +5,11 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
-	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/await"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/operator"
 )
@@ -27,8 +22,7 @@ type notebook[T client.Object] struct {
 	// answer, unless it is nil, is called for each line and tells what the watcher returns.
 	answer func(line string, object T) error
 
-	mu    sync.Mutex
-	lines []string
+	notes
 	begun map[string]bool
 	// overlaps are calls for one object that were made while another one was under way.
 	overlaps int
@@ -64,52 +58,30 @@ func (n *notebook[T]) note(verb string, object T, from string) error {
 		n.overlaps++
 	}
 	n.begun[key] = true
+	answer := n.answer
 	n.mu.Unlock()
 	defer func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.begun[key] = false
 	}()
-	if n.answer != nil {
-		return n.answer(line, object)
+	if answer != nil {
+		return answer(line, object)
 	}
 	return nil
 }
 
-// all returns the lines since the last take.
-func (n *notebook[T]) all() []string {
+func (n *notebook[T]) overlapping() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Clone(n.lines)
+	return n.overlaps
 }
 
-// take returns the lines since it was called last.
-func (n *notebook[T]) take() []string {
+// answers sets what the watcher returns from now on.
+func (n *notebook[T]) answers(answer func(line string, object T) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	lines := n.lines
-	n.lines = nil
-	return lines
-}
-
-// wantLines fails the test unless the lines since the last take are these.
-func (n *notebook[T]) wantLines(t testing.TB, want ...string) {
-	t.Helper()
-	if diff := cmp.Diff(want, n.take()); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
-}
-
-// awaitLines waits for the lines since the last take to be these.
-func (n *notebook[T]) awaitLines(t testing.TB, want ...string) {
-	t.Helper()
-	await.Nil(t, patience, func() error {
-		if diff := cmp.Diff(want, n.all()); diff != "" {
-			return fmt.Errorf("calls (-want +got):\n%s", diff)
-		}
-		return nil
-	})
-	n.take()
+	n.answer = answer
 }
 
 // valueOf is the part of an object that tests change.

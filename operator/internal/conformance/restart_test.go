@@ -130,7 +130,7 @@ func (m marked[T]) run(t *testing.T) {
 			tc.first(t, e, n)
 			e.traffic.refusing(nil)
 			n.take()
-			n.answer = nil
+			n.answers(nil)
 			obj := m.create("")
 			e.must(e.read(obj))
 			tc.down(e, obj)
@@ -159,7 +159,7 @@ func (m marked[T]) inPeace(t *testing.T, e *env, n *notebook[T]) {
 }
 
 // crashBefore is a process that ends while its handler fails for the first time.
-func (m marked[T]) crashBefore(t *testing.T, e *env, n *notebook[T]) {
+func (m marked[T]) crashBefore(_ *testing.T, e *env, n *notebook[T]) {
 	n.answer = func(string, T) error { return errTest }
 	stop := e.start(singly(m.handler(n)))
 	e.eventually(func() error {

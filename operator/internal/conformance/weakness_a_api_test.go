@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -41,10 +42,10 @@ func TestWeaknessA3_FinalizerOfTheNextObjectStays(t *testing.T) {
 	n.awaitLines(t, "Add a 1")
 
 	// The object goes, and the controller is not told that it did it. When it looks again there is another object of the same name.
-	second, losses := newResource("a", "2"), 0
+	second, losses := newResource("a", "2"), atomic.Int32{}
 	e.traffic.losing(func(request *http.Request) (bool, func()) {
-		return clears(request) && losses == 0, func() {
-			losses++
+		return clears(request) && losses.Load() == 0, func() {
+			losses.Add(1)
 			e.create(second)
 		}
 	})
@@ -59,8 +60,8 @@ func TestWeaknessA3_FinalizerOfTheNextObjectStays(t *testing.T) {
 	e.remove(second)
 	e.gone(newResource("a", ""))
 	n.awaitLines(t, "Delete a 2")
-	if losses != 1 {
-		t.Errorf("%d answers were lost, want 1", losses)
+	if n := losses.Load(); n != 1 {
+		t.Errorf("%d answers were lost, want 1", n)
 	}
 }
 
@@ -112,11 +113,11 @@ func TestWeaknessA10_GenerationAndSpecBelongTogether(t *testing.T) {
 func TestWeaknessA11_RetryAfterConflictIsWithTheObjectOfNow(t *testing.T) {
 	e := newEnv(t)
 	var users client.Client = e
-	conflicts, calls := 0, 0
+	conflicts, calls := atomic.Int32{}, atomic.Int32{}
 	e.start(func(mgr ctrl.Manager, config reconcilers.Config) error {
 		reconciler := &operator.TypedReconciler[*fixture.Resource]{
 			ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
-				if calls++; calls == 1 {
+				if calls.Add(1) == 1 {
 					patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"faster":"yes"}}}`))
 					if err := users.Patch(ctx, newResourceIn(req.Object.Namespace, "a"), patch); err != nil {
 						return operator.ReconcileResult{}, err
@@ -125,7 +126,7 @@ func TestWeaknessA11_RetryAfterConflictIsWithTheObjectOfNow(t *testing.T) {
 				req.Object.Status.Fields = map[string]string{"sent": valueOf(req.Object)}
 				err := config.Status().Update(ctx, req.Object)
 				if apierrs.IsConflict(err) {
-					conflicts++
+					conflicts.Add(1)
 				}
 				return operator.ReconcileResult{}, err
 			},
@@ -140,8 +141,8 @@ func TestWeaknessA11_RetryAfterConflictIsWithTheObjectOfNow(t *testing.T) {
 		}
 		return nil
 	})
-	if conflicts == 0 || conflicts > 2 { // the cache may be behind once more
-		t.Errorf("%d of %d calls had a conflict", conflicts, calls)
+	if n := conflicts.Load(); n == 0 || n > 2 { // the cache may be behind once more
+		t.Errorf("%d of %d calls had a conflict", n, calls.Load())
 	}
 }
 

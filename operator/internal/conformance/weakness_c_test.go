@@ -66,8 +66,12 @@ func TestWeaknessC4_FailureStormIsCalm(t *testing.T) {
 		l.start(controller(plain(n, func(r *operator.WithEdge[*fixture.Resource]) { r.RetryPolicy = operator.DefaultRetryPolicy })))
 		l.pass(outage - time.Since(begin) - time.Nanosecond)
 		failures := len(n.take())
+		mu.Lock()
 		last := perMinute[outage-time.Minute]
+		mu.Unlock()
 		l.pass(6 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		t.Logf("%d calls failed in %s, %d of them in its last minute; %d objects were done 6 minutes later", failures, outage, last, len(done))
 		// 1, 2, 4 … 256 seconds, then every 5 minutes, give or take a fifth.
 		if perObject := failures / objects; perObject > 17 {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"trueup.dev/internal/await"
+)
+
+// notes are the lines that a handler has noted.
+type notes struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (n *notes) add(args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, fmt.Sprint(args...))
+}
+
+// all returns the lines since the last take.
+func (n *notes) all() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.lines)
+}
+
+// take returns the lines since it was called last.
+func (n *notes) take() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	lines := n.lines
+	n.lines = nil
+	return lines
+}
+
+// wantLines fails the test unless the lines since the last take are these.
+func (n *notes) wantLines(t testing.TB, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, n.take()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// awaitLines waits for the lines since the last take to be these.
+func (n *notes) awaitLines(t testing.TB, want ...string) {
+	t.Helper()
+	await.Nil(t, patience, func() error {
+		if diff := cmp.Diff(want, n.all()); diff != "" {
+			return fmt.Errorf("calls (-want +got):\n%s", diff)
+		}
+		return nil
+	})
+	n.take()
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/fixture"
+)
+
+// TestAbsent_NeverCached is for what schedules meet too seldom: a request has read a resource past the cache, and the next one does not find it, because the
+// cache is not that far yet.
+func TestAbsent_NeverCached(t *testing.T) {
+	c := newCostCluster(t)
+	obj := c.newObject(0)
+	key := client.ObjectKeyFromObject(obj)
+	c.objects[key] = obj
+	c.reconcile(t.Context(), t, obj)
+	c.wantCalls(t, 1)
+
+	delete(c.objects, key)
+	c.stored = map[types.NamespacedName]*fixture.Resource{key: obj}
+	c.reconcile(t.Context(), t, obj)
+	c.wantCalls(t, 0)
+
+	delete(c.stored, key)
+	c.reconcile(t.Context(), t, obj)
+	c.wantCalls(t, 1)
+	if n := c.edge.ledger.len(); n != 0 {
+		t.Errorf("%d records are left", n)
+	}
+}
+
+// TestOlderThan_OtherResource is for a cache that is so far behind that it has another resource of the same name.
+func TestOlderThan_OtherResource(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	object := func(uid types.UID, version string, created time.Time) client.Object {
+		return &fixture.Resource{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version, CreationTimestamp: metav1.NewTime(created)}}
+	}
+	for name, tc := range map[string]struct {
+		a, b client.Object
+		want bool
+	}{
+		"created before":                    {object("a", "9", now), object("b", "5", now.Add(time.Second)), true},
+		"created after":                     {object("a", "5", now.Add(time.Second)), object("b", "9", now), false},
+		"created within a second, before":   {object("a", "5", now), object("b", "9", now), true},
+		"created within a second, after":    {object("a", "9", now), object("b", "5", now), false},
+		"it is not known when, and which":   {object("a", "5", time.Time{}), object("b", "9", time.Time{}), false},
+		"versions that cannot be compared":  {object("a", "five", now), object("b", "9", now), false},
+		"the same, an earlier state of it":  {object("a", "5", now), object("a", "9", now), true},
+		"the same, no earlier state of it":  {object("a", "9", now), object("a", "5", now), false},
+		"the same, the state is that state": {object("a", "9", now), object("a", "9", now), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := olderThan(tc.a, tc.b); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
