@@ -19,9 +19,16 @@ import (
 
 // attempt calls the nested reconciler for a resource, if it is time to.
 func (r *WithEdge[T]) attempt(ctx context.Context, resource T, gone bool) (reconcilers.Result, error) {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return reconcilers.Result{}, stopping(ctx.Err())
+	}
 	t := r.begin(resource, gone)
 	switch {
 	case t.pending != nil && t.pending.exhausted:
+		// The condition may not have been written.
+		if err := r.reflect(ctx, resource, t.action, t.pending); err != nil {
+			return reconcilers.Result{}, err
+		}
 		return reconcilers.Result{}, waiting{t.pending.err}
 	case t.pending != nil && t.pending.acked:
 		return reconcilers.Result{RequeueAfter: t.wait}, nil
@@ -34,8 +41,9 @@ func (r *WithEdge[T]) attempt(ctx context.Context, resource T, gone bool) (recon
 	c := &call{edge: Edge{Action: t.action, Attempt: t.attempt, InitialList: t.listed}, previous: t.previous, state: maps.Clone(t.state)}
 	settled := false
 	defer func() {
-		if !settled { // a panic passes
-			r.settle(t, gone, outcome{again: r.again(t, c, time.Time{}, errPanicked)})
+		if !settled { // a panic passes, and is a failure as others are
+			r.settle(t, gone, r.judgeFailure(ctx, t, c, reconcilers.Result{}, errPanicked))
+			calls.WithLabelValues(r.Name, t.action.String(), "panicked").Inc()
 		}
 	}()
 	if gone && r.writesStatus() {
@@ -53,7 +61,8 @@ func (r *WithEdge[T]) attempt(ctx context.Context, resource T, gone bool) (recon
 	calls.WithLabelValues(r.Name, t.action.String(), o.label()).Inc()
 	if !gone && (o.acked || o.again.exhausted) {
 		if err := r.reflect(ctx, resource, t.action, o.again); err != nil {
-			return o.result, errors.Join(o.err, err)
+			// Without the error of the attempt, which may say that there is no need to try again.
+			return reconcilers.Result{}, err
 		}
 	}
 	return o.result, o.err
@@ -93,7 +102,7 @@ func (r *WithEdge[T]) judgeFailure(ctx context.Context, t turn[T], c *call, resu
 		// The controller is being stopped. That is nobody's failure.
 		again := r.again(t, c, time.Time{}, err)
 		again.attempt = t.attempt
-		return outcome{again: again, err: err}
+		return outcome{again: again, err: stopping(err)}
 	case isTerminal(err):
 		retry = false
 	case r.RetryPolicy != nil && !errors.Is(err, reconcilers.ErrQuiet):
@@ -105,20 +114,22 @@ func (r *WithEdge[T]) judgeFailure(ctx context.Context, t turn[T], c *call, resu
 	case !retry:
 		again.exhausted = true
 		exhausted.WithLabelValues(r.Name).Inc()
-		log.Error(err, "giving up until the resource changes", "action", t.action.String(), "attempts", t.attempt+1)
+		log.Info("giving up until the resource changes", "action", t.action.String(), "attempts", t.attempt+1, "reason", err.Error()) // the error is returned
 		r.emit(ctx, t, "RetriesExhausted", "Giving up on %s after %d attempts, until the resource changes: %v", t.action, t.attempt+1, err)
 		if r.OnExhausted != nil {
 			r.OnExhausted(ctx, t.resource, err)
 		}
 		return outcome{again: again, err: reconcile.TerminalError(err)}
 	case after <= 0:
+		again.calm = time.Now().Add(rateLimited(t.attempt))
 		if !errors.Is(err, reconcilers.ErrQuiet) {
 			result = reconcilers.Result{} // the rate limiter tells the time
 		}
 		return outcome{again: again, result: result, err: err}
 	}
 	log.Error(err, "handler failed", "action", t.action.String(), "attempt", t.attempt, "retryAfter", after.Round(time.Millisecond).String())
-	r.emit(ctx, t, "HandlerFailed", "%s failed, next attempt in %s: %v", t.action, after.Round(time.Millisecond), err)
+	// Without the time: events with the same text become one.
+	r.emit(ctx, t, "HandlerFailed", "%s failed, it will be tried again: %v", t.action, err)
 	return outcome{again: again, result: reconcilers.Result{RequeueAfter: after}, err: waiting{err}}
 }
 
@@ -131,6 +142,17 @@ func (r *WithEdge[T]) emit(ctx context.Context, t turn[T], reason, format string
 	if config, err := reconcilers.RetrieveOriginalConfig(ctx); err == nil && config.Recorder != nil {
 		config.Recorder.Eventf(t.resource, corev1.EventTypeWarning, reason, format, args...)
 	}
+}
+
+// rateLimited is how long the rate limiter of a controller waits after so many failures, unless it was replaced.
+func rateLimited(failures int) time.Duration {
+	const first, last = 5 * time.Millisecond, 1000 * time.Second
+	return min(first<<min(failures, 20), last)
+}
+
+// stopping is an error that comes of the controller being stopped.
+func stopping(err error) error {
+	return errors.Join(reconcilers.ErrQuiet, err)
 }
 
 // isTerminal is true for errors that trying again does not help against.

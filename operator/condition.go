@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -70,6 +71,9 @@ func (r *WithEdge[T]) reflect(ctx context.Context, resource T, action ReconcileA
 	switch {
 	case conditions == nil || r.place.foreignStatus:
 		return nil
+	case exhausted && again.told && meta.IsStatusConditionTrue(*conditions, ConditionRetriesExhausted):
+		// It may be that of another handler, which must not be replaced again and again.
+		return nil
 	case !exhausted && (meta.FindStatusCondition(*conditions, ConditionRetriesExhausted) == nil || r.anyGaveUp(client.ObjectKeyFromObject(resource))):
 		return nil
 	}
@@ -79,14 +83,26 @@ func (r *WithEdge[T]) reflect(ctx context.Context, resource T, action ReconcileA
 		}
 		return meta.SetStatusCondition(statusOf(obj).conditions, metav1.Condition{
 			Type: ConditionRetriesExhausted, Status: metav1.ConditionTrue, Reason: action.String() + "Failed",
-			Message: again.err.Error(), ObservedGeneration: obj.GetGeneration(),
+			Message: shortened(again.err.Error()), ObservedGeneration: obj.GetGeneration(),
 		})
+	}
+	if again != nil {
+		again.told = true
 	}
 	if !r.place.patchesStatus {
 		change(resource)
 		return nil
 	}
 	return patchConditions(ctx, resource, change)
+}
+
+// shortened is a text that a condition may have.
+func shortened(text string) string {
+	const most = 1024
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // anyGaveUp is true when this handler has given up on a resource, or another one beside it.

@@ -21,6 +21,7 @@ import (
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/operator"
+	"trueup.dev/reconcilers"
 )
 
 // never is a policy that gives up at once.
@@ -87,9 +88,12 @@ func TestCondition_ThatCannotBeWritten(t *testing.T) {
 				}
 			}
 			_, err := b.see(seen)
-			wantErr(t, err, reconcile.TerminalError(nil))
 			if tc.is != nil {
+				// The condition is still to be written, so this is not the end.
 				wantErr(t, err, tc.is)
+				equal(t, "terminal", false, errors.Is(err, reconcile.TerminalError(nil)))
+			} else {
+				wantErr(t, err, reconcile.TerminalError(nil))
 			}
 			if !tc.gone {
 				equal(t, "condition", tc.want, exhaustedOf(b.stored()))
@@ -104,8 +108,7 @@ func TestCondition_WithoutConfig(t *testing.T) {
 	b.RetryPolicy = never
 	b.errs = []error{errTest}
 	_, err := b.Reconcile(context.Background(), version("a", 1, 1))
-	wantErr(t, err, reconcile.TerminalError(nil))
-	if !strings.Contains(err.Error(), "config") {
+	if err == nil || !strings.Contains(err.Error(), "config") {
 		t.Errorf("error: %v, which does not tell what is missing", err)
 	}
 	equal(t, "events", 0, len(b.world.events))
@@ -123,7 +126,31 @@ func TestCondition_ThatCannotBeRead(t *testing.T) {
 		},
 	})
 	_, err := b.see(b.stored())
-	wantErr(t, err, reconcile.TerminalError(nil), broken)
+	wantErr(t, err, broken)
+}
+
+// The condition is written later when its first patch has failed, and the handler is not called again for that.
+func TestCondition_IsWrittenLater(t *testing.T) {
+	b := newBench(t, version("a", 1, 1))
+	b.RetryPolicy = never
+	b.errs = []error{errTest}
+	failures := 1
+	b.fail = func(string) error {
+		if failures--; failures >= 0 {
+			return errors.New("cannot be written")
+		}
+		return nil
+	}
+	if _, err := b.see(b.stored()); err == nil {
+		t.Error("no error although the condition was not written")
+	}
+	b.want(t, "Created a 1")
+	_, err := b.see(b.stored())
+	wantErr(t, err, reconcilers.ErrRetryAfter)
+	b.want(t)
+	if exhaustedOf(b.stored()) == "" {
+		t.Error("the condition was never written")
+	}
 }
 
 // A condition that could not be taken off is taken off later.

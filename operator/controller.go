@@ -82,6 +82,7 @@ func (c *Controller[T]) setup(ctx context.Context, mgr reconcilers.Manager, bldr
 	if c.MaxConcurrentReconciles > 0 {
 		bldr.WithOptions(controller.Options{MaxConcurrentReconciles: c.MaxConcurrentReconciles})
 	}
+	FanOut[T](c.Handlers).listen(ctx, bldr)
 	if c.Setup != nil {
 		return c.Setup(ctx, mgr, bldr)
 	}

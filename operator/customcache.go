@@ -128,7 +128,7 @@ func listWatch(cluster cluster.Cluster, s selection, options InformerOptions, na
 		lw toolscache.ListerWatcher, object runtime.Object, _ time.Duration, indexers toolscache.Indexers,
 	) toolscache.SharedIndexInformer {
 		found = lw
-		return toolscache.NewSharedIndexInformer(lw, object, 0, indexers) // is never started
+		return neverStarted{toolscache.NewSharedIndexInformer(lw, object, 0, indexers)}
 	}
 	unused, err := cache.New(cluster.GetConfig(), cacheOptions)
 	if err != nil {
@@ -137,6 +137,21 @@ func listWatch(cluster cluster.Cluster, s selection, options InformerOptions, na
 	_, err = unused.GetInformer(context.Background(), s.object, cache.BlockUntilSynced(false))
 	return found, err
 }
+
+// neverStarted is an informer that nobody has to wait for: caches of several namespaces have a goroutine that does.
+type neverStarted struct{ toolscache.SharedIndexInformer }
+
+func (i neverStarted) HasSyncedChecker() toolscache.DoneChecker { return i }
+
+func (neverStarted) Name() string { return "never started" }
+
+func (neverStarted) Done() <-chan struct{} { return closed }
+
+var closed = func() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}()
 
 // Object implements [Informer].
 func (c *CustomCacheInformer) Object() client.Object { return c.object }

@@ -13,7 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"trueup.dev/internal/apitest"
 )
 
 func TestCustomCacheInformer_Repairs(t *testing.T) {
@@ -118,32 +119,16 @@ func TestCustomCacheInformer_Selects(t *testing.T) {
 
 func TestCustomCacheInformer_CountsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		errorsBefore, readsBefore := counted(t, "trueup_informer_store_errors_total"), counted(t, "trueup_informer_live_reads_total")
+		errorsBefore, readsBefore := apitest.Counted(t, "trueup_informer_store_errors_total", nil), apitest.Counted(t, "trueup_informer_live_reads_total", nil)
 		api := newTinyAPI()
 		api.put("a", "1")
 		informer := running(t, api, failing{})
 		got(t, informer, "a")
-		if after := counted(t, "trueup_informer_store_errors_total"); after <= errorsBefore {
+		if after := apitest.Counted(t, "trueup_informer_store_errors_total", nil); after <= errorsBefore {
 			t.Errorf("%v failures, there were %v before", after, errorsBefore)
 		}
-		if after := counted(t, "trueup_informer_live_reads_total"); after != readsBefore+1 {
+		if after := apitest.Counted(t, "trueup_informer_live_reads_total", nil); after != readsBefore+1 {
 			t.Errorf("%v reads from the API server, want one more than %v", after, readsBefore)
 		}
 	})
-}
-
-// counted returns the value of a metric of this process, over all its labels.
-func counted(t testing.TB, name string) float64 {
-	t.Helper()
-	families, err := metrics.Registry.Gather()
-	must(t, err)
-	sum := 0.0
-	for _, family := range families {
-		if family.GetName() == name {
-			for _, metric := range family.GetMetric() {
-				sum += metric.GetCounter().GetValue()
-			}
-		}
-	}
-	return sum
 }

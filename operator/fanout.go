@@ -37,6 +37,7 @@ type absent interface {
 type handler interface {
 	absent
 	under(p place)
+	listen(ctx context.Context, bldr *reconcilers.Builder)
 	writesStatus() bool
 	gaveUp(key types.NamespacedName) bool
 }
@@ -54,6 +55,14 @@ func (r FanOut[T]) gaveUp(key types.NamespacedName) bool {
 		h, ok := sub.(handler)
 		return ok && h.gaveUp(key)
 	})
+}
+
+func (r FanOut[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
+	for _, sub := range r {
+		if h, ok := sub.(handler); ok {
+			h.listen(ctx, bldr)
+		}
+	}
 }
 
 // writesStatus is true when any of the handlers is a tree of reconcilers, which expects that what it changes in the status is written.

@@ -6,18 +6,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	kvalidation "k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"trueup.dev/resource"
+	"trueup.dev/validation"
 )
 
 // Informer is where a controller has the objects of one kind from: it reads them from it, and is told by it what happens to them. It is a cache of
@@ -114,45 +117,62 @@ func (o InformerOptions) selection(kind resource.Kind) (selection, error) {
 	if s.resync == 0 {
 		s.resync = defaultResync
 	}
-	problems := o.validate(kind)
+	var problems []error
+	if err := o.Validate(context.Background()); err != nil {
+		problems = append(problems, err)
+	}
+	if len(o.Namespaces) > 0 && kind.Scope() == resource.ClusterScope {
+		problems = append(problems, errors.New("Namespaces: its objects belong to none"))
+	}
+	if len(problems) > 0 {
+		return selection{}, fmt.Errorf("informer of %s: %w", kind, errors.Join(problems...))
+	}
+	// Each is valid, so that all together are.
+	var err error
 	if len(o.LabelFilters) > 0 {
-		selector, err := labels.Parse(strings.Join(o.LabelFilters, ","))
-		if err != nil {
-			problems = append(problems, fmt.Errorf("informer of %s must have label selectors in LabelFilters: %w", kind, err))
-		}
-		s.labels = selector
+		s.labels, err = labels.Parse(strings.Join(o.LabelFilters, ","))
 	}
-	if len(o.FieldSelectors) > 0 {
-		selector, err := fields.ParseSelector(strings.Join(o.FieldSelectors, ","))
-		if err != nil {
-			problems = append(problems, fmt.Errorf("informer of %s must have field selectors in FieldSelectors: %w", kind, err))
-		}
-		s.fields = selector
+	if err == nil && len(o.FieldSelectors) > 0 {
+		s.fields, err = fields.ParseSelector(strings.Join(o.FieldSelectors, ","))
 	}
-	return s, errors.Join(problems...)
+	return s, err
 }
 
-func (o InformerOptions) validate(kind resource.Kind) []error {
-	problems := []error{}
-	if len(o.Namespaces) > 0 && kind.Scope() == resource.ClusterScope {
-		problems = append(problems, fmt.Errorf("informer of %s must not have Namespaces, its objects belong to none", kind))
-	}
+var _ validation.Validator = InformerOptions{}
+
+// Validate returns every problem by its field, such as LabelFilters[1].
+func (o InformerOptions) Validate(context.Context) error {
+	var problems []error
+	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	for i, namespace := range o.Namespaces {
 		if namespace == "" {
-			problems = append(problems, fmt.Errorf("informer of %s must not have an empty name in Namespaces at index %d, leave them out for all", kind, i))
+			add("Namespaces[%d]: the name is empty, leave out Namespaces for all", i)
+		} else if faults := kvalidation.IsDNS1123Label(namespace); len(faults) > 0 {
+			add("Namespaces[%d]: %q is not the name of a namespace: %s", i, namespace, strings.Join(faults, "; "))
+		} else if first := slices.Index(o.Namespaces, namespace); first < i {
+			add("Namespaces[%d]: %q is at [%d] as well", i, namespace, first)
 		}
 	}
-	for field, values := range map[string][]string{"LabelFilters": o.LabelFilters, "FieldSelectors": o.FieldSelectors} {
-		for i, value := range values {
-			if strings.TrimSpace(value) == "" {
-				problems = append(problems, fmt.Errorf("informer of %s must not have an empty selector in %s at index %d", kind, field, i))
-			}
+	for i, filter := range o.LabelFilters {
+		if strings.TrimSpace(filter) == "" {
+			add("LabelFilters[%d]: the selector is empty", i)
+		} else if _, err := labels.Parse(filter); err != nil {
+			add("LabelFilters[%d]: %q is not a label selector: %w", i, filter, err)
+		}
+	}
+	for i, text := range o.FieldSelectors {
+		if strings.TrimSpace(text) == "" {
+			add("FieldSelectors[%d]: the selector is empty", i)
+		} else if selector, err := fields.ParseSelector(text); err != nil {
+			add("FieldSelectors[%d]: %q is not a field selector: %w", i, text, err)
+		} else if slices.ContainsFunc(selector.Requirements(), func(r fields.Requirement) bool { return strings.TrimSpace(r.Field) == "" }) {
+			add("FieldSelectors[%d]: %q does not name a field", i, text)
 		}
 	}
 	if o.CacheResyncInterval < 0 {
-		problems = append(problems, fmt.Errorf("informer of %s must not have a negative CacheResyncInterval", kind))
+		add("CacheResyncInterval: %s is negative", o.CacheResyncInterval)
 	}
-	return problems
+	return errors.Join(problems...)
 }
 
 // cacheOptions are those of controller-runtime's cache for some namespaces, all if there are none.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/nilcheck"
 )
 
 // WithInformer returns a view of the manager that has the objects of one kind from an informer: its cache, its client and its field indexer use the informer for
@@ -28,7 +29,7 @@ import (
 //
 // It is an error when the API server does not serve the kind.
 func WithInformer(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error) {
-	if informer == nil {
+	if nilcheck.IsNil(informer) {
 		return nil, fmt.Errorf("informer %q must not be nil", name)
 	}
 	object := informer.Object()
@@ -37,13 +38,14 @@ func WithInformer(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manage
 		return nil, fmt.Errorf("informer %q: %w", name, err)
 	}
 	// From now on the cache knows that it has to have the kind when it is started.
-	if _, err := informer.GetInformer(context.Background(), object, cache.BlockUntilSynced(false)); err != nil {
+	events, err := informer.GetInformer(context.Background(), object, cache.BlockUntilSynced(false))
+	if err != nil {
 		return nil, fmt.Errorf("informer %q of %s: %w", name, gvk.GroupKind(), err)
 	}
 	if err := mgr.Add(startedInformer{informer}); err != nil {
 		return nil, fmt.Errorf("add informer %q: %w", name, err)
 	}
-	if err := mgr.AddReadyzCheck("informer-"+name, func(req *http.Request) error { return isFilled(req.Context(), informer) }); err != nil {
+	if err := mgr.AddReadyzCheck("informer-"+name, func(*http.Request) error { return isFilled(events) }); err != nil {
 		return nil, fmt.Errorf("add the check of informer %q: %w", name, err)
 	}
 	route := route{form: guard.NewForm(gvk, object), scheme: mgr.GetScheme(), informer: informer}
@@ -56,12 +58,11 @@ func WithInformer(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manage
 
 var errNotFilled = errors.New("not all objects are known yet")
 
-func isFilled(ctx context.Context, informer Informer) error {
-	events, err := informer.GetInformer(ctx, informer.Object(), cache.BlockUntilSynced(false))
-	if err == nil && !events.HasSynced() {
-		err = errNotFilled
+func isFilled(events cache.Informer) error {
+	if !events.HasSynced() {
+		return errNotFilled
 	}
-	return err
+	return nil
 }
 
 // startedInformer is what the manager starts. The method makes it wait for the objects before it starts anything that is not a cache.

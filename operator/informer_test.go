@@ -34,13 +34,18 @@ func TestInformerOptions_Problems(t *testing.T) {
 		"none":     {kind: testConfigMaps},
 		"all fine": {kind: testConfigMaps, options: InformerOptions{Namespaces: []string{"a"}, LabelFilters: []string{"a", "b in (c)"}, FieldSelectors: []string{"d=e"}}},
 		"no kind":  {want: []string{"Schema"}},
-		"nodes":    {kind: testNodes, options: InformerOptions{Namespaces: []string{"a"}}, want: []string{"Node.v1 must not have Namespaces"}},
+		"nodes":    {kind: testNodes, options: InformerOptions{Namespaces: []string{"a"}}, want: []string{"informer of Node.v1: Namespaces: its objects belong to none"}},
 		"everything": {
 			kind: testConfigMaps,
 			options: InformerOptions{
-				Namespaces: []string{"a", ""}, LabelFilters: []string{"a b", " "}, FieldSelectors: []string{"c", ""}, CacheResyncInterval: -1,
+				Namespaces: []string{"a", "", "a", "B"}, LabelFilters: []string{"a", "a b", " "}, FieldSelectors: []string{"c", "", "=x", "d=e"}, CacheResyncInterval: -1,
 			},
-			want: []string{"Namespaces at index 1", "selectors in LabelFilters", "LabelFilters at index 1", "selectors in FieldSelectors", "FieldSelectors at index 1", "CacheResyncInterval"},
+			want: []string{
+				"informer of ConfigMap.v1: Namespaces[1]: the name is empty", `Namespaces[2]: "a" is at [0] as well`, `Namespaces[3]: "B" is not the name of a namespace`,
+				`LabelFilters[1]: "a b" is not a label selector`, "LabelFilters[2]: the selector is empty",
+				`FieldSelectors[0]: "c" is not a field selector`, "FieldSelectors[1]: the selector is empty", `FieldSelectors[2]: "=x" does not name a field`,
+				"CacheResyncInterval: -1ns is negative",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"trueup.dev/internal/lifecycle"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 )
@@ -41,7 +43,7 @@ type InformerController struct {
 
 // InformerControllerConfig tells how an [InformerController] works.
 type InformerControllerConfig struct {
-	// Manager runs the controllers, see [InformerController.Run]. Default: one for KubeConfig.
+	// Manager runs the controllers, see [InformerController.Run]. Default: one for KubeConfig, without leader election.
 	Manager ctrl.Manager
 	// KubeConfig leads to the cluster, if there is no Manager.
 	KubeConfig *rest.Config
@@ -56,6 +58,9 @@ type InformerControllerConfig struct {
 	RetryDequeuePolicy RetryDequeuePolicy
 	// PreviousState is how much of each object is remembered. Default: [PreviousFull]. Less suits a [CustomCacheInformer], which keeps objects out of memory.
 	PreviousState PreviousState
+	// SkipStatusUpdate leaves the status of objects alone, for kinds that belong to another controller. Default: false, a condition in the status tells of handlers
+	// that have given up, for example.
+	SkipStatusUpdate bool
 	// MaxConcurrentReconciles is how many objects are handled at the same time, for each informer of a kind. Default: that of the manager, which is 1 unless set.
 	MaxConcurrentReconciles int
 }
@@ -156,7 +161,7 @@ func (c *InformerController) change(kind string, what any, do func(k *informedKi
 	switch {
 	case kind == "":
 		return errors.New("the kind must not be empty")
-	case what == nil:
+	case nilcheck.IsNil(what):
 		return fmt.Errorf("what is added or removed for kind %q must not be nil", kind)
 	case c.setUp:
 		return fmt.Errorf("kind %q cannot be changed any more, the controller runs", kind)
@@ -169,8 +174,10 @@ func (c *InformerController) change(kind string, what any, do func(k *informedKi
 	return nil
 }
 
-// Run sets up the controllers and runs the manager, until the context ends or something has failed. Whoever runs the manager otherwise uses
-// SetupWithManager instead.
+// Run sets up the controllers and runs the manager, until the context ends or something has failed. It is an error, which names them, when the context has ended
+// and some informers could not be filled. Whoever runs the manager otherwise uses SetupWithManager instead.
+//
+// A manager that is made for KubeConfig elects no leader: every replica calls its handlers. Where only one may, set a Manager with leader election.
 func (c *InformerController) Run(ctx context.Context) error {
 	mgr := c.config.Manager
 	if mgr == nil {
@@ -186,7 +193,14 @@ func (c *InformerController) Run(ctx context.Context) error {
 	if err := c.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	return lifecycle.Run(ctx, mgr, c.unfilled)
+}
+
+// unfilled are the kinds with informers that do not have all objects yet.
+func (c *InformerController) unfilled() []string {
+	return slices.DeleteFunc(slices.Clone(c.order), func(kind string) bool {
+		return !slices.ContainsFunc(c.kinds[kind].informers, func(informer Informer) bool { return !lifecycle.IsFilled(informer) })
+	})
 }
 
 // SetupWithManager adds all controllers to a manager: one for each informer of each kind, named as the kind, and `<kind>-2` and so on for more. A kind with
@@ -240,7 +254,7 @@ func (c *InformerController) add(ctx context.Context, mgr ctrl.Manager, name str
 		return err
 	}
 	controller := &Controller[resource.Object]{
-		Name: name, Type: informer.Object(), MaxConcurrentReconciles: c.config.MaxConcurrentReconciles,
+		Name: name, Type: informer.Object(), MaxConcurrentReconciles: c.config.MaxConcurrentReconciles, SkipStatusUpdate: c.config.SkipStatusUpdate,
 		// References that are tracked by a tree of reconcilers are renewed with each resync.
 		Config: reconcilers.NewConfig(view, nil, defaultResync+time.Hour),
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,9 @@ import (
 type ledger struct {
 	// partly is true when only parts of resources are remembered.
 	partly bool
+
+	// size counts the records. Optional.
+	size prometheus.Gauge
 
 	mu      sync.Mutex
 	records map[types.NamespacedName]*record
@@ -58,14 +62,16 @@ type pending struct {
 	// attempt is how often it has failed.
 	attempt int
 	// due is when the next attempt is due.
-	due   time.Time
+	due time.Time
+	// calm is until when changes that do not count must not lead to the next attempt, where the rate limiter tells when it is due.
+	calm  time.Time
 	state map[string]any
 	// err is why the last attempt has failed, nil when it only asked to be called again.
 	err error
 	// acked is true when the last attempt was a success, that asked for another one.
 	acked bool
-	// exhausted is true when nothing but a change of the resource leads to another attempt.
-	exhausted bool
+	// exhausted is true when nothing but a change of the resource leads to another attempt, and told when that was to be written to the resource.
+	exhausted, told bool
 }
 
 // see returns the record of a resource, and makes one if there is none.
@@ -77,6 +83,9 @@ func (l *ledger) see(key types.NamespacedName) *record {
 	if r == nil {
 		r = &record{}
 		l.records[key] = r
+		if l.size != nil {
+			l.size.Inc()
+		}
 	}
 	return r
 }
@@ -89,6 +98,9 @@ func (l *ledger) with(key types.NamespacedName, do func(r *record)) {
 	do(r)
 	if r.acked == nil && r.known == nil && r.finished == "" && r.pending == nil && r.latest == nil && !r.busy {
 		delete(l.records, key)
+		if l.size != nil {
+			l.size.Dec()
+		}
 	}
 }
 
@@ -226,16 +238,13 @@ func sameState(a, b client.Object) bool {
 // sameType is false for what was cast: the cache has it as the Go type it was before.
 func sameType(a, b client.Object) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
-// olderThan is true when a is an earlier state than b, of the same resource or of another one that had its name. Versions that cannot be compared count as
+// olderThan is true when a is an earlier state than b, of the same resource or of another one that had its name. Resource versions tell that: those of one kind
+// come from one source, while the clocks of API servers differ. Where they cannot be compared a resource that was created before is older; otherwise a counts as
 // newer.
 func olderThan(a, b client.Object) bool {
-	if a.GetUID() != b.GetUID() {
-		since, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
-		if since.IsZero() || !since.Equal(&other) {
-			return !since.IsZero() && since.Before(&other)
-		}
-		// Both were created within a second.
+	if order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion()); err == nil {
+		return order < 0
 	}
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
-	return err == nil && order < 0
+	since, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	return a.GetUID() != b.GetUID() && !since.IsZero() && since.Before(&other)
 }

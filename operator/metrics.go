@@ -10,15 +10,20 @@ import (
 var (
 	calls = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_handler_calls_total",
-		Help: "Calls of handlers, by what had happened to the resource and by what came of it: done, requeued, failed or exhausted.",
+		Help: "Calls of handlers, by what had happened to the resource and by what came of it: done, requeued, failed, exhausted or panicked.",
 	}, []string{"handler", "action", "result"})
 
 	exhausted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_handler_retries_exhausted_total",
 		Help: "Resources that a handler has given up on until they change.",
 	}, []string{"handler"})
+
+	remembered = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "trueup_handler_resources",
+		Help: "Resources that a handler remembers.",
+	}, []string{"handler"})
 )
 
 func init() {
-	metrics.Registry.MustRegister(calls, exhausted)
+	metrics.Registry.MustRegister(calls, exhausted, remembered)
 }

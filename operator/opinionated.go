@@ -177,15 +177,46 @@ func (r *Opinionated[T]) Reconcile(ctx context.Context, resource T) (reconcilers
 	})
 }
 
-// Absent is for a resource that does not exist. Its deletion was handled before its finalizer was cleared, unless somebody else has cleared it.
+// Absent is for a resource that does not exist. Its deletion was handled before its finalizer was cleared, unless somebody else has cleared it, or the resource
+// is there and is only no longer among those that the controller sees: then it must not be kept.
 func (r *Opinionated[T]) Absent(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error) {
 	r.init()
-	return r.Handler.Absent(ctx, req)
+	gone, _ := r.Handler.ledger.absent(req.NamespacedName)
+	result, err := r.Handler.Absent(ctx, req)
+	if gone == nil || err != nil {
+		return result, err
+	}
+	config, err := reconcilers.RetrieveOriginalConfig(ctx)
+	if err != nil {
+		return result, err
+	}
+	current := blankLike(gone)
+	err = pastCache(config).Get(ctx, req.NamespacedName, current)
+	if err != nil || current.GetUID() != gone.GetUID() || r.Handler.knows(req.NamespacedName) {
+		return result, client.IgnoreNotFound(err)
+	}
+	return result, r.release(ctx, current)
+}
+
+// release takes all of our finalizers off.
+func (r *Opinionated[T]) release(ctx context.Context, resource client.Object) error {
+	for _, name := range r.ours() {
+		if err := reconcilers.ClearFinalizer(ctx, resource, name); err != nil {
+			return lookAgain(err)
+		}
+	}
+	return nil
 }
 
 func (r *Opinionated[T]) under(p place) {
 	if r.Handler != nil {
 		r.Handler.under(p)
+	}
+}
+
+func (r *Opinionated[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
+	if r.init(); r.Handler != nil {
+		r.Handler.listen(ctx, bldr)
 	}
 }
 
@@ -239,12 +270,7 @@ func (r *Opinionated[T]) finalize(ctx context.Context, resource T) (reconcilers.
 	if err != nil {
 		return result, err
 	}
-	for _, name := range r.ours() {
-		if err := reconcilers.ClearFinalizer(ctx, resource, name); err != nil {
-			return reconcilers.Result{}, lookAgain(err)
-		}
-	}
-	return result, nil
+	return result, r.release(ctx, resource)
 }
 
 // lookAgain makes somebody else having been faster no failure: the request is tried again.

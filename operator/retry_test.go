@@ -124,7 +124,7 @@ func TestWithEdge_RetryIsNotDefeatedByNoise(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		b.handle(version("a", 1, 2))
 		b.want(t, "Created a 1, attempt 1")
-		equal(t, "events", []string{"HandlerFailed: Created failed, next attempt in 1m0s: failure of the test"}, b.world.events)
+		equal(t, "events", []string{"HandlerFailed: Created failed, it will be tried again: failure of the test"}, b.world.events)
 	})
 }
 

@@ -46,12 +46,12 @@ func TestOlderThan_OtherResource(t *testing.T) {
 		a, b client.Object
 		want bool
 	}{
-		"created before":                    {object("a", "9", now), object("b", "5", now.Add(time.Second)), true},
-		"created after":                     {object("a", "5", now.Add(time.Second)), object("b", "9", now), false},
-		"created within a second, before":   {object("a", "5", now), object("b", "9", now), true},
-		"created within a second, after":    {object("a", "9", now), object("b", "5", now), false},
-		"it is not known when, and which":   {object("a", "5", time.Time{}), object("b", "9", time.Time{}), false},
-		"versions that cannot be compared":  {object("a", "five", now), object("b", "9", now), false},
+		"before, by another clock":          {object("a", "5", now.Add(time.Second)), object("b", "9", now), true},
+		"after, by another clock":           {object("a", "9", now), object("b", "5", now.Add(time.Second)), false},
+		"no comparable versions, before":    {object("a", "five", now), object("b", "9", now.Add(time.Second)), true},
+		"no comparable versions, after":     {object("a", "five", now.Add(time.Second)), object("b", "9", now), false},
+		"no comparable versions, and times": {object("a", "five", time.Time{}), object("b", "9", now), false},
+		"no comparable versions, the same":  {object("a", "five", now), object("a", "9", now.Add(time.Second)), false},
 		"the same, an earlier state of it":  {object("a", "5", now), object("a", "9", now), true},
 		"the same, no earlier state of it":  {object("a", "9", now), object("a", "5", now), false},
 		"the same, the state is that state": {object("a", "9", now), object("a", "9", now), false},

@@ -18,6 +18,8 @@ type scheduleHandler struct {
 	world   *scheduleWorld
 	process *scheduleProcess
 	number  int
+	// panicking is what the handler is about to panic for.
+	panicking *memory
 }
 
 var _ Syncer[resource.Object] = (*scheduleHandler)(nil)
@@ -65,12 +67,15 @@ func (e *handlerFailure) Error() string {
 type handlerPanic struct{}
 
 func (h *scheduleHandler) retry(err error, attempt int) (bool, time.Duration) {
-	failure := &handlerFailure{}
-	if !errors.As(err, &failure) {
+	failure := &handlerFailure{memory: h.panicking}
+	if !errors.Is(err, errPanicked) && !errors.As(err, &failure) {
 		panic(fmt.Errorf("the retry policy was asked about %w", err))
 	}
+	h.panicking = nil
 	retry, after := h.world.policy.policy(err, attempt)
-	failure.memory.asked(attempt, retry, after)
+	if failure.memory != nil { // otherwise the process ends
+		failure.memory.asked(attempt, retry, after)
+	}
 	return retry, after
 }
 
@@ -93,11 +98,11 @@ func (h *scheduleHandler) called(
 		before.GetLabels()["label"], *before.wanted() = "scribbled", -1
 	}
 	w.interrupt("a call of handler", h.number)
-	return m.decide(call)
+	return h.decide(m, call)
 }
 
 // decide has a call succeed, or not.
-func (m *memory) decide(call *handlerCall) (ReconcileResult, error) {
+func (h *scheduleHandler) decide(m *memory, call *handlerCall) (ReconcileResult, error) {
 	w := m.world
 	if !w.chance(w.failing) {
 		m.succeeded(call)
@@ -127,6 +132,7 @@ func (m *memory) decide(call *handlerCall) (ReconcileResult, error) {
 		w.tracef("  it panics")
 		w.count("panics")
 		m.failed(call, call.state)
+		h.panicking = m
 		panic(handlerPanic{})
 	}
 }

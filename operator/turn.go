@@ -122,9 +122,12 @@ func (r *WithEdge[T]) resume(rec *record, t *turn[T]) bool {
 		p.state = nil
 	}
 	if r.supersedes(p, t) || p.exhausted && (t.resynced || t.gone) {
-		p.attempt, p.exhausted, p.due = 0, false, time.Time{}
+		p.attempt, p.exhausted, p.due, p.calm = 0, false, time.Time{}, time.Time{}
 	}
 	t.wait = time.Until(p.due)
+	if !sameState(p.object, t.resource) {
+		t.wait = max(t.wait, time.Until(p.calm))
+	}
 	if r.OnlyChanges && (p.exhausted || t.wait > 0) {
 		t.pending = p
 		return false

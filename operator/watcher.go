@@ -55,6 +55,9 @@ func (w untyped[T]) Update(ctx context.Context, previous, object T) error {
 
 func (w untyped[T]) Delete(ctx context.Context, object T) error { return w.watcher.Delete(ctx, object) }
 
+// Wrapped is for those who look for handlers that are nil.
+func (w untyped[T]) Wrapped() any { return w.watcher }
+
 type untypedSyncer[T resource.Object] struct{ untyped[T] }
 
 func (w untypedSyncer[T]) Sync(ctx context.Context, object T) error {
@@ -85,6 +88,9 @@ func (w widenedWatcher[T]) Update(ctx context.Context, previous, object resource
 func (w widenedWatcher[T]) Delete(ctx context.Context, object resource.Object) error {
 	return withTyped(ctx, object, w.watcher.Delete)
 }
+
+// Wrapped is for those who look for handlers that are nil.
+func (w widenedWatcher[T]) Wrapped() any { return w.watcher }
 
 type widenedSyncer[T resource.Object] struct {
 	widenedWatcher[T]

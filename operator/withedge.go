@@ -83,6 +83,7 @@ type WithEdge[Type client.Object] struct {
 	PreviousState PreviousState
 
 	lazyInit sync.Once
+	listens  bool
 	ledger   ledger
 	place    place
 }
@@ -123,6 +124,7 @@ func (r *WithEdge[T]) init() {
 			r.React = ReactAny
 		}
 		r.ledger.partly = r.PreviousState != PreviousFull
+		r.ledger.size = remembered.WithLabelValues(r.Name)
 	})
 }
 
@@ -132,8 +134,7 @@ func (r *WithEdge[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Mana
 	if err := r.Validate(validation.WithRecursive(ctx)); err != nil {
 		return err
 	}
-	// Predicates are asked before the request is queued: what they note is there when the request is worked on.
-	bldr.WithEventFilter(r.notes(reconcilers.RetrieveOriginalResourceType(ctx)))
+	r.listen(ctx, bldr)
 	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
 }
 
@@ -186,6 +187,16 @@ func (r *WithEdge[T]) notes(resourceType client.Object) predicate.Predicate {
 	}
 }
 
+// listen has the events of the resource's kind noted. Predicates are asked before the request is queued: what they note is there when the request is worked on.
+// Those of an author that leave events out must not be asked before.
+func (r *WithEdge[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
+	r.init()
+	if !r.listens {
+		r.listens = true
+		bldr.WithEventFilter(r.notes(reconcilers.RetrieveOriginalResourceType(ctx)))
+	}
+}
+
 // noted is what the ledger keeps of an object of the cache: the object itself, which costs nothing, or less if the cache may not keep objects in memory either.
 func (r *WithEdge[T]) noted(obj client.Object) client.Object {
 	if r.PreviousState == PreviousFull {
@@ -210,6 +221,12 @@ func (r *WithEdge[T]) intend(resource T, action ReconcileAction) {
 			rec.pending = &pending{action: action, object: r.snapshot(rec, resource)}
 		}
 	})
+}
+
+// knows is true for a resource whose deletion is still to be told.
+func (r *WithEdge[T]) knows(key types.NamespacedName) (known bool) {
+	r.ledger.with(key, func(rec *record) { known = rec.known != nil })
+	return known
 }
 
 // isAcked is true for a resource whose present state, or one that differs in nothing that counts, was handled with success.

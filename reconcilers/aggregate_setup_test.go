@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"trueup.dev/internal/apitest"
 	"trueup.dev/reconcilers"
 	"trueup.dev/validation"
 )
@@ -169,23 +169,9 @@ func requested(calls requests) func(*aggregateReconciler) {
 }
 
 // reconciles returns how often a controller has reconciled.
-func reconciles(t *testing.T, controller string) (total float64) {
+func reconciles(t *testing.T, controller string) float64 {
 	t.Helper()
-	families, err := metrics.Registry.Gather()
-	wantErr(t, nil, err)
-	for _, family := range families {
-		if family.GetName() != "controller_runtime_reconcile_total" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			for _, label := range metric.GetLabel() {
-				if label.GetName() == "controller" && label.GetValue() == controller {
-					total += metric.GetCounter().GetValue()
-				}
-			}
-		}
-	}
-	return total
+	return apitest.Counted(t, "controller_runtime_reconcile_total", map[string]string{"controller": controller})
 }
 
 func TestAggregateReconciler_RunsAtStartAndOnItsOwnEvents(t *testing.T) {

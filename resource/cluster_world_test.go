@@ -3,31 +3,20 @@
 package resource_test
 
 import (
-	"context"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"trueup.dev/internal/apitest"
 	"trueup.dev/resource"
 	"trueup.dev/sandbox"
 )
 
-// patience is how long something may take before a test gives it up.
-const patience = 30 * time.Second
-
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // watches complain when the control plane goes
-	m.Run()
-}
+func TestMain(m *testing.M) { apitest.Main(m) }
 
 // crd is the definition of a kind whose specs and statuses may have any fields.
 func crd(kind resource.Kind, subresources *apiextensionsv1.CustomResourceSubresources) *apiextensionsv1.CustomResourceDefinition {
@@ -62,9 +51,7 @@ func crds() []any {
 
 // env is a namespace of a real Kubernetes API.
 type env struct {
-	*testing.T
-	*sandbox.Env
-	client  client.Client // without a cache
+	*apitest.Env
 	clients resource.ClientGenerator
 	a       resource.Identifier // of an object in the namespace
 }
@@ -72,14 +59,9 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
-	sb := sandbox.ForTest(t, sandbox.TestOptions{CRDs: crds()})
-	c, err := client.New(sb.RESTConfig(), client.Options{Scheme: newScheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &env{
-		T: t, Env: sb, client: c, clients: resource.NewClientGenerator(c, nil), a: resource.Identifier{Namespace: sb.Namespace, Name: "a"},
-	}
+	e := &env{Env: apitest.New(t, newScheme(t), sandbox.TestOptions{CRDs: crds()})}
+	e.clients, e.a = resource.NewClientGenerator(e.Client, nil), resource.Identifier{Namespace: e.Namespace, Name: "a"}
+	return e
 }
 
 // cached returns a client with a cache of the namespace, and the cluster-scoped objects.
@@ -88,25 +70,13 @@ func (e *env) cached() client.Client {
 	caches, err := cache.New(e.RESTConfig(), cache.Options{
 		Scheme: newScheme(e), DefaultNamespaces: map[string]cache.Config{e.Namespace: {}},
 	})
-	if err != nil {
-		e.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- caches.Start(ctx) }()
-	e.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			e.Error(err)
-		}
-	})
-	if !caches.WaitForCacheSync(ctx) {
+	e.Must(err)
+	e.Go("the cache", caches.Start)
+	if !caches.WaitForCacheSync(e.Context()) {
 		e.Fatal("the cache did not start")
 	}
 	c, err := client.New(e.RESTConfig(), client.Options{Scheme: newScheme(e), Cache: &client.CacheOptions{Reader: caches}})
-	if err != nil {
-		e.Fatal(err)
-	}
+	e.Must(err)
 	return c
 }
 

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/await"
 	"trueup.dev/resource"
 )
 
@@ -325,13 +324,13 @@ func TestCluster_updateObject(t *testing.T) {
 func TestCluster_cache(t *testing.T) {
 	e := newEnv(t)
 	cached := e.cached()
-	clients := resource.NewClientGenerator(cached, e.client)
+	clients := resource.NewClientGenerator(cached, e.Client)
 	store, live := newStore[*MyKind](t, myKind, clients), newStore[*MyKind](t, myKind, clients, resource.Live)
 	created := must[*MyKind](t)(store.Add(t.Context(), e.newMyKind("a", func(o *MyKind) { o.Spec.Tags = []string{"x"} })))
 	if got := must[*MyKind](t)(live.Get(t.Context(), e.a)); got.UID != created.UID {
 		t.Errorf("live read %+v", got)
 	}
-	await.Nil(t, patience, func() error { _, err := store.Get(t.Context(), e.a); return err })
+	e.Eventually(func() error { _, err := store.Get(t.Context(), e.a); return err })
 	first, second := must[*MyKind](t)(store.Get(t.Context(), e.a)), must[*MyKind](t)(store.Get(t.Context(), e.a))
 	if diff := cmp.Diff(created, first); diff != "" {
 		t.Errorf("cached (-want +got):\n%s", diff)
@@ -354,11 +353,11 @@ func TestCluster_cache(t *testing.T) {
 	id := resource.Identifier{Name: e.Namespace}
 	dark := must[*Theme](t)(themes.Upsert(t.Context(), id, &Theme{Spec: ThemeSpec{Color: "black"}}))
 	t.Cleanup(func() {
-		if err := e.client.Delete(context.Background(), dark); err != nil {
+		if err := e.Delete(context.Background(), dark); err != nil {
 			t.Error(err)
 		}
 	})
-	await.Nil(t, patience, func() error { _, err := themes.Get(t.Context(), id); return err })
+	e.Eventually(func() error { _, err := themes.Get(t.Context(), id); return err })
 	found := false
 	for obj, err := range themes.All(t.Context(), resource.StoreListOptions{}) {
 		found = found || must[*Theme](t)(obj, err).Name == id.Name

@@ -95,9 +95,9 @@ func admitted(t *testing.T) (*env, *admissions) {
 	at := e.serveWebhooks(&config)
 	made := e.make(config)
 	e.run(made)
-	e.eventually(func() error { return made.Manager().GetWebhookServer().StartedChecker()(nil) })
+	e.Eventually(func() error { return made.Manager().GetWebhookServer().StartedChecker()(nil) })
 	e.register(made, at)
-	e.eventually(func() error { // the API server takes notice of both configurations
+	e.Eventually(func() error { // the API server takes notice of both configurations
 		probe := newWidget("probe", "probe")
 		probe.Namespace, probe.Spec.Size = e.Namespace, 10
 		if err := e.Create(e.Context(), probe, client.DryRunAll); !apierrs.IsForbidden(err) {
@@ -115,17 +115,17 @@ func admitted(t *testing.T) (*env, *admissions) {
 func TestMutatorChangesObjects(t *testing.T) {
 	e, _ := admitted(t)
 	widget := newWidget("it", "small")
-	e.create(widget)
+	e.Add(widget)
 	if widget.Spec.Title != "SMALL" {
 		t.Errorf("title = %q after the creation, want SMALL", widget.Spec.Title)
 	}
 	e.patch(widget, `{"spec":{"title":"smaller"}}`)
-	e.read(widget)
+	e.Must(e.Read(widget))
 	if widget.Spec.Title != "SMALLER" {
 		t.Errorf("title = %q after the update, want SMALLER", widget.Spec.Title)
 	}
 	replaced := newWidget("replaced", "another")
-	e.create(replaced)
+	e.Add(replaced)
 	if replaced.Spec.Title != "ANOTHER" {
 		t.Errorf("title = %q, want that of the object that the mutator has returned", replaced.Spec.Title)
 	}
@@ -137,7 +137,7 @@ func TestMutatorKeepsWhatTheGoTypeDoesNotKnow(t *testing.T) {
 		"apiVersion": group + "/v1", "kind": "Widget", "metadata": map[string]any{"name": "it"},
 		"spec": map[string]any{"title": "small", "color": "red"}, "more": int64(1),
 	}}
-	e.create(object)
+	e.Add(object)
 	want := map[string]any{"spec": map[string]any{"title": "SMALL", "color": "red"}, "more": int64(1)}
 	got := map[string]any{"spec": object.Object["spec"], "more": object.Object["more"]}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -169,12 +169,12 @@ func TestMutatorThatChangesNothingSendsNoPatch(t *testing.T) {
 					UID: "uid", Kind: metav1.GroupVersionKind(widgetKind.GroupVersionKind()), Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
 				},
 			})
-			e.must(err)
+			e.Must(err)
 			answer, err := http.Post(server.URL+"/mutate/widgets."+group, "application/json", bytes.NewReader(body))
-			e.must(err)
+			e.Must(err)
 			defer answer.Body.Close()
 			review := admissionv1.AdmissionReview{}
-			e.must(json.NewDecoder(answer.Body).Decode(&review))
+			e.Must(json.NewDecoder(answer.Body).Decode(&review))
 			if !review.Response.Allowed || string(review.Response.Patch) != tc.want {
 				t.Errorf("allowed = %t, patch = %s, want %s", review.Response.Allowed, review.Response.Patch, tc.want)
 			}
@@ -230,11 +230,11 @@ func TestDenialsReachTheUser(t *testing.T) {
 func TestValidatorSeesRequests(t *testing.T) {
 	e, asked := admitted(t)
 	widget := newWidget("it", "first")
-	e.create(widget)
+	e.Add(widget)
 	e.patch(widget, `{"spec":{"title":"second"}}`)
 	dryRun := widget.DeepCopy()
-	e.must(e.Patch(e.Context(), dryRun, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"title":"third"}}`)), client.DryRunAll))
-	e.must(e.Delete(e.Context(), widget))
+	e.Must(e.Patch(e.Context(), dryRun, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"title":"third"}}`)), client.DryRunAll))
+	e.Must(e.Delete(e.Context(), widget))
 
 	type seen struct {
 		Action           app.AdmissionAction
@@ -275,14 +275,14 @@ func TestValidatorDeniesDeletions(t *testing.T) {
 	e, _ := admitted(t)
 	widget := newWidget("it", "dear")
 	widget.Labels = map[string]string{"protected": "true"}
-	e.create(widget)
+	e.Add(widget)
 	err := e.Delete(e.Context(), widget)
 	if want := `denied the request: it is protected`; !apierrs.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("error = %v, want %s", err, want)
 	}
 	e.patch(widget, `{"metadata":{"labels":null}}`)
-	e.must(e.Delete(e.Context(), widget))
-	e.gone(widget)
+	e.Must(e.Delete(e.Context(), widget))
+	e.Gone(widget)
 }
 
 func TestAppAnswersDirectly(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-logr/logr"
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"trueup.dev/app"
+	"trueup.dev/internal/lifecycle"
+	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 )
@@ -30,15 +33,18 @@ type App struct {
 	log    logr.Logger
 	// base is for what belongs to no kind.
 	base reconcilers.Config
-	// configs are those of the controllers of each kind.
-	configs map[schema.GroupVersionKind][]reconcilers.Config
+	// configs are for kinds with an informer that has all objects.
+	configs map[schema.GroupVersionKind]reconcilers.Config
+	// informers are those of kinds, by the names of their controllers.
+	informers map[string]operator.Informer
 }
 
-// NewApp makes an app. The API server has to be there and to serve all kinds with handlers. All mistakes in the config are reported in one error, by their
-// fields.
+// NewApp makes an app. The API server has to be there and to serve all kinds, with the plural and the scope that they say. All mistakes in the config are
+// reported in one error, by their fields.
 //
 // Each kind with a handler has a controller, named `<plural>.<group>`, and an informer. All informers are filled before the first call of a handler;
-// /readyz has a check for each, and one for the webhooks. Panics of handlers are recovered: they are failures. Metrics are those of controller-runtime and those of
+// /readyz has a check for each, and one for the webhooks. With Converters it is ready without its informers: to fill them the API server may have to ask for
+// conversions, which a Service would not let through to a pod that is not ready. Panics of handlers are recovered: they are failures. Metrics are those of controller-runtime and those of
 // this module.
 //
 // RBAC, with the group and the plural of each kind with a handler, and what handlers use:
@@ -52,11 +58,14 @@ func NewApp(config AppConfig) (*App, error) {
 	if err != nil {
 		return nil, fmt.Errorf("invalid config of app %q:\n%w", config.Name, err)
 	}
-	a := &App{config: config, configs: map[schema.GroupVersionKind][]reconcilers.Config{}}
+	a := &App{config: config, configs: map[schema.GroupVersionKind]reconcilers.Config{}, informers: map[string]operator.Informer{}}
 	if a.config.Clients == nil {
 		a.config.Clients = &Clients{}
 	}
 	if err := a.makeManager(kinds); err != nil {
+		return nil, fmt.Errorf("app %q: %w", config.Name, err)
+	}
+	if err := a.checkServed(); err != nil {
 		return nil, fmt.Errorf("app %q: %w", config.Name, err)
 	}
 	if err := a.makeControllers(kinds); err != nil {
@@ -72,9 +81,15 @@ func NewApp(config AppConfig) (*App, error) {
 }
 
 // Run runs the app until ctx ends, and returns nil then; or until it cannot go on, because it has lost its lease for example. When it returns, calls of handlers
-// have ended, unless that has taken longer than the GracefulShutdownTimeout, which is an error. An app runs once, and the process should end after it.
+// have ended, unless that has taken longer than the GracefulShutdownTimeout, which is an error. It is an error, too, that names them, when ctx has ended and some
+// informers could not be filled. An app runs once, and the process should end after it.
 func (a *App) Run(ctx context.Context) error {
-	return a.mgr.Start(ctx)
+	return lifecycle.Run(ctx, a.mgr, a.unfilled)
+}
+
+// unfilled are the names of informers that do not have all objects yet.
+func (a *App) unfilled() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.informers)), func(name string) bool { return lifecycle.IsFilled(a.informers[name]) })
 }
 
 // Runner returns the app, which runs itself.
@@ -154,10 +169,10 @@ func hasMutator(k AppManagedKind) bool { return k.Mutator != nil }
 
 func hasValidator(k AppManagedKind) bool { return k.Validator != nil }
 
-// configFor returns what objects of a kind are reached by. With several controllers for a kind nobody knows which selection of its objects is meant.
+// configFor returns what objects of a kind are reached by. In an informer with a selection of objects others would be missing.
 func (a *App) configFor(kind resource.Kind) reconcilers.Config {
-	if configs := a.configs[kind.GroupVersionKind()]; len(configs) == 1 {
-		return configs[0]
+	if config, ok := a.configs[kind.GroupVersionKind()]; ok {
+		return config
 	}
 	return a.base
 }

@@ -31,8 +31,9 @@ var _ resource.LiveReaderGenerator = (*Clients)(nil)
 //		...
 //	})
 //
-// They read from the informer of a kind if the app has one, and otherwise from the cache of the App's manager. The App recognizes its own writes by them. Until
-// there is the App every call is an error. The zero value is ready to use, for one App.
+// They read from the informer of a kind if the app has one for all objects, and otherwise from the cache of the App's manager, which watches the kind once it is
+// read: an informer that selects objects, by labels for example, does not have the others. The App recognizes its own writes by them. Until there is the App every
+// call is an error. The zero value is ready to use, for one App.
 type Clients struct {
 	app atomic.Pointer[App]
 
@@ -72,7 +73,7 @@ func (c *Clients) LiveReaderFor(kind resource.Kind) (client.Reader, error) {
 
 var (
 	errNoApp   = errors.New("the app of these clients has not been made yet")
-	errSameApp = errors.New("Clients have an app already")
+	errSameApp = errors.New("these clients have an app already")
 )
 
 // configOf returns what objects of a kind are reached by, once there is an app.

@@ -22,7 +22,7 @@ func TestClients(t *testing.T) {
 	e := newEnv(t)
 	clients := &simple.Clients{}
 	store, err := resource.NewTypedStore[*Widget](widgetKind, clients)
-	e.must(err)
+	e.Must(err)
 	if _, err := store.Get(t.Context(), resource.Identifier{Namespace: e.Namespace, Name: "it"}); err == nil {
 		t.Error("a store can be used before there is an app")
 	}
@@ -45,16 +45,16 @@ func TestClients(t *testing.T) {
 	made := e.make(config)
 	e.run(made)
 	widget := newWidget("it", "one")
-	e.create(widget)
-	e.eventually(func() error {
-		e.read(widget)
+	e.Add(widget)
+	e.Eventually(func() error {
+		e.Must(e.Read(widget))
 		if widget.Status.Applied != "one" {
 			return fmt.Errorf("status = %v", widget.Status)
 		}
 		return nil
 	})
 	after, err := resource.NewTypedStore[*Widget](widgetKind, made.ClientGenerator())
-	e.must(err)
+	e.Must(err)
 	for _, source := range []resource.ReadSource{resource.Cached, resource.Live} {
 		got, err := after.Get(t.Context(), resource.IdentifierOf(widget), source)
 		if err != nil || got.Spec.Title != "one" {
@@ -64,7 +64,7 @@ func TestClients(t *testing.T) {
 	if _, err := simple.NewApp(config); err == nil || !strings.Contains(err.Error(), "have an app already") {
 		t.Errorf("clients belong to two apps: %v", err)
 	}
-	e.must(e.Delete(t.Context(), widget))
+	e.Must(e.Delete(t.Context(), widget))
 }
 
 // watches counts the watches of a kind.
@@ -94,7 +94,7 @@ func TestInformersAreShared(t *testing.T) {
 	var calls record
 	clients, watched := &simple.Clients{}, &watches{count: map[string]int{}}
 	widgets, err := resource.NewTypedStore[*Widget](widgetKind, clients)
-	e.must(err)
+	e.Must(err)
 	config := e.config("shared")
 	config.KubeConfig.Wrap(watched.wrap)
 	config.Clients = clients
@@ -109,10 +109,10 @@ func TestInformersAreShared(t *testing.T) {
 			return operator.ReconcileResult{}, err
 		}}},
 	}
-	e.create(newWidget("it", "one"))
+	e.Add(newWidget("it", "one"))
 	e.start(config)
-	e.create(newConfigMap("map", nil))
-	e.eventually(func() error { return calls.has("add it", "add map", "map has one") })
+	e.Add(newConfigMap("map", nil))
+	e.Eventually(func() error { return calls.has("add it", "add map", "map has one") })
 	watched.mu.Lock()
 	defer watched.mu.Unlock()
 	if diff := cmp.Diff(map[string]int{"widgets": 1, "configmaps": 1}, watched.count); diff != "" {

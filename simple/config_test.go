@@ -153,14 +153,14 @@ func TestFinalizerSupplierAndNamespaces(t *testing.T) {
 	config.UnmanagedKinds = []simple.AppUnmanagedKind{{Kind: namespaceKind, Reconciler: calls.reconciler()}}
 	e.start(config)
 	widget := newWidget("it", "")
-	e.create(widget)
-	e.eventually(func() error { return calls.has("created it", "resynced it", "created "+e.Namespace) })
-	e.read(widget)
+	e.Add(widget)
+	e.Eventually(func() error { return calls.has("created it", "resynced it", "created "+e.Namespace) })
+	e.Must(e.Read(widget))
 	if want := []string{"example.com/supplied-widgets"}; !slices.Equal(widget.Finalizers, want) {
 		t.Errorf("finalizers = %q, want %q", widget.Finalizers, want)
 	}
-	e.must(e.Delete(e.Context(), widget))
-	e.gone(widget)
+	e.Must(e.Delete(e.Context(), widget))
+	e.Gone(widget)
 }
 
 // What the API server does not serve cannot be watched.

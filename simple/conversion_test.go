@@ -48,15 +48,15 @@ func TestConverterServesTheAPI(t *testing.T) {
 	at := e.serveWebhooks(&config)
 	made := e.make(config)
 	e.run(made)
-	e.eventually(func() error { return made.Manager().GetWebhookServer().StartedChecker()(nil) })
+	e.Eventually(func() error { return made.Manager().GetWebhookServer().StartedChecker()(nil) })
 	e.convertGadgets(made.CustomResourceConversion(at))
 	e.Cleanup(func() { // what is left could not be read
 		e.convertGadgets(&apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
 	})
-	e.create(newGadgetV1("ada", "Ada Lovelace"))
-	e.eventually(func() error { // the API server takes notice
+	e.Add(newGadgetV1("ada", "Ada Lovelace"))
+	e.Eventually(func() error { // the API server takes notice
 		got := newGadgetV2("ada", "", "")
-		e.read(got)
+		e.Must(e.Read(got))
 		if got.Spec.First != "Ada" || got.Spec.Last != "Lovelace" {
 			return fmt.Errorf("v2 of what was created as v1 is %v", got.Spec)
 		}
@@ -65,20 +65,20 @@ func TestConverterServesTheAPI(t *testing.T) {
 
 	grace := newGadgetV2("grace", "Grace", "Hopper")
 	grace.Labels = map[string]string{"navy": "yes"}
-	e.create(grace)
+	e.Add(grace)
 	got := newGadgetV1("grace", "")
-	e.read(got)
+	e.Must(e.Read(got))
 	if got.Spec.Name != "Grace Hopper" || got.Labels["navy"] != "yes" || got.UID != grace.UID {
 		t.Errorf("v1 of what was created as v2 is %v", got)
 	}
 	e.patch(grace, `{"spec":{"last":"Murray"}}`)
-	e.read(got)
+	e.Must(e.Read(got))
 	if got.Spec.Name != "Grace Murray" {
 		t.Errorf("v1 of what was changed as v2 is %v", got.Spec)
 	}
 
 	var list GadgetV2List
-	e.must(e.List(e.Context(), &list, client.InNamespace(e.Namespace)))
+	e.Must(e.List(e.Context(), &list, client.InNamespace(e.Namespace)))
 	names := map[string]string{}
 	for _, item := range list.Items {
 		names[item.Name] = item.Spec.First + "/" + item.Spec.Last
@@ -87,7 +87,7 @@ func TestConverterServesTheAPI(t *testing.T) {
 		t.Errorf("list (-want +got):\n%s", diff)
 	}
 
-	e.create(newGadgetV1("nemo", "Nemo")) // is stored as it is
+	e.Add(newGadgetV1("nemo", "Nemo")) // is stored as it is
 	err := e.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "nemo"}, &GadgetV2{})
 	if want := "Gadget " + e.Namespace + "/nemo: Nemo is the name of nobody"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error = %v, want %s", err, want)
@@ -95,7 +95,7 @@ func TestConverterServesTheAPI(t *testing.T) {
 
 	// A validator is asked in its version, whatever that of the user.
 	e.register(made, at)
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		poet := newGadgetV1("poet", "George Byron")
 		poet.Namespace = e.Namespace
 		err := e.Create(e.Context(), poet, client.DryRunAll)
@@ -110,7 +110,7 @@ func TestConverterServesTheAPI(t *testing.T) {
 func (e *env) convertGadgets(conversion *apiextensionsv1.CustomResourceConversion) {
 	e.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
-	e.eventually(func() error { // the API server writes its status, too
+	e.Eventually(func() error { // the API server writes its status, too
 		if err := e.Get(context.Background(), client.ObjectKey{Name: "gadgets." + group}, definition); err != nil {
 			return err
 		}
@@ -131,11 +131,11 @@ func TestConversionReview(t *testing.T) {
 	t.Cleanup(server.Close)
 	ask := func(body string) (int, *apiextensionsv1.ConversionResponse) {
 		answer, err := http.Post(server.URL+"/convert", "application/json", strings.NewReader(body))
-		e.must(err)
+		e.Must(err)
 		defer answer.Body.Close()
 		review := &apiextensionsv1.ConversionReview{}
 		if answer.StatusCode == http.StatusOK {
-			e.must(json.NewDecoder(answer.Body).Decode(review))
+			e.Must(json.NewDecoder(answer.Body).Decode(review))
 		}
 		return answer.StatusCode, review.Response
 	}
@@ -145,7 +145,7 @@ func TestConversionReview(t *testing.T) {
 			request.Request.Objects = append(request.Request.Objects, runtime.RawExtension{Raw: []byte(object)})
 		}
 		body, err := json.Marshal(request)
-		e.must(err)
+		e.Must(err)
 		return string(body)
 	}
 	gizmo := `{"kind":"Gizmo","apiVersion":"` + group + `/v1"}`
@@ -179,7 +179,7 @@ func TestConversionReview(t *testing.T) {
 			var specs []string
 			for _, object := range response.ConvertedObjects {
 				var head struct{ Spec json.RawMessage }
-				e.must(json.Unmarshal(object.Raw, &head))
+				e.Must(json.Unmarshal(object.Raw, &head))
 				specs = append(specs, string(head.Spec))
 			}
 			if diff := cmp.Diff(tc.wantSpecs, specs); diff != "" {

@@ -33,17 +33,17 @@ func TestManagedKindIsOpinionated(t *testing.T) {
 	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: calls.watcher()}}
 	e.start(config)
 	widget := newWidget("it", "one")
-	e.create(widget)
-	e.eventually(func() error { return calls.has("add it") })
+	e.Add(widget)
+	e.Eventually(func() error { return calls.has("add it") })
 	e.patch(widget, `{"metadata":{"labels":{"a":"b"}}}`)
 	e.patch(widget, `{"spec":{"title":"two"}}`)
-	e.eventually(func() error { return calls.has("update it from one to two") })
+	e.Eventually(func() error { return calls.has("update it from one to two") })
 	e.observed(widget)
 	if want := []string{group + "/opinionated-widgets"}; !slices.Equal(widget.Finalizers, want) {
 		t.Errorf("finalizers = %q, want %q", widget.Finalizers, want)
 	}
-	e.must(e.Delete(e.Context(), widget))
-	e.gone(widget)
+	e.Must(e.Delete(e.Context(), widget))
+	e.Gone(widget)
 	if diff := cmp.Diff([]string{"add it", "update it from one to two", "delete it"}, calls.all()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
@@ -52,8 +52,8 @@ func TestManagedKindIsOpinionated(t *testing.T) {
 // observed waits until it is noted that a widget was handled as it is.
 func (e *env) observed(widget *Widget) {
 	e.Helper()
-	e.eventually(func() error {
-		e.read(widget)
+	e.Eventually(func() error {
+		e.Must(e.Read(widget))
 		if widget.Status.ObservedGeneration != widget.Generation {
 			return fmt.Errorf("generation %d is observed, not %d", widget.Status.ObservedGeneration, widget.Generation)
 		}
@@ -73,16 +73,16 @@ func TestWeaknessB7_NoSyncFuncIsTheAddFunc(t *testing.T) {
 	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: watcher}}
 	stop := e.start(config)
 	changes, goes := newWidget("changes", "one"), newWidget("goes", "one")
-	e.create(changes)
-	e.create(goes)
+	e.Add(changes)
+	e.Add(goes)
 	e.observed(changes)
 	e.observed(goes)
 	stop()
 	e.patch(changes, `{"spec":{"title":"two"}}`)
-	e.must(e.Delete(e.Context(), goes))
+	e.Must(e.Delete(e.Context(), goes))
 	e.start(config)
-	e.gone(goes)
-	e.eventually(func() error { return calls.has("add changes two", "delete goes") })
+	e.Gone(goes)
+	e.Eventually(func() error { return calls.has("add changes two", "delete goes") })
 }
 
 // A finalizer of another name is taken over: nothing stays behind that nobody clears.
@@ -93,24 +93,24 @@ func TestWeaknessB9_RenamedFinalizer(t *testing.T) {
 	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: options}}
 	stop := e.start(config)
 	widget, goes := newWidget("it", "one"), newWidget("goes", "one")
-	e.create(widget)
-	e.create(goes)
+	e.Add(widget)
+	e.Add(goes)
 	e.observed(widget)
 	e.observed(goes)
 	stop()
-	e.must(e.Delete(e.Context(), goes))
+	e.Must(e.Delete(e.Context(), goes))
 
 	options = simple.ReconcileOptions{FinalizerAliases: []string{options.Finalizer}}
 	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Reconciler: calls.reconciler(), ReconcileOptions: options}}
 	e.start(config)
-	e.gone(goes)
-	e.eventually(func() error { return calls.has("resynced it", "deleted goes") })
-	e.read(widget)
+	e.Gone(goes)
+	e.Eventually(func() error { return calls.has("resynced it", "deleted goes") })
+	e.Must(e.Read(widget))
 	if want := []string{group + "/renamed-widgets"}; !slices.Equal(widget.Finalizers, want) {
 		t.Errorf("finalizers = %q, want %q", widget.Finalizers, want)
 	}
-	e.must(e.Delete(e.Context(), widget))
-	e.gone(widget)
+	e.Must(e.Delete(e.Context(), widget))
+	e.Gone(widget)
 }
 
 // Each kind has settings of its own, and those of the app otherwise.
@@ -133,11 +133,11 @@ func TestWeaknessD10_SettingsOfAKind(t *testing.T) {
 		FieldSelectors: []string{"metadata.name=map"}, InformerSupplier: operator.MetadataOnlyInformerSupplier, OnExhausted: exhausted, MaxConcurrentReconciles: 2,
 	}}}
 	e.start(config)
-	e.create(newWidget("widget", ""))
-	e.eventually(func() error { return calls.has("widget: on purpose after 1 calls") })
-	e.create(newConfigMap("another", nil))
-	e.create(newConfigMap("map", nil))
-	e.eventually(func() error { return calls.has("map: on purpose after 5 calls") })
+	e.Add(newWidget("widget", ""))
+	e.Eventually(func() error { return calls.has("widget: on purpose after 1 calls") })
+	e.Add(newConfigMap("another", nil))
+	e.Add(newConfigMap("map", nil))
+	e.Eventually(func() error { return calls.has("map: on purpose after 5 calls") })
 	of := fmt.Sprintf("%T", &Widget{})
 	want := []string{
 		of + " widget", "widget: on purpose after 1 calls",
@@ -156,16 +156,16 @@ func TestManagedKindThatIsPlain(t *testing.T) {
 	}
 	e.start(config)
 	widget := newWidget("it", "one")
-	e.create(widget)
-	e.eventually(func() error { return calls.has("created it") })
+	e.Add(widget)
+	e.Eventually(func() error { return calls.has("created it") })
 	e.patch(widget, `{"metadata":{"labels":{"a":"b"}}}`)
-	e.eventually(func() error { return calls.has("updated it") })
-	e.read(widget)
+	e.Eventually(func() error { return calls.has("updated it") })
+	e.Must(e.Read(widget))
 	if len(widget.Finalizers) > 0 {
 		t.Errorf("finalizers = %q, want none", widget.Finalizers)
 	}
-	e.must(e.Delete(e.Context(), widget))
-	e.eventually(func() error { return calls.has("deleted it") })
+	e.Must(e.Delete(e.Context(), widget))
+	e.Eventually(func() error { return calls.has("deleted it") })
 }
 
 // Two watchers of the same kind with different selectors get what they have selected, and nothing else.
@@ -180,20 +180,20 @@ func TestWeaknessA8_SelectorsOfOneKindDoNotCrossFeed(t *testing.T) {
 	config.UnmanagedKinds = []simple.AppUnmanagedKind{selecting(red, "color=red"), selecting(blue, "color=blue")}
 	e.start(config)
 	for _, color := range []string{"red", "blue", "green"} {
-		e.create(newConfigMap("is-"+color, map[string]string{"color": color}))
+		e.Add(newConfigMap("is-"+color, map[string]string{"color": color}))
 	}
 	moves := newConfigMap("moves", map[string]string{"color": "red"})
-	e.create(moves)
-	e.eventually(func() error { return errors.Join(red.has("add is-red", "add moves"), blue.has("add is-blue")) })
+	e.Add(moves)
+	e.Eventually(func() error { return errors.Join(red.has("add is-red", "add moves"), blue.has("add is-blue")) })
 	e.patch(moves, `{"metadata":{"labels":{"color":"blue"}}}`)
-	e.eventually(func() error { return errors.Join(red.has("delete moves"), blue.has("add moves")) })
-	e.must(e.Delete(e.Context(), moves))
-	e.eventually(func() error { return blue.has("delete moves") })
+	e.Eventually(func() error { return errors.Join(red.has("delete moves"), blue.has("add moves")) })
+	e.Must(e.Delete(e.Context(), moves))
+	e.Eventually(func() error { return blue.has("delete moves") })
 	// Each is told of a last one, so that whatever else there is has come before.
 	for _, color := range []string{"red", "blue"} {
-		e.create(newConfigMap("last-"+color, map[string]string{"color": color}))
+		e.Add(newConfigMap("last-"+color, map[string]string{"color": color}))
 	}
-	e.eventually(func() error { return errors.Join(red.has("add last-red"), blue.has("add last-blue")) })
+	e.Eventually(func() error { return errors.Join(red.has("add last-red"), blue.has("add last-blue")) })
 	sorted := func(calls *record) []string { return slices.Sorted(slices.Values(calls.all())) }
 	if diff := cmp.Diff([]string{"add is-red", "add last-red", "add moves", "delete moves"}, sorted(red)); diff != "" {
 		t.Errorf("calls for red (-want +got):\n%s", diff)
@@ -201,7 +201,7 @@ func TestWeaknessA8_SelectorsOfOneKindDoNotCrossFeed(t *testing.T) {
 	if diff := cmp.Diff([]string{"add is-blue", "add last-blue", "add moves", "delete moves"}, sorted(blue)); diff != "" {
 		t.Errorf("calls for blue (-want +got):\n%s", diff)
 	}
-	e.read(newConfigMap("is-green", nil))
+	e.Must(e.Read(newConfigMap("is-green", nil)))
 }
 
 func TestUnmanagedKinds(t *testing.T) {
@@ -213,21 +213,21 @@ func TestUnmanagedKinds(t *testing.T) {
 	}
 	e.start(config)
 	loose, held := newConfigMap("loose", nil), newConfigMap("held", map[string]string{"keep": "true"})
-	e.create(loose)
-	e.create(held)
-	e.eventually(func() error { return errors.Join(plain.has("created loose"), kept.has("created held")) })
-	e.read(loose)
-	e.read(held)
+	e.Add(loose)
+	e.Add(held)
+	e.Eventually(func() error { return errors.Join(plain.has("created loose"), kept.has("created held")) })
+	e.Must(e.Read(loose))
+	e.Must(e.Read(held))
 	if len(loose.Finalizers) > 0 {
 		t.Errorf("finalizers = %q of an object that is none of the app's business", loose.Finalizers)
 	}
 	if want := []string{"core/unmanaged-configmaps"}; !slices.Equal(held.Finalizers, want) {
 		t.Errorf("finalizers = %q, want %q", held.Finalizers, want)
 	}
-	e.must(e.Delete(e.Context(), loose))
-	e.must(e.Delete(e.Context(), held))
-	e.gone(held)
-	e.eventually(func() error { return errors.Join(plain.has("deleted loose"), kept.has("deleted held")) })
+	e.Must(e.Delete(e.Context(), loose))
+	e.Must(e.Delete(e.Context(), held))
+	e.Gone(held)
+	e.Eventually(func() error { return errors.Join(plain.has("deleted loose"), kept.has("deleted held")) })
 }
 
 // A tree of reconcilers works as it does below a root of its own: it watches what it owns, and its changes of the status are written.
@@ -260,10 +260,10 @@ func TestTreesOfReconcilers(t *testing.T) {
 			config.ManagedKinds = []simple.AppManagedKind{managed}
 			e.start(config)
 			widget := newWidget("it", "one")
-			e.create(widget)
+			e.Add(widget)
 			applied := func(title string) {
-				e.eventually(func() error {
-					e.read(widget)
+				e.Eventually(func() error {
+					e.Must(e.Read(widget))
 					if widget.Status.Applied != title {
 						return fmt.Errorf("status = %v", widget.Status)
 					}
@@ -274,18 +274,18 @@ func TestTreesOfReconcilers(t *testing.T) {
 			e.patch(widget, `{"spec":{"title":"two"}}`)
 			applied("two")
 			child := newConfigMap("it", nil)
-			e.read(child)
-			e.must(e.Delete(e.Context(), child))
-			e.eventually(func() error {
+			e.Must(e.Read(child))
+			e.Must(e.Delete(e.Context(), child))
+			e.Eventually(func() error {
 				return client.IgnoreNotFound(e.Get(e.Context(), client.ObjectKeyFromObject(child), child))
 			})
-			e.eventually(func() error {
+			e.Eventually(func() error {
 				again := newConfigMap("it", nil)
 				again.Namespace = e.Namespace
 				return e.Get(e.Context(), client.ObjectKeyFromObject(again), again)
 			})
-			e.must(e.Delete(e.Context(), widget))
-			e.gone(widget)
+			e.Must(e.Delete(e.Context(), widget))
+			e.Gone(widget)
 		})
 	}
 }

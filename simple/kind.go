@@ -12,7 +12,8 @@ import (
 	"trueup.dev/resource"
 )
 
-// AppManagedKind is a kind of the app, in one version. At most one of Watcher, Reconciler and SubReconciler is set: the handler.
+// AppManagedKind is a kind of the app, in one version. At most one of Watcher, Reconciler and SubReconciler is set: the handler. There is a handler, a Mutator, a
+// Validator, or a Converter for the kind.
 type AppManagedKind struct {
 	// Kind is the kind. Required.
 	Kind resource.Kind
@@ -175,9 +176,14 @@ func (h *handled) informerOptions(options operator.InformerOptions) operator.Inf
 	return options
 }
 
+// selectsAll is true when its informer has all objects of the kind that the app looks at.
+func (h *handled) selectsAll(config *AppInformerConfig) bool {
+	options := h.informerOptions(config.InformerOptions)
+	return h.options.Namespace == "" && len(options.LabelFilters) == 0 && len(options.FieldSelectors) == 0
+}
+
 // takesAll is true when all objects of the kind are watched that the app looks at, and in no special way.
 func (h *handled) takesAll(config *AppInformerConfig) bool {
-	o, options := &h.options, h.informerOptions(config.InformerOptions)
-	return o.Namespace == "" && o.CacheResyncInterval == 0 && o.InformerSupplier == nil &&
-		len(options.LabelFilters) == 0 && len(options.FieldSelectors) == 0 && !options.MetadataOnly
+	o := &h.options
+	return h.selectsAll(config) && o.CacheResyncInterval == 0 && o.InformerSupplier == nil && !config.InformerOptions.MetadataOnly
 }

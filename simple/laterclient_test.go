@@ -23,17 +23,17 @@ func TestClientsBeforeAndAfterTheApp(t *testing.T) {
 	accountKind := resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ServiceAccount{}, &corev1.ServiceAccountList{}, resource.WithKind("ServiceAccount"))}
 	clients := &simple.Clients{}
 	c, err := clients.ClientFor(widgetKind)
-	e.must(err)
+	e.Must(err)
 	accounts, err := clients.ClientFor(accountKind)
-	e.must(err)
+	e.Must(err)
 	live, err := clients.LiveReaderFor(widgetKind)
-	e.must(err)
+	e.Must(err)
 
 	widget := newWidget("it", "one")
 	widget.Namespace = e.Namespace
 	key := client.ObjectKeyFromObject(widget)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "it"}}
-	e.must(e.Create(t.Context(), account))
+	e.Must(e.Create(t.Context(), account))
 	patch := func(path string) client.Patch {
 		return client.RawPatch("application/merge-patch+json", []byte(`{"`+path+`":{"applied":"patched"}}`))
 	}
@@ -93,7 +93,7 @@ func TestClientsBeforeAndAfterTheApp(t *testing.T) {
 	e.run(made)
 	<-made.Manager().Elected()
 	for _, call := range calls {
-		e.must(call.call())
+		e.Must(call.call())
 	}
 	if c.Scheme() != made.Manager().GetScheme() {
 		t.Error("the scheme is not that of the app")

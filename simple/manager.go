@@ -122,6 +122,9 @@ func namespaces(names []string) map[string]cache.Config {
 func (a *App) makeControllers(kinds []*handled) error {
 	var errs []error
 	base := a.mgr
+	if len(a.config.Converters) > 0 {
+		base = uncheckedManager{a.mgr}
+	}
 	common, sharing := map[schema.GroupVersionKind]operator.Informer{}, map[*handled]operator.Informer{}
 	for _, h := range kinds {
 		if !h.takesAll(&a.config.InformerConfig) {
@@ -169,12 +172,20 @@ func (a *App) inform(mgr ctrl.Manager, h *handled) (ctrl.Manager, operator.Infor
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", h.field, err)
 	}
+	a.informers[h.name] = informer
 	return view, informer, nil
 }
 
+// uncheckedManager leaves it to others whether the app is ready.
+type uncheckedManager struct{ ctrl.Manager }
+
+func (uncheckedManager) AddReadyzCheck(string, healthz.Checker) error { return nil }
+
 // control makes the controller of a kind.
 func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, informer operator.Informer) error {
-	a.configs[h.kind.GroupVersionKind()] = append(a.configs[h.kind.GroupVersionKind()], config)
+	if gvk := h.kind.GroupVersionKind(); a.configs[gvk].IsEmpty() && h.selectsAll(&a.config.InformerConfig) {
+		a.configs[gvk] = config
+	}
 	controller := &operator.Controller[resource.Object]{
 		Name:                    h.name,
 		Type:                    informer.Object(),
@@ -193,10 +204,10 @@ func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, i
 func (a *App) serveWebhooks() error {
 	hooks := map[string]http.Handler{}
 	for _, kinds := range a.kindsWith(hasMutator) {
-		hooks[admissionPath("mutate", kinds[0])] = a.admit(kinds, a.mutate)
+		hooks[admissionPath("mutate", kinds[0])] = a.admit("mutator", kinds, a.mutate)
 	}
 	for _, kinds := range a.kindsWith(hasValidator) {
-		hooks[admissionPath("validate", kinds[0])] = a.admit(kinds, a.validate)
+		hooks[admissionPath("validate", kinds[0])] = a.admit("validator", kinds, a.validate)
 	}
 	if len(a.config.Converters) > 0 {
 		hooks[conversionPath] = http.HandlerFunc(a.serveConversion)

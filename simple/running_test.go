@@ -38,24 +38,24 @@ func TestWeaknessD1_OneReplicaCallsHandlers(t *testing.T) {
 	leader := e.make(replica(&first))
 	stop := e.run(leader)
 	<-leader.Manager().Elected()
-	standby, health := replica(&second), e.freePort()
+	standby, health := replica(&second), e.FreePort()
 	standby.HealthBindAddress = address(health)
 	other := e.make(standby)
 	e.run(other)
-	e.eventually(func() error { // it has all objects, and waits for the lease
+	e.Eventually(func() error { // it has all objects, and waits for the lease
 		_, err := get("http://" + address(health) + "/readyz")
 		return err
 	})
-	e.create(newWidget("one", ""))
-	e.eventually(func() error { return first.has("created one") })
+	e.Add(newWidget("one", ""))
+	e.Eventually(func() error { return first.has("created one") })
 	select {
 	case <-other.Manager().Elected():
 		t.Error("there are two leaders")
 	default:
 	}
 	stop()
-	e.create(newWidget("two", ""))
-	e.eventually(func() error { return second.has("created one", "created two") })
+	e.Add(newWidget("two", ""))
+	e.Eventually(func() error { return second.has("created one", "created two") })
 	if err := first.has("created two"); err == nil {
 		t.Error("the first replica was called after it was stopped")
 	}
@@ -86,7 +86,7 @@ func TestGracefulStop(t *testing.T) {
 			close(entered)
 			<-ctx.Done() // it knows that it is to come to an end
 			for i := range 20 {
-				e.must(e.Create(context.WithoutCancel(ctx), &corev1.ConfigMap{
+				e.Must(e.Create(context.WithoutCancel(ctx), &corev1.ConfigMap{
 					ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: fmt.Sprintf("last-%d", i)},
 				}))
 			}
@@ -95,7 +95,7 @@ func TestGracefulStop(t *testing.T) {
 		},
 	}}}
 	stop := e.start(config)
-	e.create(newWidget("it", ""))
+	e.Add(newWidget("it", ""))
 	<-entered
 	stop()
 	if !finished.Load() {
@@ -120,21 +120,21 @@ func TestWeaknessD2_PanicsAreRecovered(t *testing.T) {
 		},
 	}}}
 	e.start(config)
-	e.create(newWidget("it", ""))
-	e.eventually(func() error { return calls.has("added") })
+	e.Add(newWidget("it", ""))
+	e.Eventually(func() error { return calls.has("added") })
 }
 
 func TestWeaknessD3_MetricsAndHealthOfEveryKind(t *testing.T) {
 	e := newEnv(t)
-	metrics, health := e.freePort(), e.freePort()
+	metrics, health := e.FreePort(), e.FreePort()
 	config := e.config("observed")
 	config.MetricsBindAddress, config.HealthBindAddress = address(metrics), address(health)
 	var calls record
 	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Reconciler: calls.reconciler(), Validator: &simple.Validator{}}}
 	e.serveWebhooks(&config)
 	e.start(config)
-	e.create(newWidget("it", ""))
-	e.eventually(func() error { return calls.has("created it") })
+	e.Add(newWidget("it", ""))
+	e.Eventually(func() error { return calls.has("created it") })
 	for url, want := range map[string][]string{
 		"http://" + address(health) + "/healthz?verbose": {"[+]healthz ok"},
 		"http://" + address(health) + "/readyz?verbose":  {"[+]informer-widgets." + group + " ok", "[+]webhooks ok"},
@@ -143,7 +143,7 @@ func TestWeaknessD3_MetricsAndHealthOfEveryKind(t *testing.T) {
 			`controller_runtime_reconcile_total{controller="widgets.` + group + `",result="success"}`,
 		},
 	} {
-		e.eventually(func() error {
+		e.Eventually(func() error {
 			body, err := get(url)
 			for _, part := range want {
 				if err == nil && !strings.Contains(body, part) {
@@ -164,7 +164,7 @@ func TestAddRunnable(t *testing.T) {
 	if !hooked {
 		t.Error("ManagerOptions was not called with the options")
 	}
-	e.must(made.AddRunnable(app.RunnableFunc(func(context.Context) error { return errOnPurpose })))
+	e.Must(made.AddRunnable(app.RunnableFunc(func(context.Context) error { return errOnPurpose })))
 	if err := made.Runner().Run(t.Context()); !errors.Is(err, errOnPurpose) {
 		t.Errorf("the app ended with %v, want what has gone wrong", err)
 	}

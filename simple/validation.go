@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kvalidation "k8s.io/apimachinery/pkg/util/validation"
 
+	"trueup.dev/internal/nilcheck"
+	"trueup.dev/operator"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
 )
@@ -24,6 +26,15 @@ func (p *problems) add(format string, args ...any) {
 	*p = append(*p, fmt.Errorf(format, args...))
 }
 
+// addAll adds the problems of a part of the config, which begin with the names of its fields.
+func (p *problems) addAll(part string, err error) {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range several.Unwrap() {
+			p.add("%s.%w", part, err)
+		}
+	}
+}
+
 // validate returns the kinds with handlers, and every problem.
 func (c *AppConfig) validate() ([]*handled, error) {
 	p := problems{}
@@ -33,12 +44,16 @@ func (c *AppConfig) validate() ([]*handled, error) {
 	if c.KubeConfig.Host == "" {
 		p.add("KubeConfig.Host is missing")
 	}
+	if len(c.ManagedKinds)+len(c.UnmanagedKinds)+len(c.Converters) == 0 {
+		p.add("ManagedKinds, UnmanagedKinds and Converters are all empty: there is nothing to do")
+	}
+	p.addAll("InformerConfig.InformerOptions", c.InformerConfig.InformerOptions.Validate(context.Background()))
 	c.validateManaged(&p)
 	all := c.handled(&p)
 	c.validateHandled(&p, all)
 	for _, kind := range slices.SortedFunc(maps.Keys(c.Converters), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }) {
 		converter := c.Converters[kind]
-		if converter == nil {
+		if nilcheck.IsNil(converter) {
 			p.add("Converters[%s] is nil", kind)
 		} else if v, ok := converter.(validation.Validator); ok {
 			if err := v.Validate(context.Background()); err != nil {
@@ -63,7 +78,18 @@ func (c *AppConfig) validateManaged(p *problems) {
 			continue
 		}
 		seen[k.Kind.GroupVersionKind()] = field
+		for _, hook := range []struct {
+			name string
+			hook any
+		}{{"Mutator", k.Mutator}, {"Validator", k.Validator}} {
+			if hook.hook != nil && nilcheck.IsNil(hook.hook) {
+				p.add("%s.%s is a nil %T", field, hook.name, hook.hook)
+			}
+		}
 		if k.Watcher == nil && k.Reconciler == nil && k.SubReconciler == nil {
+			if _, converted := c.Converters[k.Kind.GroupKind()]; !converted && k.Mutator == nil && k.Validator == nil {
+				p.add("%s has none of .Watcher, .Reconciler, .SubReconciler, .Mutator and .Validator, and no Converter", field)
+			}
 			continue
 		}
 		if first, ok := handling[k.Kind.GroupKind()]; ok {
@@ -131,19 +157,58 @@ func (c *AppConfig) validateHandled(p *problems, all []*handled) {
 		if !h.opinionated {
 			continue
 		}
-		if h.finalizer = h.options.Finalizer; h.finalizer == "" {
+		h.finalizer = h.options.Finalizer
+		if h.finalizer == "" {
 			h.finalizer = c.InformerConfig.finalizer(c.Name, h.kind)
 		}
+		c.validateFinalizers(p, h)
 		key := h.kind.GroupKind().String() + " " + h.finalizer
 		if first, ok := keepers[key]; ok && !h.managed { // two managed ones are a mistake of their own
 			p.add("%s keeps %s by the finalizer %s, which %s does as well: each needs one of its own, see ReconcileOptions.Finalizer",
 				h.field, h.kind.GroupKind(), h.finalizer, first)
 		}
 		keepers[key] = h.field
-		if err := h.opinionatedHandler(&c.InformerConfig).Validate(context.Background()); err != nil {
-			p.add("%s: %w", h.field, err)
+	}
+}
+
+// validateFinalizers checks the names by which objects of a kind are kept.
+func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
+	o, options := &h.options, h.field+".ReconcileOptions"
+	seen := map[string]string{}
+	check := func(field, name string) {
+		if fault := finalizerFault(name); fault != "" {
+			p.add("%s is %q, which is not the name of a finalizer, such as example.com/myapp-widgets: %s", field, name, fault)
+		} else if first, ok := seen[name]; ok {
+			p.add("%s is %q, which %s is as well", field, name, first)
+		}
+		seen[name] = field
+	}
+	switch {
+	case o.Finalizer != "":
+		check(options+".Finalizer", o.Finalizer)
+	case c.InformerConfig.FinalizerSupplier != nil:
+		check("the finalizer that InformerConfig.FinalizerSupplier returns for "+h.field, h.finalizer)
+	case len(kvalidation.IsDNS1123Label(c.Name)) == 0: // otherwise the name is at fault, which was said
+		check("the finalizer of "+h.field+", made of the names of the app and the kind since "+options+".Finalizer is empty,", h.finalizer)
+	}
+	for i, alias := range o.FinalizerAliases {
+		if alias == h.finalizer {
+			p.add("%s.FinalizerAliases[%d] is %q, which is the present finalizer", options, i, alias)
+		} else if alias == "" {
+			p.add("%s.FinalizerAliases[%d] is empty", options, i)
 		}
 	}
+	if o.InProgressFinalizer != "" {
+		check(options+".InProgressFinalizer", o.InProgressFinalizer)
+	}
+}
+
+func finalizerFault(name string) string {
+	faults := kvalidation.IsQualifiedName(name)
+	if !strings.Contains(name, "/") {
+		faults = append(faults, "it needs a domain of its own")
+	}
+	return strings.Join(faults, "; ")
 }
 
 func (c *AppInformerConfig) finalizer(app string, kind resource.Kind) string {
@@ -167,6 +232,25 @@ func (h *handled) validate(p *problems) {
 		p.add("%s%s and %s are both set", h.field, set[0], set[1])
 	case 3:
 		p.add("%s%s, %s and %s are all set", h.field, set[0], set[1], set[2])
+	}
+	for _, handler := range []struct {
+		name    string
+		handler any
+	}{{"Watcher", h.watcher}, {"Reconciler", h.reconciler}, {"SubReconciler", h.subReconciler}} {
+		if handler.handler != nil && nilcheck.IsNil(handler.handler) {
+			p.add("%s.%s is a nil pointer, or made of one", h.field, handler.name)
+		}
+	}
+	p.addAll(options, operator.InformerOptions{
+		LabelFilters: o.LabelFilters, FieldSelectors: o.FieldSelectors, CacheResyncInterval: o.CacheResyncInterval,
+	}.Validate(context.Background()))
+	if o.Namespace != "" {
+		for _, fault := range kvalidation.IsDNS1123Label(o.Namespace) {
+			p.add("%s.Namespace: %q is not the name of a namespace: %s", options, o.Namespace, fault)
+		}
+		if h.kind.Scope() == resource.ClusterScope {
+			p.add("%s.Namespace: objects of %s belong to none", options, h.kind)
+		}
 	}
 	if o.UsePlain && o.UseOpinionated {
 		p.add("%s.UsePlain and .UseOpinionated are both set", options)

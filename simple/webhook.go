@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"runtime/debug"
 
+	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"trueup.dev/app"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 )
@@ -40,7 +43,7 @@ func (a *App) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.Mutat
 	switch {
 	case err != nil:
 		return nil, err
-	case response == nil || response.UpdatedObject == nil:
+	case response == nil || nilcheck.IsNil(response.UpdatedObject):
 		return &app.MutatingResponse{UpdatedObject: req.Object}, nil
 	case req.Object != nil && reflect.TypeOf(response.UpdatedObject) != reflect.TypeOf(req.Object):
 		return nil, fmt.Errorf("the mutator has returned a %T for a %T", response.UpdatedObject, req.Object)
@@ -49,7 +52,7 @@ func (a *App) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.Mutat
 }
 
 // admit answers the requests for objects of a kind in several versions: by what answer does with the object as it is to be stored.
-func (a *App) admit(kinds []resource.Kind, answer func(ctx context.Context, req *app.AdmissionRequest, object resource.Object) error) *admission.Webhook {
+func (a *App) admit(what string, kinds []resource.Kind, answer func(ctx context.Context, req *app.AdmissionRequest, object resource.Object) error) *admission.Webhook {
 	versions := map[schema.GroupVersionKind]admission.Handler{}
 	for _, kind := range kinds {
 		versions[kind.GroupVersionKind()] = &reconcilers.AdmissionWebhookAdapter[resource.Object]{
@@ -63,7 +66,7 @@ func (a *App) admit(kinds []resource.Kind, answer func(ctx context.Context, req 
 					if err != nil {
 						return err
 					}
-					if err := answer(ctx, req, object); err != nil {
+					if err := a.recovered(ctx, what, func() error { return answer(ctx, req, object) }); err != nil {
 						response := reconcilers.RetrieveAdmissionResponse(ctx)
 						response.Allowed, response.Result = false, denial(err)
 					}
@@ -80,6 +83,20 @@ func (a *App) admit(kinds []resource.Kind, answer func(ctx context.Context, req 
 		}
 		return admission.Errored(http.StatusNotFound, fmt.Errorf("%s is not a kind that is handled here", gvk))
 	})}
+}
+
+// recovered makes an error of a panic. Users get to read it, so that it does not say more than what they can tell others; the rest is logged.
+func (a *App) recovered(ctx context.Context, what string, call func() error) (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			logr.FromContextOrDiscard(ctx).Error(fmt.Errorf("%v", panicked), "the "+what+" panicked", "stack", string(debug.Stack()))
+			err = &apierrs.StatusError{ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
+				Message: fmt.Sprintf("the %s of app %q panicked", what, a.config.Name),
+			}}
+		}
+	}()
+	return call()
 }
 
 func (a *App) validate(ctx context.Context, req *app.AdmissionRequest, _ resource.Object) error {

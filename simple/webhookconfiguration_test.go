@@ -62,8 +62,8 @@ func TestWebhookConfigurations(t *testing.T) {
 		t.Errorf("validating (-want +got):\n%s", diff)
 	}
 	// The API server takes them as they are.
-	e.must(e.Create(e.Context(), mutating, client.DryRunAll))
-	e.must(e.Create(e.Context(), validating, client.DryRunAll))
+	e.Must(e.Create(e.Context(), mutating, client.DryRunAll))
+	e.Must(e.Create(e.Context(), validating, client.DryRunAll))
 	if *at.Service.Path != "/base/" {
 		t.Errorf("the argument was changed to %s", *at.Service.Path)
 	}

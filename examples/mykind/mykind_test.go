@@ -3,13 +3,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,18 +18,14 @@ import (
 	v1 "trueup.dev/examples/mykind/api/v1"
 	"trueup.dev/examples/mykind/controller"
 	"trueup.dev/examples/mykind/infosystem"
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/apitest"
 	"trueup.dev/sandbox"
 	"trueup.dev/simple"
 )
 
-const patience = 30 * time.Second
-
 // world is a namespace of a real API, and another system.
 type world struct {
-	*testing.T
-	*sandbox.Env
-	client.Client
+	*apitest.Env
 	style  controller.Style
 	system *infosystem.Server
 	info   *infosystem.Client
@@ -43,30 +37,22 @@ type world struct {
 func newWorld(t *testing.T, style controller.Style) *world {
 	t.Helper()
 	t.Parallel()
-	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{"config/mykinds.yaml"}})
 	scheme := runtime.NewScheme()
-	w := &world{T: t, Env: env, style: style}
-	w.must(v1.Kind().AddToScheme(scheme))
-	var err error
-	w.Client, err = client.New(env.RESTConfig(), client.Options{Scheme: scheme})
-	w.must(err)
+	if err := v1.Kind().AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{Env: apitest.New(t, scheme, sandbox.TestOptions{CRDs: []any{"config/mykinds.yaml"}}), style: style}
 	w.system = &infosystem.Server{Told: func(method, name string, info infosystem.Info) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.told = append(w.told, fmt.Sprintf("%s %s %s", method, name[len(env.Namespace)+1:], info.SomeInfo))
+		w.told = append(w.told, fmt.Sprintf("%s %s %s", method, name[len(w.Namespace)+1:], info.SomeInfo))
 	}}
 	server := httptest.NewServer(w.system)
 	t.Cleanup(server.Close)
+	var err error
 	w.info, err = infosystem.NewClient(server.URL)
-	w.must(err)
+	w.Must(err)
 	return w
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
 }
 
 // start starts the app. It stops with the test, or earlier with the returned function.
@@ -78,23 +64,13 @@ func (w *world) start() (stop func()) {
 		config.MetricsBindAddress, config.HealthBindAddress = "0", "0"
 		config.ManagerOptions = func(options *ctrl.Options) { options.Controller.SkipNameValidation = new(true) } // one process starts many
 	})
-	w.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- app.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.Errorf("the app ended with: %v", err)
-		}
-	})
-	w.Cleanup(stop)
-	return stop
+	w.Must(err)
+	return w.Go("the app", app.Run)
 }
 
 func (w *world) create(name, info string) {
 	w.Helper()
-	w.must(w.Create(w.Context(), &v1.MyKind{
+	w.Must(w.Create(w.Context(), &v1.MyKind{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name},
 		Spec:       v1.MyKindSpec{SomeInfo: info, OtherInfo: "other"},
 	}))
@@ -103,18 +79,18 @@ func (w *world) create(name, info string) {
 func (w *world) patch(name, patch string) {
 	w.Helper()
 	obj := &v1.MyKind{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
-	w.must(w.Patch(w.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	w.Must(w.Patch(w.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
 func (w *world) delete(name string) {
 	w.Helper()
-	w.must(w.Delete(w.Context(), &v1.MyKind{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}))
+	w.Must(w.Delete(w.Context(), &v1.MyKind{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}))
 }
 
 // knows waits until the other system knows just these, and the cluster says so.
 func (w *world) knows(want map[string]string) {
 	w.Helper()
-	await.Nil(w, patience, func() error {
+	w.Eventually(func() error {
 		known := map[string]string{}
 		for name, info := range w.system.Infos() {
 			known[name[len(w.Namespace)+1:]] = info.SomeInfo
@@ -177,7 +153,7 @@ func TestMyKind_outage(t *testing.T) {
 		w.patch("kept", `{"spec":{"someInfo":"two"}}`)
 		w.delete("deleted")
 		w.create("new", "one")
-		await.Nil(w, patience, func() error {
+		w.Eventually(func() error {
 			if tries := w.system.Refused() - refused; tries < 3 {
 				return fmt.Errorf("%d requests were refused, not 3", tries)
 			}
@@ -215,7 +191,7 @@ func TestMyKind_refused(t *testing.T) {
 	inBothStyles(t, func(w *world) {
 		w.start()
 		w.create("it", "") // the other system wants some
-		await.Nil(w, patience, func() error {
+		w.Eventually(func() error {
 			if w.system.Refused() < 2 {
 				return fmt.Errorf("%d requests were refused, not 2", w.system.Refused())
 			}

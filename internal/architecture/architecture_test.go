@@ -34,7 +34,7 @@ var layers = [][]string{
 var sameLayer = map[string][]string{
 	"apis":     {"time"},
 	"app":      {"resource"},
-	"internal": {"apis"}, // the fixture of tests has a status
+	"internal": {"apis", "sandbox"}, // the fixture of tests has a status, and tests have an API
 }
 
 // libraries are the modules that users inherit by importing packages of this one: controller-runtime, what it is made for, and few small ones.

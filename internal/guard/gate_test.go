@@ -20,8 +20,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/apitest"
 )
 
 // create reads ConfigMaps and creates one.
@@ -45,28 +46,10 @@ func putOff(w *world, do func(ctx context.Context, c client.Client)) (waits int,
 	}
 }
 
-// counted returns the value of a counter.
-func counted(t *testing.T, name string) float64 {
-	t.Helper()
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := 0.0
-	for _, family := range families {
-		if family.GetName() == name {
-			for _, metric := range family.GetMetric() {
-				sum += metric.GetCounter().GetValue()
-			}
-		}
-	}
-	return sum
-}
-
 func TestGate_FailsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		before := counted(t, "trueup_stale_cache_timeouts_total")
+		before := apitest.Counted(t, "trueup_stale_cache_timeouts_total", nil)
 		w.reconcile(create(w, "new"))
 		seen := 0
 		waits, waited, live := putOff(w, func(ctx context.Context, c client.Client) {
@@ -81,7 +64,7 @@ func TestGate_FailsOpen(t *testing.T) {
 		if waits > 40 {
 			t.Errorf("the request came back %d times", waits)
 		}
-		if got := counted(t, "trueup_stale_cache_timeouts_total") - before; got != 1 {
+		if got := apitest.Counted(t, "trueup_stale_cache_timeouts_total", nil) - before; got != 1 {
 			t.Errorf("%v timeouts are counted, want 1", got)
 		}
 		if _, live := w.reconcile(nil); live || w.kept() > 0 {

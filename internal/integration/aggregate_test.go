@@ -73,8 +73,8 @@ func dataIs(want map[string]string) func(*corev1.ConfigMap) error {
 func TestAggregate(t *testing.T) {
 	e := newEnv(t)
 	a, b := newPart("a", "1"), newPart("b", "2")
-	e.create(a)
-	e.create(b)
+	e.Add(a)
+	e.Add(b)
 	e.start(summary(e))
 
 	got := newConfigMap("summary", nil)
@@ -87,7 +87,7 @@ func TestAggregate(t *testing.T) {
 	until(e, got, dataIs(map[string]string{"a": "3", "b": "2"}))
 
 	uid := got.UID
-	e.must(e.Delete(t.Context(), got))
+	e.Must(e.Delete(t.Context(), got))
 	until(e, got, func(cm *corev1.ConfigMap) error {
 		if cm.UID == uid {
 			return fmt.Errorf("the summary is still the one that was deleted")
@@ -95,24 +95,24 @@ func TestAggregate(t *testing.T) {
 		return dataIs(map[string]string{"a": "3", "b": "2"})(cm)
 	})
 
-	e.must(e.Delete(t.Context(), a))
-	e.must(e.Delete(t.Context(), b))
-	e.gone(newConfigMap("summary", nil)) // no longer desired
+	e.Must(e.Delete(t.Context(), a))
+	e.Must(e.Delete(t.Context(), b))
+	e.Gone(newConfigMap("summary", nil)) // no longer desired
 	e.events("summary", "Created", "Updated", "Deleted")
 
-	e.create(newPart("c", "4"))
+	e.Add(newPart("c", "4"))
 	until(e, newConfigMap("summary", nil), dataIs(map[string]string{"c": "4"}))
 }
 
 // A manager that starts and finds all as it should be writes nothing.
 func TestAggregate_writesNothingWhenThereIsNothingToDo(t *testing.T) {
 	e := newEnv(t)
-	e.create(newPart("a", "1"))
+	e.Add(newPart("a", "1"))
 	stop := e.start(summary(e))
 	until(e, newConfigMap("summary", nil), dataIs(map[string]string{"a": "1"}))
 	stop()
 	e.start(summary(e))
-	e.create(newPart("b", "2"))
+	e.Add(newPart("b", "2"))
 	until(e, newConfigMap("summary", nil), dataIs(map[string]string{"a": "1", "b": "2"}))
 	if diff := cmp.Diff([]string{"POST", "PUT"}, e.traffic.of("configmaps")); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)

@@ -96,14 +96,14 @@ func TestNothingReachesTheObjectsInTheCache(t *testing.T) {
 	})
 	resource := newResource("it", map[string]string{"field": "right"})
 	resource.Labels = map[string]string{"label": "right"}
-	e.create(resource)
+	e.Add(resource)
 	for _, name := range []string{"single", "one", "two"} {
-		e.eventually(func() error { return e.read(newConfigMap(name, nil)) })
+		e.Eventually(func() error { return e.Read(newConfigMap(name, nil)) })
 	}
 	for range 4 {
 		before := passes.Load()
 		e.touch(resource)
-		e.eventually(func() error {
+		e.Eventually(func() error {
 			if passes.Load() == before {
 				return fmt.Errorf("no pass for a change of the resource")
 			}
@@ -112,10 +112,10 @@ func TestNothingReachesTheObjectsInTheCache(t *testing.T) {
 	}
 
 	for _, obj := range []client.Object{resource, newConfigMap("single", nil), newConfigMap("one", nil), newConfigMap("two", nil)} {
-		e.must(e.read(obj))
+		e.Must(e.Read(obj))
 		held := obj.DeepCopyObject().(client.Object)
-		e.eventually(func() error {
-			e.must(cached.Get(e.Context(), client.ObjectKeyFromObject(obj), held))
+		e.Eventually(func() error {
+			e.Must(cached.Get(e.Context(), client.ObjectKeyFromObject(obj), held))
 			if held.GetResourceVersion() != obj.GetResourceVersion() {
 				return fmt.Errorf("the cache has version %s, not %s", held.GetResourceVersion(), obj.GetResourceVersion())
 			}

@@ -75,7 +75,7 @@ func (s *childSet) reconciler() reconcilers.SubReconciler[*fixture.Resource] {
 // children waits until the children of a parent are as they should be, by id.
 func (e *env) children(s *childSet, want map[string]string) {
 	e.Helper()
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		var list corev1.ConfigMapList
 		if err := e.List(e.Context(), &list, client.InNamespace(s.namespace), client.HasLabels{parentLabel}); err != nil {
 			return err
@@ -98,7 +98,7 @@ func TestChildSet_inAnotherNamespace(t *testing.T) {
 	e := newEnv(t)
 	set := &childSet{namespace: e.anotherNamespace()}
 	parent := newResource("parent", map[string]string{"a": "1", "b": "2"})
-	e.create(parent)
+	e.Add(parent)
 	e.start(root(set.reconciler()))
 	e.children(set, map[string]string{"a": "1", "b": "2"})
 
@@ -116,7 +116,7 @@ func TestChildSet_inAnotherNamespace(t *testing.T) {
 	child.Namespace = set.namespace
 	change(e, child, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"value": "by hand"} })
 	e.children(set, map[string]string{"b": "3", "c": "4"})
-	e.must(e.Delete(t.Context(), child))
+	e.Must(e.Delete(t.Context(), child))
 	e.children(set, map[string]string{"b": "3", "c": "4"})
 	e.events("parent", "FinalizerPatched", "Created", "Updated", "Deleted")
 }
@@ -125,17 +125,17 @@ func TestChildSet_keepsItsFinalizerUntilTheLastChildIsGone(t *testing.T) {
 	e := newEnv(t)
 	set := &childSet{namespace: e.anotherNamespace()}
 	parent := newResource("parent", map[string]string{"a": "1", "b": "2"})
-	e.create(parent)
+	e.Add(parent)
 	e.start(root(set.reconciler()))
 	e.children(set, map[string]string{"a": "1", "b": "2"})
 	held := newConfigMap("parent-b", nil)
 	held.Namespace = set.namespace
 	change(e, held, func(cm *corev1.ConfigMap) { cm.Finalizers = []string{holdFinalizer} })
 
-	e.must(e.Delete(t.Context(), parent))
+	e.Must(e.Delete(t.Context(), parent))
 	e.children(set, map[string]string{"b": "2"})
 	// The pass that has seen one child left is over once the next one has begun.
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		if known := set.known.Load(); known != 1 {
 			return fmt.Errorf("%d children are known", known)
 		}
@@ -143,19 +143,19 @@ func TestChildSet_keepsItsFinalizerUntilTheLastChildIsGone(t *testing.T) {
 	})
 	passes := set.passes.Load()
 	e.touch(held)
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		if set.passes.Load() == passes {
 			return fmt.Errorf("the parent has not been called for a change of a child that is being deleted")
 		}
 		return nil
 	})
-	e.must(e.read(parent))
+	e.Must(e.Read(parent))
 	if diff := cmp.Diff([]string{setFinalizer}, parent.Finalizers); diff != "" {
 		t.Errorf("finalizers while a child is left (-want +got):\n%s", diff)
 	}
 
 	change(e, held, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
-	e.gone(parent)
+	e.Gone(parent)
 	e.children(set, map[string]string{})
 }
 
@@ -164,13 +164,13 @@ func TestChildSet_cleansUpAfterARestart(t *testing.T) {
 	e := newEnv(t)
 	set := &childSet{namespace: e.anotherNamespace()}
 	parent := newResource("parent", map[string]string{"a": "1"})
-	e.create(parent)
+	e.Add(parent)
 	stop := e.start(root(set.reconciler()))
 	e.children(set, map[string]string{"a": "1"})
 	stop()
-	e.must(e.Delete(t.Context(), parent))
-	e.must(e.read(parent))
+	e.Must(e.Delete(t.Context(), parent))
+	e.Must(e.Read(parent))
 	e.start(root(set.reconciler()))
-	e.gone(parent)
+	e.Gone(parent)
 	e.children(set, map[string]string{})
 }

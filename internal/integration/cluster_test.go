@@ -47,19 +47,20 @@ func intoCluster(other *sandbox.Sandbox) setup {
 func TestWithConfig_anotherCluster(t *testing.T) {
 	e := newEnv(t)
 	other, err := sandbox.Start(t.Context(), sandbox.Options{Controllers: []string{"none"}, DisablePods: true})
-	e.must(err)
-	t.Cleanup(func() { e.must(other.Stop()) })
-	there := newClient(t, other.RESTConfig())
-	e.must(there.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.Namespace}}))
+	e.Must(err)
+	t.Cleanup(func() { e.Must(other.Stop()) })
+	there, err := client.New(other.RESTConfig(), client.Options{Scheme: e.Scheme()})
+	e.Must(err)
+	e.Must(there.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.Namespace}}))
 	e.start(intoCluster(other))
 
 	parent := newResource("it", map[string]string{"value": "1"})
-	e.create(parent)
+	e.Add(parent)
 	child := newConfigMap("it", nil)
 	child.Namespace = e.Namespace
 	childIs := func(value string) {
 		t.Helper()
-		e.eventually(func() error {
+		e.Eventually(func() error {
 			if err := there.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil {
 				return err
 			}
@@ -70,10 +71,10 @@ func TestWithConfig_anotherCluster(t *testing.T) {
 	if len(child.OwnerReferences) != 0 {
 		t.Errorf("the child has owners, which are in another cluster: %v", child.OwnerReferences)
 	}
-	if err := e.read(newConfigMap("it", nil)); !apierrs.IsNotFound(err) {
+	if err := e.Read(newConfigMap("it", nil)); !apierrs.IsNotFound(err) {
 		t.Errorf("reading the child in the cluster of its parent: %v", err)
 	}
-	e.must(e.read(parent))
+	e.Must(e.Read(parent))
 	if len(parent.Finalizers) != 1 {
 		t.Errorf("finalizers of the parent: %v", parent.Finalizers)
 	}
@@ -84,14 +85,14 @@ func TestWithConfig_anotherCluster(t *testing.T) {
 
 	// What happens to the child over there triggers the parent over here.
 	child.Data = map[string]string{"value": "by hand"}
-	e.must(there.Update(t.Context(), child))
+	e.Must(there.Update(t.Context(), child))
 	childIs("2")
-	e.must(there.Delete(t.Context(), child))
+	e.Must(there.Delete(t.Context(), child))
 	childIs("2")
 
-	e.must(e.Delete(t.Context(), parent))
-	e.gone(parent)
-	e.eventually(func() error {
+	e.Must(e.Delete(t.Context(), parent))
+	e.Gone(parent)
+	e.Eventually(func() error {
 		err := there.Get(t.Context(), client.ObjectKeyFromObject(child), child)
 		if err == nil {
 			return fmt.Errorf("the child is still there")

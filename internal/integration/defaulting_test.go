@@ -62,7 +62,7 @@ func TestServerDefaultsAreNoDrift(t *testing.T) {
 		for range times {
 			before := passes.Load()
 			e.touch(resource)
-			e.eventually(func() error {
+			e.Eventually(func() error {
 				if passes.Load() == before {
 					return fmt.Errorf("no pass for a change of the resource")
 				}
@@ -79,7 +79,7 @@ func TestServerDefaultsAreNoDrift(t *testing.T) {
 
 	stop := e.start(root(deployment(&passes)))
 	resource := newResource("web", map[string]string{"image": "one"})
-	e.create(resource)
+	e.Add(resource)
 	until(e, resource, ready)
 	again(resource, 5)
 	wrote("when nothing has changed", "POST")
@@ -91,13 +91,13 @@ func TestServerDefaultsAreNoDrift(t *testing.T) {
 
 	// A new process has not seen what the server fills in. It asks once, and the server finds nothing to change.
 	child := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	e.must(e.read(child))
+	e.Must(e.Read(child))
 	generation := child.Generation
 	stop()
 	e.start(root(deployment(&passes)))
 	again(resource, 5)
 	wrote("after a restart", "POST", "PUT", "PUT")
-	e.must(e.read(child))
+	e.Must(e.Read(child))
 	if child.Generation != generation {
 		t.Errorf("generation = %d, was %d: the restart has changed the Deployment", child.Generation, generation)
 	}

@@ -46,9 +46,9 @@ func TestDuck(t *testing.T) {
 	e := newEnv(t)
 	resource := newUnstructured(resourceKind, "it")
 	resource.Object["spec"] = map[string]any{"fields": map[string]any{"sound": "quack"}, "feathers": "white"}
-	e.create(resource)
+	e.Add(resource)
 	resource.Object["status"] = map[string]any{"swims": true}
-	e.must(e.Status().Update(t.Context(), resource))
+	e.Must(e.Status().Update(t.Context(), resource))
 	e.start(ducks)
 
 	until(e, resource, statusIs(map[string]any{
@@ -77,7 +77,7 @@ func TestDuck(t *testing.T) {
 		}
 	})
 	until(e, child, dataIs(map[string]string{"sound": "honk"}))
-	e.must(e.Delete(t.Context(), child))
+	e.Must(e.Delete(t.Context(), child))
 	until(e, child, dataIs(map[string]string{"sound": "honk"}))
 }
 
@@ -107,7 +107,7 @@ func TestCastResource(t *testing.T) {
 		},
 	}))
 	resource := newResource("it", map[string]string{"sound": "quack"})
-	e.create(resource)
+	e.Add(resource)
 
 	until(e, resource, func(r *fixture.Resource) error {
 		if diff := cmp.Diff(map[string]string{"quack": "quack"}, r.Status.Fields); diff != "" {
@@ -139,8 +139,8 @@ func TestCastResource(t *testing.T) {
 		t.Errorf("observed generation = %d, although the pass of generation 2 has failed", resource.Status.ObservedGeneration)
 	}
 
-	e.must(e.Delete(t.Context(), resource))
-	e.gone(resource)
+	e.Must(e.Delete(t.Context(), resource))
+	e.Gone(resource)
 	if name := <-cleaned; name != "it" {
 		t.Errorf("cleaned up after %q", name)
 	}
@@ -155,7 +155,7 @@ func TestCastResource_toAnInterface(t *testing.T) {
 		}),
 	}))
 	resource := newResource("it", nil)
-	e.create(resource)
+	e.Add(resource)
 	child := newConfigMap("it-of-anything", nil)
 	until(e, child, dataIs(map[string]string{"name": "it"}))
 	if !metav1.IsControlledBy(child, resource) {
@@ -199,7 +199,7 @@ func TestDuck_asAChild(t *testing.T) {
 	})
 	parent, child := newUnstructured(widgetKind, "it"), newUnstructured(resourceKind, "it-duck")
 	parent.Object["spec"] = map[string]any{"sound": "quack"}
-	e.create(parent)
+	e.Add(parent)
 	until(e, child, specIs(map[string]any{"fields": map[string]any{"sound": "quack"}}))
 	until(e, parent, statusIs(map[string]any{"exists": true}))
 	if !metav1.IsControlledBy(child, parent) {
@@ -208,6 +208,6 @@ func TestDuck_asAChild(t *testing.T) {
 	change(e, child, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{} })
 	until(e, child, specIs(map[string]any{"fields": map[string]any{"sound": "quack"}}))
 	change(e, parent, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{} })
-	e.gone(child)
+	e.Gone(child)
 	until(e, parent, statusIs(map[string]any{"exists": false}))
 }

@@ -6,43 +6,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
 	"trueup.dev/sandbox"
 )
 
-// patience is how long something may take before a test gives it up.
-const patience = 30 * time.Second
-
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // watches complain when the control plane goes
-	m.Run()
-}
+func TestMain(m *testing.M) { apitest.Main(m) }
 
 // env is a namespace of a real Kubernetes API.
 type env struct {
-	testing.TB
-	client.Client // an administrator's, without a cache
-	*sandbox.Env
+	*apitest.Env
 	namespaces []string // that managers see
 	traffic    traffic  // of managers
 	watches    watches  // of managers
@@ -51,43 +34,18 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
-	sb := sandbox.ForTest(t, sandbox.TestOptions{CRDs: crds()})
-	e := &env{TB: t, Client: newClient(t, sb.RESTConfig()), Env: sb, namespaces: []string{sb.Namespace}}
-	t.Cleanup(e.releaseResources)
+	e := &env{Env: apitest.New(t, fixture.NewScheme(), sandbox.TestOptions{CRDs: crds()})}
+	e.namespaces = []string{e.Namespace}
+	e.ReleaseAtEnd(&fixture.ResourceList{})
 	return e
-}
-
-// releaseResources takes the finalizers off Resources that a test leaves behind: no controller will do it any more, and the namespace could not go.
-func (e *env) releaseResources() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var list fixture.ResourceList
-	if err := e.List(ctx, &list, client.InNamespace(e.Namespace)); err != nil {
-		e.Error(err)
-	}
-	for _, resource := range list.Items {
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-		if err := client.IgnoreNotFound(e.Patch(ctx, &resource, patch)); err != nil {
-			e.Error(err)
-		}
-	}
-}
-
-func newClient(t testing.TB, cfg *rest.Config) client.Client {
-	t.Helper()
-	c, err := client.New(cfg, client.Options{Scheme: fixture.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // anotherNamespace creates a namespace that managers, started later, see as well.
 func (e *env) anotherNamespace() string {
 	e.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "other-"}}
-	e.must(e.Create(e.Context(), namespace))
-	e.Cleanup(func() { e.must(e.Delete(context.Background(), namespace)) })
+	e.Must(e.Create(e.Context(), namespace))
+	e.Cleanup(func() { e.Must(e.Delete(context.Background(), namespace)) })
 	e.namespaces = append(e.namespaces, namespace.Name)
 	return namespace.Name
 }
@@ -105,31 +63,16 @@ func (e *env) start(setups ...setup) (stop func()) {
 	for _, name := range e.namespaces {
 		namespaces[name] = cache.Config{}
 	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:     e.Scheme(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: namespaces},
-		Controller: config.Controller{SkipNameValidation: new(true)}, // tests have controllers of the same name
-	})
-	e.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	c := reconcilers.NewConfig(mgr, nil, time.Hour)
-	for _, setup := range setups {
-		if err := setup(ctx, mgr, c); err != nil {
-			cancel()
-			e.Fatal(err)
+	options := ctrl.Options{Cache: cache.Options{DefaultNamespaces: namespaces}}
+	return e.Manager(cfg, options, func(ctx context.Context, mgr ctrl.Manager) error {
+		c := reconcilers.NewConfig(mgr, nil, time.Hour)
+		for _, setup := range setups {
+			if err := setup(ctx, mgr, c); err != nil {
+				return err
+			}
 		}
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			e.Errorf("the manager ended with: %v", err)
-		}
+		return nil
 	})
-	e.Cleanup(stop)
-	return stop
 }
 
 // root is a setup with one controller of Resources.
@@ -140,85 +83,27 @@ func root(reconciler reconcilers.SubReconciler[*fixture.Resource]) setup {
 	}
 }
 
-// eventually waits until check has nothing to object to.
-func (e *env) eventually(check func() error) {
-	e.Helper()
-	await.Nil(e, patience, check)
-}
-
-// must stops the test if a call has failed.
-func (e *env) must(err error) {
-	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
-}
-
-// create creates an object, in the namespace of the test unless it names another.
-func (e *env) create(object client.Object) {
-	e.Helper()
-	if object.GetNamespace() == "" {
-		object.SetNamespace(e.Namespace)
-	}
-	e.must(e.Create(e.Context(), object))
-}
-
-// read reads an object by its name, in the namespace of the test unless it names another.
-func (e *env) read(object client.Object) error {
-	if object.GetNamespace() == "" {
-		object.SetNamespace(e.Namespace)
-	}
-	return e.Get(e.Context(), client.ObjectKeyFromObject(object), object)
-}
-
-// change reads an object, changes it and writes it, again if another writer was faster.
 func change[T client.Object](e *env, object T, apply func(T)) {
 	e.Helper()
-	e.eventually(func() error {
-		e.must(e.read(object))
-		apply(object)
-		err := e.Update(e.Context(), object)
-		if err != nil && !apierrs.IsConflict(err) {
-			e.Fatal(err)
-		}
-		return err
-	})
+	apitest.Change(e.Env, object, apply)
+}
+
+func until[T client.Object](e *env, object T, check func(T) error) {
+	e.Helper()
+	apitest.Until(e.Env, object, check)
 }
 
 // touch makes an event that no reconciler takes an interest in.
 func (e *env) touch(object client.Object) {
 	e.Helper()
-	e.must(e.Patch(e.Context(), object, client.RawPatch("application/merge-patch+json",
+	e.Must(e.Patch(e.Context(), object, client.RawPatch("application/merge-patch+json",
 		fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%d"}}}`, time.Now().UnixNano()))))
-}
-
-// until reads an object until it is as it should be.
-func until[T client.Object](e *env, object T, check func(T) error) {
-	e.Helper()
-	e.eventually(func() error {
-		if err := e.read(object); err != nil {
-			return err
-		}
-		return check(object)
-	})
-}
-
-// gone waits until an object is not there any more.
-func (e *env) gone(object client.Object) {
-	e.Helper()
-	e.eventually(func() error {
-		err := e.read(object)
-		if err == nil {
-			return fmt.Errorf("%T %s is still there", object, object.GetName())
-		}
-		return client.IgnoreNotFound(err)
-	})
 }
 
 // events waits until there are events for an object with all of these reasons.
 func (e *env) events(name string, reasons ...string) {
 	e.Helper()
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		var list corev1.EventList
 		if err := e.List(e.Context(), &list, client.InNamespace(e.Namespace)); err != nil {
 			return err

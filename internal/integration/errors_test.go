@@ -55,7 +55,7 @@ func TestSuppressTransientErrors(t *testing.T) {
 	var attempts atomic.Int64
 	e.start(root(flaky(2, &attempts)))
 	resource := newResource("it", nil)
-	e.create(resource)
+	e.Add(resource)
 	until(e, resource, resultIs("<nil>"))
 	if diff := cmp.Diff([]string{"PUT"}, e.traffic.of("resources/status")); diff != "" {
 		t.Errorf("writes of the status (-want +got):\n%s", diff)
@@ -67,7 +67,7 @@ func TestSuppressTransientErrors_untilTheyPersist(t *testing.T) {
 	var attempts atomic.Int64
 	e.start(root(flaky(5, &attempts)))
 	resource := newResource("it", nil)
-	e.create(resource)
+	e.Add(resource)
 	until(e, resource, resultIs(errFlaky.Error()))
 	if got := attempts.Load(); got < 3 {
 		t.Errorf("the status tells of the error after %d attempts", got)
@@ -102,7 +102,7 @@ func TestGenerationChangedPredicate(t *testing.T) {
 		}).SetupWithManager(ctx, mgr)
 	})
 	resource := newResource("it", nil)
-	e.create(resource)
+	e.Add(resource)
 	until(e, resource, resultIs(fmt.Sprint(failures+requeues+1)))
 
 	change(e, resource, func(r *fixture.Resource) { r.Spec.Fields = map[string]string{"new": "generation"} })

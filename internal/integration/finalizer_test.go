@@ -48,27 +48,27 @@ func TestWithFinalizer(t *testing.T) {
 		},
 	}))
 	resource := newResource("resource", nil)
-	e.create(resource)
-	e.eventually(func() error {
+	e.Add(resource)
+	e.Eventually(func() error {
 		if !made.Load() {
 			return errors.New("nothing is made")
 		}
 		return nil
 	})
 
-	e.must(e.Delete(t.Context(), resource))
-	e.eventually(func() error {
+	e.Must(e.Delete(t.Context(), resource))
+	e.Eventually(func() error {
 		if got := attempts.Load(); got < 3 {
 			return fmt.Errorf("%d attempts to clean up", got)
 		}
 		return nil
 	})
-	e.must(e.read(resource)) // it is still there
+	e.Must(e.Read(resource)) // it is still there
 	if !slices.Contains(resource.Finalizers, finalizer) {
 		t.Errorf("finalizers = %v, although nothing is cleaned up", resource.Finalizers)
 	}
 	busy.Store(false)
-	e.gone(resource)
+	e.Gone(resource)
 	if made.Load() {
 		t.Error("the resource is gone and nothing is cleaned up")
 	}

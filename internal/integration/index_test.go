@@ -35,11 +35,11 @@ func TestChildrenAreFoundByTheirOwner(t *testing.T) {
 	const siblings = 300
 	e := newEnv(t)
 	other := newConfigMap("owner-of-the-others", nil)
-	e.create(other)
+	e.Add(other)
 	for i := range siblings {
 		sibling := newConfigMap(fmt.Sprintf("sibling-%03d", i), nil)
 		sibling.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(other, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
-		e.create(sibling)
+		e.Add(sibling)
 	}
 
 	var passes, listed atomic.Int64
@@ -50,12 +50,12 @@ func TestChildrenAreFoundByTheirOwner(t *testing.T) {
 		return root(child)(ctx, mgr, c)
 	})
 	resource := newResource("it", nil)
-	e.create(resource)
-	e.eventually(func() error { return e.read(newConfigMap("it-child", nil)) })
+	e.Add(resource)
+	e.Eventually(func() error { return e.Read(newConfigMap("it-child", nil)) })
 	for range 5 {
 		before := passes.Load()
 		e.touch(resource)
-		e.eventually(func() error {
+		e.Eventually(func() error {
 			if passes.Load() == before {
 				return fmt.Errorf("no pass for a change of the resource")
 			}

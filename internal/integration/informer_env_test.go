@@ -34,7 +34,7 @@ func (e *env) supply(supplier operator.InformerSupplier, mgr cluster.Cluster, op
 		options.Namespaces = []string{e.Namespace}
 	}
 	informer, err := supplier(configMaps, mgr, options)
-	e.must(err)
+	e.Must(err)
 	return informer
 }
 
@@ -46,7 +46,7 @@ func over(store operator.Store) operator.InformerSupplier {
 func (e *env) inView(supplier operator.InformerSupplier, setup setup) setup {
 	return func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 		view, err := operator.WithInformer(mgr, "configmaps", e.supply(supplier, mgr, operator.InformerOptions{}))
-		e.must(err)
+		e.Must(err)
 		return setup(ctx, view, reconcilers.NewConfig(view, nil, time.Hour))
 	}
 }
@@ -101,7 +101,7 @@ func (c *calls) made() []string {
 // until waits until all these calls were made, in any order.
 func (c *calls) until(e *env, lines ...string) {
 	e.Helper()
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		made := c.made()
 		for _, line := range lines {
 			if !slices.Contains(made, line) {
@@ -158,7 +158,7 @@ func (l *line) disconnect() {
 // reconnect waits until it is certain that nobody goes on where they were.
 func (l *line) reconnect(e *env) {
 	e.Helper()
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.refused == 0 {
@@ -186,6 +186,6 @@ func (e *env) overLine(l *line) cluster.Cluster {
 	cfg := e.RESTConfig()
 	cfg.Wrap(l.wrap)
 	behind, err := cluster.New(cfg, func(o *cluster.Options) { o.Scheme = e.Scheme() })
-	e.must(err)
+	e.Must(err)
 	return behind
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
+	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
@@ -49,14 +50,14 @@ func TestInformers_Select(t *testing.T) {
 			for i := range 12 {
 				blue := newConfigMap(fmt.Sprintf("blue-%d", i), nil)
 				blue.Labels = map[string]string{"team": "blue", "stage": "prod"}
-				e.create(blue)
+				e.Add(blue)
 			}
 			red := newConfigMap("red", nil)
 			red.Labels = map[string]string{"team": "red", "stage": "prod"}
-			e.create(red)
+			e.Add(red)
 			elsewhere := newConfigMap("elsewhere", nil)
 			elsewhere.Namespace, elsewhere.Labels = other, map[string]string{"team": "red", "stage": "prod"}
-			e.create(elsewhere)
+			e.Add(elsewhere)
 
 			tests := map[string]struct {
 				options operator.InformerOptions
@@ -76,7 +77,7 @@ func TestInformers_Select(t *testing.T) {
 			e.start(func(_ context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				for name, tc := range tests {
 					view, err := operator.WithInformer(mgr, name, e.supply(supply, mgr, tc.options))
-					e.must(err)
+					e.Must(err)
 					views[name] = view
 				}
 				return nil
@@ -91,7 +92,7 @@ func TestInformers_Select(t *testing.T) {
 					kind.Kind += "List"
 					list = &metav1.PartialObjectMetadataList{TypeMeta: kind}
 				}
-				e.eventually(func() error {
+				e.Eventually(func() error {
 					var notStarted *cache.ErrCacheNotStarted
 					err := reader.List(e.Context(), list)
 					if err != nil && !errors.As(err, &notStarted) {
@@ -103,7 +104,7 @@ func TestInformers_Select(t *testing.T) {
 					t.Errorf("%s: %d objects, want %d", name, got, tc.want)
 				}
 				if tc.one != "" {
-					e.must(reader.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: tc.one}, object))
+					e.Must(reader.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: tc.one}, object))
 				}
 				err := reader.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: tc.outside}, object)
 				if !apierrs.IsNotFound(err) && name != "other namespace" || err == nil {
@@ -126,8 +127,8 @@ func TestWeaknessC7_ManagedFieldsAreNotKept(t *testing.T) {
 	for supplier, supply := range suppliers() {
 		t.Run(supplier, func(t *testing.T) {
 			e := newEnv(t)
-			e.create(newConfigMap("test", map[string]string{"value": "1"}))
-			e.must(e.read(newConfigMap("test", nil)))
+			e.Add(newConfigMap("test", map[string]string{"value": "1"}))
+			e.Must(e.Read(newConfigMap("test", nil)))
 			var informer operator.Informer
 			e.start(func(_ context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				informer = e.supply(supply, mgr, operator.InformerOptions{})
@@ -136,11 +137,11 @@ func TestWeaknessC7_ManagedFieldsAreNotKept(t *testing.T) {
 			})
 			told := make(chan *corev1.ConfigMap, 10)
 			events, err := informer.GetInformer(e.Context(), &corev1.ConfigMap{})
-			e.must(err)
+			e.Must(err)
 			_, err = events.AddEventHandler(handlerFunc(func(obj any) { told <- obj.(*corev1.ConfigMap) }))
-			e.must(err)
+			e.Must(err)
 			read := &corev1.ConfigMap{}
-			e.eventually(func() error {
+			e.Eventually(func() error {
 				return informer.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "test"}, read, client.UnsafeDisableDeepCopy)
 			})
 			for what, cm := range map[string]*corev1.ConfigMap{"told": <-told, "read": read} {
@@ -180,7 +181,7 @@ func TestInformers_ReadyWhenFilled(t *testing.T) {
 			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				caught.Manager = mgr
 				c := operator.NewInformerController(operator.DefaultInformerControllerConfig())
-				e.must(errors.Join(c.AddInformer(e.supply(supply, mgr, operator.InformerOptions{}), "test"), c.AddWatcher(watcher, "test")))
+				e.Must(errors.Join(c.AddInformer(e.supply(supply, mgr, operator.InformerOptions{}), "test"), c.AddWatcher(watcher, "test")))
 				return c.SetupWithManager(ctx, caught)
 			})
 			check := caught.ready["informer-test"]
@@ -188,13 +189,13 @@ func TestInformers_ReadyWhenFilled(t *testing.T) {
 				t.Fatalf("the checks are %v", caught.ready)
 			}
 			request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, "/readyz", nil)
-			e.must(err)
+			e.Must(err)
 			if check(request) == nil {
 				t.Error("ready before all objects are known")
 			}
-			e.create(newConfigMap("test", nil))
+			e.Add(newConfigMap("test", nil))
 			e.watches.release("configmaps")
-			e.eventually(func() error { return check(request) })
+			e.Eventually(func() error { return check(request) })
 			watcher.until(e, "add test ")
 		})
 	}
@@ -206,19 +207,19 @@ func TestInformers_StaleCache(t *testing.T) {
 		t.Run(supplier, func(t *testing.T) {
 			e := newEnv(t)
 			e.start(e.inView(supply, root(generated(""))))
-			e.create(newResource("first", map[string]string{"want": "yes"}))
-			e.eventually(func() error { return want(1, len(e.childrenOf("first"))) })
+			e.Add(newResource("first", map[string]string{"want": "yes"}))
+			e.Eventually(func() error { return want(1, len(e.childrenOf("first"))) })
 
 			e.watches.hold("configmaps")
-			before := e.counter("trueup_stale_cache_waits_total")
+			before := apitest.Counted(e, "trueup_stale_cache_waits_total", nil)
 			resource := newResource("test", map[string]string{"want": "yes"})
-			e.create(resource)
-			e.eventually(func() error {
+			e.Add(resource)
+			e.Eventually(func() error {
 				if len(e.childrenOf("test")) == 0 {
 					return errors.New("no child yet")
 				}
 				e.touch(resource)
-				if e.counter("trueup_stale_cache_waits_total") < before+3 {
+				if apitest.Counted(e, "trueup_stale_cache_waits_total", nil) < before+3 {
 					return errors.New("not put off yet")
 				}
 				return nil
@@ -228,14 +229,14 @@ func TestInformers_StaleCache(t *testing.T) {
 			}
 			e.watches.release("configmaps")
 			change(e, newResource("test", nil), func(r *fixture.Resource) { r.Spec.Fields["value"] = "2" })
-			e.eventually(func() error {
+			e.Eventually(func() error {
 				children := e.childrenOf("test")
 				if len(children) == 1 && children[0].Data["value"] == "2" {
 					return nil
 				}
 				return fmt.Errorf("the children are %v", children)
 			})
-			e.eventually(func() error { // a write is noted when it is answered, which may be later than it is seen
+			e.Eventually(func() error { // a write is noted when it is answered, which may be later than it is seen
 				writes := slices.Sorted(slices.Values(e.traffic.of("configmaps")))
 				return want("POST POST PUT", strings.Join(writes, " "))
 			})
@@ -252,16 +253,16 @@ func TestInformers_ErrorHandler(t *testing.T) {
 			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				c := operator.NewInformerController(operator.InformerControllerConfig{})
 				informer := e.supply(supply, e.overLine(wire), operator.InformerOptions{ErrorHandler: func(_ context.Context, err error) { handled <- err }})
-				e.must(errors.Join(c.AddInformer(informer, "test"), c.AddWatcher(watcher, "test")))
+				e.Must(errors.Join(c.AddInformer(informer, "test"), c.AddWatcher(watcher, "test")))
 				return c.SetupWithManager(ctx, mgr)
 			})
-			e.create(newConfigMap("test", nil))
+			e.Add(newConfigMap("test", nil))
 			watcher.until(e, "add test ")
 			wire.disconnect()
 			if err := <-handled; err == nil {
 				t.Error("called without an error")
 			}
-			e.create(newConfigMap("later", nil))
+			e.Add(newConfigMap("later", nil))
 			wire.reconnect(e)
 			watcher.until(e, "add later ")
 		})
@@ -282,17 +283,17 @@ func TestInformers_Forms(t *testing.T) {
 				c := operator.NewInformerController(operator.InformerControllerConfig{})
 				for _, kind := range []resource.Kind{widgets, resources} {
 					informer, err := supply(kind, mgr, operator.InformerOptions{Namespaces: []string{e.Namespace}})
-					e.must(errors.Join(err, c.AddInformer(informer, kind.Kind()), c.AddWatcher(watcher, kind.Kind())))
+					e.Must(errors.Join(err, c.AddInformer(informer, kind.Kind()), c.AddWatcher(watcher, kind.Kind())))
 				}
 				return c.SetupWithManager(ctx, mgr)
 			})
 			widget := newUnstructured(widgetKind, "widget")
-			e.create(widget)
-			e.create(newResource("typed", nil))
+			e.Add(widget)
+			e.Add(newResource("typed", nil))
 			watcher.until(e, "add widget *unstructured.Unstructured", "add typed *fixture.Resource")
 			e.touch(widget)
 			watcher.until(e, "update widget *unstructured.Unstructured>*unstructured.Unstructured")
-			e.must(e.Delete(e.Context(), widget))
+			e.Must(e.Delete(e.Context(), widget))
 			watcher.until(e, "delete widget *unstructured.Unstructured")
 		})
 	}

@@ -26,28 +26,28 @@ func TestWeaknessB8_NoStoreLosesEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
 			for _, name := range []string{"stays", "changes", "goes", "is-replaced"} {
-				e.create(newConfigMap(name, map[string]string{"value": "1"}))
+				e.Add(newConfigMap(name, map[string]string{"value": "1"}))
 			}
 			watcher, wire := &calls{}, &line{}
 			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				c := operator.NewInformerController(operator.InformerControllerConfig{})
 				informer := e.supply(over(store), e.overLine(wire), operator.InformerOptions{})
-				e.must(errors.Join(c.AddInformer(informer, "test"), c.AddWatcher(watcher, "test")))
+				e.Must(errors.Join(c.AddInformer(informer, "test"), c.AddWatcher(watcher, "test")))
 				return c.SetupWithManager(ctx, mgr)
 			})
 			watcher.until(e, "add stays 1", "add changes 1", "add goes 1", "add is-replaced 1")
 			change(e, newConfigMap("stays", nil), func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"value": "2"} })
-			e.must(e.Delete(e.Context(), e.named("goes")))
+			e.Must(e.Delete(e.Context(), e.named("goes")))
 			watcher.until(e, "update stays 1>2", "delete goes 1")
-			e.create(newConfigMap("goes", map[string]string{"value": "again"}))
+			e.Add(newConfigMap("goes", map[string]string{"value": "again"}))
 			watcher.until(e, "add goes again")
 
 			wire.disconnect()
 			change(e, newConfigMap("changes", nil), func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"value": "2"} })
-			e.must(e.Delete(e.Context(), e.named("goes")))
-			e.must(e.Delete(e.Context(), e.named("is-replaced")))
-			e.create(newConfigMap("is-replaced", map[string]string{"value": "2"}))
-			e.create(newConfigMap("comes", map[string]string{"value": "1"}))
+			e.Must(e.Delete(e.Context(), e.named("goes")))
+			e.Must(e.Delete(e.Context(), e.named("is-replaced")))
+			e.Add(newConfigMap("is-replaced", map[string]string{"value": "2"}))
+			e.Add(newConfigMap("comes", map[string]string{"value": "1"}))
 			wire.reconnect(e)
 			watcher.until(e, "update changes 1>2", "delete goes again", "delete is-replaced 1", "add is-replaced 2", "add comes 1")
 			counts := map[string]int{}
@@ -89,7 +89,7 @@ func TestWeaknessA8_SelectorsOfOneKindAreKeptApart(t *testing.T) {
 			return e.supply(operator.DefaultInformerSupplier, mgr, operator.InformerOptions{LabelFilters: []string{label}})
 		}
 		c := operator.NewInformerController(operator.InformerControllerConfig{})
-		e.must(errors.Join(
+		e.Must(errors.Join(
 			c.AddInformer(selected("team=blue"), "blue"), c.AddWatcher(blue, "blue"),
 			c.AddInformer(selected("team=red"), "red"), c.AddWatcher(red, "red"),
 			// Two informers under one name is how to ask for it.
@@ -100,7 +100,7 @@ func TestWeaknessA8_SelectorsOfOneKindAreKeptApart(t *testing.T) {
 	for _, team := range []string{"blue", "red"} {
 		cm := newConfigMap(team, nil)
 		cm.Labels = map[string]string{"team": team}
-		e.create(cm)
+		e.Add(cm)
 	}
 	blue.until(e, "add blue ")
 	red.until(e, "add red ")
@@ -145,11 +145,11 @@ func TestInformerController_Handlers(t *testing.T) {
 	})
 	e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 		informer := e.supply(over(operator.NewMemoryStore()), mgr, operator.InformerOptions{})
-		e.must(errors.Join(c.AddInformer(informer, "handlers"), c.AddWatcher(first, "handlers"), c.AddReconciler(second, "handlers")))
+		e.Must(errors.Join(c.AddInformer(informer, "handlers"), c.AddWatcher(first, "handlers"), c.AddReconciler(second, "handlers")))
 		return c.SetupWithManager(ctx, mgr)
 	})
-	e.create(newConfigMap("test", nil))
-	e.eventually(func() error { return want(4, len(first.made())) })
+	e.Add(newConfigMap("test", nil))
+	e.Eventually(func() error { return want(4, len(first.made())) })
 	mu.Lock()
 	defer mu.Unlock()
 	if diff := cmp.Diff([]string{"failure 1", "failure 2", "failure 3"}, handled); diff != "" {
@@ -165,16 +165,16 @@ func TestInformerController_Handlers(t *testing.T) {
 
 func TestInformerController_RunsByItself(t *testing.T) {
 	e := newEnv(t)
-	e.create(newConfigMap("test", map[string]string{"value": "1"}))
+	e.Add(newConfigMap("test", map[string]string{"value": "1"}))
 	behind := e.overLine(&line{})
 	watcher := &calls{}
 	c := operator.NewInformerController(operator.InformerControllerConfig{KubeConfig: e.RESTConfig(), Scheme: fixture.NewScheme()})
 	informer := e.supply(operator.MetadataOnlyInformerSupplier, behind, operator.InformerOptions{})
-	e.must(errors.Join(c.AddInformer(informer, e.Namespace), c.AddWatcher(watcher, e.Namespace)))
+	e.Must(errors.Join(c.AddInformer(informer, e.Namespace), c.AddWatcher(watcher, e.Namespace)))
 	ctx, cancel := context.WithCancel(e.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		select {
 		case err := <-ended:
 			t.Fatalf("ended with %v", err)
@@ -186,5 +186,5 @@ func TestInformerController_RunsByItself(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	cancel()
-	e.must(<-ended)
+	e.Must(<-ended)
 }

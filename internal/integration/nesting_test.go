@@ -88,7 +88,7 @@ func TestWatchesAreSetUpBelowEveryReconciler(t *testing.T) {
 		})
 	}
 	e.start(setups...)
-	e.create(newResource("it", nil))
+	e.Add(newResource("it", nil))
 	for name := range around {
 		until(e, newConfigMap("it-"+name, nil), dataIs(value))
 	}

@@ -36,7 +36,7 @@ func TestTwoControllersForOneKind(t *testing.T) {
 	}
 	e.start(named("first", false), named("second", true))
 	resource := newResource("it", map[string]string{"value": "1"})
-	e.create(resource)
+	e.Add(resource)
 	for _, value := range []string{"1", "2"} {
 		change(e, resource, func(r *fixture.Resource) { r.Spec.Fields["value"] = value })
 		for _, name := range []string{"it-first", "it-second"} {

@@ -48,7 +48,7 @@ func TestShutdownIsNoFailure(t *testing.T) {
 				c.Recorder = recorder
 				return root(reconciler(entered))(ctx, mgr, c)
 			})
-			e.create(newResource("it", nil))
+			e.Add(newResource("it", nil))
 			<-entered
 			stop()
 			close(recorder.Events)

@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
 )
@@ -48,7 +48,7 @@ func generated(finalizer string) *reconcilers.ChildReconciler[*fixture.Resource,
 func (e *env) childrenOf(parent string) []corev1.ConfigMap {
 	e.Helper()
 	var list corev1.ConfigMapList
-	e.must(e.List(e.Context(), &list, client.InNamespace(e.Namespace)))
+	e.Must(e.List(e.Context(), &list, client.InNamespace(e.Namespace)))
 	children := []corev1.ConfigMap{}
 	for _, cm := range list.Items {
 		if len(cm.OwnerReferences) == 1 && cm.OwnerReferences[0].Name == parent && cm.DeletionTimestamp == nil {
@@ -56,22 +56,6 @@ func (e *env) childrenOf(parent string) []corev1.ConfigMap {
 		}
 	}
 	return children
-}
-
-// counter returns the value of a metric of this process, over all its labels.
-func (e *env) counter(name string) float64 {
-	e.Helper()
-	families, err := metrics.Registry.Gather()
-	e.must(err)
-	sum := 0.0
-	for _, family := range families {
-		if family.GetName() == name {
-			for _, metric := range family.GetMetric() {
-				sum += metric.GetCounter().GetValue()
-			}
-		}
-	}
-	return sum
 }
 
 func TestStaleCache_GeneratedNames(t *testing.T) {
@@ -94,14 +78,14 @@ func TestStaleCache_GeneratedNames(t *testing.T) {
 				}}
 				return root(reconcilers.Sequence[*fixture.Resource]{count, generated("")})(ctx, mgr, c)
 			})
-			e.create(newResource("first", map[string]string{"want": "yes"}))
-			e.eventually(func() error { return want(1, len(e.childrenOf("first"))) })
+			e.Add(newResource("first", map[string]string{"want": "yes"}))
+			e.Eventually(func() error { return want(1, len(e.childrenOf("first"))) })
 
 			e.watches.hold("configmaps")
-			before := e.counter("trueup_stale_cache_waits_total")
+			before := apitest.Counted(e, "trueup_stale_cache_waits_total", nil)
 			resource := newResource("test", map[string]string{"want": "yes"})
-			e.create(resource)
-			e.eventually(func() error {
+			e.Add(resource)
+			e.Eventually(func() error {
 				if len(e.childrenOf("test")) == 0 {
 					return fmt.Errorf("no child yet")
 				}
@@ -109,7 +93,7 @@ func TestStaleCache_GeneratedNames(t *testing.T) {
 				if tc.allow && len(e.childrenOf("test")) < 2 {
 					return fmt.Errorf("no duplicate yet")
 				}
-				if !tc.allow && e.counter("trueup_stale_cache_waits_total") < before+3 {
+				if !tc.allow && apitest.Counted(e, "trueup_stale_cache_waits_total", nil) < before+3 {
 					return fmt.Errorf("not put off yet")
 				}
 				return nil
@@ -119,7 +103,7 @@ func TestStaleCache_GeneratedNames(t *testing.T) {
 			}
 			put := runs.Load()
 			e.watches.release("configmaps")
-			e.eventually(func() error {
+			e.Eventually(func() error {
 				e.touch(resource)
 				if runs.Load() == put {
 					return fmt.Errorf("not reconciled again")
@@ -146,13 +130,13 @@ func TestStaleCache_AnySequence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
 			stop := e.start(root(generated(tc.finalizer)))
-			timeouts := e.counter("trueup_stale_cache_timeouts_total")
+			timeouts := apitest.Counted(e, "trueup_stale_cache_timeouts_total", nil)
 			resource := newResource("test", map[string]string{"want": "yes", "name": tc.child, "value": "0"})
-			e.create(resource)
+			e.Add(resource)
 			converged := func() {
 				t.Helper()
-				e.eventually(func() error {
-					e.must(e.read(resource))
+				e.Eventually(func() error {
+					e.Must(e.Read(resource))
 					children := e.childrenOf("test")
 					if resource.Spec.Fields["want"] == "" {
 						return want(0, len(children))
@@ -210,7 +194,7 @@ func TestStaleCache_AnySequence(t *testing.T) {
 					t.Errorf("too late: %s", write)
 				}
 			}
-			if got := e.counter("trueup_stale_cache_timeouts_total") - timeouts; got > 0 {
+			if got := apitest.Counted(e, "trueup_stale_cache_timeouts_total", nil) - timeouts; got > 0 {
 				t.Errorf("%v requests waited in vain", got)
 			}
 		})

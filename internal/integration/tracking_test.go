@@ -41,7 +41,7 @@ func TestTrackAndList(t *testing.T) {
 	})
 	expect := func(what string, wantFound, wantPasses int64) {
 		t.Helper()
-		e.eventually(func() error {
+		e.Eventually(func() error {
 			if found.Load() != wantFound || passes.Load() < wantPasses {
 				return fmt.Errorf("%s: %d found after %d passes, want %d after %d", what, found.Load(), passes.Load(), wantFound, wantPasses)
 			}
@@ -57,11 +57,11 @@ func TestTrackAndList(t *testing.T) {
 		return configMap
 	}
 
-	e.create(newResource("it", nil))
+	e.Add(newResource("it", nil))
 	expect("at first", 0, 1)
-	e.create(labelled("no-part", "another"))
+	e.Add(labelled("no-part", "another"))
 	part := labelled("part", "it")
-	e.create(part)
+	e.Add(part)
 	expect("with a part", 1, 2)
 	change(e, part, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"changed": ""} })
 	expect("with a part that has changed", 1, 3)
@@ -69,6 +69,6 @@ func TestTrackAndList(t *testing.T) {
 	expect("with a part that is none any more", 0, 4)
 	change(e, part, func(cm *corev1.ConfigMap) { cm.Labels["part-of"] = "it" })
 	expect("with a part that is one again", 1, 5)
-	e.must(e.Delete(t.Context(), part))
+	e.Must(e.Delete(t.Context(), part))
 	expect("without", 0, 6)
 }

@@ -69,7 +69,7 @@ func TestUnstructured(t *testing.T) {
 	e.start(widgets)
 	widget, gadget := newUnstructured(widgetKind, "it"), newUnstructured(gadgetKind, "it")
 	widget.Object["spec"] = map[string]any{"size": int64(1), "colour": "red"}
-	e.create(widget)
+	e.Add(widget)
 
 	until(e, gadget, specIs(map[string]any{"size": int64(1)}))
 	until(e, widget, statusIs(map[string]any{"gadget": "it"}))
@@ -88,7 +88,7 @@ func TestUnstructured(t *testing.T) {
 	change(e, widget, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"size": int64(2)} })
 	until(e, gadget, specIs(map[string]any{"size": int64(2)}))
 	change(e, widget, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{} })
-	e.gone(gadget)
+	e.Gone(gadget)
 	until(e, widget, statusIs(map[string]any{"gadget": ""}))
 	e.events("it", "Created", "Updated", "Deleted", "StatusUpdated")
 }
@@ -99,8 +99,8 @@ func TestUnstructured_childGoesWithItsOwner(t *testing.T) {
 	e.start(widgets)
 	widget, gadget := newUnstructured(widgetKind, "it"), newUnstructured(gadgetKind, "it")
 	widget.Object["spec"] = map[string]any{"size": int64(1)}
-	e.create(widget)
+	e.Add(widget)
 	until(e, gadget, specIs(map[string]any{"size": int64(1)}))
-	e.must(e.Delete(t.Context(), widget))
-	e.gone(gadget)
+	e.Must(e.Delete(t.Context(), widget))
+	e.Gone(gadget)
 }

@@ -31,14 +31,14 @@ func (e *env) mutate(reconciler reconcilers.SubReconciler[*fixture.Resource]) {
 	e.Helper()
 	const path = "/mutate"
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	e.must(err)
+	e.Must(err)
 	address := listener.Addr().(*net.TCPAddr)
-	e.must(listener.Close())
+	e.Must(listener.Close())
 	options := webhook.Options{Host: address.IP.String(), Port: address.Port, CertDir: e.TempDir()}
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(options.Host, []net.IP{address.IP}, nil)
-	e.must(err)
-	e.must(os.WriteFile(filepath.Join(options.CertDir, "tls.crt"), certificate, 0o600))
-	e.must(os.WriteFile(filepath.Join(options.CertDir, "tls.key"), key, 0o600))
+	e.Must(err)
+	e.Must(os.WriteFile(filepath.Join(options.CertDir, "tls.crt"), certificate, 0o600))
+	e.Must(os.WriteFile(filepath.Join(options.CertDir, "tls.key"), key, 0o600))
 
 	server := webhook.NewServer(options)
 	e.start(func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
@@ -49,7 +49,7 @@ func (e *env) mutate(reconciler reconcilers.SubReconciler[*fixture.Resource]) {
 		server.Register(path, handler)
 		return mgr.Add(server)
 	})
-	e.eventually(func() error { return server.StartedChecker()(nil) })
+	e.Eventually(func() error { return server.StartedChecker()(nil) })
 
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: e.Namespace},
@@ -69,9 +69,9 @@ func (e *env) mutate(reconciler reconcilers.SubReconciler[*fixture.Resource]) {
 			}},
 		}},
 	}
-	e.must(e.Create(e.Context(), configuration))
-	e.Cleanup(func() { e.must(e.Delete(context.Background(), configuration)) })
-	e.eventually(func() error {
+	e.Must(e.Create(e.Context(), configuration))
+	e.Cleanup(func() { e.Must(e.Delete(context.Background(), configuration)) })
+	e.Eventually(func() error {
 		probe := newResource("probe", map[string]string{"probe": ""})
 		probe.Namespace = e.Namespace
 		if err := e.Create(e.Context(), probe, client.DryRunAll); err != nil {
@@ -111,7 +111,7 @@ func TestWebhook_keepsWhatItsTypeDoesNotKnow(t *testing.T) {
 	resource := newUnstructured(resourceKind, "it")
 	resource.Object["spec"] = spec(map[string]any{"mine": "1", "unwanted": "x"})
 	resource.Object["besides"] = "the spec"
-	e.create(resource)
+	e.Add(resource)
 	until(e, resource, specIs(spec(map[string]any{"mine": "1", "seen": "CREATE", fixture.DefaulterField: "ran"})))
 	if resource.Object["besides"] != "the spec" {
 		t.Errorf("a field besides the spec: %v", resource.Object["besides"])
@@ -126,11 +126,11 @@ func TestWebhook_keepsWhatItsTypeDoesNotKnow(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `admission webhook "resources.integration.trueup.dev" denied the request: another is refused`) {
 		t.Errorf("error = %v", err)
 	}
-	if diff := cmp.Diff(true, client.IgnoreNotFound(e.read(refused)) == nil); diff != "" {
+	if diff := cmp.Diff(true, client.IgnoreNotFound(e.Read(refused)) == nil); diff != "" {
 		t.Errorf("reading what was refused (-want +got):\n%s", diff)
 	}
 
 	// There is nothing that a patch could change in a deletion; the API server would refuse it.
-	e.must(e.Delete(t.Context(), resource))
-	e.gone(resource)
+	e.Must(e.Delete(t.Context(), resource))
+	e.Gone(resource)
 }

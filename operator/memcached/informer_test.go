@@ -10,41 +10,29 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/apitest"
 	"trueup.dev/operator"
 	"trueup.dev/resource"
 	"trueup.dev/sandbox"
 )
 
-const patience = 30 * time.Second
-
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // watches complain when the control plane goes
-	m.Run()
-}
+func TestMain(m *testing.M) { apitest.Main(m) }
 
 var configMaps = resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}
 
 // world is a namespace of a real API, a real memcached, and a controller on both.
 type world struct {
-	testing.TB
-	api client.Client // without a cache
-	*sandbox.Env
+	*apitest.Env
 	memcached *server
 	informer  operator.Informer
 
@@ -56,18 +44,7 @@ type world struct {
 
 func newWorld(t *testing.T, options ...string) *world {
 	t.Helper()
-	w := &world{TB: t, memcached: newServer(t, options...), Env: sandbox.ForTest(t, sandbox.TestOptions{}), handled: map[string]string{}}
-	c, err := client.New(w.RESTConfig(), client.Options{})
-	w.must(err)
-	w.api = c
-	return w
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	return &world{memcached: newServer(t, options...), Env: apitest.New(t, nil, sandbox.TestOptions{}), handled: map[string]string{}}
 }
 
 // start starts a controller that keeps ConfigMaps in memcached.
@@ -76,23 +53,13 @@ func (w *world) start() (stop func()) {
 	mgr, err := ctrl.NewManager(w.RESTConfig(), ctrl.Options{
 		Scheme: scheme.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
-	w.must(err)
+	w.Must(err)
 	w.informer, err = operator.NewCustomCacheInformer(configMaps, mgr, w.memcached.store(nil),
 		operator.InformerOptions{Namespaces: []string{w.Namespace}, LabelFilters: []string{"test"}})
-	w.must(err)
+	w.Must(err)
 	c := operator.NewInformerController(operator.InformerControllerConfig{Manager: mgr, PreviousState: operator.PreviousNone})
-	w.must(errors.Join(c.AddInformer(w.informer, "configmaps"), c.AddWatcher(w, "configmaps")))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.Errorf("the controller ended with %v", err)
-		}
-	})
-	w.Cleanup(stop)
-	return stop
+	w.Must(errors.Join(c.AddInformer(w.informer, "configmaps"), c.AddWatcher(w, "configmaps")))
+	return w.Go("the controller", c.Run)
 }
 
 func (w *world) Add(_ context.Context, object resource.Object) error {
@@ -130,7 +97,7 @@ func (w *world) key(name string) string { return "test:v1/ConfigMap/" + w.Namesp
 // eventuallyHandled waits until handlers were called for exactly these objects, and then compares what is read.
 func (w *world) eventuallyHandled(want map[string]string) {
 	w.Helper()
-	await.Nil(w, patience, func() error {
+	w.Eventually(func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for name, value := range want {
@@ -144,13 +111,13 @@ func (w *world) eventuallyHandled(want map[string]string) {
 		return nil
 	})
 	list := &corev1.ConfigMapList{}
-	w.must(w.informer.List(w.Context(), list))
+	w.Must(w.informer.List(w.Context(), list))
 	if len(list.Items) != len(want) {
 		w.Errorf("%d objects in the list, want %d", len(list.Items), len(want))
 	}
 	for _, cm := range list.Items {
 		read := &corev1.ConfigMap{}
-		w.must(w.informer.Get(w.Context(), client.ObjectKeyFromObject(&cm), read))
+		w.Must(w.informer.Get(w.Context(), client.ObjectKeyFromObject(&cm), read))
 		if cm.Data["value"] != want[cm.Name] || read.Data["value"] != want[cm.Name] {
 			w.Errorf("%s is %.20q in the list and read as %.20q, want %.20q", cm.Name, cm.Data["value"], read.Data["value"], want[cm.Name])
 		}
@@ -163,7 +130,7 @@ func TestInformer_MemcachedGoesAndComesBack(t *testing.T) {
 	for i := range 30 {
 		name := fmt.Sprint("n", i)
 		want[name] = "before"
-		w.must(w.api.Create(w.Context(), w.configMap(name, "before")))
+		w.Must(w.Create(w.Context(), w.configMap(name, "before")))
 	}
 	stop := w.start()
 	w.eventuallyHandled(want)
@@ -171,29 +138,29 @@ func TestInformer_MemcachedGoesAndComesBack(t *testing.T) {
 	w.memcached.stop()
 	for i := range 10 {
 		want[fmt.Sprint("n", i)] = "while it was down"
-		w.must(w.api.Update(w.Context(), w.configMap(fmt.Sprint("n", i), "while it was down")))
+		w.Must(w.Client.Update(w.Context(), w.configMap(fmt.Sprint("n", i), "while it was down")))
 	}
 	for i := 10; i < 15; i++ {
 		delete(want, fmt.Sprint("n", i))
-		w.must(w.api.Delete(w.Context(), w.configMap(fmt.Sprint("n", i), "")))
+		w.Must(w.Client.Delete(w.Context(), w.configMap(fmt.Sprint("n", i), "")))
 	}
 	want["new"] = "1"
-	w.must(w.api.Create(w.Context(), w.configMap("new", "1")))
+	w.Must(w.Create(w.Context(), w.configMap("new", "1")))
 	w.eventuallyHandled(want)
 
 	w.memcached.start() // and has nothing
 	delete(want, "n20")
-	w.must(w.api.Delete(w.Context(), w.configMap("n20", "")))
+	w.Must(w.Client.Delete(w.Context(), w.configMap("n20", "")))
 	want["new"] = "2"
-	w.must(w.api.Update(w.Context(), w.configMap("new", "2")))
+	w.Must(w.Client.Update(w.Context(), w.configMap("new", "2")))
 	w.eventuallyHandled(want)
 	stop()
 
 	// Another process finds what this one has left there, and what has changed since.
 	delete(want, "n21")
-	w.must(w.api.Delete(w.Context(), w.configMap("n21", "")))
+	w.Must(w.Client.Delete(w.Context(), w.configMap("n21", "")))
 	want["n22"] = "between"
-	w.must(w.api.Update(w.Context(), w.configMap("n22", "between")))
+	w.Must(w.Client.Update(w.Context(), w.configMap("n22", "between")))
 	w.mu.Lock()
 	w.handled, w.added = map[string]string{}, 0
 	w.mu.Unlock()
@@ -219,7 +186,7 @@ func TestInformer_MemcachedIsTooSmall(t *testing.T) {
 		}
 		name, value := fmt.Sprint("n", i), text(uint64(i), size)
 		want[name] = value
-		w.must(w.api.Create(w.Context(), w.configMap(name, value)))
+		w.Must(w.Create(w.Context(), w.configMap(name, value)))
 	}
 	w.start()
 	w.eventuallyHandled(want)
@@ -232,7 +199,7 @@ func TestInformer_MemcachedIsTooSmall(t *testing.T) {
 	if kept == 0 || kept == len(want) {
 		t.Errorf("memcached has kept %d of %d objects, which shows nothing", kept, len(want))
 	}
-	w.must(w.api.Delete(w.Context(), w.configMap("n1", "")))
+	w.Must(w.Client.Delete(w.Context(), w.configMap("n1", "")))
 	delete(want, "n1")
 	w.eventuallyHandled(want)
 }
@@ -247,7 +214,7 @@ func text(seed uint64, size int) string {
 
 func TestInformer_ForeignEntries(t *testing.T) {
 	w := newWorld(t)
-	w.must(w.api.Create(w.Context(), w.configMap("test", "right")))
+	w.Must(w.Create(w.Context(), w.configMap("test", "right")))
 	w.start()
 	want := map[string]string{"test": "right"}
 	w.eventuallyHandled(want)
@@ -255,13 +222,13 @@ func TestInformer_ForeignEntries(t *testing.T) {
 	defer stranger.Close()
 	key := w.key("test")
 	item, err := stranger.Get(key)
-	w.must(err)
+	w.Must(err)
 	for _, value := range []string{strings.Replace(string(item.Value), "right", "wrong", 1), "{}", "", "nonsense"} {
-		w.must(stranger.Set(&memcache.Item{Key: key, Value: []byte(value)}))
+		w.Must(stranger.Set(&memcache.Item{Key: key, Value: []byte(value)}))
 		w.eventuallyHandled(want)
 	}
 	repaired, err := stranger.Get(key)
-	w.must(err)
+	w.Must(err)
 	if string(repaired.Value) != string(item.Value) {
 		t.Errorf("the entry is %s, want what it was", repaired.Value)
 	}

@@ -5,45 +5,35 @@ package conformance
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
 	"trueup.dev/sandbox"
 )
 
+func TestMain(m *testing.M) { apitest.Main(m) }
+
 // env is a namespace of a real Kubernetes API.
 type env struct {
-	testing.TB
-	client.Client // a user's, without a cache
-	*sandbox.Env
+	*apitest.Env
 	traffic traffic // of managers
 }
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
-	sb := sandbox.ForTest(t, sandbox.TestOptions{
+	return &env{Env: apitest.New(t, fixture.NewScheme(), sandbox.TestOptions{
 		Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true},
 		CRDs:    []any{crd("Resource", "resources")},
-	})
-	c, err := client.New(sb.RESTConfig(), client.Options{Scheme: fixture.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &env{TB: t, Client: c, Env: sb}
+	})}
 }
 
 // crd is a kind whose schema keeps every field, known or not.
@@ -70,46 +60,20 @@ func (e *env) start(controllers ...func(ctrl.Manager, reconcilers.Config) error)
 	e.Helper()
 	cfg := e.RESTConfig()
 	cfg.Wrap(e.traffic.wrap)
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:     e.Scheme(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{e.Namespace: {}}},
-		Controller: config.Controller{SkipNameValidation: new(true)}, // tests have controllers of the same name
-	})
-	e.must(err)
-	for _, add := range controllers {
-		e.must(add(mgr, reconcilers.NewConfig(mgr, nil, time.Hour)))
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			e.Errorf("the manager ended with: %v", err)
+	return e.Manager(cfg, ctrl.Options{}, func(_ context.Context, mgr ctrl.Manager) error {
+		for _, add := range controllers {
+			if err := add(mgr, reconcilers.NewConfig(mgr, nil, time.Hour)); err != nil {
+				return err
+			}
 		}
+		return nil
 	})
-	e.Cleanup(stop)
-	return stop
-}
-
-func (e *env) eventually(check func() error) {
-	e.Helper()
-	await.Nil(e, patience, check)
-}
-
-func (e *env) must(err error) {
-	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
 }
 
 // create creates an object in the namespace of the test. Its finalizers do not outlive the test.
 func (e *env) create(object client.Object) {
 	e.Helper()
-	object.SetNamespace(e.Namespace)
-	e.must(e.Create(e.Context(), object))
+	e.Add(here(e, object))
 	e.Cleanup(func() { e.strip(object) })
 }
 
@@ -118,55 +82,34 @@ func (e *env) strip(object client.Object) {
 	e.Helper()
 	target := object.DeepCopyObject().(client.Object)
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-	e.must(client.IgnoreNotFound(e.Patch(context.Background(), target, patch)))
+	e.Must(client.IgnoreNotFound(e.Patch(context.Background(), target, patch)))
 }
 
-// read reads an object by its name.
-func (e *env) read(object client.Object) error {
+// here moves an object into the namespace of the test. In a lab it is in another one.
+func here[T client.Object](e *env, object T) T {
 	object.SetNamespace(e.Namespace)
-	return e.Get(e.Context(), client.ObjectKeyFromObject(object), object)
+	return object
 }
 
-// change reads an object, changes it and writes it, again if another writer was faster.
+func (e *env) read(object client.Object) error { return e.Read(here(e, object)) }
+
 func change[T client.Object](e *env, object T, apply func(T)) {
 	e.Helper()
-	e.eventually(func() error {
-		e.must(e.read(object))
-		apply(object)
-		err := e.Update(e.Context(), object)
-		if err != nil && !apierrs.IsConflict(err) {
-			e.Fatal(err)
-		}
-		return err
-	})
+	apitest.Change(e.Env, here(e, object), apply)
+}
+
+func until[T client.Object](e *env, object T, check func(T) error) {
+	e.Helper()
+	apitest.Until(e.Env, here(e, object), check)
+}
+
+func (e *env) gone(object client.Object) {
+	e.Helper()
+	e.Gone(here(e, object))
 }
 
 // remove deletes an object by its name.
 func (e *env) remove(object client.Object) {
 	e.Helper()
-	object.SetNamespace(e.Namespace)
-	e.must(e.Delete(e.Context(), object))
-}
-
-// until reads an object until it is as it should be.
-func until[T client.Object](e *env, object T, check func(T) error) {
-	e.Helper()
-	e.eventually(func() error {
-		if err := e.read(object); err != nil {
-			return err
-		}
-		return check(object)
-	})
-}
-
-// gone waits until an object is not there any more.
-func (e *env) gone(object client.Object) {
-	e.Helper()
-	e.eventually(func() error {
-		err := e.read(object)
-		if err == nil {
-			return apierrs.NewAlreadyExists(fixture.GroupVersion.WithResource("").GroupResource(), object.GetName())
-		}
-		return client.IgnoreNotFound(err)
-	})
+	e.Must(e.Delete(e.Context(), here(e, object)))
 }

@@ -5,7 +5,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,9 +12,6 @@ import (
 	"trueup.dev/internal/fixture"
 	"trueup.dev/operator"
 )
-
-// patience is how long something may take before a test gives it up.
-const patience = 30 * time.Second
 
 // notebook is a watcher that notes its calls, a line each: "Add a 1" is for the object a with the value 1, and "Update a 1>2" for its change to 2.
 type notebook[T client.Object] struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/await"
 )
 
@@ -52,7 +53,7 @@ func (n *notes) wantLines(t testing.TB, want ...string) {
 // awaitLines waits for the lines since the last take to be these.
 func (n *notes) awaitLines(t testing.TB, want ...string) {
 	t.Helper()
-	await.Nil(t, patience, func() error {
+	await.Nil(t, apitest.Patience, func() error {
 		if diff := cmp.Diff(want, n.all()); diff != "" {
 			return fmt.Errorf("calls (-want +got):\n%s", diff)
 		}

@@ -132,7 +132,7 @@ func (m marked[T]) run(t *testing.T) {
 			n.take()
 			n.answers(nil)
 			obj := m.create("")
-			e.must(e.read(obj))
+			e.Must(e.read(obj))
 			tc.down(e, obj)
 
 			e.start(singly(m.handler(n)))
@@ -162,7 +162,7 @@ func (m marked[T]) inPeace(t *testing.T, e *env, n *notebook[T]) {
 func (m marked[T]) crashBefore(_ *testing.T, e *env, n *notebook[T]) {
 	n.answer = func(string, T) error { return errTest }
 	stop := e.start(singly(m.handler(n)))
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		if len(n.all()) == 0 {
 			return errors.New("the handler was not called")
 		}

@@ -89,7 +89,7 @@ func TestWeaknessA10_GenerationAndSpecBelongTogether(t *testing.T) {
 				// The finalizer is set, and the status written, by the controller meanwhile.
 				change(e, r, setValue(strconv.Itoa(value+2)))
 				stored := newResource(r.Name, "")
-				e.must(e.read(stored))
+				e.Must(e.read(stored))
 				mu.Lock()
 				if stored.Status.ObservedGeneration > newest[r.Name] {
 					t.Errorf("generation %d is observed, and %d was the last to be handled", stored.Status.ObservedGeneration, newest[r.Name])

@@ -307,7 +307,7 @@ func TestWeaknessA7_BuiltInKindsKeepTheirOrder(t *testing.T) {
 			change(e, newConfigMap(fmt.Sprint("cm-", i), ""), func(cm *corev1.ConfigMap) { cm.Data["value"] = strconv.Itoa(value + 1) })
 		}
 	}
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		for i := range objects {

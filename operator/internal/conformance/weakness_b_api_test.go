@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/operator"
 )
@@ -25,7 +26,7 @@ func hasFinalizers(want ...string) func(*fixture.Resource) error {
 }
 
 func TestWeaknessB2_DeletionDuringTheFirstCallIsHandled(t *testing.T) {
-	for name, outcome := range map[string]error{"which succeeds": nil, "which fails": errTest, "which asks for more time": operator.RequeueAfter(patience)} {
+	for name, outcome := range map[string]error{"which succeeds": nil, "which fails": errTest, "which asks for more time": operator.RequeueAfter(apitest.Patience)} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
 			n := &notebook[*fixture.Resource]{}
@@ -37,7 +38,7 @@ func TestWeaknessB2_DeletionDuringTheFirstCallIsHandled(t *testing.T) {
 				e.remove(newResource("a", ""))
 				return outcome
 			}
-			e.start(controller(opinionated(n, every(patience))))
+			e.start(controller(opinionated(n, every(apitest.Patience))))
 			e.create(r)
 			n.awaitLines(t, "Add a 1", "Delete a 1")
 			e.gone(newResource("a", ""))

@@ -10,40 +10,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/operator"
 )
-
-// counted returns the sum of a counter over what has these labels.
-func counted(t testing.TB, name string, labels map[string]string) (sum float64) {
-	t.Helper()
-	families, err := metrics.Registry.(prometheus.Gatherer).Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-	metrics:
-		for _, metric := range family.GetMetric() {
-			for _, label := range metric.GetLabel() {
-				if want, ok := labels[label.GetName()]; ok && want != label.GetValue() {
-					continue metrics
-				}
-			}
-			sum += metric.GetCounter().GetValue()
-		}
-	}
-	return sum
-}
 
 func (l *lab) conditionOf(name string) string {
 	l.Helper()
@@ -84,9 +59,9 @@ func TestWeaknessB1_GivingUpIsVisible(t *testing.T) {
 		expect("events", 1, l.eventsOf("RetriesExhausted"))
 		hooked.wantLines(t, "a: "+errTest.Error())
 		expect("condition", "True CreatedFailed "+errTest.Error(), l.conditionOf("a"))
-		expect("exhausted, in metrics", 1.0, counted(t, "trueup_handler_retries_exhausted_total", map[string]string{"handler": "b1"}))
-		expect("failures, in metrics", 6.0, counted(t, "trueup_handler_calls_total", map[string]string{"handler": "b1", "result": "failed"}))
-		expect("last call, in metrics", 1.0, counted(t, "trueup_handler_calls_total", map[string]string{"handler": "b1", "result": "exhausted"}))
+		expect("exhausted, in metrics", 1.0, apitest.Counted(t, "trueup_handler_retries_exhausted_total", map[string]string{"handler": "b1"}))
+		expect("failures, in metrics", 6.0, apitest.Counted(t, "trueup_handler_calls_total", map[string]string{"handler": "b1", "result": "failed"}))
+		expect("last call, in metrics", 1.0, apitest.Counted(t, "trueup_handler_calls_total", map[string]string{"handler": "b1", "result": "exhausted"}))
 
 		// Neither noise nor the success of another handler makes it look better.
 		changeIn(l, newResource("a", ""), func(r *fixture.Resource) { r.Labels = map[string]string{"some": "noise"} })

@@ -131,7 +131,7 @@ func TestWeaknessC6_RequestsAreFew(t *testing.T) {
 			fence := func() { // another object has been through all of it, so that nothing is to come for this one
 				t.Helper()
 				settled := ""
-				e.eventually(func() error {
+				e.Eventually(func() error {
 					r := newResource("a", "")
 					if err := client.IgnoreNotFound(e.read(r)); err != nil {
 						return err

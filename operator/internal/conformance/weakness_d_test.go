@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/operator"
 )
@@ -53,7 +54,7 @@ func TestWeaknessD13_ErrorIsNotSwallowedByRequeueAfter(t *testing.T) {
 		l.must(l.Create(l.Context(), newResource("a", "1")))
 		l.pass(24 * time.Hour)
 		at.wantLines(t, "5s", "15s", "35s") // the policy tells when to try again
-		if failed := counted(t, "trueup_handler_calls_total", map[string]string{"handler": "d13", "result": "failed"}); failed != 2 {
+		if failed := apitest.Counted(t, "trueup_handler_calls_total", map[string]string{"handler": "d13", "result": "failed"}); failed != 2 {
 			t.Errorf("%v failures were counted, want 2", failed)
 		}
 		if events := l.eventsOf("HandlerFailed"); events != 2 {

@@ -9,12 +9,10 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,37 +20,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	"trueup.dev/examples/website"
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/examples/website/dns"
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/apitest"
 	"trueup.dev/sandbox"
 )
 
-// patience is how long something may take before a test gives it up.
-const patience = 60 * time.Second
-
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // watches complain when the control plane goes
-	m.Run()
-}
+func TestMain(m *testing.M) { apitest.Main(m) }
 
 // env is a namespace of a real Kubernetes API, with a controller that sees only that, and may only do what its RBAC
 // markers say.
 type env struct {
-	testing.TB
-	client.Client // an administrator's, without a cache
-	*sandbox.Env
+	*apitest.Env
 	records *recordBook
 	recheck time.Duration
 	writes  atomic.Int64 // of the controller, events apart
@@ -87,14 +72,12 @@ func newScheme(t testing.TB) *runtime.Scheme {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
-	sb := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{website.CRDs()}})
-	c, err := client.New(sb.RESTConfig(), client.Options{Scheme: newScheme(t)})
-	if err != nil {
-		t.Fatal(err)
+	e := &env{
+		Env:     apitest.New(t, newScheme(t), sandbox.TestOptions{CRDs: []any{website.CRDs()}}),
+		records: &recordBook{Provider: dns.NewDirectory(t.TempDir())},
 	}
-	e := &env{TB: t, Client: c, Env: sb, records: &recordBook{Provider: dns.NewDirectory(t.TempDir())}}
 	e.grant()
-	t.Cleanup(e.releaseSites)
+	e.ReleaseAtEnd(&websitev1.WebsiteList{})
 	return e
 }
 
@@ -124,62 +107,16 @@ func (e *env) grant() {
 	}
 }
 
-// releaseSites takes the finalizers off sites that a test leaves behind: no controller will do it any more, and the
-// namespace could not go.
-func (e *env) releaseSites() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var sites websitev1.WebsiteList
-	if err := e.List(ctx, &sites, client.InNamespace(e.Namespace)); err != nil {
-		e.Error(err)
-	}
-	for _, site := range sites.Items {
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-		if err := client.IgnoreNotFound(e.Patch(ctx, &site, patch)); err != nil {
-			e.Error(err)
-		}
-	}
-}
-
 // startController starts the controller. It stops with the test, or earlier with the returned function.
 func (e *env) startController() (stop func()) {
 	e.Helper()
 	cfg := e.RESTConfig()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: e.user(), Groups: []string{"system:authenticated"}}
 	cfg.Wrap(e.countWrites)
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:  e.Scheme(),
-		Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{e.Namespace: {}}},
-		Controller: config.Controller{
-			SkipNameValidation:      new(true), // each test has a controller of this name
-			MaxConcurrentReconciles: 4,
-		},
+	options := ctrl.Options{Controller: config.Controller{MaxConcurrentReconciles: 4}}
+	return e.Manager(cfg, options, func(ctx context.Context, mgr ctrl.Manager) error {
+		return website.SetupWithManager(ctx, mgr, website.Options{Records: e.records, Recheck: e.recheck})
 	})
-	if err != nil {
-		e.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	options := website.Options{Records: e.records, Recheck: e.recheck}
-	if err := website.SetupWithManager(ctx, mgr, options); err != nil {
-		cancel()
-		e.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				e.Errorf("the manager ended with: %v", err)
-			}
-		case <-time.After(patience / 2):
-			e.Error("the manager does not end: it is waiting for watches that are not allowed, perhaps")
-		}
-	})
-	e.Cleanup(stop)
-	return stop
 }
 
 func (e *env) countWrites(next http.RoundTripper) http.RoundTripper {
@@ -195,39 +132,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// eventually waits until check has nothing to object to.
-func (e *env) eventually(check func() error) {
-	e.Helper()
-	await.Nil(e, patience, check)
-}
-
-// must stops the test if a call has failed.
-func (e *env) must(err error) {
-	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
-}
-
-// create creates objects in the namespace of the test.
-func (e *env) create(objects ...client.Object) {
-	e.Helper()
-	for _, object := range objects {
-		object.SetNamespace(e.Namespace)
-		e.must(e.Create(e.Context(), object))
-	}
-}
-
-// change reads an object, changes it and writes it, again if another writer was faster.
 func change[T client.Object](e *env, object T, apply func(T)) {
 	e.Helper()
-	e.eventually(func() error {
-		if err := e.Get(e.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-			return err
-		}
-		apply(object)
-		return e.Update(e.Context(), object)
-	})
+	apitest.Change(e.Env, object, apply)
 }
 
 // get reads an object of the namespace by name. The error is nil if it is there.
@@ -238,14 +145,14 @@ func (e *env) get(object client.Object, name string) error {
 func (e *env) configMap(name string) *corev1.ConfigMap {
 	e.Helper()
 	var configMap corev1.ConfigMap
-	e.must(e.get(&configMap, name))
+	e.Must(e.get(&configMap, name))
 	return &configMap
 }
 
 func (e *env) deployment(name string) *appsv1.Deployment {
 	e.Helper()
 	var deployment appsv1.Deployment
-	e.must(e.get(&deployment, name))
+	e.Must(e.get(&deployment, name))
 	return &deployment
 }
 
@@ -259,7 +166,7 @@ func (e *env) ready(name string) *websitev1.Website {
 func (e *env) condition(name, condition string, status metav1.ConditionStatus, reason string) *websitev1.Website {
 	e.Helper()
 	var site websitev1.Website
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		if err := e.get(&site, name); err != nil {
 			return err
 		}
@@ -275,7 +182,7 @@ func (e *env) condition(name, condition string, status metav1.ConditionStatus, r
 // gone waits until an object is not there any more.
 func (e *env) gone(object client.Object, name string) {
 	e.Helper()
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		err := e.get(object, name)
 		if err == nil {
 			return fmt.Errorf("%T %s is still there", object, name)

@@ -27,7 +27,7 @@ func TestDrift_isRepaired(t *testing.T) {
 	e.startController()
 	site := newSite("shop")
 	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
-	e.create(site)
+	e.Add(site)
 	e.ready("shop")
 
 	tests := map[string]struct {
@@ -62,7 +62,7 @@ func TestDrift_isRepaired(t *testing.T) {
 		"ports": {
 			child: func() client.Object {
 				var service corev1.Service
-				e.must(e.get(&service, "shop"))
+				e.Must(e.get(&service, "shop"))
 				return &service
 			}(),
 			drift: func(o client.Object) { o.(*corev1.Service).Spec.Ports[0].Port = 8080 },
@@ -73,7 +73,7 @@ func TestDrift_isRepaired(t *testing.T) {
 			want := tc.child.DeepCopyObject().(client.Object)
 			current := tc.child.DeepCopyObject().(client.Object)
 			change(e, current, tc.drift)
-			e.eventually(func() error {
+			e.Eventually(func() error {
 				if err := e.Get(t.Context(), client.ObjectKeyFromObject(want), current); err != nil {
 					return err
 				}
@@ -110,17 +110,17 @@ func TestDrift_deletedChildrenComeBack(t *testing.T) {
 	e.startController()
 	site := newSite("shop")
 	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
-	e.create(site)
+	e.Add(site)
 	e.ready("shop")
 	for name, child := range map[string]client.Object{
 		"shop-content": &corev1.ConfigMap{},
 		"shop-lang-de": &corev1.ConfigMap{},
 		"shop":         &appsv1.Deployment{},
 	} {
-		e.must(e.get(child, name))
+		e.Must(e.get(child, name))
 		before := child.DeepCopyObject().(client.Object)
-		e.must(e.Delete(t.Context(), child))
-		e.eventually(func() error {
+		e.Must(e.Delete(t.Context(), child))
+		e.Eventually(func() error {
 			if err := e.get(child, name); err != nil {
 				return err
 			}
@@ -137,10 +137,10 @@ func TestDrift_deletedChildrenComeBack(t *testing.T) {
 
 	// A new Service has a new address, and the record follows.
 	var service corev1.Service
-	e.must(e.get(&service, "shop"))
+	e.Must(e.get(&service, "shop"))
 	uid := service.UID
-	e.must(e.Delete(t.Context(), &service))
-	e.eventually(func() error {
+	e.Must(e.Delete(t.Context(), &service))
+	e.Eventually(func() error {
 		if err := e.get(&service, "shop"); err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func TestForeignConfigMap_isNotTaken(t *testing.T) {
 			foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"mine": "all mine"}}
 			site := newSite("shop")
 			site.Spec.Languages = []websitev1.Language{{Code: "de"}}
-			e.create(foreign, site)
+			e.Add(foreign, site)
 
 			got := e.condition("shop", websitev1.ConditionContentReady, metav1.ConditionFalse, "AlreadyExists")
 			if message := got.Status.GetCondition(websitev1.ConditionReady).Message; !strings.Contains(message, name) {
@@ -175,7 +175,7 @@ func TestForeignConfigMap_isNotTaken(t *testing.T) {
 			if err := e.get(&appsv1.Deployment{}, "shop"); !apierrs.IsNotFound(err) {
 				t.Errorf("there is a Deployment, or no telling: %v", err)
 			}
-			e.must(e.Delete(t.Context(), foreign))
+			e.Must(e.Delete(t.Context(), foreign))
 			e.ready("shop")
 			if !metav1.IsControlledBy(e.configMap(name), got) {
 				t.Error("the ConfigMap is still not that of the site")
@@ -189,13 +189,13 @@ func TestDeletion_leavesNothing(t *testing.T) {
 	e.startController()
 	site := newSite("shop")
 	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
-	e.create(site)
+	e.Add(site)
 	site = e.ready("shop")
 	if diff := cmp.Diff([]string{websitev1.Finalizer}, site.Finalizers); diff != "" {
 		t.Fatalf("finalizers (-want +got):\n%s", diff)
 	}
 
-	e.must(e.Delete(t.Context(), site))
+	e.Must(e.Delete(t.Context(), site))
 	e.gone(&websitev1.Website{}, "shop")
 	// The finalizer was what held the site: with the site, the record is gone.
 	if _, err := e.records.Lookup(t.Context(), "shop.example.com"); !errors.Is(err, dns.ErrNotFound) {
@@ -210,7 +210,7 @@ func (e *env) childrenGone(name string) {
 	e.gone(&corev1.ConfigMap{}, name+"-lang-de")
 	e.gone(&appsv1.Deployment{}, name)
 	e.gone(&corev1.Service{}, name)
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		var pods corev1.PodList
 		err := e.List(e.Context(), &pods, client.InNamespace(e.Namespace), client.MatchingLabels{websitev1.LabelWebsite: name})
 		if err == nil && len(pods.Items) > 0 {
@@ -229,15 +229,15 @@ func TestDeletion_waitsForTheRecord(t *testing.T) {
 	e := newEnv(t)
 	published := e.records.Provider
 	stop := e.startController()
-	e.create(newSite("shop"))
+	e.Add(newSite("shop"))
 	site := e.ready("shop")
 	stop()
 
 	e.records.Provider = stuckBook{published}
 	stop = e.startController()
-	e.must(e.Delete(t.Context(), site))
+	e.Must(e.Delete(t.Context(), site))
 	e.gone(&appsv1.Deployment{}, "shop") // so the controller has been at it
-	e.must(e.get(site, "shop"))
+	e.Must(e.get(site, "shop"))
 	if diff := cmp.Diff([]string{websitev1.Finalizer}, site.Finalizers); diff != "" {
 		t.Errorf("finalizers while the record is not withdrawn (-want +got):\n%s", diff)
 	}
@@ -254,11 +254,11 @@ func TestDeletion_isGarbageCollected(t *testing.T) {
 	stop := e.startController()
 	site := newSite("shop")
 	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
-	e.create(site)
+	e.Add(site)
 	e.ready("shop")
 	stop()
 
 	change(e, site, func(site *websitev1.Website) { site.Finalizers = nil })
-	e.must(e.Delete(t.Context(), site))
+	e.Must(e.Delete(t.Context(), site))
 	e.childrenGone("shop")
 }

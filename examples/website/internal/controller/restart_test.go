@@ -21,7 +21,7 @@ func TestRestart_catchesUp(t *testing.T) {
 	paper := newTheme("paper", "h1 {}")
 	shop, old := themed("shop", "paper"), newSite("old")
 	shop.Spec.Languages = []websitev1.Language{{Code: "de"}, {Code: "fr"}}
-	e.create(paper, shop, old)
+	e.Add(paper, shop, old)
 	e.ready("shop")
 	e.ready("old")
 	stop()
@@ -31,10 +31,10 @@ func TestRestart_catchesUp(t *testing.T) {
 		site.Spec.Languages = site.Spec.Languages[1:]
 		site.Spec.Domain = "store.example.com"
 	})
-	e.must(e.Delete(t.Context(), e.configMap("shop-content")))
-	e.must(e.Delete(t.Context(), old)) // the finalizer holds it
-	e.create(newSite("new"))
-	e.must(e.get(old, "old"))
+	e.Must(e.Delete(t.Context(), e.configMap("shop-content")))
+	e.Must(e.Delete(t.Context(), old)) // the finalizer holds it
+	e.Add(newSite("new"))
+	e.Must(e.get(old, "old"))
 
 	e.startController()
 	e.wears("shop", "h2 {}", "shop-content", "shop-lang-fr")
@@ -54,9 +54,9 @@ func TestRestart_inTheMiddle(t *testing.T) {
 	for i := range sites {
 		site := newSite(fmt.Sprintf("site-%d", i))
 		site.Spec.Languages = []websitev1.Language{{Code: "de"}}
-		e.create(site)
+		e.Add(site)
 	}
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		if e.records.published.Load() == 0 {
 			return fmt.Errorf("no site has got anywhere")
 		}
@@ -74,8 +74,8 @@ func (e *env) versions(name string) map[string]string {
 	e.Helper()
 	var service corev1.Service
 	var site websitev1.Website
-	e.must(e.get(&service, name))
-	e.must(e.get(&site, name))
+	e.Must(e.get(&service, name))
+	e.Must(e.get(&site, name))
 	versions := map[string]string{"site": site.ResourceVersion}
 	for _, child := range []client.Object{
 		e.configMap(name + "-content"), e.configMap(name + "-lang-de"), e.deployment(name), &service,
@@ -90,7 +90,7 @@ func TestRestart_changesNothingOfASettledSite(t *testing.T) {
 	stop := e.startController()
 	site := newSite("shop")
 	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
-	e.create(site)
+	e.Add(site)
 	e.settle("shop")
 	stop()
 	before := e.versions("shop")
@@ -110,7 +110,7 @@ func TestSettledSite_makesNoWrites(t *testing.T) {
 	e.startController()
 	site := newSite("shop")
 	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
-	e.create(site)
+	e.Add(site)
 	e.settle("shop")
 
 	before := e.writes.Load()
@@ -137,7 +137,7 @@ func (e *env) touch(name string, times int) {
 		change(e, site, func(site *websitev1.Website) {
 			site.Annotations = map[string]string{"touched": fmt.Sprint(published)}
 		})
-		e.eventually(func() error {
+		e.Eventually(func() error {
 			if e.records.published.Load() == published {
 				return fmt.Errorf("%s: no pass after a touch", name)
 			}
@@ -149,7 +149,7 @@ func (e *env) touch(name string, times int) {
 // passes waits until so many passes have got to their end.
 func (e *env) passes(n int64) {
 	e.Helper()
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		if got := e.records.published.Load(); got < n {
 			return fmt.Errorf("%d of %d passes", got, n)
 		}

@@ -16,7 +16,7 @@ import (
 // wears waits until the pages of a site, in all languages, have a style, and the web servers have rolled over to them.
 func (e *env) wears(site, style string, configMaps ...string) {
 	e.Helper()
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		for _, name := range configMaps {
 			var configMap corev1.ConfigMap
 			if err := e.get(&configMap, name); err != nil {
@@ -43,7 +43,7 @@ func TestTheme_isFollowed(t *testing.T) {
 	paper := newTheme("paper", "h1 {}")
 	shop := themed("shop", "paper")
 	shop.Spec.Languages = []websitev1.Language{{Code: "de"}}
-	e.create(paper, newTheme("night", "h2 {}"), shop, themed("blog", "paper"), themed("cinema", "night"))
+	e.Add(paper, newTheme("night", "h2 {}"), shop, themed("blog", "paper"), themed("cinema", "night"))
 	for _, name := range []string{"shop", "blog", "cinema"} {
 		e.ready(name)
 	}
@@ -55,7 +55,7 @@ func TestTheme_isFollowed(t *testing.T) {
 	e.wears("blog", "h1 { color: teal; }", "blog-content")
 
 	// ready may have been true still, of the old content: what counts is that the servers roll over.
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		after := e.deployment("shop")
 		was, is := before.Spec.Template.Annotations[websitev1.AnnotationContentHash], after.Spec.Template.Annotations[websitev1.AnnotationContentHash]
 		if was == is || after.Status.ObservedGeneration != after.Generation || after.Status.UpdatedReplicas != 1 {
@@ -72,12 +72,12 @@ func TestTheme_isSwapped(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
 	site := themed("shop", "paper")
-	e.create(newTheme("paper", "h1 {}"), newTheme("night", "h2 {}"), site)
+	e.Add(newTheme("paper", "h1 {}"), newTheme("night", "h2 {}"), site)
 	e.wears("shop", "h1 {}", "shop-content")
 	change(e, site, func(site *websitev1.Website) { site.Spec.ThemeRef.Name = "night" })
 	e.wears("shop", "h2 {}", "shop-content")
 	change(e, site, func(site *websitev1.Website) { site.Spec.ThemeRef = nil })
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		if index := e.configMap("shop-content").Data["index.html"]; !strings.Contains(index, "<!doctype html>") {
 			return fmt.Errorf("the page is not rendered with the built-in theme: %s", index)
 		}
@@ -88,12 +88,12 @@ func TestTheme_isSwapped(t *testing.T) {
 func TestTheme_isWaitedFor(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	e.create(themed("shop", "paper"))
+	e.Add(themed("shop", "paper"))
 	site := e.condition("shop", websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound")
 	if ready := site.Status.GetCondition(websitev1.ConditionReady); ready.Status != metav1.ConditionFalse || ready.Message != `there is no ConfigMap "paper"` {
 		t.Errorf("Ready does not say what is missing: %+v", ready)
 	}
-	e.create(newTheme("paper", "h1 {}"))
+	e.Add(newTheme("paper", "h1 {}"))
 	e.wears("shop", "h1 {}", "shop-content")
 }
 
@@ -102,20 +102,20 @@ func TestTheme_isLostAndBroken(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
 	paper := newTheme("paper", "h1 {}")
-	e.create(paper, themed("shop", "paper"))
+	e.Add(paper, themed("shop", "paper"))
 	e.ready("shop")
 	served := e.deployment("shop")
 
-	e.must(e.Delete(t.Context(), paper))
+	e.Must(e.Delete(t.Context(), paper))
 	e.condition("shop", websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound")
 
 	paper = newTheme("paper", "h2 {}")
 	paper.Data["layout.html"] = "{{.Title"
-	e.create(paper)
+	e.Add(paper)
 	e.condition("shop", websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeBroken")
 
 	change(e, paper, func(theme *corev1.ConfigMap) { theme.Data["layout.html"] = "{{.Price}}" })
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		message := e.condition("shop", websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeBroken").
 			Status.GetCondition(websitev1.ConditionContentReady).Message
 		if !strings.Contains(message, "can't evaluate field Price") {

@@ -108,7 +108,7 @@ func TestSpec_validation(t *testing.T) {
 func TestSpec_defaults(t *testing.T) {
 	e := newEnv(t)
 	site := newSite("shop")
-	e.create(site)
+	e.Add(site)
 	want := newSite("shop").Spec
 	want.Image, want.Replicas = "nginx:1.29", new(int32(1))
 	if diff := cmp.Diff(want, site.Spec); diff != "" {

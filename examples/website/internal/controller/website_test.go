@@ -29,7 +29,7 @@ func TestWebsite_becomesReady(t *testing.T) {
 		{Code: "pt-br"},
 		{Code: "de", Pages: []websitev1.Page{{Name: "index", Title: "Willkommen"}}},
 	}
-	e.create(newTheme("paper", "h1 {}"), site)
+	e.Add(newTheme("paper", "h1 {}"), site)
 	site = e.ready("shop")
 
 	conditions := map[string]string{}
@@ -64,7 +64,7 @@ func TestWebsite_becomesReady(t *testing.T) {
 		}
 	}
 	var service corev1.Service
-	e.must(e.get(&service, "shop"))
+	e.Must(e.get(&service, "shop"))
 	record, err := e.records.Lookup(t.Context(), "shop.example.com")
 	if diff := cmp.Diff(dns.Record{Name: "shop.example.com", Target: service.Spec.ClusterIP, Owner: e.Namespace + "/shop"}, record); diff != "" || err != nil {
 		t.Errorf("record (-want +got), error %v:\n%s", err, diff)
@@ -81,7 +81,7 @@ func TestWebsite_becomesReady(t *testing.T) {
 func TestWebsite_growsAndShrinksItsLanguages(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	e.create(newSite("shop"))
+	e.Add(newSite("shop"))
 	e.ready("shop")
 
 	for _, codes := range [][]string{{"de", "fr"}, {"de", "es", "it"}, {"it"}, nil} {
@@ -99,7 +99,7 @@ func TestWebsite_growsAndShrinksItsLanguages(t *testing.T) {
 		}
 		got := map[string]bool{}
 		var configMaps corev1.ConfigMapList
-		e.must(e.List(t.Context(), &configMaps, client.InNamespace(e.Namespace), client.MatchingLabels{websitev1.LabelWebsite: "shop"}))
+		e.Must(e.List(t.Context(), &configMaps, client.InNamespace(e.Namespace), client.MatchingLabels{websitev1.LabelWebsite: "shop"}))
 		for _, item := range configMaps.Items {
 			got[item.Name] = true
 		}
@@ -121,7 +121,7 @@ func TestWebsite_movesItsDomain(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
 	site := newSite("shop")
-	e.create(site)
+	e.Add(site)
 	e.ready("shop")
 	change(e, site, func(site *websitev1.Website) { site.Spec.Domain = "store.example.com" })
 	if site = e.ready("shop"); site.Status.URL != "http://store.example.com" {
@@ -141,14 +141,14 @@ func TestWebsite_waitsForATakenDomain(t *testing.T) {
 	e.startController()
 	first, second := newSite("first"), newSite("second")
 	second.Spec.Domain = first.Spec.Domain
-	e.create(first)
+	e.Add(first)
 	e.ready("first")
-	e.create(second)
+	e.Add(second)
 	got := e.condition("second", websitev1.ConditionRecordReady, metav1.ConditionFalse, "DomainTaken")
 	if got.Status.URL != "" {
 		t.Errorf("a site without a record has the URL %s", got.Status.URL)
 	}
-	e.must(e.Delete(t.Context(), first))
+	e.Must(e.Delete(t.Context(), first))
 	e.ready("second") // nothing has told it; it has asked again
 }
 
@@ -157,9 +157,9 @@ func TestWebsite_retriesAfterAFailure(t *testing.T) {
 	e := newEnv(t)
 	e.records.broken.Store(true)
 	e.startController()
-	e.create(newSite("shop"))
+	e.Add(newSite("shop"))
 	var site websitev1.Website
-	e.eventually(func() error {
+	e.Eventually(func() error {
 		if err := e.get(&site, "shop"); err != nil {
 			return err
 		}
@@ -180,12 +180,12 @@ func TestWebsite_fiftyAtOnce(t *testing.T) {
 	const sites = 50
 	e := newEnv(t)
 	e.startController()
-	e.create(newTheme("paper", "h1 {}"))
+	e.Add(newTheme("paper", "h1 {}"))
 	for i := range sites {
 		site := newSite(fmt.Sprintf("site-%02d", i))
 		site.Spec.ThemeRef = &websitev1.ThemeReference{Name: "paper"}
 		site.Spec.Languages = []websitev1.Language{{Code: "de"}}
-		e.create(site)
+		e.Add(site)
 	}
 	for i := range sites {
 		name := fmt.Sprintf("site-%02d", i)
@@ -199,7 +199,7 @@ func TestWebsite_fiftyAtOnce(t *testing.T) {
 		"Deployments": &appsv1.DeploymentList{},
 		"Services":    &corev1.ServiceList{},
 	} {
-		e.must(e.List(t.Context(), list, client.InNamespace(e.Namespace), client.HasLabels{websitev1.LabelWebsite}))
+		e.Must(e.List(t.Context(), list, client.InNamespace(e.Namespace), client.HasLabels{websitev1.LabelWebsite}))
 		want := sites
 		if kind == "ConfigMaps" {
 			want = 2 * sites

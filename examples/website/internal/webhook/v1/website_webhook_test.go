@@ -27,8 +27,8 @@ func TestDefaulting(t *testing.T) {
 	site.Spec.Languages = []websitev1.Language{
 		{Code: "de", Pages: []websitev1.Page{{Name: "index", Title: "Willkommen"}, {Name: "opening-hours"}}},
 	}
-	e.create(site)
-	e.reload(site)
+	e.Add(site)
+	e.Must(e.Read(site))
 	want := websitev1.WebsiteSpec{
 		Domain:   "shop.example.com",
 		Image:    "nginx:1.29",
@@ -45,7 +45,7 @@ func TestDefaulting(t *testing.T) {
 	change(e, site, func(site *websitev1.Website) {
 		site.Spec.Pages = append(site.Spec.Pages, websitev1.Page{Name: "about-us"})
 	})
-	e.reload(site)
+	e.Must(e.Read(site))
 	want.Pages = append(want.Pages, websitev1.Page{Name: "about-us", Title: "About us"})
 	if diff := cmp.Diff(want, site.Spec); diff != "" {
 		t.Errorf("updated spec (-want +got):\n%s", diff)
@@ -66,11 +66,11 @@ func TestDefaulting_ofAnAppliedManifest(t *testing.T) {
 		},
 	}}
 	for range 2 { // a user applies the same again
-		e.must(e.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(manifest.DeepCopy()), client.FieldOwner("kubectl"), client.ForceOwnership))
+		e.Must(e.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(manifest.DeepCopy()), client.FieldOwner("kubectl"), client.ForceOwnership))
 	}
 	stored := newSite("shop")
 	stored.Namespace = e.Namespace
-	e.reload(stored)
+	e.Must(e.Read(stored))
 	if diff := cmp.Diff([]websitev1.Page{{Name: "index", Title: "Index"}}, stored.Spec.Pages); diff != "" {
 		t.Errorf("pages (-want +got):\n%s", diff)
 	}
@@ -86,12 +86,12 @@ func TestDomainIsFree(t *testing.T) {
 	e := newEnv(t)
 	e.serve()
 	first := newSite("first")
-	e.create(first)
+	e.Add(first)
 
 	second := newSite("second")
 	second.Namespace, second.Spec.Domain = e.Namespace, "First.example.com" // what counts is what will be stored
 	var err error
-	e.eventually(func() error { // the cache may be behind
+	e.Eventually(func() error { // the cache may be behind
 		if err = e.Create(t.Context(), second.DeepCopy(), client.DryRunAll); err == nil {
 			return errors.New("the domain of another site is free")
 		}
@@ -108,16 +108,16 @@ func TestDomainIsFree(t *testing.T) {
 	}
 
 	second.Spec.Domain = "second.example.com"
-	e.create(second)
+	e.Add(second)
 	second.Spec.Domain = "first.example.com"
 	wantDenied(t, e.Update(t.Context(), second), metav1.StatusReasonInvalid, complaint)
-	e.reload(second)
+	e.Must(e.Read(second))
 	if second.Spec.Domain != "second.example.com" {
 		t.Errorf("domain = %s, although the update was denied", second.Spec.Domain)
 	}
 
 	first.Spec.Domain = "elsewhere.example.com"
-	e.must(e.Update(t.Context(), first))
+	e.Must(e.Update(t.Context(), first))
 	second.Spec.Domain = "first.example.com"
 	if err := e.Update(t.Context(), second); err != nil {
 		t.Errorf("a domain that has just become free: %v", err)
@@ -131,18 +131,18 @@ func TestDomainIsFree_afterADeletion(t *testing.T) {
 	for i := range 20 {
 		site := newSite(fmt.Sprintf("site-%02d", i))
 		site.Spec.Domain = "wandering.example.com"
-		e.create(site)
-		e.must(e.Delete(t.Context(), site))
+		e.Add(site)
+		e.Must(e.Delete(t.Context(), site))
 	}
 	leaving, next := newSite("leaving"), newSite("next")
 	leaving.Finalizers = []string{"example.com/hold"}
 	next.Spec.Domain = leaving.Spec.Domain
-	e.create(leaving)
-	e.must(e.Delete(t.Context(), leaving))
-	e.create(next)
+	e.Add(leaving)
+	e.Must(e.Delete(t.Context(), leaving))
+	e.Add(next)
 
 	change(e, leaving, func(site *websitev1.Website) { site.Finalizers = nil })
-	e.gone(leaving)
+	e.Gone(leaving)
 }
 
 // What was stored before there was a webhook stays writable.
@@ -150,14 +150,14 @@ func TestDomainIsFree_leavesOldSitesAlone(t *testing.T) {
 	e := newEnv(t)
 	first, second := newSite("first"), newSite("second")
 	second.Spec.Domain = first.Spec.Domain
-	e.create(first)
-	e.create(second)
+	e.Add(first)
+	e.Add(second)
 	e.serve()
 	change(e, second, func(site *websitev1.Website) { site.Spec.Replicas = new(int32(3)) })
 	change(e, second, func(site *websitev1.Website) { site.Finalizers = []string{"example.com/hold"} })
-	e.must(e.Delete(t.Context(), second))
+	e.Must(e.Delete(t.Context(), second))
 	change(e, second, func(site *websitev1.Website) { site.Finalizers = nil })
-	e.gone(second)
+	e.Gone(second)
 }
 
 func TestProtection(t *testing.T) {
@@ -165,15 +165,15 @@ func TestProtection(t *testing.T) {
 	e.serve()
 	site := newSite("shop")
 	site.Annotations = map[string]string{websitev1.AnnotationProtected: "true"}
-	e.create(site)
+	e.Add(site)
 	const complaint = `websites.demo.trueup.dev "shop" is forbidden: it is protected, take the annotation demo.trueup.dev/protected off first`
 	wantDenied(t, e.Delete(t.Context(), site), metav1.StatusReasonForbidden, complaint)
 	err := e.DeleteAllOf(t.Context(), &websitev1.Website{}, client.InNamespace(e.Namespace))
 	wantDenied(t, err, metav1.StatusReasonForbidden, complaint)
 
 	change(e, site, func(site *websitev1.Website) { site.Annotations[websitev1.AnnotationProtected] = "false" })
-	e.must(e.Delete(t.Context(), site))
-	e.gone(site)
+	e.Must(e.Delete(t.Context(), site))
+	e.Gone(site)
 }
 
 // The controller writes Websites too: finalizers, while they are alive and while they go.
@@ -182,9 +182,9 @@ func TestWebhooksBesideTheController(t *testing.T) {
 	e.serve(e.withController)
 	site := newSite("shop")
 	site.Spec.Pages = []websitev1.Page{{Name: "index"}, {Name: "opening-hours"}}
-	e.create(site)
-	e.eventually(func() error {
-		e.reload(site)
+	e.Add(site)
+	e.Eventually(func() error {
+		e.Must(e.Read(site))
 		ready := site.Status.GetCondition(websitev1.ConditionReady)
 		if ready == nil || ready.Status != metav1.ConditionTrue || site.Status.ObservedGeneration != site.Generation {
 			return fmt.Errorf("not ready: %+v", site.Status)
@@ -192,12 +192,12 @@ func TestWebhooksBesideTheController(t *testing.T) {
 		return nil
 	})
 	var content corev1.ConfigMap
-	e.must(e.Get(t.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "shop-content"}, &content))
+	e.Must(e.Get(t.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "shop-content"}, &content))
 	if page := content.Data["opening-hours.html"]; !strings.Contains(page, "Opening hours") {
 		t.Errorf("the page does not have the title that was filled in:\n%s", page)
 	}
-	e.must(e.Delete(t.Context(), site))
-	e.gone(site)
+	e.Must(e.Delete(t.Context(), site))
+	e.Gone(site)
 }
 
 func wantDenied(t *testing.T, err error, reason metav1.StatusReason, message string) {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Counted returns the sum of a counter of this process over what has these labels.
+func Counted(t testing.TB, name string, labels map[string]string) (sum float64) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+	metrics:
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if want, ok := labels[label.GetName()]; ok && want != label.GetValue() {
+					continue metrics
+				}
+			}
+			sum += metric.GetCounter().GetValue()
+		}
+	}
+	return sum
+}
