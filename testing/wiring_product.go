@@ -27,9 +27,19 @@ func recordReconciler(
 		if err != nil {
 			return err
 		}
+		config.Client = wiringClient{config.Client}
 		return setUpProduct(ctx, mgr, factory(config))
 	}, given...)
 }
+
+// wiringClient is a [TestClient] for factories that ask for one. While something is set up there is nothing to react to.
+type wiringClient struct{ client.Client }
+
+var _ TestClient = wiringClient{}
+
+func (wiringClient) AddGiven(...client.Object)                   {}
+func (wiringClient) AddReactor(string, string, ReactionFunc)     {}
+func (wiringClient) PrependReactor(string, string, ReactionFunc) {}
 
 // setUpProduct sets a reconciler up, whatever the signature of its method.
 func setUpProduct(ctx context.Context, mgr ctrl.Manager, reconciler any) error {

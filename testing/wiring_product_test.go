@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,5 +111,23 @@ func TestRecordSubReconciler_Kinds(t *testing.T) {
 	_, err := recordSubReconciler(t.Context(), wiringScheme(t), client.Object(&unknownKind{}), configMaps, nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "no kind is registered") {
 		t.Errorf("a kind that nobody knows: %v", err)
+	}
+}
+
+// Factories that prepare the client of a case do so when they are called for the wiring, too.
+func TestExpectWiring_FactoryWithReactor(t *testing.T) {
+	called := 0
+	SubReconcilerTests[*fixture.Resource]{
+		"case": {Resource: &fixture.Resource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "test"}}, ExpectWiring: &Wiring{}},
+	}.Run(t, wiringScheme(t), func(_ *testing.T, _ *SubReconcilerTestCase[*fixture.Resource], c reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+		called++
+		fake := c.Client.(TestClient)
+		fake.AddReactor("get", "*", func(Action) (bool, runtime.Object, error) { return false, nil, nil })
+		fake.PrependReactor("list", "*", func(Action) (bool, runtime.Object, error) { return false, nil, nil })
+		fake.AddGiven(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "given"}})
+		return &reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(context.Context, *fixture.Resource) error { return nil }}
+	})
+	if called != 2 {
+		t.Errorf("the factory was called %d times, want 2", called)
 	}
 }
