@@ -122,7 +122,7 @@ func (o InformerOptions) selection(kind resource.Kind) (selection, error) {
 		problems = append(problems, err)
 	}
 	if len(o.Namespaces) > 0 && kind.Scope() == resource.ClusterScope {
-		problems = append(problems, errors.New("Namespaces: its objects belong to none"))
+		problems = append(problems, errors.New("its objects belong to no namespace, so that Namespaces must be empty"))
 	}
 	if len(problems) > 0 {
 		return selection{}, fmt.Errorf("informer of %s: %w", kind, errors.Join(problems...))

@@ -34,7 +34,7 @@ func TestInformerOptions_Problems(t *testing.T) {
 		"none":     {kind: testConfigMaps},
 		"all fine": {kind: testConfigMaps, options: InformerOptions{Namespaces: []string{"a"}, LabelFilters: []string{"a", "b in (c)"}, FieldSelectors: []string{"d=e"}}},
 		"no kind":  {want: []string{"Schema"}},
-		"nodes":    {kind: testNodes, options: InformerOptions{Namespaces: []string{"a"}}, want: []string{"informer of Node.v1: Namespaces: its objects belong to none"}},
+		"nodes":    {kind: testNodes, options: InformerOptions{Namespaces: []string{"a"}}, want: []string{"informer of Node.v1: its objects belong to no namespace"}},
 		"everything": {
 			kind: testConfigMaps,
 			options: InformerOptions{

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
@@ -89,7 +90,7 @@ type leaf[T resource.Object] struct {
 var _ validation.Validator = (*leaf[client.Object])(nil)
 
 func (l *leaf[T]) Validate(context.Context) error {
-	if l.handler == nil {
+	if nilcheck.IsNil(l.handler) {
 		return errors.New("the handler must not be nil")
 	}
 	return nil

@@ -5,6 +5,7 @@ package operator_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -195,3 +196,21 @@ func TestRetryState_InATree(t *testing.T) {
 	}
 	equal(t, "calls that are remembered", want, remembered)
 }
+
+// A pointer that is nil is no handler, whatever interface it is behind.
+func TestHandlers_NilPointers(t *testing.T) {
+	for name, handler := range map[string]interface{ Validate(context.Context) error }{
+		"watcher":         operator.WatcherReconciler[*fixture.Resource]((*nilWatcher)(nil)),
+		"widened watcher": operator.WatcherReconciler(operator.WidenWatcher[*fixture.Resource]((*nilWatcher)(nil))),
+		"reconciler":      operator.AsSubReconciler[*fixture.Resource]((*operator.TypedReconciler[*fixture.Resource])(nil)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := handler.Validate(validation.WithRecursive(t.Context()))
+			if err == nil || !strings.Contains(err.Error(), "the handler must not be nil") {
+				t.Errorf("Validate = %v", err)
+			}
+		})
+	}
+}
+
+type nilWatcher struct{ operator.TypedWatcher[*fixture.Resource] }

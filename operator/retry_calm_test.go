@@ -45,25 +45,27 @@ func started(*testing.T) time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, ti
 
 // A panic is a failure as any other, which the policy is asked about, and somebody else recovers from.
 func TestWithEdge_PanicIsAFailure(t *testing.T) {
-	b := newBench(t, version("a", 1, 1))
-	b.RetryPolicy = func(_ error, attempt int) (bool, time.Duration) { return attempt < 1, time.Nanosecond }
-	calls := 0
-	b.WithEdge.Reconciler = &reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(context.Context, *fixture.Resource) error {
-		calls++
-		panic("on purpose")
-	}}
-	for range 5 {
-		func() {
-			defer func() { _ = recover() }()
-			_, _ = b.see(b.stored())
-		}()
-		time.Sleep(time.Microsecond)
-	}
-	equal(t, "calls", 2, calls)
-	equal(t, "events", []string{
-		"HandlerFailed: Created failed, it will be tried again: the handler panicked",
-		"RetriesExhausted: Giving up on Created after 2 attempts, until the resource changes: the handler panicked",
-	}, b.world.events)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, version("a", 1, 1))
+		b.RetryPolicy = func(_ error, attempt int) (bool, time.Duration) { return attempt < 1, time.Minute }
+		calls := 0
+		b.Reconciler = &reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(context.Context, *fixture.Resource) error {
+			calls++
+			panic("on purpose")
+		}}
+		for range 5 {
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = b.see(b.stored())
+			}()
+			time.Sleep(time.Minute)
+		}
+		equal(t, "calls", 2, calls)
+		equal(t, "events", []string{
+			"HandlerFailed: Created failed, it will be tried again: the handler panicked",
+			"RetriesExhausted: Giving up on Created after 2 attempts, until the resource changes: the handler panicked",
+		}, b.world.events)
+	})
 }
 
 // No call begins once the controller is being stopped.

@@ -213,7 +213,7 @@ func TestDenialsReachTheUser(t *testing.T) {
 		"by the mutator": {
 			widget: titled("immutable"), want: mutated + `" denied the request: this title cannot be changed`, wantReason: metav1.StatusReasonForbidden,
 		},
-		"because the mutator panics": {widget: titled("panic"), want: "this title is too much", wantReason: metav1.StatusReasonUnknown},
+		"because the mutator panics": {widget: titled("panic"), want: `the mutator of app "admission" panicked`, wantReason: metav1.StatusReasonInternalError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := e.Create(e.Context(), tc.widget, tc.options...)
@@ -292,7 +292,7 @@ func TestAppAnswersDirectly(t *testing.T) {
 		return &app.MutatingResponse{UpdatedObject: newGadgetV1("other", "")}, nil
 	}}
 	_, validator := (&admissions{}).handlers()
-	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Mutator: other, Validator: validator}, {Kind: gadgetV1}}
+	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Mutator: other, Validator: validator}, {Kind: configMapKind, Validator: validator}}
 	made := e.make(config)
 	widget := newWidget("it", "")
 	widget.Spec.Size = 10
@@ -305,13 +305,19 @@ func TestAppAnswersDirectly(t *testing.T) {
 	if err := made.Validate(t.Context(), request(gadgetV1, newGadgetV1("it", ""))); !errors.Is(err, app.ErrNotImplemented) {
 		t.Errorf("Validate of a kind without a Validator returns %v", err)
 	}
-	if _, err := made.Mutate(t.Context(), request(gadgetV1, newGadgetV1("it", ""))); !errors.Is(err, app.ErrNotImplemented) {
+	if _, err := made.Mutate(t.Context(), request(configMapKind, newConfigMap("it", nil))); !errors.Is(err, app.ErrNotImplemented) {
 		t.Errorf("Mutate of a kind without a Mutator returns %v", err)
 	}
 	if _, err := made.Mutate(t.Context(), request(widgetKind, widget)); err == nil || !strings.Contains(err.Error(), "has returned a *simple_test.GadgetV1 for a") {
 		t.Errorf("Mutate with an object of another type returns %v", err)
 	}
-	if diff := cmp.Diff([]string{"Widget.v1.simple.example.com", "Gadget.v1.simple.example.com"}, names(made.ManagedKinds())); diff != "" {
+	other.MutateFunc = func(context.Context, *app.AdmissionRequest) (*app.MutatingResponse, error) {
+		return &app.MutatingResponse{UpdatedObject: (*Widget)(nil)}, nil
+	}
+	if response, err := made.Mutate(t.Context(), request(widgetKind, widget)); err != nil || response.UpdatedObject != resource.Object(widget) {
+		t.Errorf("Mutate with a nil *Widget returns %v, %v", response, err)
+	}
+	if diff := cmp.Diff([]string{"Widget.v1.simple.example.com", "ConfigMap.v1"}, names(made.ManagedKinds())); diff != "" {
 		t.Errorf("managed kinds (-want +got):\n%s", diff)
 	}
 }

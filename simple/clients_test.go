@@ -11,7 +11,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"trueup.dev/internal/apitest"
 	"trueup.dev/operator"
 	"trueup.dev/resource"
 	"trueup.dev/simple"
@@ -118,4 +121,48 @@ func TestInformersAreShared(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"widgets": 1, "configmaps": 1}, watched.count); diff != "" {
 		t.Errorf("watches (-want +got):\n%s", diff)
 	}
+}
+
+// An informer with a selection does not have what a handler writes: neither must it be read from there, nor must anything wait for it.
+func TestClientsOfAKindThatIsSelected(t *testing.T) {
+	e := newEnv(t, crd("Gauge", "gauges", "v1", "v2"))
+	var calls record
+	clients := &simple.Clients{}
+	maps, err := resource.NewTypedStore[*corev1.ConfigMap](configMapKind, clients)
+	e.Must(err)
+	config := e.config("selected")
+	config.Clients = clients
+	config.UnmanagedKinds = []simple.AppUnmanagedKind{
+		{Kind: configMapKind, Watcher: calls.watcher(), ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"watched=yes"}}},
+	}
+	config.ManagedKinds = []simple.AppManagedKind{{Kind: gaugeV1, ReconcileOptions: simple.ReconcileOptions{UsePlain: true}, Reconciler: &simple.Reconciler{
+		ReconcileFunc: func(ctx context.Context, req operator.ReconcileRequest) (operator.ReconcileResult, error) {
+			if req.Action == operator.ReconcileActionDeleted {
+				return operator.ReconcileResult{}, nil
+			}
+			_, err := maps.Upsert(ctx, resource.IdentifierOf(req.Object), &corev1.ConfigMap{Data: map[string]string{"name": req.Object.(*GadgetV1).Spec.Name}})
+			calls.add("wrote %s", req.Object.(*GadgetV1).Spec.Name)
+			return operator.ReconcileResult{}, err
+		},
+	}}}
+	e.start(config)
+	gauge := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"name": "one"}}}
+	gauge.SetGroupVersionKind(gaugeV1.GroupVersionKind())
+	gauge.SetName("it")
+	e.Add(gauge)
+	e.Eventually(func() error { return calls.has("wrote one") })
+	timeouts := map[string]string{"controller": "gauges." + group}
+	before := apitest.Counted(t, "trueup_stale_cache_timeouts_total", timeouts)
+	e.patch(gauge, `{"spec":{"name":"two"}}`)
+	e.Eventually(func() error { return calls.has("wrote two") })
+	if n := apitest.Counted(t, "trueup_stale_cache_timeouts_total", timeouts) - before; n > 0 {
+		t.Errorf("%v requests had to wait in vain for a cache", n)
+	}
+	e.Eventually(func() error {
+		got, err := maps.Get(e.Context(), resource.IdentifierOf(gauge), resource.Cached)
+		if err == nil && got.Data["name"] != "two" {
+			err = fmt.Errorf("data = %v", got.Data)
+		}
+		return err
+	})
 }

@@ -32,6 +32,7 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 				`Name "" is not a DNS label: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an ` +
 					`alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
 				`KubeConfig.Host is missing`,
+				`ManagedKinds, UnmanagedKinds and Converters are all empty: there is nothing to do`,
 			},
 		},
 		"kinds": {
@@ -108,7 +109,7 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 			want: []string{
 				`UnmanagedKinds[0] keeps Widget.simple.example.com by the finalizer simple.example.com/it-widgets, which ManagedKinds[0] does as well: each needs ` +
 					`one of its own, see ReconcileOptions.Finalizer`,
-				`UnmanagedKinds[1]: Opinionated "Opinionated" must have a qualified name such as example.com/myapp-widgets in Finalizer, not "mine": it needs a ` +
+				`UnmanagedKinds[1].ReconcileOptions.Finalizer is "mine", which is not the name of a finalizer, such as example.com/myapp-widgets: it needs a ` +
 					`domain of its own`,
 			},
 		},
@@ -173,15 +174,15 @@ func TestNewAppNamesKindsThatAreNotServed(t *testing.T) {
 	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}}, {Kind: gizmo, Watcher: &simple.Watcher{}}}
 	config.UnmanagedKinds = []simple.AppUnmanagedKind{
 		{Kind: gizmo, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"a=b"}}},
-		{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"a b"}}},
+		{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"a=b"}}},
 	}
 	_, err := simple.NewApp(config)
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		`ManagedKinds[1]: informer "gizmos.simple.example.com"`, `UnmanagedKinds[0]: informer "gizmos.simple.example.com-2"`,
-		`UnmanagedKinds[1]: informer of Widget.v1.simple.example.com must have label selectors in LabelFilters`,
+		`ManagedKinds[1].Kind: the API server does not serve Gizmo.simple.example.com/v1; is its CustomResourceDefinition installed?`,
+		`UnmanagedKinds[0].Kind: the API server does not serve Gizmo.simple.example.com/v1; is its CustomResourceDefinition installed?`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want %s in it", err, want)

@@ -81,6 +81,12 @@ var (
 	gadgetV2 = resource.Kind{Schema: resource.NewSimpleSchema(group, "v2", &GadgetV2{}, &GadgetV2List{}, resource.WithKind("Gadget"))}
 )
 
+// The Gauge is a kind in two versions with the Go types of the Gadget, for tests that leave it as it is.
+var (
+	gaugeV1 = resource.Kind{Schema: resource.NewSimpleSchema(group, "v1", &GadgetV1{}, &GadgetV1List{}, resource.WithKind("Gauge"))}
+	gaugeV2 = resource.Kind{Schema: resource.NewSimpleSchema(group, "v2", &GadgetV2{}, &GadgetV2List{}, resource.WithKind("Gauge"))}
+)
+
 // crd returns the definition of a kind in several versions, the first of which is stored.
 func crd(kind, plural string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	definition := &apiextensionsv1.CustomResourceDefinition{}

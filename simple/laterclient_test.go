@@ -89,6 +89,7 @@ func TestClientsBeforeAndAfterTheApp(t *testing.T) {
 
 	config := e.config("later")
 	config.Clients = clients
+	config.UnmanagedKinds = []simple.AppUnmanagedKind{{Kind: configMapKind, Watcher: &simple.Watcher{}}}
 	made := e.make(config)
 	e.run(made)
 	<-made.Manager().Elected()

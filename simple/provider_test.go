@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"trueup.dev/app"
 	"trueup.dev/operator"
 	"trueup.dev/simple"
@@ -39,18 +41,18 @@ func TestProvider(t *testing.T) {
 }
 
 func TestValidateManifest(t *testing.T) {
-	e := newEnv(t)
+	e := newEnv(t, crd("Gauge", "gauges", "v1", "v2"))
 	config := e.config("manifest")
 	config.ManagedKinds = []simple.AppManagedKind{
-		{Kind: widgetKind}, {Kind: gadgetV1, Mutator: &simple.Mutator{}, Validator: &simple.Validator{}}, {Kind: gadgetV2},
+		{Kind: widgetKind, Watcher: &simple.Watcher{}}, {Kind: gaugeV1, Mutator: &simple.Mutator{}, Validator: &simple.Validator{}}, {Kind: gaugeV2},
 	}
-	config.Converters = gadgetConverters
+	config.Converters = map[schema.GroupKind]simple.Converter{gaugeV1.GroupKind(): gadgets()}
 	made := e.make(config)
 	any := &app.AdmissionCapability{Operations: []app.AdmissionAction{app.AdmissionActionAny}}
 	both := &app.AdmissionCapabilities{Validation: any, Mutation: any}
 	err := made.ValidateManifest(app.ManifestData{Group: group, Versions: []app.ManifestVersion{
-		{Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Gadget", Admission: both, Conversion: true}, {Kind: "Widget", Admission: both, Conversion: true}}},
-		{Name: "v2", Kinds: []app.ManifestVersionKind{{Kind: "Gadget", Conversion: true}, {Kind: "Widget"}}},
+		{Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Gauge", Admission: both, Conversion: true}, {Kind: "Widget", Admission: both, Conversion: true}}},
+		{Name: "v2", Kinds: []app.ManifestVersionKind{{Kind: "Gauge", Conversion: true}, {Kind: "Widget"}}},
 	}})
 	want := `simple.example.com/v1, Kind=Widget has no Mutator
 simple.example.com/v1, Kind=Widget has no Validator

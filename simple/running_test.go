@@ -158,6 +158,7 @@ func TestWeaknessD3_MetricsAndHealthOfEveryKind(t *testing.T) {
 func TestAddRunnable(t *testing.T) {
 	e := newEnv(t)
 	config := e.config("more")
+	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{UsePlain: true}}}
 	hooked := false
 	config.ManagerOptions = func(options *ctrl.Options) { hooked = options.Scheme != nil }
 	made := e.make(config)

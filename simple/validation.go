@@ -192,10 +192,11 @@ func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 		check("the finalizer of "+h.field+", made of the names of the app and the kind since "+options+".Finalizer is empty,", h.finalizer)
 	}
 	for i, alias := range o.FinalizerAliases {
-		if alias == h.finalizer {
-			p.add("%s.FinalizerAliases[%d] is %q, which is the present finalizer", options, i, alias)
-		} else if alias == "" {
+		switch alias {
+		case "":
 			p.add("%s.FinalizerAliases[%d] is empty", options, i)
+		case h.finalizer:
+			p.add("%s.FinalizerAliases[%d] is %q, which is the present finalizer", options, i, alias)
 		}
 	}
 	if o.InProgressFinalizer != "" {

@@ -16,11 +16,11 @@ import (
 )
 
 func TestWebhookConfigurations(t *testing.T) {
-	e := newEnv(t)
+	e := newEnv(t, crd("Gauge", "gauges", "v1", "v2"))
 	config := e.config("configured")
 	mutator, validator := (&admissions{}).handlers()
 	config.ManagedKinds = []simple.AppManagedKind{
-		{Kind: gadgetV1, Validator: validator}, {Kind: widgetKind, Mutator: mutator}, {Kind: gadgetV2, Validator: validator},
+		{Kind: gaugeV1, Validator: validator}, {Kind: widgetKind, Mutator: mutator}, {Kind: gaugeV2, Validator: validator},
 	}
 	made := e.make(config)
 	at := admissionregistrationv1.WebhookClientConfig{
@@ -46,8 +46,8 @@ func TestWebhookConfigurations(t *testing.T) {
 	wantValidating := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "configured"},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "validate.gadgets.simple.example.com", ClientConfig: service("/base/validate/gadgets.simple.example.com"),
-			Rules: rule("gadgets", []string{"v1", "v2"}, "CREATE", "UPDATE", "DELETE"),
+			Name: "validate.gauges.simple.example.com", ClientConfig: service("/base/validate/gauges.simple.example.com"),
+			Rules: rule("gauges", []string{"v1", "v2"}, "CREATE", "UPDATE", "DELETE"),
 		}},
 	}
 	mutating, validating := made.WebhookConfigurations(at)
@@ -68,7 +68,7 @@ func TestWebhookConfigurations(t *testing.T) {
 		t.Errorf("the argument was changed to %s", *at.Service.Path)
 	}
 
-	config.ManagedKinds = nil
+	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}}}
 	if mutating, validating := e.make(config).WebhookConfigurations(at); mutating != nil || validating != nil {
 		t.Errorf("an app without admission has %v and %v", mutating, validating)
 	}

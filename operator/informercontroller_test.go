@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A handler that is nil behind an interface would panic when it is called for the first time.
+func TestInformerController_RefusesHandlersThatAreNil(t *testing.T) {
+	c := NewInformerController(InformerControllerConfig{})
+	for name, err := range map[string]error{
+		"watcher":         c.AddWatcher((*nothing)(nil), "k"),
+		"widened nil":     c.AddWatcher(WidenWatcher[*corev1.ConfigMap](nil), "k"),
+		"widened pointer": c.AddWatcher(WidenWatcher(Untyped[*corev1.ConfigMap]((*nothing)(nil))), "k"),
+		"reconciler":      c.AddReconciler((*TypedReconciler[*corev1.ConfigMap])(nil), "k"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), `kind "k" must not be nil`) {
+			t.Errorf("%s: error = %v", name, err)
+		}
+	}
+	if err := c.AddWatcher(WidenWatcher(Untyped[*corev1.ConfigMap](&nothing{})), "k"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simple_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"trueup.dev/operator"
+	"trueup.dev/reconcilers"
+	"trueup.dev/resource"
+	"trueup.dev/simple"
+)
+
+var nodeKind = resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.Node{}, &corev1.NodeList{}, resource.WithScope(resource.ClusterScope))}
+
+// A handler that is nil behind an interface would panic when it is called for the first time.
+func TestNewAppFindsHandlersThatAreNil(t *testing.T) {
+	config := simple.AppConfig{
+		ManagedKinds: []simple.AppManagedKind{
+			{Kind: widgetKind, Watcher: (*simple.Watcher)(nil), Mutator: (*simple.Mutator)(nil), Validator: (*simple.Validator)(nil)},
+			{Kind: gadgetV1, Reconciler: (*simple.Reconciler)(nil)},
+			{Kind: gadgetV2},
+		},
+		UnmanagedKinds: []simple.AppUnmanagedKind{
+			{Kind: widgetKind, Watcher: operator.WidenWatcher[*Widget](nil)},
+			{Kind: widgetKind, Watcher: operator.WidenWatcher(operator.Untyped[*Widget](nil))},
+			{Kind: widgetKind, Watcher: operator.WidenWatcher[*Widget]((*nilWatcher)(nil))},
+			{Kind: widgetKind, SubReconciler: (*reconcilers.SyncReconciler[resource.Object])(nil)},
+		},
+		Converters: map[schema.GroupKind]simple.Converter{{Group: group, Kind: "A"}: simple.ConverterFunc(nil)},
+	}
+	wantMistakes(t, config, []string{
+		`ManagedKinds[0].Mutator is a nil *simple.Mutator`,
+		`ManagedKinds[0].Validator is a nil *simple.Validator`,
+		`ManagedKinds[2] has none of .Watcher, .Reconciler, .SubReconciler, .Mutator and .Validator, and no Converter`,
+		`ManagedKinds[0].Watcher is a nil pointer, or made of one`,
+		`ManagedKinds[1].Reconciler is a nil pointer, or made of one`,
+		`UnmanagedKinds[0].Watcher is a nil pointer, or made of one`,
+		`UnmanagedKinds[1].Watcher is a nil pointer, or made of one`,
+		`UnmanagedKinds[2].Watcher is a nil pointer, or made of one`,
+		`UnmanagedKinds[3].SubReconciler is a nil pointer, or made of one`,
+		`Converters[A.simple.example.com] is nil`,
+	})
+}
+
+func TestNewAppChecksWhatIsSelected(t *testing.T) {
+	watcher := &simple.Watcher{}
+	config := simple.AppConfig{
+		InformerConfig: simple.AppInformerConfig{InformerOptions: operator.InformerOptions{Namespaces: []string{""}, CacheResyncInterval: -1}},
+		ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{
+			LabelFilters: []string{"a=b", "c in ("}, FieldSelectors: []string{"=x"}, CacheResyncInterval: -1, Namespace: "no_name",
+		}}},
+		UnmanagedKinds: []simple.AppUnmanagedKind{{Kind: nodeKind, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{Namespace: "a"}}},
+	}
+	wantMistakes(t, config, []string{
+		`InformerConfig.InformerOptions.Namespaces[0]: the name is empty, leave out Namespaces for all`,
+		`InformerConfig.InformerOptions.CacheResyncInterval: -1ns is negative`,
+		`ManagedKinds[0].ReconcileOptions.LabelFilters[1]: "c in (" is not a label selector: unable to parse requirement: found '', expected: ',', ')' or identifier`,
+		`ManagedKinds[0].ReconcileOptions.FieldSelectors[0]: "=x" does not name a field`,
+		`ManagedKinds[0].ReconcileOptions.CacheResyncInterval: -1ns is negative`,
+		`ManagedKinds[0].ReconcileOptions.Namespace: "no_name" is not the name of a namespace: a lowercase RFC 1123 label must consist of lower case ` +
+			`alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is ` +
+			`'[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+		`UnmanagedKinds[0].ReconcileOptions.Namespace: objects of Node.v1 belong to none`,
+	})
+}
+
+func TestNewAppChecksFinalizers(t *testing.T) {
+	watcher := &simple.Watcher{}
+	config := simple.AppConfig{
+		InformerConfig: simple.AppInformerConfig{FinalizerSupplier: func(resource.Schema) string { return "supplied" }},
+		ManagedKinds: []simple.AppManagedKind{
+			{Kind: widgetKind, Watcher: watcher},
+			{Kind: gadgetV1, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{
+				Finalizer: "example.com/a", FinalizerAliases: []string{"example.com/a", ""}, InProgressFinalizer: "example.com/a",
+			}},
+		},
+	}
+	wantMistakes(t, config, []string{
+		`the finalizer that InformerConfig.FinalizerSupplier returns for ManagedKinds[0] is "supplied", which is not the name of a finalizer, such as ` +
+			`example.com/myapp-widgets: it needs a domain of its own`,
+		`ManagedKinds[1].ReconcileOptions.FinalizerAliases[0] is "example.com/a", which is the present finalizer`,
+		`ManagedKinds[1].ReconcileOptions.FinalizerAliases[1] is empty`,
+		`ManagedKinds[1].ReconcileOptions.InProgressFinalizer is "example.com/a", which ManagedKinds[1].ReconcileOptions.Finalizer is as well`,
+	})
+}
+
+// The name of the app is part of finalizers; that is no mistake of theirs.
+func TestNewAppReportsABadNameOnce(t *testing.T) {
+	_, err := simple.NewApp(simple.AppConfig{
+		Name: "no name", KubeConfig: rest.Config{Host: "nowhere.invalid"}, ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}}},
+	})
+	if err == nil || strings.Count(err.Error(), "no name") != 2 || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("error = %v, want one mistake", err)
+	}
+}
+
+// wantMistakes makes an app that is fine but for what the config says.
+func wantMistakes(t *testing.T, config simple.AppConfig, want []string) {
+	t.Helper()
+	config.Name, config.KubeConfig = "it", rest.Config{Host: "nowhere.invalid"}
+	_, err := simple.NewApp(config)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")[1:]); diff != "" {
+		t.Errorf("mistakes (-want +got):\n%s", diff)
+	}
+}
+
+// Nothing is wrong with a kind only because the API server is not there.
+func TestNewAppBlamesNoKindForTheAPIServer(t *testing.T) {
+	_, err := simple.NewApp(simple.AppConfig{
+		Name: "it", KubeConfig: rest.Config{Host: "http://127.0.0.1:1"}, MetricsBindAddress: "0", HealthBindAddress: "0",
+		ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}}},
+	})
+	if err == nil || strings.Contains(err.Error(), "ManagedKinds") || !strings.HasPrefix(err.Error(), `app "it": the API server at http://127.0.0.1:1 cannot be asked`) {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// A wrong plural would be one that the API server never asks for admission.
+func TestNewAppComparesKindsWithTheAPIServer(t *testing.T) {
+	e := newEnv(t)
+	wrong := func(options ...resource.SimpleSchemaOption) resource.Kind {
+		return resource.Kind{Schema: resource.NewSimpleSchema(group, "v1", &Widget{}, &WidgetList{}, append(options, resource.WithKind("Widget"))...)}
+	}
+	config := e.config("wrong")
+	config.ManagedKinds = []simple.AppManagedKind{{Kind: wrong(resource.WithPlural("wodgets")), Validator: &simple.Validator{}}}
+	config.UnmanagedKinds = []simple.AppUnmanagedKind{{Kind: wrong(resource.WithScope(resource.ClusterScope)), Watcher: &simple.Watcher{}}}
+	_, err := simple.NewApp(config)
+	want := `app "wrong": ManagedKinds[0].Kind: Plural is "wodgets", but the API server serves Widget.simple.example.com/v1 as "widgets"` + "\n" +
+		`UnmanagedKinds[0].Kind: Scope is "Cluster", but the API server serves Widget.simple.example.com/v1 with scope "Namespaced"`
+	if err == nil || err.Error() != want {
+		t.Errorf("error = %v, want %s", err, want)
+	}
+}
+
+// nilWatcher is a watcher for Widgets.
+type nilWatcher struct {
+	operator.TypedWatcher[*Widget]
+}
