@@ -213,4 +213,6 @@ func TestHandlers_NilPointers(t *testing.T) {
 	}
 }
 
-type nilWatcher struct{ operator.TypedWatcher[*fixture.Resource] }
+type nilWatcher struct {
+	operator.TypedWatcher[*fixture.Resource]
+}
