@@ -23,12 +23,12 @@ type RetryDequeuePolicy func(newAction ResourceAction, newObject resource.Object
 type BackoffPolicy struct {
 	// Initial is the time before the first retry. Default: 1 second.
 	Initial time.Duration
-	// Max is the longest time between retries. Default: 5 minutes.
+	// Max is the longest time between retries, give or take the Jitter. Default: 5 minutes, or Initial if that is longer.
 	Max time.Duration
 	// Factor is by how much each time is longer than the one before. Default: 2.
 	Factor float64
 	// Jitter is the part of each time that is left to chance, so that what has failed together is not tried again together: with 0.2 it is between 80 and
-	// 120 percent. Default: 0.2; less than 0 is none.
+	// 120 percent. Default: 0.2; less than 0 is none, and more than 1 is 1.
 	Jitter float64
 	// MaxAttempts is how many retries there are. Default: no end.
 	MaxAttempts int
@@ -54,6 +54,8 @@ func (p BackoffPolicy) withDefaults() BackoffPolicy {
 	if p.Max <= 0 {
 		p.Max = 5 * time.Minute
 	}
+	p.Max = max(p.Max, p.Initial)
+	p.Jitter = min(p.Jitter, 1)
 	if p.Factor < 1 {
 		p.Factor = 2
 	}

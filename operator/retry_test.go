@@ -37,13 +37,14 @@ func TestRetryPolicies(t *testing.T) {
 		policy operator.RetryPolicy
 		want   []time.Duration
 	}{
-		"exponential":          {operator.ExponentialBackoffRetryPolicy(5*s, 5), []time.Duration{5 * s, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s}},
-		"exponential, once":    {operator.ExponentialBackoffRetryPolicy(s, 0), []time.Duration{s}},
-		"exponential, never":   {operator.ExponentialBackoffRetryPolicy(s, -1), nil},
-		"back-off":             {operator.BackoffPolicy{Jitter: -1, MaxAttempts: 3}.Policy(), []time.Duration{s, 2 * s, 4 * s}},
-		"back-off, capped":     {operator.BackoffPolicy{Jitter: -1, Max: 3 * s, MaxAttempts: 4}.Policy(), []time.Duration{s, 2 * s, 3 * s, 3 * s}},
-		"back-off, linear":     {operator.BackoffPolicy{Jitter: -1, Initial: 2 * s, Factor: 1, MaxAttempts: 3}.Policy(), []time.Duration{2 * s, 2 * s, 2 * s}},
-		"back-off, by a third": {operator.BackoffPolicy{Jitter: -1, Initial: 9 * s, Factor: 4. / 3, MaxAttempts: 3}.Policy(), []time.Duration{9 * s, 12 * s, 16 * s}},
+		"exponential":                {operator.ExponentialBackoffRetryPolicy(5*s, 5), []time.Duration{5 * s, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s}},
+		"exponential, once":          {operator.ExponentialBackoffRetryPolicy(s, 0), []time.Duration{s}},
+		"exponential, never":         {operator.ExponentialBackoffRetryPolicy(s, -1), nil},
+		"back-off":                   {operator.BackoffPolicy{Jitter: -1, MaxAttempts: 3}.Policy(), []time.Duration{s, 2 * s, 4 * s}},
+		"back-off, capped":           {operator.BackoffPolicy{Jitter: -1, Max: 3 * s, MaxAttempts: 4}.Policy(), []time.Duration{s, 2 * s, 3 * s, 3 * s}},
+		"back-off, linear":           {operator.BackoffPolicy{Jitter: -1, Initial: 2 * s, Factor: 1, MaxAttempts: 3}.Policy(), []time.Duration{2 * s, 2 * s, 2 * s}},
+		"back-off, by a third":       {operator.BackoffPolicy{Jitter: -1, Initial: 9 * s, Factor: 4. / 3, MaxAttempts: 3}.Policy(), []time.Duration{9 * s, 12 * s, 16 * s}},
+		"back-off, first is longest": {operator.BackoffPolicy{Jitter: -1, Initial: 10 * time.Minute, MaxAttempts: 2}.Policy(), []time.Duration{10 * time.Minute, 10 * time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) { equal(t, "times", tc.want, times(tc.policy, 100)) })
 	}
@@ -58,9 +59,9 @@ func TestRetryPolicies(t *testing.T) {
 		}
 	})
 	t.Run("jitter", func(t *testing.T) {
-		for _, jitter := range []float64{0, 0.5} { // 0 is for 0.2
+		for _, jitter := range []float64{0, 0.5, 3} { // 0 is for 0.2, and all is the most
 			policy := operator.BackoffPolicy{Initial: time.Minute, Jitter: jitter}.Policy()
-			part := jitter
+			part := min(jitter, 1)
 			if part == 0 {
 				part = 0.2
 			}
