@@ -5,6 +5,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -132,7 +133,7 @@ func (l *lab) start(controllers ...func(ctrl.Manager, reconcilers.Config) error)
 	if l.changed != nil {
 		l.changed(&options)
 	}
-	mgr, err := ctrl.NewManager(&rest.Config{Host: "http://nowhere.invalid"}, options)
+	mgr, err := ctrl.NewManager(&rest.Config{Host: "http://nowhere.invalid", Transport: noNetwork{}}, options)
 	l.must(err)
 	config := reconcilers.NewConfig(mgr, nil, time.Hour)
 	config.Recorder, config.APIReader = labRecorder{l}, l.api
@@ -288,4 +289,11 @@ func (l *lab) lookIntoCache(look *func() *fixture.Resource) func(ctrl.Manager, r
 		}
 		return nil
 	}
+}
+
+// noNetwork is for what does not go through the client. Looking the server up would use what the net package has made in the bubble of another test.
+type noNetwork struct{}
+
+func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("there is no network in the lab")
 }

@@ -36,7 +36,7 @@ func TestWeaknessB1_GivingUpIsVisible(t *testing.T) {
 		hooked := &notes{}
 		n := &notebook[*fixture.Resource]{answer: func(string, *fixture.Resource) error { return errTest }}
 		o := operator.OpinionatedWatcher(finalizer, n)
-		o.Handler.Name = "b1"
+		o.Handler.Name = fmt.Sprintf("b1-%p", hooked) // metrics outlive the test
 		o.Handler.RetryPolicy = operator.ExponentialBackoffRetryPolicy(5*time.Second, 5)
 		o.Handler.OnExhausted = func(_ context.Context, r *fixture.Resource, err error) {
 			hooked.add(r.Name, ": ", err)
@@ -59,9 +59,9 @@ func TestWeaknessB1_GivingUpIsVisible(t *testing.T) {
 		expect("events", 1, l.eventsOf("RetriesExhausted"))
 		hooked.wantLines(t, "a: "+errTest.Error())
 		expect("condition", "True CreatedFailed "+errTest.Error(), l.conditionOf("a"))
-		expect("exhausted, in metrics", 1.0, apitest.Counted(t, "trueup_handler_retries_exhausted_total", map[string]string{"handler": "b1"}))
-		expect("failures, in metrics", 6.0, apitest.Counted(t, "trueup_handler_calls_total", map[string]string{"handler": "b1", "result": "failed"}))
-		expect("last call, in metrics", 1.0, apitest.Counted(t, "trueup_handler_calls_total", map[string]string{"handler": "b1", "result": "exhausted"}))
+		expect("exhausted, in metrics", 1.0, apitest.Counted(t, "trueup_handler_retries_exhausted_total", map[string]string{"handler": o.Handler.Name}))
+		expect("failures, in metrics", 6.0, apitest.Counted(t, "trueup_handler_calls_total", map[string]string{"handler": o.Handler.Name, "result": "failed"}))
+		expect("last call, in metrics", 1.0, apitest.Counted(t, "trueup_handler_calls_total", map[string]string{"handler": o.Handler.Name, "result": "exhausted"}))
 
 		// Neither noise nor the success of another handler makes it look better.
 		changeIn(l, newResource("a", ""), func(r *fixture.Resource) { r.Labels = map[string]string{"some": "noise"} })
