@@ -29,7 +29,7 @@ func TestInformerController_RunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	fine := e.supply(operator.DefaultInformerSupplier, mgr, operator.InformerOptions{})
 	e.Must(errors.Join(
 		c.AddInformer(fine, e.Namespace), c.AddWatcher(&calls{}, e.Namespace),
-		c.AddInformer(unsupported, "unsupported"), c.AddWatcher(&calls{}, "unsupported"),
+		c.AddInformer(unsupported, e.Namespace+"-unsupported"), c.AddWatcher(&calls{}, e.Namespace+"-unsupported"),
 	))
 	ctx, stop := context.WithCancel(e.Context())
 	ended := make(chan error, 1)
@@ -43,7 +43,7 @@ func TestInformerController_RunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	stop()
 	select {
 	case err := <-ended:
-		if err == nil || !strings.HasSuffix(err.Error(), "not filled, which goes on until the process ends: unsupported") {
+		if err == nil || !strings.HasSuffix(err.Error(), "not filled, which goes on until the process ends: "+e.Namespace+"-unsupported") {
 			t.Errorf("Run returned %v, want what was waited for", err)
 		}
 	case <-time.After(apitest.Patience):
