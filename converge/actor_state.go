@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/apiserver"
+)
+
+// actorState is an actor in a run.
+type actorState struct {
+	actorOf
+
+	client client.Client
+	// due are the objects that it has to look at, and late those that it looks at when all else is quiet.
+	due, late []types.NamespacedName
+}
+
+// maxActs is how often actors act in a run. More than that, and they work against each other, or against the reconciler.
+const maxActs = 2000
+
+var actorFaults = setOf(Late, Early)
+
+// tellActors has the actors know of an event, and the garbage collector.
+func (r *run) tellActors(e apiserver.Event) {
+	if e.Type == watch.Deleted || e.Object.GetDeletionTimestamp() != nil || e.Type == watch.Added && len(e.Object.GetOwnerReferences()) > 0 {
+		r.rubbish = true
+	}
+	if e.Type == watch.Deleted {
+		return
+	}
+	for _, a := range r.actors {
+		if a.kind != e.Kind || r.acting == a.Name || slices.Contains(a.due, e.Key) || slices.Contains(a.late, e.Key) {
+			continue
+		}
+		switch r.meet(site{"act " + a.Name, e.Kind.Kind, e.Key}, actorFaults) {
+		case Late:
+			a.late = append(a.late, e.Key)
+			r.log.fault(r, a.Name, "is late with "+e.Kind.Kind+" "+nameOf(e.Key), Late)
+		case Early:
+			r.log.fault(r, a.Name, "is quick with "+e.Kind.Kind+" "+nameOf(e.Key), Early)
+			r.act(a, e.Key)
+		default:
+			a.due = append(a.due, e.Key)
+		}
+	}
+}
+
+// actNext has an actor act, or the garbage collector.
+func (r *run) actNext() bool {
+	for _, a := range r.actors {
+		if len(a.due) > 0 {
+			key := a.due[0]
+			a.due = slices.Delete(a.due, 0, 1)
+			r.act(a, key)
+			return true
+		}
+	}
+	return r.rubbish && r.collect(false)
+}
+
+// lateActor has an actor act that is late.
+func (r *run) lateActor() bool {
+	for _, a := range r.actors {
+		if len(a.late) > 0 {
+			key := a.late[0]
+			a.late = slices.Delete(a.late, 0, 1)
+			r.act(a, key)
+			return true
+		}
+	}
+	return len(r.spared) > 0 && r.collect(true)
+}
+
+func (r *run) act(a *actorState, key types.NamespacedName) {
+	stored := r.server.Get(a.kind, key)
+	if stored == nil || r.over {
+		return
+	}
+	if r.acts++; r.acts > maxActs {
+		r.violate(Violation{Oracle: scenarioItself, Message: fmt.Sprintf("actor %s: it has acted %d times and finds no end", a.Name, maxActs)})
+		return
+	}
+	defer r.as(a.Name)()
+	before := r.server.Version()
+	err := a.Act(r.ctx, a.client, r.withKind(stored, a.kind))
+	if err != nil || r.server.Version() != before {
+		r.log.actor(r, a.Name, a.kind.Kind+" "+nameOf(key), err)
+	}
+}
+
+// collect has the garbage collector do something, of what it is late with only if late is true.
+func (r *run) collect(late bool) bool {
+	for _, garbage := range r.server.Garbage() {
+		name := string(garbage.Type) + " " + garbage.Kind.Kind + " " + nameOf(garbage.Key)
+		if r.spared[name] && !late {
+			continue
+		}
+		if _, known := r.spared[name]; !known && !late && r.meet(site{"collect", garbage.Kind.Kind, garbage.Key}, setOf(Late)) == Late {
+			r.log.fault(r, "gc", "is late with "+name, Late)
+			if r.spared == nil {
+				r.spared = map[string]bool{}
+			}
+			r.spared[name] = true
+			continue
+		}
+		delete(r.spared, name)
+		defer r.as("gc")()
+		r.server.Collect(garbage)
+		r.log.actor(r, "gc", name, nil)
+		return true
+	}
+	if late {
+		clear(r.spared)
+	}
+	r.rubbish = false
+	return false
+}

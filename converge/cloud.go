@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ErrExists and ErrAbsent are what the calls of a Cloud fail with, besides injected faults.
+var (
+	ErrExists = errors.New("exists already")
+	ErrAbsent = errors.New("does not exist")
+)
+
+// Cloud is a system outside of the cluster, for example one that has buckets. It has values by keys. Each call can fail, with or without an effect, as calls
+// of Env.Call do.
+type Cloud struct{ process *process }
+
+// cloudState is what the system outside has.
+type cloudState struct {
+	values map[string]string
+	// version counts changes.
+	version int
+	// named counts the things that the system has named, by prefix.
+	named map[string]int
+}
+
+func (s *cloudState) set(key, value string) {
+	if old, ok := s.values[key]; ok && old == value {
+		return
+	}
+	if s.values == nil {
+		s.values = map[string]string{}
+	}
+	s.values[key] = value
+	s.version++
+}
+
+// Create creates what a key stands for. It fails with ErrExists.
+func (c Cloud) Create(ctx context.Context, key, value string) error {
+	return c.call(ctx, "create", key, func(s *cloudState) error {
+		if _, ok := s.values[key]; ok {
+			return fmt.Errorf("%s: %w", key, ErrExists)
+		}
+		s.set(key, value)
+		return nil
+	})
+}
+
+// CreateNamed creates something that the system names: the key begins with the prefix. Called twice, it creates two things.
+func (c Cloud) CreateNamed(ctx context.Context, prefix, value string) (key string, err error) {
+	err = c.call(ctx, "create", prefix, func(s *cloudState) error {
+		if s.named == nil {
+			s.named = map[string]int{}
+		}
+		s.named[prefix]++
+		key = fmt.Sprintf("%s%d", prefix, s.named[prefix])
+		s.set(key, value)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return key, nil
+}
+
+// Get returns what a key stands for. It fails with ErrAbsent.
+func (c Cloud) Get(ctx context.Context, key string) (value string, err error) {
+	err = c.read(ctx, "get", key, func(s *cloudState) error {
+		var ok bool
+		if value, ok = s.values[key]; !ok {
+			return fmt.Errorf("%s: %w", key, ErrAbsent)
+		}
+		return nil
+	})
+	return value, err
+}
+
+// List returns the keys with a prefix, sorted.
+func (c Cloud) List(ctx context.Context, prefix string) (keys []string, err error) {
+	err = c.read(ctx, "list", prefix, func(s *cloudState) error {
+		for _, key := range slices.Sorted(maps.Keys(s.values)) {
+			if strings.HasPrefix(key, prefix) {
+				keys = append(keys, key)
+			}
+		}
+		return nil
+	})
+	return keys, err
+}
+
+// Put changes or creates what a key stands for.
+func (c Cloud) Put(ctx context.Context, key, value string) error {
+	return c.call(ctx, "put", key, func(s *cloudState) error {
+		s.set(key, value)
+		return nil
+	})
+}
+
+// Delete deletes what a key stands for. It fails with ErrAbsent.
+func (c Cloud) Delete(ctx context.Context, key string) error {
+	return c.call(ctx, "delete", key, func(s *cloudState) error {
+		if _, ok := s.values[key]; !ok {
+			return fmt.Errorf("%s: %w", key, ErrAbsent)
+		}
+		delete(s.values, key)
+		s.version++
+		return nil
+	})
+}
+
+func (c Cloud) read(ctx context.Context, verb, key string, do func(*cloudState) error) error {
+	r := c.process.run
+	return c.process.make(ctx, &call{
+		site: site{act: "call", kind: "cloud " + verb + " " + key}, outside: true, do: func(client.Object) error { return do(&r.cloud) },
+	})
+}
+
+func (c Cloud) call(ctx context.Context, verb, key string, do func(*cloudState) error) error {
+	r := c.process.run
+	return c.process.make(ctx, &call{
+		site: site{act: "call", kind: "cloud " + verb + " " + key}, outside: true, effect: true, do: func(client.Object) error {
+			before := r.cloud.version
+			err := do(&r.cloud)
+			if r.cloud.version != before {
+				r.touchCloud(verb, key)
+			}
+			return err
+		},
+	})
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"trueup.dev/internal/guard"
+)
+
+type journalKey struct{}
+
+func journalIn(ctx context.Context) *guard.Journal {
+	journal, _ := ctx.Value(journalKey{}).(*guard.Journal)
+	return journal
+}
+
+// guarded returns a client that notes what is written, for a gate to wait for.
+func (p *process) guarded(cached client.Client, live client.Reader, cache *processCache) client.Client {
+	p.guard = guard.NewCluster(cached, live, cache, journalIn)
+	plan := p.run.plan
+	p.guard.Watch(plan.For)
+	for _, obj := range plan.Owns {
+		p.guard.Watch(obj)
+	}
+	for _, watch := range plan.Watches {
+		p.guard.Watch(watch.Object)
+	}
+	return p.guard.Client()
+}
+
+// consistent returns a reconciler whose requests wait until caches have what they have written before, if that is what is promised.
+func (r *run) consistent(p *process, inner reconcile.Reconciler) reconcile.Reconciler {
+	if p.guard == nil || inner == nil {
+		return inner
+	}
+	gate := &guard.Gate{}
+	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+		journal := &guard.Journal{}
+		ctx = context.WithValue(ctx, journalKey{}, journal)
+		if wait := gate.Enter(ctx, "converge", req, journal, guard.DefaultTimeout); wait > 0 {
+			return reconcile.Result{RequeueAfter: wait}, nil
+		}
+		defer gate.Leave(req, journal)
+		return inner.Reconcile(ctx, req)
+	})
+}
+
+// readYourWrites has a cache catch up with what the process has written, if that is what is promised.
+func (r *run) readYourWrites(i *informer) {
+	if r.plan.Consistency != ReadYourWrites || i.position >= r.process.written[i.kind] {
+		return
+	}
+	i.held = nil
+	var changes []change
+	for len(i.coming) > 0 && i.coming[0].Version <= r.process.written[i.kind] {
+		changes = append(changes, i.next())
+	}
+	r.deliver(i, changes)
+}
+
+// controllerContext returns a context that has the values of one with which a controller calls its reconciler.
+var controllerContext = sync.OnceValue(func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	calls := make(chan context.Context, 1)
+	c, err := controller.NewUnmanaged("converge", controller.Options{
+		SkipNameValidation: new(true),
+		Reconciler: reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+			calls <- context.WithoutCancel(ctx)
+			return reconcile.Result{}, nil
+		}),
+	})
+	if err != nil {
+		return context.Background()
+	}
+	err = c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{})
+		return nil
+	}))
+	if err != nil {
+		return context.Background()
+	}
+	go func() { _ = c.Start(ctx) }()
+	return <-calls
+})

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The flags of test binaries that import this package.
+var (
+	budgetFlag = flag.Duration("converge.budget", 0, "how long to look for failures of several faults; 0 is for a fixed number of schedules")
+	pairsFlag  = flag.Bool("converge.pairs", false, "try all pairs of faults")
+	randomFlag = flag.Int("converge.random", 0, "how many random schedules to try")
+	seedFlag   = flag.Uint64("converge.seed", 1, "seed of what is chosen by chance")
+	replayFlag = flag.String("converge.replay", "", "a schedule to replay, as a failure prints it")
+)
+
+// Options tell how much to try.
+type Options struct {
+	// Budget ends the search for failures of several faults. The default is no limit of time. Single faults are always tried, all of them.
+	Budget time.Duration
+	// Recoveries is how many second faults on the way back from a first one are tried at most; -1 is for all.
+	Recoveries int
+	// Pairs is how many pairs of faults are tried, chosen by chance, unless AllPairs is true.
+	Pairs    int
+	AllPairs bool
+	// Random is how many schedules of up to six faults are tried.
+	Random int
+	// Seed is that of what is chosen by chance.
+	Seed uint64
+}
+
+// DefaultOptions returns the options of Run, as flags change them: all single faults, 1,000 second faults on the way back, and 200 pairs.
+func DefaultOptions() Options {
+	o := Options{Budget: *budgetFlag, Recoveries: 1000, Pairs: 200, AllPairs: *pairsFlag, Random: *randomFlag, Seed: *seedFlag}
+	if o.Budget > 0 {
+		o.Recoveries = -1
+		o.AllPairs = true
+		if o.Random == 0 {
+			o.Random = 1 << 40
+		}
+	}
+	return o
+}
+
+// Run proves that a reconciler converges: it tries every single fault at every point, and some combinations, and fails the test with the timeline of the
+// first failure, shrunk to the fewest faults. A failure is saved below testdata/converge, and tried first next time.
+func Run(t *testing.T, s Scenario) {
+	t.Helper()
+	if *replayFlag != "" {
+		replay(t, s, *replayFlag)
+		return
+	}
+	p, err := newPlan(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.seed = *seedFlag
+	if failure := p.replaySaved(t); failure != nil {
+		p.fail(t, failure)
+		return
+	}
+	report := p.check(t, DefaultOptions())
+	if report.Failure != nil {
+		p.fail(t, report.Failure)
+		return
+	}
+	t.Log(p.certificate(report))
+}
+
+// Check is Run that does not fail a test, for programs that want to know.
+func Check(t *testing.T, s Scenario, o Options) (*Report, error) {
+	p, err := newPlan(s)
+	if err != nil {
+		return nil, err
+	}
+	p.seed = o.Seed
+	return p.check(t, o), nil
+}
+
+func (p *plan) check(t *testing.T, o Options) *Report {
+	controllerContext() // outside of any bubble
+	report := explore(t, p, o)
+	if report.Failure != nil {
+		p.shrink(t, report.Failure)
+		p.tell(t, report.Failure)
+	}
+	return report
+}
+
+// certificate formats what was tried, and what was left out.
+func (p *plan) certificate(report *Report) string {
+	var b strings.Builder
+	b.WriteString(report.Certificate.String())
+	for _, oracle := range allOracles {
+		if reason, off := p.Off[oracle]; off {
+			fmt.Fprintf(&b, "\nwithout %s: %s", oracle, reason)
+		}
+	}
+	for _, fault := range allFaults {
+		if reason, without := p.Without[fault]; without {
+			fmt.Fprintf(&b, "\nwithout %s: %s", fault, reason)
+		}
+	}
+	return b.String()
+}
+
+// fail fails the test, and saves the failure.
+func (p *plan) fail(t *testing.T, f *Failure) {
+	t.Helper()
+	saved := ""
+	if len(f.schedule) > 0 {
+		if file, err := save(t, f); err != nil {
+			saved = fmt.Sprintf("the schedule cannot be saved: %v\n", err)
+		} else {
+			saved = "saved in " + file + "\n"
+		}
+	}
+	t.Errorf("%s%sreplay: go test -run '^%s$' -converge.replay='%s'", f, saved, strings.ReplaceAll(t.Name(), "/", "$/^"), f.Replay)
+}
+
+// folder is where the schedules of a test are saved.
+func folder(t *testing.T) string {
+	return filepath.Join("testdata", "converge", filepath.FromSlash(t.Name()))
+}
+
+func save(t *testing.T, f *Failure) (string, error) {
+	sum := sha256.Sum256([]byte(f.Replay))
+	file := filepath.Join(folder(t), hex.EncodeToString(sum[:6])+".sched")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return "", err
+	}
+	return file, os.WriteFile(file, []byte("# "+f.Violation.String()+"\n"+f.Replay+"\n"), 0o644)
+}
+
+// replaySaved tries what has failed before.
+func (p *plan) replaySaved(t *testing.T) *Failure {
+	files, err := filepath.Glob(filepath.Join(folder(t), "*.sched"))
+	if err != nil || len(files) == 0 {
+		return nil
+	}
+	controllerContext()
+	if _, ok := p.refer(t); !ok {
+		return nil // which the exploration reports
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(content)) {
+			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			s, err := decodeSchedule(line)
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if failure := p.failure(t, s); failure != nil {
+				return failure
+			}
+		}
+	}
+	return nil
+}
+
+// failure returns what a schedule violates.
+func (p *plan) failure(t *testing.T, s schedule) *Failure {
+	o := p.execute(t, s, p.usual(), nil)
+	v, ok := o.violation()
+	if !ok {
+		return nil
+	}
+	f := &Failure{Violation: v, schedule: s}
+	p.tell(t, f)
+	return f
+}
+
+// replay makes one run, and shows it.
+func replay(t *testing.T, s Scenario, encoded string) {
+	t.Helper()
+	decoded, err := decodeSchedule(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPlan(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.seed = *seedFlag
+	controllerContext()
+	if reference, ok := p.refer(t); !ok && len(decoded) > 0 {
+		t.Errorf("without faults: %s", reference.violations[0])
+		return
+	}
+	f := &Failure{schedule: decoded}
+	log := &timeline{}
+	o := p.execute(t, decoded, p.usual(), log)
+	f.entries = log.entries
+	t.Log("\n" + f.full())
+	if o.hit < len(decoded) {
+		t.Errorf("only %d of %d faults came true: the scenario or the reconciler has changed since", o.hit, len(decoded))
+	}
+	for _, v := range o.violations {
+		t.Error(v)
+	}
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+// c01 are bugs of crashes between two writes.
+var c01 = []Entry{{
+	Name: "c01-phase-before-job", Class: "C1", Faults: 1,
+	About:   "The status says that a migration is running before its job is created, and nobody creates the job after a crash in between.",
+	Source:  "Kubernetes API conventions, typical status properties, on phases as state machines: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties",
+	Buggy:   with(migrations, func(e converge.Env) reconcile.Reconciler { return &phasedMigration{migration{e.Client}} }),
+	Correct: with(migrations, func(e converge.Env) reconcile.Reconciler { return &ensuredMigration{migration{e.Client}} }),
+}, {
+	Name: "c01-resize-recorded-first", Class: "C1", Faults: 1,
+	About:   "A new size is recorded before the volumes have it, and after a crash in between they are not looked at again.",
+	Source:  "Sieve (OSDI'22), intermediate-state bugs, the resize-pvc workload of rabbitmq-operator: https://github.com/sieve-project/sieve",
+	Buggy:   with(volumes, func(e converge.Env) reconcile.Reconciler { return &recordedResize{volumeSet{e.Client}} }),
+	Correct: with(volumes, func(e converge.Env) reconcile.Reconciler { return &comparedResize{volumeSet{e.Client}} }),
+}, {
+	Name: "c01-key-of-generated-name", Class: "C1", Faults: 1,
+	About:   "A secret of a generated name is created and its name is written to the status afterwards, so that a crash in between makes a second one.",
+	Source:  "cert-manager, keymanager_controller.go, which has to clean up secrets that status.nextPrivateKeySecretName does not name: https://github.com/cert-manager/cert-manager/blob/master/pkg/controller/certificates/keymanager/keymanager_controller.go",
+	Buggy:   with(keys, func(e converge.Env) reconcile.Reconciler { return &generatedKey{e.Client} }),
+	Correct: with(keys, func(e converge.Env) reconcile.Reconciler { return &namedKey{e.Client} }),
+}, {
+	Name: "c01-pending-forgotten", Class: "C1", Faults: 2,
+	About:   "After a crash the mark of a pending creation is taken away before what it left behind is recorded, so that a second crash makes another one.",
+	Source:  "crossplane-runtime, the annotation crossplane.io/external-create-pending of managed resources: https://github.com/crossplane/crossplane-runtime/blob/main/pkg/meta/meta.go",
+	Buggy:   with(pendingBuckets, func(e converge.Env) reconcile.Reconciler { return &forgottenPending{pendingBucket{e}} }),
+	Correct: with(pendingBuckets, func(e converge.Env) reconcile.Reconciler { return &keptPending{pendingBucket{e}} }),
+}}
+
+// migrations are widgets whose image changes, and a job is to run for each image.
+func migrations() converge.Scenario {
+	return converge.Scenario{
+		For: &Widget{}, Owns: []client.Object{&batchv1.Job{}},
+		Steps: converge.Lifecycle(widget("app", WidgetSpec{Image: "app:1"}), func(w *Widget) { w.Spec.Image = "app:2" }),
+		World: []converge.Actor{converge.Jobs(converge.BecomeReady)},
+	}
+}
+
+// migration runs a job for each image of a widget, and says in the phase how far it is.
+type migration struct{ client.Client }
+
+func (r *migration) job(w *Widget) *batchv1.Job {
+	spec := podSpec(w.Spec.Image)
+	spec.RestartPolicy = corev1.RestartPolicyNever
+	name := fmt.Sprintf("%s-migrate-%d", w.Name, w.Generation)
+	return &batchv1.Job{
+		ObjectMeta: childMeta(w, name),
+		Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: spec}},
+	}
+}
+
+func (r *migration) create(ctx context.Context, w *Widget) error {
+	job := r.job(w)
+	if err := controllerutil.SetControllerReference(w, job, r.Scheme()); err != nil {
+		return err
+	}
+	return r.Create(ctx, job)
+}
+
+// wait records that the job is done, if it is.
+func (r *migration) wait(ctx context.Context, w *Widget, job *batchv1.Job) error {
+	if job.Status.Succeeded == 0 {
+		return nil
+	}
+	w.Status.Phase, w.Status.Image = "Migrated", w.Spec.Image
+	return r.Status().Update(ctx, w)
+}
+
+type phasedMigration struct{ migration }
+
+func (r *phasedMigration) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !w.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	if w.Status.ObservedGeneration != w.Generation {
+		w.Status.Phase, w.Status.ObservedGeneration = "Migrating", w.Generation
+		if err := r.Status().Update(ctx, w); err != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{}, r.create(ctx, w)
+	}
+	if w.Status.Phase != "Migrating" {
+		return reconcile.Result{}, nil
+	}
+	job := &batchv1.Job{}
+	if err := r.Get(ctx, client.ObjectKeyFromObject(r.job(w)), job); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	return reconcile.Result{}, r.wait(ctx, w, job)
+}
+
+type ensuredMigration struct{ migration }
+
+func (r *ensuredMigration) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !w.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	if w.Status.ObservedGeneration != w.Generation {
+		w.Status.Phase, w.Status.ObservedGeneration = "Migrating", w.Generation
+		if err := r.Status().Update(ctx, w); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if w.Status.Phase != "Migrating" {
+		return reconcile.Result{}, nil
+	}
+	job := &batchv1.Job{}
+	err := r.Get(ctx, client.ObjectKeyFromObject(r.job(w)), job)
+	if apierrs.IsNotFound(err) {
+		return reconcile.Result{}, r.create(ctx, w)
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !metav1.IsControlledBy(job, w) {
+		return reconcile.Result{}, fmt.Errorf("job %s is somebody else's", job.Name)
+	}
+	return reconcile.Result{}, r.wait(ctx, w, job)
+}
+
+// volumes are widgets whose storage grows.
+func volumes() converge.Scenario {
+	return converge.Scenario{
+		For: &Widget{}, Owns: []client.Object{&corev1.PersistentVolumeClaim{}},
+		Steps: converge.Lifecycle(widget("queue", WidgetSpec{Replicas: 3, Storage: "1Gi"}), func(w *Widget) { w.Spec.Storage = "2Gi" }),
+		World: []converge.Actor{{
+			Name: "volume binder", For: &corev1.PersistentVolumeClaim{},
+			Act: func(ctx context.Context, c client.Client, obj client.Object) error {
+				claim := obj.(*corev1.PersistentVolumeClaim)
+				if claim.Status.Phase == corev1.ClaimBound {
+					return nil
+				}
+				claim.Status.Phase = corev1.ClaimBound
+				return c.Status().Update(ctx, claim)
+			},
+		}},
+	}
+}
+
+// volumeSet has a volume for each replica.
+type volumeSet struct{ client.Client }
+
+// ensure creates or resizes a volume.
+func (r *volumeSet) ensure(ctx context.Context, w *Widget, i int32) error {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: childMeta(w, fmt.Sprintf("data-%s-%d", w.Name, i))}
+	size, err := resource.ParseQuantity(w.Spec.Storage)
+	if err != nil {
+		return reconcile.TerminalError(err)
+	}
+	_, err = controllerutil.CreateOrUpdate(ctx, r.Client, claim, func() error {
+		if claim.CreationTimestamp.IsZero() {
+			claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		}
+		if claim.Spec.Resources.Requests == nil {
+			claim.Spec.Resources.Requests = corev1.ResourceList{}
+		}
+		if claim.Spec.Resources.Requests.Storage().Cmp(size) != 0 {
+			claim.Spec.Resources.Requests[corev1.ResourceStorage] = size
+		}
+		return controllerutil.SetControllerReference(w, claim, r.Scheme())
+	})
+	return err
+}
+
+// exists tells whether there is a volume, of whatever size.
+func (r *volumeSet) exists(ctx context.Context, w *Widget, i int32) (bool, error) {
+	key := client.ObjectKey{Namespace: w.Namespace, Name: fmt.Sprintf("data-%s-%d", w.Name, i)}
+	err := r.Get(ctx, key, &corev1.PersistentVolumeClaim{})
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+type recordedResize struct{ volumeSet }
+
+func (r *recordedResize) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !w.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	resize := w.Status.ID != w.Spec.Storage
+	if resize {
+		w.Status.ID, w.Status.ObservedGeneration = w.Spec.Storage, w.Generation
+		if err := r.Status().Update(ctx, w); err != nil {
+			return reconcile.Result{}, fmt.Errorf("recording the size: %w", err)
+		}
+	}
+	for i := range w.Spec.Replicas {
+		there, err := r.exists(ctx, w, i)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if !there || resize {
+			if err := r.ensure(ctx, w, i); err != nil {
+				return reconcile.Result{}, fmt.Errorf("volume %d: %w", i, err)
+			}
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+type comparedResize struct{ volumeSet }
+
+func (r *comparedResize) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !w.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	for i := range w.Spec.Replicas {
+		if err := r.ensure(ctx, w, i); err != nil {
+			return reconcile.Result{}, fmt.Errorf("volume %d: %w", i, err)
+		}
+	}
+	if w.Status.ID == w.Spec.Storage && w.Status.ObservedGeneration == w.Generation {
+		return reconcile.Result{}, nil
+	}
+	w.Status.ID, w.Status.ObservedGeneration = w.Spec.Storage, w.Generation
+	return reconcile.Result{}, r.Status().Update(ctx, w)
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+// c04 are bugs of transitions that are acted upon only by who sees them happen.
+var c04 = []Entry{{
+	Name: "c04-volume-of-terminating-pod", Class: "C4", Faults: 1,
+	About:   "The volume of a pod is deleted when the pod is seen terminating, and stays if the pod is gone before it is looked at.",
+	Source:  "cassandra-operator#398, persistent volume claims left behind, found by Sieve (OSDI'22, unobserved states): https://github.com/instaclustr/cassandra-operator/issues/398",
+	Buggy:   with(scaledSets, func(e converge.Env) reconcile.Reconciler { return &watchedPods{statefulPods{e.Client}} }),
+	Correct: with(scaledSets, func(e converge.Env) reconcile.Reconciler { return &comparedPods{statefulPods{e.Client}} }),
+}, {
+	Name: "c04-failure-by-transition", Class: "C4", Faults: 1,
+	About:   "Only a job that turns from running to failed wakes the controller up, not one that has failed when it is first seen.",
+	Source:  "Kubernetes, writing controllers, level driven and not edge driven: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/controllers.md",
+	Buggy: withSetup(failingJobs, func(mgr manager.Manager) error {
+		return watchJobs(mgr, builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false },
+			UpdateFunc: func(e event.UpdateEvent) bool {
+				return e.ObjectOld.(*batchv1.Job).Status.Failed == 0 && e.ObjectNew.(*batchv1.Job).Status.Failed > 0
+			},
+		}))
+	}),
+	Correct: withSetup(failingJobs, func(mgr manager.Manager) error { return watchJobs(mgr) }),
+}, {
+	Name: "c04-cleanup-on-delete-event", Class: "C4", Faults: 1,
+	About:   "What is in another namespace is cleaned up when the deletion of its owner is seen, and stays if the controller is down then.",
+	Source:  "kubernetes#6877, endpoints left behind by services that were deleted while the controller was down: https://github.com/kubernetes/kubernetes/issues/6877",
+	Buggy: withSetup(exports, func(mgr manager.Manager) error {
+		return watchExports(mgr, &eventExport{export{mgr.GetClient()}})
+	}),
+	Correct: withSetup(exports, func(mgr manager.Manager) error {
+		return watchExports(mgr, &finalizedExport{export{mgr.GetClient()}})
+	}),
+}, {
+	Name: "c04-rotation-in-memory", Class: "C4", Faults: 1,
+	About:   "That a secret has changed is found out by comparing it to what the process remembers, which is nothing after a restart.",
+	Source:  "Helm, automatically roll deployments, on checksums in annotations instead: https://helm.sh/docs/howto/charts_tips_and_tricks/#automatically-roll-deployments",
+	Buggy:   with(rotations, func(e converge.Env) reconcile.Reconciler { return &rememberedSum{rotation{e.Client}, map[string]string{}} }),
+	Correct: with(rotations, func(e converge.Env) reconcile.Reconciler { return &writtenSum{rotation{e.Client}} }),
+}}
+
+// scaledSets are widgets with pods and volumes, which are scaled down.
+func scaledSets() converge.Scenario {
+	return converge.Scenario{
+		For: &Widget{}, Owns: []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}},
+		Steps: converge.Lifecycle(widget("ring", WidgetSpec{Replicas: 2, Image: "ring:1"}), func(w *Widget) { w.Spec.Replicas = 1 }),
+		World: []converge.Actor{{
+			Name: "kubelet", For: &corev1.Pod{},
+			Act: func(ctx context.Context, c client.Client, pod client.Object) error {
+				if pod.GetDeletionTimestamp().IsZero() {
+					return nil
+				}
+				return client.IgnoreNotFound(c.Delete(ctx, pod, client.GracePeriodSeconds(0)))
+			},
+		}},
+	}
+}
+
+// statefulPods has a pod and a volume for each replica.
+type statefulPods struct{ client.Client }
+
+// ensure creates the pod of an ordinal, and its volume.
+func (r *statefulPods) ensure(ctx context.Context, w *Widget, ordinal int32) error {
+	name := fmt.Sprintf("%s-%d", w.Name, ordinal)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: childMeta(w, "data-"+name)}
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	pod := &corev1.Pod{ObjectMeta: childMeta(w, name), Spec: podSpec(w.Spec.Image)}
+	pod.Spec.NodeName = "node-1"
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
+	}}}
+	for _, obj := range []client.Object{claim, pod} {
+		err := r.Get(ctx, client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object))
+		if err == nil {
+			continue
+		}
+		if !apierrs.IsNotFound(err) {
+			return err
+		}
+		if err := controllerutil.SetControllerReference(w, obj, r.Scheme()); err != nil {
+			return err
+		}
+		if err := r.Create(ctx, obj); err != nil {
+			return fmt.Errorf("creating %s: %w", obj.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// surplus tells whether a name ends with the ordinal of a replica that is not wanted.
+func surplus(w *Widget, name string) bool {
+	ordinal, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
+	return err == nil && ordinal >= int(w.Spec.Replicas)
+}
+
+type watchedPods struct{ statefulPods }
+
+func (r *watchedPods) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	for i := range w.Spec.Replicas {
+		if err := r.ensure(ctx, w, i); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	pods := &corev1.PodList{}
+	if err := r.List(ctx, pods, ofWidget(w)...); err != nil {
+		return reconcile.Result{}, err
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if !surplus(w, pod.Name) {
+			continue
+		}
+		if pod.DeletionTimestamp.IsZero() {
+			if err := r.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
+				return reconcile.Result{}, fmt.Errorf("deleting pod %s: %w", pod.Name, err)
+			}
+			continue
+		}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: childMeta(w, "data-"+pod.Name)}
+		if err := r.Delete(ctx, claim); client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, fmt.Errorf("deleting volume %s: %w", claim.Name, err)
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+type comparedPods struct{ statefulPods }
+
+func (r *comparedPods) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	for i := range w.Spec.Replicas {
+		if err := r.ensure(ctx, w, i); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}} {
+		if err := r.List(ctx, list, ofWidget(w)...); err != nil {
+			return reconcile.Result{}, err
+		}
+		if err := eachObject(list, func(obj client.Object) error {
+			if !surplus(w, obj.GetName()) || !obj.GetDeletionTimestamp().IsZero() || !metav1.IsControlledBy(obj, w) {
+				return nil
+			}
+			err := r.Delete(ctx, obj, client.Preconditions{UID: new(obj.GetUID())})
+			return client.IgnoreNotFound(err)
+		}); err != nil {
+			return reconcile.Result{}, fmt.Errorf("scaling down: %w", err)
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+// failingJobs are widgets whose job fails.
+func failingJobs() converge.Scenario {
+	return converge.Scenario{
+		For:   &Widget{},
+		Given: []client.Object{widget("import", WidgetSpec{Image: "import:1"})},
+		World: []converge.Actor{converge.Jobs(converge.Fail)},
+	}
+}
+
+// watchJobs registers a controller that runs jobs.
+func watchJobs(mgr manager.Manager, options ...builder.OwnsOption) error {
+	return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&batchv1.Job{}, options...).Complete(&importer{mgr.GetClient()})
+}
+
+// importer says in the status what has become of a job.
+type importer struct{ client.Client }
+
+func (r *importer) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if w.Status.Phase == "Failed" || w.Status.Phase == "Imported" {
+		return reconcile.Result{}, nil
+	}
+	job := &batchv1.Job{ObjectMeta: childMeta(w, w.Name+"-run")}
+	err := r.Get(ctx, client.ObjectKeyFromObject(job), job)
+	if apierrs.IsNotFound(err) {
+		job.Spec.BackoffLimit = new(int32(0))
+		job.Spec.Template.Spec = podSpec(w.Spec.Image)
+		job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+		if err := controllerutil.SetControllerReference(w, job, r.Scheme()); err != nil {
+			return reconcile.Result{}, err
+		}
+		err = r.Create(ctx, job)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("job of widget %s: %w", w.Name, err)
+	}
+	if !metav1.IsControlledBy(job, w) {
+		return reconcile.Result{}, fmt.Errorf("job %s is somebody else's", job.Name)
+	}
+	phase := "Importing"
+	if job.Status.Failed > 0 {
+		phase = "Failed"
+	} else if job.Status.Succeeded > 0 {
+		phase = "Imported"
+	}
+	if w.Status.Phase == phase {
+		return reconcile.Result{}, nil
+	}
+	w.Status.Phase, w.Status.ObservedGeneration = phase, w.Generation
+	return reconcile.Result{}, r.Status().Update(ctx, w)
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+// c06 are bugs of conflicts, and of existing and missing objects, that are taken for something else.
+var c06 = []Entry{{
+	Name: "c06-exists-taken-for-own", Class: "C6", Faults: 1,
+	About:   "An account that exists already is taken for one's own, and is never created when whoever has it deletes it.",
+	Source:  "tailscale, k8s-operator, tsrecorder.go, which checks whose account it is within the update: https://github.com/tailscale/tailscale/blob/main/cmd/k8s-operator/tsrecorder.go",
+	Buggy:   with(accounts, func(e converge.Env) reconcile.Reconciler { return &ignoredExists{account{e.Client}} }),
+	Correct: with(accounts, func(e converge.Env) reconcile.Reconciler { return &checkedExists{account{e.Client}} }),
+}, {
+	Name: "c06-conflict-waits-for-event", Class: "C6", Faults: 1,
+	About:   "After a conflict the controller waits for the event of the change that it lost against, which a predicate does not let through.",
+	Source:  "karpenter, nodeclaim/lifecycle/controller.go, where each conflict leads to another attempt: https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/nodeclaim/lifecycle/controller.go",
+	Buggy:   withSetup(settings, func(mgr manager.Manager) error { return watchGenerations(mgr, &waitingStatus{setting{mgr.GetClient()}}) }),
+	Correct: withSetup(settings, func(mgr manager.Manager) error { return watchGenerations(mgr, &returnedStatus{setting{mgr.GetClient()}}) }),
+}, {
+	Name: "c06-retry-with-cache", Class: "C6", Faults: 2,
+	About:   "After a conflict the object is read again from a cache that is still behind, until the attempts are used up and the conflict is forgotten.",
+	Source:  "client-go, retry.RetryOnConflict, whose function has to fetch the object each time: https://pkg.go.dev/k8s.io/client-go/util/retry#RetryOnConflict",
+	Buggy:   withSetup(settings, func(mgr manager.Manager) error { return watchGenerations(mgr, &retriedStatus{setting{mgr.GetClient()}}) }),
+	Correct: withSetup(settings, func(mgr manager.Manager) error { return watchGenerations(mgr, &failedStatus{setting{mgr.GetClient()}}) }),
+}, {
+	Name: "c06-conditions-replaced", Class: "C6", Faults: 1,
+	About:   "A merge patch replaces the whole list of conditions, and with it an approval that the cache has not seen yet.",
+	Source:  "kubernetes#111643, merge patches of lists without an optimistic lock: https://github.com/kubernetes/kubernetes/issues/111643",
+	Buggy:   with(approvals, func(e converge.Env) reconcile.Reconciler { return &approval{Client: e.Client, base: client.MergeFrom} }),
+	Correct: with(approvals, func(e converge.Env) reconcile.Reconciler { return &approval{Client: e.Client, base: lockedMergeFrom} }),
+}, {
+	Name: "c06-missing-taken-for-final", Class: "C6", Faults: 1,
+	About:   "A secret that the cache does not have yet makes a request fail for good.",
+	Source:  "cert-manager#5216, requests that fail because the secret of the issuer is not in the cache yet: https://github.com/cert-manager/cert-manager/issues/5216",
+	Buggy:   with(requests, func(e converge.Env) reconcile.Reconciler { return &finalFailure{signer{e.Client}} }),
+	Correct: with(requests, func(e converge.Env) reconcile.Reconciler { return &retriedFailure{signer{e.Client}} }),
+}}
+
+// accounts are widgets that need a service account.
+func accounts() converge.Scenario {
+	return converge.Scenario{
+		For: &Widget{}, Owns: []client.Object{&corev1.ServiceAccount{}},
+		Given: []client.Object{widget("recorder", WidgetSpec{}), widget("player", WidgetSpec{})},
+	}
+}
+
+// account has a service account for a widget.
+type account struct{ client.Client }
+
+func (r *account) create(ctx context.Context, w *Widget) error {
+	account := &corev1.ServiceAccount{ObjectMeta: childMeta(w, w.Name), AutomountServiceAccountToken: new(false)}
+	if err := controllerutil.SetControllerReference(w, account, r.Scheme()); err != nil {
+		return err
+	}
+	return r.Create(ctx, account)
+}
+
+// ready says that there is an account.
+func (r *account) ready(ctx context.Context, w *Widget) error {
+	changed := apimeta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
+		Type: readyCondition, Status: metav1.ConditionTrue, Reason: "AccountCreated", ObservedGeneration: w.Generation,
+	})
+	if !changed {
+		return nil
+	}
+	w.Status.ObservedGeneration = w.Generation
+	return r.Status().Update(ctx, w)
+}
+
+type ignoredExists struct{ account }
+
+func (r *ignoredExists) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !w.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	if err := r.create(ctx, w); err != nil && !apierrs.IsAlreadyExists(err) {
+		return reconcile.Result{}, fmt.Errorf("creating the account: %w", err)
+	}
+	return reconcile.Result{}, r.ready(ctx, w)
+}
+
+type checkedExists struct{ account }
+
+func (r *checkedExists) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !w.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	account := &corev1.ServiceAccount{}
+	err := r.Get(ctx, req.NamespacedName, account)
+	switch {
+	case apierrs.IsNotFound(err):
+		err = r.create(ctx, w)
+	case err == nil && !metav1.IsControlledBy(account, w):
+		err = fmt.Errorf("account %s is somebody else's", account.Name)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("the account: %w", err)
+	}
+	return reconcile.Result{}, r.ready(ctx, w)
+}
+
+// settings are widgets whose data is in a config map.
+func settings() converge.Scenario {
+	return converge.Scenario{
+		For: &Widget{},
+		Steps: converge.Lifecycle(widget("theme", WidgetSpec{Data: map[string]string{"color": "red"}}),
+			func(w *Widget) { w.Spec.Data = map[string]string{"color": "blue"} }),
+	}
+}
+
+// watchGenerations registers a controller that looks at changes of the spec only.
+func watchGenerations(mgr manager.Manager, r reconcile.Reconciler) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&Widget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Owns(&corev1.ConfigMap{}).
+		Complete(r)
+}
+
+// setting has a config map with the data of a widget.
+type setting struct{ client.Client }
+
+// apply returns the widget, or nil if there is none.
+func (r *setting) apply(ctx context.Context, key client.ObjectKey) (*Widget, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, key, w); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: childMeta(w, w.Name)}
+	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, cm, func() error {
+		cm.Data = w.Spec.Data
+		return controllerutil.SetControllerReference(w, cm, r.Scheme())
+	})
+	return w, err
+}
+
+func (r *setting) report(ctx context.Context, w *Widget) error {
+	if w.Status.Phase == "Applied" && w.Status.ObservedGeneration == w.Generation {
+		return nil
+	}
+	w.Status.Phase, w.Status.ObservedGeneration = "Applied", w.Generation
+	return r.Status().Update(ctx, w)
+}
+
+type waitingStatus struct{ setting }
+
+func (r *waitingStatus) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w, err := r.apply(ctx, req.NamespacedName)
+	if w == nil || err != nil {
+		return reconcile.Result{}, err
+	}
+	err = r.report(ctx, w)
+	if apierrs.IsConflict(err) {
+		log.FromContext(ctx).Info("The widget has changed, waiting for its event.")
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+type returnedStatus struct{ setting }
+
+func (r *returnedStatus) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w, err := r.apply(ctx, req.NamespacedName)
+	if w == nil || err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.report(ctx, w)
+}
+
+// reportAgain reports until there is no conflict.
+func (r *setting) reportAgain(ctx context.Context, w *Widget) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		current := &Widget{}
+		if err := r.Get(ctx, client.ObjectKeyFromObject(w), current); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if current.Generation != w.Generation {
+			return nil // which is what the next request is for
+		}
+		return r.report(ctx, current)
+	})
+}
+
+type retriedStatus struct{ setting }
+
+func (r *retriedStatus) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w, err := r.apply(ctx, req.NamespacedName)
+	if w == nil || err != nil {
+		return reconcile.Result{}, err
+	}
+	err = r.reportAgain(ctx, w)
+	if apierrs.IsConflict(err) {
+		log.FromContext(ctx).Error(err, "Cannot report the status.")
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+type failedStatus struct{ setting }
+
+func (r *failedStatus) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w, err := r.apply(ctx, req.NamespacedName)
+	if w == nil || err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.reportAgain(ctx, w)
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+// C9: a reconciler that triggers itself, or never comes to an end.
+var c09 = []Entry{
+	{
+		Name: "c09-heartbeat-in-status", Class: "C9",
+		About:   "The status has the time of the last reconcile, so that each periodic reconcile writes although nothing has changed.",
+		Source:  "Kubernetes KEP-589, Efficient Node Heartbeats: what time stamps in a status cost. https://github.com/kubernetes/enhancements/issues/589",
+		Buggy:   func() converge.Scenario { return heartbeatScenario(true) },
+		Correct: func() converge.Scenario { return heartbeatScenario(false) },
+	},
+	{
+		Name: "c09-fights-autoscaler", Class: "C9",
+		About: "The number of replicas is put back to the default each time an autoscaler has changed it.",
+		Source: "Kubernetes documentation, Horizontal Pod Autoscaling, Migrating Deployments and StatefulSets to horizontal autoscaling. " +
+			"https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/",
+		Buggy:   func() converge.Scenario { return autoscaledScenario(true) },
+		Correct: func() converge.Scenario { return autoscaledScenario(false) },
+	},
+	{
+		Name: "c09-replaces-rejected-pods", Class: "C9",
+		About:   "A pod that is rejected is replaced at once, and so is the next one, without an end.",
+		Source:  "kubernetes/kubernetes#72593: ReplicaSets create pods without an end when they are rejected. https://github.com/kubernetes/kubernetes/issues/72593",
+		Buggy:   func() converge.Scenario { return rejectedScenario(1 << 30) },
+		Correct: func() converge.Scenario { return rejectedScenario(3) },
+	},
+	{
+		Name: "c09-version-in-status", Class: "C9",
+		About: "The status names the resourceVersion that was acted on, which the write of the status changes.",
+		Source: "Kubernetes API conventions, Typical status properties: observedGeneration is of metadata.generation. " +
+			"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md",
+		Buggy:   func() converge.Scenario { return versionScenario((*Widget).GetResourceVersion) },
+		Correct: func() converge.Scenario { return versionScenario(generationOf) },
+	},
+	{
+		Name: "c09-user-error-retried", Class: "C9",
+		About: "A mistake of the user is retried as if it could pass, and the count of attempts in the status takes the backoff away.",
+		Source: "controller-runtime, reconcile.TerminalError, which exists for errors that another attempt cannot help. " +
+			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#TerminalError",
+		Buggy:   func() converge.Scenario { return userErrorScenario(true) },
+		Correct: func() converge.Scenario { return userErrorScenario(false) },
+	},
+	crossNamespaceOwner,
+}
+
+type heartbeatReconciler struct {
+	client.Client
+	always bool
+}
+
+func (r *heartbeatReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := applyConfig(ctx, r.Client, w); err != nil {
+		return reconcile.Result{}, fmt.Errorf("apply config: %w", err)
+	}
+	before := w.DeepCopy()
+	setReady(w, true, "Synced", "config is up to date")
+	if r.always || !equality.Semantic.DeepEqual(before.Status, w.Status) {
+		w.Status.LastSyncTime = new(metav1.Now())
+	}
+	if err := writeStatus(ctx, r.Client, before, w); err != nil {
+		return reconcile.Result{}, fmt.Errorf("write status: %w", err)
+	}
+	return reconcile.Result{RequeueAfter: time.Minute}, nil
+}
+
+func heartbeatScenario(always bool) converge.Scenario {
+	return converge.Scenario{
+		Scheme: scheme,
+		New:    func(env converge.Env) reconcile.Reconciler { return &heartbeatReconciler{env.Client, always} },
+		For:    &Widget{},
+		Owns:   []client.Object{&corev1.ConfigMap{}},
+		Steps:  changeData(),
+		Masks:  []converge.Mask{{Object: &Widget{}, Field: "status.lastSyncTime"}},
+	}
+}
+
+type autoscaledReconciler struct {
+	client.Client
+	always bool
+}
+
+func (r *autoscaledReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
+	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, deployment, func() error {
+		setSelector(deployment, w)
+		switch {
+		case w.Spec.Scale != nil:
+			deployment.Spec.Replicas = new(*w.Spec.Scale)
+		case r.always:
+			deployment.Spec.Replicas = new(int32(1))
+		}
+		setImage(&deployment.Spec.Template, w.Spec.Image)
+		return controllerutil.SetControllerReference(w, deployment, r.Scheme())
+	})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("apply deployment: %w", err)
+	}
+	return reconcile.Result{}, nil
+}
+
+func autoscaledScenario(always bool) converge.Scenario {
+	return converge.Scenario{
+		Scheme: scheme,
+		New:    func(env converge.Env) reconcile.Reconciler { return &autoscaledReconciler{env.Client, always} },
+		For:    &Widget{},
+		Owns:   []client.Object{&appsv1.Deployment{}},
+		Steps:  converge.Lifecycle(widget("a", WidgetSpec{Image: "v1"}), withImage("v2")),
+		World: []converge.Actor{{
+			Name: "autoscaler", For: &appsv1.Deployment{},
+			Act: func(ctx context.Context, c client.Client, obj client.Object) error {
+				deployment := obj.(*appsv1.Deployment)
+				if !deployment.DeletionTimestamp.IsZero() || *deployment.Spec.Replicas >= 3 {
+					return nil
+				}
+				deployment.Spec.Replicas = new(int32(3))
+				return c.Update(ctx, deployment)
+			},
+		}},
+	}
+}
+
+type rejectedReconciler struct {
+	client.Client
+	limit int
+}
+
+func (r *rejectedReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	var pods corev1.PodList
+	if err := r.List(ctx, &pods, ofWidget(w)...); err != nil {
+		return reconcile.Result{}, fmt.Errorf("list pods: %w", err)
+	}
+	next, running := 0, false
+	for _, pod := range pods.Items {
+		if !metav1.IsControlledBy(&pod, w) {
+			continue
+		}
+		if n, err := strconv.Atoi(strings.TrimPrefix(pod.Name, w.Name+"-")); err == nil && n >= next {
+			next = n + 1
+		}
+		running = running || pod.Status.Phase != corev1.PodFailed
+	}
+	before := w.DeepCopy()
+	w.Status.Attempts = int32(next)
+	switch {
+	case running:
+		setReady(w, false, "Starting", "")
+	case next >= r.limit:
+		setReady(w, false, "TooManyFailures", "no more pods are made")
+	default:
+		pod := &corev1.Pod{
+			ObjectMeta: childMeta(w, fmt.Sprintf("%s-%d", w.Name, next)),
+			Spec:       podSpec(w.Spec.Image),
+		}
+		if err := controllerutil.SetControllerReference(w, pod, r.Scheme()); err != nil {
+			return reconcile.Result{}, err
+		}
+		if err := r.Create(ctx, pod); err != nil {
+			return reconcile.Result{}, fmt.Errorf("create pod: %w", err)
+		}
+		setReady(w, false, "Starting", "")
+	}
+	return reconcile.Result{}, writeStatus(ctx, r.Client, before, w)
+}
+
+func rejectedScenario(limit int) converge.Scenario {
+	return converge.Scenario{
+		Scheme: scheme,
+		New:    func(env converge.Env) reconcile.Reconciler { return &rejectedReconciler{env.Client, limit} },
+		For:    &Widget{},
+		Owns:   []client.Object{&corev1.Pod{}},
+		Given:  []client.Object{widget("a", WidgetSpec{Image: "v1"})},
+		World: []converge.Actor{{
+			Name: "kubelet", For: &corev1.Pod{},
+			Act: func(ctx context.Context, c client.Client, obj client.Object) error {
+				pod := obj.(*corev1.Pod)
+				if pod.Status.Phase == corev1.PodFailed {
+					return nil
+				}
+				pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "SysctlForbidden"
+				return c.Status().Update(ctx, pod)
+			},
+		}},
+	}
+}
+
+type versionReconciler struct {
+	client.Client
+	version func(*Widget) string
+}
+
+func (r *versionReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	version := r.version(w)
+	if err := applyConfig(ctx, r.Client, w); err != nil {
+		return reconcile.Result{}, err
+	}
+	before := w.DeepCopy()
+	setReady(w, true, "Synced", "applied "+version)
+	return reconcile.Result{}, writeStatus(ctx, r.Client, before, w)
+}
+
+func generationOf(w *Widget) string {
+	return fmt.Sprintf("generation %d", w.Generation)
+}
+
+func versionScenario(version func(*Widget) string) converge.Scenario {
+	return converge.Scenario{
+		Scheme: scheme,
+		New:    func(env converge.Env) reconcile.Reconciler { return &versionReconciler{env.Client, version} },
+		For:    &Widget{},
+		Owns:   []client.Object{&corev1.ConfigMap{}},
+		Steps:  changeData(),
+	}
+}

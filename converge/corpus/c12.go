@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+const apiConventions = "https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties"
+
+// C12: a status that does not tell the truth.
+var c12 = []Entry{
+	{
+		Name: "c12-generation-of-a-later-read", Class: "C12", Faults: 1,
+		About: "The status is written to a fresh copy of the object, with its generation, although an older spec was acted on. The change in between is never acted on.",
+		Source: "Kubernetes API conventions, Typical status properties: observedGeneration is the generation that was acted on. " +
+			apiConventions,
+		Buggy:   with(refetchWorld, func(env converge.Env) reconcile.Reconciler { return &refetchReconciler{env.Client, true} }),
+		Correct: with(refetchWorld, func(env converge.Env) reconcile.Reconciler { return &refetchReconciler{env.Client, false} }),
+	},
+	{
+		Name: "c12-ready-before-rollout", Class: "C12",
+		About: "The number of available replicas is believed although it is that of the last generation of the deployment. A broken image is recorded as good.",
+		Source: "kubectl rollout status, which compares metadata.generation with status.observedGeneration first for this reason. " +
+			"https://github.com/kubernetes/kubectl/blob/master/pkg/polymorphichelpers/rollout_status.go",
+		Buggy:   with(rolloutWorld, func(env converge.Env) reconcile.Reconciler { return &rolloutReconciler{env.Client, available} }),
+		Correct: with(rolloutWorld, func(env converge.Env) reconcile.Reconciler { return &rolloutReconciler{env.Client, rolledOut} }),
+	},
+	{
+		Name: "c12-shadowed-error", Class: "C12", Faults: 1,
+		About:   "The deferred write of the status looks at an error that is shadowed, and says that all is well when it is not.",
+		Source:  "Go vet, shadow: variables that are unintentionally shadowed. https://pkg.go.dev/golang.org/x/tools/go/analysis/passes/shadow; " + apiConventions,
+		Buggy:   with(deferWorld, func(env converge.Env) reconcile.Reconciler { return &shadowReconciler{env.Client} }),
+		Correct: with(deferWorld, func(env converge.Env) reconcile.Reconciler { return &deferReconciler{env.Client} }),
+	},
+	{
+		Name: "c12-transition-time", Class: "C12",
+		About: "The time of the last transition changes with the message, although the status of the condition is the same.",
+		Source: "Kubernetes KEP-1623, Standardize Conditions: lastTransitionTime is when the status of the condition changed. " +
+			"https://github.com/kubernetes/enhancements/issues/1623",
+		Buggy:   with(transitionWorld, func(env converge.Env) reconcile.Reconciler { return &transitionReconciler{env.Client, setAllAnew} }),
+		Correct: with(transitionWorld, func(env converge.Env) reconcile.Reconciler { return &transitionReconciler{env.Client, setReady} }),
+	},
+	degradedStays,
+	lostCondition,
+}
+
+// refetchReconciler writes its config only if the generation is a new one.
+type refetchReconciler struct {
+	client.Client
+	latest bool
+}
+
+func (r *refetchReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	config := &corev1.ConfigMap{}
+	err := r.Get(ctx, req.NamespacedName, config)
+	switch {
+	case err == nil && metav1.IsControlledBy(config, w) && w.Status.ObservedGeneration == w.Generation:
+		return reconcile.Result{}, nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return reconcile.Result{}, err
+	}
+	if err := applyConfig(ctx, r.Client, w); err != nil {
+		return reconcile.Result{}, fmt.Errorf("apply config: %w", err)
+	}
+	generation := w.Generation
+	return reconcile.Result{}, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		before := w.DeepCopy()
+		if !r.latest {
+			w.Generation = generation
+		}
+		setReady(w, true, "Applied", "")
+		return writeStatus(ctx, r.Client, before, w)
+	})
+}
+
+func refetchWorld() converge.Scenario {
+	w := widget("a", WidgetSpec{Data: map[string]string{"mode": "slow"}})
+	return converge.Scenario{
+		For:  &Widget{},
+		Owns: []client.Object{&corev1.ConfigMap{}},
+		Steps: converge.Steps(
+			converge.Apply(w), converge.Settle(),
+			converge.Change(w, withData("fast")), converge.Change(w, withData("faster")), converge.Settle(),
+			converge.Delete(w), converge.Settle(),
+		),
+	}
+}
+
+// rolloutReconciler writes down the last image that has worked.
+type rolloutReconciler struct {
+	client.Client
+	done func(*appsv1.Deployment) bool
+}
+
+func (r *rolloutReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	deployment, err := applyDeployment(ctx, r.Client, w)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("apply deployment: %w", err)
+	}
+	before := w.DeepCopy()
+	if r.done(deployment) {
+		w.Status.Image = w.Spec.Image
+		setReady(w, true, "RolledOut", "")
+	} else {
+		setReady(w, false, "RollingOut", "")
+	}
+	return reconcile.Result{}, writeStatus(ctx, r.Client, before, w)
+}
+
+func available(d *appsv1.Deployment) bool {
+	return d.Status.AvailableReplicas == *d.Spec.Replicas
+}
+
+// rolloutWorld has a user who tries an image that does not work.
+func rolloutWorld() converge.Scenario {
+	return converge.Scenario{
+		For:   &Widget{},
+		Owns:  []client.Object{&appsv1.Deployment{}},
+		Steps: converge.Lifecycle(widget("a", WidgetSpec{Image: "v1", Replicas: 2}), withImage("broken"), withImage("v2")),
+		World: []converge.Actor{{
+			Name: "deployments", For: &appsv1.Deployment{},
+			Act: func(ctx context.Context, c client.Client, obj client.Object) error {
+				d := obj.(*appsv1.Deployment)
+				if !d.DeletionTimestamp.IsZero() || d.Status.ObservedGeneration == d.Generation {
+					return nil
+				}
+				d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas}
+				if d.Spec.Template.Spec.Containers[0].Image != "broken" {
+					d.Status.ReadyReplicas, d.Status.AvailableReplicas = *d.Spec.Replicas, *d.Spec.Replicas
+				} else {
+					d.Status.UnavailableReplicas = *d.Spec.Replicas
+				}
+				return c.Status().Update(ctx, d)
+			},
+		}},
+		Desired: func(s converge.State) error {
+			w := widget("a", WidgetSpec{})
+			switch {
+			case !s.Get(w):
+				return nil
+			case w.Spec.Image == "broken" && (isReady(w) || w.Status.Image != "v1"):
+				return fmt.Errorf("ready is %t and the last good image %q, although %q does not work", isReady(w), w.Status.Image, w.Spec.Image)
+			case w.Spec.Image != "broken" && (!isReady(w) || w.Status.Image != w.Spec.Image):
+				return fmt.Errorf("ready is %t and the last good image %q, although %q works", isReady(w), w.Status.Image, w.Spec.Image)
+			}
+			return nil
+		},
+	}
+}
+
+type transitionReconciler struct {
+	client.Client
+	set func(w *Widget, status bool, reason, message string)
+}
+
+func (r *transitionReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := applyConfig(ctx, r.Client, w); err != nil {
+		return reconcile.Result{}, err
+	}
+	before := w.DeepCopy()
+	r.set(w, true, "Applied", "mode is "+w.Spec.Data["mode"])
+	return reconcile.Result{}, writeStatus(ctx, r.Client, before, w)
+}
+
+// setAllAnew is setReady as people write it by hand.
+func setAllAnew(w *Widget, status bool, reason, message string) {
+	condition := metav1.Condition{
+		Type: readyCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+		ObservedGeneration: w.Generation, LastTransitionTime: metav1.Now(),
+	}
+	if status {
+		condition.Status = metav1.ConditionTrue
+	}
+	w.Status.ObservedGeneration = w.Generation
+	for i, old := range w.Status.Conditions {
+		if old.Type != readyCondition {
+			continue
+		}
+		if old.Status != condition.Status || old.Reason != reason || old.Message != message || old.ObservedGeneration != w.Generation {
+			w.Status.Conditions[i] = condition
+		}
+		return
+	}
+	w.Status.Conditions = append(w.Status.Conditions, condition)
+}
+
+func transitionWorld() converge.Scenario {
+	w := widget("a", WidgetSpec{Data: map[string]string{"mode": "slow"}})
+	return converge.Scenario{
+		For:  &Widget{},
+		Owns: []client.Object{&corev1.ConfigMap{}},
+		Steps: converge.Steps(
+			converge.Apply(w), converge.Settle(), converge.Sleep(time.Hour),
+			converge.Change(w, withData("fast")), converge.Settle(),
+			converge.Delete(w), converge.Settle(),
+		),
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// outcome is what came of a run.
+type outcome struct {
+	violations []Violation
+	met        []meeting
+	// hit is how many faults of the schedule came true.
+	hit        int
+	settled    []*snapshot
+	settledAt  []int
+	reconciles int
+	made       ledger
+	idle       int
+}
+
+// violation returns the first violation, if there is one.
+func (o *outcome) violation() (Violation, bool) {
+	if len(o.violations) == 0 {
+		return Violation{}, false
+	}
+	return o.violations[0], true
+}
+
+// execute makes a run, in a bubble of its own.
+func (p *plan) execute(t *testing.T, s schedule, v variation, log *timeline) (o outcome) {
+	var r *run
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			message := fmt.Sprint(recovered)
+			if r == nil || !strings.Contains(message, "deadlock") {
+				panic(recovered)
+			}
+			r.violate(Violation{Oracle: Leaks, Message: "goroutines of the reconciler are still there after the end of the process"})
+			o = r.outcome()
+		}
+	}()
+	synctest.Test(t, func(*testing.T) {
+		r = newRun(p, s, v, log)
+		if !r.failed() {
+			r.steps()
+		}
+		if !r.failed() {
+			r.checkCounts()
+			if len(s) == 0 && p.reference == nil {
+				r.checkReady()
+			}
+			r.checkProtected()
+		}
+		r.end()
+		o = r.outcome()
+	})
+	return o
+}
+
+// end ends the process, and with it all that it has started.
+func (r *run) end() {
+	r.over = true
+	r.process.die()
+	synctest.Wait()
+}
+
+func (r *run) outcome() outcome {
+	return outcome{
+		violations: r.violations, met: r.met, hit: r.hit, settled: r.settled, settledAt: r.settledAt, reconciles: r.reconciles, made: r.made, idle: r.idle,
+	}
+}
+
+// reference is the run without faults, which others are compared to.
+type reference struct {
+	outcome
+
+	// masked are the fields that are different each time.
+	masked map[string]bool
+}
+
+// at returns the state that a step ended with.
+func (r *reference) at(step int) *snapshot {
+	for i, at := range r.settledAt {
+		if at == step {
+			return r.settled[i]
+		}
+	}
+	return &snapshot{}
+}
+
+// usual and other are two runs without faults: what differs between them depends on time, versions, UIDs or chance.
+func (p *plan) usual() variation { return variation{seed: p.seed} }
+func (p *plan) other() variation {
+	return variation{seed: p.seed + 1, delay: 26*time.Hour + 17*time.Minute + 13*time.Second, versions: 7}
+}
+
+// refer makes the runs without faults. It returns what they violate by themselves.
+func (p *plan) refer(t *testing.T) (outcome, bool) {
+	one := p.execute(t, nil, p.usual(), nil)
+	if len(one.violations) > 0 {
+		return one, false
+	}
+	other := p.execute(t, nil, p.other(), nil)
+	if len(other.violations) > 0 {
+		return other, false
+	}
+	p.reference = &reference{outcome: one, masked: p.masks(one.settled, other.settled)}
+	return one, true
+}

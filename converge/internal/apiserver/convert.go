@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// isGeneric reports whether an object tells its kind by content rather than by its Go type.
+func isGeneric(obj runtime.Object) bool {
+	switch obj.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return true
+	default:
+		return false
+	}
+}
+
+// decode makes of an object that a client sends one that may be stored: a copy, of the right type, as it would arrive, with defaults.
+func (t *table) decode(obj client.Object) (client.Object, error) {
+	u, isUnstructured := obj.(*unstructured.Unstructured)
+	var decoded client.Object
+	switch {
+	case isUnstructured:
+		content := u.DeepCopy().Object
+		content["apiVersion"], content["kind"] = t.kind.GroupVersion().String(), t.kind.Kind
+		return t.decodeContent(content)
+	case t.goType == nil:
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if err != nil {
+			return nil, err
+		}
+		decoded = &unstructured.Unstructured{Object: content}
+	case reflect.TypeOf(obj) != reflect.PointerTo(t.goType):
+		return nil, fmt.Errorf("%T is not the type of %s in the scheme", obj, t.kind.GroupVersionKind)
+	default:
+		decoded = obj.DeepCopyObject().(client.Object)
+		decoded.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	t.kind.Normalize(decoded)
+	return decoded, t.kind.Default(decoded)
+}
+
+// decodeContent is decode for an object as maps and lists, which become part of the result.
+func (t *table) decodeContent(content map[string]any) (client.Object, error) {
+	obj, err := t.parse(content)
+	if err != nil {
+		return nil, err
+	}
+	t.kind.Normalize(obj)
+	return obj, t.kind.Default(obj)
+}
+
+// parse makes of an object as maps and lists one that may be stored.
+func (t *table) parse(content map[string]any) (client.Object, error) {
+	if t.goType == nil {
+		return &unstructured.Unstructured{Object: content}, nil
+	}
+	obj := t.empty()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", t.kind.Kind, t.kind.Version, t.kind.Kind, err))
+	}
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return obj, nil
+}
+
+// empty returns a new object as they are stored.
+func (t *table) empty() client.Object {
+	if t.goType == nil {
+		return newUnstructured(t.kind.GroupVersionKind)
+	}
+	return reflect.New(t.goType).Interface().(client.Object)
+}
+
+func newUnstructured(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	return obj
+}
+
+// contentOf returns a stored object as maps and lists, which are not to be changed.
+func contentOf(obj client.Object, gvk schema.GroupVersionKind) map[string]any {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.Object
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		panic(fmt.Sprintf("convert a stored %s: %v", gvk, err)) // it came over the wire
+	}
+	content["apiVersion"], content["kind"] = gvk.GroupVersion().String(), gvk.Kind
+	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 {
+		delete(content, "status") // Go has no absent struct
+	}
+	if metadata := content["metadata"].(map[string]any); metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
+	}
+	return content
+}
+
+// contents is contentOf, kept with the record.
+func (r *record) contents(t *table) map[string]any {
+	if r.content == nil {
+		r.content = contentOf(r.object, t.kind.GroupVersionKind)
+	}
+	return r.content
+}
+
+// encode returns a stored object as JSON.
+func (r *record) encode(t *table) ([]byte, error) {
+	return json.Marshal(r.contents(t))
+}
+
+// respond writes a stored object into the one of the caller, as the clients of controller-runtime do: typed objects lose their kind.
+func (t *table) respond(stored, obj client.Object) error {
+	switch obj := obj.(type) {
+	case *unstructured.Unstructured:
+		if u, ok := stored.(*unstructured.Unstructured); ok {
+			obj.Object = u.DeepCopy().Object
+			return nil
+		}
+		obj.Object = contentOf(stored, t.kind.GroupVersionKind)
+		return nil
+	case *metav1.PartialObjectMetadata:
+		*obj = metav1.PartialObjectMetadata{ObjectMeta: metadataOf(stored)}
+		obj.SetGroupVersionKind(t.kind.GroupVersionKind)
+		return nil
+	}
+	if u, ok := stored.(*unstructured.Unstructured); ok {
+		reflect.ValueOf(obj).Elem().SetZero()
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj)
+	}
+	if reflect.TypeOf(obj) != reflect.PointerTo(t.goType) {
+		return fmt.Errorf("%T is not the type of %s in the scheme", obj, t.kind.GroupVersionKind)
+	}
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(stored.DeepCopyObject()).Elem())
+	return nil
+}
+
+// metadataOf returns a copy of the metadata of an object.
+func metadataOf(obj client.Object) metav1.ObjectMeta {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		var partial metav1.PartialObjectMetadata
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"metadata": u.Object["metadata"]}, &partial); err == nil {
+			return *partial.ObjectMeta.DeepCopy()
+		}
+	}
+	if accessor, ok := obj.(metav1.ObjectMetaAccessor); ok {
+		if m, ok := accessor.GetObjectMeta().(*metav1.ObjectMeta); ok {
+			return *m.DeepCopy()
+		}
+	}
+	return metav1.ObjectMeta{}
+}
+
+// shallowCopy returns an object whose metadata may be replaced field by field.
+func shallowCopy(obj client.Object) client.Object {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		content := maps.Clone(u.Object)
+		if metadata, ok := content["metadata"].(map[string]any); ok {
+			content["metadata"] = maps.Clone(metadata)
+		}
+		return &unstructured.Unstructured{Object: content}
+	}
+	copied := reflect.New(reflect.TypeOf(obj).Elem())
+	copied.Elem().Set(reflect.ValueOf(obj).Elem())
+	return copied.Interface().(client.Object)
+}

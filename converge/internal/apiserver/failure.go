@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// staleMessage is what an update from an older version is told.
+const staleMessage = "the object has been modified; please apply your changes to the latest version and try again"
+
+func (t *table) notFound(name string) error {
+	return apierrors.NewNotFound(t.resource, name)
+}
+
+func (t *table) stale(name string) error {
+	return apierrors.NewConflict(t.resource, name, errors.New(staleMessage))
+}
+
+// failedPrecondition is the conflict of a precondition that the storage has checked.
+func (t *table) failedPrecondition(key client.ObjectKey, field string, wanted, found string) error {
+	return apierrors.NewConflict(t.resource, key.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, "+
+		"AdditionalErrorMsg: Precondition failed: %s in precondition: %s, %s in object meta: %s", t.storageKey(key), field, wanted, field, found))
+}
+
+func (t *table) otherUID(key client.ObjectKey, wanted, found types.UID) error {
+	return t.failedPrecondition(key, "UID", string(wanted), string(found))
+}
+
+// internal is an error that a server has no words for.
+func internal(err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
+	}}
+}
+
+// notServed is what a client is told about a subresource that a kind does not have.
+func (t *table) notServed(verb, name string) error {
+	if t.kind.Custom {
+		return t.notFound(name)
+	}
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, verb, t.resource, name, "404 page not found", 0, true)
+}
+
+// notAllowed is what a client is told about a verb that a subresource does not have.
+func (t *table) notAllowed(verb, name string) error {
+	if t.kind.Custom {
+		return apierrors.NewMethodNotSupported(t.resource, verb)
+	}
+	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, verb, t.resource, name, "405: Method Not Allowed", 0, true)
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
+)
+
+// patch changes an object by a patch other than apply.
+func (s *Server) patch(t *table, key client.ObjectKey, kind types.PatchType, data []byte, req request) (client.Object, error) {
+	return s.update(t, key, "", req, func(r *record) (client.Object, error) {
+		content, err := t.patched(r, kind, data)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := t.decodePatched(content)
+		if err != nil {
+			return nil, err
+		}
+		if err := matchNamespace(t, key.Namespace, obj); err != nil {
+			return nil, err
+		}
+		if err := matchName(key, obj); err != nil {
+			return nil, err
+		}
+		dropDuplicateOwners(obj)
+		return s.manage(r, obj, req)
+	})
+}
+
+// patched returns the content of an object after a patch.
+func (t *table) patched(r *record, kind types.PatchType, data []byte) (map[string]any, error) {
+	switch kind {
+	case types.JSONPatchType:
+		return t.jsonPatched(r, data)
+	case types.MergePatchType:
+		return t.mergePatched(r, data)
+	case types.StrategicMergePatchType:
+		if !t.kind.Custom && t.goType != nil {
+			return t.strategicPatched(r, data)
+		}
+	}
+	return nil, unsupportedPatch(t)
+}
+
+func unsupportedPatch(t *table) error {
+	accepted := "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+	if !t.kind.Custom {
+		accepted = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
+	}
+	err := apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", schema.GroupResource{}, "", "", 0, false)
+	err.ErrStatus.Message = "the body of the request was in an unknown format - accepted media types include: " + accepted
+	err.ErrStatus.Details = nil
+	return err
+}
+
+func (t *table) jsonPatched(r *record, data []byte) (map[string]any, error) {
+	patch, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	before, err := r.encode(t)
+	if err != nil {
+		return nil, err
+	}
+	after, err := patch.Apply(before)
+	if err != nil {
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	return decodeContent(after)
+}
+
+func (t *table) mergePatched(r *record, data []byte) (map[string]any, error) {
+	patch, err := decodeContent(data)
+	if err != nil {
+		if json.Valid(data) {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		}
+		return nil, apierrors.NewBadRequest(jsonpatch.ErrBadJSONPatch.Error())
+	}
+	return merge(r.contents(t), patch), nil
+}
+
+// merge returns a copy of what a JSON merge patch makes of some content.
+func merge(content, patch map[string]any) map[string]any {
+	merged := make(map[string]any, len(content)+len(patch))
+	for key, value := range content {
+		if _, changed := patch[key]; !changed {
+			merged[key] = runtime.DeepCopyJSONValue(value)
+		}
+	}
+	for key, change := range patch {
+		switch change := change.(type) {
+		case nil:
+		case map[string]any:
+			inner, _ := content[key].(map[string]any)
+			merged[key] = merge(inner, change)
+		default:
+			merged[key] = change
+		}
+	}
+	return merged
+}
+
+func (t *table) strategicPatched(r *record, data []byte) (map[string]any, error) {
+	patch := map[string]any{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &patch); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	content := runtime.DeepCopyJSON(r.contents(t))
+	patched, err := strategicpatch.StrategicMergeMapPatch(content, patch, t.empty())
+	switch {
+	case err == nil:
+		return patched, nil
+	case err == mergepatch.ErrBadJSONDoc, err == mergepatch.ErrBadPatchFormatForPrimitiveList, err == mergepatch.ErrBadPatchFormatForRetainKeys,
+		err == mergepatch.ErrBadPatchFormatForSetElementOrderList, err == mergepatch.ErrUnsupportedStrategicMergePatchFormat:
+		return nil, apierrors.NewBadRequest(err.Error())
+	case err == mergepatch.ErrNoListOfLists, mergepatch.IsPreconditionFailed(err):
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	default:
+		return nil, internal(err)
+	}
+}
+
+// decodePatched is decodeContent with the errors of patches.
+func (t *table) decodePatched(content map[string]any) (client.Object, error) {
+	obj, err := t.parse(content)
+	if err != nil {
+		text, _ := json.Marshal(content)
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(text), err.Error())})
+	}
+	t.kind.Normalize(obj)
+	return obj, t.kind.Default(obj)
+}
+
+func decodeContent(data []byte) (map[string]any, error) {
+	content := map[string]any{}
+	return content, kjson.UnmarshalCaseSensitivePreserveInts(data, &content)
+}
+
+// apply applies a configuration. It creates the object if there is none.
+func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstructured, force bool, req request) (client.Object, error) {
+	if s.applier == nil {
+		return nil, unsupportedPatch(t)
+	}
+	req.managed = true
+	r := t.objects[key]
+	if r == nil {
+		if req.subresource != "" {
+			return nil, t.notFound(key.Name)
+		}
+		obj, err := s.applied(t, nil, patch, force, req)
+		if err != nil {
+			return nil, err
+		}
+		if uid := obj.GetUID(); uid != "" {
+			return nil, apierrors.NewConflict(t.resource, key.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+		}
+		return s.create(t, key.Namespace, obj, req)
+	}
+	return s.update(t, key, "", req, func(r *record) (client.Object, error) {
+		return s.applied(t, r.object, patch, force, req)
+	})
+}
+
+func (s *Server) applied(t *table, live client.Object, patch *unstructured.Unstructured, force bool, req request) (client.Object, error) {
+	obj, err := s.applier.Apply(live, patch, req.manager, force, req.subresource, s.now())
+	if err != nil {
+		return nil, err
+	}
+	t.kind.Normalize(obj)
+	return obj, t.kind.Default(obj)
+}

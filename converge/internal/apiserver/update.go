@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const statusSubresource = "status"
+
+// createsOnUpdate are the kinds whose objects an update creates if they are not there.
+var createsOnUpdate = map[schema.GroupResource]bool{
+	{Resource: "endpoints"}:   true,
+	{Resource: "events"}:      true,
+	{Resource: "limitranges"}: true,
+	{Resource: "services"}:    true,
+	{Group: "coordination.k8s.io", Resource: "leasecandidates"}:           true,
+	{Group: "coordination.k8s.io", Resource: "leases"}:                    true,
+	{Group: "events.k8s.io", Resource: "events"}:                          true,
+	{Group: "node.k8s.io", Resource: "runtimeclasses"}:                    true,
+	{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}: true,
+	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}:        true,
+	{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}:        true,
+	{Group: "rbac.authorization.k8s.io", Resource: "roles"}:               true,
+}
+
+// update replaces an object by what change makes of it, which gets the record of the object that is there and returns one that decode has returned. The
+// result is what is stored then, or the object that was sent if it has been deleted. It is not to be changed.
+func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req request, change func(*record) (client.Object, error)) (client.Object, error) {
+	r := t.objects[key]
+	if r == nil {
+		return nil, t.notFound(key.Name)
+	}
+	if uid != "" && uid != r.uid {
+		return nil, t.otherUID(key, uid, r.uid)
+	}
+	before := r
+	if req.managed {
+		var err error
+		if r, err = s.withManagedFields(t, r); err != nil {
+			return nil, err
+		}
+	}
+	obj, err := change(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.matchVersion(obj, r); err != nil {
+		return nil, err
+	}
+	if req.managed = r.managed; !req.managed {
+		obj.SetManagedFields(nil)
+	}
+	if err := t.prepareUpdate(obj, r.object, req); err != nil {
+		return nil, err
+	}
+	if emptied(t, obj, r.object) {
+		if !req.dryRun {
+			s.remove(t, r)
+		}
+		return obj, nil
+	}
+	if req.managed {
+		ignoreManagedTimes(obj, r.object)
+	}
+	if equality.Semantic.DeepEqual(obj, r.object) {
+		if r != before && !req.dryRun {
+			t.replace(r)
+		}
+		return r.object, nil
+	}
+	if req.dryRun {
+		return obj, nil
+	}
+	return s.put(t, key, obj, req).object, nil
+}
+
+// matchVersion checks the resource version of an update, and fills it in where none is needed.
+func (t *table) matchVersion(obj client.Object, r *record) error {
+	version := obj.GetResourceVersion()
+	number, err := int64(0), error(nil)
+	if version != "" {
+		if number, err = strconv.ParseInt(version, 10, 64); err != nil {
+			return internal(err)
+		}
+	}
+	switch {
+	case number == r.version:
+	case number == 0 && t.kind.UnconditionalUpdate:
+		obj.SetResourceVersion(strconv.FormatInt(r.version, 10))
+	case number == 0:
+		return apierrors.NewInvalid(schema.GroupKind{Group: t.resource.Group, Kind: t.resource.Resource}, r.key.Name, field.ErrorList{
+			field.Invalid(metadataPath.Child("resourceVersion"), number, "must be specified for an update"),
+		})
+	default:
+		return t.stale(r.key.Name)
+	}
+	return nil
+}
+
+// prepareUpdate makes of an object what replaces the old one, or refuses it.
+func (t *table) prepareUpdate(obj, old client.Object, req request) error {
+	if err := matchNamespace(t, old.GetNamespace(), obj); err != nil {
+		return err
+	}
+	obj.SetGeneration(old.GetGeneration())
+	if req.subresource == statusSubresource {
+		t.kind.PrepareForStatusUpdate(obj, old)
+	} else {
+		t.kind.PrepareForUpdate(obj, old)
+	}
+	if obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
+	}
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	if deleted := old.GetDeletionTimestamp(); deleted != nil {
+		obj.SetDeletionTimestamp(deleted)
+	}
+	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && obj.GetDeletionGracePeriodSeconds() == nil {
+		obj.SetDeletionGracePeriodSeconds(grace)
+	}
+	return t.validateUpdate(obj, old, req.subresource)
+}
+
+// emptied reports whether an update removes the last thing that keeps an object from being deleted.
+func emptied(t *table, obj, old client.Object) bool {
+	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
+		return false
+	}
+	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && *grace != 0 {
+		return false
+	}
+	return !isNamespace(t) || len(namespaceFinalizers(obj)) == 0
+}
+
+// matchName refuses an object that has another name than the request.
+func matchName(key client.ObjectKey, obj client.Object) error {
+	if name := obj.GetName(); name != key.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, key.Name))
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fidelity
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// version is a resource version. Those of two servers are compared by their order.
+type version string
+
+// canonical names what one server made up, so that it can be compared with what another one did.
+type canonical struct {
+	start     time.Time
+	namespace string
+	names     []string // pairs of what is replaced anywhere in a text, and by what
+	known     map[string]bool
+	replacer  *strings.Replacer
+	ports     map[int64]string
+}
+
+func newCanonical(t *Transcript) *canonical {
+	c := &canonical{start: t.Start, namespace: t.Namespace, known: map[string]bool{}, ports: map[int64]string{}}
+	uids, generated, addresses := 0, 0, 0
+	learn := func(step Step, object Object, failure *Failure) {
+		if uid, _, _ := unstructured.NestedString(object, "metadata", "uid"); strings.Count(uid, "-") == 4 && c.name(uid, fmt.Sprintf("UID%d", uids)) {
+			uids++
+		}
+		name, _, _ := unstructured.NestedString(object, "metadata", "name")
+		prefix, _, _ := unstructured.NestedString(object, "metadata", "generateName")
+		if failure != nil && prefix != "" {
+			name = regexp.MustCompile(regexp.QuoteMeta(prefix) + `[a-z0-9]{5}\b`).FindString(failure.Text)
+		}
+		if step.Verb == Create && step.Name == "" && prefix != "" && name != "" && c.name(name, fmt.Sprintf("%sGENERATED%d", strings.ReplaceAll(prefix, t.Namespace, "NAMESPACE"), generated)) {
+			generated++
+		}
+		if step.Kind.Kind == "Service" {
+			address, _, _ := unstructured.NestedString(object, "spec", "clusterIP")
+			if strings.HasPrefix(address, "10.") && c.name(address, fmt.Sprintf("ADDRESS%d", addresses)) {
+				addresses++
+			}
+		}
+	}
+	for _, step := range t.Steps {
+		for _, answer := range step.Answers {
+			learn(step, answer.Object, answer.Failure)
+			for _, item := range answer.Items {
+				learn(step, item, nil)
+			}
+		}
+	}
+	for _, kind := range t.Kinds {
+		for _, event := range t.Events[kind] {
+			learn(Step{Operation: Operation{Kind: &Kind{GroupVersionKind: kind}}}, event.Object, nil)
+		}
+	}
+	c.name(t.Namespace, "NAMESPACE") // the last: names that were made up may start with it
+	c.replacer = strings.NewReplacer(c.names...)
+	return c
+}
+
+func (c *canonical) name(from, to string) bool {
+	if c.known[from] || from == "" {
+		return false
+	}
+	c.known[from] = true
+	c.names = append(c.names, from, to)
+	return true
+}
+
+// versions are where texts of errors name resource versions, and times.
+var (
+	versions = regexp.MustCompile(`(ResourceVersion in (?:the )?(?:precondition|object meta|record)(?:: | \())\d+`)
+	times    = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| \+0000 UTC)`)
+	address  = regexp.MustCompile(`\b10(?:\.\d{1,3}){3}\b`)
+	unseen   = regexp.MustCompile(`\b[1-9a-f][0-9a-f]{7}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`) // UIDs of what was refused
+)
+
+func (c *canonical) text(text string) string {
+	if moment, err := time.Parse(time.RFC3339, text); err == nil {
+		return c.moment(moment)
+	}
+	text = c.replacer.Replace(text)
+	for _, form := range []struct {
+		*regexp.Regexp
+		name string
+	}{{versions, "${1}VERSION"}, {times, "TIME"}, {unseen, "UNSEEN"}, {address, "ADDRESS"}} {
+		text = form.ReplaceAllString(text, form.name)
+	}
+	return conflicts(text)
+}
+
+// conflicts orders the managers that an apply is in conflict with: a server has those of one second by name, and else by time.
+func conflicts(text string) string {
+	head, rest, ok := strings.Cut(text, "conflicts: ")
+	if !strings.HasPrefix(head, "Apply failed with ") || !ok {
+		return text
+	}
+	managers := strings.Split("\n"+rest, "\nconflicts with ")
+	slices.Sort(managers)
+	return head + "conflicts: " + strings.Join(managers, "\nconflicts with ")
+}
+
+// apart is how much times differ by that are told from each other.
+const apart = 30 * time.Second
+
+// moment tells times that are half a minute apart from each other: sequences take seconds, and periods of grace are multiples of that.
+func (c *canonical) moment(moment time.Time) string {
+	since := moment.Sub(c.start)
+	if since.Abs() > time.Hour {
+		return moment.Format(time.RFC3339)
+	}
+	return fmt.Sprintf("TIME+%v", time.Duration(math.Floor(float64(since+5*time.Second)/float64(apart)))*apart)
+}
+
+// value returns the canonical form of a value at a field.
+func (c *canonical) value(field string, value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		fields := make(map[string]any, len(value))
+		for name, item := range value {
+			if item == nil {
+				continue // how a wire form says that a field is not there
+			}
+			fields[c.replacer.Replace(name)] = c.value(name, item)
+		}
+		return fields
+	case []any:
+		items := make([]any, 0, len(value))
+		for _, item := range value {
+			items = append(items, c.value(field, item))
+		}
+		if field == "managedFields" {
+			// Those of one second are ordered by name, those of several by time.
+			slices.SortStableFunc(items, func(a, b any) int { return strings.Compare(entry(a), entry(b)) })
+		}
+		if field == "causes" {
+			slices.SortStableFunc(items, func(a, b any) int { return strings.Compare(cause(a), cause(b)) })
+		}
+		return items
+	case string:
+		switch field {
+		case "resourceVersion":
+			return version(value)
+		case "continue":
+			return value != ""
+		}
+		return c.text(value)
+	case int64:
+		if (field == "nodePort" || field == "healthCheckNodePort") && value != 0 {
+			if c.ports[value] == "" {
+				c.ports[value] = fmt.Sprintf("PORT%d", len(c.ports))
+			}
+			return c.ports[value]
+		}
+	}
+	return value
+}
+
+// entry is what managed fields have one entry for.
+func entry(managed any) string {
+	fields, _ := managed.(Object)
+	return fmt.Sprint(fields["operation"], fields["manager"], fields["subresource"], fields["apiVersion"])
+}
+
+// cause is what conflicts are ordered by. Others stay as they are.
+func cause(of any) string {
+	fields, _ := of.(Object)
+	if fields["reason"] != "FieldManagerConflict" {
+		return ""
+	}
+	return fmt.Sprint(fields["message"], fields["field"])
+}
+
+func (c *canonical) object(object Object) any {
+	if object == nil {
+		return nil
+	}
+	return c.value("", object)
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fidelity
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	sequences = flag.Int("fidelity.sequences", 400, "how many sequences are compared")
+	seed      = flag.Uint64("fidelity.seed", 1, "the seed of the first sequence")
+	parallel  = flag.Int("fidelity.parallel", 8, "how many sequences run at a time")
+	shrunk    = flag.Int("fidelity.shrink", 10, "how many divergences are shrunk")
+	out       = flag.String("fidelity.out", "", "a file that the report is written to as well")
+	kindNames = flag.String("fidelity.kinds", "", "kinds to compare, with commas between them; all if empty")
+)
+
+// chosen returns the kinds that the flags ask for.
+func chosen() []*Kind {
+	if *kindNames == "" {
+		return catalog
+	}
+	var kinds []*Kind
+	for _, kind := range catalog {
+		if slices.Contains(strings.Split(*kindNames, ","), kind.Kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// Two namespaces of one server do not differ.
+func TestRealToReal(t *testing.T) {
+	real := newRealServer(t)
+	explorer := &Explorer{Generator: Generator{Kinds: chosen()}, Real: real.run, Ours: real.runAgain, Parallel: *parallel}
+	explore(t, explorer)
+}
+
+// Our server does not differ from a real one.
+func TestFidelity(t *testing.T) {
+	real, ours := newRealServer(t), newOurs(t)
+	explore(t, &Explorer{Generator: Generator{Kinds: chosen()}, Real: real.run, Ours: ours.run, Known: KnownDifferences(), Parallel: *parallel})
+}
+
+func explore(t *testing.T, explorer *Explorer) {
+	start := time.Now()
+	report, err := explorer.Run(t.Context(), *seed, *sequences)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.0f operations a second", float64(report.Operations)/time.Since(start).Seconds())
+	for i, finding := range report.Findings {
+		if i < *shrunk {
+			if err := explorer.Shrink(t.Context(), finding); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Log(report)
+	if *out != "" {
+		if err := os.WriteFile(*out, []byte(report.String()), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	if report.Diverging > 0 {
+		t.Fail()
+	}
+}

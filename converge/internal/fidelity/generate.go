@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fidelity
+
+import (
+	"math/rand/v2"
+)
+
+// Length is how many operations a generated sequence has.
+const Length = 20
+
+// A Generator makes sequences.
+type Generator struct {
+	// Kinds are those that sequences are about.
+	Kinds []*Kind
+}
+
+// generation makes one sequence. What it may contain is drawn first, so that sequences differ more than if all had a little of everything.
+type generation struct {
+	*rand.Rand
+	kinds  []*Kind
+	names  []string
+	made   map[string]bool // what a create or an apply was drawn for, and no delete since
+	themes themes
+}
+
+// themes are what a sequence is about.
+type themes struct {
+	generated  bool // names that the server makes up; without pages, since their order is by chance
+	applies    bool
+	finalizers bool
+	faults     bool
+	dryRuns    bool
+	forms      bool // other than typed
+}
+
+// Sequence returns the sequence of a seed.
+func (g Generator) Sequence(seed uint64) Sequence {
+	r := rand.New(rand.NewPCG(seed, 7))
+	s := &generation{Rand: r, names: []string{"a", "b", "c"}[:1+r.IntN(3)], made: map[string]bool{}}
+	s.kinds = []*Kind{g.Kinds[r.IntN(len(g.Kinds))]}
+	if r.IntN(3) == 0 {
+		s.kinds = append(s.kinds, g.Kinds[r.IntN(len(g.Kinds))])
+	}
+	s.themes = themes{generated: s.one(4), applies: s.one(2), finalizers: s.one(2), faults: s.one(2), dryRuns: s.one(3), forms: s.one(2)}
+	var sequence Sequence
+	for range Length {
+		o := s.operation()
+		key := o.Kind.Kind + "/" + o.Name
+		// Too many operations would find nothing.
+		if !s.made[key] && o.Verb != List && o.Verb != DeleteAllOf && o.Verb != Apply && o.Name != "" && o.Name[0] != '$' && !s.one(6) {
+			o.Subresource, o.Patch, o.Tests, o.Edits, o.Base, o.UID, o.Version, o.Propagation, o.Grace = "", "", nil, nil, Blank, "", "", "", nil
+			if s.create(&o); o.Form == Metadata {
+				o.Form = Unstructured
+			}
+		}
+		switch o.Verb {
+		case Create, Apply:
+			s.made[o.Kind.Kind+"/"+o.Name] = !o.DryRun
+		case Delete:
+			s.made[key] = s.themes.finalizers || o.DryRun
+		}
+		sequence = append(sequence, o)
+	}
+	return sequence
+}
+
+// one is true once in n times.
+func (s *generation) one(n int) bool { return s.IntN(n) == 0 }
+
+func pick[T any](s *generation, of ...T) T { return of[s.IntN(len(of))] }
+
+// operation draws an operation.
+func (s *generation) operation() Operation {
+	o := Operation{Kind: pick(s, s.kinds...), Name: pick(s, s.names...)}
+	if s.themes.generated && s.one(4) {
+		o.Name = pick(s, "$1", "$1", "$2")
+	}
+	if s.themes.forms {
+		o.Form = pick(s, Typed, Typed, Typed, Unstructured, Unstructured, Metadata)
+	}
+	if s.themes.dryRuns {
+		o.DryRun = s.one(6)
+	}
+	if s.one(12) {
+		o.Owner = pick(s, "alice", "bob")
+	}
+	if s.themes.faults && s.one(60) {
+		o.Namespace = Nowhere
+	}
+	draws := []struct {
+		weight int
+		draw   func(*Operation)
+	}{
+		{16, s.create}, {7, func(o *Operation) { o.Verb = Get }}, {5, s.list}, {20, s.update}, {18, s.patch},
+		{0, s.apply}, {11, s.delete}, {2, s.deleteAll}, {6, s.updateStatus}, {5, s.patchStatus}, {0, s.applyStatus}, {0, s.scale}, {0, s.evict},
+	}
+	if s.themes.applies {
+		draws[5].weight, draws[10].weight = 18, 4
+	}
+	if o.Kind.Scale || s.one(20) {
+		draws[11].weight = 5
+	}
+	if o.Kind.Evictions {
+		draws[12].weight = 2
+	}
+	total := 0
+	for _, d := range draws {
+		total += d.weight
+	}
+	n := s.IntN(total)
+	for _, d := range draws {
+		if n -= d.weight; n < 0 {
+			d.draw(&o)
+			return o
+		}
+	}
+	return o
+}
+
+// some draws edits, few of many.
+func (s *generation) some(edits []Edit) (drawn []Edit) {
+	for len(edits) > 0 && len(drawn) < 4 && s.one(len(drawn)+1) || len(drawn) == 0 && len(edits) > 0 && !s.one(3) {
+		drawn = append(drawn, pick(s, edits...))
+	}
+	return drawn
+}
+
+// changes draws edits of an object, some of which are faults.
+func (s *generation) changes(o *Operation) (drawn []Edit) {
+	if !s.one(4) {
+		drawn = append(drawn, s.some(o.Kind.Changes)...)
+	}
+	if s.one(2) {
+		drawn = append(drawn, s.some(metadataChanges)...)
+	}
+	if s.themes.finalizers && s.one(3) {
+		drawn = append(drawn, pick(s, finalizerChanges...))
+	}
+	if s.themes.faults && s.one(5) && len(o.Kind.Faults) > 0 {
+		drawn = append(drawn, pick(s, o.Kind.Faults...))
+	}
+	if s.themes.faults && s.one(8) {
+		drawn = append(drawn, pick(s, metadataFaults...))
+	}
+	if s.one(12) {
+		drawn = append(drawn, s.some(o.Kind.StatusChanges)...)
+	}
+	return drawn
+}
+
+func (s *generation) create(o *Operation) {
+	o.Verb, o.Edits = Create, s.changes(o)
+	if o.Name[0] == '$' || s.themes.generated && s.one(2) {
+		o.Name = ""
+		o.Edits = append(o.Edits, Set("metadata/generateName", pick(s, "gen-", "gen-", "made.by.the-")))
+		if o.Kind.ClusterScoped {
+			o.Edits[len(o.Edits)-1] = Set("metadata/generateName", "gen-")
+		}
+	}
+	if s.themes.faults && s.one(12) {
+		o.Edits = append(o.Edits, pick(s, Set("metadata/resourceVersion", "1"), Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/uid", "made-up"),
+			Set("metadata/name", ""), Set("metadata/namespace", "")))
+	}
+	if s.one(20) {
+		o.Base = Last
+	}
+}
+
+func (s *generation) list(o *Operation) {
+	o.Verb, o.Name, o.Namespace = List, "", ""
+	s.selection(o)
+	if !s.themes.generated && !o.Kind.ClusterScoped && s.one(3) { // pages of all sequences' objects are not of this one's
+		o.Limit = int64(1 + s.IntN(2))
+	}
+}
+
+func (s *generation) selection(o *Operation) {
+	if s.one(2) {
+		o.Labels = pick(s, "app=x", "app!=x", "app in (x,y)", "app", "!app", "app=y,tier", "app notin (y)")
+	}
+	if s.one(5) && !o.Kind.ClusterScoped {
+		o.Fields = pick(s, append([]string{"metadata.name=a", "metadata.name!=a", "metadata.namespace=default", "spec.unknown=1"}, o.Kind.Selectors...)...)
+	}
+}
+
+// base draws what an update starts from.
+func (s *generation) base(o *Operation) {
+	if o.Base = pick(s, Last, Last, Last, Last, Live, First, Blank); s.one(10) {
+		o.Edits = append(o.Edits, pick(s, Remove("metadata/resourceVersion"), Remove("metadata/resourceVersion"), Set("metadata/resourceVersion", "999999999999"),
+			Set("metadata/resourceVersion", "not-a-version"), Set("metadata/resourceVersion", "0")))
+	}
+	if s.themes.faults && s.one(10) {
+		o.Edits = append(o.Edits, pick(s, identityFaults...))
+	}
+}
+
+func (s *generation) update(o *Operation) {
+	o.Verb = Update
+	if !s.one(8) { // else it changes nothing
+		o.Edits = s.changes(o)
+	}
+	if o.Form == Metadata && !s.one(8) {
+		o.Form = Unstructured
+	}
+	s.base(o)
+}
+
+func (s *generation) updateStatus(o *Operation) {
+	o.Verb, o.Subresource, o.Form = Update, "status", pick(s, Typed, o.Form)
+	if o.Form == Metadata {
+		o.Form = Unstructured
+	}
+	if !o.Kind.Status && !s.one(4) {
+		s.update(o)
+		o.Subresource = ""
+		return
+	}
+	o.Edits = s.statusChanges(o)
+	s.base(o)
+}
+
+func (s *generation) statusChanges(o *Operation) (drawn []Edit) {
+	drawn = s.some(o.Kind.StatusChanges)
+	if s.one(4) {
+		drawn = append(drawn, s.changes(o)...)
+	}
+	if s.themes.faults && s.one(6) && len(o.Kind.StatusFaults) > 0 {
+		drawn = append(drawn, pick(s, o.Kind.StatusFaults...))
+	}
+	return drawn
+}
+
+func (s *generation) patch(o *Operation) {
+	o.Verb = Patch
+	s.patchOf(o, s.changes(o))
+}
+
+func (s *generation) patchStatus(o *Operation) {
+	if !o.Kind.Status && !s.one(4) {
+		s.patch(o)
+		return
+	}
+	o.Verb, o.Subresource = Patch, "status"
+	s.patchOf(o, s.statusChanges(o))
+}
+
+// patchOf makes a patch of edits.
+func (s *generation) patchOf(o *Operation, edits []Edit) {
+	o.Edits = edits
+	o.Patch = pick(s, JSONPatch, MergePatch, MergePatch, StrategicPatch)
+	if !o.Kind.Strategic && o.Patch == StrategicPatch && !s.one(6) {
+		o.Patch = MergePatch
+	}
+	if s.one(5) && o.Patch != JSONPatch {
+		o.Edits = append(o.Edits, pick(s, Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/resourceVersion", string(TokenFirstVersion)),
+			Set("metadata/uid", string(TokenUID)), Set("metadata/uid", "00000000-0000-0000-0000-00000000dead")))
+	}
+	if o.Patch != StrategicPatch {
+		// Elements of lists by their key are for strategic merge patches; the others take the first, and a whole list.
+		edits := o.Edits[:0:0]
+		for _, e := range o.Edits {
+			if o.Patch == JSONPatch || !hasElement(e) {
+				edits = append(edits, e)
+			}
+		}
+		o.Edits = edits
+	}
+	if o.Patch == JSONPatch && s.one(3) {
+		o.Tests = []Edit{pick(s, Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/resourceVersion", string(TokenFirstVersion)),
+			Set("metadata/uid", string(TokenUID)), Set("metadata/labels/app", "x"), Set("metadata/name", "a"))}
+	}
+}
+
+func hasElement(e Edit) bool {
+	for _, part := range e.parts() {
+		if _, _, ok := element(part); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *generation) apply(o *Operation) {
+	o.Verb, o.Form = Apply, Typed
+	if s.one(6) {
+		o.Verb, o.Patch, o.Form = Patch, ApplyPatch, pick(s, Typed, Unstructured)
+	}
+	if o.Name[0] == '$' {
+		o.Name = "a"
+	}
+	o.Owner, o.Force = pick(s, "alice", "alice", "bob", ""), s.one(3)
+	if o.Owner == "" && !s.one(10) {
+		o.Owner = "bob"
+	}
+	if !s.one(4) {
+		o.Edits = append(o.Edits, s.some(o.Kind.Changes)...)
+	}
+	if s.one(2) {
+		o.Edits = append(o.Edits, s.some(metadataChanges)...)
+	}
+	if s.themes.finalizers && s.one(4) {
+		o.Edits = append(o.Edits, pick(s, finalizerChanges...))
+	}
+	if s.themes.faults && s.one(8) {
+		o.Edits = append(o.Edits, pick(s, append(identityFaults, Set("metadata/resourceVersion", string(TokenVersion)),
+			Set("metadata/resourceVersion", string(TokenFirstVersion)), Set("metadata/uid", string(TokenUID)))...))
+	}
+	if s.themes.faults && s.one(6) && len(o.Kind.Faults) > 0 {
+		o.Edits = append(o.Edits, pick(s, o.Kind.Faults...))
+	}
+	// An apply has no fields to remove.
+	edits := o.Edits[:0:0]
+	for _, e := range o.Edits {
+		if e.Value != nil {
+			edits = append(edits, e)
+		}
+	}
+	o.Edits = edits
+}
+
+func (s *generation) applyStatus(o *Operation) {
+	s.apply(o)
+	if o.Kind.Status || s.one(5) {
+		o.Subresource = "status"
+		if o.Edits = s.some(o.Kind.StatusChanges); s.one(5) {
+			o.Edits = append(o.Edits, s.some(o.Kind.Changes)...)
+		}
+	}
+}
+
+func (s *generation) delete(o *Operation) {
+	o.Verb = Delete
+	if o.Form == Metadata && o.Kind.Untyped {
+		o.Form = Unstructured // the client cannot read the answer
+	}
+	if s.one(5) {
+		o.UID = pick(s, string(TokenUID), "00000000-0000-0000-0000-00000000dead")
+	}
+	if s.one(5) {
+		o.Version = pick(s, string(TokenVersion), string(TokenVersion), string(TokenFirstVersion), "999999999999")
+	}
+	if s.one(3) {
+		o.Propagation = pick(s, "Background", "Foreground", "Orphan")
+	}
+	if s.one(6) || o.Kind.Evictions && s.one(3) {
+		o.Grace = new(pick[int64](s, 0, 0, 30, 60))
+	}
+	if s.themes.faults && s.one(20) {
+		o.Propagation = "Sideways"
+	}
+}
+
+func (s *generation) deleteAll(o *Operation) {
+	if s.themes.generated { // whose order is by chance
+		s.delete(o)
+		return
+	}
+	o.Verb, o.Name, o.Namespace = DeleteAllOf, "", ""
+	s.selection(o)
+	if s.one(4) {
+		o.Propagation = pick(s, "Background", "Foreground", "Orphan")
+	}
+}
+
+func (s *generation) scale(o *Operation) {
+	o.Subresource = "scale"
+	o.Edits = []Edit{pick(s, Set("spec/replicas", int64(0)), Set("spec/replicas", int64(2)), Set("spec/replicas", int64(3)), Set("spec/replicas", int64(4)))}
+	if s.themes.faults && s.one(6) {
+		o.Edits = append(o.Edits, pick(s, Set("spec/replicas", int64(-1)), Set("metadata/resourceVersion", string(TokenFirstVersion)),
+			Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/uid", string(TokenUID)), Set("metadata/labels/app", "z")))
+	}
+	switch s.IntN(4) {
+	case 0:
+		o.Verb, o.Edits = Get, nil
+	case 1:
+		o.Verb, o.Patch = Patch, MergePatch
+	default:
+		o.Verb, o.Base = Update, pick(s, Live, Blank)
+	}
+}
+
+func (s *generation) evict(o *Operation) {
+	o.Verb, o.Subresource = Create, "eviction"
+	if s.one(3) {
+		o.Grace = new(pick[int64](s, 0, 30))
+	}
+	if s.one(4) {
+		o.UID = pick(s, string(TokenUID), "00000000-0000-0000-0000-00000000dead")
+	}
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// builtin is a row of the table of built-in kinds.
+type builtin struct {
+	plural      string
+	cluster     bool
+	status      bool
+	generations bool
+	// conditional kinds need a resource version for an update.
+	conditional bool
+	orphans     bool
+	graceful    bool
+	scale       *Scale
+	// keepsMetadata says that a write to the status does not change metadata either.
+	keepsMetadata bool
+	strategy      strategy
+}
+
+// strategy is a strategyOf some type.
+type strategy interface {
+	rules(l *layout, b builtin) rules
+}
+
+// strategyOf is what a kind does besides what all kinds do. All of it is optional.
+type strategyOf[T client.Object] struct {
+	defaults func(T)
+	create   func(T)
+	update   func(obj, old T)
+	// changed reports whether desired state differs; otherwise all that is neither metadata nor status is desired state.
+	changed              func(obj, old T) bool
+	updateStatus         func(obj, old T)
+	validate             func(T) field.ErrorList
+	validateUpdate       func(obj, old T) field.ErrorList
+	validateStatusUpdate func(obj, old T) field.ErrorList
+}
+
+// builtinScheme has the Go types of all built-in kinds, whatever is in the scheme of a registry.
+var builtinScheme = sync.OnceValue(func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		panic(err) // static data of libraries
+	}
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		panic(err)
+	}
+	return scheme
+})
+
+// builtinGroups are the groups in which there are no custom kinds.
+var builtinGroups = sync.OnceValue(func() map[string]bool {
+	groups := map[string]bool{}
+	for gvk := range builtinScheme().AllKnownTypes() {
+		groups[gvk.Group] = true
+	}
+	return groups
+})
+
+func newBuiltin(gvk schema.GroupVersionKind, b builtin) *Kind {
+	k := &Kind{
+		GroupVersionKind: gvk, Plural: b.plural, Singular: strings.ToLower(gvk.Kind), Namespaced: !b.cluster, Status: b.status, Generations: b.generations,
+		UnconditionalUpdate: !b.conditional, Orphans: b.orphans, Graceful: b.graceful, Scale: b.scale,
+	}
+	k.protobuf = clientgoscheme.Scheme.Recognizes(gvk)
+	if b.strategy == nil {
+		b.strategy = strategyOf[client.Object]{}
+	}
+	k.layout = newLayout(builtinScheme().AllKnownTypes()[gvk])
+	k.rules = b.strategy.rules(k.layout, b)
+	return k
+}
+
+// builtinRules are rules for objects of the type of Kubernetes' own libraries.
+type builtinRules[T client.Object] struct {
+	strategy strategyOf[T]
+	layout   *layout
+	builtin  builtin
+}
+
+func (s strategyOf[T]) rules(l *layout, b builtin) rules {
+	return &builtinRules[T]{strategy: s, layout: l, builtin: b}
+}
+
+func (r *builtinRules[T]) defaults(obj client.Object) error {
+	if r.strategy.defaults != nil {
+		r.strategy.defaults(obj.(T))
+	}
+	return nil
+}
+
+func (r *builtinRules[T]) create(obj client.Object) {
+	if r.strategy.create != nil {
+		r.strategy.create(obj.(T))
+	}
+}
+
+func (r *builtinRules[T]) update(obj, old client.Object) bool {
+	if r.strategy.update != nil {
+		r.strategy.update(obj.(T), old.(T))
+	}
+	switch {
+	case !r.builtin.generations:
+		return false
+	case r.strategy.changed != nil:
+		return r.strategy.changed(obj.(T), old.(T))
+	}
+	return !r.layout.equalOthers(obj, old)
+}
+
+func (r *builtinRules[T]) updateStatus(obj, old client.Object) {
+	r.layout.setOthers(obj, old)
+	if r.builtin.keepsMetadata {
+		metav1.ResetObjectMetaForStatus(obj, old)
+	}
+	if r.strategy.updateStatus != nil {
+		r.strategy.updateStatus(obj.(T), old.(T))
+	}
+}
+
+func (r *builtinRules[T]) validate(obj client.Object) field.ErrorList {
+	if r.strategy.validate == nil {
+		return nil
+	}
+	return r.strategy.validate(obj.(T))
+}
+
+func (r *builtinRules[T]) validateUpdate(obj, old client.Object, status bool) field.ErrorList {
+	validate := r.strategy.validateUpdate
+	if status {
+		validate = r.strategy.validateStatusUpdate
+	}
+	if validate == nil {
+		return nil
+	}
+	return validate(obj.(T), old.(T))
+}

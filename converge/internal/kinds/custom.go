@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"errors"
+	"reflect"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// newUndefined returns a custom kind that is only known by its Go type.
+func newUndefined(gvk schema.GroupVersionKind, t reflect.Type) *Kind {
+	_, status := t.FieldByName("Status")
+	plural, singular := meta.UnsafeGuessKindToResource(gvk)
+	k := &Kind{
+		GroupVersionKind: gvk, Plural: plural.Resource, Singular: singular.Resource, Namespaced: true, Custom: true, Status: status, Generations: true,
+	}
+	k.rules = &customRules{kind: k}
+	return k
+}
+
+// newDefined returns the kinds of all versions of a definition that are served.
+func newDefined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
+	crd = crd.DeepCopy()
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+	var kinds []*Kind
+	var errs []error
+	for _, v := range crd.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		names := crd.Spec.Names
+		k := &Kind{
+			GroupVersionKind: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: names.Kind},
+			Plural:           names.Plural, Singular: names.Singular, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, Custom: true, Generations: true,
+		}
+		if sub := v.Subresources; sub != nil {
+			k.Status = sub.Status != nil
+			if s := sub.Scale; s != nil {
+				k.Scale = &Scale{SpecReplicas: s.SpecReplicasPath, StatusReplicas: s.StatusReplicasPath}
+				if s.LabelSelectorPath != nil {
+					k.Scale.Selector = *s.LabelSelectorPath
+				}
+			}
+		}
+		compiled, err := newSchema(&v, k.Scale)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		k.rules = &schemaRules{customRules: customRules{kind: k}, schema: compiled}
+		kinds = append(kinds, k)
+	}
+	return kinds, errors.Join(errs...)
+}
+
+// customRules are those of a custom resource.
+type customRules struct {
+	kind *Kind
+}
+
+func (r *customRules) defaults(client.Object) error {
+	return nil
+}
+
+func (r *customRules) create(client.Object) {}
+
+// update compares all but metadata, so that without a status subresource the status counts, too.
+func (r *customRules) update(obj, old client.Object) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return !r.kind.layout.equalOthers(obj, old) || !r.kind.Status && !r.kind.layout.equalStatus(obj, old)
+	}
+	return !equality.Semantic.DeepEqual(withoutMetadata(u), withoutMetadata(old.(*unstructured.Unstructured)))
+}
+
+func withoutMetadata(u *unstructured.Unstructured) map[string]any {
+	content := make(map[string]any, len(u.Object))
+	for key, value := range u.Object {
+		if key != "metadata" {
+			content[key] = value
+		}
+	}
+	return content
+}
+
+func (r *customRules) updateStatus(obj, old client.Object) {
+	managed := obj.GetManagedFields()
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		status, found := u.Object["status"]
+		*u = *old.(*unstructured.Unstructured).DeepCopy()
+		if delete(u.Object, "status"); found {
+			u.Object["status"] = status
+		}
+	} else {
+		r.kind.layout.setOthers(obj, old)
+		r.kind.layout.setMeta(obj, old)
+	}
+	obj.SetManagedFields(managed)
+}
+
+func (r *customRules) validate(client.Object) field.ErrorList {
+	return nil
+}
+
+func (r *customRules) validateUpdate(_, _ client.Object, _ bool) field.ErrorList {
+	return nil
+}

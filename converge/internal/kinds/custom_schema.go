@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// schemaRules are those of a custom resource with a schema.
+//
+// Most objects were seen before, by another server or before a write that changed nothing, and what a schema says only depends on their content. So results
+// are kept by content.
+type schemaRules struct {
+	customRules
+	schema *crdSchema
+
+	defaulted memo[client.Object] // without metadata; nil if nothing changes
+	validated memo[field.ErrorList]
+}
+
+func (r *schemaRules) defaults(obj client.Object) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return r.schema.defaults(u.Object)
+	}
+	l := r.kind.layout
+	bare := reflect.New(l.goType)
+	bare.Elem().Set(l.value(obj))
+	bare.Elem().FieldByIndex(l.meta).SetZero()
+	given := bare.Interface().(client.Object)
+	given.GetObjectKind().SetGroupVersionKind(r.kind.GroupVersionKind)
+	key, err := json.Marshal(given)
+	if err != nil {
+		return err
+	}
+	result, err := r.defaulted.get(string(key), func() (client.Object, error) {
+		content, err := toContent(given)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.schema.defaults(content); err != nil {
+			return nil, err
+		}
+		defaulted := reflect.New(l.goType).Interface().(client.Object)
+		if err := convert(&unstructured.Unstructured{Object: content}, defaulted); err != nil {
+			return nil, err
+		}
+		if l.equalOthers(defaulted, given) && l.equalStatus(defaulted, given) {
+			return nil, nil
+		}
+		return defaulted, nil
+	})
+	if err != nil || result == nil {
+		return err
+	}
+	result = result.DeepCopyObject().(client.Object)
+	l.setOthers(obj, result)
+	l.setStatus(obj, result)
+	return nil
+}
+
+func (r *schemaRules) validate(obj client.Object) field.ErrorList {
+	return r.remember(func(content []map[string]any) field.ErrorList {
+		return r.schema.validate(content[0])
+	}, "create", obj)
+}
+
+func (r *schemaRules) validateUpdate(obj, old client.Object, status bool) field.ErrorList {
+	verb := "update"
+	if status {
+		verb = "status"
+	}
+	return r.remember(func(content []map[string]any) field.ErrorList {
+		return r.schema.validateUpdate(content[0], content[1], status)
+	}, verb, obj, old)
+}
+
+// remember calls validate with the content of objects, unless it was called before with the same content.
+func (r *schemaRules) remember(validate func([]map[string]any) field.ErrorList, verb string, objects ...client.Object) field.ErrorList {
+	key := []byte(verb)
+	bare := make([]client.Object, len(objects))
+	for i, obj := range objects {
+		bare[i] = r.visible(obj)
+		data, err := json.Marshal(bare[i])
+		if err != nil {
+			return field.ErrorList{field.InternalError(nil, err)}
+		}
+		key = append(append(key, 0), data...)
+	}
+	errs, err := r.validated.get(string(key), func() (field.ErrorList, error) {
+		content := make([]map[string]any, len(bare))
+		for i, obj := range bare {
+			var err error
+			if content[i], err = toContent(obj); err != nil {
+				return nil, err
+			}
+		}
+		return validate(content), nil
+	})
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	return slices.Clone(errs)
+}
+
+// visible returns an object with only that part of its metadata that schemas can refer to.
+func (r *schemaRules) visible(obj client.Object) client.Object {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		content := withoutMetadata(u)
+		metadata := map[string]any{"name": u.GetName()}
+		if name := u.GetGenerateName(); name != "" {
+			metadata["generateName"] = name
+		}
+		content["metadata"] = metadata
+		return &unstructured.Unstructured{Object: content}
+	}
+	l := r.kind.layout
+	bare := reflect.New(l.goType)
+	bare.Elem().Set(l.value(obj))
+	bare.Elem().FieldByIndex(l.meta).Set(reflect.ValueOf(metav1.ObjectMeta{Name: obj.GetName(), GenerateName: obj.GetGenerateName()}))
+	visible := bare.Interface().(client.Object)
+	visible.GetObjectKind().SetGroupVersionKind(r.kind.GroupVersionKind)
+	return visible
+}
+
+// memo keeps results by content. It is safe for concurrent use.
+type memo[T any] struct {
+	mu      sync.RWMutex
+	results map[string]T
+}
+
+// maxResults is the number of results after which a memo starts anew: objects of tests have few states.
+const maxResults = 4096
+
+func (m *memo[T]) get(key string, compute func() (T, error)) (T, error) {
+	m.mu.RLock()
+	result, ok := m.results[key]
+	m.mu.RUnlock()
+	if ok {
+		return result, nil
+	}
+	result, err := compute()
+	if err != nil {
+		return result, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.results == nil || len(m.results) >= maxResults {
+		m.results = map[string]T{}
+	}
+	m.results[key] = result
+	return result, nil
+}

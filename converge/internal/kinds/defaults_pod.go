@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// setDefault fills in a value that was left out.
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// setDefaultPointer fills in a value behind a pointer. Every object gets a variable of its own.
+func setDefaultPointer[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
+
+func defaultPod(pod *corev1.Pod) {
+	spec := &pod.Spec
+	if grace := spec.TerminationGracePeriodSeconds; grace != nil && *grace < 0 {
+		spec.TerminationGracePeriodSeconds = new(int64(1))
+	}
+	setDefaultPointer(&spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)
+	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range containers {
+			c := &containers[i]
+			requestLimits(&c.Resources)
+			if spec.HostNetwork {
+				for j := range c.Ports {
+					setDefault(&c.Ports[j].HostPort, c.Ports[j].ContainerPort)
+				}
+			}
+			for _, action := range httpActions(c) {
+				setDefaultPointer(&action.Protocol, corev1.HTTPProtocolHTTP1)
+			}
+		}
+	}
+	defaultPodSpec(spec)
+	defaultPodIPs(&pod.Status)
+}
+
+// requestLimits makes limits requests, too. Only pods get that, templates do not.
+func requestLimits(r *corev1.ResourceRequirements) {
+	for name, limit := range r.Limits {
+		if _, ok := r.Requests[name]; !ok {
+			if r.Requests == nil {
+				r.Requests = corev1.ResourceList{}
+			}
+			r.Requests[name] = limit.DeepCopy()
+		}
+	}
+}
+
+// defaultPodIPs keeps the first of several addresses and the only one the same.
+func defaultPodIPs(status *corev1.PodStatus) {
+	switch {
+	case status.PodIP == "" && len(status.PodIPs) > 0:
+		status.PodIP = status.PodIPs[0].IP
+	case status.PodIP != "" && (len(status.PodIPs) == 0 || status.PodIPs[0].IP != status.PodIP):
+		status.PodIPs = []corev1.PodIP{{IP: status.PodIP}}
+	}
+}
+
+// defaultPodSpec is for pods and templates.
+func defaultPodSpec(spec *corev1.PodSpec) {
+	setDefault(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
+	spec.DeprecatedServiceAccount = spec.ServiceAccountName
+	setDefault(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	setDefault(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	setDefaultPointer(&spec.SecurityContext, corev1.PodSecurityContext{})
+	setDefaultPointer(&spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	setDefault(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	for i := range spec.Volumes {
+		defaultVolume(&spec.Volumes[i])
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			defaultContainer(&containers[i])
+		}
+	}
+	for i := range spec.EphemeralContainers {
+		defaultContainer((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	roundUp(spec.Overhead)
+	if spec.Resources != nil {
+		roundUp(spec.Resources.Limits)
+		roundUp(spec.Resources.Requests)
+	}
+}
+
+func defaultContainer(c *corev1.Container) {
+	setDefault(&c.ImagePullPolicy, pullPolicy(c.Image))
+	setDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	setDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	for i := range c.Ports {
+		setDefault(&c.Ports[i].Protocol, corev1.ProtocolTCP)
+	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil {
+			defaultFieldRef(from.FieldRef)
+			if from.FileKeyRef != nil {
+				setDefaultPointer(&from.FileKeyRef.Optional, false)
+			}
+		}
+	}
+	roundUp(c.Resources.Limits)
+	roundUp(c.Resources.Requests)
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if probe == nil {
+			continue
+		}
+		setDefault(&probe.TimeoutSeconds, 1)
+		setDefault(&probe.PeriodSeconds, 10)
+		setDefault(&probe.SuccessThreshold, 1)
+		setDefault(&probe.FailureThreshold, 3)
+		if probe.GRPC != nil {
+			setDefaultPointer(&probe.GRPC.Service, "")
+		}
+	}
+	for _, action := range httpActions(c) {
+		setDefault(&action.Path, "/")
+		setDefault(&action.Scheme, corev1.URISchemeHTTP)
+	}
+}
+
+// httpActions returns all HTTP requests that are sent to a container.
+func httpActions(c *corev1.Container) []*corev1.HTTPGetAction {
+	var actions []*corev1.HTTPGetAction
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if probe != nil && probe.HTTPGet != nil {
+			actions = append(actions, probe.HTTPGet)
+		}
+	}
+	if c.Lifecycle != nil {
+		for _, handler := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+			if handler != nil && handler.HTTPGet != nil {
+				actions = append(actions, handler.HTTPGet)
+			}
+		}
+	}
+	return actions
+}
+
+func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
+	if ref != nil {
+		setDefault(&ref.APIVersion, "v1")
+	}
+}
+
+// imageName matches names of images, up to tag and digest. What does not match is refused later, or never found.
+var imageName = regexp.MustCompile(`^(?:[a-zA-Z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$`)
+
+// pullPolicy is to look for a new image always if its tag is the latest one, which is the one without a tag.
+func pullPolicy(image string) corev1.PullPolicy {
+	name, _, digest := strings.Cut(image, "@")
+	tag := ""
+	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
+		name, tag = name[:i], name[i+1:]
+	}
+	if imageName.MatchString(name) && (tag == "latest" || tag == "" && !digest) {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}
+
+func defaultVolume(v *corev1.Volume) {
+	if v.VolumeSource == (corev1.VolumeSource{}) {
+		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
+	}
+	if v.HostPath != nil {
+		setDefaultPointer(&v.HostPath.Type, corev1.HostPathUnset)
+	}
+	if v.Secret != nil {
+		setDefaultPointer(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
+	}
+	if v.ConfigMap != nil {
+		setDefaultPointer(&v.ConfigMap.DefaultMode, corev1.ConfigMapVolumeSourceDefaultMode)
+	}
+	if v.DownwardAPI != nil {
+		setDefaultPointer(&v.DownwardAPI.DefaultMode, corev1.DownwardAPIVolumeSourceDefaultMode)
+		defaultFieldRefs(v.DownwardAPI.Items)
+	}
+	if v.Projected != nil {
+		setDefaultPointer(&v.Projected.DefaultMode, corev1.ProjectedVolumeSourceDefaultMode)
+		for _, source := range v.Projected.Sources {
+			if source.DownwardAPI != nil {
+				defaultFieldRefs(source.DownwardAPI.Items)
+			}
+			if source.ServiceAccountToken != nil {
+				setDefaultPointer(&source.ServiceAccountToken.ExpirationSeconds, 3600)
+			}
+		}
+	}
+	if v.Image != nil {
+		setDefault(&v.Image.PullPolicy, pullPolicy(v.Image.Reference))
+	}
+	if v.ISCSI != nil {
+		setDefault(&v.ISCSI.ISCSIInterface, "default")
+	}
+	if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+		defaultClaimSpec(&v.Ephemeral.VolumeClaimTemplate.Spec)
+	}
+}
+
+func defaultFieldRefs(items []corev1.DownwardAPIVolumeFile) {
+	for i := range items {
+		defaultFieldRef(items[i].FieldRef)
+	}
+}
+
+func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
+	setDefaultPointer(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	roundUp(spec.Resources.Limits)
+	roundUp(spec.Resources.Requests)
+}
+
+// roundUp makes quantities multiples of a thousandth.
+func roundUp(list corev1.ResourceList) {
+	for name, q := range list {
+		if rounded := q.DeepCopy(); !rounded.RoundUp(resource.Milli) {
+			list[name] = rounded
+		}
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// layout is what of a Go type has a meaning for all kinds.
+type layout struct {
+	goType reflect.Type
+	meta   []int // the index of the field ObjectMeta
+	status int   // the index of the field Status, -1 if there is none
+	others []int // the fields that are neither of them nor the type
+}
+
+func newLayout(t reflect.Type) *layout {
+	l := &layout{goType: t, status: -1}
+	for i := range t.NumField() {
+		switch f := t.Field(i); {
+		case f.Name == "ObjectMeta" && f.Anonymous:
+			l.meta = f.Index
+		case f.Name == "Status":
+			l.status = i
+		case f.Name != "TypeMeta" && f.IsExported():
+			l.others = append(l.others, i)
+		}
+	}
+	return l
+}
+
+func (l *layout) value(obj client.Object) reflect.Value {
+	return reflect.ValueOf(obj).Elem()
+}
+
+// setStatus gives an object the status of another one, or none.
+func (l *layout) setStatus(obj, from client.Object) {
+	if l.status < 0 {
+		return
+	}
+	if status := l.value(obj).Field(l.status); from == nil {
+		status.SetZero()
+	} else {
+		status.Set(l.value(from).Field(l.status))
+	}
+}
+
+// setOthers gives an object all that is neither metadata nor status of another one.
+func (l *layout) setOthers(obj, from client.Object) {
+	to, source := l.value(obj), l.value(from)
+	for _, i := range l.others {
+		to.Field(i).Set(source.Field(i))
+	}
+}
+
+// equalOthers compares all that is neither metadata nor status.
+func (l *layout) equalOthers(a, b client.Object) bool {
+	x, y := l.value(a), l.value(b)
+	for _, i := range l.others {
+		if !equality.Semantic.DeepEqual(x.Field(i).Addr().Interface(), y.Field(i).Addr().Interface()) {
+			return false
+		}
+	}
+	return true
+}
+
+// setMeta gives an object the metadata of another one.
+func (l *layout) setMeta(obj, from client.Object) {
+	l.value(obj).FieldByIndex(l.meta).Set(l.value(from).FieldByIndex(l.meta))
+}
+
+// equalStatus compares the status, if there is one.
+func (l *layout) equalStatus(a, b client.Object) bool {
+	return l.status < 0 || equality.Semantic.DeepEqual(l.value(a).Field(l.status).Interface(), l.value(b).Field(l.status).Interface())
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Registry knows the kinds that are served. It does not change after it is made and is safe for concurrent use.
+type Registry struct {
+	scheme *runtime.Scheme
+	kinds  map[schema.GroupVersionKind]*Kind
+	mapper *meta.DefaultRESTMapper
+}
+
+// NewRegistry returns a registry of the kinds of Kubernetes, of all served versions of the definitions, and of all other kinds in the scheme. It lists
+// every definition that cannot be served.
+func NewRegistry(scheme *runtime.Scheme, crds ...*apiextensionsv1.CustomResourceDefinition) (*Registry, error) {
+	r := &Registry{scheme: scheme, kinds: map[schema.GroupVersionKind]*Kind{}}
+	for gvk, b := range builtins() {
+		r.add(newBuiltin(gvk, b))
+	}
+	var errs []error
+	defined := map[schema.GroupKind]bool{}
+	for _, crd := range crds {
+		kinds, err := newDefined(crd)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("custom resource definition %s: %w", crd.Name, err))
+		}
+		for _, k := range kinds {
+			if defined[k.GroupKind()] = true; r.kinds[k.GroupVersionKind] != nil {
+				errs = append(errs, fmt.Errorf("custom resource definition %s: %s is defined already", crd.Name, k.GroupVersionKind))
+				continue
+			}
+			r.add(k)
+		}
+	}
+	for gvk, t := range scheme.AllKnownTypes() {
+		if r.kinds[gvk] == nil && !builtinGroups()[gvk.Group] && !defined[gvk.GroupKind()] && gvk.Version != runtime.APIVersionInternal && isObject(t) {
+			r.add(newUndefined(gvk, t))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	r.mapper = newMapper(r.kinds)
+	return r, nil
+}
+
+func (r *Registry) add(k *Kind) {
+	t := r.scheme.AllKnownTypes()[k.GroupVersionKind]
+	if !k.Custom && k.layout.goType != t {
+		k.rules = &convertedRules{rules: k.rules, gvk: k.GroupVersionKind, goType: k.layout.goType}
+	}
+	if k.layout = nil; t != nil {
+		k.layout = newLayout(t)
+	}
+	r.kinds[k.GroupVersionKind] = k
+}
+
+// Scheme returns the scheme the registry was made from.
+func (r *Registry) Scheme() *runtime.Scheme {
+	return r.scheme
+}
+
+// For returns what is known of a kind, and whether it is served.
+func (r *Registry) For(gvk schema.GroupVersionKind) (*Kind, bool) {
+	k, ok := r.kinds[gvk]
+	return k, ok
+}
+
+// Mapper returns a mapper of all kinds that are served.
+func (r *Registry) Mapper() meta.RESTMapper {
+	return r.mapper
+}
+
+func newMapper(kinds map[schema.GroupVersionKind]*Kind) *meta.DefaultRESTMapper {
+	sorted := slices.SortedFunc(maps.Values(kinds), func(a, b *Kind) int {
+		return strings.Compare(a.GroupVersionKind.String(), b.GroupVersionKind.String())
+	})
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, k := range sorted {
+		scope := meta.RESTScopeRoot
+		if k.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		mapper.AddSpecific(k.GroupVersionKind, k.GroupVersion().WithResource(k.Plural), k.GroupVersion().WithResource(k.Singular), scope)
+	}
+	return mapper
+}
+
+// isObject reports whether a type in a scheme is one of objects, and not of a list, of options or of metadata.
+func isObject(t reflect.Type) bool {
+	field, ok := t.FieldByName("ObjectMeta")
+	return ok && field.Anonymous && reflect.PointerTo(t).Implements(reflect.TypeFor[client.Object]()) && t.PkgPath() != "k8s.io/apimachinery/pkg/apis/meta/v1"
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+)
+
+// crdSchema is the compiled schema of a version of a custom resource. It works on content, and is safe for concurrent use.
+type crdSchema struct {
+	structural *structuralschema.Structural
+	validator  validation.SchemaValidator
+	status     validation.SchemaValidator // nil without a status subresource, or if the schema has no status
+	rules      *cel.Validator             // nil if there are none
+	scale      *Scale
+}
+
+// newSchema compiles the schema of a version, which it must have.
+func newSchema(version *apiextensionsv1.CustomResourceDefinitionVersion, scale *Scale) (*crdSchema, error) {
+	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+		return nil, fmt.Errorf("version %s: schema.openAPIV3Schema is required", version.Name)
+	}
+	var internal apiextensions.CustomResourceValidation
+	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(version.Schema, &internal, nil); err != nil {
+		return nil, fmt.Errorf("version %s: %w", version.Name, err)
+	}
+	s := &crdSchema{scale: scale}
+	var err error
+	if s.structural, err = structuralschema.NewStructural(internal.OpenAPIV3Schema); err != nil {
+		return nil, fmt.Errorf("version %s: %w", version.Name, err)
+	}
+	path := field.NewPath("schema", "openAPIV3Schema")
+	if errs := structuralschema.ValidateStructural(path, s.structural); len(errs) > 0 {
+		return nil, fmt.Errorf("version %s: %w", version.Name, errs.ToAggregate())
+	}
+	s.structural = s.structural.DeepCopy() // the defaults in it are the definition's
+	if errs, err := defaulting.ValidateDefaults(context.Background(), path, s.structural, true, false); err != nil {
+		return nil, fmt.Errorf("version %s: %w", version.Name, err)
+	} else if len(errs) > 0 {
+		return nil, fmt.Errorf("version %s: %w", version.Name, errs.ToAggregate())
+	}
+	if err := defaulting.PruneDefaults(s.structural); err != nil {
+		return nil, fmt.Errorf("version %s: %w", version.Name, err)
+	}
+	if s.validator, _, err = validation.NewSchemaValidator(internal.OpenAPIV3Schema); err != nil {
+		return nil, fmt.Errorf("version %s: %w", version.Name, err)
+	}
+	if status, ok := internal.OpenAPIV3Schema.Properties["status"]; ok && version.Subresources != nil && version.Subresources.Status != nil {
+		if s.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+			return nil, fmt.Errorf("version %s: %w", version.Name, err)
+		}
+	}
+	s.rules = cel.NewValidator(s.structural, true, celconfig.PerCallLimit)
+	return s, nil
+}
+
+// defaults prunes unknown fields and fills in defaults.
+func (s *crdSchema) defaults(content map[string]any) error {
+	meta, found, err := objectmeta.GetObjectMeta(content, false)
+	if err != nil {
+		return err
+	}
+	apiVersion, kind := content["apiVersion"], content["kind"]
+	pruning.Prune(content, s.structural, true)
+	defaulting.PruneNonNullableNullsWithoutDefaults(content, s.structural)
+	if err := objectmeta.Coerce(nil, content, s.structural, false, false); err != nil {
+		return err
+	}
+	defaulting.Default(content, s.structural)
+	content["apiVersion"], content["kind"] = apiVersion, kind
+	if found {
+		return objectmeta.SetObjectMeta(content, meta)
+	}
+	return nil
+}
+
+// validate returns what is wrong with content that is created.
+func (s *crdSchema) validate(content map[string]any) field.ErrorList {
+	errs := inOrder(validation.ValidateCustomResource(nil, content, s.validator))
+	errs = append(errs, s.validateScale(content, false)...)
+	errs = append(errs, objectmeta.Validate(context.Background(), nil, content, s.structural, false)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, content)...)
+	return s.checkRules(errs, content, nil)
+}
+
+// validateUpdate returns what is wrong with content that replaces old content. What was wrong before may stay.
+func (s *crdSchema) validateUpdate(content, old map[string]any, status bool) field.ErrorList {
+	correlated := common.NewCorrelatedObject(content, old, &model.Structural{Structural: s.structural})
+	var errs field.ErrorList
+	if !status {
+		errs = inOrder(validation.ValidateCustomResourceUpdate(nil, content, old, s.validator, validation.WithRatcheting(correlated)))
+		errs = append(errs, objectmeta.Validate(context.Background(), nil, content, s.structural, false)...)
+	} else if value, ok := content["status"]; ok {
+		errs = inOrder(validation.ValidateCustomResourceUpdate(
+			field.NewPath("status"), value, old["status"], s.status, validation.WithRatcheting(correlated.Key("status"))))
+	}
+	errs = append(errs, s.validateScale(content, status)...)
+	if found := listtype.ValidateListSetsAndMaps(nil, s.structural, content); len(found) > 0 && len(listtype.ValidateListSetsAndMaps(nil, s.structural, old)) == 0 {
+		errs = append(errs, found...)
+	}
+	return s.checkRules(errs, content, old, cel.WithRatcheting(correlated))
+}
+
+// checkRules adds what CEL rules find. They are not asked about content that does not have the types of the schema.
+func (s *crdSchema) checkRules(errs field.ErrorList, content, old map[string]any, options ...cel.Option) field.ErrorList {
+	if s.rules == nil {
+		return errs
+	}
+	for _, err := range errs {
+		switch err.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return append(errs, field.Invalid(nil, nil,
+				"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+		}
+	}
+	var before any
+	if old != nil {
+		before = old
+	}
+	found, _ := s.rules.Validate(context.Background(), nil, s.structural, content, before, celconfig.RuntimeCELCostBudget, options...)
+	return append(errs, inOrder(found)...)
+}
+
+// validateScale returns what is wrong with the fields that the scale subresource shows.
+func (s *crdSchema) validateScale(content map[string]any, status bool) field.ErrorList {
+	if s.scale == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	replicas := []string{s.scale.SpecReplicas, s.scale.StatusReplicas}
+	if status {
+		replicas = replicas[1:]
+	}
+	for _, path := range replicas {
+		n, _, err := unstructured.NestedInt64(content, pathElements(path)...)
+		switch {
+		case err != nil:
+			errs = append(errs, field.Invalid(field.NewPath(path), n, err.Error()))
+		case n < 0:
+			errs = append(errs, field.Invalid(field.NewPath(path), n, "should be a non-negative integer"))
+		case n > math.MaxInt32:
+			errs = append(errs, field.Invalid(field.NewPath(path), n, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32)))
+		}
+	}
+	if path := s.scale.Selector; path != "" {
+		if text, _, err := unstructured.NestedString(content, pathElements(path)...); err != nil {
+			errs = append(errs, field.Invalid(field.NewPath(path), text, err.Error()))
+		}
+	}
+	return errs
+}
+
+func pathElements(path string) []string {
+	return strings.Split(strings.TrimPrefix(path, "."), ".")
+}
+
+// inOrder sorts what a validator returns, because validators visit the properties of an object in any order.
+func inOrder(errs field.ErrorList) field.ErrorList {
+	slices.SortStableFunc(errs, func(a, b *field.Error) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Detail, b.Detail))
+	})
+	return errs
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var (
+	secrets             = strategyOf[*corev1.Secret]{defaults: defaultSecret}
+	services            = strategyOf[*corev1.Service]{defaults: defaultService, create: createService, update: updateService}
+	nodes               = strategyOf[*corev1.Node]{defaults: defaultNode}
+	roleBindings        = strategyOf[*rbacv1.RoleBinding]{defaults: defaultRoleBinding}
+	clusterRoleBindings = strategyOf[*rbacv1.ClusterRoleBinding]{defaults: defaultClusterRoleBinding}
+	storageClasses      = strategyOf[*storagev1.StorageClass]{defaults: defaultStorageClass}
+)
+
+var namespaces = strategyOf[*corev1.Namespace]{
+	defaults: defaultNamespace,
+	create: func(n *corev1.Namespace) {
+		n.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
+		if !slices.Contains(n.Spec.Finalizers, corev1.FinalizerKubernetes) {
+			n.Spec.Finalizers = append(slices.Clone(n.Spec.Finalizers), corev1.FinalizerKubernetes)
+		}
+	},
+	update: func(n, old *corev1.Namespace) { n.Spec.Finalizers = old.Spec.Finalizers },
+}
+
+var volumeClaims = strategyOf[*corev1.PersistentVolumeClaim]{
+	defaults: defaultVolumeClaim,
+	create: func(c *corev1.PersistentVolumeClaim) {
+		c.Status.Phase = corev1.ClaimPending
+		syncDataSources(&c.Spec)
+	},
+	update: func(c, _ *corev1.PersistentVolumeClaim) { syncDataSources(&c.Spec) },
+}
+
+// syncDataSources lets clients write either of the fields that say where the data of a volume comes from.
+func syncDataSources(spec *corev1.PersistentVolumeClaimSpec) {
+	switch source, ref := spec.DataSource, spec.DataSourceRef; {
+	case source != nil && ref == nil:
+		spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name}
+	case ref != nil && source == nil && (ref.Namespace == nil || *ref.Namespace == ""):
+		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
+	}
+}
+
+var persistentVolumes = strategyOf[*corev1.PersistentVolume]{
+	defaults: defaultPersistentVolume,
+	create: func(v *corev1.PersistentVolume) {
+		v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: new(metav1.Now())}
+	},
+	updateStatus: func(v, old *corev1.PersistentVolume) {
+		since, before := &v.Status.LastPhaseTransitionTime, old.Status.LastPhaseTransitionTime
+		switch same := v.Status.Phase == old.Status.Phase; {
+		case same && *since == nil:
+			*since = before
+		case !same && (*since == nil || (*since).Equal(before)):
+			*since = new(metav1.Now())
+		}
+	},
+}
+
+var endpointSlices = strategyOf[*discoveryv1.EndpointSlice]{
+	defaults: defaultEndpointSlice,
+	changed: func(s, old *discoveryv1.EndpointSlice) bool {
+		return !maps.Equal(s.Labels, old.Labels) || s.AddressType != old.AddressType ||
+			!equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) || !equality.Semantic.DeepEqual(s.Ports, old.Ports)
+	},
+}
+
+var csiDrivers = strategyOf[*storagev1.CSIDriver]{
+	defaults: defaultCSIDriver,
+	create:   func(d *storagev1.CSIDriver) { d.Generation = 0 },
+}
+
+var priorityClasses = strategyOf[*schedulingv1.PriorityClass]{
+	defaults: func(c *schedulingv1.PriorityClass) { setDefaultPointer(&c.PreemptionPolicy, corev1.PreemptLowerPriority) },
+	changed:  func(_, _ *schedulingv1.PriorityClass) bool { return false },
+}
+
+var definitions = strategyOf[*apiextensionsv1.CustomResourceDefinition]{
+	defaults: func(d *apiextensionsv1.CustomResourceDefinition) {
+		apiextensionsv1.SetDefaults_CustomResourceDefinition(d)
+		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&d.Spec)
+	},
+	create: func(d *apiextensionsv1.CustomResourceDefinition) { storeVersions(d) },
+	update: func(d, _ *apiextensionsv1.CustomResourceDefinition) { storeVersions(d) },
+}
+
+// storeVersions notes the version in which objects are stored from now on.
+func storeVersions(d *apiextensionsv1.CustomResourceDefinition) {
+	for _, v := range d.Spec.Versions {
+		if v.Storage && !slices.Contains(d.Status.StoredVersions, v.Name) {
+			d.Status.StoredVersions = append(slices.Clone(d.Status.StoredVersions), v.Name)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// deployments count changes of annotations, which their replica sets get, too.
+var deployments = strategyOf[*appsv1.Deployment]{
+	defaults: defaultDeployment,
+	changed: func(d, old *appsv1.Deployment) bool {
+		return !equality.Semantic.DeepEqual(&d.Spec, &old.Spec) || !maps.Equal(d.Annotations, old.Annotations)
+	},
+	updateStatus: func(d, old *appsv1.Deployment) { d.Labels = old.Labels },
+}
+
+var (
+	replicaSets            = strategyOf[*appsv1.ReplicaSet]{defaults: defaultReplicaSet}
+	statefulSets           = strategyOf[*appsv1.StatefulSet]{defaults: defaultStatefulSet}
+	jobs                   = strategyOf[*batchv1.Job]{defaults: defaultJob, create: createJob}
+	cronJobs               = strategyOf[*batchv1.CronJob]{defaults: defaultCronJob}
+	replicationControllers = strategyOf[*corev1.ReplicationController]{defaults: defaultReplicationController}
+	podTemplates           = strategyOf[*corev1.PodTemplate]{defaults: func(t *corev1.PodTemplate) { defaultPodSpec(&t.Template.Spec) }}
+)
+
+// daemonSets count changes of their template in an annotation.
+var daemonSets = strategyOf[*appsv1.DaemonSet]{
+	defaults: defaultDaemonSet,
+	create: func(d *appsv1.DaemonSet) {
+		if n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64); err != nil || n < 1 {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, appsv1.DeprecatedTemplateGeneration, "1")
+		}
+	},
+	update: func(d, old *appsv1.DaemonSet) {
+		n, _ := strconv.ParseInt(old.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+		if !equality.Semantic.DeepEqual(&d.Spec.Template, &old.Spec.Template) {
+			n++
+		}
+		d.Annotations = maps.Clone(d.Annotations)
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, appsv1.DeprecatedTemplateGeneration, strconv.FormatInt(n, 10))
+	},
+}
+
+var pods = strategyOf[*corev1.Pod]{
+	defaults: defaultPod,
+	create: func(p *corev1.Pod) {
+		p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qualityOf(p)}
+		if len(p.Spec.SchedulingGates) > 0 {
+			p.Status.Conditions = []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
+				Message: "Scheduling is blocked due to non-empty scheduling gates",
+			}}
+		}
+	},
+	updateStatus: func(p, old *corev1.Pod) {
+		p.DeletionTimestamp, p.OwnerReferences = old.DeletionTimestamp, old.OwnerReferences
+		setDefault(&p.Status.QOSClass, old.Status.QOSClass)
+		setDefault(&p.Status.ObservedGeneration, old.Status.ObservedGeneration)
+		for i := range p.Status.Conditions {
+			c := &p.Status.Conditions[i]
+			for _, before := range old.Status.Conditions {
+				if before.Type == c.Type {
+					setDefault(&c.ObservedGeneration, before.ObservedGeneration)
+					break
+				}
+			}
+		}
+	},
+}
+
+// qualityOf returns the class of a pod by what its containers request.
+func qualityOf(p *corev1.Pod) corev1.PodQOSClass {
+	if r := p.Spec.Resources; r != nil {
+		return qualityOfRequests(r)
+	}
+	quality := corev1.PodQOSClass("")
+	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range containers {
+			q := qualityOfRequests(&containers[i].Resources)
+			if q == corev1.PodQOSBurstable || quality != "" && quality != q {
+				return corev1.PodQOSBurstable
+			}
+			quality = q
+		}
+	}
+	setDefault(&quality, corev1.PodQOSBestEffort)
+	return quality
+}
+
+func qualityOfRequests(r *corev1.ResourceRequirements) corev1.PodQOSClass {
+	requested, guaranteed := false, true
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		request, limit := r.Requests[name], r.Limits[name]
+		requested = requested || !request.IsZero() || !limit.IsZero()
+		guaranteed = guaranteed && !limit.IsZero() && request.Cmp(limit) == 0
+	}
+	switch {
+	case !requested:
+		return corev1.PodQOSBestEffort
+	case guaranteed:
+		return corev1.PodQOSGuaranteed
+	}
+	return corev1.PodQOSBurstable
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/apiserver"
+)
+
+// thing is an object by name, or all those with names that the API server has made of one prefix.
+type thing struct {
+	kind      schema.GroupVersionKind
+	namespace string
+	name      string
+	generated bool
+}
+
+func (t thing) String() string {
+	name := t.name
+	if t.generated {
+		name += "*"
+	}
+	return t.kind.Kind + " " + nameOf(types.NamespacedName{Namespace: t.namespace, Name: name})
+}
+
+func thingOf(kind schema.GroupVersionKind, obj client.Object) thing {
+	if generate := obj.GetGenerateName(); generate != "" && strings.HasPrefix(obj.GetName(), generate) {
+		return thing{kind, obj.GetNamespace(), generate, true}
+	}
+	return thing{kind, obj.GetNamespace(), obj.GetName(), false}
+}
+
+// ledger counts what a process has created and deleted.
+type ledger struct {
+	created, deleted map[thing]int
+	// live is how many there are of what the process has created, and most how many there have been at once.
+	live, most map[thing]int
+	// explained is how often somebody else has made it necessary to create or delete something once more.
+	explained map[thing]int
+}
+
+func newLedger() ledger {
+	return ledger{map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}}
+}
+
+// explain notes that somebody else does something to an object, and so to those that it owns.
+func (l *ledger) explain(r *run, kind schema.GroupVersionKind, key types.NamespacedName) {
+	stored := r.server.Get(kind, key)
+	if stored == nil {
+		return
+	}
+	l.explained[thingOf(kind, stored)]++
+	for _, owned := range r.server.Kinds() {
+		for _, obj := range r.server.List(owned) {
+			if slices.ContainsFunc(ownersOf(obj), func(uid types.UID) bool { return uid == stored.GetUID() }) {
+				l.explain(r, owned, client.ObjectKeyFromObject(obj))
+			}
+		}
+	}
+}
+
+func ownersOf(obj client.Object) []types.UID {
+	var uids []types.UID
+	for _, owner := range obj.GetOwnerReferences() {
+		uids = append(uids, owner.UID)
+	}
+	return uids
+}
+
+// excess returns what there was more of than without faults, and than faults explain.
+func (l *ledger) excess(reference *ledger) string {
+	for _, c := range []struct {
+		verb            string
+		mine, reference map[thing]int
+	}{{"created", l.created, reference.created}, {"deleted", l.deleted, reference.deleted}, {"live at once", l.most, reference.most}} {
+		for _, t := range slices.SortedFunc(maps.Keys(c.mine), func(a, b thing) int { return strings.Compare(a.String(), b.String()) }) {
+			if n, expected := c.mine[t], c.reference[t]; n > expected+l.explained[t] {
+				return fmt.Sprintf("%s: %d %s, %d without faults", t, n, c.verb, expected)
+			}
+		}
+	}
+	return ""
+}
+
+// orphan is true for an object all of whose owners are gone.
+func (r *run) orphan(obj client.Object) bool {
+	for _, owner := range obj.GetOwnerReferences() {
+		group, err := schema.ParseGroupVersion(owner.APIVersion)
+		if err != nil {
+			return false
+		}
+		for _, namespace := range []string{obj.GetNamespace(), ""} {
+			stored := r.server.Get(group.WithKind(owner.Kind), types.NamespacedName{Namespace: namespace, Name: owner.Name})
+			if stored != nil && stored.GetUID() == owner.UID {
+				return false
+			}
+		}
+	}
+	return len(obj.GetOwnerReferences()) > 0
+}
+
+// observe looks at a change of the state.
+func (r *run) observe(e apiserver.Event) {
+	t := thingOf(e.Kind, e.Object)
+	mine := r.acting == byProcess
+	switch {
+	case e.Type == watch.Added && mine:
+		r.own[e.Object.GetUID()] = true
+		if r.orphan(e.Object) {
+			break // the garbage collector takes it, nobody could know
+		}
+		r.made.created[t]++
+		r.made.live[t]++
+		r.made.most[t] = max(r.made.most[t], r.made.live[t])
+	case e.Type == watch.Deleted:
+		if r.own[e.Object.GetUID()] {
+			r.made.live[t]--
+		}
+		if mine && (e.Old == nil || e.Old.GetDeletionTimestamp() == nil) {
+			r.made.deleted[t]++
+		}
+	case e.Type == watch.Modified && mine && e.Object.GetDeletionTimestamp() != nil && e.Old.GetDeletionTimestamp() == nil:
+		r.made.deleted[t]++
+	}
+	if mine {
+		r.effects++
+		r.lastEffect = eventNames[e.Type] + " " + e.Kind.Kind + " " + nameOf(e.Key)
+	}
+	if e.Kind == r.plan.primary {
+		r.observePrimary(e)
+	}
+}
+
+// observePrimary looks at what the status of a primary object tells.
+func (r *run) observePrimary(e apiserver.Event) {
+	r.finalized = r.finalized || len(e.Object.GetFinalizers()) > 0
+	if e.Type != watch.Modified || r.acting != byProcess {
+		return
+	}
+	before, after := statusOf(e.Old), statusOf(e.Object)
+	name := e.Kind.Kind + " " + nameOf(e.Key)
+	generation := e.Object.GetGeneration()
+	switch {
+	case after.observed > generation:
+		r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: observedGeneration is %d, of generation %d", name, after.observed, generation)})
+	case after.observed < before.observed:
+		r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: observedGeneration goes from %d back to %d", name, before.observed, after.observed)})
+	}
+	for _, condition := range after.conditions {
+		if condition.ObservedGeneration > generation {
+			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: observedGeneration is %d, of generation %d",
+				name, condition.Type, condition.ObservedGeneration, generation)})
+		}
+		old := meta.FindStatusCondition(before.conditions, condition.Type)
+		if old != nil && old.Status == condition.Status && !old.LastTransitionTime.IsZero() && !old.LastTransitionTime.Equal(&condition.LastTransitionTime) {
+			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: lastTransitionTime changes, and the status stays %s",
+				name, condition.Type, condition.Status)})
+		}
+	}
+	r.observeReady(e, before, after)
+}
+
+// touchCloud looks at a change of the system outside.
+func (r *run) touchCloud(verb, key string) {
+	r.changes++
+	r.effects++
+	r.lastEffect = "cloud " + verb + " " + key
+	clear(r.calm)
+	if verb == "delete" {
+		return
+	}
+	r.observeOutside(verb, key)
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// site is something that happens, as often as it may.
+type site struct {
+	// act is what happens, for example "create" or "event added".
+	act string
+	// kind is a kind of objects, with a slash and the sub resource if there is one.
+	kind string
+	key  types.NamespacedName
+}
+
+// point is the n-th time that something happens in a run. The same point is in other runs, too, which makes it stable when other faults come or go.
+type point struct {
+	site
+
+	n int
+}
+
+// String formats a point for people.
+func (p point) String() string {
+	var b strings.Builder
+	b.WriteString(p.act)
+	if p.kind != "" {
+		b.WriteString(" " + p.kind)
+	}
+	if p.key.Name != "" {
+		b.WriteString(" " + nameOf(p.key))
+	}
+	if p.n > 1 {
+		fmt.Fprintf(&b, " #%d", p.n)
+	}
+	return b.String()
+}
+
+func nameOf(key types.NamespacedName) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.Namespace + "/" + key.Name
+}
+
+// deviation is a fault at a point.
+type deviation struct {
+	point
+
+	fault Fault
+}
+
+func (d deviation) String() string { return fmt.Sprintf("%s at %s", d.fault, d.point) }
+
+// schedule is a run that is not the one where nothing goes wrong: at these points something does. With order 0 lists come sorted.
+type schedule []deviation
+
+// at returns the fault at a point, if there is one.
+func (s schedule) at(p point) Fault {
+	for _, d := range s {
+		if d.point == p {
+			return d.fault
+		}
+	}
+	return ""
+}
+
+func (s schedule) with(d deviation) schedule { return append(slices.Clip(s), d) }
+
+const scheduleVersion = "v1"
+
+// encode formats a schedule for a command line and for files.
+func (s schedule) encode() string {
+	encoded := make([]string, 0, len(s))
+	for _, d := range s {
+		encoded = append(encoded, fmt.Sprintf("%s@%s:%s:%s:%d", d.fault,
+			url.QueryEscape(d.act), url.QueryEscape(d.kind), url.QueryEscape(d.key.Namespace)+"/"+url.QueryEscape(d.key.Name), d.n))
+	}
+	return scheduleVersion + ":" + strings.Join(encoded, ",")
+}
+
+// decodeSchedule is the opposite of encode.
+func decodeSchedule(encoded string) (schedule, error) {
+	version, list, ok := strings.Cut(strings.TrimSpace(encoded), ":")
+	if !ok || version != scheduleVersion {
+		return nil, fmt.Errorf("schedule %q: it has to begin with %q", encoded, scheduleVersion+":")
+	}
+	s := schedule{}
+	if list == "" {
+		return s, nil
+	}
+	for item := range strings.SplitSeq(list, ",") {
+		d, err := decodeDeviation(item)
+		if err != nil {
+			return nil, fmt.Errorf("schedule: fault %q: %w", item, err)
+		}
+		s = append(s, d)
+	}
+	return s, nil
+}
+
+func decodeDeviation(encoded string) (deviation, error) {
+	fault, at, ok := strings.Cut(encoded, "@")
+	if !ok || !slices.Contains(allFaults, Fault(fault)) {
+		return deviation{}, fmt.Errorf("%q is no fault", fault)
+	}
+	parts := strings.Split(at, ":")
+	if len(parts) != 4 {
+		return deviation{}, fmt.Errorf("want what happens, kind, name and number, separated by colons")
+	}
+	for i, part := range parts[:2] {
+		decoded, err := url.QueryUnescape(part)
+		if err != nil {
+			return deviation{}, err
+		}
+		parts[i] = decoded
+	}
+	namespace, name, _ := strings.Cut(parts[2], "/")
+	namespace, err := url.QueryUnescape(namespace)
+	if err != nil {
+		return deviation{}, err
+	}
+	if name, err = url.QueryUnescape(name); err != nil {
+		return deviation{}, err
+	}
+	n, err := strconv.Atoi(parts[3])
+	if err != nil || n < 1 {
+		return deviation{}, fmt.Errorf("%q is no number above 0", parts[3])
+	}
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	return deviation{point{site{parts[0], parts[1], key}, n}, Fault(fault)}, nil
+}

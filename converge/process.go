@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/guard"
+)
+
+// process is one life of the program that has the reconciler. It ends with a crash.
+type process struct {
+	run    *run
+	number int
+	ctx    context.Context
+	cancel context.CancelFunc
+	// dead has whatever still runs end at its next call.
+	dead atomic.Bool
+
+	// informers are those that have been asked for, in that order.
+	informers []*informer
+	indexes   []index
+	env       Env
+
+	// For New.
+	reconciler reconcile.Reconciler
+	queue      queue
+	// For Setup.
+	manager *processManager
+	// guard notes what is written, with Gate.
+	guard *guard.Cluster
+
+	mu sync.Mutex
+	// pending are the calls that wait to be served.
+	pending []*call
+	// active are the reconciles that go on, of which New's reconciler has one at most.
+	active []*activity
+	// delivering is true while a cache tells of a change, which may make requests of its own.
+	delivering bool
+	// stale are the caches that begin with an old list.
+	stale []staleStart
+	// landing are writes of the process before, which have their effect after the first reconcile of this one.
+	landing []func()
+	// delivered is true when a cache has told of a change.
+	delivered bool
+	// written is the last version of each kind that the process has written.
+	written map[schema.GroupVersionKind]int64
+}
+
+// call is a request of a process. It waits until it is served: by the goroutine that owns the run, one at a time.
+type call struct {
+	site
+	// what is said of it in a timeline, if that differs from the site.
+	cached bool
+	// obj is what is written, nil for reads.
+	obj client.Object
+	// gvk is the kind of what is read or written.
+	gvk schema.GroupVersionKind
+	// out is what is read.
+	out runtime.Object
+	// do makes the call, with obj or a copy of it.
+	do func(obj client.Object) error
+	// outside is a call to another system. It is a write if it may have an effect.
+	outside, effect bool
+	who             string
+
+	// begin is for calls that only tell that a reconcile begins.
+	begin  func()
+	served chan error
+}
+
+// make has a call served, and ends the goroutine if the process is dead.
+func (p *process) make(ctx context.Context, c *call) error {
+	if p.dead.Load() {
+		goruntime.Goexit()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.served = make(chan error, 1)
+	c.who = whoIn(ctx)
+	p.mu.Lock()
+	p.pending = append(p.pending, c)
+	p.mu.Unlock()
+	p.run.wake()
+	err := <-c.served
+	if p.dead.Load() {
+		goruntime.Goexit()
+	}
+	return err
+}
+
+// next returns a call that waits. If several do, because there are several goroutines, the order does not depend on which was quicker.
+func (p *process) next() *call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.pending) == 0 {
+		return nil
+	}
+	if len(p.pending) > 1 {
+		slices.SortStableFunc(p.pending, func(a, b *call) int {
+			if order := strings.Compare(a.who, b.who); order != 0 {
+				return order
+			}
+			return strings.Compare(point{site: a.site}.String(), point{site: b.site}.String())
+		})
+	}
+	c := p.pending[0]
+	p.pending = slices.Delete(p.pending, 0, 1)
+	return c
+}
+
+// die ends the process. What waits for an answer does not get one.
+func (p *process) die() {
+	p.dead.Store(true)
+	p.cancel()
+	p.mu.Lock()
+	pending := p.pending
+	p.pending = nil
+	p.mu.Unlock()
+	for _, c := range pending {
+		c.served <- nil
+	}
+}
+
+func (p *process) callOutside(ctx context.Context, name string, effect func() error) error {
+	return p.make(ctx, &call{site: site{act: "call", kind: name}, outside: true, effect: true, do: func(client.Object) error { return effect() }})
+}
+
+// activity is a reconcile that goes on.
+type activity struct {
+	request
+
+	number int
+	name   string
+	// changes is how many changes there were when it started, and at which version.
+	changes int
+
+	// What follows is set when it has ended.
+	done     bool
+	returned bool
+	result   reconcile.Result
+	err      error
+	panicked any
+	stack    string
+	// failed are the faults that requests of it have met.
+	failed []Fault
+}
+
+type activityKey struct{}
+
+// whoIn tells on whose behalf a call is made.
+func whoIn(ctx context.Context) string {
+	if a, ok := ctx.Value(activityKey{}).(*activity); ok {
+		return a.name
+	}
+	return "process"
+}
+
+// reconcile makes a reconcile. It is called in a goroutine of its own, or in one of a controller. Panics go on if again is true.
+func (p *process) reconcile(ctx context.Context, a *activity, do reconcile.Reconciler, again bool) {
+	defer func() {
+		r := recover()
+		if r != nil {
+			stack := make([]byte, 8<<10)
+			a.panicked, a.stack = r, string(stack[:goruntime.Stack(stack, false)])
+		}
+		p.mu.Lock()
+		a.done = true
+		p.mu.Unlock()
+		p.run.wake()
+		if r != nil && again {
+			panic(r)
+		}
+	}()
+	a.result, a.err = do.Reconcile(context.WithValue(ctx, activityKey{}, a), a.Request)
+	a.returned = true
+}
+
+// ended returns the reconciles that have ended, and forgets them.
+func (p *process) ended() []*activity {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var ended []*activity
+	p.active = slices.DeleteFunc(p.active, func(a *activity) bool {
+		if a.done {
+			ended = append(ended, a)
+		}
+		return a.done
+	})
+	slices.SortFunc(ended, func(a, b *activity) int { return a.number - b.number })
+	return ended
+}

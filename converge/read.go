@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fieldselectors "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// index is a field index of the cache.
+type index struct {
+	kind    schema.GroupVersionKind
+	field   string
+	extract client.IndexerFunc
+}
+
+// read answers a Get as the cache of a manager does.
+func (i *informer) read(gvk schema.GroupVersionKind, key types.NamespacedName, out client.Object, opts ...client.GetOption) error {
+	obj := i.get(key)
+	if obj == nil {
+		// The kind stands for the resource, as it does in a manager's cache.
+		return apierrs.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.Name)
+	}
+	options := (&client.GetOptions{}).ApplyOptions(opts)
+	shared := options.UnsafeDisableDeepCopy != nil && *options.UnsafeDisableDeepCopy
+	if shared {
+		obj = i.share(obj)
+	}
+	return copyTo(out, gvk, obj, shared)
+}
+
+// copyTo fills an object with a copy of another one, or with the other one itself.
+func copyTo(out client.Object, gvk schema.GroupVersionKind, obj client.Object, shared bool) error {
+	if partial, ok := out.(*metav1.PartialObjectMetadata); ok {
+		*partial = *metadataOf(gvk, obj)
+		return nil
+	}
+	if !shared {
+		obj = obj.DeepCopyObject().(client.Object)
+	}
+	to, from := reflect.ValueOf(out), reflect.ValueOf(obj)
+	if from.Type() != to.Type() {
+		return fmt.Errorf("cache had type %s, but %s was asked for", from.Type(), to.Type())
+	}
+	to.Elem().Set(from.Elem())
+	if !shared {
+		out.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	return nil
+}
+
+func metadataOf(gvk schema.GroupVersionKind, obj client.Object) *metav1.PartialObjectMetadata {
+	partial := meta.AsPartialObjectMetadata(obj).DeepCopy()
+	partial.SetGroupVersionKind(gvk)
+	return partial
+}
+
+// list answers a List as the cache of a manager does.
+func (p *process) list(gvk schema.GroupVersionKind, out client.ObjectList, options *client.ListOptions) error {
+	if options.Continue != "" {
+		return errors.New("continue list option is not supported by the cache")
+	}
+	i := p.informer(gvk)
+	matches, err := p.byFields(gvk, options.FieldSelector)
+	if err != nil {
+		return err
+	}
+	_, partial := out.(*metav1.PartialObjectMetadataList)
+	shared := options.UnsafeDisableDeepCopy != nil && *options.UnsafeDisableDeepCopy
+	var found []runtime.Object
+	for _, obj := range p.run.ordered(i) {
+		switch {
+		case options.Namespace != "" && obj.GetNamespace() != options.Namespace:
+		case options.LabelSelector != nil && !options.LabelSelector.Matches(labels.Set(obj.GetLabels())):
+		case !matches(obj):
+		case partial:
+			found = append(found, metadataOf(gvk, obj))
+		case shared:
+			found = append(found, i.share(obj))
+		default:
+			item := obj.DeepCopyObject()
+			item.GetObjectKind().SetGroupVersionKind(gvk)
+			found = append(found, item)
+		}
+		if options.Limit > 0 && int64(len(found)) >= options.Limit {
+			break
+		}
+	}
+	if found == nil {
+		found = []runtime.Object{}
+	}
+	if err := meta.SetList(out, found); err != nil {
+		return err
+	}
+	out.SetContinue("continue-not-supported")
+	return nil
+}
+
+// ordered returns what a cache has: sorted, or in an order that is different each time.
+func (r *run) ordered(i *informer) []client.Object {
+	if !r.shuffled || len(i.objects) < 2 {
+		return i.objects
+	}
+	i.reads++
+	objects := slices.Clone(i.objects)
+	if i.reads == 1 {
+		slices.Reverse(objects)
+		return objects
+	}
+	rand.New(rand.NewPCG(r.plan.seed, uint64(i.reads))).Shuffle(len(objects), func(a, b int) { objects[a], objects[b] = objects[b], objects[a] })
+	return objects
+}
+
+// byFields returns what tells whether an object is selected by its fields, of which the cache must have indexes.
+func (p *process) byFields(gvk schema.GroupVersionKind, selector fieldselectors.Selector) (func(client.Object) bool, error) {
+	if selector == nil || selector.Empty() {
+		return func(client.Object) bool { return true }, nil
+	}
+	requirements := selector.Requirements()
+	extracts := make([]client.IndexerFunc, 0, len(requirements))
+	for _, requirement := range requirements {
+		if requirement.Operator != selection.Equals && requirement.Operator != selection.DoubleEquals {
+			return nil, errors.New("non-exact field matches are not supported by the cache")
+		}
+		at := slices.IndexFunc(p.indexes, func(x index) bool { return x.kind == gvk && x.field == requirement.Field })
+		if at < 0 {
+			return nil, fmt.Errorf("Index with name field:%s does not exist", requirement.Field) //nolint:revive,staticcheck // what client-go says
+		}
+		extracts = append(extracts, p.indexes[at].extract)
+	}
+	return func(obj client.Object) bool {
+		for n, requirement := range requirements {
+			if !slices.Contains(extracts[n](obj), requirement.Value) {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+// share returns the object of the cache itself, once it is one that this cache has for itself.
+func (i *informer) share(obj client.Object) client.Object {
+	for _, s := range i.shared {
+		if s.stored == obj || s.given == obj {
+			return s.given
+		}
+	}
+	given := obj.DeepCopyObject().(client.Object)
+	i.shared = append(i.shared, shared{given: given, stored: obj})
+	return given
+}
+
+// shared is an object that the reconciler got without a copy, and what it was then.
+type shared struct{ given, stored client.Object }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Report is what an exploration has found.
+type Report struct {
+	// Failure is nil if nothing was found.
+	Failure     *Failure
+	Certificate Certificate
+}
+
+// Failure is a way to violate an oracle, with the fewest faults that do.
+type Failure struct {
+	Violation Violation
+	// Faults are what goes wrong, for people, and Replay is the same for the flag -converge.replay.
+	Faults []string
+	Replay string
+	// Hint tells what such a bug often comes from, and what helps.
+	Hint string
+	// Shrinks is how many runs it took to find the fewest faults.
+	Shrinks int
+
+	schedule schedule
+	entries  []entry
+}
+
+// Certificate tells what was tried. Without a failure, and if nothing is left of Recoveries, it proves that no single fault of the model has the reconciler end
+// in another state; of several faults at once it only tells how many were tried.
+type Certificate struct {
+	Seed uint64
+	// Points are where something can go wrong in the run without faults, and Reconciles how many there are in it.
+	Points, Reconciles int
+	// Enumerated counts faults at points, Pruned those that are the same as others, and Singles those that were tried.
+	Enumerated, Pruned, Singles int
+	// Recoveries counts second faults at points that are only there after a first one, and RecoveriesLeft those that were not tried.
+	Recoveries, RecoveriesLeft int
+	// Pairs counts pairs of faults that were tried, of PairsInAll, and Random schedules of up to six faults.
+	Pairs, PairsInAll, Random int
+	// Schedules is how many runs there were with faults.
+	Schedules int
+	// Idle counts requests without an effect in the run without faults.
+	Idle    int
+	Elapsed time.Duration
+}
+
+// String formats the certificate as one paragraph.
+func (c Certificate) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "converges under every single fault: %s with %d faults, %d of them the same as others, %d run", plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
+	fmt.Fprintf(&b, "; %d second faults on the way back", c.Recoveries)
+	if c.RecoveriesLeft > 0 {
+		fmt.Fprintf(&b, " (%d not run)", c.RecoveriesLeft)
+	}
+	fmt.Fprintf(&b, "; %d of %d pairs; %d random schedules; seed %d", c.Pairs, c.PairsInAll, c.Random, c.Seed)
+	return b.String()
+}
+
+// maxLines is how long a timeline is at most.
+const maxLines = 12
+
+// String formats the failure with its timeline.
+func (f *Failure) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  faults=%d\n", f.Violation, len(f.Faults))
+	for _, line := range f.Violation.Details[:min(len(f.Violation.Details), 8)] {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	for _, fault := range f.Faults {
+		fmt.Fprintf(&b, "fault: %s\n", fault)
+	}
+	b.WriteString(f.Timeline())
+	if f.Hint != "" {
+		fmt.Fprintf(&b, "hint: %s\n", f.Hint)
+	}
+	return b.String()
+}
+
+// Timeline formats what happens, without what does not matter.
+func (f *Failure) Timeline() string { return f.format(f.lines()) }
+
+// full formats all that happens.
+func (f *Failure) full() string {
+	all := make([]int, len(f.entries))
+	for i := range all {
+		all[i] = i
+	}
+	return f.format(all)
+}
+
+func (f *Failure) format(lines []int) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, " #\tt\twho\twhat\tcache\tresult\t")
+	last := -1
+	for _, i := range lines {
+		if last >= 0 && i > last+1 {
+			fmt.Fprintf(w, " \t\t\t… %s\t\t\t\n", plural(i-last-1, "more line"))
+		}
+		last = i
+		e := f.entries[i]
+		mark := ""
+		if e.mark != "" {
+			mark = "◄ " + string(e.mark)
+		}
+		fmt.Fprintf(w, "%2d\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, e.at.Round(time.Millisecond), e.who, e.what, e.cache, shorten(e.result), mark)
+	}
+	_ = w.Flush()
+	var trimmed strings.Builder
+	for line := range strings.Lines(b.String()) {
+		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return trimmed.String()
+}
+
+func shorten(s string) string {
+	const most = 100
+	s, _, _ = strings.Cut(s, "\n")
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
+
+// lines are the entries that are shown: those that matter most, as many as fit. Gaps take a line, too.
+func (f *Failure) lines() []int {
+	order := make([]int, len(f.entries))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return f.entries[b].weight - f.entries[a].weight })
+	var shown []int
+	for _, i := range order {
+		more := append(slices.Clone(shown), i)
+		slices.Sort(more)
+		if len(more)+gaps(more) <= maxLines {
+			shown = more
+		}
+	}
+	return shown
+}
+
+func gaps(lines []int) int {
+	n := 0
+	for i := 1; i < len(lines); i++ {
+		if lines[i] > lines[i-1]+1 {
+			n++
+		}
+	}
+	return n
+}
+
+// userFrames returns the lines of a stack that are not of the runtime or of this package.
+func userFrames(stack string) []string {
+	var frames []string
+	lines := strings.Split(stack, "\n")
+	for i := 0; i+1 < len(lines); i++ {
+		where := strings.TrimSpace(lines[i+1])
+		if !strings.HasPrefix(lines[i+1], "\t") || strings.Contains(where, "/runtime/") || strings.Contains(lines[i], "trueup.dev/converge.") {
+			continue
+		}
+		where, _, _ = strings.Cut(where, " +0x")
+		frames = append(frames, where)
+	}
+	return frames[:min(len(frames), 4)]
+}

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"slices"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/apiserver"
+)
+
+// run is one way that a scenario can go. Everything in it belongs to the goroutine that made it, and happens in one bubble of synctest.
+type run struct {
+	plan     *plan
+	schedule schedule
+	// shuffled has lists come in another order each time.
+	shuffled bool
+	begin    time.Time
+	ctx      context.Context
+	// woken tells that a process has something to be served.
+	woken chan struct{}
+
+	server *apiserver.Server
+	user   client.Client
+	other  client.Client
+	// acting is who writes at the moment.
+	acting string
+	// own are the objects that the process has created.
+	own   map[types.UID]bool
+	cloud cloudState
+
+	process *process
+	// routed is the version up to which events have gone to caches and actors.
+	routed int64
+	actors []*actorState
+	// rubbish is true when there may be something for the garbage collector, and spared what it is late with.
+	rubbish bool
+	spared  map[string]bool
+	acts    int
+	// later is what will be done at a time, or as soon as all is quiet.
+	later []postponed
+
+	// step is the step that is done, or the one that settles.
+	step   int
+	visits map[site]int
+	// met are the points of this run at which something could go wrong, in their order.
+	met []meeting
+	// next is how many of the schedule have come true.
+	hit int
+
+	// changes counts the changes of the state, of which only those of the process are effects.
+	changes int
+	effects int
+	idle    int // requests of the process that had no effect
+	// calm is how often a request was worked on since the last change, with nothing to do.
+	calm map[request]int
+	// reconciles is how many there were, and since the last settling.
+	reconciles, recent int
+	quietAt            time.Time
+
+	made ledger
+	// lastEffect is the last write of the process, and lastResult the last reconcile.
+	lastEffect string
+	lastResult *activity
+	readies    []readiness
+	// unprotected is the object that had no finalizer when unprotectedBy happened, and finalized is true once an object had one.
+	unprotected, unprotectedBy string
+	finalized                  bool
+	// stale are the caches that the next process begins with an old list of.
+	stale []staleStart
+
+	violations []Violation
+	settled    []*snapshot
+	settledAt  []int
+	log        *timeline
+	over       bool
+	// checking is true while all is reconciled again, which is no time for faults.
+	checking bool
+}
+
+// meeting is a point, and what could go wrong there.
+type meeting struct {
+	point
+
+	faults faultSet
+	// version and step tell which crashes are the same.
+	version int64
+	step    int
+	// after is the version when it had happened.
+	after int64
+}
+
+// postponed is something that will be done.
+type postponed struct {
+	at time.Time
+	do func()
+}
+
+// meet is called where something can go wrong, and returns what does.
+func (r *run) meet(s site, faults faultSet) Fault {
+	if r.over {
+		return ""
+	}
+	r.visits[s]++
+	p := point{s, r.visits[s]}
+	if faults &= r.plan.faults; faults == 0 || r.checking {
+		return ""
+	}
+	r.met = append(r.met, meeting{point: p, faults: faults, version: r.total(), step: r.step})
+	fault := r.schedule.at(p)
+	if fault == "" || !faults.has(fault) {
+		return ""
+	}
+	r.hit++
+	return fault
+}
+
+// total counts all changes of the API server and of the cloud.
+func (r *run) total() int64 { return r.server.Version() + int64(r.cloud.version)<<32 }
+
+func (r *run) wake() {
+	select {
+	case r.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (r *run) now() time.Duration { return time.Since(r.begin) }
+
+// steps does what users do, one after the other.
+func (r *run) steps() {
+	for r.step = 0; r.step < len(r.plan.Steps) && !r.failed(); r.step++ {
+		r.take(r.plan.Steps[r.step])
+	}
+	r.over = true
+}
+
+func (r *run) take(step Step) {
+	switch {
+	case step.settle:
+		r.settle()
+	case step.sleep > 0:
+		r.log.user(r, step.name, nil)
+		r.work(time.Now().Add(step.sleep))
+	default:
+		acting := r.acting
+		r.acting = "user"
+		err := step.do(r.ctx, r.user)
+		r.changed()
+		r.acting = acting
+		r.log.user(r, step.name, err)
+		if err != nil && len(r.schedule) == 0 {
+			r.violate(Violation{Oracle: scenarioItself, Message: "step " + step.name + ": " + err.Error()})
+		}
+	}
+}
+
+// meanwhile takes the next steps before their time, up to the next settling, which then ends the present one.
+func (r *run) meanwhile() {
+	for next := r.step + 1; next < len(r.plan.Steps); next++ {
+		r.step = next
+		if r.plan.Steps[next].settle {
+			return
+		}
+		if r.plan.Steps[next].sleep == 0 {
+			r.take(r.plan.Steps[next])
+		}
+	}
+}
+
+// canMeanwhile is true if there is a step after the present settling.
+func (r *run) canMeanwhile() bool {
+	return r.plan.Steps[r.step].settle && r.step+1 < len(r.plan.Steps)
+}
+
+// changed is called after whatever may have changed the state, and passes the events on.
+func (r *run) changed() {
+	events := r.server.Events(r.routed)
+	if len(events) == 0 {
+		return
+	}
+	r.routed = r.server.Version()
+	r.changes += len(events)
+	clear(r.calm)
+	for _, e := range events {
+		r.observe(e)
+		if i := r.process.existing(e.Kind); i != nil {
+			r.arrive(i, e)
+		}
+		r.tellActors(e)
+	}
+}
+
+// arrive puts an event on its way to a cache.
+func (r *run) arrive(i *informer, e apiserver.Event) {
+	i.coming = append(i.coming, e)
+	if i.held != nil {
+		return
+	}
+	switch fault := r.meet(site{"event " + eventNames[e.Type], e.Kind.Kind, e.Key}, eventFaults); fault {
+	case "":
+	case Resync:
+		r.log.fault(r, "watch", "all "+e.Kind.Kind+" again", fault)
+		i.resync = true
+	default:
+		i.held = &hold{fault: fault, since: time.Now(), reconcile: r.reconciles}
+		r.log.fault(r, "watch", eventNames[e.Type]+" "+e.Kind.Kind+" "+nameOf(e.Key)+" is late", fault)
+		if fault == LagLong || fault == Relist {
+			r.after(longLag, func() { r.release(i) })
+		}
+	}
+}
+
+var eventNames = map[watch.EventType]string{watch.Added: "added", watch.Modified: "modified", watch.Deleted: "deleted"}
+
+var eventFaults = setOf(LagRead, LagReconcile, LagLong, Relist, Resync)
+
+// release ends what holds up a watch.
+func (r *run) release(i *informer) {
+	if i.held == nil {
+		return
+	}
+	relist := i.held.fault == Relist
+	i.held = nil
+	r.log.note(r, "watch", i.kind.Kind+" catches up")
+	if relist {
+		r.deliver(i, i.relist(r.server.List(i.kind), r.server.Version()))
+	}
+}
+
+func (r *run) after(d time.Duration, do func()) {
+	r.later = append(r.later, postponed{at: time.Now().Add(d), do: do})
+}
+
+// work has everything happen that is to happen until a time, or, if that is zero, until all is quiet.
+func (r *run) work(until time.Time) {
+	for !r.failed() {
+		synctest.Wait()
+		if r.process.dead.Load() {
+			r.restart()
+			continue
+		}
+		r.endDelivery()
+		if r.finishReconciles() || r.join() || r.deliverNext() || r.serveNext() || r.actNext() || r.startNext() || r.doLater() {
+			continue
+		}
+		if !r.pass(until) {
+			return
+		}
+	}
+}
+
+// deliverNext has a cache get an event that has come.
+func (r *run) deliverNext() bool {
+	if r.process.delivering {
+		return false
+	}
+	for _, i := range r.process.informers {
+		if i.resync {
+			i.resync = false
+			var changes []change
+			for _, obj := range i.objects {
+				changes = append(changes, change{before: obj, after: obj})
+			}
+			r.deliver(i, changes)
+			return true
+		}
+		if i.held == nil && len(i.coming) > 0 {
+			r.deliver(i, []change{i.next()})
+			return true
+		}
+	}
+	return false
+}
+
+// endDelivery notes that a cache has told of a change.
+func (r *run) endDelivery() {
+	p := r.process
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.delivered {
+		p.delivering, p.delivered = false, false
+	}
+}
+
+// doLater does what is due.
+func (r *run) doLater() bool {
+	at := -1
+	for n, p := range r.later {
+		if !p.at.After(time.Now()) && (at < 0 || p.at.Before(r.later[at].at)) {
+			at = n
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	p := r.later[at]
+	r.later = slices.Delete(r.later, at, at+1)
+	p.do()
+	r.changed()
+	return true
+}
+
+// pass lets time pass, until something is due. It returns false when nothing is going to happen any more, or not before until.
+func (r *run) pass(until time.Time) bool {
+	if until.IsZero() && len(r.process.active) == 0 {
+		// What waits for the world to be quiet has waited long enough.
+		for _, i := range r.process.informers {
+			if i.held != nil && i.held.fault != LagLong && i.held.fault != Relist {
+				r.release(i)
+				return true
+			}
+		}
+		if r.lateActor() {
+			return true
+		}
+	}
+	next, ok := r.nextTime()
+	if until.IsZero() {
+		if len(r.process.active) == 0 && (!ok || r.calmEnough()) {
+			return false
+		}
+		if time.Since(r.quietAt) > r.plan.Patience {
+			r.violate(r.restless("for " + r.plan.Patience.String()))
+			return false
+		}
+	}
+	if !until.IsZero() && (!ok || next.After(until)) {
+		next, ok = until, true
+		if !until.After(time.Now()) {
+			return false
+		}
+	}
+	if limit := time.Now().Add(r.plan.Patience); !ok || next.After(limit) {
+		next = limit
+	}
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	select {
+	case <-r.woken:
+	case <-timer.C:
+	}
+	return true
+}
+
+// nextTime is when something will happen next, as far as that is known.
+func (r *run) nextTime() (time.Time, bool) {
+	var next time.Time
+	consider := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	if items := r.process.queue.items; len(r.process.active) == 0 && len(items) > 0 {
+		if r.process.manager == nil {
+			consider(items[0].due)
+		} else {
+			// The queues of real controllers have their own timers.
+			consider(time.Now().Add(r.plan.Patience))
+		}
+	}
+	for _, p := range r.later {
+		consider(p.at)
+	}
+	return next, !next.IsZero()
+}
+
+// calmEnough is true if all that would still be reconciled has been since the last change, twice, with nothing to do.
+func (r *run) calmEnough() bool {
+	if len(r.later) > 0 {
+		return false
+	}
+	for _, item := range r.process.queue.items {
+		if r.calm[item.request] < 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// startNext starts a reconcile.
+func (r *run) startNext() bool {
+	p := r.process
+	if p.reconciler == nil || len(p.active) > 0 || p.delivering {
+		return false
+	}
+	req, ok := p.queue.take(time.Now())
+	if !ok {
+		return false
+	}
+	go p.reconcile(p.ctx, r.started(req), p.reconciler, false)
+	return true
+}
+
+// started notes that a reconcile starts.
+func (r *run) started(req request) *activity {
+	r.reconciles++
+	r.recent++
+	r.process.queue.remove(req)
+	a := &activity{request: req, number: r.reconciles, changes: r.changes}
+	a.name = reconcileName(a.number)
+	r.process.mu.Lock()
+	r.process.active = append(r.process.active, a)
+	r.process.mu.Unlock()
+	r.log.begin(r, a)
+	return a
+}
+
+// finishReconciles looks at the reconciles that have ended.
+func (r *run) finishReconciles() bool {
+	ended := r.process.ended()
+	for _, a := range ended {
+		r.log.end(r, a)
+		if !a.returned && a.panicked == nil {
+			continue // it did not come to its end
+		}
+		r.process.queue.finish(a, time.Now())
+		if a.err == nil && a.panicked == nil && a.changes == r.changes {
+			r.calm[a.request]++
+		}
+		r.checkResult(a)
+		for _, i := range r.process.informers {
+			if i.held != nil && i.held.ends(a.number) {
+				r.release(i)
+			}
+		}
+		if len(r.process.landing) > 0 {
+			landing := r.process.landing
+			r.process.landing = nil
+			for _, land := range landing {
+				land()
+			}
+			r.changed()
+		}
+		if limit := r.limit(); r.recent > limit {
+			r.violate(r.restless("after " + plural(limit, "reconcile")))
+		}
+	}
+	return len(ended) > 0
+}
+
+// restart starts the next process, after a crash.
+func (r *run) restart() {
+	old := r.process
+	synctest.Wait()
+	r.log.note(r, "process", "starts again")
+	stale := r.stale
+	r.stale = nil
+	r.start(old.number+1, stale...)
+	r.process.landing = append(r.process.landing, old.landing...)
+}
+
+// limit is how many reconciles there may be until all is quiet.
+func (r *run) limit() int {
+	if r.plan.reference == nil {
+		return r.plan.MaxReconciles
+	}
+	return 5*r.plan.reference.reconciles + 10 + 15*len(r.schedule)
+}
+
+func (p *process) existing(kind schema.GroupVersionKind) *informer {
+	for _, i := range p.informers {
+		if i.kind == kind {
+			return i
+		}
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// byProcess is who writes when a process does.
+const byProcess = "manager"
+
+// What can happen to a request, besides what can happen before any.
+var (
+	readFaults    = setOf(TimeoutLost, TooManyRequests, ServerError)
+	writeFaults   = readFaults | setOf(CrashBefore, CrashAfter, TimeoutApplied)
+	outsideFaults = setOf(CrashBefore, CrashAfter, TimeoutApplied, TimeoutLost)
+)
+
+// writeTime is how long a write takes.
+const writeTime = time.Millisecond
+
+// serveNext answers a call, if one waits.
+func (r *run) serveNext() bool {
+	c := r.process.next()
+	if c == nil {
+		return false
+	}
+	if c.begin != nil {
+		c.begin()
+		c.served <- nil
+		return true
+	}
+	faults := r.faultsOf(c)
+	fault := r.meet(c.site, faults)
+	meeting := len(r.met) - 1
+	if fault != "" && (c.obj == nil && !c.outside || readFaults.has(fault)) || fault == TimeoutApplied {
+		r.note(c, fault)
+	}
+	if c.cached {
+		r.readYourWrites(r.process.informer(c.gvk))
+	}
+	before := r.total()
+	if c.obj != nil || c.effect {
+		time.Sleep(writeTime)
+	}
+	r.acting = byProcess
+	err := r.answer(c, fault)
+	r.log.call(r, c, fault, err)
+	if meeting >= 0 {
+		r.met[meeting].after = r.total()
+	}
+	if c.obj != nil || c.effect {
+		if r.total() == before && err == nil {
+			r.idle++
+		}
+	}
+	if c.cached {
+		r.readFrom(c.gvk)
+	}
+	r.changed()
+	r.acting = ""
+	c.served <- err
+	return true
+}
+
+// note remembers that a reconcile has met a fault.
+func (r *run) note(c *call, fault Fault) {
+	for _, a := range r.process.active {
+		if a.name == c.who {
+			a.failed = append(a.failed, fault)
+		}
+	}
+}
+
+// faultsOf tells what could go wrong with a call.
+func (r *run) faultsOf(c *call) faultSet {
+	var faults faultSet
+	switch {
+	case c.outside && c.effect:
+		faults = outsideFaults
+	case c.outside:
+		faults = setOf(TimeoutLost)
+	case c.obj == nil && c.cached:
+	case c.obj == nil:
+		faults = readFaults
+	default:
+		faults = writeFaults | r.foreign(c)
+	}
+	if r.canMeanwhile() {
+		faults |= setOf(Meanwhile)
+	}
+	return faults
+}
+
+// foreign tells what somebody else could do to the object that is written.
+func (r *run) foreign(c *call) faultSet {
+	if c.act == "delete all" {
+		return 0
+	}
+	if c.obj.GetName() == "" {
+		// It would be one more, and nobody could help that.
+		return 0
+	}
+	faults := setOf(HandOver)
+	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
+	if stored == nil {
+		if c.act == "create" {
+			faults |= setOf(Exists)
+		}
+		return faults
+	}
+	if c.act != "create" {
+		faults |= setOf(Conflict)
+	}
+	if c.act != "create" && r.own[stored.GetUID()] && stored.GetDeletionTimestamp() == nil && !ended(stored) {
+		faults |= setOf(Deleted)
+		if len(stored.GetFinalizers()) == 0 {
+			faults |= setOf(Recreated)
+		}
+	}
+	return faults
+}
+
+// answer makes a call happen, as a fault has it.
+func (r *run) answer(c *call, fault Fault) error {
+	target := c.obj
+	if c.obj != nil && slices.Contains([]Fault{CrashAfter, TimeoutApplied, HandOver}, fault) {
+		// there will be no answer
+		target = c.obj.DeepCopyObject().(client.Object)
+	}
+	switch fault {
+	case CrashBefore:
+		r.crash()
+		return nil
+	case CrashAfter:
+		_ = c.do(target)
+		r.written(c)
+		r.crash()
+		return nil
+	case HandOver:
+		who := c.who
+		r.process.landing = append(r.process.landing, func() {
+			defer r.as(byProcess)()
+			err := c.do(target)
+			r.log.late(r, c, who, err)
+		})
+		r.crash()
+		return nil
+	case TimeoutApplied:
+		if err := c.do(target); err != nil && !c.outside {
+			return err
+		}
+		r.written(c)
+		return r.timeout(c)
+	case TimeoutLost:
+		return r.timeout(c)
+	case TooManyRequests:
+		return apierrs.NewTooManyRequests("the server has received too many requests and has asked us to try again later", 1)
+	case ServerError:
+		return apierrs.NewInternalError(fmt.Errorf("injected"))
+	case Conflict:
+		r.annotate(c)
+	case Exists:
+		r.takeName(c)
+	case Deleted, Recreated:
+		r.remove(c, fault == Recreated)
+	case Meanwhile:
+		r.meanwhile()
+	}
+	err := c.do(target)
+	if err == nil {
+		r.written(c)
+	}
+	return err
+}
+
+// written notes what a process has written.
+func (r *run) written(c *call) {
+	if c.obj != nil {
+		r.process.written[c.gvk] = r.server.Version()
+	}
+}
+
+func (r *run) timeout(c *call) error {
+	if c.outside {
+		return context.DeadlineExceeded
+	}
+	resource := schema.GroupResource{Group: c.gvk.Group, Resource: c.gvk.Kind}
+	if kind, ok := r.plan.registry.For(c.gvk); ok {
+		resource.Resource = kind.Plural
+	}
+	return apierrs.NewTimeoutError(fmt.Sprintf("%s %s %q: the request timed out", c.act, resource, c.key.Name), 0)
+}
+
+// crash ends the process.
+func (r *run) crash() { r.process.die() }
+
+// touched is the annotation that somebody else writes, to be in conflict.
+const touched = "converge.trueup.dev/touched"
+
+func (r *run) annotate(c *call) {
+	obj := r.storedFor(c)
+	if obj == nil {
+		return
+	}
+	defer r.as("somebody")()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, touched, r.server.Version())
+	err := r.other.Patch(r.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)))
+	r.log.foreign(r, "annotate", c, err)
+	r.changed()
+}
+
+// storedFor returns a copy of the object that a call is about.
+func (r *run) storedFor(c *call) client.Object {
+	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
+	if stored == nil {
+		return nil
+	}
+	return r.withKind(stored, c.gvk)
+}
+
+// withKind returns a copy of a stored object, which can be sent.
+func (r *run) withKind(stored client.Object, gvk schema.GroupVersionKind) client.Object {
+	obj := stored.DeepCopyObject().(client.Object)
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj
+}
+
+// takeName has somebody else have an object of the same name, for a moment.
+func (r *run) takeName(c *call) {
+	obj := c.obj.DeepCopyObject().(client.Object)
+	obj.GetObjectKind().SetGroupVersionKind(c.gvk)
+	obj.SetOwnerReferences(nil)
+	obj.SetFinalizers(nil)
+	obj.SetLabels(nil)
+	obj.SetAnnotations(map[string]string{touched: "true"})
+	defer r.as("somebody")()
+	err := r.other.Create(r.ctx, obj)
+	r.log.foreign(r, "create", c, err)
+	r.changed()
+	if err != nil {
+		return
+	}
+	r.made.explain(r, c.gvk, c.key)
+	uid := obj.GetUID()
+	r.after(longLag, func() {
+		err := r.other.Delete(r.ctx, obj, client.Preconditions{UID: &uid})
+		r.log.foreign(r, "delete", c, err)
+	})
+}
+
+// remove has somebody else delete the object that is about to be written, and create it again if again is true.
+func (r *run) remove(c *call, again bool) {
+	obj := r.storedFor(c)
+	if obj == nil {
+		return
+	}
+	defer r.as("somebody")()
+	r.made.explain(r, c.gvk, c.key)
+	err := r.other.Delete(r.ctx, obj.DeepCopyObject().(client.Object), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	r.log.foreign(r, "delete", c, err)
+	r.changed()
+	if err == nil && again {
+		obj.SetResourceVersion("")
+		obj.SetUID("")
+		err = r.other.Create(r.ctx, obj)
+		r.log.foreign(r, "create", c, err)
+		r.own[obj.GetUID()] = true
+		r.changed()
+	}
+}
+
+// as has somebody else write, until what it returns is called.
+func (r *run) as(who string) func() {
+	before := r.acting
+	r.acting = who
+	return func() {
+		r.changed()
+		r.acting = before
+	}
+}
+
+// readFrom is called after something was read from a cache.
+func (r *run) readFrom(gvk schema.GroupVersionKind) {
+	i := r.process.existing(gvk)
+	if i == nil || i.held == nil {
+		return
+	}
+	if i.held.fault == LagRead {
+		r.release(i)
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"slices"
+	"testing"
+)
+
+// simpler are the faults that are easier to understand than another one.
+var simpler = map[Fault][]Fault{
+	HandOver:        {CrashAfter, CrashBefore},
+	TimeoutApplied:  {CrashAfter},
+	ServerError:     {TimeoutLost},
+	TooManyRequests: {ServerError},
+	LagLong:         {LagRead, LagReconcile},
+	Relist:          {LagReconcile, LagLong},
+	LagReconcile:    {LagRead},
+	Recreated:       {Deleted},
+}
+
+// shrink looks for the fewest and simplest faults that violate the same.
+func (p *plan) shrink(t *testing.T, f *Failure) {
+	fails := func(s schedule) bool {
+		o := p.execute(t, s, p.usual(), nil)
+		f.Shrinks++
+		v, ok := o.violation()
+		if !ok || v.Oracle != f.Violation.Oracle || v.About != f.Violation.About {
+			return false
+		}
+		f.Violation = v
+		return true
+	}
+	for i := 0; i < len(f.schedule); {
+		if shorter := slices.Delete(slices.Clone(f.schedule), i, i+1); fails(shorter) {
+			f.schedule = shorter
+		} else {
+			i++
+		}
+	}
+	for i := range f.schedule {
+		for _, fault := range simpler[f.schedule[i].fault] {
+			easier := slices.Clone(f.schedule)
+			if easier[i].fault = fault; fails(easier) {
+				f.schedule = easier
+				break
+			}
+		}
+		for n := 1; n < f.schedule[i].n; n++ {
+			earlier := slices.Clone(f.schedule)
+			if earlier[i].n = n; fails(earlier) {
+				f.schedule = earlier
+				break
+			}
+		}
+	}
+}
+
+// tell makes the run of a failure once more, for its timeline.
+func (p *plan) tell(t *testing.T, f *Failure) {
+	log := &timeline{}
+	o := p.execute(t, f.schedule, p.usual(), log)
+	f.entries = log.entries
+	if v, ok := o.violation(); ok {
+		f.Violation = v
+	}
+	for _, d := range f.schedule {
+		f.Faults = append(f.Faults, d.String())
+	}
+	f.Replay = f.schedule.encode()
+	f.Hint = hint(f)
+}

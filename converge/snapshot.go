@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// snapshot is the state when all was quiet.
+type snapshot struct {
+	kinds   []schema.GroupVersionKind
+	objects [][]client.Object
+	cloud   map[string]string
+	// flat is the state as a list of fields, once it was needed.
+	flat map[string]fields
+}
+
+// fields are the fields of an object, or of several that have names that the API server has made.
+type fields map[string]string
+
+func (r *run) snapshot() *snapshot {
+	s := &snapshot{cloud: maps.Clone(r.cloud.values)}
+	for _, kind := range r.server.Kinds() {
+		if kind.Group == "" && kind.Kind == "Namespace" {
+			continue
+		}
+		s.kinds = append(s.kinds, kind)
+		s.objects = append(s.objects, r.server.List(kind))
+	}
+	return s
+}
+
+// difference tells what a state has that the reference has not, and the other way round. About is the first object that differs.
+func (p *plan) difference(reference, actual *snapshot, masked map[string]bool) (about string, lines []string) {
+	if alike(reference, actual) {
+		return "", nil
+	}
+	want, got := p.flatten(reference), p.flatten(actual)
+	names := map[string]bool{}
+	for name := range want {
+		names[name] = true
+	}
+	for name := range got {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		var found []string
+		switch {
+		case got[name] == nil:
+			found = []string{name + " is missing"}
+		case want[name] == nil:
+			found = []string{name + " should not be there"}
+		default:
+			found = differentFields(name, want[name], got[name], masked)
+		}
+		if len(found) > 0 && about == "" {
+			about = name
+		}
+		lines = append(lines, found...)
+	}
+	return about, lines
+}
+
+func differentFields(name string, want, got fields, masked map[string]bool) []string {
+	var lines []string
+	paths := map[string]bool{}
+	for path := range want {
+		paths[path] = true
+	}
+	for path := range got {
+		paths[path] = true
+	}
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		w, wanted := want[path]
+		g, there := got[path]
+		if w == g && wanted == there || masked[maskKey(name, path)] {
+			continue
+		}
+		switch {
+		case !there:
+			lines = append(lines, fmt.Sprintf("%s: %s is missing, want %s", name, path, w))
+		case !wanted:
+			lines = append(lines, fmt.Sprintf("%s: %s should not be there, is %s", name, path, g))
+		default:
+			lines = append(lines, fmt.Sprintf("%s: %s is %s, want %s", name, path, g, w))
+		}
+	}
+	return lines
+}
+
+// maskKey is what a field of an object is masked by. Items of lists are not told apart.
+func maskKey(name, path string) string {
+	var b strings.Builder
+	for rest := path; ; {
+		before, after, ok := strings.Cut(rest, "[#")
+		b.WriteString(before)
+		if !ok {
+			break
+		}
+		_, rest, _ = strings.Cut(after, "]")
+	}
+	return name + ":" + b.String()
+}
+
+// flatten makes of a state a list of fields by object, without what is different in each run: versions, UIDs, times, and names that the API server has made.
+func (p *plan) flatten(s *snapshot) map[string]fields {
+	if s.flat != nil {
+		return s.flat
+	}
+	n := &namer{}
+	for i, kind := range s.kinds {
+		for _, obj := range s.objects[i] {
+			n.learn(kind, obj)
+		}
+	}
+	replace := n.replacer()
+	groups := map[string][]fields{}
+	for i, kind := range s.kinds {
+		for _, obj := range s.objects[i] {
+			name := thingOf(kind, obj).String()
+			groups[name] = append(groups[name], p.fieldsOf(kind, obj, replace))
+		}
+	}
+	s.flat = map[string]fields{}
+	for name, group := range groups {
+		slices.SortFunc(group, func(a, b fields) int { return strings.Compare(a.String(), b.String()) })
+		for i, f := range group {
+			unique := name
+			if i > 0 {
+				unique = fmt.Sprintf("%s (%d)", name, i+1)
+			}
+			s.flat[unique] = f
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.cloud)) {
+		s.flat["cloud "+key] = fields{"value": replace.Replace(s.cloud[key])}
+	}
+	return s.flat
+}
+
+func (f fields) String() string {
+	encoded, err := json.Marshal(f) // sorts
+	if err != nil {
+		return err.Error()
+	}
+	return string(encoded)
+}
+
+// namer gives names to what has another one in each run.
+type namer struct{ pairs []string }
+
+func (n *namer) learn(kind schema.GroupVersionKind, obj client.Object) {
+	t := thingOf(kind, obj)
+	n.pairs = append(n.pairs, string(obj.GetUID()), "uid("+t.String()+")")
+	if t.generated {
+		n.pairs = append(n.pairs, obj.GetName(), t.name+"*")
+	}
+}
+
+func (n *namer) replacer() *strings.Replacer { return strings.NewReplacer(n.pairs...) }
+
+// fieldsOf lists the fields of an object.
+func (p *plan) fieldsOf(kind schema.GroupVersionKind, obj client.Object, replace *strings.Replacer) fields {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return fields{"": err.Error()}
+	}
+	f := fields{}
+	for field, value := range content {
+		switch field {
+		case "apiVersion", "kind":
+		case "metadata":
+			f.addMetadata(obj, replace)
+		default:
+			f.add(field, value, replace)
+		}
+	}
+	for _, mask := range p.Masks {
+		if mask.Object != nil {
+			if gvk, err := apiutil.GVKForObject(mask.Object, p.Scheme); err != nil || gvk != kind {
+				continue
+			}
+		}
+		for path := range f {
+			if _, plain, _ := strings.Cut(maskKey("", path), ":"); plain == mask.Field || strings.HasPrefix(plain, mask.Field+".") || strings.HasPrefix(plain, mask.Field+"[") {
+				delete(f, path)
+			}
+		}
+	}
+	return f
+}
+
+// addMetadata adds what of the metadata is content.
+func (f fields) addMetadata(obj client.Object, replace *strings.Replacer) {
+	for key, value := range obj.GetLabels() {
+		f["metadata.labels["+key+"]"] = strconv.Quote(replace.Replace(value))
+	}
+	for key, value := range obj.GetAnnotations() {
+		if key != touched {
+			f["metadata.annotations["+key+"]"] = scalar(value, replace)
+		}
+	}
+	for _, finalizer := range obj.GetFinalizers() {
+		f["metadata.finalizers["+finalizer+"]"] = "is set"
+	}
+	for _, owner := range obj.GetOwnerReferences() {
+		kind := "an owner"
+		if owner.Controller != nil && *owner.Controller {
+			kind = "the controller"
+		}
+		// The UID of an owner that is gone has no name.
+		f["metadata.ownerReferences["+owner.Kind+" "+replace.Replace(owner.Name)+"]"] = kind + ", " + replace.Replace(string(owner.UID))
+	}
+	if !obj.GetDeletionTimestamp().IsZero() {
+		f["metadata.deletionTimestamp"] = "is set"
+	}
+}
+
+func (f fields) add(path string, value any, replace *strings.Replacer) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, item := range value {
+			if key == "observedGeneration" {
+				continue // generations are counted differently when there were more writes
+			}
+			if plainKey(key) {
+				f.add(path+"."+key, item, replace)
+			} else {
+				f.add(path+"["+key+"]", item, replace)
+			}
+		}
+	case []any:
+		for i, item := range value {
+			f.add(path+"[#"+strconv.Itoa(i)+"]", item, replace)
+		}
+	case nil:
+	default:
+		f[path] = scalar(value, replace)
+	}
+}
+
+func plainKey(key string) bool { return !strings.ContainsAny(key, ".[]/ ") }
+
+func scalar(value any, replace *strings.Replacer) string {
+	s, ok := value.(string)
+	if !ok {
+		return fmt.Sprint(value)
+	}
+	if isTime(s) {
+		return "a time"
+	}
+	return strconv.Quote(replace.Replace(s))
+}
+
+func isTime(s string) bool {
+	if len(s) < len("2000-01-01T00:00:00Z") || s[4] != '-' || s[10] != 'T' {
+		return false
+	}
+	_, err := time.Parse(time.RFC3339Nano, s)
+	return err == nil
+}
+
+// masks returns the fields that differ between two runs without faults: they are made up anew each time.
+func (p *plan) masks(a, b []*snapshot) map[string]bool {
+	masked := map[string]bool{}
+	for i := range min(len(a), len(b)) {
+		one, other := p.flatten(a[i]), p.flatten(b[i])
+		for name, f := range one {
+			for path, value := range f {
+				if g, ok := other[name]; ok && g[path] != value {
+					masked[maskKey(name, path)] = true
+				}
+			}
+			for path := range other[name] {
+				if _, ok := f[path]; !ok {
+					masked[maskKey(name, path)] = true
+				}
+			}
+		}
+	}
+	return masked
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// objectStatus is the part of a status that has a meaning by convention.
+type objectStatus struct {
+	observed   int64
+	conditions []metav1.Condition
+}
+
+// statusOf returns what the status of an object tells.
+func statusOf(obj client.Object) objectStatus {
+	if isNil(obj) {
+		return objectStatus{}
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return untypedStatus(u)
+	}
+	status := reflect.Indirect(reflect.ValueOf(obj)).FieldByName("Status")
+	for status.Kind() == reflect.Pointer {
+		status = status.Elem()
+	}
+	if status.Kind() != reflect.Struct {
+		return objectStatus{}
+	}
+	s := objectStatus{}
+	if observed := status.FieldByName("ObservedGeneration"); observed.IsValid() && observed.Kind() == reflect.Int64 {
+		s.observed = observed.Int()
+	}
+	if conditions := status.FieldByName("Conditions"); conditions.IsValid() && conditions.CanConvert(conditionsType) {
+		s.conditions, _ = conditions.Convert(conditionsType).Interface().([]metav1.Condition)
+	}
+	return s
+}
+
+var conditionsType = reflect.TypeFor[[]metav1.Condition]()
+
+func untypedStatus(u *unstructured.Unstructured) objectStatus {
+	s := objectStatus{}
+	s.observed, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, item := range list {
+		condition := metav1.Condition{}
+		if content, ok := item.(map[string]any); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(content, &condition) == nil {
+			s.conditions = append(s.conditions, condition)
+		}
+	}
+	return s
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// timeline is what happens in a run, for people. A nil timeline notes nothing, because most runs need none.
+type timeline struct{ entries []entry }
+
+// entry is a line of a timeline.
+type entry struct {
+	at time.Duration
+	// who acts: user, reconcile 3, process, watch, gc, somebody, or the name of an actor.
+	who  string
+	what string
+	// cache tells which version of its kind a read got, and the version there is.
+	cache  string
+	result string
+	mark   mark
+	// weight tells how much the line matters to somebody who has little time.
+	weight int
+}
+
+// mark is what is special about an entry.
+type mark string
+
+const (
+	faultMark mark = "fault"
+	staleMark mark = "stale"
+	harmMark  mark = "violation"
+)
+
+// The weights of entries.
+const (
+	aside   = iota // reads, and what ends well
+	notable        // errors, processes
+	write          // effects
+	crucial        // faults and what they lead to
+)
+
+func (t *timeline) add(r *run, e entry) {
+	e.at = r.now()
+	t.entries = append(t.entries, e)
+}
+
+func (t *timeline) user(r *run, what string, err error) {
+	if t != nil {
+		weight := write
+		if what == "settle" {
+			weight = aside
+		}
+		t.add(r, entry{who: "user", what: what, result: errorText(err), weight: weight})
+	}
+}
+
+func (t *timeline) note(r *run, who, what string) {
+	if t != nil {
+		t.add(r, entry{who: who, what: what, weight: notable})
+	}
+}
+
+func (t *timeline) fault(r *run, who, what string, fault Fault) {
+	if t != nil {
+		t.add(r, entry{who: who, what: what, result: string(fault), mark: faultMark, weight: crucial})
+	}
+}
+
+func (t *timeline) violation(r *run, v Violation) {
+	if t != nil {
+		t.add(r, entry{who: "check", what: v.String(), mark: harmMark, weight: crucial})
+	}
+}
+
+func (t *timeline) actor(r *run, name, what string, err error) {
+	if t != nil {
+		t.add(r, entry{who: name, what: what, result: errorText(err), weight: notable})
+	}
+}
+
+func (t *timeline) foreign(r *run, verb string, c *call, err error) {
+	if t != nil {
+		t.add(r, entry{who: "somebody", what: verb + " " + c.kind + " " + nameOf(c.key), result: errorText(err), weight: crucial, mark: faultMark})
+	}
+}
+
+func (t *timeline) late(r *run, c *call, who string, err error) {
+	if t != nil {
+		t.add(r, entry{who: who, what: c.act + " " + c.kind + " " + nameOf(c.key) + " lands late", result: errorText(err), weight: crucial, mark: staleMark})
+	}
+}
+
+func (t *timeline) begin(r *run, a *activity) {
+	if t != nil {
+		t.add(r, entry{who: a.name, what: "begins: " + nameOf(a.NamespacedName), weight: aside})
+	}
+}
+
+func (t *timeline) end(r *run, a *activity) {
+	if t == nil {
+		return
+	}
+	e := entry{who: a.name, what: "ends", result: "ok", weight: aside}
+	switch {
+	case a.panicked != nil:
+		e.result, e.weight = fmt.Sprintf("panic: %v", a.panicked), crucial
+	case !a.returned:
+		return
+	case a.err != nil:
+		e.result, e.weight = "error: "+errorText(a.err), notable
+	case a.result.RequeueAfter > 0:
+		e.result = "again after " + a.result.RequeueAfter.String()
+	case a.result.Requeue: //nolint:staticcheck // reconcilers still ask for it
+		e.result = "again"
+	}
+	t.add(r, e)
+}
+
+func (t *timeline) call(r *run, c *call, fault Fault, err error) {
+	if t == nil {
+		return
+	}
+	e := entry{who: c.who, what: c.act + " " + c.kind}
+	if c.key.Name != "" {
+		e.what += " " + nameOf(c.key)
+	}
+	switch {
+	case err != nil:
+		e.result = errorText(err)
+		if e.weight = notable; apierrs.IsNotFound(err) && c.obj == nil {
+			e.weight = aside
+		}
+	case c.obj != nil:
+		e.result, e.weight = "ok", write
+		if c.act == "create" {
+			if name := c.obj.GetName(); name != "" && name != c.key.Name {
+				e.result = "named " + name
+			}
+		}
+		if version := c.obj.GetResourceVersion(); version != "" && c.act != "delete" {
+			e.result += ", version " + version
+		}
+	case c.outside && c.effect:
+		e.result, e.weight = "ok", write
+	default:
+		e.result = "ok"
+		if list, ok := c.out.(client.ObjectList); ok {
+			e.result = plural(meta.LenList(list), "item")
+		}
+	}
+	if c.cached {
+		t.cached(r, c, &e)
+	}
+	switch fault {
+	case "":
+	case CrashBefore, CrashAfter, HandOver:
+		e.result, e.mark, e.weight = string(fault), faultMark, crucial
+	case TimeoutApplied:
+		e.result, e.mark, e.weight = "timeout, APPLIED", faultMark, crucial
+	case TimeoutLost, TooManyRequests, ServerError:
+		e.mark, e.weight = faultMark, crucial
+	}
+	t.add(r, e)
+}
+
+// cached tells which version of its kind a read got.
+func (t *timeline) cached(r *run, c *call, e *entry) {
+	i := r.process.existing(c.gvk)
+	if i == nil {
+		return
+	}
+	if len(i.coming) == 0 {
+		e.cache = fmt.Sprintf("cache@%d", i.position)
+		return
+	}
+	e.cache = fmt.Sprintf("cache@%d of %d", i.position, i.coming[len(i.coming)-1].Version)
+	e.mark, e.weight = staleMark, crucial
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// failure formats an error as the end of a sentence.
+func failure(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func reconcileName(n int) string { return fmt.Sprintf("reconcile %d", n) }
