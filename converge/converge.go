@@ -38,9 +38,9 @@ type Options struct {
 	Seed uint64
 }
 
-// DefaultOptions returns the options of Run, as flags change them: all single faults, 1,000 second faults on the way back, and 200 pairs.
+// DefaultOptions returns the options of Run, as flags change them: all single faults, 1,000 second faults on the way back, and 1,000 pairs.
 func DefaultOptions() Options {
-	o := Options{Budget: *budgetFlag, Recoveries: 1000, Pairs: 200, AllPairs: *pairsFlag, Random: *randomFlag, Seed: *seedFlag}
+	o := Options{Budget: *budgetFlag, Recoveries: 1000, Pairs: 1000, AllPairs: *pairsFlag, Random: *randomFlag, Seed: *seedFlag}
 	if o.Budget > 0 {
 		o.Recoveries = -1
 		o.AllPairs = true

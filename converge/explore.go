@@ -68,7 +68,9 @@ func (x *exploration) singles(reference *outcome) *Failure {
 		x.seen[m.point] = true
 	}
 	x.cert.Points = len(reference.met)
-	for _, d := range x.candidates(reference.met) {
+	singles, enumerated := candidates(reference.met)
+	x.cert.Enumerated, x.cert.Pruned = enumerated, enumerated-len(singles)
+	for _, d := range singles {
 		o, failure := x.try(schedule{d})
 		if failure != nil {
 			return failure
@@ -85,16 +87,20 @@ func (x *exploration) singles(reference *outcome) *Failure {
 
 // candidates lists the faults at points, without those that are the same as another one: a crash before a request is the same as one after the last write
 // before it, and an answer to a write without an effect can as well be lost.
-func (x *exploration) candidates(met []meeting) []deviation {
+func candidatesOf(met []meeting) []deviation {
+	found, _ := candidates(met)
+	return found
+}
+
+func candidates(met []meeting) (found []deviation, enumerated int) {
 	type end struct {
 		version int64
 		step    int
 	}
 	ends := map[end]bool{}
-	var found []deviation
 	for _, m := range met {
 		for _, fault := range m.faults.faults() {
-			x.cert.Enumerated++
+			enumerated++
 			switch fault {
 			case CrashBefore, CrashAfter:
 				at := end{m.version, m.step}
@@ -102,13 +108,11 @@ func (x *exploration) candidates(met []meeting) []deviation {
 					at.version = m.after
 				}
 				if ends[at] {
-					x.cert.Pruned++
 					continue
 				}
 				ends[at] = true
 			case TimeoutApplied:
 				if m.after == m.version && m.faults.has(TimeoutLost) {
-					x.cert.Pruned++
 					continue
 				}
 			}
@@ -117,7 +121,7 @@ func (x *exploration) candidates(met []meeting) []deviation {
 	}
 	// What finds the most comes first.
 	slices.SortStableFunc(found, func(a, b deviation) int { return rank(a.fault) - rank(b.fault) })
-	return found
+	return found, enumerated
 }
 
 func rank(fault Fault) int {
@@ -145,7 +149,7 @@ func (x *exploration) recoveries(*outcome) *Failure {
 	}
 	var candidates []schedule
 	for _, first := range order {
-		for _, second := range x.candidates(byFirst[first]) {
+		for _, second := range candidatesOf(byFirst[first]) {
 			candidates = append(candidates, schedule{first, second})
 		}
 	}
@@ -167,51 +171,50 @@ func (x *exploration) recoveries(*outcome) *Failure {
 	return nil
 }
 
-// pairs tries two faults at once: all of them, if that is asked for and there is time, or some.
+// pairs tries two faults at once: all of them, if that is asked for and there is time, or some. Those that are near each other come first, because there one
+// is more likely to meet what the other one has left.
 func (x *exploration) pairs(reference *outcome) *Failure {
-	singles := x.candidates(reference.met)
-	x.cert.PairsInAll = len(singles) * (len(singles) - 1) / 2
-	random := rand.New(rand.NewPCG(x.options.Seed, 1))
-	tried := map[[2]int]bool{}
-	try := func(a, b int) *Failure {
-		if a > b {
-			a, b = b, a
-		}
-		if a == b || tried[[2]int{a, b}] || singles[a].point == singles[b].point {
-			return nil
-		}
-		tried[[2]int{a, b}] = true
-		_, failure := x.try(schedule{singles[a], singles[b]})
-		x.cert.Pairs++
-		return failure
+	singles := candidatesOf(reference.met)
+	at := map[point]int{}
+	for i, m := range reference.met {
+		at[m.point] = i
 	}
-	if len(singles) < 2 {
-		return nil
-	}
-	if x.options.AllPairs || x.cert.PairsInAll <= x.options.Pairs {
-		all := random.Perm(len(singles) * len(singles))
-		for _, n := range all {
-			if a, b := n/len(singles), n%len(singles); a < b {
-				if x.late() {
-					return nil
-				}
-				if failure := try(a, b); failure != nil {
-					return failure
-				}
+	var near, far [][2]int
+	for a := range singles {
+		for b := range a {
+			distance := at[singles[a].point] - at[singles[b].point]
+			switch {
+			case distance == 0:
+			case distance >= -nearby && distance <= nearby:
+				near = append(near, [2]int{b, a})
+			default:
+				far = append(far, [2]int{b, a})
 			}
 		}
-		return nil
 	}
-	for range x.options.Pairs {
+	x.cert.PairsInAll = len(near) + len(far)
+	random := rand.New(rand.NewPCG(x.options.Seed, 1))
+	for _, pairs := range [][][2]int{near, far} {
+		random.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
+	}
+	if !x.options.AllPairs {
+		near = near[:min(len(near), x.options.Pairs*3/4)]
+		far = far[:min(len(far), x.options.Pairs-len(near))]
+	}
+	for _, pair := range slices.Concat(near, far) {
 		if x.late() {
 			return nil
 		}
-		if failure := try(random.IntN(len(singles)), random.IntN(len(singles))); failure != nil {
+		if _, failure := x.try(schedule{singles[pair[0]], singles[pair[1]]}); failure != nil {
 			return failure
 		}
+		x.cert.Pairs++
 	}
 	return nil
 }
+
+// nearby is how many points two faults are apart that are near each other.
+const nearby = 6
 
 // swarm tries up to six faults at once, of some kinds at a time: a few kinds that meet often find what all kinds together hide.
 func (x *exploration) swarm(reference *outcome) *Failure {

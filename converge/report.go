@@ -110,7 +110,7 @@ func (f *Failure) format(lines []int) string {
 		if e.mark != "" {
 			mark = "◄ " + string(e.mark)
 		}
-		fmt.Fprintf(w, "%2d\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, e.at.Round(time.Millisecond), e.who, e.what, e.cache, shorten(e.result), mark)
+		fmt.Fprintf(w, "%2d\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, e.at.Round(time.Millisecond), e.who, shorten(e.what), e.cache, shorten(e.result), mark)
 	}
 	_ = w.Flush()
 	var trimmed strings.Builder
@@ -121,7 +121,7 @@ func (f *Failure) format(lines []int) string {
 }
 
 func shorten(s string) string {
-	const most = 100
+	const most = 90
 	s, _, _ = strings.Cut(s, "\n")
 	if len(s) > most {
 		return s[:most] + "…"

@@ -47,6 +47,9 @@ type run struct {
 	// later is what will be done at a time, or as soon as all is quiet.
 	later []postponed
 
+	// skip is the number of a step that is not taken, and skipped are those whose settling users did not wait for.
+	skip    int
+	skipped []int
 	// step is the step that is done, or the one that settles.
 	step   int
 	visits map[site]int
@@ -137,7 +140,9 @@ func (r *run) now() time.Duration { return time.Since(r.begin) }
 // steps does what users do, one after the other.
 func (r *run) steps() {
 	for r.step = 0; r.step < len(r.plan.Steps) && !r.failed(); r.step++ {
-		r.take(r.plan.Steps[r.step])
+		if r.step+1 != r.skip {
+			r.take(r.plan.Steps[r.step])
+		}
 	}
 	r.over = true
 }
@@ -164,6 +169,7 @@ func (r *run) take(step Step) {
 
 // meanwhile takes the next steps before their time, up to the next settling, which then ends the present one.
 func (r *run) meanwhile() {
+	r.skipped = append(r.skipped, r.step)
 	for next := r.step + 1; next < len(r.plan.Steps); next++ {
 		r.step = next
 		if r.plan.Steps[next].settle {

@@ -144,19 +144,34 @@ func (r *run) checkState(s *snapshot) {
 	if r.plan.reference == nil {
 		return
 	}
-	want := r.plan.reference.at(r.step)
-	about, lines := r.plan.difference(want, s, r.plan.reference.masked)
-	if len(lines) == 0 {
+	found := r.plan.differences(r.plan.reference.at(r.step), s, r.plan.reference.masked)
+	for _, step := range r.skipped {
+		// What users change before it was acted on may as well never have been.
+		if quick := r.plan.reference.quick[step]; quick != nil {
+			found = r.notIn(found, r.plan.differences(quick.at(r.step), s, r.plan.reference.masked))
+		}
+	}
+	if len(found) == 0 {
 		return
 	}
-	v := Violation{Oracle: EndState, About: about, Message: lines[0], Details: lines[1:]}
+	v := Violation{Oracle: EndState, About: found[0].name, Message: found[0].lines[0], Details: found[0].lines[1:]}
+	for _, d := range found[1:] {
+		v.Details = append(v.Details, d.lines...)
+	}
 	switch {
-	case strings.HasSuffix(lines[0], "should not be there") && r.leftOver(about):
+	case strings.HasSuffix(v.Message, "should not be there") && r.leftOver(v.About):
 		v.Oracle = Deletion
-	case strings.Contains(about, "* (") || strings.HasSuffix(about, ")"):
+	case strings.HasSuffix(v.About, ")"):
 		v.Oracle = Duplicates
 	}
 	r.violate(v)
+}
+
+// notIn returns the differences of objects that are not as they would be otherwise, either.
+func (r *run) notIn(found, otherwise []difference) []difference {
+	return slices.DeleteFunc(found, func(d difference) bool {
+		return !slices.ContainsFunc(otherwise, func(o difference) bool { return o.name == d.name })
+	})
 }
 
 // leftOver is true for what the run without faults has deleted by now.
@@ -264,7 +279,7 @@ func (r *run) checkCounts() {
 	if r.plan.reference == nil || r.failed() {
 		return
 	}
-	if message := r.made.excess(&r.plan.reference.made); message != "" {
+	if message := r.made.excess(r.plan.reference, r.skipped, r.plan.Desired != nil); message != "" {
 		about, _, _ := strings.Cut(message, ": ")
 		r.violate(Violation{Oracle: Duplicates, About: about, Message: message})
 	}

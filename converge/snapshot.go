@@ -41,35 +41,37 @@ func (r *run) snapshot() *snapshot {
 	return s
 }
 
-// difference tells what a state has that the reference has not, and the other way round. About is the first object that differs.
-func (p *plan) difference(reference, actual *snapshot, masked map[string]bool) (about string, lines []string) {
-	if alike(reference, actual) {
-		return "", nil
+// difference tells what an object has in a state that it has not in the state it should be in, or the other way round.
+type difference struct {
+	// name is that of the object.
+	name  string
+	lines []string
+}
+
+// differences compares a state to the one that it should be.
+func (p *plan) differences(want, got *snapshot, masked map[string]bool) []difference {
+	if alike(want, got) {
+		return nil
 	}
-	want, got := p.flatten(reference), p.flatten(actual)
-	names := map[string]bool{}
-	for name := range want {
-		names[name] = true
-	}
-	for name := range got {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		var found []string
+	wanted, there := p.flatten(want), p.flatten(got)
+	names := maps.Clone(wanted)
+	maps.Copy(names, there)
+	var found []difference
+	for _, name := range sortedKeys(names) {
+		var lines []string
 		switch {
-		case got[name] == nil:
-			found = []string{name + " is missing"}
-		case want[name] == nil:
-			found = []string{name + " should not be there"}
+		case there[name] == nil:
+			lines = []string{name + " is missing"}
+		case wanted[name] == nil:
+			lines = []string{name + " should not be there"}
 		default:
-			found = differentFields(name, want[name], got[name], masked)
+			lines = differentFields(name, wanted[name], there[name], masked)
 		}
-		if len(found) > 0 && about == "" {
-			about = name
+		if len(lines) > 0 {
+			found = append(found, difference{name, lines})
 		}
-		lines = append(lines, found...)
 	}
-	return about, lines
+	return found
 }
 
 func differentFields(name string, want, got fields, masked map[string]bool) []string {

@@ -28,6 +28,8 @@ type variation struct {
 	delay time.Duration
 	// versions is how many resource versions are gone already.
 	versions int
+	// skip is the number of a step that users do not take, from 1 on.
+	skip int
 }
 
 // newRun starts a run: the API server has what was given, and the process has started. It belongs in a bubble of synctest.
@@ -37,7 +39,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 		p.Reset()
 	}
 	r := &run{
-		plan: p, schedule: s, begin: time.Now(), ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
+		plan: p, skip: v.skip, schedule: s, begin: time.Now(), ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
 		server: apiserver.New(apiserver.Options{Registry: p.registry, Applier: p.applier, Seed: v.seed}),
 		own:    map[types.UID]bool{}, visits: map[site]int{}, calm: map[request]int{}, made: newLedger(), quietAt: time.Now(),
 	}

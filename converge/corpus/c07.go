@@ -2,4 +2,272 @@
 
 package corpus
 
-var c07 = []Entry{}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+// c07 are bugs of requests that time out and have an effect all the same.
+var c07 = []Entry{{
+	Name: "c07-instance-without-token", Class: "C7", Faults: 1,
+	About:   "An instance is requested once more because the answer to the first request got lost.",
+	Source:  "Amazon EC2, ensuring idempotency in API requests: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html",
+	Buggy:   with(instances, func(e converge.Env) reconcile.Reconciler { return &unnamedInstance{instance{e}} }),
+	Correct: with(instances, func(e converge.Env) reconcile.Reconciler { return &namedInstance{instance{e}} }),
+}, {
+	Name: "c07-quota-added-twice", Class: "C7", Faults: 1,
+	About:   "What a widget needs is added to a sum, and added again when the request seems to have failed.",
+	Source:  "Kubernetes API conventions, on writing a client so that repeated requests do no harm: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#http-status-codes",
+	Buggy:   with(quotas, func(e converge.Env) reconcile.Reconciler { return &summedQuota{quota{e}} }),
+	Correct: with(quotas, func(e converge.Env) reconcile.Reconciler { return &itemisedQuota{quota{e}} }),
+}, {
+	Name: "c07-timeout-taken-for-success", Class: "C7", Faults: 1,
+	About:   "A creation that timed out is expected to show up in the cache, and nobody tries again if it did not happen.",
+	Source:  "kubernetes#67662, expectations of replica sets after a creation that timed out: https://github.com/kubernetes/kubernetes/issues/67662",
+	Buggy:   with(sites, func(e converge.Env) reconcile.Reconciler { return &expectingSite{e.Client} }),
+	Correct: with(sites, func(e converge.Env) reconcile.Reconciler { return &retryingSite{e.Client} }),
+}, {
+	Name: "c07-token-not-saved", Class: "C7", Faults: 2,
+	About:   "The token of a request is kept in memory if it cannot be saved, and a crash after the request makes a second one with another token.",
+	Source:  "crossplane-runtime, the managed reconciler, which saves that a creation is pending before it begins: https://github.com/crossplane/crossplane-runtime/blob/main/pkg/reconciler/managed/reconciler.go",
+	Buggy:   with(tokens, func(e converge.Env) reconcile.Reconciler { return &bestEffortToken{token{e, map[string]string{}}} }),
+	Correct: with(tokens, func(e converge.Env) reconcile.Reconciler { return &savedToken{token{e, map[string]string{}}} }),
+}, {
+	Name: "c07-rolled-back-success", Class: "C7", Faults: 1,
+	About:   "A switch that seems to have failed is undone by deleting what is switched to, for good.",
+	Source:  "Google API Improvement Proposal 155, on requests whose outcome is not known: https://google.aip.dev/155",
+	Buggy:   with(switches, func(e converge.Env) reconcile.Reconciler { return &undoneSwitch{trafficSwitch{e.Client}} }),
+	Correct: with(switches, func(e converge.Env) reconcile.Reconciler { return &repeatedSwitch{trafficSwitch{e.Client}} }),
+}}
+
+// instances are buckets that stand for something that costs money.
+func instances() converge.Scenario {
+	return converge.Scenario{For: &Bucket{}, Given: []client.Object{bucket("gpu", BucketSpec{Region: "eu"}), bucket("cpu", BucketSpec{Region: "us"})}}
+}
+
+// instance has an instance for each bucket.
+type instance struct{ converge.Env }
+
+// begin returns a bucket that has a finalizer, or nil if there is nothing more to do.
+func (r *instance) begin(ctx context.Context, req reconcile.Request, names func(context.Context, *Bucket) ([]string, error)) (*Bucket, error) {
+	b := &Bucket{}
+	if err := r.Client.Get(ctx, req.NamespacedName, b); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if b.DeletionTimestamp.IsZero() {
+		if controllerutil.AddFinalizer(b, finalizer) {
+			return b, r.Client.Update(ctx, b)
+		}
+		return b, nil
+	}
+	if !controllerutil.ContainsFinalizer(b, finalizer) {
+		return nil, nil
+	}
+	all, err := names(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range all {
+		if err := deleteCloud(ctx, r.Cloud, name); err != nil {
+			return nil, fmt.Errorf("deleting %s: %w", name, err)
+		}
+	}
+	controllerutil.RemoveFinalizer(b, finalizer)
+	return nil, client.IgnoreNotFound(r.Client.Update(ctx, b))
+}
+
+// running records what has been created.
+func (r *instance) running(ctx context.Context, b *Bucket, id string) error {
+	if b.Status.ID == id && b.Status.ObservedGeneration == b.Generation {
+		return nil
+	}
+	b.Status.ID, b.Status.Phase, b.Status.ObservedGeneration = id, "Running", b.Generation
+	return r.Client.Status().Update(ctx, b)
+}
+
+type unnamedInstance struct{ instance }
+
+func (r *unnamedInstance) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	b, err := r.begin(ctx, req, func(ctx context.Context, b *Bucket) ([]string, error) {
+		return r.Cloud.List(ctx, "instance-"+b.Name+"-")
+	})
+	if b == nil || err != nil {
+		return reconcile.Result{}, err
+	}
+	id := b.Status.ID
+	if id == "" {
+		if id, err = r.Cloud.CreateNamed(ctx, "instance-"+b.Name+"-", b.Spec.Region); err != nil {
+			return reconcile.Result{}, fmt.Errorf("requesting an instance: %w", err)
+		}
+	}
+	return reconcile.Result{}, r.running(ctx, b, id)
+}
+
+type namedInstance struct{ instance }
+
+func (r *namedInstance) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	b, err := r.begin(ctx, req, func(_ context.Context, b *Bucket) ([]string, error) {
+		return []string{"instance-" + b.Name}, nil
+	})
+	if b == nil || err != nil {
+		return reconcile.Result{}, err
+	}
+	id := "instance-" + b.Name
+	if err := r.Cloud.Create(ctx, id, b.Spec.Region); err != nil && !errors.Is(err, converge.ErrExists) {
+		return reconcile.Result{}, fmt.Errorf("requesting an instance: %w", err)
+	}
+	return reconcile.Result{}, r.running(ctx, b, id)
+}
+
+// quotas are widgets that take part of something they share.
+func quotas() converge.Scenario {
+	return converge.Scenario{
+		For:   &Widget{},
+		Given: []client.Object{widget("small", WidgetSpec{Replicas: 1}), widget("large", WidgetSpec{Replicas: 5})},
+	}
+}
+
+// quota reserves the replicas of a widget.
+type quota struct{ converge.Env }
+
+// reconcile is the same for all but how something is reserved and given back.
+func (r *quota) reconcile(ctx context.Context, req reconcile.Request, reserve, release func(context.Context, *Widget) error) error {
+	w := &Widget{}
+	if err := r.Client.Get(ctx, req.NamespacedName, w); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !w.DeletionTimestamp.IsZero() {
+		if !controllerutil.ContainsFinalizer(w, finalizer) {
+			return nil
+		}
+		if err := release(ctx, w); err != nil {
+			return fmt.Errorf("giving back %d: %w", w.Spec.Replicas, err)
+		}
+		controllerutil.RemoveFinalizer(w, finalizer)
+		return client.IgnoreNotFound(r.Client.Update(ctx, w))
+	}
+	if controllerutil.AddFinalizer(w, finalizer) {
+		if err := r.Client.Update(ctx, w); err != nil {
+			return err
+		}
+	}
+	if w.Status.Number == w.Spec.Replicas {
+		return nil
+	}
+	if err := reserve(ctx, w); err != nil {
+		return fmt.Errorf("reserving %d: %w", w.Spec.Replicas, err)
+	}
+	w.Status.Number, w.Status.ObservedGeneration = w.Spec.Replicas, w.Generation
+	return r.Client.Status().Update(ctx, w)
+}
+
+type summedQuota struct{ quota }
+
+func (r *summedQuota) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Result{}, r.reconcile(ctx, req,
+		func(ctx context.Context, w *Widget) error { return r.add(ctx, int(w.Spec.Replicas)) },
+		func(ctx context.Context, w *Widget) error { return r.add(ctx, -int(w.Status.Number)) })
+}
+
+// add adds to the sum of what is reserved, and has no sum of nothing.
+func (r *summedQuota) add(ctx context.Context, n int) error {
+	value, err := r.Cloud.Get(ctx, "quota/used")
+	if errors.Is(err, converge.ErrAbsent) {
+		value, err = "0", nil
+	}
+	if err != nil {
+		return err
+	}
+	sum, err := strconv.Atoi(value)
+	if err != nil {
+		return err
+	}
+	if sum+n == 0 {
+		return deleteCloud(ctx, r.Cloud, "quota/used")
+	}
+	return r.Cloud.Put(ctx, "quota/used", strconv.Itoa(sum+n))
+}
+
+type itemisedQuota struct{ quota }
+
+func (r *itemisedQuota) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Result{}, r.reconcile(ctx, req,
+		func(ctx context.Context, w *Widget) error {
+			return r.Cloud.Put(ctx, "quota/used/"+w.Name, strconv.Itoa(int(w.Spec.Replicas)))
+		},
+		func(ctx context.Context, w *Widget) error { return deleteCloud(ctx, r.Cloud, "quota/used/"+w.Name) })
+}
+
+// sites are widgets that need a service.
+func sites() converge.Scenario {
+	return converge.Scenario{
+		For: &Widget{}, Owns: []client.Object{&corev1.Service{}},
+		Given: []client.Object{widget("docs", WidgetSpec{Host: "docs.example.com"})},
+	}
+}
+
+// service is that of a widget.
+func service(w *Widget, c client.Client) (*corev1.Service, error) {
+	svc := &corev1.Service{ObjectMeta: childMeta(w, w.Name), Spec: corev1.ServiceSpec{
+		Selector: map[string]string{widgetLabel: w.Name},
+		Ports:    []corev1.ServicePort{{Name: "http", Port: 80}},
+	}}
+	return svc, controllerutil.SetControllerReference(w, svc, c.Scheme())
+}
+
+type expectingSite struct{ client.Client }
+
+func (r *expectingSite) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	err := r.Get(ctx, req.NamespacedName, &corev1.Service{})
+	if !apierrs.IsNotFound(err) {
+		return reconcile.Result{}, err
+	}
+	svc, err := service(w, r)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	err = r.Create(ctx, svc)
+	if apierrs.IsTimeout(err) || apierrs.IsServerTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
+		log.FromContext(ctx).Info("The service has been created, but it takes its time.")
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+type retryingSite struct{ client.Client }
+
+func (r *retryingSite) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	existing := &corev1.Service{}
+	err := r.Get(ctx, req.NamespacedName, existing)
+	if err == nil && !metav1.IsControlledBy(existing, w) {
+		return reconcile.Result{}, fmt.Errorf("service %s is somebody else's", existing.Name)
+	}
+	if !apierrs.IsNotFound(err) {
+		return reconcile.Result{}, err
+	}
+	svc, err := service(w, r)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.Create(ctx, svc)
+}

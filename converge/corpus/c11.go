@@ -11,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -70,10 +68,9 @@ func (r *frontendReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	if err := applyConfig(ctx, r.Client, w); err != nil {
 		return reconcile.Result{}, fmt.Errorf("config map: %w", err)
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
+	service := newService(w)
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, service, func() error {
-		service.Spec.Selector = map[string]string{widgetLabel: w.Name}
-		service.Spec.Ports = []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(8080)}}
+		fillService(service, w)
 		if r.ownsAll {
 			return controllerutil.SetControllerReference(w, service, r.Scheme())
 		}

@@ -2,4 +2,318 @@
 
 package corpus
 
-var c15 = []Entry{}
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+// C15: the order of things, objects of the cache, and shapes that were not expected.
+var c15 = []Entry{
+	{
+		Name: "c15-members-in-list-order", Class: "C15", Faults: 1,
+		About: "The status has the members in the order of a list from the cache, which is another one each time.",
+		Source: "controller-runtime, client.Reader: a cache lists from maps and promises no order. " +
+			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/client#Reader",
+		Buggy:   with(clusterWorld, cluster(membersAsListed)),
+		Correct: with(clusterWorld, cluster(membersSorted)),
+	},
+	{
+		Name: "c15-first-is-leader", Class: "C15", Faults: 1,
+		About: "The first pod of the list is made the leader. With another order, another pod is.",
+		Source: "kubernetes/kubernetes#40415: of several replica sets that fit, the oldest is taken, and not any. " +
+			"https://github.com/kubernetes/kubernetes/issues/40415",
+		Buggy:   with(clusterWorld, cluster(leaderIsFirst)),
+		Correct: with(clusterWorld, cluster(leaderIsLowest)),
+	},
+	{
+		Name: "c15-surplus-by-position", Class: "C15", Faults: 1,
+		About: "What comes after the first n of the list is surplus. With another order, other pods are deleted, and must be made again.",
+		Source: "Kubernetes documentation, StatefulSet, Deployment and Scaling Guarantees: pods go in reverse order of their numbers. " +
+			"https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#deployment-and-scaling-guarantees",
+		Buggy:   with(shrinkingWorld, cluster(surplusByPosition)),
+		Correct: with(shrinkingWorld, cluster(surplusByNumber)),
+	},
+	{
+		Name: "c15-cached-object-changed", Class: "C15",
+		About: "A list without copies is changed in place. If the write fails, the change is believed to be done.",
+		Source: "kubernetes/sample-controller: objects from the store are never to be modified. " +
+			"https://github.com/kubernetes/sample-controller/blob/master/controller.go",
+		Buggy:   with(clusterWorld, cluster(annotateShared)),
+		Correct: with(clusterWorld, cluster(annotateCopies)),
+	},
+	{
+		Name: "c15-number-is-count", Class: "C15", Faults: 1,
+		About: "The number of the next pod is how many there are. After one in the middle is deleted, that name is taken for ever.",
+		Source: "Kubernetes documentation, StatefulSet, Ordinal Index: each pod has a number of its own, and a missing one is made again. " +
+			"https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#ordinal-index",
+		Buggy:   with(clusterWorld, func(env converge.Env) reconcile.Reconciler { return &countingReconciler{env.Client} }),
+		Correct: with(clusterWorld, cluster(nothingElse)),
+	},
+	{
+		Name: "c15-no-container-status-yet", Class: "C15",
+		About: "The first container status of a pod is read before the kubelet has reported any, and the reconciler panics.",
+		Source: "Kubernetes API conventions, Optional vs. Required: optional fields may be absent, and clients have to cope. " +
+			"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#optional-vs-required",
+		Buggy:   with(kubeletWorld, cluster(restartsOfFirst)),
+		Correct: with(kubeletWorld, cluster(restartsOfAll)),
+	},
+}
+
+// clusterReconciler has a pod for each number below the replicas that are wanted, and does something with the pods there are.
+type clusterReconciler struct {
+	client.Client
+	each func(ctx context.Context, c client.Client, w *Widget) error
+}
+
+func cluster(each func(ctx context.Context, c client.Client, w *Widget) error) func(converge.Env) reconcile.Reconciler {
+	return func(env converge.Env) reconcile.Reconciler { return &clusterReconciler{env.Client, each} }
+}
+
+func (r *clusterReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	for i := range w.Spec.Replicas {
+		if err := ensure(ctx, r.Client, w, newMember(w, i)); err != nil {
+			return reconcile.Result{}, fmt.Errorf("pod %d: %w", i, err)
+		}
+	}
+	return reconcile.Result{}, r.each(ctx, r.Client, w)
+}
+
+// members lists the pods that a widget controls.
+func members(ctx context.Context, c client.Client, w *Widget, options ...client.ListOption) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, append(ofWidget(w), options...)...); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, w) }), nil
+}
+
+func byName(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) }
+
+func nothingElse(context.Context, client.Client, *Widget) error { return nil }
+
+func membersAsListed(ctx context.Context, c client.Client, w *Widget) error {
+	pods, err := members(ctx, c, w)
+	if err != nil {
+		return err
+	}
+	return writeMembers(ctx, c, w, pods)
+}
+
+func membersSorted(ctx context.Context, c client.Client, w *Widget) error {
+	pods, err := members(ctx, c, w)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(pods, byName)
+	return writeMembers(ctx, c, w, pods)
+}
+
+func writeMembers(ctx context.Context, c client.Client, w *Widget, pods []corev1.Pod) error {
+	before := w.DeepCopy()
+	w.Status.Members = nil
+	for _, pod := range pods {
+		w.Status.Members = append(w.Status.Members, pod.Name)
+	}
+	return writeStatus(ctx, c, before, w)
+}
+
+func leaderIsFirst(ctx context.Context, c client.Client, w *Widget) error {
+	pods, err := members(ctx, c, w)
+	if err != nil || len(pods) == 0 {
+		return err
+	}
+	return lead(ctx, c, pods[0].Name, pods)
+}
+
+func leaderIsLowest(ctx context.Context, c client.Client, w *Widget) error {
+	pods, err := members(ctx, c, w)
+	if err != nil || len(pods) == 0 {
+		return err
+	}
+	return lead(ctx, c, slices.MinFunc(pods, byName).Name, pods)
+}
+
+// lead has one pod have the label of the leader.
+func lead(ctx context.Context, c client.Client, leader string, pods []corev1.Pod) error {
+	const role = "corpus.trueup.dev/role"
+	for _, pod := range pods {
+		before := pod.DeepCopy()
+		if delete(pod.Labels, role); pod.Name == leader {
+			pod.Labels[role] = "leader"
+		}
+		if equality.Semantic.DeepEqual(before, &pod) {
+			continue
+		}
+		if err := c.Patch(ctx, &pod, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("label pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+func surplusByPosition(ctx context.Context, c client.Client, w *Widget) error {
+	pods, err := members(ctx, c, w)
+	if err != nil {
+		return err
+	}
+	for i, pod := range pods {
+		if i < int(w.Spec.Replicas) {
+			continue
+		}
+		if err := remove(ctx, c, &pod); err != nil {
+			return fmt.Errorf("delete pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+func surplusByNumber(ctx context.Context, c client.Client, w *Widget) error {
+	pods, err := members(ctx, c, w)
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		if ordinal(pod.Name) < w.Spec.Replicas {
+			continue
+		}
+		if err := remove(ctx, c, &pod); err != nil {
+			return fmt.Errorf("delete pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+const imageAnnotation = "corpus.trueup.dev/wanted-image"
+
+func annotateShared(ctx context.Context, c client.Client, w *Widget) error {
+	pods, err := members(ctx, c, w, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	return annotate(ctx, c, w, pods)
+}
+
+func annotateCopies(ctx context.Context, c client.Client, w *Widget) error {
+	pods, err := members(ctx, c, w, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		pods[i] = *pods[i].DeepCopy()
+	}
+	return annotate(ctx, c, w, pods)
+}
+
+func annotate(ctx context.Context, c client.Client, w *Widget, pods []corev1.Pod) error {
+	for _, pod := range pods {
+		if pod.Annotations[imageAnnotation] == w.Spec.Image {
+			continue
+		}
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, imageAnnotation, w.Spec.Image)
+		if err := c.Update(ctx, &pod); err != nil {
+			return fmt.Errorf("annotate pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// countingReconciler is clusterReconciler with less effort.
+type countingReconciler struct{ client.Client }
+
+func (r *countingReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	pods, err := members(ctx, r.Client, w)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for i := int32(len(pods)); i < w.Spec.Replicas; i++ {
+		pod := newMember(w, i)
+		if err := controllerutil.SetControllerReference(w, pod, r.Scheme()); err != nil {
+			return reconcile.Result{}, err
+		}
+		if err := r.Create(ctx, pod); err != nil {
+			return reconcile.Result{}, fmt.Errorf("pod %d: %w", i, err)
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+func restartsOfFirst(ctx context.Context, c client.Client, w *Widget) error {
+	pods, err := members(ctx, c, w)
+	if err != nil {
+		return err
+	}
+	before := w.DeepCopy()
+	w.Status.Failures = 0
+	for _, pod := range pods {
+		w.Status.Failures += pod.Status.ContainerStatuses[0].RestartCount
+	}
+	return writeStatus(ctx, c, before, w)
+}
+
+func restartsOfAll(ctx context.Context, c client.Client, w *Widget) error {
+	pods, err := members(ctx, c, w)
+	if err != nil {
+		return err
+	}
+	before := w.DeepCopy()
+	w.Status.Failures = 0
+	for _, pod := range pods {
+		for _, container := range pod.Status.ContainerStatuses {
+			w.Status.Failures += container.RestartCount
+		}
+	}
+	return writeStatus(ctx, c, before, w)
+}
+
+func clusterWorld() converge.Scenario {
+	return converge.Scenario{
+		For:   &Widget{},
+		Owns:  []client.Object{&corev1.Pod{}},
+		Given: []client.Object{widget("a", WidgetSpec{Image: "v1", Replicas: 3})},
+	}
+}
+
+func shrinkingWorld() converge.Scenario {
+	return converge.Scenario{
+		For:   &Widget{},
+		Owns:  []client.Object{&corev1.Pod{}},
+		Steps: converge.Lifecycle(widget("a", WidgetSpec{Image: "v1", Replicas: 3}), func(w *Widget) { w.Spec.Replicas = 1 }),
+	}
+}
+
+// kubeletWorld has each pod's container restart once.
+func kubeletWorld() converge.Scenario {
+	s := clusterWorld()
+	s.World = []converge.Actor{{
+		Name: "kubelet", For: &corev1.Pod{},
+		Act: func(ctx context.Context, c client.Client, obj client.Object) error {
+			pod := obj.(*corev1.Pod)
+			if len(pod.Status.ContainerStatuses) > 0 || !pod.DeletionTimestamp.IsZero() {
+				return nil
+			}
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: pod.Spec.Containers[0].Image, Ready: true, RestartCount: 1}}
+			return c.Status().Update(ctx, pod)
+		},
+	}}
+	return s
+}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -51,6 +52,26 @@ func applyConfig(ctx context.Context, c client.Client, w *Widget) error {
 	_, err := controllerutil.CreateOrUpdate(ctx, c, config, func() error {
 		config.Data = w.Spec.Data
 		return controllerutil.SetControllerReference(w, config, c.Scheme())
+	})
+	return err
+}
+
+func newService(w *Widget) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
+}
+
+// fillService sets what the service of a widget has.
+func fillService(service *corev1.Service, w *Widget) {
+	service.Spec.Selector = map[string]string{widgetLabel: w.Name}
+	service.Spec.Ports = []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(8080)}}
+}
+
+// applyService has a service of the widget's name select its pods.
+func applyService(ctx context.Context, c client.Client, w *Widget) error {
+	service := newService(w)
+	_, err := controllerutil.CreateOrUpdate(ctx, c, service, func() error {
+		fillService(service, w)
+		return controllerutil.SetControllerReference(w, service, c.Scheme())
 	})
 	return err
 }

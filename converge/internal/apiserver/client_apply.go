@@ -63,7 +63,7 @@ func (c *serverClient) apply(ctx context.Context, obj, body runtime.ApplyConfigu
 	if err != nil {
 		return err
 	}
-	content := contentOf(applied, t.kind.GroupVersionKind)
+	content := t.contentOf(applied)
 	if u, ok := body.(runtime.Unstructured); ok {
 		u.SetUnstructuredContent(runtime.DeepCopyJSON(content))
 		return nil
@@ -78,9 +78,6 @@ func (c *serverClient) apply(ctx context.Context, obj, body runtime.ApplyConfigu
 func (c *serverClient) applyTo(ctx context.Context, t *table, key client.ObjectKey, patch *unstructured.Unstructured, options metav1.PatchOptions, subresource string) (client.Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
-	}
-	if options.FieldManager == "" {
-		options.FieldManager = c.manager
 	}
 	if err := validatePatchOptions(&options, types.ApplyYAMLPatchType); err != nil {
 		return nil, err

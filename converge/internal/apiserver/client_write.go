@@ -75,7 +75,10 @@ func (c *serverClient) put(ctx context.Context, obj, body client.Object, req req
 		return err
 	}
 	dropDuplicateOwners(sent)
-	if t.objects[key] == nil && createsOnUpdate[t.resource] && sent.GetUID() == "" && req.subresource == "" {
+	if t.objects[key] == nil && createsOnUpdate[t.resource] && req.subresource == "" {
+		if uid := sent.GetUID(); uid != "" {
+			return t.otherUID(key, uid, "")
+		}
 		sent.SetResourceVersion("")
 		created, err := c.server.create(t, key.Namespace, sent, req)
 		if err != nil {
@@ -84,7 +87,7 @@ func (c *serverClient) put(ctx context.Context, obj, body client.Object, req req
 		return t.respondTo(obj, body, created)
 	}
 	updated, err := c.server.update(t, key, sent.GetUID(), req, func(r *record) (client.Object, error) {
-		return c.server.manage(r, sent, req)
+		return c.server.manage(t, r, sent, req)
 	})
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (s *Server) edit(t *table, c Collection, change func(client.Object)) error 
 	_, err := s.update(t, c.Key, c.UID, req, func(r *record) (client.Object, error) {
 		obj := r.object.DeepCopyObject().(client.Object)
 		change(obj)
-		return s.manage(r, obj, req)
+		return s.manage(t, r, obj, req)
 	})
 	return err
 }

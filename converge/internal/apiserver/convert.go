@@ -89,7 +89,7 @@ func newUnstructured(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 }
 
 // contentOf returns a stored object as maps and lists, which are not to be changed.
-func contentOf(obj client.Object, gvk schema.GroupVersionKind) map[string]any {
+func contentOf(obj client.Object, gvk schema.GroupVersionKind, custom bool) map[string]any {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u.Object
 	}
@@ -98,7 +98,7 @@ func contentOf(obj client.Object, gvk schema.GroupVersionKind) map[string]any {
 		panic(fmt.Sprintf("convert a stored %s: %v", gvk, err)) // it came over the wire
 	}
 	content["apiVersion"], content["kind"] = gvk.GroupVersion().String(), gvk.Kind
-	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 {
+	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 && custom {
 		delete(content, "status") // Go has no absent struct
 	}
 	if metadata := content["metadata"].(map[string]any); metadata["creationTimestamp"] == nil {
@@ -107,10 +107,14 @@ func contentOf(obj client.Object, gvk schema.GroupVersionKind) map[string]any {
 	return content
 }
 
+func (t *table) contentOf(obj client.Object) map[string]any {
+	return contentOf(obj, t.kind.GroupVersionKind, t.kind.Custom)
+}
+
 // contents is contentOf, kept with the record.
 func (r *record) contents(t *table) map[string]any {
 	if r.content == nil {
-		r.content = contentOf(r.object, t.kind.GroupVersionKind)
+		r.content = t.contentOf(r.object)
 	}
 	return r.content
 }
@@ -126,9 +130,9 @@ func (t *table) respond(stored, obj client.Object) error {
 	case *unstructured.Unstructured:
 		if u, ok := stored.(*unstructured.Unstructured); ok {
 			obj.Object = u.DeepCopy().Object
-			return nil
+		} else {
+			obj.Object = t.contentOf(stored)
 		}
-		obj.Object = contentOf(stored, t.kind.GroupVersionKind)
 		return nil
 	case *metav1.PartialObjectMetadata:
 		*obj = metav1.PartialObjectMetadata{ObjectMeta: metadataOf(stored)}
@@ -154,10 +158,8 @@ func metadataOf(obj client.Object) metav1.ObjectMeta {
 			return *partial.ObjectMeta.DeepCopy()
 		}
 	}
-	if accessor, ok := obj.(metav1.ObjectMetaAccessor); ok {
-		if m, ok := accessor.GetObjectMeta().(*metav1.ObjectMeta); ok {
-			return *m.DeepCopy()
-		}
+	if m := metadataPointer(obj); m != nil {
+		return *m.DeepCopy()
 	}
 	return metav1.ObjectMeta{}
 }

@@ -4,6 +4,7 @@ package apiserver
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -58,13 +59,14 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	if err := t.validateCreate(obj); err != nil {
 		return nil, err
 	}
-	if version := obj.GetResourceVersion(); version != "" && version != "0" {
+	if version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && version != 0 {
 		return nil, internal(errors.New("resourceVersion should not be set on objects to be created"))
 	}
 	if taken != nil {
 		return nil, alreadyExists(t, obj, taken)
 	}
 	if req.dryRun {
+		t.used(key) // nobody sees the same UID again
 		return obj, nil
 	}
 	return s.put(t, key, obj, req).object, nil

@@ -54,7 +54,7 @@ func (c *subresourceClient) evict(ctx context.Context, obj client.Object, evicti
 		updated, err := s.update(t, key, "", req, func(r *record) (client.Object, error) {
 			pod := r.object.(*corev1.Pod).DeepCopy()
 			setDisruptionTarget(&pod.Status, seconds(s.now()))
-			return s.manage(r, pod, req)
+			return s.manage(t, r, pod, req)
 		})
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ func (s *Server) disrupt(pod *corev1.Pod, req request) error {
 			budget.Status.DisruptedPods = map[string]metav1.Time{}
 		}
 		budget.Status.DisruptedPods[pod.Name] = seconds(s.now())
-		return s.manage(r, budget, req)
+		return s.manage(t, r, budget, req)
 	})
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -42,11 +43,11 @@ func internal(err error) error {
 }
 
 // notServed is what a client is told about a subresource that a kind does not have.
-func (t *table) notServed(verb, name string) error {
+func (t *table) notServed(name string) error {
 	if t.kind.Custom {
 		return t.notFound(name)
 	}
-	return apierrors.NewGenericServerResponse(http.StatusNotFound, verb, t.resource, name, "404 page not found", 0, true)
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "404 page not found", 0, false)
 }
 
 // notAllowed is what a client is told about a verb that a subresource does not have.

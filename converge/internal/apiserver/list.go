@@ -56,8 +56,10 @@ func (s *Server) list(t *table, list client.ObjectList, options *client.ListOpti
 		}
 	}
 	list.SetResourceVersion(strconv.FormatInt(p.version, 10))
-	list.SetContinue(p.next)
-	list.SetRemainingItemCount(p.remaining)
+	if p.next != "" {
+		list.SetContinue(p.next)
+		list.SetRemainingItemCount(p.remaining)
+	}
 	return nil
 }
 

@@ -3,17 +3,33 @@
 package apiserver
 
 import (
+	"errors"
+
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // manage gives an object that replaces another the managed fields it has then, if they are kept.
-func (s *Server) manage(r *record, obj client.Object, req request) (client.Object, error) {
+func (s *Server) manage(t *table, r *record, obj client.Object, req request) (client.Object, error) {
 	if !r.managed {
 		return obj, nil
 	}
-	return s.applier.Update(r.object, obj, req.manager, req.subresource, s.now())
+	return t.fromApplier(s.applier.Update(r.object, obj, req.manager, req.subresource, s.now()))
+}
+
+// fromApplier returns what an applier has returned as it is stored.
+func (t *table) fromApplier(obj client.Object, err error) (client.Object, error) {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil && t.goType != nil:
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	case err != nil && !errors.As(err, &status):
+		return nil, internal(err)
+	}
+	return obj, err
 }
 
 // withManagedFields returns a record of the same object that has managed fields: they are made up for from the history, when something is applied to it

@@ -45,7 +45,7 @@ func (s *Server) createNamespaces() {
 		}
 		var obj client.Object = ns
 		if t.goType == nil {
-			obj = &unstructured.Unstructured{Object: contentOf(ns, namespaceKind)}
+			obj = &unstructured.Unstructured{Object: contentOf(ns, namespaceKind, false)}
 		}
 		r := &record{key: key, object: obj, uid: ns.UID, version: 1}
 		t.objects[key], t.sorted = r, append(t.sorted, r)

@@ -22,6 +22,9 @@ import (
 
 // patch changes an object by a patch other than apply.
 func (s *Server) patch(t *table, key client.ObjectKey, kind types.PatchType, data []byte, req request) (client.Object, error) {
+	if kind == types.StrategicMergePatchType && (t.kind.Custom || t.goType == nil) {
+		return nil, unsupportedPatch(t)
+	}
 	return s.update(t, key, "", req, func(r *record) (client.Object, error) {
 		content, err := t.patched(r, kind, data)
 		if err != nil {
@@ -38,7 +41,7 @@ func (s *Server) patch(t *table, key client.ObjectKey, kind types.PatchType, dat
 			return nil, err
 		}
 		dropDuplicateOwners(obj)
-		return s.manage(r, obj, req)
+		return s.manage(t, r, obj, req)
 	})
 }
 
@@ -50,11 +53,10 @@ func (t *table) patched(r *record, kind types.PatchType, data []byte) (map[strin
 	case types.MergePatchType:
 		return t.mergePatched(r, data)
 	case types.StrategicMergePatchType:
-		if !t.kind.Custom && t.goType != nil {
-			return t.strategicPatched(r, data)
-		}
+		return t.strategicPatched(r, data)
+	default:
+		return nil, unsupportedPatch(t)
 	}
-	return nil, unsupportedPatch(t)
 }
 
 func unsupportedPatch(t *table) error {
@@ -178,7 +180,7 @@ func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstr
 }
 
 func (s *Server) applied(t *table, live client.Object, patch *unstructured.Unstructured, force bool, req request) (client.Object, error) {
-	obj, err := s.applier.Apply(live, patch, req.manager, force, req.subresource, s.now())
+	obj, err := t.fromApplier(s.applier.Apply(live, patch, req.manager, force, req.subresource, s.now()))
 	if err != nil {
 		return nil, err
 	}

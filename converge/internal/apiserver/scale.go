@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -25,19 +26,22 @@ const scaleSubresource = "scale"
 // scaleKind is what the objects of scale subresources are.
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
+// noReplicas is what an object has that does not say how many.
+const noReplicas = math.MinInt32
+
 func fieldPath(path string) []string {
 	return strings.Split(strings.TrimPrefix(path, "."), ".")
 }
 
 // scaleOf returns the scale of an object.
 func (t *table) scaleOf(obj client.Object) (*autoscalingv1.Scale, error) {
-	paths, content := t.kind.Scale, contentOf(obj, t.kind.GroupVersionKind)
+	paths, content := t.kind.Scale, t.contentOf(obj)
 	wanted, found, err := unstructured.NestedInt64(content, fieldPath(paths.SpecReplicas)...)
-	if err == nil && !found && t.kind.Custom {
-		err = fmt.Errorf("the spec replicas field %q does not exist", paths.SpecReplicas)
-	}
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
+	}
+	if !found && t.kind.Custom {
+		wanted = noReplicas
 	}
 	current, _, err := unstructured.NestedInt64(content, fieldPath(paths.StatusReplicas)...)
 	if err != nil {
@@ -92,6 +96,9 @@ func (s *Server) rescale(t *table, key client.ObjectKey, uid types.UID, req requ
 		if err != nil {
 			return nil, err
 		}
+		if after.Spec.Replicas == noReplicas {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", t.kind.Scale.SpecReplicas))
+		}
 		if errs := validation.ValidateNonnegativeField(int64(after.Spec.Replicas), field.NewPath("spec", "replicas")); len(errs) > 0 {
 			return nil, apierrors.NewInvalid(scaleKind.GroupKind(), key.Name, errs)
 		}
@@ -106,7 +113,7 @@ func (s *Server) rescale(t *table, key client.ObjectKey, uid types.UID, req requ
 		if after.ResourceVersion != "" {
 			obj.SetResourceVersion(after.ResourceVersion)
 		}
-		return s.manage(r, obj, req)
+		return s.manage(t, r, obj, req)
 	})
 	if err != nil {
 		return nil, err
@@ -133,7 +140,7 @@ func respondScale(scale *autoscalingv1.Scale, body client.Object) error {
 		*body = *scale
 		return nil
 	case *unstructured.Unstructured:
-		body.Object = contentOf(scale, scaleKind)
+		body.Object = contentOf(scale, scaleKind, false)
 		return nil
 	default:
 		return fmt.Errorf("a Scale cannot be read into %T", body)
@@ -155,6 +162,9 @@ func (c *subresourceClient) getScale(ctx context.Context, obj, body client.Objec
 	scale, err := t.scaleOf(r.object)
 	if err != nil {
 		return err
+	}
+	if scale.Spec.Replicas == noReplicas {
+		return apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", t.kind.Scale.SpecReplicas))
 	}
 	return respondScale(scale, body)
 }
@@ -201,7 +211,7 @@ func (c *subresourceClient) patchScale(ctx context.Context, obj, body client.Obj
 		if err != nil {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
-		text, err := json.Marshal(merge(contentOf(before, scaleKind), change))
+		text, err := json.Marshal(merge(contentOf(before, scaleKind, false), change))
 		if err != nil {
 			return nil, err
 		}

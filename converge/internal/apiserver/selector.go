@@ -110,7 +110,7 @@ func (sel *selector) matches(t *table, key client.ObjectKey, obj client.Object) 
 			continue
 		}
 		if content == nil {
-			content = contentOf(obj, t.kind.GroupVersionKind)
+			content = t.contentOf(obj)
 		}
 		value, found, _ := unstructured.NestedFieldNoCopy(content, strings.Split(requirement.Field, ".")...)
 		if set[requirement.Field] = ""; found {

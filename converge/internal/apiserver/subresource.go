@@ -36,7 +36,7 @@ func (c *subresourceClient) served(verb string, obj client.Object) (notAllowed, 
 	served := c.subresource == statusSubresource && t.kind.Status || c.subresource == scaleSubresource && t.kind.Scale != nil ||
 		c.subresource == evictionSubresource && t.kind.GroupVersionKind == podKind && t.goType != nil
 	if !served {
-		return nil, t.notServed(verb, obj.GetName())
+		return nil, t.notServed(obj.GetName())
 	}
 	return t.notAllowed(verb, obj.GetName()), nil
 }
@@ -44,6 +44,9 @@ func (c *subresourceClient) served(verb string, obj client.Object) (notAllowed, 
 func (c *subresourceClient) Get(ctx context.Context, obj, subresource client.Object, _ ...client.SubResourceGetOption) error {
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return errors.New("can not get subresource using only metadata")
+	}
+	if subresource.GetName() == "" {
+		subresource.SetName(obj.GetName())
 	}
 	notAllowed, err := c.served("get", obj)
 	if err != nil {
@@ -63,6 +66,9 @@ func (c *subresourceClient) Create(ctx context.Context, obj, subresource client.
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return errOnlyMetadata
 	}
+	if subresource.GetName() == "" {
+		subresource.SetName(obj.GetName())
+	}
 	notAllowed, err := c.served("post", obj)
 	if err != nil {
 		return err
@@ -73,19 +79,12 @@ func (c *subresourceClient) Create(ctx context.Context, obj, subresource client.
 	}
 	var options client.SubResourceCreateOptions
 	options.ApplyOptions(opts)
-	if eviction.Name == "" {
-		eviction.Name = obj.GetName()
-	}
 	return c.evict(ctx, obj, eviction, options.DryRun)
 }
 
 func (c *subresourceClient) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return errOnlyMetadata
-	}
-	notAllowed, err := c.served("put", obj)
-	if err != nil {
-		return err
 	}
 	var options client.SubResourceUpdateOptions
 	options.ApplyOptions(opts)
@@ -98,6 +97,10 @@ func (c *subresourceClient) Update(ctx context.Context, obj client.Object, opts 
 	}
 	if body.GetNamespace() == "" {
 		body.SetNamespace(obj.GetNamespace())
+	}
+	notAllowed, err := c.served("put", obj)
+	if err != nil {
+		return err
 	}
 	req := c.request(options.FieldManager, options.DryRun, c.subresource)
 	switch c.subresource {

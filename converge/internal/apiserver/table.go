@@ -28,7 +28,7 @@ type table struct {
 
 	objects map[client.ObjectKey]*record
 	sorted  []*record
-	lives   map[client.ObjectKey]uint64 // how often an object has been deleted, for the UID of the next one
+	lives   map[client.ObjectKey]uint64 // how many UIDs have been used
 }
 
 // record is a version of an object.
@@ -124,11 +124,16 @@ func (s *Server) remove(t *table, r *record) {
 	i, _ := t.find(r.key)
 	t.sorted = slices.Delete(t.sorted, i, i+1)
 	delete(t.objects, r.key)
+	t.used(r.key)
+	s.record(t, Event{Version: s.version, Type: watch.Deleted, Kind: t.kind.GroupVersionKind, Key: r.key, Object: last, Old: r.object})
+}
+
+// used has the next object with a key have another UID.
+func (t *table) used(key client.ObjectKey) {
 	if t.lives == nil {
 		t.lives = map[client.ObjectKey]uint64{}
 	}
-	t.lives[r.key]++
-	s.record(t, Event{Version: s.version, Type: watch.Deleted, Kind: t.kind.GroupVersionKind, Key: r.key, Object: last, Old: r.object})
+	t.lives[key]++
 }
 
 func (s *Server) record(t *table, event Event) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,14 +70,15 @@ func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req reque
 	if req.managed {
 		ignoreManagedTimes(obj, r.object)
 	}
-	if equality.Semantic.DeepEqual(obj, r.object) {
-		if r != before && !req.dryRun {
+	if req.dryRun {
+		return obj, nil
+	}
+	obj.SetSelfLink("")
+	if same(obj, r.object) {
+		if r != before {
 			t.replace(r)
 		}
 		return r.object, nil
-	}
-	if req.dryRun {
-		return obj, nil
 	}
 	return s.put(t, key, obj, req).object, nil
 }
@@ -86,14 +86,14 @@ func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req reque
 // matchVersion checks the resource version of an update, and fills it in where none is needed.
 func (t *table) matchVersion(obj client.Object, r *record) error {
 	version := obj.GetResourceVersion()
-	number, err := int64(0), error(nil)
+	number, err := uint64(0), error(nil)
 	if version != "" {
-		if number, err = strconv.ParseInt(version, 10, 64); err != nil {
+		if number, err = strconv.ParseUint(version, 10, 64); err != nil {
 			return internal(err)
 		}
 	}
 	switch {
-	case number == r.version:
+	case number == uint64(r.version):
 	case number == 0 && t.kind.UnconditionalUpdate:
 		obj.SetResourceVersion(strconv.FormatInt(r.version, 10))
 	case number == 0:

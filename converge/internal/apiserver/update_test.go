@@ -214,7 +214,7 @@ func TestStatus(t *testing.T) {
 		{"of a kind that has none", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
-			w.wantError(w.c.Status().Update(w.ctx(), obj), 404, metav1.StatusReasonNotFound, "the server could not find the requested resource (put configmaps a)")
+			w.wantError(w.c.Status().Update(w.ctx(), obj), 404, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 		}},
 		{"of what is not there", func(w *world) {
 			w.wantError(w.c.Status().Update(w.ctx(), widget("a")), 404, metav1.StatusReasonNotFound, `widgets.example.org "a" not found`)

@@ -43,17 +43,17 @@ var gadgets = &Kind{
 var gizmos = &Kind{
 	GroupVersionKind: fidelityGroup.WithKind("Gizmo"),
 	Untyped:          true,
-	Content:          Object{"spec": Object{"on": true}},
+	Content:          Object{"spec": Object{"active": true}},
 	Applied:          Object{"spec": Object{}},
 	Changes: []Edit{
-		Set("spec/on", true), Set("spec/on", false), Remove("spec/on"), Set("spec/ratio", 0.5), Set("spec/ratio", int64(1)), Set("spec/any", Object{"deep": []any{int64(1), "x"}}),
+		Set("spec/active", true), Set("spec/active", false), Remove("spec/active"), Set("spec/ratio", 0.5), Set("spec/ratio", int64(1)), Set("spec/any", Object{"deep": []any{int64(1), "x"}}),
 		Set("spec/any", "scalar"), Set("spec/items", []any{Object{"key": "a"}, Object{"key": "b", "value": "c"}}), Set("spec/items", []any{}), Remove("spec/items"),
 		Set("spec/embedded", Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": Object{"name": "x"}, "data": Object{"a": "b"}}), Set("spec/byName/one", int64(1)),
 		Set("spec/byName", Object{"two": int64(2)}), Set("spec/atomic", Object{"a": "1"}), Set("spec/atomic", Object{"b": "1"}), Set("data", "short"), Remove("data"),
 		Set("spec/unknown", "field"), Set("spec/quantity", "1024Mi"), Set("spec/quantity", int64(1)), Set("spec/until", "2030-01-01T02:00:00+02:00"), Set("spec/nested", Object{}),
 	},
 	Faults: []Edit{
-		Set("spec/until", "tomorrow"), Set("spec/on", "yes"), Set("spec/ratio", 1.5), Set("spec/embedded", Object{"no": "kind"}), Set("spec/byName", Object{"one": "1"}), Set("data", "too long"), Remove("spec"),
+		Set("spec/until", "tomorrow"), Set("spec/active", "yes"), Set("spec/ratio", 1.5), Set("spec/embedded", Object{"no": "kind"}), Set("spec/byName", Object{"one": "1"}), Set("data", "too long"), Remove("spec"),
 		Set("spec/items", "none"),
 	},
 	StatusChanges: []Edit{Set("status/phase", "Ready"), Set("status/any", []any{"x"}), Remove("status")},

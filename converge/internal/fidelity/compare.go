@@ -8,7 +8,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -50,6 +49,9 @@ var (
 func (d Divergence) Signature() string {
 	path, _, _ := strings.Cut(indexes.ReplaceAllString(d.Path, "[]"), "managedFields[]")
 	parts := []string{d.kind.Kind, d.Where, path}
+	if strings.HasPrefix(path, ".metadata") || strings.HasPrefix(path, ".kind") || strings.HasPrefix(path, ".apiVersion") || d.Where == "list" {
+		parts[0] = "" // much the same for all kinds
+	}
 	if strings.HasPrefix(d.Where, "error") {
 		parts = append(parts, string(d.operation.Verb), d.operation.Subresource, d.operation.Patch, numbers.ReplaceAllString(fmt.Sprint(d.Real), ""), numbers.ReplaceAllString(fmt.Sprint(d.Ours), ""))
 	}
@@ -100,7 +102,7 @@ func (c *comparison) step(real, ours Step) {
 	for i := range min(len(real.Answers), len(ours.Answers)) {
 		a, b := real.Answers[i], ours.Answers[i]
 		c.failure(a.Failure, b.Failure)
-		c.at.applied = c.applied[c.uid(a.Object)]
+		c.at.applied = c.applied[c.uid(a.Object)] && a.Failure == nil // else it is what was sent
 		applies := real.Verb == Apply || real.Patch == ApplyPatch
 		if applies && a.Failure == nil {
 			c.at.applied = true
@@ -158,8 +160,9 @@ func (c *comparison) list(real, ours Answer) {
 		for _, item := range items {
 			sorted = append(sorted, c.object(item))
 		}
-		// Names that a server made up come in an order of their own.
-		sort.SliceStable(sorted, func(i, j int) bool { return nameOf(sorted[i]) < nameOf(sorted[j]) })
+		if strings.Contains(namesOf(sorted), "GENERATED") { // these come in an order of their own
+			slices.SortStableFunc(sorted, func(a, b any) int { return strings.Compare(nameOf(a), nameOf(b)) })
+		}
 		return sorted
 	}
 	a, b := c.real.object(real.Object).(Object), c.ours.object(ours.Object).(Object)

@@ -112,7 +112,7 @@ const definitions = `
             spec:
               type: object
               properties:
-                on: {type: boolean}
+                active: {type: boolean}
                 quantity: {x-kubernetes-int-or-string: true}
                 until: {type: string, format: date-time}
                 nested: {type: object, default: {}, properties: {level: {type: string, default: low}}}

@@ -33,10 +33,15 @@ func newOurs(t testing.TB) *ours {
 }
 
 func (o *ours) run(ctx context.Context, namespace string, sequence Sequence) (*Transcript, error) {
+	return o.start(ctx, namespace).Run(ctx, namespace, sequence)
+}
+
+// start returns a new server with a namespace.
+func (o *ours) start(ctx context.Context, namespace string) Server {
 	s := apiserver.New(apiserver.Options{Registry: o.registry, Applier: o.applier, Seed: o.seeds.Add(1)})
 	server := Server{Client: s.Client(manager)}
 	if err := server.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return nil, err
+		panic(err)
 	}
 	server.Events = func(_ context.Context, kind *Kind, namespace string) (events []Event, err error) {
 		for _, event := range s.Events(0) {
@@ -49,5 +54,5 @@ func (o *ours) run(ctx context.Context, namespace string, sequence Sequence) (*T
 		}
 		return events, nil
 	}
-	return server.Run(ctx, namespace, sequence)
+	return server
 }
