@@ -21,6 +21,7 @@ var (
 	randomFlag = flag.Int("converge.random", 0, "how many random schedules to try")
 	seedFlag   = flag.Uint64("converge.seed", 1, "seed of what is chosen by chance")
 	replayFlag = flag.String("converge.replay", "", "a schedule to replay, as a failure prints it")
+	htmlFlag   = flag.String("converge.html", "", "an .html file for the page of a failure, or a directory with one for each test")
 )
 
 // Options tell how much to try.
@@ -92,25 +93,30 @@ func (p *plan) check(t *testing.T, o Options) *Report {
 	if report.Failure != nil {
 		p.shrink(t, report.Failure)
 		p.tell(t, report.Failure)
+		report.Failure.tried = &report.Certificate
 	}
 	return report
 }
 
 // certificate formats what was tried, and what was left out.
 func (p *plan) certificate(report *Report) string {
-	var b strings.Builder
-	b.WriteString(report.Certificate.String())
+	return strings.Join(append([]string{report.Certificate.String()}, p.leftOut()...), "\n")
+}
+
+// leftOut lists what was left out, and why.
+func (p *plan) leftOut() []string {
+	var lines []string
 	for _, oracle := range allOracles {
 		if reason, off := p.Off[oracle]; off {
-			fmt.Fprintf(&b, "\nwithout %s: %s", oracle, reason)
+			lines = append(lines, fmt.Sprintf("without %s: %s", oracle, reason))
 		}
 	}
 	for _, fault := range allFaults {
 		if reason, without := p.Without[fault]; without {
-			fmt.Fprintf(&b, "\nwithout %s: %s", fault, reason)
+			lines = append(lines, fmt.Sprintf("without %s: %s", fault, reason))
 		}
 	}
-	return b.String()
+	return lines
 }
 
 // fail fails the test, and saves the failure.
@@ -124,7 +130,12 @@ func (p *plan) fail(t *testing.T, f *Failure) {
 			saved = "saved in " + file + "\n"
 		}
 	}
-	t.Errorf("%s%sreplay: go test -run '^%s$' -converge.replay='%s'", f, saved, strings.ReplaceAll(t.Name(), "/", "$/^"), f.Replay)
+	t.Errorf("%s%s%sreplay: %s", f, saved, page(t, f), f.command())
+}
+
+// command is what replays the failure.
+func (f *Failure) command() string {
+	return fmt.Sprintf("go test -run '^%s$' -converge.replay='%s'", strings.ReplaceAll(f.test, "/", "$/^"), f.Replay)
 }
 
 // folder is where the schedules of a test are saved.
@@ -204,12 +215,19 @@ func replay(t *testing.T, s Scenario, encoded string) {
 	f := &Failure{schedule: decoded}
 	log := &timeline{}
 	o := p.execute(t, decoded, p.usual(), log)
-	f.entries = log.entries
+	f.entries, f.arrivals = log.entries, log.arrivals
 	t.Log("\n" + f.full())
 	if o.hit < len(decoded) {
 		t.Errorf("only %d of %d faults came true: the scenario or the reconciler has changed since", o.hit, len(decoded))
 	}
 	for _, v := range o.violations {
 		t.Error(v)
+	}
+	if v, ok := o.violation(); ok {
+		f.Violation = v
+		p.explain(t, f)
+		if line := page(t, f); line != "" {
+			t.Log(line)
+		}
 	}
 }

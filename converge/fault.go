@@ -24,8 +24,11 @@ const (
 	ServerError Fault = "server-error"
 	// Conflict has somebody else annotate the object just before it is written.
 	Conflict Fault = "conflict"
-	// Exists has somebody else create an object of the same name just before it is created, and delete it a moment later.
+	// Exists has the same object be there just before it is created, as if an earlier attempt had got through late.
 	Exists Fault = "exists"
+	// Taken has somebody else have an object of the same name just before it is created, with another controller if it is in a namespace, and delete it a
+	// moment later. When all is quiet the process is started again, because nobody else would tell the reconciler.
+	Taken Fault = "taken"
 	// Deleted has somebody else delete an object just before it is written. Only objects of the reconciler are deleted.
 	Deleted Fault = "deleted"
 	// Recreated has somebody else delete an object and create it again, just before it is written or deleted. Only objects of the reconciler are.
@@ -70,7 +73,7 @@ const (
 
 // allFaults are all that there are.
 var allFaults = []Fault{
-	CrashBefore, CrashAfter, TimeoutApplied, TimeoutLost, TooManyRequests, ServerError, Conflict, Exists, Deleted, Recreated, HandOver,
+	CrashBefore, CrashAfter, TimeoutApplied, TimeoutLost, TooManyRequests, ServerError, Conflict, Exists, Taken, Deleted, Recreated, HandOver,
 	LagRead, LagReconcile, LagLong, Relist, Resync, ListOrder, Stale,
 	Restart, Meanwhile, Late, Early, ChildDeleted, Drift,
 }

@@ -93,7 +93,7 @@ func (l *ledger) excess(reference *reference, skipped []int, chosen bool) string
 			expected := c.counts(&reference.made)[t]
 			for _, step := range skipped {
 				if quick := reference.quick[step]; quick != nil {
-					expected = max(expected, c.counts(&quick.made)[t])
+					expected += c.counts(&quick.made)[t] // some of this, some of that
 				}
 			}
 			if n := mine[t]; n > expected+l.explained[t] && (expected > 0 || !chosen) {
@@ -145,6 +145,7 @@ func (r *run) observe(e apiserver.Event) {
 		r.made.deleted[t]++
 	}
 	if mine {
+		r.adopted[e.Object.GetUID()] = true
 		r.effects++
 		r.lastEffect = eventNames[e.Type] + " " + e.Kind.Kind + " " + nameOf(e.Key)
 	}
@@ -187,7 +188,7 @@ func (r *run) touchCloud(verb, key string) {
 	r.changes++
 	r.effects++
 	r.lastEffect = "cloud " + verb + " " + key
-	clear(r.calm)
+	r.stir()
 	if verb == "delete" {
 		return
 	}

@@ -30,6 +30,12 @@ type Failure struct {
 
 	schedule schedule
 	entries  []entry
+	arrivals []arrival
+	// test is the name of the test, and tried what was tried before; nil for a schedule that was saved or given.
+	test  string
+	tried *Certificate
+	// leftOut are the oracles and faults that the scenario does without, with the reasons.
+	leftOut []string
 }
 
 // Certificate tells what was tried. Without a failure, and if nothing is left of Recoveries, it proves that no single fault of the model has the reconciler end

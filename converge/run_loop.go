@@ -33,8 +33,10 @@ type run struct {
 	// acting is who writes at the moment.
 	acting string
 	// own are the objects that the process has created.
-	own   map[types.UID]bool
-	cloud cloudState
+	own map[types.UID]bool
+	// adopted are the objects that the process has written to, whoever has created them.
+	adopted map[types.UID]bool
+	cloud   cloudState
 
 	process *process
 	// routed is the version up to which events have gone to caches and actors.
@@ -64,6 +66,8 @@ type run struct {
 	idle    int // requests of the process that had no effect
 	// calm is how often a request was worked on since the last change, with nothing to do.
 	calm map[request]int
+	// stirred is when there was the last change.
+	stirred time.Time
 	// reconciles is how many there were, and since the last settling.
 	reconciles, recent int
 	quietAt            time.Time
@@ -84,6 +88,8 @@ type run struct {
 	settledAt  []int
 	log        *timeline
 	over       bool
+	// restartWhenQuiet is true when the process is to be ended as soon as all is quiet.
+	restartWhenQuiet bool
 	// checking is true while all is reconciled again, which is no time for faults.
 	checking bool
 }
@@ -139,7 +145,8 @@ func (r *run) now() time.Duration { return time.Since(r.begin) }
 
 // steps does what users do, one after the other.
 func (r *run) steps() {
-	for r.step = 0; r.step < len(r.plan.Steps) && !r.failed(); r.step++ {
+	// Users may have been quicker than the process has started.
+	for ; r.step < len(r.plan.Steps) && !r.failed(); r.step++ {
 		if r.step+1 != r.skip {
 			r.take(r.plan.Steps[r.step])
 		}
@@ -152,15 +159,15 @@ func (r *run) take(step Step) {
 	case step.settle:
 		r.settle()
 	case step.sleep > 0:
-		r.log.user(r, step.name, nil)
+		r.log.user(r, step, nil)
 		r.work(time.Now().Add(step.sleep))
 	default:
 		acting := r.acting
 		r.acting = "user"
 		err := step.do(r.ctx, r.user)
+		r.log.user(r, step, err)
 		r.changed()
 		r.acting = acting
-		r.log.user(r, step.name, err)
 		if err != nil && len(r.schedule) == 0 {
 			r.violate(Violation{Oracle: scenarioItself, Message: "step " + step.name + ": " + err.Error()})
 		}
@@ -183,7 +190,7 @@ func (r *run) meanwhile() {
 
 // canMeanwhile is true if there is a step after the present settling.
 func (r *run) canMeanwhile() bool {
-	return r.plan.Steps[r.step].settle && r.step+1 < len(r.plan.Steps)
+	return r.plan.Steps[r.step].settle && r.step+1 < len(r.plan.Steps) && (r.plan.reference == nil || r.plan.reference.quick[r.step] != nil)
 }
 
 // changed is called after whatever may have changed the state, and passes the events on.
@@ -194,7 +201,7 @@ func (r *run) changed() {
 	}
 	r.routed = r.server.Version()
 	r.changes += len(events)
-	clear(r.calm)
+	r.stir()
 	for _, e := range events {
 		r.observe(e)
 		if i := r.process.existing(e.Kind); i != nil {
@@ -213,14 +220,17 @@ func (r *run) arrive(i *informer, e apiserver.Event) {
 	switch fault := r.meet(site{"event " + eventNames[e.Type], e.Kind.Kind, e.Key}, eventFaults); fault {
 	case "":
 	case Resync:
-		r.log.fault(r, "watch", "all "+e.Kind.Kind+" again", fault)
+		r.log.watch(r, i, "all "+e.Kind.Kind+" again", fault)
 		i.resync = true
 	default:
 		i.held = &hold{fault: fault, since: time.Now(), reconcile: r.reconciles}
-		r.log.fault(r, "watch", eventNames[e.Type]+" "+e.Kind.Kind+" "+nameOf(e.Key)+" is late", fault)
-		if fault == LagLong || fault == Relist {
-			r.after(longLag, func() { r.release(i) })
-		}
+		r.log.watch(r, i, eventNames[e.Type]+" "+e.Kind.Kind+" "+nameOf(e.Key)+" is late", fault)
+		held := i.held
+		r.after(longLag, func() {
+			if i.held == held {
+				r.release(i)
+			}
+		})
 	}
 }
 
@@ -235,8 +245,9 @@ func (r *run) release(i *informer) {
 	}
 	relist := i.held.fault == Relist
 	i.held = nil
-	r.log.note(r, "watch", i.kind.Kind+" catches up")
+	r.log.watch(r, i, i.kind.Kind+" catches up", "")
 	if relist {
+		r.stir()
 		r.deliver(i, i.relist(r.server.List(i.kind), r.server.Version()))
 	}
 }
@@ -279,6 +290,8 @@ func (r *run) deliverNext() bool {
 			return true
 		}
 		if i.held == nil && len(i.coming) > 0 {
+			r.stir()
+			r.log.arrive(r, i)
 			r.deliver(i, []change{i.next()})
 			return true
 		}
@@ -331,6 +344,11 @@ func (r *run) pass(until time.Time) bool {
 	next, ok := r.nextTime()
 	if until.IsZero() {
 		if len(r.process.active) == 0 && (!ok || r.calmEnough()) {
+			if r.restartWhenQuiet {
+				r.restartWhenQuiet = false
+				r.crash()
+				return true
+			}
 			return false
 		}
 		if time.Since(r.quietAt) > r.plan.Patience {
@@ -383,12 +401,25 @@ func (r *run) calmEnough() bool {
 	if len(r.later) > 0 {
 		return false
 	}
+	patient := time.Since(r.stirred) >= pollTime
 	for _, item := range r.process.queue.items {
-		if r.calm[item.request] < 2 {
+		if calm := r.calm[item.request]; calm < 2 || !patient && calm < maxPolls {
 			return false
 		}
 	}
 	return true
+}
+
+// Who looks again and again, at something that only time changes for example, may do so for pollTime, or maxPolls times.
+const (
+	pollTime = 15 * time.Second
+	maxPolls = 50
+)
+
+// stir notes a change, or that somebody sees one: what was calm may not be so any more.
+func (r *run) stir() {
+	clear(r.calm)
+	r.stirred = time.Now()
 }
 
 // startNext starts a reconcile.
@@ -428,7 +459,10 @@ func (r *run) finishReconciles() bool {
 			continue // it did not come to its end
 		}
 		r.process.queue.finish(a, time.Now())
-		if a.err == nil && a.panicked == nil && a.changes == r.changes {
+		switch {
+		case a.err != nil || a.panicked != nil || len(a.failed) > 0:
+			delete(r.calm, a.request) // the next attempt may do what this one could not
+		case a.changes == r.changes:
 			r.calm[a.request]++
 		}
 		r.checkResult(a)
@@ -456,7 +490,7 @@ func (r *run) finishReconciles() bool {
 func (r *run) restart() {
 	old := r.process
 	synctest.Wait()
-	r.log.note(r, "process", "starts again")
+	r.log.start(r, old.number+1)
 	stale := r.stale
 	r.stale = nil
 	r.start(old.number+1, stale...)

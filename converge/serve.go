@@ -8,8 +8,10 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,7 +116,7 @@ func (r *run) foreign(c *call) faultSet {
 	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
 	if stored == nil {
 		if c.act == "create" {
-			faults |= setOf(Exists)
+			faults |= setOf(Exists, Taken)
 		}
 		return faults
 	}
@@ -170,6 +172,8 @@ func (r *run) answer(c *call, fault Fault) error {
 	case Conflict:
 		r.annotate(c)
 	case Exists:
+		r.precede(c)
+	case Taken:
 		r.takeName(c)
 	case Deleted, Recreated:
 		r.remove(c, fault == Recreated)
@@ -235,26 +239,53 @@ func (r *run) withKind(stored client.Object, gvk schema.GroupVersionKind) client
 	return obj
 }
 
-// takeName has somebody else have an object of the same name, for a moment.
-func (r *run) takeName(c *call) {
-	obj := c.obj.DeepCopyObject().(client.Object)
-	obj.GetObjectKind().SetGroupVersionKind(c.gvk)
-	obj.SetOwnerReferences(nil)
-	obj.SetFinalizers(nil)
-	obj.SetLabels(nil)
-	obj.SetAnnotations(map[string]string{touched: "true"})
+// precede has the object be there already.
+func (r *run) precede(c *call) {
+	obj := r.withKind(c.obj, c.gvk)
 	defer r.as("somebody")()
 	err := r.other.Create(r.ctx, obj)
 	r.log.foreign(r, "create", c, err)
-	r.changed()
-	if err != nil {
-		return
+	if err == nil {
+		r.own[obj.GetUID()] = true
 	}
-	r.made.explain(r, c.gvk, c.key)
+}
+
+// takeName has somebody else have an object of the same name, for a moment.
+func (r *run) takeName(c *call) {
+	defer r.as("somebody")()
+	obj := r.withKind(c.obj, c.gvk)
+	obj.SetOwnerReferences(nil)
+	obj.SetFinalizers(nil)
+	obj.SetLabels(nil)
+	obj.SetAnnotations(nil)
+	var owner client.Object
+	if namespace := obj.GetNamespace(); namespace != "" {
+		owner = &unstructured.Unstructured{}
+		owner.GetObjectKind().SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+		owner.SetNamespace(namespace)
+		owner.SetName("converge-somebody")
+		if err := r.other.Create(r.ctx, owner); err != nil {
+			owner = nil
+		} else {
+			obj.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GetObjectKind().GroupVersionKind())})
+		}
+	}
+	err := r.other.Create(r.ctx, obj)
+	r.log.foreign(r, "create", c, err)
+	r.changed()
+	if err == nil {
+		r.made.explain(r, c.gvk, c.key)
+	}
 	uid := obj.GetUID()
 	r.after(longLag, func() {
-		err := r.other.Delete(r.ctx, obj, client.Preconditions{UID: &uid})
-		r.log.foreign(r, "delete", c, err)
+		defer r.as("somebody")()
+		if err == nil {
+			r.log.foreign(r, "delete", c, r.other.Delete(r.ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		}
+		if owner != nil {
+			_ = r.other.Delete(r.ctx, owner)
+		}
+		r.restartWhenQuiet = true
 	})
 }
 

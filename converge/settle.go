@@ -54,7 +54,7 @@ func (r *run) failed() bool { return len(r.violations) > 0 }
 
 // settle waits until all is quiet, and has the oracles look.
 func (r *run) settle() {
-	r.log.user(r, "settle", nil)
+	r.log.user(r, Settle(), nil)
 	r.recent, r.quietAt = 0, time.Now()
 	r.work(time.Time{})
 	if r.failed() {

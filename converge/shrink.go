@@ -60,10 +60,16 @@ func (p *plan) shrink(t *testing.T, f *Failure) {
 func (p *plan) tell(t *testing.T, f *Failure) {
 	log := &timeline{}
 	o := p.execute(t, f.schedule, p.usual(), log)
-	f.entries = log.entries
+	f.entries, f.arrivals = log.entries, log.arrivals
 	if v, ok := o.violation(); ok {
 		f.Violation = v
 	}
+	p.explain(t, f)
+}
+
+// explain fills in what is known of a failure whose run is over.
+func (p *plan) explain(t *testing.T, f *Failure) {
+	f.test, f.leftOut = t.Name(), p.leftOut()
 	for _, d := range f.schedule {
 		f.Faults = append(f.Faults, d.String())
 	}

@@ -8,11 +8,16 @@ import (
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // timeline is what happens in a run, for people. A nil timeline notes nothing, because most runs need none.
-type timeline struct{ entries []entry }
+type timeline struct {
+	entries []entry
+	// arrivals are only for drawings.
+	arrivals []arrival
+}
 
 // entry is a line of a timeline.
 type entry struct {
@@ -26,7 +31,59 @@ type entry struct {
 	mark   mark
 	// weight tells how much the line matters to somebody who has little time.
 	weight int
+
+	// The rest is for drawings: who sends something to whom, and what that means for the process.
+	from, to place
+	turn     turn
+	fault    Fault
+	failed   bool
+	// process is the number of the process, and version that of the API server, after it.
+	process int
+	version int64
 }
+
+// arrival is an event that gets to a cache, after so many entries.
+type arrival struct {
+	entry
+
+	after int
+}
+
+// place is somewhere: a cache has the name of its kind, and others have their own. The zero place is nowhere.
+type place struct {
+	role role
+	name string
+}
+
+// role is what a place is.
+type role int
+
+const (
+	outsideRole role = iota + 1
+	processRole
+	cacheRole
+	serverRole
+	otherRole
+)
+
+var (
+	theOutside = place{role: outsideRole}
+	theProcess = place{role: processRole}
+	theServer  = place{role: serverRole}
+)
+
+func cacheOf(kind schema.GroupVersionKind) place { return place{cacheRole, kind.GroupKind().String()} }
+func other(who string) place                     { return place{otherRole, who} }
+
+// turn is what an entry means for a process, or for a reconcile.
+type turn int
+
+const (
+	beginning turn = iota + 1 // of a reconcile
+	ending                    // of a reconcile
+	dying                     // of the process
+	starting                  // of the next process
+)
 
 // mark is what is special about an entry.
 type mark string
@@ -46,17 +103,23 @@ const (
 )
 
 func (t *timeline) add(r *run, e entry) {
-	e.at = r.now()
+	e.at, e.version = r.now(), r.server.Version()
+	if e.process == 0 && r.process != nil {
+		e.process = r.process.number
+	}
 	t.entries = append(t.entries, e)
 }
 
-func (t *timeline) user(r *run, what string, err error) {
+func (t *timeline) user(r *run, step Step, err error) {
 	if t != nil {
-		weight := write
-		if what == "settle" {
-			weight = aside
+		e := entry{who: "user", what: step.name, result: errorText(err), weight: write, from: other("user"), failed: err != nil}
+		switch {
+		case step.settle:
+			e.weight = aside
+		case step.do != nil:
+			e.to = theServer
 		}
-		t.add(r, entry{who: "user", what: what, result: errorText(err), weight: weight})
+		t.add(r, e)
 	}
 }
 
@@ -67,8 +130,47 @@ func (t *timeline) note(r *run, who, what string) {
 }
 
 func (t *timeline) fault(r *run, who, what string, fault Fault) {
+	if t == nil {
+		return
+	}
+	e := entry{who: who, what: what, result: string(fault), mark: faultMark, weight: crucial, from: other(who), fault: fault}
+	switch fault {
+	case Restart, Stale:
+		e.from, e.turn = theProcess, dying
+	case ChildDeleted, Drift:
+		e.to = theServer
+	}
+	t.add(r, e)
+}
+
+// watch tells of the watch of a kind: that it is late, or, without a fault, that it catches up.
+func (t *timeline) watch(r *run, i *informer, what string, fault Fault) {
+	if t == nil {
+		return
+	}
+	e := entry{who: "watch", what: what, weight: notable, from: theServer, to: cacheOf(i.kind)}
+	if fault != "" {
+		e.result, e.mark, e.weight, e.fault = string(fault), faultMark, crucial, fault
+	}
+	t.add(r, e)
+}
+
+// arrive tells that a cache gets its next event.
+func (t *timeline) arrive(r *run, i *informer) {
+	if t == nil {
+		return
+	}
+	next := i.coming[0]
+	t.arrivals = append(t.arrivals, arrival{after: len(t.entries), entry: entry{
+		at: r.now(), who: "watch", what: eventNames[next.Type] + " " + next.Kind.Kind + " " + nameOf(next.Key), cache: fmt.Sprintf("cache@%d", next.Version),
+		from: theServer, to: cacheOf(i.kind), process: r.process.number, version: r.server.Version(),
+	}})
+}
+
+// start tells that a process starts after another one.
+func (t *timeline) start(r *run, number int) {
 	if t != nil {
-		t.add(r, entry{who: who, what: what, result: string(fault), mark: faultMark, weight: crucial})
+		t.add(r, entry{who: "process", what: "starts again", weight: notable, from: theProcess, turn: starting, process: number})
 	}
 }
 
@@ -80,25 +182,31 @@ func (t *timeline) violation(r *run, v Violation) {
 
 func (t *timeline) actor(r *run, name, what string, err error) {
 	if t != nil {
-		t.add(r, entry{who: name, what: what, result: errorText(err), weight: notable})
+		t.add(r, entry{who: name, what: what, result: errorText(err), weight: notable, from: other(name), to: theServer, failed: err != nil})
 	}
 }
 
 func (t *timeline) foreign(r *run, verb string, c *call, err error) {
 	if t != nil {
-		t.add(r, entry{who: "somebody", what: verb + " " + c.kind + " " + nameOf(c.key), result: errorText(err), weight: crucial, mark: faultMark})
+		t.add(r, entry{
+			who: "somebody", what: verb + " " + c.kind + " " + nameOf(c.key), result: errorText(err), weight: crucial, mark: faultMark,
+			from: other("somebody"), to: theServer, failed: err != nil,
+		})
 	}
 }
 
 func (t *timeline) late(r *run, c *call, who string, err error) {
 	if t != nil {
-		t.add(r, entry{who: who, what: c.act + " " + c.kind + " " + nameOf(c.key) + " lands late", result: errorText(err), weight: crucial, mark: staleMark})
+		t.add(r, entry{
+			who: who, what: c.act + " " + c.kind + " " + nameOf(c.key) + " lands late", result: errorText(err), weight: crucial, mark: staleMark,
+			from: theProcess, to: theServer, failed: err != nil,
+		})
 	}
 }
 
 func (t *timeline) begin(r *run, a *activity) {
 	if t != nil {
-		t.add(r, entry{who: a.name, what: "begins: " + nameOf(a.NamespacedName), weight: aside})
+		t.add(r, entry{who: a.name, what: "begins: " + nameOf(a.NamespacedName), weight: aside, from: theProcess, turn: beginning})
 	}
 }
 
@@ -106,7 +214,7 @@ func (t *timeline) end(r *run, a *activity) {
 	if t == nil {
 		return
 	}
-	e := entry{who: a.name, what: "ends", result: "ok", weight: aside}
+	e := entry{who: a.name, what: "ends", result: "ok", weight: aside, from: theProcess, turn: ending, failed: a.panicked != nil || a.err != nil}
 	switch {
 	case a.panicked != nil:
 		e.result, e.weight = fmt.Sprintf("panic: %v", a.panicked), crucial
@@ -126,7 +234,13 @@ func (t *timeline) call(r *run, c *call, fault Fault, err error) {
 	if t == nil {
 		return
 	}
-	e := entry{who: c.who, what: c.act + " " + c.kind}
+	e := entry{who: c.who, what: c.act + " " + c.kind, from: theProcess, to: theServer, fault: fault, failed: err != nil}
+	switch {
+	case c.outside:
+		e.to = theOutside
+	case c.cached:
+		e.to = cacheOf(c.gvk)
+	}
 	if c.key.Name != "" {
 		e.what += " " + nameOf(c.key)
 	}
@@ -160,7 +274,7 @@ func (t *timeline) call(r *run, c *call, fault Fault, err error) {
 	switch fault {
 	case "":
 	case CrashBefore, CrashAfter, HandOver:
-		e.result, e.mark, e.weight = string(fault), faultMark, crucial
+		e.result, e.mark, e.weight, e.turn = string(fault), faultMark, crucial, dying
 	case TimeoutApplied:
 		e.result, e.mark, e.weight = "timeout, APPLIED", faultMark, crucial
 	case TimeoutLost, TooManyRequests, ServerError:

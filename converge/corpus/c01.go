@@ -43,6 +43,12 @@ var c01 = []Entry{{
 	Source:  "crossplane-runtime, the annotation crossplane.io/external-create-pending of managed resources: https://github.com/crossplane/crossplane-runtime/blob/main/pkg/meta/meta.go",
 	Buggy:   with(pendingBuckets, func(e converge.Env) reconcile.Reconciler { return &forgottenPending{pendingBucket{e}} }),
 	Correct: with(pendingBuckets, func(e converge.Env) reconcile.Reconciler { return &keptPending{pendingBucket{e}} }),
+}, {
+	Name: "c01-attempt-not-undone", Class: "C1", Faults: 2,
+	About:   "What a failed attempt has created is deleted only then, and stays if that fails too, as the next attempt has another name.",
+	Source:  "cert-manager, keymanager_controller.go, which looks for all secrets of a certificate and deletes those that are too many: https://github.com/cert-manager/cert-manager/blob/master/pkg/controller/certificates/keymanager/keymanager_controller.go",
+	Buggy:   with(attempts, func(e converge.Env) reconcile.Reconciler { return &forgottenAttempt{attempt{e.Client}} }),
+	Correct: with(attempts, func(e converge.Env) reconcile.Reconciler { return &prunedAttempt{attempt{e.Client}} }),
 }}
 
 // migrations are widgets whose image changes, and a job is to run for each image.
@@ -176,6 +182,8 @@ func (r *volumeSet) ensure(ctx context.Context, w *Widget, i int32) error {
 	_, err = controllerutil.CreateOrUpdate(ctx, r.Client, claim, func() error {
 		if claim.CreationTimestamp.IsZero() {
 			claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		} else if !metav1.IsControlledBy(claim, w) {
+			return fmt.Errorf("volume %s is somebody else's", claim.Name)
 		}
 		if claim.Spec.Resources.Requests == nil {
 			claim.Spec.Resources.Requests = corev1.ResourceList{}

@@ -169,6 +169,15 @@ func replicaSet(w *Widget, name string, c client.Client) (*appsv1.ReplicaSet, er
 	return rs, controllerutil.SetControllerReference(w, rs, c.Scheme())
 }
 
+// rolledOut records the image in the status.
+func rolledOut(ctx context.Context, c client.Client, w *Widget) error {
+	if w.Status.Image == w.Spec.Image && w.Status.ObservedGeneration == w.Generation {
+		return nil
+	}
+	w.Status.Image, w.Status.ObservedGeneration = w.Spec.Image, w.Generation
+	return c.Status().Update(ctx, w)
+}
+
 // sameTemplate leaves out what the API server has filled in.
 func sameTemplate(a, b *appsv1.ReplicaSet) bool {
 	return equality.Semantic.DeepEqual(a.Spec.Template.Labels, b.Spec.Template.Labels)
@@ -204,7 +213,7 @@ func (r *searchedRevision) Reconcile(ctx context.Context, req reconcile.Request)
 			return reconcile.Result{}, fmt.Errorf("deleting replica set %s: %w", old.Name, err)
 		}
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, rolledOut(ctx, r, w)
 }
 
 type hashedRevision struct{ client.Client }
@@ -243,5 +252,5 @@ func (r *hashedRevision) Reconcile(ctx context.Context, req reconcile.Request) (
 			return reconcile.Result{}, fmt.Errorf("deleting replica set %s: %w", old.Name, err)
 		}
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, rolledOut(ctx, r, w)
 }

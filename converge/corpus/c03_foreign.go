@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -38,6 +39,7 @@ func (r *host) owner(w *Widget) string { return w.Namespace + "/" + w.Name }
 func (r *host) publish(ctx context.Context, w *Widget) error {
 	cm := &corev1.ConfigMap{ObjectMeta: childMeta(w, w.Name+"-host")}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, cm, func() error {
+		metav1.SetMetaDataLabel(&cm.ObjectMeta, widgetLabel, w.Name)
 		cm.Data = map[string]string{"host": w.Spec.Host}
 		return controllerutil.SetControllerReference(w, cm, r.Scheme)
 	})

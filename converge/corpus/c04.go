@@ -4,6 +4,7 @@ package corpus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -69,14 +70,36 @@ func scaledSets() converge.Scenario {
 		For: &Widget{}, Owns: []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}},
 		Steps: converge.Lifecycle(widget("ring", WidgetSpec{Replicas: 2, Image: "ring:1"}), func(w *Widget) { w.Spec.Replicas = 1 }),
 		World: []converge.Actor{{
+			Name: "container runtime", For: &corev1.Pod{},
+			Act: func(ctx context.Context, c client.Client, obj client.Object) error {
+				pod := obj.(*corev1.Pod)
+				if pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodSucceeded {
+					return nil
+				}
+				pod.Status.Phase = corev1.PodSucceeded
+				return c.Status().Update(ctx, pod)
+			},
+		}, {
 			Name: "kubelet", For: &corev1.Pod{},
-			Act: func(ctx context.Context, c client.Client, pod client.Object) error {
-				if pod.GetDeletionTimestamp().IsZero() {
+			Act: func(ctx context.Context, c client.Client, obj client.Object) error {
+				pod := obj.(*corev1.Pod)
+				if pod.DeletionTimestamp.IsZero() || pod.Status.Phase != corev1.PodSucceeded {
 					return nil
 				}
 				return client.IgnoreNotFound(c.Delete(ctx, pod, client.GracePeriodSeconds(0)))
 			},
 		}},
+		Desired: func(s converge.State) error {
+			claims := &corev1.PersistentVolumeClaimList{}
+			pods := &corev1.PodList{}
+			if err := errors.Join(s.List(claims), s.List(pods)); err != nil {
+				return err
+			}
+			if len(claims.Items) != len(pods.Items) {
+				return fmt.Errorf("%d volumes for %d pods", len(claims.Items), len(pods.Items))
+			}
+			return nil
+		},
 	}
 }
 
@@ -224,15 +247,14 @@ func (r *importer) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if !metav1.IsControlledBy(job, w) {
 		return reconcile.Result{}, fmt.Errorf("job %s is somebody else's", job.Name)
 	}
-	phase := "Importing"
-	if job.Status.Failed > 0 {
-		phase = "Failed"
-	} else if job.Status.Succeeded > 0 {
-		phase = "Imported"
-	}
-	if w.Status.Phase == phase {
+	switch {
+	case job.Status.Failed > 0:
+		w.Status.Phase = "Failed"
+	case job.Status.Succeeded > 0:
+		w.Status.Phase = "Imported"
+	default:
 		return reconcile.Result{}, nil
 	}
-	w.Status.Phase, w.Status.ObservedGeneration = phase, w.Generation
+	w.Status.ObservedGeneration = w.Generation
 	return reconcile.Result{}, r.Status().Update(ctx, w)
 }

@@ -156,6 +156,8 @@ func (r *rotation) ensure(ctx context.Context, w *Widget, sum string) error {
 		if d.CreationTimestamp.IsZero() {
 			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 			d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(w.Spec.Image)}
+		} else if !metav1.IsControlledBy(d, w) {
+			return fmt.Errorf("it is somebody else's")
 		}
 		d.Spec.Template.Spec.Containers[0].Image = w.Spec.Image
 		if sum != "" {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,25 +22,29 @@ import (
 
 // c05 are bugs of caches that begin in the past after a restart.
 var c05 = []Entry{{
-	Name: "c05-volumes-of-successor", Class: "C5", Faults: 2,
+	Name: "c05-volumes-of-successor", Class: "C5", Faults: 1,
 	About:   "After a restart the deletion of a widget is seen once more, and the volumes of the new one with the same name are deleted.",
 	Source:  "zookeeper-operator#312, volumes deleted because of a deletion timestamp of the past, found by Sieve (OSDI'22, stale states): https://github.com/pravega/zookeeper-operator/issues/312",
 	Buggy:   with(recreations, func(e converge.Env) reconcile.Reconciler { return &labelledVolumes{finalVolumes{e.Client}} }),
 	Correct: with(recreations, func(e converge.Env) reconcile.Reconciler { return &controlledVolumes{finalVolumes{e.Client}} }),
 }, {
-	Name: "c05-scaled-by-the-past", Class: "C5", Faults: 2,
+	Name: "c05-scaled-by-the-past", Class: "C5", Faults: 1,
 	About:   "After a restart an old number of replicas is seen, and the volumes of the others are deleted.",
 	Source:  "kubernetes#59848, caches that go back in time when they are filled anew: https://github.com/kubernetes/kubernetes/issues/59848",
-	Buggy:   with(breathing, func(e converge.Env) reconcile.Reconciler { return &trustingScale{volumeSet{e.Client}} }),
-	Correct: with(breathing, func(e converge.Env) reconcile.Reconciler { return &checkedScale{volumeSet{e.Client}, e.APIReader} }),
+	Buggy: with(breathing, func(e converge.Env) reconcile.Reconciler {
+		return &scaling{volumeSet{e.Client}, func(context.Context, *Widget) error { return nil }}
+	}),
+	Correct: with(breathing, func(e converge.Env) reconcile.Reconciler {
+		return &scaling{volumeSet{e.Client}, func(ctx context.Context, w *Widget) error { return confirm(ctx, e.APIReader, w) }}
+	}),
 }, {
-	Name: "c05-run-again", Class: "C5", Faults: 2,
+	Name: "c05-run-again", Class: "C5", Faults: 1,
 	About:   "After a restart the status does not say yet that a job is done, and as the job is cleaned up already, it is run again.",
 	Source:  "Sun et al., Reasoning about modern datacenter infrastructures using partial histories (HotOS'21), time travel: https://github.com/sieve-project/sieve/blob/main/docs/paper-hotos.pdf",
 	Buggy:   with(onces, func(e converge.Env) reconcile.Reconciler { return &once{Client: e.Client} }),
 	Correct: with(onces, func(e converge.Env) reconcile.Reconciler { return &once{Client: e.Client, live: e.APIReader} }),
 }, {
-	Name: "c05-bucket-of-the-dead", Class: "C5", Faults: 2,
+	Name: "c05-bucket-of-the-dead", Class: "C5", Faults: 1,
 	About:   "After a restart a bucket that is gone is seen again, and what it stood for is created and never deleted.",
 	Source:  "kubernetes#59848, caches that go back in time when they are filled anew: https://github.com/kubernetes/kubernetes/issues/59848",
 	Buggy:   with(travelled, func(e converge.Env) reconcile.Reconciler { return &revivedBucket{e} }),
@@ -157,74 +162,52 @@ func breathing() converge.Scenario {
 	}
 }
 
-// scale creates the volumes that are missing, and returns those that are too many.
-func (r *volumeSet) scale(ctx context.Context, w *Widget) ([]corev1.PersistentVolumeClaim, error) {
+// scaling creates the volumes that are missing, and deletes those that are too many.
+type scaling struct {
+	volumeSet
+	confirm func(context.Context, *Widget) error // is called before anything is created or deleted
+}
+
+func (r *scaling) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	var missing []int32
 	for i := range w.Spec.Replicas {
-		if there, err := r.exists(ctx, w, i); there || err != nil {
-			if err != nil {
-				return nil, err
-			}
-			continue
+		there, err := r.exists(ctx, w, i)
+		if err != nil {
+			return reconcile.Result{}, err
 		}
-		if err := r.ensure(ctx, w, i); err != nil {
-			return nil, fmt.Errorf("volume %d: %w", i, err)
+		if !there {
+			missing = append(missing, i)
 		}
 	}
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.List(ctx, claims, ofWidget(w)...); err != nil {
-		return nil, err
+		return reconcile.Result{}, err
 	}
-	var tooMany []corev1.PersistentVolumeClaim
-	for _, claim := range claims.Items {
-		if surplus(w, claim.Name) && metav1.IsControlledBy(&claim, w) {
-			tooMany = append(tooMany, claim)
+	tooMany := slices.DeleteFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {
+		return !surplus(w, claim.Name) || !metav1.IsControlledBy(&claim, w)
+	})
+	if len(missing)+len(tooMany) == 0 {
+		return reconcile.Result{}, nil
+	}
+	if err := r.confirm(ctx, w); err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, i := range missing {
+		if err := r.ensure(ctx, w, i); err != nil {
+			return reconcile.Result{}, fmt.Errorf("volume %d: %w", i, err)
 		}
 	}
-	return tooMany, nil
-}
-
-func (r *volumeSet) remove(ctx context.Context, claims []corev1.PersistentVolumeClaim) error {
-	for i := range claims {
-		err := r.Delete(ctx, &claims[i], client.Preconditions{UID: &claims[i].UID})
+	for i := range tooMany {
+		err := r.Delete(ctx, &tooMany[i], client.Preconditions{UID: &tooMany[i].UID})
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting volume %s: %w", claims[i].Name, err)
+			return reconcile.Result{}, fmt.Errorf("deleting volume %s: %w", tooMany[i].Name, err)
 		}
 	}
-	return nil
-}
-
-type trustingScale struct{ volumeSet }
-
-func (r *trustingScale) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	w := &Widget{}
-	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	tooMany, err := r.scale(ctx, w)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{}, r.remove(ctx, tooMany)
-}
-
-type checkedScale struct {
-	volumeSet
-	live client.Reader
-}
-
-func (r *checkedScale) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	w := &Widget{}
-	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	tooMany, err := r.scale(ctx, w)
-	if len(tooMany) == 0 || err != nil {
-		return reconcile.Result{}, err
-	}
-	if err := confirm(ctx, r.live, w); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{}, r.remove(ctx, tooMany)
+	return reconcile.Result{}, nil
 }
 
 // onces are widgets whose job must run exactly once.

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -75,18 +74,6 @@ func (r *account) create(ctx context.Context, w *Widget) error {
 	return r.Create(ctx, account)
 }
 
-// ready says that there is an account.
-func (r *account) ready(ctx context.Context, w *Widget) error {
-	changed := apimeta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
-		Type: readyCondition, Status: metav1.ConditionTrue, Reason: "AccountCreated", ObservedGeneration: w.Generation,
-	})
-	if !changed {
-		return nil
-	}
-	w.Status.ObservedGeneration = w.Generation
-	return r.Status().Update(ctx, w)
-}
-
 type ignoredExists struct{ account }
 
 func (r *ignoredExists) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -100,7 +87,7 @@ func (r *ignoredExists) Reconcile(ctx context.Context, req reconcile.Request) (r
 	if err := r.create(ctx, w); err != nil && !apierrs.IsAlreadyExists(err) {
 		return reconcile.Result{}, fmt.Errorf("creating the account: %w", err)
 	}
-	return reconcile.Result{}, r.ready(ctx, w)
+	return reconcile.Result{}, nil
 }
 
 type checkedExists struct{ account }
@@ -124,7 +111,7 @@ func (r *checkedExists) Reconcile(ctx context.Context, req reconcile.Request) (r
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("the account: %w", err)
 	}
-	return reconcile.Result{}, r.ready(ctx, w)
+	return reconcile.Result{}, nil
 }
 
 // settings are widgets whose data is in a config map.
@@ -155,6 +142,7 @@ func (r *setting) apply(ctx context.Context, key client.ObjectKey) (*Widget, err
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: childMeta(w, w.Name)}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, cm, func() error {
+		metav1.SetMetaDataLabel(&cm.ObjectMeta, widgetLabel, w.Name)
 		cm.Data = w.Spec.Data
 		return controllerutil.SetControllerReference(w, cm, r.Scheme())
 	})

@@ -59,6 +59,7 @@ func (r *approval) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if apimeta.IsStatusConditionTrue(w.Status.Conditions, "Approved") {
 		grant := &corev1.ConfigMap{ObjectMeta: childMeta(w, "grant-"+w.Name)}
 		if _, err := controllerutil.CreateOrUpdate(ctx, r.Client, grant, func() error {
+			metav1.SetMetaDataLabel(&grant.ObjectMeta, widgetLabel, w.Name)
 			grant.Data = map[string]string{"user": w.Spec.Ref}
 			return controllerutil.SetControllerReference(w, grant, r.Scheme())
 		}); err != nil {
@@ -92,6 +93,7 @@ type signer struct{ client.Client }
 func (r *signer) sign(ctx context.Context, w *Widget, key *corev1.Secret) error {
 	cm := &corev1.ConfigMap{ObjectMeta: childMeta(w, w.Name+"-certificate")}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, cm, func() error {
+		metav1.SetMetaDataLabel(&cm.ObjectMeta, widgetLabel, w.Name)
 		cm.Data = map[string]string{"certificate": fmt.Sprintf("%s, signed with %d bytes", w.Spec.Host, len(key.Data["key"]))}
 		return controllerutil.SetControllerReference(w, cm, r.Scheme())
 	})

@@ -3,6 +3,7 @@
 package corpus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -65,10 +66,7 @@ func (r *token) reconcile(ctx context.Context, req reconcile.Request, save func(
 			return err
 		}
 	}
-	id := b.Annotations[tokenAnnotation]
-	if id == "" {
-		id = r.tokens[string(b.UID)]
-	}
+	id := cmp.Or(b.Annotations[tokenAnnotation], r.tokens[string(b.UID)])
 	if id == "" {
 		names, err := r.Cloud.List(ctx, "request/")
 		if err != nil {
@@ -97,7 +95,7 @@ func (r *token) cleanUp(ctx context.Context, b *Bucket) error {
 	if !controllerutil.ContainsFinalizer(b, finalizer) {
 		return nil
 	}
-	if id := b.Annotations[tokenAnnotation]; id != "" {
+	if id := cmp.Or(b.Annotations[tokenAnnotation], r.tokens[string(b.UID)]); id != "" {
 		if err := deleteCloud(ctx, r.Cloud, "request/"+id); err != nil {
 			return err
 		}
@@ -154,6 +152,8 @@ func (r *trafficSwitch) deploy(ctx context.Context, w *Widget) error {
 		if d.CreationTimestamp.IsZero() {
 			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: r.labels(w)}
 			d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: r.labels(w)}, Spec: podSpec(w.Spec.Image)}
+		} else if !metav1.IsControlledBy(d, w) {
+			return fmt.Errorf("deployment %s is somebody else's", d.Name)
 		}
 		d.Spec.Replicas = &w.Spec.Replicas
 		d.Spec.Template.Spec.Containers[0].Image = w.Spec.Image
@@ -165,6 +165,7 @@ func (r *trafficSwitch) deploy(ctx context.Context, w *Widget) error {
 func (r *trafficSwitch) route(ctx context.Context, w *Widget) error {
 	svc := &corev1.Service{ObjectMeta: childMeta(w, w.Name)}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, svc, func() error {
+		metav1.SetMetaDataLabel(&svc.ObjectMeta, widgetLabel, w.Name)
 		svc.Spec.Selector = r.labels(w)
 		if len(svc.Spec.Ports) == 0 {
 			svc.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: 80}}

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +35,7 @@ var c08 = []Entry{{
 	Correct: with(backends, func(e converge.Env) reconcile.Reconciler { return &endpoints{Client: e.Client, order: byAddress} }),
 }, {
 	Name: "c08-time-of-last-sync", Class: "C8", Faults: 0,
-	About:   "Each reconcile writes the time of day to the status.",
+	About:   "Each reconcile writes the time of day to a secret, whose event leads to the next reconcile.",
 	Source:  "cluster-api#6921, messages that differ each time and cause too many reconciles: https://github.com/kubernetes-sigs/cluster-api/issues/6921",
 	Buggy:   with(mirrors, func(e converge.Env) reconcile.Reconciler { return &clockedMirror{mirror{e.Client}} }),
 	Correct: with(mirrors, func(e converge.Env) reconcile.Reconciler { return &changedMirror{mirror{e.Client}} }),
@@ -98,6 +99,7 @@ func (r *endpoints) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	r.order(wanted)
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: childMeta(w, w.Name)}
 	if _, err := controllerutil.CreateOrUpdate(ctx, r.Client, slice, func() error {
+		metav1.SetMetaDataLabel(&slice.ObjectMeta, widgetLabel, w.Name)
 		slice.AddressType = discoveryv1.AddressTypeIPv4
 		slice.Endpoints = wanted
 		return controllerutil.SetControllerReference(w, slice, r.Scheme())
@@ -112,56 +114,52 @@ func mirrors() converge.Scenario {
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&corev1.Secret{}},
 		Given: []client.Object{widget("mirror", WidgetSpec{Data: map[string]string{"a": "1", "b": "2"}})},
-		Masks: []converge.Mask{{Object: &Widget{}, Field: "status.lastSyncTime"}},
+		Masks: []converge.Mask{{Object: &corev1.Secret{}, Field: "metadata.annotations[" + syncedAt + "]"}},
 	}
 }
+
+// syncedAt is the annotation with the time at which a copy was made.
+const syncedAt = "corpus.trueup.dev/synced-at"
 
 // mirror has a copy of the data of a widget.
 type mirror struct{ client.Client }
 
-// sync returns the widget, or nil if there is none, and whether the copy has changed.
-func (r *mirror) sync(ctx context.Context, key client.ObjectKey) (*Widget, bool, error) {
+// sync makes a copy. It calls stamp with the secret, and whether its data is another one now.
+func (r *mirror) sync(ctx context.Context, key client.ObjectKey, stamp func(secret *corev1.Secret, changed bool)) error {
 	w := &Widget{}
 	if err := r.Get(ctx, key, w); err != nil {
-		return nil, false, client.IgnoreNotFound(err)
+		return client.IgnoreNotFound(err)
+	}
+	data := map[string][]byte{}
+	for key, value := range w.Spec.Data {
+		data[key] = []byte(value)
 	}
 	secret := &corev1.Secret{ObjectMeta: childMeta(w, w.Name)}
-	result, err := controllerutil.CreateOrUpdate(ctx, r.Client, secret, func() error {
-		secret.Data = map[string][]byte{}
-		for key, value := range w.Spec.Data {
-			secret.Data[key] = []byte(value)
-		}
+	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, secret, func() error {
+		metav1.SetMetaDataLabel(&secret.ObjectMeta, widgetLabel, w.Name)
+		stamp(secret, !equality.Semantic.DeepEqual(secret.Data, data))
+		secret.Data = data
 		return controllerutil.SetControllerReference(w, secret, r.Scheme())
 	})
-	return w, result != controllerutil.OperationResultNone, err
-}
-
-func (r *mirror) synced(ctx context.Context, w *Widget) error {
-	w.Status.LastSyncTime, w.Status.ObservedGeneration = new(metav1.Now()), w.Generation
-	return r.Status().Update(ctx, w)
+	return err
 }
 
 type clockedMirror struct{ mirror }
 
 func (r *clockedMirror) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	w, _, err := r.sync(ctx, req.NamespacedName)
-	if w == nil || err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{}, r.synced(ctx, w)
+	return reconcile.Result{}, r.sync(ctx, req.NamespacedName, func(secret *corev1.Secret, _ bool) {
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, syncedAt, time.Now().Format(time.RFC3339Nano))
+	})
 }
 
 type changedMirror struct{ mirror }
 
 func (r *changedMirror) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	w, changed, err := r.sync(ctx, req.NamespacedName)
-	if w == nil || err != nil {
-		return reconcile.Result{}, err
-	}
-	if !changed && w.Status.LastSyncTime != nil && w.Status.ObservedGeneration == w.Generation {
-		return reconcile.Result{}, nil
-	}
-	return reconcile.Result{}, r.synced(ctx, w)
+	return reconcile.Result{}, r.sync(ctx, req.NamespacedName, func(secret *corev1.Secret, changed bool) {
+		if changed || secret.Annotations[syncedAt] == "" {
+			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, syncedAt, time.Now().Format(time.RFC3339Nano))
+		}
+	})
 }
 
 // stores are widgets whose stateful set cannot be changed, but replaced.

@@ -42,6 +42,8 @@ func (r *feature) reconcile(ctx context.Context, req reconcile.Request, args fun
 			labels := map[string]string{widgetLabel: w.Name}
 			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 			d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(w.Spec.Image)}
+		} else if !metav1.IsControlledBy(d, w) {
+			return fmt.Errorf("%s is somebody else's", d.Name)
 		}
 		d.Spec.Replicas = &w.Spec.Replicas
 		container := &d.Spec.Template.Spec.Containers[0]

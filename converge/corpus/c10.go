@@ -41,7 +41,7 @@ var c10 = []Entry{
 	{
 		Name: "c10-cleanup-not-repeatable", Class: "C10", Faults: 1,
 		About:   "The cleanup fails when the bucket is gone already. If it is interrupted after that, the finalizer stays for ever.",
-		Source:  kubebuilderFinalizers + " (deletion has to be idempotent)",
+		Source:  "Deletion has to be idempotent: " + kubebuilderFinalizers,
 		Buggy:   with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return strictRelease{bucketReconciler{env}} }),
 		Correct: with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return bucketReconciler{env} }),
 	},
@@ -56,7 +56,7 @@ var c10 = []Entry{
 	{
 		Name: "c10-cleanup-given-up", Class: "C10", Faults: 2,
 		About:   "After two failed attempts the cleanup is given up, so that the object does not hang.",
-		Source:  kubebuilderFinalizers + " (a failed cleanup has to be retried)",
+		Source:  "A failed cleanup has to be retried: " + kubebuilderFinalizers,
 		Buggy:   with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return impatientRelease{bucketReconciler{env}} }),
 		Correct: with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return bucketReconciler{env} }),
 	},

@@ -83,7 +83,15 @@ func (r *frontendReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 }
 
 func frontendWorld() converge.Scenario {
-	return converge.Scenario{For: &Widget{}, Owns: []client.Object{&corev1.ConfigMap{}, &corev1.Service{}}, Steps: changeData()}
+	return converge.Scenario{
+		For:  &Widget{},
+		Owns: []client.Object{&corev1.ConfigMap{}, &corev1.Service{}},
+		Steps: converge.Lifecycle(
+			widget("a", WidgetSpec{Data: map[string]string{"mode": "fast"}, Host: "blue.example.com"}),
+			withData("slow"),
+			func(w *Widget) { w.Spec.Host = "green.example.com" },
+		),
+	}
 }
 
 // memberReconciler has a pod and a claim for each member, and removes those with the highest numbers.

@@ -36,7 +36,7 @@ var c12 = []Entry{
 		Source: "kubectl rollout status, which compares metadata.generation with status.observedGeneration first for this reason. " +
 			"https://github.com/kubernetes/kubectl/blob/master/pkg/polymorphichelpers/rollout_status.go",
 		Buggy:   with(rolloutWorld, func(env converge.Env) reconcile.Reconciler { return &rolloutReconciler{env.Client, available} }),
-		Correct: with(rolloutWorld, func(env converge.Env) reconcile.Reconciler { return &rolloutReconciler{env.Client, rolledOut} }),
+		Correct: with(rolloutWorld, func(env converge.Env) reconcile.Reconciler { return &rolloutReconciler{env.Client, fullyRolledOut} }),
 	},
 	{
 		Name: "c12-shadowed-error", Class: "C12", Faults: 1,

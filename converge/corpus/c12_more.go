@@ -48,6 +48,9 @@ func (r *shadowReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if applied(ctx, r.Client, w) {
+		return reconcile.Result{}, nil
+	}
 	before := w.DeepCopy()
 	defer func() {
 		report(w, err)
@@ -68,6 +71,9 @@ func (r *deferReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if applied(ctx, r.Client, w) {
+		return reconcile.Result{}, nil
+	}
 	before := w.DeepCopy()
 	defer func() {
 		report(w, err)
@@ -87,6 +93,13 @@ func report(w *Widget, err error) {
 		return
 	}
 	setReady(w, true, "Applied", "")
+}
+
+// applied is true for a widget that has all that it needs, by what its status says.
+func applied(ctx context.Context, c client.Client, w *Widget) bool {
+	config := &corev1.ConfigMap{}
+	err := c.Get(ctx, client.ObjectKeyFromObject(w), config)
+	return err == nil && metav1.IsControlledBy(config, w) && isReady(w) && w.Status.ObservedGeneration == w.Generation
 }
 
 func deferWorld() converge.Scenario {

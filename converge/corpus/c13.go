@@ -44,12 +44,12 @@ var c13 = []Entry{
 		Buggy: withSetup(wiredRolloutWorld, func(mgr manager.Manager) error {
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&appsv1.Deployment{}).
 				WithEventFilter(predicate.GenerationChangedPredicate{}).
-				Complete(&rolloutReconciler{mgr.GetClient(), rolledOut})
+				Complete(&rolloutReconciler{mgr.GetClient(), fullyRolledOut})
 		}),
 		Correct: withSetup(wiredRolloutWorld, func(mgr manager.Manager) error {
-			return ctrl.NewControllerManagedBy(mgr).Owns(&appsv1.Deployment{}).
-				For(&Widget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-				Complete(&rolloutReconciler{mgr.GetClient(), rolledOut})
+			// Not for widgets only either: a status that is written from an old cache needs the event of the status to be put right.
+			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&appsv1.Deployment{}).
+				Complete(&rolloutReconciler{mgr.GetClient(), fullyRolledOut})
 		}),
 	},
 	{

@@ -144,7 +144,7 @@ func (r *deadlineReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 		return reconcile.Result{}, fmt.Errorf("apply deployment: %w", err)
 	}
 	before, result := w.DeepCopy(), reconcile.Result{}
-	if rolledOut(deployment) {
+	if fullyRolledOut(deployment) {
 		setReady(w, true, "RolledOut", "")
 		return result, writeStatus(ctx, r.Client, before, w)
 	}

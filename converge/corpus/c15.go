@@ -49,8 +49,8 @@ var c15 = []Entry{
 		About: "A list without copies is changed in place. If the write fails, the change is believed to be done.",
 		Source: "kubernetes/sample-controller: objects from the store are never to be modified. " +
 			"https://github.com/kubernetes/sample-controller/blob/master/controller.go",
-		Buggy:   with(clusterWorld, cluster(annotateShared)),
-		Correct: with(clusterWorld, cluster(annotateCopies)),
+		Buggy:   with(movingWorld, cluster(annotateShared)),
+		Correct: with(movingWorld, cluster(annotateCopies)),
 	},
 	{
 		Name: "c15-number-is-count", Class: "C15", Faults: 1,
@@ -198,8 +198,6 @@ func surplusByNumber(ctx context.Context, c client.Client, w *Widget) error {
 	return nil
 }
 
-const imageAnnotation = "corpus.trueup.dev/wanted-image"
-
 func annotateShared(ctx context.Context, c client.Client, w *Widget) error {
 	pods, err := members(ctx, c, w, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -221,10 +219,10 @@ func annotateCopies(ctx context.Context, c client.Client, w *Widget) error {
 
 func annotate(ctx context.Context, c client.Client, w *Widget, pods []corev1.Pod) error {
 	for _, pod := range pods {
-		if pod.Annotations[imageAnnotation] == w.Spec.Image {
+		if pod.Annotations[hostAnnotation] == w.Spec.Host {
 			continue
 		}
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, imageAnnotation, w.Spec.Image)
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, hostAnnotation, w.Spec.Host)
 		if err := c.Update(ctx, &pod); err != nil {
 			return fmt.Errorf("annotate pod %s: %w", pod.Name, err)
 		}
@@ -297,6 +295,17 @@ func shrinkingWorld() converge.Scenario {
 		For:   &Widget{},
 		Owns:  []client.Object{&corev1.Pod{}},
 		Steps: converge.Lifecycle(widget("a", WidgetSpec{Image: "v1", Replicas: 3}), func(w *Widget) { w.Spec.Replicas = 1 }),
+	}
+}
+
+func movingWorld() converge.Scenario {
+	return converge.Scenario{
+		For:  &Widget{},
+		Owns: []client.Object{&corev1.Pod{}},
+		Steps: converge.Lifecycle(
+			widget("a", WidgetSpec{Image: "v1", Replicas: 2, Host: "blue.example.com"}),
+			func(w *Widget) { w.Spec.Host = "green.example.com" },
+		),
 	}
 }
 

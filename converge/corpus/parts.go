@@ -21,6 +21,9 @@ import (
 
 // This file has the parts of reconcilers that bugs are not about.
 
+// hostAnnotation has the host of a widget on what belongs to it.
+const hostAnnotation = "corpus.trueup.dev/host"
+
 // setReady sets the condition Ready for the generation that was acted on.
 func setReady(w *Widget, status bool, reason, message string) {
 	value := metav1.ConditionFalse
@@ -62,6 +65,7 @@ func newService(w *Widget) *corev1.Service {
 
 // fillService sets what the service of a widget has.
 func fillService(service *corev1.Service, w *Widget) {
+	metav1.SetMetaDataAnnotation(&service.ObjectMeta, hostAnnotation, w.Spec.Host)
 	service.Spec.Selector = map[string]string{widgetLabel: w.Name}
 	service.Spec.Ports = []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(8080)}}
 }
@@ -104,8 +108,8 @@ func setImage(template *corev1.PodTemplateSpec, image string) {
 	template.Spec.Containers[0].Image = image
 }
 
-// rolledOut is true if a deployment runs what its spec says.
-func rolledOut(d *appsv1.Deployment) bool {
+// fullyRolledOut is true if a deployment runs what its spec says.
+func fullyRolledOut(d *appsv1.Deployment) bool {
 	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas == *d.Spec.Replicas &&
 		d.Status.Replicas == *d.Spec.Replicas && d.Status.AvailableReplicas == *d.Spec.Replicas
 }

@@ -79,6 +79,9 @@ func (c *serverClient) applyTo(ctx context.Context, t *table, key client.ObjectK
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := t.needNamespace(key); err != nil {
+		return nil, err
+	}
 	if err := validatePatchOptions(&options, types.ApplyYAMLPatchType); err != nil {
 		return nil, err
 	}

@@ -75,10 +75,14 @@ func (c *serverClient) put(ctx context.Context, obj, body client.Object, req req
 		return err
 	}
 	dropDuplicateOwners(sent)
-	if t.objects[key] == nil && createsOnUpdate[t.resource] && req.subresource == "" {
+	if t.objects[key] == nil && createsOnUpdate[t.resource] { // by its status, too
 		if uid := sent.GetUID(); uid != "" {
-			return t.otherUID(key, uid, "")
+			return t.otherUID(key, uid, "", req.dryRun)
 		}
+		if _, err := parseVersion(sent); err != nil {
+			return err
+		}
+		req.sent = shallowCopy(sent)
 		sent.SetResourceVersion("")
 		created, err := c.server.create(t, key.Namespace, sent, req)
 		if err != nil {
@@ -125,6 +129,9 @@ func (c *serverClient) patch(ctx context.Context, obj, body client.Object, patch
 	if err != nil {
 		return err
 	}
+	if err := t.needNamespace(key); err != nil {
+		return err
+	}
 	if err := validatePatchOptions(&options, patch.Type()); err != nil {
 		return err
 	}
@@ -137,6 +144,9 @@ func (c *serverClient) patch(ctx context.Context, obj, body client.Object, patch
 	}
 	if err != nil {
 		return err
+	}
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok { // what such a client reads into, whatever the body is
+		body = obj
 	}
 	return t.respondTo(obj, body, patched)
 }
@@ -161,6 +171,9 @@ func (c *serverClient) DeleteAllOf(ctx context.Context, obj client.Object, opts 
 	t, err := c.server.tableOf(obj)
 	if err != nil {
 		return err
+	}
+	if isNamespace(t) {
+		return t.notAllowed("delete")
 	}
 	var options client.DeleteAllOfOptions
 	options.ApplyOptions(opts)

@@ -53,12 +53,36 @@ func (t *table) decode(obj client.Object) (client.Object, error) {
 
 // decodeContent is decode for an object as maps and lists, which become part of the result.
 func (t *table) decodeContent(content map[string]any) (client.Object, error) {
+	if t.kind.Custom {
+		obj := &unstructured.Unstructured{Object: content}
+		t.kind.Normalize(obj)
+		return obj, t.kind.Default(obj)
+	}
 	obj, err := t.parse(content)
 	if err != nil {
 		return nil, err
 	}
 	t.kind.Normalize(obj)
 	return obj, t.kind.Default(obj)
+}
+
+// unfit reports whether an object is not of the type that is stored. Custom objects that were sent as content get as far as validation with that: content
+// can lack what a Go type always has, or have what does not fit into it, and it is the schema that has to tell what is wrong.
+func (t *table) unfit(obj client.Object) bool {
+	_, ok := obj.(*unstructured.Unstructured)
+	return ok && t.goType != nil
+}
+
+// fit makes of an object that is unfit one that is stored.
+func (t *table) fit(obj client.Object) (client.Object, error) {
+	if !t.unfit(obj) {
+		return obj, nil
+	}
+	obj, err := t.parse(obj.(*unstructured.Unstructured).Object)
+	if err == nil {
+		t.kind.Normalize(obj)
+	}
+	return obj, err
 }
 
 // parse makes of an object as maps and lists one that may be stored.

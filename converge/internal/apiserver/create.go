@@ -4,7 +4,6 @@ package apiserver
 
 import (
 	"errors"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -21,7 +20,8 @@ const generateAttempts = 8
 type request struct {
 	manager, subresource string
 	dryRun               bool
-	managed              bool // whether the object that is written has the managed fields it shall have
+	managed              bool          // whether the object that is written has the managed fields it shall have
+	sent                 client.Object // for managed fields: what is created, before the server adds anything but defaults
 }
 
 // create stores an object that decode has returned, and returns what it is then. The result is not to be changed.
@@ -45,6 +45,7 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 				break
 			}
 		}
+		obj = obj.DeepCopyObject().(client.Object) // a copy for each attempt: what defaults share is not shared any more
 		obj.SetName(key.Name)
 	} else {
 		taken = t.objects[key]
@@ -55,12 +56,21 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 		obj.SetManagedFields(nil)
 	}
 
+	if s.applier != nil && !req.managed && req.sent == nil {
+		req.sent = shallowCopy(obj)
+	}
 	t.kind.PrepareForCreate(obj)
 	if err := t.validateCreate(obj); err != nil {
 		return nil, err
 	}
-	if version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && version != 0 {
-		return nil, internal(errors.New("resourceVersion should not be set on objects to be created"))
+	obj, err := t.fit(obj)
+	if err != nil {
+		return nil, err
+	}
+	if !req.dryRun {
+		if version, err := parseVersion(obj); err == nil && version != 0 {
+			return nil, internal(errors.New("resourceVersion should not be set on objects to be created"))
+		}
 	}
 	if taken != nil {
 		return nil, alreadyExists(t, obj, taken)

@@ -25,14 +25,10 @@ func (t *table) stale(name string) error {
 	return apierrors.NewConflict(t.resource, name, errors.New(staleMessage))
 }
 
-// failedPrecondition is the conflict of a precondition that the storage has checked.
-func (t *table) failedPrecondition(key client.ObjectKey, field string, wanted, found string) error {
+// otherUID is the conflict of an update that is meant for another object of the same name, as the storage words it.
+func (t *table) otherUID(key client.ObjectKey, wanted, found types.UID, dryRun bool) error {
 	return apierrors.NewConflict(t.resource, key.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, "+
-		"AdditionalErrorMsg: Precondition failed: %s in precondition: %s, %s in object meta: %s", t.storageKey(key), field, wanted, field, found))
-}
-
-func (t *table) otherUID(key client.ObjectKey, wanted, found types.UID) error {
-	return t.failedPrecondition(key, "UID", string(wanted), string(found))
+		"AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s", t.storageKey(key, dryRun), wanted, found))
 }
 
 // internal is an error that a server has no words for.
@@ -51,9 +47,20 @@ func (t *table) notServed(name string) error {
 }
 
 // notAllowed is what a client is told about a verb that a subresource does not have.
-func (t *table) notAllowed(verb, name string) error {
+func (t *table) notAllowed(verb string) error {
 	if t.kind.Custom {
 		return apierrors.NewMethodNotSupported(t.resource, verb)
 	}
-	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, verb, t.resource, name, "405: Method Not Allowed", 0, true)
+	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, verb, schema.GroupResource{}, "", "", 0, false)
+}
+
+// needNamespace returns what a client is told about a patch whose path has no namespace: only of the other verbs it knows by itself that there must be one.
+func (t *table) needNamespace(key client.ObjectKey) error {
+	if !t.kind.Namespaced || key.Namespace != "" {
+		return nil
+	}
+	if !t.kind.Custom {
+		return t.notServed(key.Name)
+	}
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, t.resource, key.Name, "404 page not found", 0, true)
 }

@@ -56,8 +56,10 @@ func (s *Server) list(t *table, list client.ObjectList, options *client.ListOpti
 		}
 	}
 	list.SetResourceVersion(strconv.FormatInt(p.version, 10))
-	if p.next != "" {
+	if p.next != "" || t.kind.Custom { // an empty one shows in unstructured lists
 		list.SetContinue(p.next)
+	}
+	if p.remaining != nil {
 		list.SetRemainingItemCount(p.remaining)
 	}
 	return nil

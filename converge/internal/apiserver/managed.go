@@ -7,14 +7,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // manage gives an object that replaces another the managed fields it has then, if they are kept.
 func (s *Server) manage(t *table, r *record, obj client.Object, req request) (client.Object, error) {
-	if !r.managed {
+	if !r.managed || req.manager == "" {
 		return obj, nil
 	}
 	return t.fromApplier(s.applier.Update(r.object, obj, req.manager, req.subresource, s.now()))
@@ -24,7 +24,7 @@ func (s *Server) manage(t *table, r *record, obj client.Object, req request) (cl
 func (t *table) fromApplier(obj client.Object, err error) (client.Object, error) {
 	var status apierrors.APIStatus
 	switch {
-	case err == nil && t.goType != nil:
+	case err == nil && t.goType != nil && !t.unfit(obj):
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	case err != nil && !errors.As(err, &status):
 		return nil, internal(err)
@@ -38,27 +38,35 @@ func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
 	if r.managed {
 		return r, nil
 	}
+	var fields []metav1.ManagedFieldsEntry
 	var live client.Object
 	for _, event := range s.history {
-		if event.Key != r.key || event.Kind != t.kind.GroupVersionKind || event.Object.GetUID() != r.uid || event.Type == watch.Deleted || event.request.manager == "" {
+		if event.Key != r.key || event.Kind != t.kind.GroupVersionKind || event.Object.GetUID() != r.uid {
 			continue
 		}
-		updated := shallowCopy(event.Object)
-		if live != nil {
-			updated.SetManagedFields(live.GetManagedFields())
+		if event.request.manager != "" { // and not a deletion
+			written := event.Object
+			if event.request.sent != nil {
+				written = event.request.sent
+			}
+			updated, err := s.applier.Update(live, withFields(written, fields), event.request.manager, event.request.subresource, event.at)
+			if err != nil {
+				return nil, internal(err)
+			}
+			fields = updated.GetManagedFields()
 		}
-		var err error
-		if live, err = s.applier.Update(live, updated, event.request.manager, event.request.subresource, event.Object.GetCreationTimestamp().Time); err != nil {
-			return nil, err
-		}
+		live = withFields(event.Object, fields)
 	}
 	managed := *r
-	managed.managed, managed.content = true, nil
-	if live != nil {
-		managed.object = shallowCopy(r.object)
-		managed.object.SetManagedFields(live.GetManagedFields())
-	}
+	managed.managed, managed.content, managed.object = true, nil, withFields(r.object, fields)
 	return &managed, nil
+}
+
+// withFields returns an object with managed fields.
+func withFields(obj client.Object, fields []metav1.ManagedFieldsEntry) client.Object {
+	obj = shallowCopy(obj)
+	obj.SetManagedFields(fields)
+	return obj
 }
 
 // ignoreManagedTimes keeps the managed fields of the old object if nothing but their times differs.
@@ -74,9 +82,8 @@ func ignoreManagedTimes(obj, old client.Object) {
 			return
 		}
 	}
-	before := obj.GetManagedFields()
 	obj.SetManagedFields(oldFields)
-	if !equality.Semantic.DeepEqual(obj, old) {
-		obj.SetManagedFields(before)
+	if !same(obj, old) {
+		obj.SetManagedFields(fields)
 	}
 }

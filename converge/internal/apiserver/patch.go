@@ -34,15 +34,20 @@ func (s *Server) patch(t *table, key client.ObjectKey, kind types.PatchType, dat
 		if err != nil {
 			return nil, err
 		}
-		if err := matchNamespace(t, key.Namespace, obj); err != nil {
+		if err := t.matchTarget(key, obj); err != nil {
 			return nil, err
 		}
-		if err := matchName(key, obj); err != nil {
-			return nil, err
-		}
-		dropDuplicateOwners(obj)
 		return s.manage(t, r, obj, req)
 	})
+}
+
+// matchTarget refuses a patched object that is not the one that was meant.
+func (t *table) matchTarget(key client.ObjectKey, obj client.Object) error {
+	if err := matchNamespace(t, key.Namespace, obj); err != nil {
+		return err
+	}
+	dropDuplicateOwners(obj)
+	return matchName(key, obj)
 }
 
 // patched returns the content of an object after a patch.
@@ -140,13 +145,12 @@ func (t *table) strategicPatched(r *record, data []byte) (map[string]any, error)
 
 // decodePatched is decodeContent with the errors of patches.
 func (t *table) decodePatched(content map[string]any) (client.Object, error) {
-	obj, err := t.parse(content)
-	if err != nil {
+	obj, err := t.decodeContent(content)
+	if apierrors.IsBadRequest(err) {
 		text, _ := json.Marshal(content)
 		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(text), err.Error())})
 	}
-	t.kind.Normalize(obj)
-	return obj, t.kind.Default(obj)
+	return obj, err
 }
 
 func decodeContent(data []byte) (map[string]any, error) {
@@ -162,7 +166,7 @@ func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstr
 	req.managed = true
 	r := t.objects[key]
 	if r == nil {
-		if req.subresource != "" {
+		if req.subresource != "" && !createsOnUpdate[t.resource] {
 			return nil, t.notFound(key.Name)
 		}
 		obj, err := s.applied(t, nil, patch, force, req)
@@ -172,10 +176,17 @@ func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstr
 		if uid := obj.GetUID(); uid != "" {
 			return nil, apierrors.NewConflict(t.resource, key.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 		}
+		if err := t.matchTarget(key, obj); err != nil {
+			return nil, err
+		}
 		return s.create(t, key.Namespace, obj, req)
 	}
 	return s.update(t, key, "", req, func(r *record) (client.Object, error) {
-		return s.applied(t, r.object, patch, force, req)
+		obj, err := s.applied(t, r.object, patch, force, req)
+		if err != nil {
+			return nil, err
+		}
+		return obj, t.matchTarget(key, obj)
 	})
 }
 

@@ -87,6 +87,9 @@ func selectorText(content map[string]any) (string, error) {
 
 // rescale writes the scale of an object, which change makes of the one it has.
 func (s *Server) rescale(t *table, key client.ObjectKey, uid types.UID, req request, change func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error)) (*autoscalingv1.Scale, error) {
+	if t.kind.Custom {
+		req.manager = "" // a real server does not account for who scales custom resources
+	}
 	updated, err := s.update(t, key, uid, req, func(r *record) (client.Object, error) {
 		before, err := t.scaleOf(r.object)
 		if err != nil {
@@ -99,7 +102,7 @@ func (s *Server) rescale(t *table, key client.ObjectKey, uid types.UID, req requ
 		if after.Spec.Replicas == noReplicas {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", t.kind.Scale.SpecReplicas))
 		}
-		if errs := validation.ValidateNonnegativeField(int64(after.Spec.Replicas), field.NewPath("spec", "replicas")); len(errs) > 0 {
+		if errs := validation.ValidateNonnegativeField(int64(after.Spec.Replicas), field.NewPath("spec", "replicas")); len(errs) > 0 && !t.kind.Custom {
 			return nil, apierrors.NewInvalid(scaleKind.GroupKind(), key.Name, errs)
 		}
 		content := runtime.DeepCopyJSON(r.contents(t))
@@ -220,6 +223,10 @@ func (c *subresourceClient) patchScale(ctx context.Context, obj, body client.Obj
 	})
 	if err != nil {
 		return err
+	}
+	if partial, ok := obj.(*metav1.PartialObjectMetadata); ok { // what such a client reads into, whatever the body is
+		partial.ObjectMeta = scale.ObjectMeta
+		return nil
 	}
 	return respondScale(scale, body)
 }

@@ -76,11 +76,16 @@ func newSelector(t *table, options *client.ListOptions) (selector, error) {
 // checkField refuses fields that objects cannot be selected by.
 func (t *table) checkField(name string) error {
 	known := selectable[t.kind.Group+"/"+t.kind.Kind]
+	if t.kind.Custom {
+		known = t.kind.Selectable
+	}
 	switch {
 	case name == "metadata.name", name == "metadata.namespace" && t.kind.Namespaced, slices.Contains(known, name):
 		return nil
 	case name == "metadata.namespace" && !t.kind.Custom && known == nil:
 		return nil
+	case t.resource.Resource == "jobs":
+		return fmt.Errorf("field label %q not supported for Job", name)
 	case t.kind.Custom, known != nil:
 		return fmt.Errorf("field label not supported: %s", name)
 	default:

@@ -85,6 +85,7 @@ type Event struct {
 	Old client.Object
 
 	request request
+	at      time.Time
 }
 
 // Version returns the resource version of the last change of any object. A new server has 1.

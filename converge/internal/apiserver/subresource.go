@@ -38,7 +38,7 @@ func (c *subresourceClient) served(verb string, obj client.Object) (notAllowed, 
 	if !served {
 		return nil, t.notServed(obj.GetName())
 	}
-	return t.notAllowed(verb, obj.GetName()), nil
+	return t.notAllowed(verb), nil
 }
 
 func (c *subresourceClient) Get(ctx context.Context, obj, subresource client.Object, _ ...client.SubResourceGetOption) error {

@@ -76,7 +76,7 @@ func TestScale(t *testing.T) {
 		}},
 		{"cannot be created", func(w *world) {
 			w.wantError(w.c.SubResource("scale").Create(w.ctx(), deployment("a"), &autoscalingv1.Scale{}), 405, metav1.StatusReasonMethodNotAllowed,
-				"the server does not allow this method on the requested resource (post deployments.apps a)")
+				"the server does not allow this method on the requested resource")
 		}},
 	})
 }

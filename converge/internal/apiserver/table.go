@@ -3,7 +3,6 @@
 package apiserver
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -97,13 +96,13 @@ func (s *Server) put(t *table, key client.ObjectKey, obj client.Object, req requ
 	s.version++
 	obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	r := &record{key: key, object: obj, uid: obj.GetUID(), version: s.version, managed: req.managed}
-	event := Event{Version: s.version, Type: watch.Added, Kind: t.kind.GroupVersionKind, Key: key, Object: obj, request: req}
+	event := Event{Version: s.version, Type: watch.Added, Kind: t.kind.GroupVersionKind, Key: key, Object: obj, request: req, at: s.now()}
 	i, found := t.find(key)
-	if found {
+	if !found {
+		t.sorted = slices.Insert(t.sorted, i, r)
+	} else {
 		event.Type, event.Old = watch.Modified, t.sorted[i].object
 		t.sorted[i] = r
-	} else {
-		t.sorted = slices.Insert(t.sorted, i, r)
 	}
 	t.objects[key] = r
 	s.record(t, event)
@@ -143,11 +142,25 @@ func (s *Server) record(t *table, event Event) {
 	}
 }
 
+// storagePaths are where resources are that are not stored under their name.
+var storagePaths = map[schema.GroupResource]string{
+	{Resource: "services"}:                              "services/specs",
+	{Resource: "endpoints"}:                             "services/endpoints",
+	{Resource: "nodes"}:                                 "minions",
+	{Resource: "replicationcontrollers"}:                "controllers",
+	{Group: "networking.k8s.io", Resource: "ingresses"}: "ingress",
+}
+
 // storageKey is the path of an object as messages of the storage show it.
-func (t *table) storageKey(key client.ObjectKey) string {
-	path := "/registry/" + t.resource.Resource
+func (t *table) storageKey(key client.ObjectKey, dryRun bool) string {
+	path := t.resource.Resource
 	if t.kind.Custom {
-		path = fmt.Sprintf("/registry/%s/%s", t.resource.Group, t.resource.Resource)
+		path = t.resource.Group + "/" + path
+	} else if renamed, ok := storagePaths[t.resource]; ok {
+		path = renamed
+	}
+	if path = "/" + path; !dryRun {
+		path = "/registry" + path
 	}
 	if key.Namespace != "" {
 		path += "/" + key.Namespace

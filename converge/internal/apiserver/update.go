@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,7 +40,7 @@ func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req reque
 		return nil, t.notFound(key.Name)
 	}
 	if uid != "" && uid != r.uid {
-		return nil, t.otherUID(key, uid, r.uid)
+		return nil, t.otherUID(key, uid, r.uid, req.dryRun)
 	}
 	before := r
 	if req.managed {
@@ -58,7 +59,14 @@ func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req reque
 	if req.managed = r.managed; !req.managed {
 		obj.SetManagedFields(nil)
 	}
-	if err := t.prepareUpdate(obj, r.object, req); err != nil {
+	old := r.object
+	if t.unfit(obj) {
+		old = &unstructured.Unstructured{Object: r.contents(t)}
+	}
+	if err := t.prepareUpdate(obj, old, req); err != nil {
+		return nil, err
+	}
+	if obj, err = t.fit(obj); err != nil {
 		return nil, err
 	}
 	if emptied(t, obj, r.object) {
@@ -83,16 +91,25 @@ func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req reque
 	return s.put(t, key, obj, req).object, nil
 }
 
+// parseVersion returns the resource version of an object, or 0 if it has none.
+func parseVersion(obj client.Object) (uint64, error) {
+	version := obj.GetResourceVersion()
+	if version == "" {
+		return 0, nil
+	}
+	number, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0, internal(err)
+	}
+	return number, nil
+}
+
 // matchVersion checks the resource version of an update, and fills it in where none is needed.
 func (t *table) matchVersion(obj client.Object, r *record) error {
-	version := obj.GetResourceVersion()
-	number, err := uint64(0), error(nil)
-	if version != "" {
-		if number, err = strconv.ParseUint(version, 10, 64); err != nil {
-			return internal(err)
-		}
-	}
+	number, err := parseVersion(obj)
 	switch {
+	case err != nil:
+		return err
 	case number == uint64(r.version):
 	case number == 0 && t.kind.UnconditionalUpdate:
 		obj.SetResourceVersion(strconv.FormatInt(r.version, 10))
@@ -143,8 +160,12 @@ func emptied(t *table, obj, old client.Object) bool {
 
 // matchName refuses an object that has another name than the request.
 func matchName(key client.ObjectKey, obj client.Object) error {
-	if name := obj.GetName(); name != key.Name {
+	switch name := obj.GetName(); name {
+	case key.Name:
+		return nil
+	case "":
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", key.Name))
+	default:
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, key.Name))
 	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -86,6 +87,9 @@ func (w *watcher) show(kind watch.EventType, stored client.Object) {
 	if err := w.table.respond(stored, obj); err != nil {
 		w.send(watch.Error, &apierrors.NewInternalError(err).ErrStatus)
 		return
+	}
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as clients leave it
 	}
 	w.send(kind, obj)
 }

@@ -147,7 +147,8 @@ func TestWatch(t *testing.T) {
 				watcher, err := w.c.Watch(w.ctx(), list)
 				w.must(err)
 				obj := (<-watcher.ResultChan()).Object
-				w.equal("kind", "ConfigMap", obj.GetObjectKind().GroupVersionKind().Kind)
+				wantKind := map[bool]string{true: "ConfigMap"}[list == client.ObjectList(generic)]
+				w.equal("kind", wantKind, obj.GetObjectKind().GroupVersionKind().Kind)
 				w.equal("name", "a", obj.(client.Object).GetName())
 			}
 		}},

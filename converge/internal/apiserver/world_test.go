@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"trueup.dev/converge/internal/apiserver"
+	"trueup.dev/converge/internal/apply"
 	"trueup.dev/converge/internal/kinds"
 )
 
@@ -75,6 +76,8 @@ var registry = sync.OnceValue(func() *kinds.Registry {
 	return r
 })
 
+var applier = sync.OnceValue(func() *apply.Applier { return apply.New(registry()) })
+
 // start is when the clock of a world begins.
 var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
@@ -89,7 +92,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, now: start}
-	w.Server = apiserver.New(apiserver.Options{Registry: registry(), Seed: 1, Now: func() time.Time { return w.now }})
+	w.Server = apiserver.New(apiserver.Options{Registry: registry(), Applier: applier(), Seed: 1, Now: func() time.Time { return w.now }})
 	w.c = w.Client("tester")
 	return w
 }

@@ -134,8 +134,8 @@ func (r *run) pages(o Operation) {
 			}
 		}
 		r.answers = append(r.answers, answer)
-		if options.Continue = list.GetContinue(); err != nil || options.Continue == "" {
-			return
+		if options.Continue = list.GetContinue(); err != nil || options.Continue == "" || len(r.answers) > Length {
+			return // a list without an end is longer than what there can be
 		}
 	}
 }

@@ -61,6 +61,11 @@ func newCanonical(t *Transcript) *canonical {
 			learn(Step{Operation: Operation{Kind: &Kind{GroupVersionKind: kind}}}, event.Object, nil)
 		}
 	}
+	for _, watched := range t.Watched {
+		for _, event := range watched.Events {
+			learn(Step{Operation: Operation{Kind: &Kind{GroupVersionKind: watched.Kind}}}, event.Object, nil)
+		}
+	}
 	c.name(t.Namespace, "NAMESPACE") // the last: names that were made up may start with it
 	c.replacer = strings.NewReplacer(c.names...)
 	return c
@@ -80,7 +85,7 @@ var (
 	versions = regexp.MustCompile(`(ResourceVersion in (?:the )?(?:precondition|object meta|record)(?:: | \())\d+`)
 	times    = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| \+0000 UTC)`)
 	address  = regexp.MustCompile(`\b10(?:\.\d{1,3}){3}\b`)
-	unseen   = regexp.MustCompile(`\b[1-9a-f][0-9a-f]{7}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`) // UIDs of what was refused
+	unseen   = regexp.MustCompile(`\b(?:[1-9a-f][0-9a-f]{7}|0[1-9a-f][0-9a-f]{6}|00[1-9a-f][0-9a-f]{5})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`) // UIDs of what was refused
 )
 
 func (c *canonical) text(text string) string {

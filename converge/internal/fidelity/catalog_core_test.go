@@ -125,3 +125,13 @@ var clusterRoles = &Kind{
 func condition(kind, status, since string) Object {
 	return Object{"type": kind, "status": status, "lastTransitionTime": since, "reason": "Tested", "message": ""}
 }
+
+var namespaces = &Kind{
+	GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"),
+	ClusterScoped:    true,
+	Status:           true,
+	Strategic:        true,
+	Content:          Object{},
+	Applied:          Object{},
+	StatusChanges:    []Edit{Set("status/conditions", []any{condition("NamespaceContentRemaining", "True", "2001-01-01T00:00:00Z")})},
+}

@@ -4,6 +4,7 @@ package fidelity
 
 var gadgets = &Kind{
 	GroupVersionKind: fidelityGroup.WithKind("Gadget"),
+	Custom:           true,
 	Status:           true,
 	Scale:            true,
 	Content:          Object{"spec": Object{"required": "yes"}},
@@ -31,7 +32,6 @@ var gadgets = &Kind{
 		Set("status/phase", "Ready"), Set("status/phase", "Pending"), Set("status/observedGeneration", int64(1)), Set("status/observedGeneration", int64(2)), Set("status/replicas", int64(2)),
 		Set("status/selector", "app=x"), Set("status/conditions", []any{condition("Ready", "True", "2001-01-01T00:00:00Z")}), Remove("status/conditions"), Remove("status"),
 		Set("status/conditions", []any{condition("Ready", "False", "2001-01-02T00:00:00Z"), condition("Synced", "True", "2001-01-01T00:00:00Z")}),
-		Set("status/unknown", "field"),
 	},
 	StatusFaults: []Edit{
 		Set("status/phase", "Lost"), Set("status/conditions", []any{Object{"type": "Ready", "status": "True"}}), Set("status/conditions", []any{condition("Ready", "Maybe", "2001-01-01T00:00:00Z")}),
@@ -42,6 +42,7 @@ var gadgets = &Kind{
 
 var gizmos = &Kind{
 	GroupVersionKind: fidelityGroup.WithKind("Gizmo"),
+	Custom:           true,
 	Untyped:          true,
 	Content:          Object{"spec": Object{"active": true}},
 	Applied:          Object{"spec": Object{}},
@@ -61,6 +62,7 @@ var gizmos = &Kind{
 
 var realms = &Kind{
 	GroupVersionKind: fidelityGroup.WithKind("Realm"),
+	Custom:           true,
 	ClusterScoped:    true,
 	Untyped:          true,
 	Status:           true,
@@ -70,11 +72,11 @@ var realms = &Kind{
 		Set("spec/owner", "me"), Set("spec/owner", "you"), Remove("spec/owner"), Remove("spec"), Set("spec/members", []any{"a"}), Set("spec/members", []any{"b", "a"}),
 	},
 	Faults:        []Edit{Set("spec/members", []any{"a", "a"}), Set("spec/owner", int64(1))},
-	StatusChanges: []Edit{Set("status/members", int64(1)), Set("status/members", int64(2)), Remove("status")},
+	StatusChanges: []Edit{Set("status/members", int64(1)), Set("status/members", int64(2)), Remove("status"), Set("status/unknown", "field")},
 	StatusFaults:  []Edit{Set("status/members", "many")},
 }
 
 // catalog is what sequences are made of.
 var catalog = []*Kind{
-	configMaps, secrets, services, serviceAccounts, pods, deployments, statefulSets, jobs, clusterRoles, gadgets, gadgets, gadgets, gizmos, gizmos, realms,
+	configMaps, secrets, services, serviceAccounts, pods, deployments, statefulSets, jobs, clusterRoles, gadgets, gadgets, gadgets, gizmos, gizmos, realms, namespaces,
 }

@@ -23,9 +23,9 @@ type Divergence struct {
 	Ours  any
 
 	operation Operation // none at the end
-	uid       string    // canonical
 	applied   bool      // to this object, before
 	kind      schema.GroupVersionKind
+	typed     bool // a custom resource with a Go type
 }
 
 // String describes a divergence in a line.
@@ -52,7 +52,9 @@ func (d Divergence) Signature() string {
 	if strings.HasPrefix(path, ".metadata") || strings.HasPrefix(path, ".kind") || strings.HasPrefix(path, ".apiVersion") || d.Where == "list" {
 		parts[0] = "" // much the same for all kinds
 	}
-	if strings.HasPrefix(d.Where, "error") {
+	if d.Where == "error" && d.Path != "" {
+		parts[0] = ""
+	} else if strings.HasPrefix(d.Where, "error") {
 		parts = append(parts, string(d.operation.Verb), d.operation.Subresource, d.operation.Patch, numbers.ReplaceAllString(fmt.Sprint(d.Real), ""), numbers.ReplaceAllString(fmt.Sprint(d.Ours), ""))
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
@@ -64,6 +66,7 @@ type comparison struct {
 	versions    map[string]string // of ours by those of the real one
 	applied     map[string]bool   // uids
 	differences *Differences
+	kinds       []*Kind
 	at          Divergence
 	found       []Divergence
 }
@@ -72,6 +75,9 @@ type comparison struct {
 // counted.
 func Compare(real, ours *Transcript, known *Differences) []Divergence {
 	c := &comparison{real: newCanonical(real), ours: newCanonical(ours), versions: map[string]string{}, applied: map[string]bool{}, differences: known}
+	for _, step := range real.Steps {
+		c.kinds = append(c.kinds, step.Kind)
+	}
 	for i := range real.Steps {
 		c.at = Divergence{Step: i, operation: real.Steps[i].Operation, kind: real.Steps[i].Kind.GroupVersionKind}
 		c.step(real.Steps[i], ours.Steps[i])
@@ -82,7 +88,11 @@ func Compare(real, ours *Transcript, known *Differences) []Divergence {
 	for _, kind := range real.Kinds {
 		c.at = Divergence{Step: len(real.Steps), kind: kind, applied: false}
 		c.stored(real.Stored[kind], ours.Stored[kind])
-		c.events(real.Events[kind], ours.Events[kind])
+		c.events("event", real.Events[kind], ours.Events[kind])
+	}
+	for i, watched := range real.Watched {
+		c.at = Divergence{Step: len(real.Steps), kind: watched.Kind}
+		c.events("event of watch "+watched.Watch, watched.Events, ours.Watched[i].Events)
 	}
 	return c.found
 }
@@ -90,6 +100,7 @@ func Compare(real, ours *Transcript, known *Differences) []Divergence {
 func (c *comparison) report(where, path string, real, ours any) {
 	d := c.at
 	d.Where, d.Path, d.Real, d.Ours = where, path, real, ours
+	d.typed = slices.ContainsFunc(c.kinds, func(k *Kind) bool { return k.GroupVersionKind == d.kind && k.Custom && !k.Untyped })
 	if !c.differences.excuse(d) {
 		c.found = append(c.found, d)
 	}
@@ -204,7 +215,7 @@ func (c *comparison) stored(real, ours []Object) {
 	c.list(Answer{Object: Object{}, Items: real}, Answer{Object: Object{}, Items: ours})
 }
 
-func (c *comparison) events(real, ours []Event) {
+func (c *comparison) events(where string, real, ours []Event) {
 	describe := func(c *canonical, events []Event) []any {
 		lines := make([]any, 0, len(events))
 		for _, event := range events {
@@ -214,12 +225,12 @@ func (c *comparison) events(real, ours []Event) {
 	}
 	a, b := describe(c.real, real), describe(c.ours, ours)
 	if show(a) != show(b) {
-		c.report("events", "", a, b)
+		c.report(where, "", a, b)
 		return
 	}
 	for i := range real {
 		c.at.applied = false
-		c.values("event", fmt.Sprintf("[%d](%s)", i, real[i].Type), c.real.object(real[i].Object), c.ours.object(ours[i].Object))
+		c.values(where, fmt.Sprintf("[%d](%s)", i, real[i].Type), c.real.object(real[i].Object), c.ours.object(ours[i].Object))
 	}
 }
 
@@ -270,11 +281,11 @@ func (c *comparison) values(where, path string, real, ours any) {
 func (c *comparison) order(where, path string, real, ours version) {
 	a, errA := strconv.ParseInt(string(real), 10, 64)
 	b, errB := strconv.ParseInt(string(ours), 10, 64)
-	if errA != nil || errB != nil || real == ours {
+	if errA != nil || errB != nil { // one that the sequence itself made up
 		if real != ours {
 			c.report(where, path, string(real), string(ours))
 		}
-		return // one that the sequence itself made up
+		return
 	}
 	for before, other := range c.versions {
 		x, _ := strconv.ParseInt(before, 10, 64)

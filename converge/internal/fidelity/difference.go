@@ -3,9 +3,12 @@
 package fidelity
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // A Difference is a way in which our server is known not to be a real one. It is as narrow as it can be.
@@ -30,7 +33,31 @@ func KnownDifferences() *Differences {
 		{Name: "managed-fields", Excuses: func(d Divergence) bool {
 			return strings.HasSuffix(d.Path, ".metadata.managedFields") && d.Ours == nil && !d.applied
 		}},
+		{Name: "typed-content", Excuses: func(d Divergence) bool {
+			return d.typed && strings.Contains(d.Path, ".spec.") && (empty(d.Real) && d.Ours == nil || sameQuantity(d.Real, d.Ours))
+		}},
+		{Name: "metadata-deletion", Excuses: func(d Divergence) bool {
+			o := d.operation
+			return o.Verb == Delete && o.Form == Metadata && o.Kind.Untyped && d.Where == "error" && d.Ours == "none" && strings.HasPrefix(fmt.Sprint(d.Real), "*runtime.notRegisteredErr")
+		}},
 	}}
+}
+
+func empty(value any) bool {
+	switch value := value.(type) {
+	case Object:
+		return len(value) == 0
+	case []any:
+		return len(value) == 0
+	}
+	return false
+}
+
+// sameQuantity reports whether two values are spellings of one quantity.
+func sameQuantity(a, b any) bool {
+	x, errX := resource.ParseQuantity(fmt.Sprint(a))
+	y, errY := resource.ParseQuantity(fmt.Sprint(b))
+	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 
 func (d *Differences) excuse(divergence Divergence) bool {

@@ -9,7 +9,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
+
+// patience is how long a sequence may take on both servers.
+const patience = 2 * time.Minute
+
+var errPatience = fmt.Errorf("a sequence takes longer than %v", patience)
 
 // An Explorer runs sequences on two servers and looks for divergences.
 type Explorer struct {
@@ -95,6 +101,8 @@ func (e *Explorer) Run(ctx context.Context, seed uint64, n int) (*Report, error)
 
 // compare returns how the two servers differ with a sequence, nil if they do not.
 func (e *Explorer) compare(ctx context.Context, sequence Sequence) (*Finding, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
 	real, err := e.Real(ctx, sequence)
 	if err != nil {
 		return nil, fmt.Errorf("the real server: %w", err)

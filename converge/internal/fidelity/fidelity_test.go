@@ -20,6 +20,8 @@ var (
 	kindNames = flag.String("fidelity.kinds", "", "kinds to compare, with commas between them; all if empty")
 )
 
+func newGenerator() Generator { return Generator{Kinds: chosen(), Namespaces: namespaces} }
+
 // chosen returns the kinds that the flags ask for.
 func chosen() []*Kind {
 	if *kindNames == "" {
@@ -37,14 +39,23 @@ func chosen() []*Kind {
 // Two namespaces of one server do not differ.
 func TestRealToReal(t *testing.T) {
 	real := newRealServer(t)
-	explorer := &Explorer{Generator: Generator{Kinds: chosen()}, Real: real.run, Ours: real.runAgain, Parallel: *parallel}
+	explorer := &Explorer{Generator: newGenerator(), Real: real.run, Ours: real.runAgain, Parallel: *parallel}
 	explore(t, explorer)
 }
 
 // Our server does not differ from a real one.
 func TestFidelity(t *testing.T) {
 	real, ours := newRealServer(t), newOurs(t)
-	explore(t, &Explorer{Generator: Generator{Kinds: chosen()}, Real: real.run, Ours: ours.run, Known: KnownDifferences(), Parallel: *parallel})
+	explore(t, &Explorer{Generator: newGenerator(), Real: real.run, Ours: ours.run, Known: KnownDifferences(), Parallel: *parallel})
+}
+
+// Watches show the same, in all forms, also to those who select objects that come to match and cease to.
+func TestWatches(t *testing.T) {
+	real, ours := newRealServer(t), newOurs(t)
+	watches := []Watch{{}, {Form: Unstructured, Labels: "app=x"}, {Labels: "app!=x"}, {Form: Metadata, Labels: "app in (x,z)"}, {Form: Metadata}}
+	real.Watches, ours.watches = watches, watches
+	*sequences = max(1, *sequences/10)
+	explore(t, &Explorer{Generator: newGenerator(), Real: real.run, Ours: ours.run, Known: KnownDifferences(), Parallel: *parallel})
 }
 
 func explore(t *testing.T, explorer *Explorer) {

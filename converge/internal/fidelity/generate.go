@@ -13,6 +13,9 @@ const Length = 20
 type Generator struct {
 	// Kinds are those that sequences are about.
 	Kinds []*Kind
+
+	// Namespaces, if it is set, is the kind of namespaces. Some sequences then delete the one that they are in.
+	Namespaces *Kind
 }
 
 // generation makes one sequence. What it may contain is drawn first, so that sequences differ more than if all had a little of everything.
@@ -32,6 +35,9 @@ type themes struct {
 	faults     bool
 	dryRuns    bool
 	forms      bool // other than typed
+
+	// terminating is the kind of the namespace of the sequence if that is deleted on the way, else nil.
+	terminating *Kind
 }
 
 // Sequence returns the sequence of a seed.
@@ -43,8 +49,15 @@ func (g Generator) Sequence(seed uint64) Sequence {
 		s.kinds = append(s.kinds, g.Kinds[r.IntN(len(g.Kinds))])
 	}
 	s.themes = themes{generated: s.one(4), applies: s.one(2), finalizers: s.one(2), faults: s.one(2), dryRuns: s.one(3), forms: s.one(2)}
+	if r.IntN(12) == 0 {
+		s.themes.terminating = g.Namespaces
+	}
 	var sequence Sequence
 	for range Length {
+		if s.themes.terminating != nil && s.one(5) {
+			sequence = append(sequence, s.termination())
+			continue
+		}
 		o := s.operation()
 		key := o.Kind.Kind + "/" + o.Name
 		// Too many operations would find nothing.
@@ -63,6 +76,18 @@ func (g Generator) Sequence(seed uint64) Sequence {
 		sequence = append(sequence, o)
 	}
 	return sequence
+}
+
+// termination draws an operation on the namespace of the sequence.
+func (s *generation) termination() Operation {
+	o := Operation{Kind: s.themes.terminating, Name: string(TokenNamespace), Verb: pick(s, Get, Get, Delete, Patch, Update)}
+	switch o.Verb {
+	case Patch:
+		o.Patch, o.Edits = MergePatch, s.some(metadataChanges)
+	case Update:
+		o.Base, o.Edits = Live, s.some(metadataChanges)
+	}
+	return o
 }
 
 // one is true once in n times.

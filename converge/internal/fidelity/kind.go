@@ -16,6 +16,9 @@ type Kind struct {
 	// Untyped is true for a kind that the scheme has no Go type for.
 	Untyped bool
 
+	// Custom is true for a kind with a definition of its own.
+	Custom bool
+
 	// Status, Scale, Evictions say which subresources are worth a try; the others are tried now and then, to see them refused.
 	Status, Scale, Evictions bool
 

@@ -4,6 +4,7 @@ package fidelity
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,6 +22,7 @@ type ours struct {
 	registry *kinds.Registry
 	applier  *apply.Applier
 	seeds    atomic.Uint64
+	watches  []Watch
 }
 
 func newOurs(t testing.TB) *ours {
@@ -38,14 +40,20 @@ func (o *ours) run(ctx context.Context, namespace string, sequence Sequence) (*T
 
 // start returns a new server with a namespace.
 func (o *ours) start(ctx context.Context, namespace string) Server {
+	server, _ := o.startCollected(ctx, namespace)
+	return server
+}
+
+// startCollected returns a new server with a namespace, and a function that collects all garbage.
+func (o *ours) startCollected(ctx context.Context, namespace string) (_ Server, collect func() error) {
 	s := apiserver.New(apiserver.Options{Registry: o.registry, Applier: o.applier, Seed: o.seeds.Add(1)})
-	server := Server{Client: s.Client(manager)}
+	server := Server{Client: s.Client(manager), Watches: o.watches}
 	if err := server.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		panic(err)
 	}
 	server.Events = func(_ context.Context, kind *Kind, namespace string) (events []Event, err error) {
 		for _, event := range s.Events(0) {
-			if event.Kind != kind.GroupVersionKind || event.Key.Namespace != namespace && (!kind.ClusterScoped || !strings.HasPrefix(event.Key.Name, namespace+"-")) {
+			if event.Kind != kind.GroupVersionKind || event.Key.Namespace != namespace && (!kind.ClusterScoped || !strings.HasPrefix(event.Key.Name+"-", namespace+"-")) {
 				continue
 			}
 			object := event.Object.DeepCopyObject()
@@ -54,5 +62,14 @@ func (o *ours) start(ctx context.Context, namespace string) Server {
 		}
 		return events, nil
 	}
-	return server
+	return server, func() error {
+		for garbage := s.Garbage(); len(garbage) > 0; garbage = s.Garbage() {
+			// A real collector attends to what is owned before it lets the owner go.
+			next := max(0, slices.IndexFunc(garbage, func(c apiserver.Collection) bool { return c.Type != apiserver.FinishDeletion }))
+			if err := s.Collect(garbage[next]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }

@@ -52,12 +52,15 @@ type realServer struct {
 	namespaces int
 }
 
-func newRealServer(t testing.TB) *realServer {
+func newRealServer(t testing.TB, with ...sandbox.Options) *realServer {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a server")
 	}
 	options := sandbox.TestOptions{Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true}}
+	if len(with) > 0 {
+		options.Options = with[0]
+	}
 	for _, definition := range newDefinitions(t) {
 		options.CRDs = append(options.CRDs, definition)
 	}

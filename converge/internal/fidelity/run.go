@@ -22,6 +22,12 @@ type Server struct {
 
 	// Events returns what happened to the objects of a kind in a namespace, or of names that start with the namespace's. All writes that returned are in it.
 	Events func(ctx context.Context, kind *Kind, namespace string) ([]Event, error)
+
+	// Settle, if it is set, waits after each operation until what follows from it has happened.
+	Settle func(ctx context.Context, namespace string, operation int) error
+
+	// Watches are open while a sequence runs. None is what most runs do with: Events shows the same.
+	Watches []Watch
 }
 
 // SequenceLabel is on cluster-scoped objects, with the namespace of the sequence: to list no others.
@@ -36,12 +42,33 @@ func (s Server) Run(ctx context.Context, namespace string, sequence Sequence) (*
 			Events: map[schema.GroupVersionKind][]Event{}, Stored: map[schema.GroupVersionKind][]Object{},
 		},
 	}
+	var watches []watched
+	if len(s.Watches) > 0 {
+		version, err := r.version()
+		if err == nil {
+			watches, err = r.watchAll(sequence.Kinds(), version)
+		}
+		defer func() {
+			for _, w := range watches {
+				w.Stop()
+			}
+		}()
+		if err != nil {
+			return nil, err
+		}
+	}
 	for i, operation := range sequence {
 		r.answers = nil
 		r.step(operation)
 		r.transcript.Steps = append(r.transcript.Steps, Step{Operation: operation, Answers: r.answers})
 		if err := r.lost(); err != nil {
 			return nil, fmt.Errorf("operation %d, %s: %w", i+1, operation, err)
+		}
+		if s.Settle == nil {
+			continue
+		}
+		if err := s.Settle(ctx, namespace, i); err != nil {
+			return nil, fmt.Errorf("after operation %d, %s: %w", i+1, operation, err)
 		}
 	}
 	for _, kind := range sequence.Kinds() {
@@ -63,7 +90,7 @@ func (s Server) Run(ctx context.Context, namespace string, sequence Sequence) (*
 		}
 		r.transcript.Events[kind.GroupVersionKind] = events
 	}
-	return r.transcript, nil
+	return r.transcript, r.endAll(watches)
 }
 
 // run is a sequence while it runs.
@@ -97,6 +124,9 @@ func (r *run) lost() error {
 
 // name returns what an operation calls its object on this server.
 func (r *run) name(o Operation) string {
+	if o.Name == string(TokenNamespace) {
+		return r.transcript.Namespace
+	}
 	if strings.HasPrefix(o.Name, "$") {
 		n := int(o.Name[1] - '1')
 		if names := r.generated[o.Kind]; n < len(names) {
@@ -212,7 +242,12 @@ func (r *run) resolve(o Operation, value any) any {
 }
 
 func (r *run) token(o Operation, text string) string {
-	seen := r.seen[r.key(o)]
+	key := r.key(o)
+	if another, ok := strings.CutPrefix(text, string(TokenUIDOf)); ok {
+		kind, name, _ := strings.Cut(another, "/")
+		key, text = kind+"/"+r.namespace(o)+"/"+name, string(TokenUID)
+	}
+	seen := r.seen[key]
 	field := func(i int, name string) string {
 		if len(seen) == 0 {
 			return "unseen"

@@ -18,11 +18,8 @@ func shrink(sequence Sequence, fails func(Sequence) bool) Sequence {
 				from += size
 			}
 		}
-		if !shorter || size > len(sequence) {
-			size = min(size/2, len(sequence)/2)
-			if size == 0 && shorter && len(sequence) > 1 {
-				size = 1
-			}
+		if !shorter {
+			size /= 2
 		}
 	}
 	for i := range sequence {

@@ -20,6 +20,7 @@ type Transcript struct {
 	Kinds     []schema.GroupVersionKind
 	Events    map[schema.GroupVersionKind][]Event  // in the order of the server
 	Stored    map[schema.GroupVersionKind][]Object // in the end, in the order of a list
+	Watched   []Watched
 }
 
 // A Step is an operation and what it returned.
@@ -65,4 +66,11 @@ func failure(err error) *Failure {
 type Event struct {
 	Type   watch.EventType
 	Object Object
+}
+
+// Watched is what a watch has shown.
+type Watched struct {
+	Watch  string
+	Kind   schema.GroupVersionKind
+	Events []Event
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +27,10 @@ type builtin struct {
 	orphans     bool
 	graceful    bool
 	scale       *Scale
+	// createsOnUpdate says that an update of what is not there creates it.
+	createsOnUpdate bool
+	// keepsStatus says that objects are created with their status.
+	keepsStatus bool
 	// keepsMetadata says that a write to the status does not change metadata either.
 	keepsMetadata bool
 	strategy      strategy
@@ -33,7 +38,7 @@ type builtin struct {
 
 // strategy is a strategyOf some type.
 type strategy interface {
-	rules(l *layout, b builtin) rules
+	rules(k *Kind, b builtin) rules
 }
 
 // strategyOf is what a kind does besides what all kinds do. All of it is optional.
@@ -42,10 +47,13 @@ type strategyOf[T client.Object] struct {
 	create   func(T)
 	update   func(obj, old T)
 	// changed reports whether desired state differs; otherwise all that is neither metadata nor status is desired state.
-	changed              func(obj, old T) bool
-	updateStatus         func(obj, old T)
-	validate             func(T) field.ErrorList
+	changed      func(obj, old T) bool
+	updateStatus func(obj, old T)
+	// validate is for objects that are created, and for those that are updated unless replaceValidate is set.
+	validate func(T) field.ErrorList
+	// validateUpdate adds to validate, or replaces it.
 	validateUpdate       func(obj, old T) field.ErrorList
+	replaceValidate      bool
 	validateStatusUpdate func(obj, old T) field.ErrorList
 }
 
@@ -73,14 +81,14 @@ var builtinGroups = sync.OnceValue(func() map[string]bool {
 func newBuiltin(gvk schema.GroupVersionKind, b builtin) *Kind {
 	k := &Kind{
 		GroupVersionKind: gvk, Plural: b.plural, Singular: strings.ToLower(gvk.Kind), Namespaced: !b.cluster, Status: b.status, Generations: b.generations,
-		UnconditionalUpdate: !b.conditional, Orphans: b.orphans, Graceful: b.graceful, Scale: b.scale,
+		UnconditionalUpdate: !b.conditional, CreateOnUpdate: b.createsOnUpdate, keepsStatus: b.keepsStatus, Orphans: b.orphans, Graceful: b.graceful, Scale: b.scale,
 	}
 	k.protobuf = clientgoscheme.Scheme.Recognizes(gvk)
 	if b.strategy == nil {
 		b.strategy = strategyOf[client.Object]{}
 	}
 	k.layout = newLayout(builtinScheme().AllKnownTypes()[gvk])
-	k.rules = b.strategy.rules(k.layout, b)
+	k.rules = b.strategy.rules(k, b)
 	return k
 }
 
@@ -89,10 +97,11 @@ type builtinRules[T client.Object] struct {
 	strategy strategyOf[T]
 	layout   *layout
 	builtin  builtin
+	name     validation.ValidateNameFunc
 }
 
-func (s strategyOf[T]) rules(l *layout, b builtin) rules {
-	return &builtinRules[T]{strategy: s, layout: l, builtin: b}
+func (s strategyOf[T]) rules(k *Kind, b builtin) rules {
+	return &builtinRules[T]{strategy: s, layout: k.layout, builtin: b, name: nameOf(k.Kind)}
 }
 
 func (r *builtinRules[T]) defaults(obj client.Object) error {
@@ -132,19 +141,30 @@ func (r *builtinRules[T]) updateStatus(obj, old client.Object) {
 }
 
 func (r *builtinRules[T]) validate(obj client.Object) field.ErrorList {
-	if r.strategy.validate == nil {
-		return nil
+	errs := validation.ValidateObjectMetaAccessor(obj, !r.builtin.cluster, r.name, metaPath)
+	if r.strategy.validate != nil {
+		errs = append(errs, r.strategy.validate(obj.(T))...)
 	}
-	return r.strategy.validate(obj.(T))
+	return errs
 }
 
 func (r *builtinRules[T]) validateUpdate(obj, old client.Object, status bool) field.ErrorList {
-	validate := r.strategy.validateUpdate
+	errs := r.layout.validateMetaUpdate(obj, old)
+	add := func(validate func(obj, old T) field.ErrorList) {
+		if validate != nil {
+			errs = append(errs, validate(obj.(T), old.(T))...)
+		}
+	}
 	if status {
-		validate = r.strategy.validateStatusUpdate
+		add(r.strategy.validateStatusUpdate)
+		return errs
 	}
-	if validate == nil {
-		return nil
+	if r.layout.equalOthers(obj, old) {
+		return errs // what was good before
 	}
-	return validate(obj.(T), old.(T))
+	if r.strategy.validate != nil && !r.strategy.replaceValidate {
+		errs = append(errs, r.strategy.validate(obj.(T))...)
+	}
+	add(r.strategy.validateUpdate)
+	return errs
 }

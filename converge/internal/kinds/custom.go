@@ -5,10 +5,12 @@ package kinds
 import (
 	"errors"
 	"reflect"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -50,6 +52,9 @@ func newDefined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) 
 					k.Scale.Selector = *s.LabelSelectorPath
 				}
 			}
+		}
+		for _, f := range v.SelectableFields {
+			k.Selectable = append(k.Selectable, strings.TrimPrefix(f.JSONPath, "."))
 		}
 		compiled, err := newSchema(&v, k.Scale)
 		if err != nil {
@@ -107,10 +112,10 @@ func (r *customRules) updateStatus(obj, old client.Object) {
 	obj.SetManagedFields(managed)
 }
 
-func (r *customRules) validate(client.Object) field.ErrorList {
-	return nil
+func (r *customRules) validate(obj client.Object) field.ErrorList {
+	return validation.ValidateObjectMetaAccessor(obj, r.kind.Namespaced, validation.NameIsDNSSubdomain, metaPath)
 }
 
-func (r *customRules) validateUpdate(_, _ client.Object, _ bool) field.ErrorList {
-	return nil
+func (r *customRules) validateUpdate(obj, old client.Object, _ bool) field.ErrorList {
+	return r.kind.layout.validateMetaUpdate(obj, old)
 }

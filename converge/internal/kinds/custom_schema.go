@@ -4,6 +4,7 @@ package kinds
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -67,19 +68,19 @@ func (r *schemaRules) defaults(obj client.Object) error {
 }
 
 func (r *schemaRules) validate(obj client.Object) field.ErrorList {
-	return r.remember(func(content []map[string]any) field.ErrorList {
-		return r.schema.validate(content[0])
-	}, "create", obj)
+	errs := r.customRules.validate(obj)
+	found := preventsRules(errs)
+	return append(errs, r.remember(func(content []map[string]any) field.ErrorList {
+		return r.schema.validate(content[0], found)
+	}, fmt.Sprint("create ", found), obj)...)
 }
 
 func (r *schemaRules) validateUpdate(obj, old client.Object, status bool) field.ErrorList {
-	verb := "update"
-	if status {
-		verb = "status"
-	}
-	return r.remember(func(content []map[string]any) field.ErrorList {
-		return r.schema.validateUpdate(content[0], content[1], status)
-	}, verb, obj, old)
+	errs := r.customRules.validateUpdate(obj, old, status)
+	found := preventsRules(errs)
+	return append(errs, r.remember(func(content []map[string]any) field.ErrorList {
+		return r.schema.validateUpdate(content[0], content[1], status, found)
+	}, fmt.Sprint("update ", status, found), obj, old)...)
 }
 
 // remember calls validate with the content of objects, unless it was called before with the same content.

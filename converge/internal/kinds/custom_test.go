@@ -198,7 +198,7 @@ func TestSchemaDefaultsOfAGoType(t *testing.T) {
 func TestSchemaValidation(t *testing.T) {
 	typed, untyped := websiteKinds(t)
 	replicas := func(n int32) *website {
-		return &website{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: websiteSpec{Image: "x", Class: "small", Replicas: &n, Limit: 10}}
+		return &website{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", ResourceVersion: "1"}, Spec: websiteSpec{Image: "x", Class: "small", Replicas: &n, Limit: 10}}
 	}
 	changed := func(change func(*website)) *website {
 		w := replicas(1)
@@ -212,11 +212,11 @@ func TestSchemaValidation(t *testing.T) {
 		want     string
 	}{
 		{"good", replicas(1), nil, false, ""},
-		{"bad type", &unstructured.Unstructured{Object: content(t, `{metadata: {name: a}, spec: {image: x, replicas: many}}`)}, nil, false,
+		{"bad type", &unstructured.Unstructured{Object: content(t, `{metadata: {name: a, namespace: default}, spec: {image: x, replicas: many}}`)}, nil, false,
 			`[spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string", ` +
 				`.spec.replicas: Invalid value: 0: .spec.replicas accessor error: many is of the type string, expected int64, ` +
 				`<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`},
-		{"required", &unstructured.Unstructured{Object: content(t, `{metadata: {name: a}}`)}, nil, false, "spec: Required value"},
+		{"required", &unstructured.Unstructured{Object: content(t, `{metadata: {name: a, namespace: default}}`)}, nil, false, "spec: Required value"},
 		{"minimum", replicas(-1), nil, false, "spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0"},
 		{"rule", replicas(11), nil, false, "spec: Invalid value: replicas must not exceed the limit"},
 		{"rule about the name", changed(func(w *website) { w.Name = "forbidden" }), nil, false, "is forbidden"},
@@ -266,7 +266,7 @@ func TestDefinitionsThatCannotBeServed(t *testing.T) {
 
 func BenchmarkSchema(b *testing.B) {
 	k, _ := websiteKinds(b)
-	obj := &website{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: websiteSpec{Image: "x", Class: "small", Replicas: new(int32(1)), Limit: 10}}
+	obj := &website{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", ResourceVersion: "1"}, Spec: websiteSpec{Image: "x", Class: "small", Replicas: new(int32(1)), Limit: 10}}
 	b.Run("Default", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

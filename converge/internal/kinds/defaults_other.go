@@ -164,6 +164,7 @@ func defaultCSIDriver(d *storagev1.CSIDriver) {
 	}
 	setDefaultPointer(&d.Spec.RequiresRepublish, false)
 	setDefaultPointer(&d.Spec.SELinuxMount, false)
+	setDefaultPointer(&d.Spec.PreventPodSchedulingIfMissing, false)
 }
 
 func defaultValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration) {

@@ -40,9 +40,6 @@ func defaultPod(pod *corev1.Pod) {
 					setDefault(&c.Ports[j].HostPort, c.Ports[j].ContainerPort)
 				}
 			}
-			for _, action := range httpActions(c) {
-				setDefaultPointer(&action.Protocol, corev1.HTTPProtocolHTTP1)
-			}
 		}
 	}
 	defaultPodSpec(spec)

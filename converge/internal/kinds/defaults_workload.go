@@ -88,7 +88,7 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 func defaultJob(j *batchv1.Job) {
 	defaultJobSpec(&j.Spec)
 	if len(j.Labels) == 0 {
-		j.Labels = maps.Clone(j.Spec.Template.Labels)
+		j.Labels = j.Spec.Template.Labels // the same map, so that a job gets the labels that are made for its pods
 	}
 	if j.Spec.Completions == nil && j.Spec.Parallelism == nil {
 		j.Spec.Completions = new(int32(1))
@@ -136,18 +136,22 @@ func createJob(j *batchv1.Job) {
 	if *j.Spec.ManualSelector {
 		return
 	}
-	labels := maps.Clone(j.Spec.Template.Labels)
-	if labels == nil {
-		labels = map[string]string{}
+	if j.GenerateName != "" {
+		j.Labels = maps.Clone(j.Labels) // a server copies an object whose name it makes
+	}
+	if j.Spec.Template.Labels == nil {
+		j.Spec.Template.Labels = map[string]string{}
 	}
 	for label, value := range map[string]string{
 		"job-name": j.Name, batchv1.JobNameLabel: j.Name, "controller-uid": string(j.UID), batchv1.ControllerUidLabel: string(j.UID),
 	} {
-		if _, ok := labels[label]; !ok {
-			labels[label] = value
+		if _, ok := j.Spec.Template.Labels[label]; !ok {
+			j.Spec.Template.Labels[label] = value
 		}
 	}
-	j.Spec.Template.Labels = labels
+	if len(j.Labels) == 0 {
+		j.Labels = j.Spec.Template.Labels
+	}
 	setDefaultPointer(&j.Spec.Selector, metav1.LabelSelector{})
 	if _, ok := j.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel]; !ok {
 		metav1.AddLabelToSelector(j.Spec.Selector, batchv1.ControllerUidLabel, string(j.UID))

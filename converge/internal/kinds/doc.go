@@ -12,7 +12,11 @@
 //
 // Differences from a real server:
 //   - Versions of a kind are kinds of their own: there is no conversion.
-//   - Cluster IPs and node ports are derived from the name of a service, and are not taken from a pool.
-//   - Of the validation of Kubernetes' own kinds there is what reconcilers run into: required fields, selectors that select, immutable fields.
-//   - Admission plugins are not there: pods get no service account, priority or tolerations from them, claims no storage class.
+//   - Cluster IPs and node ports are derived from name and UID of a service, and are not taken from a pool: two services may
+//     get the same, and one can ask for what another one has.
+//   - Of the validation of Kubernetes' own kinds there is what reconcilers run into: required fields, selectors that select, immutable fields. Errors about
+//     whole structures show them as they are in JSON, and not as the server's internal types.
+//   - Of the admission plugins there is what gives pods their default priority and tolerations. They get no service account and no limits, claims and
+//     volumes no finalizer and no storage class.
+//   - Schemas with x-kubernetes-preserve-unknown-fields keep what the Go type of a kind has no field for only if the scheme does not know the kind.
 package kinds

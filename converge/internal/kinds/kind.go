@@ -28,17 +28,23 @@ type Kind struct {
 	Generations bool
 	// UnconditionalUpdate says that an update needs no resource version.
 	UnconditionalUpdate bool
+	// CreateOnUpdate says that an update of what is not there creates it.
+	CreateOnUpdate bool
 	// Orphans says that dependents stay when an object is deleted without saying what becomes of them.
 	Orphans bool
 	// Graceful says that objects that run somewhere get time to end: their deletion is marked first, and a second delete without grace removes them.
 	Graceful bool
 	// Scale says where the scale subresource finds its fields; nil if there is none.
 	Scale *Scale
+	// Selectable are the fields that objects of a custom kind can be selected by, like spec.color, besides name and namespace.
+	Selectable []string
 
 	layout *layout // of the scheme's Go type, nil if it has none
 	rules  rules
 	// protobuf says that clients get and send objects of the scheme's Go type as protobuf.
 	protobuf bool
+	// keepsStatus says that objects are created with their status.
+	keepsStatus bool
 }
 
 // Scale has the JSON paths of the fields that a scale subresource shows, like ".spec.replicas".
@@ -68,7 +74,7 @@ func (k *Kind) Default(obj client.Object) error {
 
 // PrepareForCreate makes of an object what is created: without status, of the first generation.
 func (k *Kind) PrepareForCreate(obj client.Object) {
-	if k.Status {
+	if k.Status && !k.keepsStatus {
 		k.setStatus(obj, nil)
 	}
 	if k.Generations {

@@ -5,7 +5,9 @@ package kinds
 import (
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -60,7 +62,7 @@ func (l *layout) setOthers(obj, from client.Object) {
 func (l *layout) equalOthers(a, b client.Object) bool {
 	x, y := l.value(a), l.value(b)
 	for _, i := range l.others {
-		if !equality.Semantic.DeepEqual(x.Field(i).Addr().Interface(), y.Field(i).Addr().Interface()) {
+		if !equal(x.Field(i), y.Field(i)) {
 			return false
 		}
 	}
@@ -72,7 +74,37 @@ func (l *layout) setMeta(obj, from client.Object) {
 	l.value(obj).FieldByIndex(l.meta).Set(l.value(from).FieldByIndex(l.meta))
 }
 
+// equalMeta compares metadata but for what every write changes, and may be wrong about being different.
+func (l *layout) equalMeta(a, b client.Object) bool {
+	x, y := l.value(a).FieldByIndex(l.meta), l.value(b).FieldByIndex(l.meta)
+	for _, i := range lastingMeta {
+		if !equal(x.Field(i), y.Field(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// lastingMeta are the fields of metadata that stay when a client does not change them.
+var lastingMeta = func() []int {
+	var fields []int
+	for f := range reflect.TypeFor[metav1.ObjectMeta]().Fields() {
+		if f.Name != "ResourceVersion" && f.Name != "Generation" && f.Name != "ManagedFields" {
+			fields = append(fields, f.Index[0])
+		}
+	}
+	return fields
+}()
+
+// validateMetaUpdate refuses changes of metadata. What is not changed was good before.
+func (l *layout) validateMetaUpdate(obj, old client.Object) field.ErrorList {
+	if l != nil && obj.GetResourceVersion() != "" && l.equalMeta(obj, old) {
+		return nil
+	}
+	return validation.ValidateObjectMetaAccessorUpdate(obj, old, metaPath)
+}
+
 // equalStatus compares the status, if there is one.
 func (l *layout) equalStatus(a, b client.Object) bool {
-	return l.status < 0 || equality.Semantic.DeepEqual(l.value(a).Field(l.status).Interface(), l.value(b).Field(l.status).Interface())
+	return l.status < 0 || equal(l.value(a).Field(l.status), l.value(b).Field(l.status))
 }

@@ -94,17 +94,17 @@ func (s *crdSchema) defaults(content map[string]any) error {
 	return nil
 }
 
-// validate returns what is wrong with content that is created.
-func (s *crdSchema) validate(content map[string]any) field.ErrorList {
+// validate returns what is wrong with content that is created, besides what was found before in its metadata.
+func (s *crdSchema) validate(content map[string]any, found bool) field.ErrorList {
 	errs := inOrder(validation.ValidateCustomResource(nil, content, s.validator))
 	errs = append(errs, s.validateScale(content, false)...)
 	errs = append(errs, objectmeta.Validate(context.Background(), nil, content, s.structural, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, content)...)
-	return s.checkRules(errs, content, nil)
+	return s.checkRules(errs, found, content, nil)
 }
 
 // validateUpdate returns what is wrong with content that replaces old content. What was wrong before may stay.
-func (s *crdSchema) validateUpdate(content, old map[string]any, status bool) field.ErrorList {
+func (s *crdSchema) validateUpdate(content, old map[string]any, status, found bool) field.ErrorList {
 	correlated := common.NewCorrelatedObject(content, old, &model.Structural{Structural: s.structural})
 	var errs field.ErrorList
 	if !status {
@@ -115,30 +115,38 @@ func (s *crdSchema) validateUpdate(content, old map[string]any, status bool) fie
 			field.NewPath("status"), value, old["status"], s.status, validation.WithRatcheting(correlated.Key("status"))))
 	}
 	errs = append(errs, s.validateScale(content, status)...)
-	if found := listtype.ValidateListSetsAndMaps(nil, s.structural, content); len(found) > 0 && len(listtype.ValidateListSetsAndMaps(nil, s.structural, old)) == 0 {
-		errs = append(errs, found...)
+	if lists := listtype.ValidateListSetsAndMaps(nil, s.structural, content); len(lists) > 0 && len(listtype.ValidateListSetsAndMaps(nil, s.structural, old)) == 0 {
+		errs = append(errs, lists...)
 	}
-	return s.checkRules(errs, content, old, cel.WithRatcheting(correlated))
+	return s.checkRules(errs, found, content, old, cel.WithRatcheting(correlated))
 }
 
-// checkRules adds what CEL rules find. They are not asked about content that does not have the types of the schema.
-func (s *crdSchema) checkRules(errs field.ErrorList, content, old map[string]any, options ...cel.Option) field.ErrorList {
+// checkRules adds what CEL rules find. They are not asked about content in which something else was found that prevents it.
+func (s *crdSchema) checkRules(errs field.ErrorList, found bool, content, old map[string]any, options ...cel.Option) field.ErrorList {
 	if s.rules == nil {
 		return errs
 	}
-	for _, err := range errs {
-		switch err.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-			return append(errs, field.Invalid(nil, nil,
-				"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
-		}
+	if found || preventsRules(errs) {
+		return append(errs, field.Invalid(nil, nil,
+			"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
 	}
 	var before any
 	if old != nil {
 		before = old
 	}
-	found, _ := s.rules.Validate(context.Background(), nil, s.structural, content, before, celconfig.RuntimeCELCostBudget, options...)
-	return append(errs, inOrder(found)...)
+	violations, _ := s.rules.Validate(context.Background(), nil, s.structural, content, before, celconfig.RuntimeCELCostBudget, options...)
+	return append(errs, inOrder(violations)...)
+}
+
+// preventsRules reports whether content is too wrong for rules.
+func preventsRules(errs field.ErrorList) bool {
+	return slices.ContainsFunc(errs, func(err *field.Error) bool {
+		switch err.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return true
+		}
+		return false
+	})
 }
 
 // validateScale returns what is wrong with the fields that the scale subresource shows.

@@ -170,14 +170,14 @@ func sameNodePorts(s, old *corev1.Service) bool {
 	return slices.Equal(all(s), all(old))
 }
 
-// allocate gives a service the addresses and ports that its type needs. They are made from its name, so that the same service has the same ones in all
-// servers.
+// allocate gives a service the addresses and ports that its type needs. They are made from its name and UID, so that the same service has the same ones
+// whenever its history is repeated, and others after it was deleted and created again.
 func allocate(s *corev1.Service) {
 	spec := &s.Spec
 	if spec.Type == corev1.ServiceTypeExternalName {
 		return
 	}
-	name := s.Namespace + "/" + s.Name
+	name := s.Namespace + "/" + s.Name + "/" + string(s.UID)
 	if spec.ClusterIP == "" {
 		h := hash(name)
 		spec.ClusterIP = fmt.Sprintf("10.%d.%d.%d", 96+h>>16&15, h>>8&255, 1+h%254)

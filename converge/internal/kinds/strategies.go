@@ -6,8 +6,13 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -17,17 +22,39 @@ import (
 )
 
 var (
-	secrets             = strategyOf[*corev1.Secret]{defaults: defaultSecret}
-	services            = strategyOf[*corev1.Service]{defaults: defaultService, create: createService, update: updateService}
-	nodes               = strategyOf[*corev1.Node]{defaults: defaultNode}
-	roleBindings        = strategyOf[*rbacv1.RoleBinding]{defaults: defaultRoleBinding}
-	clusterRoleBindings = strategyOf[*rbacv1.ClusterRoleBinding]{defaults: defaultClusterRoleBinding}
-	storageClasses      = strategyOf[*storagev1.StorageClass]{defaults: defaultStorageClass}
+	configMaps = strategyOf[*corev1.ConfigMap]{validate: validateConfigMap, replaceValidate: true, validateUpdate: validateConfigMapUpdate}
+	secrets    = strategyOf[*corev1.Secret]{
+		defaults: defaultSecret, validate: validateSecret, replaceValidate: true, validateUpdate: validateSecretUpdate,
+	}
+	nodes     = strategyOf[*corev1.Node]{defaults: defaultNode}
+	events    = strategyOf[*corev1.Event]{validate: validateEvent}
+	leases    = strategyOf[*coordinationv1.Lease]{validate: validateLease}
+	ingresses = strategyOf[*networkingv1.Ingress]{validate: validateIngress}
+	budgets   = strategyOf[*policyv1.PodDisruptionBudget]{validate: validateBudget, validateStatusUpdate: validateBudgetStatus}
+
+	autoscalers = strategyOf[*autoscalingv2.HorizontalPodAutoscaler]{defaults: defaultAutoscaler, validate: validateAutoscaler}
+	revisions   = strategyOf[*appsv1.ControllerRevision]{validateUpdate: validateRevisionUpdate}
+
+	roles        = strategyOf[*rbacv1.Role]{validate: validateRole}
+	clusterRoles = strategyOf[*rbacv1.ClusterRole]{validate: validateClusterRole}
+	roleBindings = strategyOf[*rbacv1.RoleBinding]{
+		defaults: defaultRoleBinding, validate: validateRoleBinding, validateUpdate: validateRoleBindingUpdate,
+	}
+	clusterRoleBindings = strategyOf[*rbacv1.ClusterRoleBinding]{
+		defaults: defaultClusterRoleBinding, validate: validateClusterRoleBinding, validateUpdate: validateClusterRoleBindingUpdate,
+	}
+	storageClasses = strategyOf[*storagev1.StorageClass]{defaults: defaultStorageClass, validateUpdate: validateStorageClassUpdate}
 )
+
+var services = strategyOf[*corev1.Service]{
+	defaults: defaultService, create: createService, update: updateService,
+	validate: validateService, replaceValidate: true, validateUpdate: validateServiceUpdate, validateStatusUpdate: validateServiceStatus,
+}
 
 var namespaces = strategyOf[*corev1.Namespace]{
 	defaults: defaultNamespace,
 	create: func(n *corev1.Namespace) {
+		defaultNamespace(n) // the name may have been generated
 		n.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
 		if !slices.Contains(n.Spec.Finalizers, corev1.FinalizerKubernetes) {
 			n.Spec.Finalizers = append(slices.Clone(n.Spec.Finalizers), corev1.FinalizerKubernetes)
@@ -42,7 +69,9 @@ var volumeClaims = strategyOf[*corev1.PersistentVolumeClaim]{
 		c.Status.Phase = corev1.ClaimPending
 		syncDataSources(&c.Spec)
 	},
-	update: func(c, _ *corev1.PersistentVolumeClaim) { syncDataSources(&c.Spec) },
+	update:         func(c, _ *corev1.PersistentVolumeClaim) { syncDataSources(&c.Spec) },
+	validate:       validateVolumeClaim,
+	validateUpdate: validateVolumeClaimUpdate,
 }
 
 // syncDataSources lets clients write either of the fields that say where the data of a volume comes from.
@@ -77,6 +106,7 @@ var endpointSlices = strategyOf[*discoveryv1.EndpointSlice]{
 		return !maps.Equal(s.Labels, old.Labels) || s.AddressType != old.AddressType ||
 			!equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) || !equality.Semantic.DeepEqual(s.Ports, old.Ports)
 	},
+	validateUpdate: validateEndpointSliceUpdate,
 }
 
 var csiDrivers = strategyOf[*storagev1.CSIDriver]{
@@ -85,8 +115,11 @@ var csiDrivers = strategyOf[*storagev1.CSIDriver]{
 }
 
 var priorityClasses = strategyOf[*schedulingv1.PriorityClass]{
-	defaults: func(c *schedulingv1.PriorityClass) { setDefaultPointer(&c.PreemptionPolicy, corev1.PreemptLowerPriority) },
-	changed:  func(_, _ *schedulingv1.PriorityClass) bool { return false },
+	defaults: func(c *schedulingv1.PriorityClass) {
+		setDefaultPointer(&c.PreemptionPolicy, corev1.PreemptLowerPriority)
+	},
+	changed:        func(_, _ *schedulingv1.PriorityClass) bool { return false },
+	validateUpdate: validatePriorityClassUpdate,
 }
 
 var definitions = strategyOf[*apiextensionsv1.CustomResourceDefinition]{

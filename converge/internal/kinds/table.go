@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,12 +17,12 @@ var workloadScale = &Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".sta
 var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 	table := map[string]map[string]builtin{
 		"v1": {
-			"ConfigMap":             {plural: "configmaps"},
-			"Endpoints":             {plural: "endpoints", strategy: strategyOf[*corev1.Endpoints]{defaults: defaultEndpoints}},
-			"Event":                 {plural: "events"},
-			"LimitRange":            {plural: "limitranges", strategy: strategyOf[*corev1.LimitRange]{defaults: defaultLimitRange}},
+			"ConfigMap":             {plural: "configmaps", strategy: configMaps},
+			"Endpoints":             {plural: "endpoints", createsOnUpdate: true, strategy: strategyOf[*corev1.Endpoints]{defaults: defaultEndpoints}},
+			"Event":                 {plural: "events", createsOnUpdate: true, strategy: events},
+			"LimitRange":            {plural: "limitranges", createsOnUpdate: true, strategy: strategyOf[*corev1.LimitRange]{defaults: defaultLimitRange}},
 			"Namespace":             {plural: "namespaces", cluster: true, status: true, strategy: namespaces},
-			"Node":                  {plural: "nodes", cluster: true, status: true, strategy: nodes},
+			"Node":                  {plural: "nodes", cluster: true, status: true, strategy: nodes, keepsStatus: true},
 			"PersistentVolume":      {plural: "persistentvolumes", cluster: true, status: true, strategy: persistentVolumes},
 			"PersistentVolumeClaim": {plural: "persistentvolumeclaims", status: true, strategy: volumeClaims},
 			"Pod":                   {plural: "pods", status: true, generations: true, graceful: true, strategy: pods},
@@ -31,7 +30,7 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 			"ReplicationController": {plural: "replicationcontrollers", status: true, generations: true, orphans: true, scale: workloadScale, strategy: replicationControllers},
 			"ResourceQuota":         {plural: "resourcequotas", status: true},
 			"Secret":                {plural: "secrets", strategy: secrets},
-			"Service":               {plural: "services", status: true, strategy: services},
+			"Service":               {plural: "services", status: true, strategy: services, createsOnUpdate: true},
 			"ServiceAccount":        {plural: "serviceaccounts"},
 		},
 		"admissionregistration.k8s.io/v1": {
@@ -46,7 +45,7 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 			"CustomResourceDefinition": {plural: "customresourcedefinitions", cluster: true, status: true, generations: true, conditional: true, strategy: definitions},
 		},
 		"apps/v1": {
-			"ControllerRevision": {plural: "controllerrevisions"},
+			"ControllerRevision": {plural: "controllerrevisions", strategy: revisions},
 			"DaemonSet":          {plural: "daemonsets", status: true, generations: true, strategy: daemonSets},
 			"Deployment":         {plural: "deployments", status: true, generations: true, scale: workloadScale, strategy: deployments},
 			"ReplicaSet":         {plural: "replicasets", status: true, generations: true, scale: workloadScale, strategy: replicaSets},
@@ -56,7 +55,7 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 			"HorizontalPodAutoscaler": {plural: "horizontalpodautoscalers", status: true, generations: true},
 		},
 		"autoscaling/v2": {
-			"HorizontalPodAutoscaler": {plural: "horizontalpodautoscalers", status: true, generations: true, strategy: strategyOf[*autoscalingv2.HorizontalPodAutoscaler]{defaults: defaultAutoscaler}},
+			"HorizontalPodAutoscaler": {plural: "horizontalpodautoscalers", status: true, generations: true, strategy: autoscalers},
 		},
 		"batch/v1": {
 			"CronJob": {plural: "cronjobs", status: true, generations: true, strategy: cronJobs},
@@ -68,13 +67,13 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 			"PodCertificateRequest":     {plural: "podcertificaterequests", status: true, conditional: true, keepsMetadata: true},
 		},
 		"coordination.k8s.io/v1": {
-			"Lease": {plural: "leases", conditional: true},
+			"Lease": {plural: "leases", conditional: true, createsOnUpdate: true, strategy: leases},
 		},
 		"discovery.k8s.io/v1": {
 			"EndpointSlice": {plural: "endpointslices", generations: true, strategy: endpointSlices},
 		},
 		"events.k8s.io/v1": {
-			"Event": {plural: "events"},
+			"Event": {plural: "events", createsOnUpdate: true},
 		},
 		"flowcontrol.apiserver.k8s.io/v1": {
 			"FlowSchema":                 {plural: "flowschemas", cluster: true, status: true, generations: true, keepsMetadata: true},
@@ -82,22 +81,22 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 		},
 		"networking.k8s.io/v1": {
 			"IPAddress":     {plural: "ipaddresses", cluster: true},
-			"Ingress":       {plural: "ingresses", status: true, generations: true},
+			"Ingress":       {plural: "ingresses", status: true, generations: true, strategy: ingresses},
 			"IngressClass":  {plural: "ingressclasses", cluster: true, generations: true, strategy: strategyOf[*networkingv1.IngressClass]{defaults: defaultIngressClass}},
 			"NetworkPolicy": {plural: "networkpolicies", generations: true, strategy: strategyOf[*networkingv1.NetworkPolicy]{defaults: defaultNetworkPolicy}},
 			"ServiceCIDR":   {plural: "servicecidrs", cluster: true, status: true, keepsMetadata: true},
 		},
 		"node.k8s.io/v1": {
-			"RuntimeClass": {plural: "runtimeclasses", cluster: true, conditional: true},
+			"RuntimeClass": {plural: "runtimeclasses", cluster: true, conditional: true, createsOnUpdate: true},
 		},
 		"policy/v1": {
-			"PodDisruptionBudget": {plural: "poddisruptionbudgets", status: true, generations: true, conditional: true},
+			"PodDisruptionBudget": {plural: "poddisruptionbudgets", status: true, generations: true, conditional: true, strategy: budgets},
 		},
 		"rbac.authorization.k8s.io/v1": {
-			"ClusterRole":        {plural: "clusterroles", cluster: true},
-			"ClusterRoleBinding": {plural: "clusterrolebindings", cluster: true, strategy: clusterRoleBindings},
-			"Role":               {plural: "roles"},
-			"RoleBinding":        {plural: "rolebindings", strategy: roleBindings},
+			"ClusterRole":        {plural: "clusterroles", cluster: true, createsOnUpdate: true, strategy: clusterRoles},
+			"ClusterRoleBinding": {plural: "clusterrolebindings", cluster: true, strategy: clusterRoleBindings, createsOnUpdate: true},
+			"Role":               {plural: "roles", createsOnUpdate: true, strategy: roles},
+			"RoleBinding":        {plural: "rolebindings", strategy: roleBindings, createsOnUpdate: true},
 		},
 		"resource.k8s.io/v1": {
 			"DeviceClass":           {plural: "deviceclasses", cluster: true, generations: true},

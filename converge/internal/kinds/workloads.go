@@ -4,31 +4,48 @@ package kinds
 
 import (
 	"maps"
+	"reflect"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // deployments count changes of annotations, which their replica sets get, too.
 var deployments = strategyOf[*appsv1.Deployment]{
 	defaults: defaultDeployment,
 	changed: func(d, old *appsv1.Deployment) bool {
-		return !equality.Semantic.DeepEqual(&d.Spec, &old.Spec) || !maps.Equal(d.Annotations, old.Annotations)
+		return !equal(reflect.ValueOf(&d.Spec).Elem(), reflect.ValueOf(&old.Spec).Elem()) || !maps.Equal(d.Annotations, old.Annotations)
 	},
-	updateStatus: func(d, old *appsv1.Deployment) { d.Labels = old.Labels },
+	updateStatus:         func(d, old *appsv1.Deployment) { d.Labels = old.Labels },
+	validate:             validateDeployment,
+	validateUpdate:       validateDeploymentUpdate,
+	validateStatusUpdate: validateDeploymentStatus,
 }
 
 var (
-	replicaSets            = strategyOf[*appsv1.ReplicaSet]{defaults: defaultReplicaSet}
-	statefulSets           = strategyOf[*appsv1.StatefulSet]{defaults: defaultStatefulSet}
-	jobs                   = strategyOf[*batchv1.Job]{defaults: defaultJob, create: createJob}
-	cronJobs               = strategyOf[*batchv1.CronJob]{defaults: defaultCronJob}
-	replicationControllers = strategyOf[*corev1.ReplicationController]{defaults: defaultReplicationController}
-	podTemplates           = strategyOf[*corev1.PodTemplate]{defaults: func(t *corev1.PodTemplate) { defaultPodSpec(&t.Template.Spec) }}
+	replicaSets = strategyOf[*appsv1.ReplicaSet]{
+		defaults: defaultReplicaSet, validate: validateReplicaSet, validateUpdate: validateReplicaSetUpdate, validateStatusUpdate: validateReplicaSetStatus,
+	}
+	statefulSets = strategyOf[*appsv1.StatefulSet]{
+		defaults: defaultStatefulSet, validate: validateNewStatefulSet, replaceValidate: true, validateUpdate: validateStatefulSetUpdate,
+		validateStatusUpdate: validateStatefulSetStatus,
+	}
+	jobs = strategyOf[*batchv1.Job]{
+		defaults: defaultJob, create: createJob, validate: validateJob, replaceValidate: true, validateUpdate: validateJobUpdate,
+	}
+	cronJobs = strategyOf[*batchv1.CronJob]{
+		defaults: defaultCronJob, validate: validateNewCronJob, replaceValidate: true,
+		validateUpdate: func(c, _ *batchv1.CronJob) field.ErrorList { return validateCronJob(c) },
+	}
+	replicationControllers = strategyOf[*corev1.ReplicationController]{
+		defaults: defaultReplicationController, validateStatusUpdate: validateReplicationControllerStatus,
+	}
+	podTemplates = strategyOf[*corev1.PodTemplate]{defaults: func(t *corev1.PodTemplate) { defaultPodSpec(&t.Template.Spec) }}
 )
 
 // daemonSets count changes of their template in an annotation.
@@ -41,21 +58,26 @@ var daemonSets = strategyOf[*appsv1.DaemonSet]{
 	},
 	update: func(d, old *appsv1.DaemonSet) {
 		n, _ := strconv.ParseInt(old.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
-		if !equality.Semantic.DeepEqual(&d.Spec.Template, &old.Spec.Template) {
+		if !equal(reflect.ValueOf(&d.Spec.Template).Elem(), reflect.ValueOf(&old.Spec.Template).Elem()) {
 			n++
 		}
 		d.Annotations = maps.Clone(d.Annotations)
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, appsv1.DeprecatedTemplateGeneration, strconv.FormatInt(n, 10))
 	},
+	validate:       validateDaemonSet,
+	validateUpdate: validateDaemonSetUpdate,
 }
 
 var pods = strategyOf[*corev1.Pod]{
-	defaults: defaultPod,
+	defaults:       defaultPod,
+	validate:       validatePod,
+	validateUpdate: validatePodUpdate,
 	create: func(p *corev1.Pod) {
+		admitPod(&p.Spec)
 		p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qualityOf(p)}
 		if len(p.Spec.SchedulingGates) > 0 {
 			p.Status.Conditions = []corev1.PodCondition{{
-				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated, LastTransitionTime: metav1.Now(),
 				Message: "Scheduling is blocked due to non-empty scheduling gates",
 			}}
 		}
@@ -74,6 +96,23 @@ var pods = strategyOf[*corev1.Pod]{
 			}
 		}
 	},
+}
+
+// admitPod does what the admission plugins do that every server has: pods have a priority, and stay for a while on nodes that are gone.
+func admitPod(spec *corev1.PodSpec) {
+	if spec.PriorityClassName == "" {
+		setDefaultPointer(&spec.Priority, 0)
+		setDefaultPointer(&spec.PreemptionPolicy, corev1.PreemptLowerPriority)
+	}
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		if !slices.ContainsFunc(spec.Tolerations, func(t corev1.Toleration) bool {
+			return (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
+		}) {
+			spec.Tolerations = append(slices.Clone(spec.Tolerations), corev1.Toleration{
+				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300)),
+			})
+		}
+	}
 }
 
 // qualityOf returns the class of a pod by what its containers request.

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+)
+
+//go:embed html_page.tmpl
+var pageText string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+// HTML returns the failure as a page: what is wrong, with which faults, how to replay it, what was tried before, and a drawing of what happens. The page is one
+// file that needs nothing else, so that it can be kept, printed and sent.
+func (f *Failure) HTML() ([]byte, error) {
+	d := newDrawing(f.entries, f.arrivals)
+	p := pageOf{
+		Test: f.test, Violation: f.Violation, Means: oracleMeanings[f.Violation.Oracle], Faults: f.faultRows(), Hint: f.Hint, Command: f.command(),
+		Tried: f.triedText(), LeftOut: f.leftOut, Drawing: d, Rows: f.rows(d), Lines: len(f.entries),
+	}
+	for _, r := range p.Rows {
+		if r.Matters && r.Gap == 0 {
+			p.Matters++
+		}
+	}
+	var b bytes.Buffer
+	if err := pageTemplate.Execute(&b, p); err != nil {
+		return nil, fmt.Errorf("page of %s: %w", f.test, err)
+	}
+	return b.Bytes(), nil
+}
+
+// pageOf is what the page shows.
+type pageOf struct {
+	Test      string
+	Violation Violation
+	Means     string
+	Faults    []faultRow
+	Hint      string
+	Command   string
+	Tried     string
+	LeftOut   []string
+	Drawing   *drawing
+	Rows      []row
+	// Lines counts the lines of the timeline, and Matters those that are shown at first.
+	Lines, Matters int
+}
+
+// faultRow is a fault, and where it is seen first: 0 for one that has no line of its own.
+type faultRow struct {
+	Fault, At, Means string
+	Number           int
+}
+
+func (f *Failure) faultRows() []faultRow {
+	var rows []faultRow
+	seen := map[int]bool{}
+	for _, d := range f.schedule {
+		row := faultRow{Fault: string(d.fault), At: d.point.String(), Means: faultMeanings[d.fault]}
+		for i, e := range f.entries {
+			if e.fault == d.fault && !seen[i] {
+				row.Number, seen[i] = i+1, true
+				break
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// row is a line of the timeline, a gap between lines, or the arrival of an event, which has no number.
+type row struct {
+	Number int
+	// Gap is how many lines a row stands for.
+	Gap                                   int
+	Matters                               bool
+	Time, Who, What, Cache, Result, Short string
+	Mark                                  mark
+	// Process and Version are numbers, 0 if not known.
+	Process int
+	Version int64
+	Shapes  []shape
+}
+
+func (f *Failure) rows(d *drawing) []row {
+	matters := map[int]bool{}
+	for _, i := range f.lines() {
+		matters[i] = true
+	}
+	var rows []row
+	arrivals := f.arrivals
+	hidden := 0
+	gap := func() {
+		if hidden > 0 {
+			rows = append(rows, row{Gap: hidden, Matters: true, Shapes: d.gap()})
+		}
+		hidden = 0
+	}
+	for i, e := range f.entries {
+		for len(arrivals) > 0 && arrivals[0].after <= i {
+			rows = append(rows, rowOf(arrivals[0].entry, d))
+			arrivals = arrivals[1:]
+		}
+		if matters[i] {
+			gap()
+		} else {
+			hidden++
+		}
+		r := rowOf(e, d)
+		r.Number, r.Matters = i+1, matters[i]
+		rows = append(rows, r)
+	}
+	for _, a := range arrivals {
+		rows = append(rows, rowOf(a.entry, d))
+	}
+	gap()
+	return rows
+}
+
+func rowOf(e entry, d *drawing) row {
+	return row{
+		Time: e.at.Round(time.Millisecond).String(), Who: e.who, What: e.what, Cache: e.cache, Result: e.result, Short: shorten(e.result), Mark: e.mark,
+		Process: e.process, Version: e.version, Shapes: d.row(e),
+	}
+}
+
+// Line is the whole line, for those who point at it.
+func (r row) Line() string {
+	parts := []string{r.Who, r.What}
+	for _, part := range []string{r.Cache, r.Result, string(r.Mark)} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// triedText tells what was tried before the failure was found.
+func (f *Failure) triedText() string {
+	c := f.tried
+	if c == nil {
+		return "This schedule was saved, or given: nothing else was tried before."
+	}
+	if c.Schedules == 0 {
+		return "It happens without any fault, so that none was tried."
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s in %s, with seed %d. ", plural(c.Schedules, "run"), c.Elapsed.Round(time.Millisecond), c.Seed)
+	fmt.Fprintf(&b, "The run without faults has %s and %s where something can go wrong: %d faults, %d of them the same as others, and %d tried one at a time.",
+		plural(c.Reconciles, "reconcile"), plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
+	for _, more := range []struct {
+		n    int
+		what string
+	}{{c.Recoveries, "second fault on the way back"}, {c.Pairs, "pair"}, {c.Random, "random schedule"}} {
+		if more.n > 0 {
+			fmt.Fprintf(&b, " Then %s.", plural(more.n, more.what))
+		}
+	}
+	fmt.Fprintf(&b, " It took %s to find the fewest faults.", plural(f.Shrinks, "further run"))
+	return b.String()
+}

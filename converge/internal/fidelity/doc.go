@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fidelity compares the API server in memory of package apiserver with a real one.
+//
+// A [Generator] makes a [Sequence] of operations from a seed: creates, reads, updates, patches of all types, applies, deletions, of few objects and kinds, so
+// that operations meet each other. A sequence is data. [Server.Run] runs it on a server through a client and notes everything it shows in a [Transcript]:
+// the object after each call, the error with all its details, lists page by page, the events of all objects, and in the end what is stored. [Compare] looks
+// for divergences between two transcripts. An [Explorer] does that with thousands of sequences, counts divergences by [Divergence.Signature], and makes a
+// sequence that shows one as short as it can be.
+//
+// # What is compared
+//
+// Everything but what a server makes up, which is given a name by the order in which it was seen, wherever it occurs, also in texts: UIDs, generated names,
+// the addresses and ports of services. Resource versions must be in the same relation to each other, older, the same or newer, in all objects and events of
+// all kinds. Times must be the same to half a minute, which periods of grace are multiples of. The version of a list is that of a store with other users,
+// and not compared; neither are the kind and API version of a status, which depend on the encoding.
+//
+// # Differences
+//
+// These are known. Each is a rule of [KnownDifferences] that excuses no more than it says, and a test shows for each that it still is one.
+//
+//   - managed-fields: objects have managed fields only once something was applied to them. Keeping them costs more than all the rest of a write, and
+//     reconcilers do not look at them. They are those of a real server from then on.
+//   - typed-content: custom resources with a Go type are stored as that type. What the type cannot tell apart, such as an empty list that is omitted and none, or
+//     1024Mi and 1Gi, is the same: reconcilers with the type cannot tell it apart either.
+//   - metadata-deletion: the client of a real server cannot read the answer to the deletion of a metadata-only object whose kind is not in the scheme, if
+//     the object stays because of finalizers; it returns an error after it has deleted.
+//
+// # What is not covered
+//
+// Sequences leave out what the server in memory does not claim to know:
+//
+//   - built-in validation but for the rules in the catalog of the tests, in the field Faults;
+//   - kinds that are not in the catalog, versions of a kind and conversion between them;
+//   - several clients at the same time;
+//   - what breaks a real server: an update that makes a service an ExternalName with a cluster IP ends in a panic of kube-apiserver 1.37.1.
+package fidelity

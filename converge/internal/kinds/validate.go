@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var (
+	metaPath   = field.NewPath("metadata")
+	specPath   = field.NewPath("spec")
+	statusPath = field.NewPath("status")
+)
+
+// nameOf returns the rule for the names of a kind.
+func nameOf(kind string) validation.ValidateNameFunc {
+	switch kind {
+	case "Namespace", "StatefulSet", "Service":
+		return validation.NameIsDNSLabel
+	case "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "PriorityLevelConfiguration", "FlowSchema", "CertificateSigningRequest":
+		return func(name string, prefix bool) []string {
+			if prefix {
+				return path.IsValidPathSegmentPrefix(name)
+			}
+			return path.IsValidPathSegmentName(name)
+		}
+	}
+	return validation.NameIsDNSSubdomain
+}
+
+// notNegative checks a number that may be left out.
+func notNegative[N int32 | int64](n *N, at *field.Path) field.ErrorList {
+	if n == nil {
+		return nil
+	}
+	return validation.ValidateNonnegativeField(int64(*n), at)
+}
+
+// invalid returns an error for each message about a value.
+func invalid(at *field.Path, value any, messages []string) field.ErrorList {
+	var errs field.ErrorList
+	for _, message := range messages {
+		errs = append(errs, field.Invalid(at, value, message))
+	}
+	return errs
+}
+
+func dnsLabel(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	return invalid(at, name, utilvalidation.IsDNS1123Label(name))
+}
+
+// oneOf checks a value that has to be one of some. The empty one is missing.
+func oneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(at, value, allowed)}
+}
+
+// selects checks a selector and that it selects what is made from a template. What kind it is of is for the error about an empty one.
+func selects(selector *metav1.LabelSelector, template map[string]string, of string) field.ErrorList {
+	var errs field.ErrorList
+	at := specPath.Child("selector")
+	if selector == nil {
+		errs = append(errs, field.Required(at, ""))
+	} else {
+		errs = metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, at)
+		if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+			errs = append(errs, field.Invalid(at, selector, "empty selector is invalid for "+of))
+		}
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	switch {
+	case err != nil:
+		errs = append(errs, field.Invalid(at, selector, "invalid label selector"))
+	case !compiled.Empty() && !compiled.Matches(labels.Set(template)):
+		errs = append(errs, field.Invalid(specPath.Child("template", "metadata", "labels"), template, "`selector` does not match template `labels`"))
+	}
+	return errs
+}
+
+// intOrPercent checks a number or percentage. Percentages may be limited to one hundred.
+func validateIntOrPercent(value *intstr.IntOrString, at *field.Path, limited bool) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	if value.Type == intstr.Int {
+		return validation.ValidateNonnegativeField(int64(value.IntVal), at)
+	}
+	errs := invalid(at, *value, utilvalidation.IsValidPercent(value.StrVal))
+	if len(errs) == 0 && limited && percent(value) > 100 {
+		errs = append(errs, field.Invalid(at, *value, "must not be greater than 100%"))
+	}
+	return errs
+}
+
+// percent returns the number of a number or percentage.
+func percent(value *intstr.IntOrString) int {
+	if value.Type == intstr.Int {
+		return int(value.IntVal)
+	}
+	n := intstr.Parse(strings.TrimSuffix(value.StrVal, "%"))
+	return int(n.IntVal)
+}
