@@ -29,7 +29,7 @@ var actorFaults = setOf(Late, Early)
 
 // tellActors has the actors know of an event, and the garbage collector.
 func (r *run) tellActors(e apiserver.Event) {
-	if e.Type == watch.Deleted || e.Object.GetDeletionTimestamp() != nil || e.Type == watch.Added && len(e.Object.GetOwnerReferences()) > 0 {
+	if e.Type == watch.Deleted || e.Object.GetDeletionTimestamp() != nil || len(e.Object.GetOwnerReferences()) > 0 && newOwners(e) {
 		r.rubbish = true
 	}
 	if e.Type == watch.Deleted {
@@ -50,6 +50,11 @@ func (r *run) tellActors(e apiserver.Event) {
 			a.due = append(a.due, e.Key)
 		}
 	}
+}
+
+// newOwners is true for an object that has other owners than before.
+func newOwners(e apiserver.Event) bool {
+	return isNil(e.Old) || !slices.Equal(ownersOf(e.Old), ownersOf(e.Object))
 }
 
 // actNext has an actor act, or the garbage collector.

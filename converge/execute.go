@@ -21,6 +21,8 @@ type outcome struct {
 	reconciles int
 	made       ledger
 	idle       int
+	// informers are those of the last process.
+	informers []*informer
 }
 
 // violation returns the first violation, if there is one.
@@ -72,6 +74,7 @@ func (r *run) end() {
 func (r *run) outcome() outcome {
 	return outcome{
 		violations: r.violations, met: r.met, hit: r.hit, settled: r.settled, settledAt: r.settledAt, reconciles: r.reconciles, made: r.made, idle: r.idle,
+		informers: r.process.informers,
 	}
 }
 
@@ -103,6 +106,9 @@ func (p *plan) other() variation {
 
 // refer makes the runs without faults. It returns what they violate by themselves.
 func (p *plan) refer(t *testing.T) (outcome, bool) {
+	for _, informer := range p.execute(t, nil, p.usual(), nil).informers {
+		p.read = append(p.read, informer.kind)
+	}
 	one := p.execute(t, nil, p.usual(), nil)
 	if len(one.violations) > 0 {
 		return one, false

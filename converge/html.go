@@ -82,6 +82,8 @@ type row struct {
 	Matters                               bool
 	Time, Who, What, Cache, Result, Short string
 	Mark                                  mark
+	// Means tells what a fault is.
+	Means string
 	// Process and Version are numbers, 0 if not known.
 	Process int
 	Version int64
@@ -125,7 +127,7 @@ func (f *Failure) rows(d *drawing) []row {
 
 func rowOf(e entry, d *drawing) row {
 	return row{
-		Time: e.at.Round(time.Millisecond).String(), Who: e.who, What: e.what, Cache: e.cache, Result: e.result, Short: shorten(e.result), Mark: e.mark,
+		Time: e.at.Round(time.Millisecond).String(), Who: e.who, What: e.what, Cache: e.cache, Result: e.result, Short: shorten(e.result), Mark: e.mark, Means: faultMeanings[e.fault],
 		Process: e.process, Version: e.version, Shapes: d.row(e),
 	}
 }
@@ -139,6 +141,15 @@ func (r row) Line() string {
 		}
 	}
 	return strings.Join(parts, " · ")
+}
+
+// Position is that of the cache, in words.
+func (r row) Position() string {
+	at, of, behind := strings.Cut(strings.TrimPrefix(r.Cache, "cache@"), " of ")
+	if behind {
+		return fmt.Sprintf("at version %s, and the events up to version %s have not come", at, of)
+	}
+	return "at version " + at
 }
 
 // triedText tells what was tried before the failure was found.

@@ -13,7 +13,8 @@ import (
 // hidden and can grow.
 type drawing struct {
 	Lanes []lane
-	at    map[place]float64
+	// at is where lanes are.
+	at map[place]float64
 
 	// What follows is how things stand between two rows.
 	alive bool
@@ -31,27 +32,29 @@ type lane struct {
 	Title, Name string
 }
 
-// block is a reconcile that goes on.
+// block is a reconcile that goes on. Several at once have different slots.
 type block struct {
 	who  string
 	slot int
 }
 
-// shape is a part of what a row shows: a line, a symbol or a text. X are percents of the width, and Y pixels from the top, or "100%".
+// shape is a part of what a row shows: a symbol or a text at X1, or a line. X are percents of the width, Y pixels from the top or "100%".
 type shape struct {
 	Class  string
 	X1, X2 float64
 	Y1, Y2 string
 	// Shift is to the right, in pixels.
-	Shift  int
-	Symbol string
-	Text   string
+	Shift        int
+	Symbol, Text string
 }
 
-// The heights in a row: what happens is at middle, and what comes back a little later.
+// The heights in a row: what happens is in the middle, what comes back is later, and a block opens and closes around the middle.
 const (
-	top, middle, after, bottom = "0", "15", "24", "100%"
+	top, opens, middle, closes, later, bottom = "0", "6", "15", "24", "24", "100%"
 )
+
+// blockWidth is also that of the stroke in the style of the page.
+const blockWidth = 14
 
 func newDrawing(entries []entry, arrivals []arrival) *drawing {
 	d := &drawing{at: map[place]float64{}, alive: true, held: map[place]bool{}}
@@ -93,112 +96,113 @@ func newDrawing(entries []entry, arrivals []arrival) *drawing {
 
 // row draws what happens in an entry, and remembers what comes of it.
 func (d *drawing) row(e entry) []shape {
-	var moving []block
-	switch e.turn {
-	case beginning:
-		moving = []block{{e.who, d.slot()}}
-		d.open = append(d.open, moving...)
-	case ending:
-		moving = slices.DeleteFunc(slices.Clone(d.open), func(b block) bool { return b.who != e.who })
-	case dying:
-		moving = d.open
-	case starting:
+	lanes := d.lanes(top, bottom)
+	if e.turn == dying || e.turn == starting || e.news == holding || e.news == catchingUp {
+		lanes = d.lanes(top, middle)
 	}
-	shapes := d.lanes(e.turn)
-	shapes = append(shapes, d.arrow(e)...)
-	for _, b := range d.open {
-		y1, y2 := top, bottom
-		if slices.Contains(moving, b) {
-			if e.turn == beginning {
-				y1 = middle
-			} else {
-				y2 = middle
-			}
+	before := slices.Clone(d.open)
+	d.become(e)
+	if len(lanes) > 0 && lanes[0].Y2 == middle {
+		lanes = append(lanes, d.lanes(middle, bottom)...)
+	}
+	shapes := append(lanes, d.arrow(e)...)
+	for _, b := range before {
+		y2 := bottom
+		if !slices.Contains(d.open, b) {
+			y2 = closes
 		}
-		shapes = append(shapes, d.blockShapes(b, y1, y2, e.who == b.who)...)
+		shapes = append(shapes, d.block(b, top, y2))
 	}
-	shapes = append(shapes, d.symbols(e)...)
-	if e.turn == ending || e.turn == dying {
-		d.open = slices.DeleteFunc(d.open, func(b block) bool { return slices.Contains(moving, b) })
+	for _, b := range d.open {
+		if !slices.Contains(before, b) {
+			shapes = append(shapes, d.block(b, opens, bottom))
+		}
 	}
-	switch {
-	case e.turn == dying:
-		d.alive = false
-		clear(d.held)
-	case e.turn == starting:
-		d.alive = true
-	case e.who == "watch" && e.fault != "":
-		d.held[e.to] = e.fault != Resync
-	case e.who == "watch" && e.cache == "":
-		delete(d.held, e.to)
+	for _, b := range append(before, d.open...) {
+		if number, ok := strings.CutPrefix(b.who, "reconcile "); ok && e.who == b.who {
+			shapes = append(shapes, shape{Class: "number", X1: d.at[theProcess], Shift: b.slot * blockWidth, Text: number})
+			break
+		}
 	}
+	shapes = append(shapes, d.signs(e)...)
 	d.version = max(d.version, e.version)
 	return shapes
 }
 
 // gap draws a row that stands for some that are not shown.
 func (d *drawing) gap() []shape {
-	shapes := d.lanes(0)
+	shapes := d.lanes(top, bottom)
 	for _, b := range d.open {
-		shapes = append(shapes, d.blockShapes(b, top, bottom, false)...)
+		shapes = append(shapes, d.block(b, top, bottom))
 	}
 	return shapes
 }
 
-// slot is the first one that no reconcile has.
-func (d *drawing) slot() int {
-	for slot := 0; ; slot++ {
-		if !slices.ContainsFunc(d.open, func(b block) bool { return b.slot == slot }) {
-			return slot
+// become changes how things stand.
+func (d *drawing) become(e entry) {
+	switch e.turn {
+	case beginning:
+		slot := 0
+		for slices.ContainsFunc(d.open, func(b block) bool { return b.slot == slot }) {
+			slot++
 		}
+		d.open = append(d.open, block{e.who, slot})
+	case ending:
+		d.open = slices.DeleteFunc(slices.Clone(d.open), func(b block) bool { return b.who == e.who })
+	case dying:
+		d.alive, d.open = false, nil
+		clear(d.held)
+	case starting:
+		d.alive = true
+	}
+	switch e.news {
+	case holding:
+		d.held[e.to] = true
+	case catchingUp:
+		delete(d.held, e.to)
+	case arriving, repeating:
 	}
 }
 
-func (d *drawing) blockShapes(b block, y1, y2 string, named bool) []shape {
-	const width = 14
+func (d *drawing) block(b block, y1, y2 string) shape {
 	x := d.at[theProcess]
-	shapes := []shape{{Class: "block", X1: x, X2: x, Y1: y1, Y2: y2, Shift: b.slot * width}}
-	if number, ok := strings.CutPrefix(b.who, "reconcile "); ok && named {
-		shapes = append(shapes, shape{Class: "number", X1: x, Shift: b.slot * width, Text: number})
-	}
-	return shapes
+	return shape{Class: "block", X1: x, X2: x, Y1: y1, Y2: y2, Shift: b.slot * blockWidth}
 }
 
 // lanes draws the line of each lane.
-func (d *drawing) lanes(turn turn) []shape {
+func (d *drawing) lanes(y1, y2 string) []shape {
 	shapes := make([]shape, 0, len(d.Lanes))
 	for _, l := range d.Lanes {
-		s := shape{Class: "lane", X1: d.at[l.place], X2: d.at[l.place], Y1: top, Y2: bottom}
-		switch {
-		case d.held[l.place]:
+		s := shape{Class: "lane", X1: d.at[l.place], X2: d.at[l.place], Y1: y1, Y2: y2}
+		if d.held[l.place] {
 			s.Class = "lane held"
-		case l.place == theProcess && turn == dying:
-			s.Y2 = middle
-		case l.place == theProcess && turn == starting:
-			s.Y1 = middle
-		case l.place == theProcess && !d.alive:
-			continue
 		}
-		shapes = append(shapes, s)
+		if l.place != theProcess || d.alive {
+			shapes = append(shapes, s)
+		}
 	}
 	return shapes
 }
 
 // arrow draws what goes from one lane to another one.
 func (d *drawing) arrow(e entry) []shape {
-	if e.from == (place{}) {
+	switch {
+	case e.from == (place{}):
 		return []shape{{Class: "across " + string(e.mark), X1: 0, X2: 100, Y1: middle, Y2: middle}}
-	}
-	if e.to == (place{}) || e.who == "watch" && (e.fault == Resync || e.fault == "" && e.cache == "") {
+	case e.news == repeating, e.turn != 0 && e.to == (place{}):
 		return nil
+	case e.to == (place{}):
+		return []shape{{Class: "arrow", X1: d.at[e.from], Y1: middle, Symbol: "ring"}}
+	case e.news == catchingUp:
+		return []shape{{Class: "arrow", X1: d.at[e.to], Y1: middle, Symbol: "ring"}}
 	}
 	from, to := d.at[e.from], d.at[e.to]
 	part := func(share float64) float64 { return from + share*(to-from) }
 	class := "arrow " + string(e.mark)
 	switch {
-	case e.who == "watch" || e.fault == HandOver:
+	case e.news != 0 || e.fault == HandOver:
 		class += " event"
-	case e.version > d.version || e.to == theOutside && e.weight >= write:
+	case d.effect(e) || e.to == theOutside && e.weight >= write:
 		class += " effect"
 	}
 	line := func(to float64) shape { return shape{Class: class, X1: from, X2: to, Y1: middle, Y2: middle} }
@@ -210,43 +214,51 @@ func (d *drawing) arrow(e entry) []shape {
 	switch {
 	case e.fault == CrashBefore:
 		return []shape{line(part(0.3)), end("cross", part(0.3))}
-	case e.fault == TimeoutLost, e.who == "watch" && e.fault != "":
+	case e.fault == TimeoutLost, e.news == holding:
 		return []shape{line(part(0.5)), end("cross", part(0.5))}
 	case e.fault == HandOver:
 		return []shape{line(part(0.7))}
 	case e.fault == TimeoutApplied, e.fault == CrashAfter:
-		back := shape{Class: "arrow event fault", X1: to, X2: part(0.5), Y1: after, Y2: after}
-		return []shape{line(to), end(head, to), back, {Class: "arrow fault", X1: part(0.5), Y1: after, Symbol: "cross"}}
+		return []shape{
+			line(to), end(head, to),
+			{Class: "arrow event fault", X1: to, X2: part(0.5), Y1: later, Y2: later}, {Class: "arrow fault", X1: part(0.5), Y1: later, Symbol: "cross"},
+		}
 	case e.failed && e.to.role != cacheRole:
 		return []shape{line(to), end("cross", to)}
 	}
 	return []shape{line(to), end(head, to)}
 }
 
-// symbols draws what is special about an entry, and the versions.
-func (d *drawing) symbols(e entry) []shape {
+// effect is true for what has changed something in the API server.
+func (d *drawing) effect(e entry) bool { return e.to == theServer && e.version > d.version }
+
+// signs draws what is special about an entry, and the versions, on the side where no arrow comes from.
+func (d *drawing) signs(e entry) []shape {
 	var shapes []shape
-	if version, ok := strings.CutPrefix(e.cache, "cache@"); ok && e.to.role == cacheRole {
-		shapes = append(shapes, shape{Class: "version " + string(e.mark), X1: d.at[e.to], Text: version})
+	version := ""
+	if position, ok := strings.CutPrefix(e.cache, "cache"); ok && e.to.role == cacheRole {
+		version = position
+	} else if d.effect(e) {
+		version = "v" + strconv.FormatInt(e.version, 10)
 	}
-	if e.version > d.version && e.to == theServer {
-		shapes = append(shapes, shape{Class: "version", X1: d.at[e.to], Text: strconv.FormatInt(e.version, 10)})
+	if version != "" {
+		s := shape{Class: "version " + string(e.mark), X1: d.at[e.to], Shift: 12, Text: version}
+		if d.at[e.from] > d.at[e.to] {
+			s.Class, s.Shift = s.Class+" before", -12
+		}
+		shapes = append(shapes, s)
 	}
 	if e.mark == "" {
 		return shapes
 	}
-	x := 0.0
+	sign := shape{Class: "sign " + string(e.mark), X1: d.at[e.from], Y1: middle, Symbol: string(e.mark)}
 	switch {
 	case e.from == (place{}):
-		x = d.at[theServer]
-	case e.mark == staleMark && e.to.role == cacheRole, e.who == "watch":
-		x = d.at[e.to]
-	default:
-		x = d.at[e.from]
+		sign.X1 = d.at[theServer]
+	case e.to.role == cacheRole:
+		sign.X1 = d.at[e.to]
+	case e.from == theProcess:
+		sign.Shift = -blockWidth - 4
 	}
-	shift := 0
-	if x == d.at[theProcess] && e.turn != dying {
-		shift = -18 // beside the block
-	}
-	return append(shapes, shape{Class: "sign " + string(e.mark), X1: x, Y1: middle, Shift: shift, Symbol: string(e.mark)})
+	return append(shapes, sign)
 }

@@ -145,7 +145,6 @@ func (r *run) observe(e apiserver.Event) {
 		r.made.deleted[t]++
 	}
 	if mine {
-		r.adopted[e.Object.GetUID()] = true
 		r.effects++
 		r.lastEffect = eventNames[e.Type] + " " + e.Kind.Kind + " " + nameOf(e.Key)
 	}

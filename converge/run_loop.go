@@ -34,8 +34,6 @@ type run struct {
 	acting string
 	// own are the objects that the process has created.
 	own map[types.UID]bool
-	// adopted are the objects that the process has written to, whoever has created them.
-	adopted map[types.UID]bool
 	cloud   cloudState
 
 	process *process

@@ -230,6 +230,9 @@ func (r *run) checkObserved() {
 	}
 }
 
+// stayTime is how much later everything is reconciled again.
+const stayTime = 61 * time.Second
+
 // checkStay reconciles everything once more, twice without faults: that must not change anything.
 func (r *run) checkStay() {
 	r.checking = true
@@ -246,6 +249,7 @@ func (r *run) checkStay() {
 				i.resync = true
 			}
 		}
+		time.Sleep(stayTime) // for what depends on the time of day
 		r.recent, r.quietAt = 0, time.Now()
 		r.work(time.Time{})
 		if r.failed() {

@@ -41,7 +41,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	r := &run{
 		plan: p, skip: v.skip, schedule: s, begin: time.Now(), ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
 		server: apiserver.New(apiserver.Options{Registry: p.registry, Applier: p.applier, Seed: v.seed}),
-		own:    map[types.UID]bool{}, adopted: map[types.UID]bool{}, visits: map[site]int{}, calm: map[request]int{}, made: newLedger(), quietAt: time.Now(),
+		own:    map[types.UID]bool{}, visits: map[site]int{}, calm: map[request]int{}, made: newLedger(), quietAt: time.Now(),
 	}
 	r.user, r.other = r.server.Client("user"), r.server.Client("somebody")
 	for _, actor := range p.actors {
@@ -113,6 +113,9 @@ func (r *run) start(number int, stale ...staleStart) {
 	if r.plan.Consistency == Gate {
 		m.client = p.guarded(cached, p.env.APIReader, m.cache)
 		p.env.Client = m.client
+	}
+	for _, kind := range r.plan.read {
+		p.informer(kind)
 	}
 	if r.plan.Setup != nil {
 		p.manager = m

@@ -35,6 +35,7 @@ type entry struct {
 	// The rest is for drawings: who sends something to whom, and what that means for the process.
 	from, to place
 	turn     turn
+	news     news
 	fault    Fault
 	failed   bool
 	// process is the number of the process, and version that of the API server, after it.
@@ -83,6 +84,16 @@ const (
 	ending                    // of a reconcile
 	dying                     // of the process
 	starting                  // of the next process
+)
+
+// news is what an entry tells of the watch of a cache.
+type news int
+
+const (
+	arriving   news = iota + 1 // an event
+	holding                    // of events
+	catchingUp                 // with what was held
+	repeating                  // of all that the cache has
 )
 
 // mark is what is special about an entry.
@@ -148,9 +159,12 @@ func (t *timeline) watch(r *run, i *informer, what string, fault Fault) {
 	if t == nil {
 		return
 	}
-	e := entry{who: "watch", what: what, weight: notable, from: theServer, to: cacheOf(i.kind)}
+	e := entry{who: "watch", what: what, weight: notable, from: theServer, to: cacheOf(i.kind), news: catchingUp}
 	if fault != "" {
-		e.result, e.mark, e.weight, e.fault = string(fault), faultMark, crucial, fault
+		e.result, e.mark, e.weight, e.fault, e.news = string(fault), faultMark, crucial, fault, holding
+	}
+	if fault == Resync {
+		e.news = repeating
 	}
 	t.add(r, e)
 }
@@ -163,7 +177,7 @@ func (t *timeline) arrive(r *run, i *informer) {
 	next := i.coming[0]
 	t.arrivals = append(t.arrivals, arrival{after: len(t.entries), entry: entry{
 		at: r.now(), who: "watch", what: eventNames[next.Type] + " " + next.Kind.Kind + " " + nameOf(next.Key), cache: fmt.Sprintf("cache@%d", next.Version),
-		from: theServer, to: cacheOf(i.kind), process: r.process.number, version: r.server.Version(),
+		from: theServer, to: cacheOf(i.kind), news: arriving, process: r.process.number, version: r.server.Version(),
 	}})
 }
 

@@ -42,9 +42,11 @@ var c02 = []Entry{{
 	Correct: with(runs, func(e converge.Env) reconcile.Reconciler { return &namedRun{runner{e.Client}} }),
 }, {
 	Name: "c02-port-freed-on-error", Class: "C2", Faults: 2,
-	About:   "A port is reserved in memory until the cache shows it as taken, but freed when the request that takes it times out.",
-	Source:  "controller-runtime FAQ, on caches that might be stale and keeping track of one's actions: https://github.com/kubernetes-sigs/controller-runtime/blob/main/FAQ.md",
-	Buggy:   with(ports, func(e converge.Env) reconcile.Reconciler { return &reservedPort{Client: e.Client, taken: map[int32]string{}} }),
+	About:  "A port is reserved in memory until the cache shows it as taken, but freed when the request that takes it times out.",
+	Source: "controller-runtime FAQ, on caches that might be stale and keeping track of one's actions: https://github.com/kubernetes-sigs/controller-runtime/blob/main/FAQ.md",
+	Buggy: with(ports, func(e converge.Env) reconcile.Reconciler {
+		return &reservedPort{Client: e.Client, taken: map[int32]string{}}
+	}),
 	Correct: with(ports, func(e converge.Env) reconcile.Reconciler { return &claimedPort{Client: e.Client, live: e.APIReader} }),
 }}
 

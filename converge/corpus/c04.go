@@ -4,7 +4,6 @@ package corpus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,11 +13,13 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -28,15 +29,20 @@ import (
 
 // c04 are bugs of transitions that are acted upon only by who sees them happen.
 var c04 = []Entry{{
-	Name: "c04-volume-of-terminating-pod", Class: "C4", Faults: 1,
-	About:   "The volume of a pod is deleted when the pod is seen terminating, and stays if the pod is gone before it is looked at.",
-	Source:  "cassandra-operator#398, persistent volume claims left behind, found by Sieve (OSDI'22, unobserved states): https://github.com/instaclustr/cassandra-operator/issues/398",
-	Buggy:   with(scaledSets, func(e converge.Env) reconcile.Reconciler { return &watchedPods{statefulPods{e.Client}} }),
-	Correct: with(scaledSets, func(e converge.Env) reconcile.Reconciler { return &comparedPods{statefulPods{e.Client}} }),
+	Name: "c04-volume-of-deleted-pod", Class: "C4", Faults: 1,
+	About:  "The volume of a pod is deleted because the pod was seen going, and stays if that is not seen or forgotten.",
+	Source: "cassandra-operator#398, persistent volume claims left behind, found by Sieve (OSDI'22, unobserved states): https://github.com/instaclustr/cassandra-operator/issues/398",
+	Buggy:  withSetup(scaledSets, watchPods),
+	Correct: withSetup(scaledSets, func(mgr manager.Manager) error {
+		return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).
+			Owns(&corev1.Pod{}).
+			Owns(&corev1.PersistentVolumeClaim{}).
+			Complete(&comparedPods{statefulPods{mgr.GetClient()}})
+	}),
 }, {
 	Name: "c04-failure-by-transition", Class: "C4", Faults: 1,
-	About:   "Only a job that turns from running to failed wakes the controller up, not one that has failed when it is first seen.",
-	Source:  "Kubernetes, writing controllers, level driven and not edge driven: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/controllers.md",
+	About:  "Only a job that turns from running to failed wakes the controller up, not one that has failed when it is first seen.",
+	Source: "Kubernetes, writing controllers, level driven and not edge driven: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/controllers.md",
 	Buggy: withSetup(failingJobs, func(mgr manager.Manager) error {
 		return watchJobs(mgr, builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false },
@@ -48,8 +54,8 @@ var c04 = []Entry{{
 	Correct: withSetup(failingJobs, func(mgr manager.Manager) error { return watchJobs(mgr) }),
 }, {
 	Name: "c04-cleanup-on-delete-event", Class: "C4", Faults: 1,
-	About:   "What is in another namespace is cleaned up when the deletion of its owner is seen, and stays if the controller is down then.",
-	Source:  "kubernetes#6877, endpoints left behind by services that were deleted while the controller was down: https://github.com/kubernetes/kubernetes/issues/6877",
+	About:  "What is in another namespace is cleaned up when the deletion of its owner is seen, and stays if the controller is down then.",
+	Source: "kubernetes#6877, endpoints left behind by services that were deleted while the controller was down: https://github.com/kubernetes/kubernetes/issues/6877",
 	Buggy: withSetup(exports, func(mgr manager.Manager) error {
 		return watchExports(mgr, &eventExport{export{mgr.GetClient()}})
 	}),
@@ -58,48 +64,19 @@ var c04 = []Entry{{
 	}),
 }, {
 	Name: "c04-rotation-in-memory", Class: "C4", Faults: 1,
-	About:   "That a secret has changed is found out by comparing it to what the process remembers, which is nothing after a restart.",
-	Source:  "Helm, automatically roll deployments, on checksums in annotations instead: https://helm.sh/docs/howto/charts_tips_and_tricks/#automatically-roll-deployments",
-	Buggy:   with(rotations, func(e converge.Env) reconcile.Reconciler { return &rememberedSum{rotation{e.Client}, map[string]string{}} }),
+	About:  "That a secret has changed is found out by comparing it to what the process remembers, which is nothing after a restart.",
+	Source: "Helm, automatically roll deployments, on checksums in annotations instead: https://helm.sh/docs/howto/charts_tips_and_tricks/#automatically-roll-deployments",
+	Buggy: with(rotations, func(e converge.Env) reconcile.Reconciler {
+		return &rememberedSum{rotation{e.Client}, map[string]string{}}
+	}),
 	Correct: with(rotations, func(e converge.Env) reconcile.Reconciler { return &writtenSum{rotation{e.Client}} }),
 }}
 
 // scaledSets are widgets with pods and volumes, which are scaled down.
 func scaledSets() converge.Scenario {
 	return converge.Scenario{
-		For: &Widget{}, Owns: []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}},
-		Steps: converge.Lifecycle(widget("ring", WidgetSpec{Replicas: 2, Image: "ring:1"}), func(w *Widget) { w.Spec.Replicas = 1 }),
-		World: []converge.Actor{{
-			Name: "container runtime", For: &corev1.Pod{},
-			Act: func(ctx context.Context, c client.Client, obj client.Object) error {
-				pod := obj.(*corev1.Pod)
-				if pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodSucceeded {
-					return nil
-				}
-				pod.Status.Phase = corev1.PodSucceeded
-				return c.Status().Update(ctx, pod)
-			},
-		}, {
-			Name: "kubelet", For: &corev1.Pod{},
-			Act: func(ctx context.Context, c client.Client, obj client.Object) error {
-				pod := obj.(*corev1.Pod)
-				if pod.DeletionTimestamp.IsZero() || pod.Status.Phase != corev1.PodSucceeded {
-					return nil
-				}
-				return client.IgnoreNotFound(c.Delete(ctx, pod, client.GracePeriodSeconds(0)))
-			},
-		}},
-		Desired: func(s converge.State) error {
-			claims := &corev1.PersistentVolumeClaimList{}
-			pods := &corev1.PodList{}
-			if err := errors.Join(s.List(claims), s.List(pods)); err != nil {
-				return err
-			}
-			if len(claims.Items) != len(pods.Items) {
-				return fmt.Errorf("%d volumes for %d pods", len(claims.Items), len(pods.Items))
-			}
-			return nil
-		},
+		For:   &Widget{},
+		Steps: converge.Lifecycle(widget("ring", WidgetSpec{Replicas: 3, Image: "ring:1"}), func(w *Widget) { w.Spec.Replicas = 1 }),
 	}
 }
 
@@ -113,7 +90,6 @@ func (r *statefulPods) ensure(ctx context.Context, w *Widget, ordinal int32) err
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	pod := &corev1.Pod{ObjectMeta: childMeta(w, name), Spec: podSpec(w.Spec.Image)}
-	pod.Spec.NodeName = "node-1"
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
 	}}}
@@ -141,37 +117,66 @@ func surplus(w *Widget, name string) bool {
 	return err == nil && ordinal >= int(w.Spec.Replicas)
 }
 
-type watchedPods struct{ statefulPods }
+// scale creates what is missing, and deletes the pods that are too many.
+func (r *statefulPods) scale(ctx context.Context, w *Widget) error {
+	for i := range w.Spec.Replicas {
+		if err := r.ensure(ctx, w, i); err != nil {
+			return err
+		}
+	}
+	return r.removeSurplus(ctx, w, &corev1.PodList{})
+}
+
+func (r *statefulPods) removeSurplus(ctx context.Context, w *Widget, list client.ObjectList) error {
+	if err := r.List(ctx, list, ofWidget(w)...); err != nil {
+		return err
+	}
+	return eachObject(list, func(obj client.Object) error {
+		if !surplus(w, obj.GetName()) || !obj.GetDeletionTimestamp().IsZero() || !metav1.IsControlledBy(obj, w) {
+			return nil
+		}
+		if err := r.Delete(ctx, obj, client.Preconditions{UID: new(obj.GetUID())}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %s: %w", obj.GetName(), err)
+		}
+		return nil
+	})
+}
+
+// watchPods has the volumes of pods deleted that are seen going.
+func watchPods(mgr manager.Manager) error {
+	r := &watchedPods{statefulPods: statefulPods{mgr.GetClient()}, gone: map[client.ObjectKey]bool{}}
+	return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).
+		Owns(&corev1.Pod{}).
+		Owns(&corev1.PersistentVolumeClaim{}).
+		Watches(&corev1.Pod{}, handler.Funcs{
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				r.gone[client.ObjectKeyFromObject(e.Object)] = true // its owner is reconciled because of Owns
+			},
+		}).
+		Complete(r)
+}
+
+type watchedPods struct {
+	statefulPods
+	gone map[client.ObjectKey]bool // pods whose volumes have not been looked at yet
+}
 
 func (r *watchedPods) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	w := &Widget{}
 	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	for i := range w.Spec.Replicas {
-		if err := r.ensure(ctx, w, i); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	pods := &corev1.PodList{}
-	if err := r.List(ctx, pods, ofWidget(w)...); err != nil {
+	if err := r.scale(ctx, w); err != nil {
 		return reconcile.Result{}, err
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if !surplus(w, pod.Name) {
-			continue
-		}
-		if pod.DeletionTimestamp.IsZero() {
-			if err := r.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
-				return reconcile.Result{}, fmt.Errorf("deleting pod %s: %w", pod.Name, err)
+	for pod := range r.gone {
+		if surplus(w, pod.Name) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: childMeta(w, "data-"+pod.Name)}
+			if err := r.Delete(ctx, claim); client.IgnoreNotFound(err) != nil {
+				return reconcile.Result{}, fmt.Errorf("deleting volume %s: %w", claim.Name, err)
 			}
-			continue
 		}
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: childMeta(w, "data-"+pod.Name)}
-		if err := r.Delete(ctx, claim); client.IgnoreNotFound(err) != nil {
-			return reconcile.Result{}, fmt.Errorf("deleting volume %s: %w", claim.Name, err)
-		}
+		delete(r.gone, pod)
 	}
 	return reconcile.Result{}, nil
 }
@@ -183,26 +188,10 @@ func (r *comparedPods) Reconcile(ctx context.Context, req reconcile.Request) (re
 	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	for i := range w.Spec.Replicas {
-		if err := r.ensure(ctx, w, i); err != nil {
-			return reconcile.Result{}, err
-		}
+	if err := r.scale(ctx, w); err != nil {
+		return reconcile.Result{}, err
 	}
-	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}} {
-		if err := r.List(ctx, list, ofWidget(w)...); err != nil {
-			return reconcile.Result{}, err
-		}
-		if err := eachObject(list, func(obj client.Object) error {
-			if !surplus(w, obj.GetName()) || !obj.GetDeletionTimestamp().IsZero() || !metav1.IsControlledBy(obj, w) {
-				return nil
-			}
-			err := r.Delete(ctx, obj, client.Preconditions{UID: new(obj.GetUID())})
-			return client.IgnoreNotFound(err)
-		}); err != nil {
-			return reconcile.Result{}, fmt.Errorf("scaling down: %w", err)
-		}
-	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, r.removeSurplus(ctx, w, &corev1.PersistentVolumeClaimList{})
 }
 
 // failingJobs are widgets whose job fails.

@@ -29,8 +29,8 @@ var c05 = []Entry{{
 	Correct: with(recreations, func(e converge.Env) reconcile.Reconciler { return &controlledVolumes{finalVolumes{e.Client}} }),
 }, {
 	Name: "c05-scaled-by-the-past", Class: "C5", Faults: 1,
-	About:   "After a restart an old number of replicas is seen, and the volumes of the others are deleted.",
-	Source:  "kubernetes#59848, caches that go back in time when they are filled anew: https://github.com/kubernetes/kubernetes/issues/59848",
+	About:  "After a restart an old number of replicas is seen, and the volumes of the others are deleted.",
+	Source: "kubernetes#59848, caches that go back in time when they are filled anew: https://github.com/kubernetes/kubernetes/issues/59848",
 	Buggy: with(breathing, func(e converge.Env) reconcile.Reconciler {
 		return &scaling{volumeSet{e.Client}, func(context.Context, *Widget) error { return nil }}
 	}),

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -31,15 +32,21 @@ var c06 = []Entry{{
 	Correct: with(accounts, func(e converge.Env) reconcile.Reconciler { return &checkedExists{account{e.Client}} }),
 }, {
 	Name: "c06-conflict-waits-for-event", Class: "C6", Faults: 1,
-	About:   "After a conflict the controller waits for the event of the change that it lost against, which a predicate does not let through.",
-	Source:  "karpenter, nodeclaim/lifecycle/controller.go, where each conflict leads to another attempt: https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/nodeclaim/lifecycle/controller.go",
-	Buggy:   withSetup(settings, func(mgr manager.Manager) error { return watchGenerations(mgr, &waitingStatus{setting{mgr.GetClient()}}) }),
-	Correct: withSetup(settings, func(mgr manager.Manager) error { return watchGenerations(mgr, &returnedStatus{setting{mgr.GetClient()}}) }),
+	About:  "After a conflict the controller waits for the event of the change that it lost against, which a predicate does not let through.",
+	Source: "karpenter, nodeclaim/lifecycle/controller.go, where each conflict leads to another attempt: https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/nodeclaim/lifecycle/controller.go",
+	Buggy: withSetup(settings, func(mgr manager.Manager) error {
+		return watchGenerations(mgr, &waitingStatus{setting{mgr.GetClient()}})
+	}),
+	Correct: withSetup(settings, func(mgr manager.Manager) error {
+		return watchGenerations(mgr, &returnedStatus{setting{mgr.GetClient()}})
+	}),
 }, {
 	Name: "c06-retry-with-cache", Class: "C6", Faults: 2,
-	About:   "After a conflict the object is read again from a cache that is still behind, until the attempts are used up and the conflict is forgotten.",
-	Source:  "client-go, retry.RetryOnConflict, whose function has to fetch the object each time: https://pkg.go.dev/k8s.io/client-go/util/retry#RetryOnConflict",
-	Buggy:   withSetup(settings, func(mgr manager.Manager) error { return watchGenerations(mgr, &retriedStatus{setting{mgr.GetClient()}}) }),
+	About:  "After a conflict the object is read again from a cache that is still behind, until the attempts are used up and the conflict is forgotten.",
+	Source: "client-go, retry.RetryOnConflict, whose function has to fetch the object each time: https://pkg.go.dev/k8s.io/client-go/util/retry#RetryOnConflict",
+	Buggy: withSetup(settings, func(mgr manager.Manager) error {
+		return watchGenerations(mgr, &retriedStatus{setting{mgr.GetClient()}})
+	}),
 	Correct: withSetup(settings, func(mgr manager.Manager) error { return watchGenerations(mgr, &failedStatus{setting{mgr.GetClient()}}) }),
 }, {
 	Name: "c06-conditions-replaced", Class: "C6", Faults: 1,
@@ -123,11 +130,17 @@ func settings() converge.Scenario {
 	}
 }
 
-// watchGenerations registers a controller that looks at changes of the spec only.
+// deletions lets through what somebody else must have done.
+var deletions = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+}
+
+// watchGenerations registers a controller that looks at changes of the spec, and at config maps that go.
 func watchGenerations(mgr manager.Manager, r reconcile.Reconciler) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&Widget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Owns(&corev1.ConfigMap{}).
+		Owns(&corev1.ConfigMap{}, builder.WithPredicates(deletions)).
 		Complete(r)
 }
 

@@ -17,7 +17,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// approvals are widgets that somebody approves soon after they were created.
+// approvals are widgets that somebody approves after they were created.
 func approvals() converge.Scenario {
 	w := widget("access", WidgetSpec{Ref: "alice"})
 	approve := func(ctx context.Context, c client.Client) error {
@@ -32,7 +32,8 @@ func approvals() converge.Scenario {
 	}
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&corev1.ConfigMap{}},
-		Steps: converge.Steps(converge.Apply(w), converge.Do("approve the widget", approve), converge.Settle(),
+		Steps: converge.Steps(converge.Apply(w), converge.Settle(),
+			converge.Do("approve the widget", approve), converge.Settle(),
 			converge.Delete(w), converge.Settle()),
 	}
 }
@@ -79,11 +80,15 @@ func (r *approval) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 
 // requests are widgets that are to be signed with a key in a secret.
 func requests() converge.Scenario {
-	key := &corev1.Secret{ObjectMeta: meta("ca"), Data: map[string][]byte{"key": []byte("secret")}}
-	w := widget("leaf", WidgetSpec{Host: "leaf.example.com", Ref: "ca"})
+	root := &corev1.Secret{ObjectMeta: meta("root"), Data: map[string][]byte{"key": []byte("secret")}}
+	team := &corev1.Secret{ObjectMeta: meta("team"), Data: map[string][]byte{"key": []byte("shared")}}
+	www := widget("www", WidgetSpec{Host: "www.example.com", Ref: "root"})
+	wiki := widget("wiki", WidgetSpec{Host: "wiki.example.com", Ref: "team"})
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&corev1.ConfigMap{}},
-		Steps: converge.Steps(converge.Apply(key), converge.Apply(w), converge.Settle(), converge.Delete(w), converge.Settle()),
+		Given: []client.Object{root, www},
+		Steps: converge.Steps(converge.Settle(), converge.Apply(team), converge.Apply(wiki), converge.Settle(),
+			converge.Delete(www), converge.Delete(wiki), converge.Settle()),
 	}
 }
 

@@ -29,9 +29,11 @@ import (
 // c08 are bugs of reconcilers that do something although there is nothing to do.
 var c08 = []Entry{{
 	Name: "c08-endpoints-in-list-order", Class: "C8", Faults: 1,
-	About:   "Endpoints are written in the order of a list from the cache, which is another one each time.",
-	Source:  "tailscale#20916, endpoints whose order changes cause more reconciles: https://github.com/tailscale/tailscale/issues/20916",
-	Buggy:   with(backends, func(e converge.Env) reconcile.Reconciler { return &endpoints{Client: e.Client, order: func([]discoveryv1.Endpoint) {}} }),
+	About:  "Endpoints are written in the order of a list from the cache, which is another one each time.",
+	Source: "tailscale#20916, endpoints whose order changes cause more reconciles: https://github.com/tailscale/tailscale/issues/20916",
+	Buggy: with(backends, func(e converge.Env) reconcile.Reconciler {
+		return &endpoints{Client: e.Client, order: func([]discoveryv1.Endpoint) {}}
+	}),
 	Correct: with(backends, func(e converge.Env) reconcile.Reconciler { return &endpoints{Client: e.Client, order: byAddress} }),
 }, {
 	Name: "c08-time-of-last-sync", Class: "C8", Faults: 0,

@@ -58,7 +58,7 @@ var c14 = []Entry{
 		Correct: with(deadlineWorld, func(env converge.Env) reconcile.Reconciler { return &deadlineReconciler{env.Client, true} }),
 	},
 	{
-		Name: "c14-remaining-time-rounded-down", Class: "C14", Faults: 1,
+		Name: "c14-remaining-time-rounded-down", Class: "C14",
 		About: "The time that remains is cut to whole seconds. Less than a second becomes zero, which means that there is no other request.",
 		Source: "kubernetes/kubernetes#39785: checks come too early by fractions of a second, and a second was added to all of them. " +
 			"https://github.com/kubernetes/kubernetes/issues/39785#issuecomment-279959133",

@@ -34,7 +34,7 @@ func TestApply(t *testing.T) {
 		{"creates an object", func(w *world) {
 			before := w.Version()
 			config := applied(map[string]string{"x": "1"})
-			w.must(w.c.Apply(w.ctx(), config, alice))
+			w.must(w.c.Apply(w.Context(), config, alice))
 			w.wantChanges(before, "ADDED ConfigMap a +1")
 			got := w.stored(configMap("a")).(*corev1.ConfigMap)
 			w.equal("data", map[string]string{"x": "1"}, got.Data)
@@ -43,83 +43,83 @@ func TestApply(t *testing.T) {
 			w.equal("managers", map[string]metav1.ManagedFieldsOperationType{"alice": "Apply"}, managers(got))
 		}},
 		{"changes what it says and removes what it has said before", func(w *world) {
-			w.must(w.c.Apply(w.ctx(), applied(map[string]string{"x": "1", "y": "1"}), alice))
-			w.must(w.c.Apply(w.ctx(), applied(map[string]string{"y": "2"}), alice))
+			w.must(w.c.Apply(w.Context(), applied(map[string]string{"x": "1", "y": "1"}), alice))
+			w.must(w.c.Apply(w.Context(), applied(map[string]string{"y": "2"}), alice))
 			w.equal("data", map[string]string{"y": "2"}, w.stored(configMap("a")).(*corev1.ConfigMap).Data)
 		}},
 		{"that changes nothing has no effect", func(w *world) {
-			w.must(w.c.Apply(w.ctx(), applied(map[string]string{"x": "1"}), alice))
+			w.must(w.c.Apply(w.Context(), applied(map[string]string{"x": "1"}), alice))
 			before := w.Version()
-			w.must(w.c.Apply(w.ctx(), applied(map[string]string{"x": "1"}), alice))
+			w.must(w.c.Apply(w.Context(), applied(map[string]string{"x": "1"}), alice))
 			w.wantChanges(before)
 		}},
 		{"conflicts with other managers, unless it is forced", func(w *world) {
-			w.must(w.c.Apply(w.ctx(), applied(map[string]string{"x": "1"}), alice))
-			w.wantError(w.c.Apply(w.ctx(), applied(map[string]string{"x": "2"}), bob), 409, metav1.StatusReasonConflict,
+			w.must(w.c.Apply(w.Context(), applied(map[string]string{"x": "1"}), alice))
+			w.wantError(w.c.Apply(w.Context(), applied(map[string]string{"x": "2"}), bob), 409, metav1.StatusReasonConflict,
 				`Apply failed with 1 conflict: conflict with "alice": .data.x`)
-			w.must(w.c.Apply(w.ctx(), applied(map[string]string{"x": "2"}), bob, client.ForceOwnership))
+			w.must(w.c.Apply(w.Context(), applied(map[string]string{"x": "2"}), bob, client.ForceOwnership))
 		}},
 		{"needs a manager", func(w *world) {
-			w.wantError(w.c.Apply(w.ctx(), applied(nil)), 422, metav1.StatusReasonInvalid,
+			w.wantError(w.c.Apply(w.Context(), applied(nil)), 422, metav1.StatusReasonInvalid,
 				`PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch`)
 		}},
 		{"knows who has written before", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
 			obj.Data["other"] = "1"
-			w.must(w.c.Update(w.ctx(), obj, bob))
+			w.must(w.c.Update(w.Context(), obj, bob))
 			w.equal("managers before", 0, len(w.stored(obj).GetManagedFields()))
-			w.wantError(w.c.Apply(w.ctx(), applied(map[string]string{"other": "2"}), alice), 409, metav1.StatusReasonConflict,
+			w.wantError(w.c.Apply(w.Context(), applied(map[string]string{"other": "2"}), alice), 409, metav1.StatusReasonConflict,
 				`Apply failed with 1 conflict: conflict with "bob" using v1: .data.other`)
-			w.must(w.c.Apply(w.ctx(), applied(map[string]string{"x": "1"}), alice))
+			w.must(w.c.Apply(w.Context(), applied(map[string]string{"x": "1"}), alice))
 			w.equal("managers", map[string]metav1.ManagedFieldsOperationType{"tester": "Update", "bob": "Update", "alice": "Apply"}, managers(w.stored(obj)))
 			w.equal("data", map[string]string{"key": "value", "other": "1", "x": "1"}, w.stored(obj).(*corev1.ConfigMap).Data)
 		}},
 		{"knows who writes afterwards", func(w *world) {
-			w.must(w.c.Apply(w.ctx(), applied(map[string]string{"x": "1"}), alice))
+			w.must(w.c.Apply(w.Context(), applied(map[string]string{"x": "1"}), alice))
 			obj := configMap("a")
-			w.must(w.c.Patch(w.ctx(), obj, mergePatch(`{"data":{"y":"1"}}`), bob))
+			w.must(w.c.Patch(w.Context(), obj, mergePatch(`{"data":{"y":"1"}}`), bob))
 			w.equal("managers", map[string]metav1.ManagedFieldsOperationType{"bob": "Update", "alice": "Apply"}, managers(obj))
 		}},
 		{"as a patch", func(w *world) {
 			obj := configMap("a")
 			obj.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
-			w.must(w.c.Patch(w.ctx(), obj, client.Apply, alice)) //nolint:staticcheck // deprecated, but it is still there
+			w.must(w.c.Patch(w.Context(), obj, client.Apply, alice)) //nolint:staticcheck // deprecated, but it is still there
 			w.equal("version", "2", obj.ResourceVersion)
 		}},
 		{"of unstructured content", func(w *world) {
 			content := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "default", "name": "a"}, "data": map[string]any{"x": "1"},
 			}}
-			w.must(w.c.Apply(w.ctx(), client.ApplyConfigurationFromUnstructured(content), alice))
+			w.must(w.c.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(content), alice))
 			w.equal("version", "2", content.GetResourceVersion())
 		}},
 		{"a dry run has no effect", func(w *world) {
 			before := w.Version()
-			w.must(w.c.Apply(w.ctx(), applied(nil), alice, client.DryRunAll))
+			w.must(w.c.Apply(w.Context(), applied(nil), alice, client.DryRunAll))
 			w.wantChanges(before)
 		}},
 		{"of a status", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
 			patch := client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget, status: {ready: true}, spec: {size: 9}}"))
-			w.must(w.c.Status().Patch(w.ctx(), obj, patch, alice))
+			w.must(w.c.Status().Patch(w.Context(), obj, patch, alice))
 			w.equal("status", WidgetStatus{Ready: true}, obj.Status)
 			w.equal("spec", WidgetSpec{Size: 1}, obj.Spec)
 			w.equal("managers", map[string]metav1.ManagedFieldsOperationType{"tester": "Update", "alicestatus": "Apply"}, managers(obj))
 		}},
 		{"of the status of what is not there", func(w *world) {
 			patch := client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget}"))
-			w.wantError(w.c.Status().Patch(w.ctx(), widget("a"), patch, alice), 404, metav1.StatusReasonNotFound, `widgets.example.org "a" not found`)
+			w.wantError(w.c.Status().Patch(w.Context(), widget("a"), patch, alice), 404, metav1.StatusReasonNotFound, `widgets.example.org "a" not found`)
 		}},
 		{"of another UID", func(w *world) {
 			config := applied(nil).WithUID("other")
-			w.wantError(w.c.Apply(w.ctx(), config, alice), 409, metav1.StatusReasonConflict,
+			w.wantError(w.c.Apply(w.Context(), config, alice), 409, metav1.StatusReasonConflict,
 				`Operation cannot be fulfilled on configmaps "a": uid mismatch: the provided object specified uid other, and no existing object was found`)
 		}},
 		{"is not served without an applier", func(w *world) {
 			c := apiserver.New(apiserver.Options{Registry: registry()}).Client("tester")
-			w.wantError(c.Apply(w.ctx(), applied(nil), alice), 415, metav1.StatusReasonUnsupportedMediaType, "the body of the request was in an unknown format")
+			w.wantError(c.Apply(w.Context(), applied(nil), alice), 415, metav1.StatusReasonUnsupportedMediaType, "the body of the request was in an unknown format")
 		}},
 	})
 }

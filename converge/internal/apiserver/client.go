@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,13 +61,13 @@ func (c *serverClient) target(obj runtime.Object, key client.ObjectKey, needsNam
 	if !t.kind.Namespaced {
 		key.Namespace = ""
 	}
-	if msgs := path.IsValidPathSegmentName(key.Namespace); len(msgs) > 0 {
+	if msgs := content.IsPathSegmentName(key.Namespace); len(msgs) > 0 {
 		return nil, key, fmt.Errorf("invalid namespace %q: %v", key.Namespace, msgs)
 	}
 	if key.Name == "" {
 		return nil, key, errors.New("resource name may not be empty")
 	}
-	if msgs := path.IsValidPathSegmentName(key.Name); len(msgs) > 0 {
+	if msgs := content.IsPathSegmentName(key.Name); len(msgs) > 0 {
 		return nil, key, fmt.Errorf("invalid resource name %q: %v", key.Name, msgs)
 	}
 	if t.kind.Namespaced && key.Namespace == "" && needsNamespace {

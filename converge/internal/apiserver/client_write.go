@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +26,7 @@ func (c *serverClient) Create(ctx context.Context, obj client.Object, opts ...cl
 	}
 	namespace := obj.GetNamespace()
 	if t.kind.Namespaced {
-		if msgs := path.IsValidPathSegmentName(namespace); len(msgs) > 0 {
+		if msgs := content.IsPathSegmentName(namespace); len(msgs) > 0 {
 			return fmt.Errorf("invalid namespace %q: %v", namespace, msgs)
 		}
 		if namespace == "" {
@@ -79,12 +79,7 @@ func (c *serverClient) put(ctx context.Context, obj, body client.Object, req req
 		if uid := sent.GetUID(); uid != "" {
 			return t.otherUID(key, uid, "", req.dryRun)
 		}
-		if _, err := parseVersion(sent); err != nil {
-			return err
-		}
-		req.sent = shallowCopy(sent)
-		sent.SetResourceVersion("")
-		created, err := c.server.create(t, key.Namespace, sent, req)
+		created, err := c.server.createByUpdate(t, key.Namespace, sent, req)
 		if err != nil {
 			return err
 		}

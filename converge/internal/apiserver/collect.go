@@ -37,7 +37,7 @@ func (s *Server) Collect(c Collection) error {
 			}))
 		})
 	case FinishNamespace:
-		err = s.finalize(t, c)
+		s.finalize(t, c)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -57,14 +57,13 @@ func (s *Server) edit(t *table, c Collection, change func(client.Object)) error 
 }
 
 // finalize removes the finalizer of a namespace, with which it is gone.
-func (s *Server) finalize(t *table, c Collection) error {
+func (s *Server) finalize(t *table, c Collection) {
 	r := t.objects[c.Key]
 	if len(r.object.GetFinalizers()) == 0 {
 		s.remove(t, r)
-		return nil
+		return
 	}
 	obj := r.object.DeepCopyObject().(client.Object)
 	clearNamespaceFinalizers(obj)
 	s.put(t, c.Key, obj, request{manager: collector, managed: r.managed})
-	return nil
 }

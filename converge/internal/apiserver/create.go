@@ -82,6 +82,18 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	return s.put(t, key, obj, req).object, nil
 }
 
+// createByUpdate is create for a request that would have replaced an object, if there was one. Its resource version does not matter.
+func (s *Server) createByUpdate(t *table, namespace string, obj client.Object, req request) (client.Object, error) {
+	if _, err := parseVersion(obj); err != nil {
+		return nil, err
+	}
+	if !req.managed {
+		req.sent = shallowCopy(obj) // with all that it should not have
+	}
+	obj.SetResourceVersion("")
+	return s.create(t, namespace, obj, req)
+}
+
 func alreadyExists(t *table, obj client.Object, taken *record) error {
 	err := apierrors.NewAlreadyExists(t.resource, obj.GetName())
 	if obj.GetGenerateName() != "" {

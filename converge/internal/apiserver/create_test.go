@@ -47,7 +47,7 @@ func TestCreate(t *testing.T) {
 			w.create(configMap("a"))
 			before := w.Version()
 			obj := configMap("a")
-			w.wantError(w.c.Create(w.ctx(), obj), 409, metav1.StatusReasonAlreadyExists, `configmaps "a" already exists`)
+			w.wantError(w.c.Create(w.Context(), obj), 409, metav1.StatusReasonAlreadyExists, `configmaps "a" already exists`)
 			w.equal("object after the error", configMap("a"), obj)
 			w.wantChanges(before)
 		}},
@@ -55,8 +55,8 @@ func TestCreate(t *testing.T) {
 			obj := configMap("a")
 			obj.Finalizers = []string{"example.org/hold"}
 			w.create(obj)
-			w.must(w.c.Delete(w.ctx(), obj))
-			w.wantError(w.c.Create(w.ctx(), configMap("a")), 409, metav1.StatusReasonAlreadyExists, `object is being deleted: configmaps "a" already exists`)
+			w.must(w.c.Delete(w.Context(), obj))
+			w.wantError(w.c.Create(w.Context(), configMap("a")), 409, metav1.StatusReasonAlreadyExists, `object is being deleted: configmaps "a" already exists`)
 		}},
 		{"generated names differ, and are the same for the same seed", func(w *world) {
 			names := func(w *world) (names []string) {
@@ -72,7 +72,7 @@ func TestCreate(t *testing.T) {
 			if first[0] == first[1] || first[1] == first[2] || len(first[0]) != len("a-")+5 || !strings.HasPrefix(first[0], "a-") {
 				w.Errorf("names %v", first)
 			}
-			w.equal("names of another server", first, names(newWorld(w.T)))
+			w.equal("names of another server", first, names(newWorld(w.TB)))
 		}},
 		{"a long prefix of a name is cut", func(w *world) {
 			obj := configMap("")
@@ -81,7 +81,7 @@ func TestCreate(t *testing.T) {
 			w.equal("length", 63, len(obj.Name))
 		}},
 		{"a generated name that is taken is tried again", func(w *world) {
-			other := newWorld(w.T)
+			other := newWorld(w.TB)
 			obj := configMap("")
 			obj.GenerateName = "a-"
 			other.create(obj)
@@ -94,7 +94,7 @@ func TestCreate(t *testing.T) {
 			}
 		}},
 		{"a generated name that is taken eight times is an error", func(w *world) {
-			other := newWorld(w.T)
+			other := newWorld(w.TB)
 			for range 8 {
 				obj := configMap("")
 				obj.GenerateName = "a-"
@@ -103,33 +103,33 @@ func TestCreate(t *testing.T) {
 			}
 			obj := configMap("")
 			obj.GenerateName = "a-"
-			w.wantError(w.c.Create(w.ctx(), obj), 409, metav1.StatusReasonAlreadyExists, `configmaps "a-`)
+			w.wantError(w.c.Create(w.Context(), obj), 409, metav1.StatusReasonAlreadyExists, `configmaps "a-`)
 		}},
 		{"a resource version is refused", func(w *world) {
 			obj := configMap("a")
 			obj.ResourceVersion = "5"
-			w.wantError(w.c.Create(w.ctx(), obj), 500, "", "resourceVersion should not be set on objects to be created")
+			w.wantError(w.c.Create(w.Context(), obj), 500, "", "resourceVersion should not be set on objects to be created")
 		}},
 		{"without a name", func(w *world) {
-			w.wantError(w.c.Create(w.ctx(), widget("")), 422, metav1.StatusReasonInvalid,
+			w.wantError(w.c.Create(w.Context(), widget("")), 422, metav1.StatusReasonInvalid,
 				`Widget.example.org "" is invalid: metadata.name: Required value: name or generateName is required`)
 		}},
 		{"invalid labels", func(w *world) {
 			obj := widget("a")
 			obj.Labels = map[string]string{"-": "x"}
-			w.wantError(w.c.Create(w.ctx(), obj), 422, metav1.StatusReasonInvalid, `Widget.example.org "a" is invalid: metadata.labels: Invalid value: "-"`)
+			w.wantError(w.c.Create(w.Context(), obj), 422, metav1.StatusReasonInvalid, `Widget.example.org "a" is invalid: metadata.labels: Invalid value: "-"`)
 		}},
 		{"without a namespace", func(w *world) {
 			obj := configMap("a")
 			obj.Namespace = ""
-			if err := w.c.Create(w.ctx(), obj); err == nil || err.Error() != "an empty namespace may not be set during creation" {
+			if err := w.c.Create(w.Context(), obj); err == nil || err.Error() != "an empty namespace may not be set during creation" {
 				w.Errorf("error %v", err)
 			}
 		}},
 		{"in a namespace that does not exist", func(w *world) {
 			obj := configMap("a")
 			obj.Namespace = "nowhere"
-			w.wantError(w.c.Create(w.ctx(), obj), 404, metav1.StatusReasonNotFound, `namespaces "nowhere" not found`)
+			w.wantError(w.c.Create(w.Context(), obj), 404, metav1.StatusReasonNotFound, `namespaces "nowhere" not found`)
 		}},
 		{"a kind of the cluster has no namespace", func(w *world) {
 			obj := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
@@ -148,7 +148,7 @@ func TestCreate(t *testing.T) {
 		{"a dry run has no effect", func(w *world) {
 			before := w.Version()
 			obj := configMap("a")
-			w.must(w.c.Create(w.ctx(), obj, client.DryRunAll))
+			w.must(w.c.Create(w.Context(), obj, client.DryRunAll))
 			if obj.UID == "" || obj.ResourceVersion != "" {
 				w.Errorf("UID %q, resource version %q", obj.UID, obj.ResourceVersion)
 			}
@@ -160,7 +160,7 @@ func TestCreate(t *testing.T) {
 			obj.Data["key"] = "changed"
 			obj.Labels["app"] = "changed"
 			var got corev1.ConfigMap
-			w.must(w.c.Get(w.ctx(), client.ObjectKeyFromObject(obj), &got))
+			w.must(w.c.Get(w.Context(), client.ObjectKeyFromObject(obj), &got))
 			want := configMap("a")
 			want.UID, want.ResourceVersion, want.CreationTimestamp, want.Generation = obj.UID, obj.ResourceVersion, obj.CreationTimestamp, obj.Generation
 			w.equal("stored", want, &got)
@@ -184,7 +184,7 @@ func TestIdentity(t *testing.T) {
 	w := newWorld(t)
 	first := configMap("a")
 	w.create(first)
-	w.must(w.c.Delete(w.ctx(), first))
+	w.must(w.c.Delete(w.Context(), first))
 	second := configMap("a")
 	w.create(second)
 	other := newWorld(t)

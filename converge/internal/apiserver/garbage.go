@@ -92,7 +92,7 @@ func (s *Server) collection(t *table, r *record) (Collection, bool) {
 			solid++
 		}
 	}
-	switch c.owners = append(gone, going...); {
+	switch c.owners = slices.Concat(gone, going); {
 	case len(released) > 0:
 		c.Type, c.owners = Release, released
 		return c, true

@@ -80,14 +80,14 @@ func TestGarbage(t *testing.T) {
 			w.create(owner)
 			child := w.owned("b", refTo(owner, "Widget"))
 			w.owned("a", refTo(child, "ConfigMap"))
-			w.must(w.c.Delete(w.ctx(), owner))
+			w.must(w.c.Delete(w.Context(), owner))
 			w.equal("steps", []string{"delete ConfigMap b", "delete ConfigMap a"}, w.collect())
 		}},
 		{"an owner with another UID is gone", func(w *world) {
 			owner := widget("o")
 			w.create(owner)
 			w.owned("a", refTo(owner, "Widget"))
-			w.must(w.c.Delete(w.ctx(), owner))
+			w.must(w.c.Delete(w.Context(), owner))
 			w.create(widget("o"))
 			w.wantGarbage("delete ConfigMap a")
 		}},
@@ -96,7 +96,7 @@ func TestGarbage(t *testing.T) {
 			owner.Finalizers = []string{hold}
 			w.create(owner)
 			w.owned("a", refTo(owner, "Widget"))
-			w.must(w.c.Delete(w.ctx(), owner))
+			w.must(w.c.Delete(w.Context(), owner))
 			w.wantGarbage()
 		}},
 		{"an owner in another namespace is gone", func(w *world) {
@@ -128,7 +128,7 @@ func TestGarbage(t *testing.T) {
 			w.create(owner)
 			w.create(other)
 			obj := w.owned("a", refTo(owner, "Widget"), refTo(other, "Widget"))
-			w.must(w.c.Delete(w.ctx(), owner))
+			w.must(w.c.Delete(w.Context(), owner))
 			w.equal("steps", []string{"drop owners ConfigMap a"}, w.collect())
 			w.equal("owners", obj.OwnerReferences[1:], w.stored(obj).GetOwnerReferences())
 		}},
@@ -137,7 +137,7 @@ func TestGarbage(t *testing.T) {
 			w.create(owner)
 			w.owned("a", refTo(owner, "Widget"))
 			w.owned("b", refTo(owner, "Widget"))
-			w.must(w.c.Delete(w.ctx(), owner, foreground))
+			w.must(w.c.Delete(w.Context(), owner, foreground))
 			w.equal("steps", []string{"delete ConfigMap a", "delete ConfigMap b", "finish deletion Widget o"}, w.collect())
 		}},
 		{"foreground: grandchildren first", func(w *world) {
@@ -145,7 +145,7 @@ func TestGarbage(t *testing.T) {
 			w.create(owner)
 			child := w.owned("b", refTo(owner, "Widget"))
 			w.owned("a", refTo(child, "ConfigMap"))
-			w.must(w.c.Delete(w.ctx(), owner, foreground))
+			w.must(w.c.Delete(w.Context(), owner, foreground))
 			w.equal("steps", []string{"delete ConfigMap b", "delete ConfigMap a", "finish deletion ConfigMap b", "finish deletion Widget o"}, w.collect())
 		}},
 		{"foreground: does not wait for those that do not block", func(w *world) {
@@ -154,7 +154,7 @@ func TestGarbage(t *testing.T) {
 			ref := refTo(owner, "Widget")
 			ref.BlockOwnerDeletion = nil
 			w.owned("a", ref)
-			w.must(w.c.Delete(w.ctx(), owner, foreground))
+			w.must(w.c.Delete(w.Context(), owner, foreground))
 			w.wantGarbage("delete ConfigMap a", "finish deletion Widget o")
 		}},
 		{"foreground: what has another owner loses this one", func(w *world) {
@@ -162,14 +162,14 @@ func TestGarbage(t *testing.T) {
 			w.create(owner)
 			w.create(other)
 			w.owned("a", refTo(owner, "Widget"), refTo(other, "Widget"))
-			w.must(w.c.Delete(w.ctx(), owner, foreground))
+			w.must(w.c.Delete(w.Context(), owner, foreground))
 			w.equal("steps", []string{"drop owners ConfigMap a", "finish deletion Widget o"}, w.collect())
 		}},
 		{"orphan: dependents are released, then the owner goes", func(w *world) {
 			owner := widget("o")
 			w.create(owner)
 			obj := w.owned("a", refTo(owner, "Widget"))
-			w.must(w.c.Delete(w.ctx(), owner, orphan))
+			w.must(w.c.Delete(w.Context(), owner, orphan))
 			w.equal("steps", []string{"release ConfigMap a", "finish deletion Widget o"}, w.collect())
 			w.equal("owners", 0, len(w.stored(obj).GetOwnerReferences()))
 		}},
@@ -186,7 +186,7 @@ func TestGarbage(t *testing.T) {
 		{"nothing happens to what has been replaced", func(w *world) {
 			w.owned("a", metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "o", UID: "1"})
 			garbage := w.Garbage()
-			w.must(w.c.Delete(w.ctx(), configMap("a")))
+			w.must(w.c.Delete(w.Context(), configMap("a")))
 			w.must(w.Collect(garbage[0]))
 			w.create(configMap("a"))
 			w.must(w.Collect(garbage[0]))
@@ -206,7 +206,7 @@ func TestNamespace(t *testing.T) {
 	runRules(t, []rule{
 		{"some are there from the start, without events", func(w *world) {
 			var list corev1.NamespaceList
-			w.must(w.c.List(w.ctx(), &list))
+			w.must(w.c.List(w.Context(), &list))
 			var names []string
 			for _, ns := range list.Items {
 				names = append(names, ns.Name)
@@ -215,25 +215,25 @@ func TestNamespace(t *testing.T) {
 			w.wantChanges(0)
 		}},
 		{"some cannot be deleted", func(w *world) {
-			w.wantError(w.c.Delete(w.ctx(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), 403, metav1.StatusReasonForbidden,
+			w.wantError(w.c.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), 403, metav1.StatusReasonForbidden,
 				`namespaces "default" is forbidden: this namespace may not be deleted`)
 		}},
 		{"terminates first", func(w *world) {
 			ns := create(w)
-			w.must(w.c.Delete(w.ctx(), ns))
+			w.must(w.c.Delete(w.Context(), ns))
 			got := w.stored(ns).(*corev1.Namespace)
 			w.equal("phase", corev1.NamespaceTerminating, got.Status.Phase)
 			w.equal("deletion", metav1.Unix(start.Unix(), 0), *got.DeletionTimestamp)
 			before := w.Version()
-			w.must(w.c.Delete(w.ctx(), ns))
+			w.must(w.c.Delete(w.Context(), ns))
 			w.wantChanges(before)
 		}},
 		{"that terminates takes nothing new", func(w *world) {
 			ns := create(w)
-			w.must(w.c.Delete(w.ctx(), ns))
+			w.must(w.c.Delete(w.Context(), ns))
 			obj := configMap("a")
 			obj.Namespace = "n"
-			err := w.c.Create(w.ctx(), obj)
+			err := w.c.Create(w.Context(), obj)
 			w.wantError(err, 403, metav1.StatusReasonForbidden,
 				`configmaps "a" is forbidden: unable to create new content in namespace n because it is being terminated`)
 			if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -247,7 +247,7 @@ func TestNamespace(t *testing.T) {
 			pod.Spec.NodeName = ""
 			w.create(pod)
 			w.create(obj)
-			w.must(w.c.Delete(w.ctx(), ns))
+			w.must(w.c.Delete(w.Context(), ns))
 			w.equal("steps", []string{"delete content Pod p", "delete content ConfigMap a", "finish namespace Namespace n"}, w.collect())
 			if w.stored(ns) != nil {
 				w.Error("still there")
@@ -258,17 +258,17 @@ func TestNamespace(t *testing.T) {
 			obj := configMap("a")
 			obj.Namespace, obj.Finalizers = "n", []string{hold}
 			w.create(obj)
-			w.must(w.c.Delete(w.ctx(), ns))
+			w.must(w.c.Delete(w.Context(), ns))
 			w.equal("steps", []string{"delete content ConfigMap a"}, w.collect())
-			w.must(w.c.Patch(w.ctx(), obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+			w.must(w.c.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 			w.equal("steps", []string{"finish namespace Namespace n"}, w.collect())
 		}},
 		{"waits for its own finalizers at last", func(w *world) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", Finalizers: []string{hold}}}
 			w.create(ns)
-			w.must(w.c.Delete(w.ctx(), ns))
+			w.must(w.c.Delete(w.Context(), ns))
 			w.equal("steps", []string{"finish namespace Namespace n"}, w.collect())
-			w.must(w.c.Patch(w.ctx(), ns, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+			w.must(w.c.Patch(w.Context(), ns, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 			if w.stored(ns) != nil {
 				w.Error("still there")
 			}

@@ -126,21 +126,31 @@ func (s *Server) page(t *table, options *client.ListOptions) (page, error) {
 		}
 		p.records = s.snapshot(t, p.version)
 	}
-	selected := make([]*record, 0, len(p.records))
-	for _, r := range p.records {
-		if sel.matches(t, r.key, r.object) && (after.Name == "" || compareKeys(r.key, after) > 0) {
-			selected = append(selected, r)
-		}
-	}
-	if limit > 0 && int64(len(selected)) > limit {
-		if sel.all() {
-			p.remaining = new(int64(len(selected)) - limit)
-		}
-		selected = selected[:limit]
-		p.next = formatContinue(p.version, selected[limit-1].key)
-	}
-	p.records = selected
+	p.take(t, sel, after, limit)
 	return p, nil
+}
+
+// take leaves of all objects those that are selected, after a key, up to a limit. There is a next page if there are any more objects in the namespace, even if
+// it turns out to be empty because none of them is selected.
+func (p *page) take(t *table, sel selector, after client.ObjectKey, limit int64) {
+	all := p.records
+	p.records = make([]*record, 0, len(all))
+	left := int64(0)
+	for _, r := range all {
+		switch {
+		case after.Name != "" && compareKeys(r.key, after) <= 0, sel.namespace != "" && r.key.Namespace != sel.namespace:
+		case limit > 0 && int64(len(p.records)) == limit:
+			left++
+		case sel.matches(t, r.key, r.object):
+			p.records = append(p.records, r)
+		}
+	}
+	if left > 0 && !sel.single() {
+		p.next = formatContinue(p.version, p.records[limit-1].key)
+		if sel.all() {
+			p.remaining = &left
+		}
+	}
 }
 
 // listVersion returns the version to list at, if one is asked for.

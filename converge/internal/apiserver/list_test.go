@@ -17,7 +17,7 @@ import (
 func (w *world) names(opts ...client.ListOption) (names []string) {
 	w.Helper()
 	var list corev1.ConfigMapList
-	w.must(w.c.List(w.ctx(), &list, opts...))
+	w.must(w.c.List(w.Context(), &list, opts...))
 	for _, item := range list.Items {
 		names = append(names, item.Namespace+"/"+item.Name)
 	}
@@ -44,7 +44,7 @@ func TestList(t *testing.T) {
 			fill(w)
 			w.create(widget("z"))
 			var list corev1.ConfigMapList
-			w.must(w.c.List(w.ctx(), &list))
+			w.must(w.c.List(w.Context(), &list))
 			w.equal("version", fmt.Sprint(w.Version()), list.ResourceVersion)
 		}},
 		{"namespaces are sorted as paths", func(w *world) {
@@ -70,9 +70,9 @@ func TestList(t *testing.T) {
 			w.equal("by namespace", []string{"kube-public/a"}, w.names(client.MatchingFields{"metadata.namespace": "kube-public"}))
 		}},
 		{"by a field that is none", func(w *world) {
-			w.wantError(w.c.List(w.ctx(), &corev1.ConfigMapList{}, client.MatchingFields{"data.x": "a"}), 400, metav1.StatusReasonBadRequest,
+			w.wantError(w.c.List(w.Context(), &corev1.ConfigMapList{}, client.MatchingFields{"data.x": "a"}), 400, metav1.StatusReasonBadRequest,
 				`"data.x" is not a known field selector: only "metadata.name", "metadata.namespace"`)
-			w.wantError(w.c.List(w.ctx(), &WidgetList{}, client.MatchingFields{"spec.size": "1"}), 400, metav1.StatusReasonBadRequest,
+			w.wantError(w.c.List(w.Context(), &WidgetList{}, client.MatchingFields{"spec.size": "1"}), 400, metav1.StatusReasonBadRequest,
 				`field label not supported: spec.size`)
 		}},
 		{"pods by node", func(w *world) {
@@ -81,52 +81,62 @@ func TestList(t *testing.T) {
 			other.Spec.NodeName = "other"
 			w.create(other)
 			var list corev1.PodList
-			w.must(w.c.List(w.ctx(), &list, client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("spec.nodeName!=node")}))
+			w.must(w.c.List(w.Context(), &list, client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("spec.nodeName!=node")}))
 			w.equal("count", 1, len(list.Items))
 			w.equal("name", "b", list.Items[0].Name)
 		}},
 		{"in pages of one version", func(w *world) {
 			fill(w)
 			var list corev1.ConfigMapList
-			w.must(w.c.List(w.ctx(), &list, client.Limit(2)))
+			w.must(w.c.List(w.Context(), &list, client.Limit(2)))
 			w.equal("remaining", int64(2), *list.RemainingItemCount)
-			w.must(w.c.Delete(w.ctx(), configMap("c")))
+			w.must(w.c.Delete(w.Context(), configMap("c")))
 			w.create(configMap("d"))
 			w.equal("next", []string{"default/c", "kube-public/a"}, w.names(client.Limit(2), client.Continue(list.Continue)))
+		}},
+		{"the last page may be empty", func(w *world) {
+			fill(w)
+			selected := client.MatchingLabels{"name": "a"}
+			var list corev1.ConfigMapList
+			w.must(w.c.List(w.Context(), &list, client.InNamespace("default"), selected, client.Limit(1)))
+			w.equal("remaining", (*int64)(nil), list.RemainingItemCount)
+			w.must(w.c.List(w.Context(), &list, client.InNamespace("default"), selected, client.Limit(1), client.Continue(list.Continue)))
+			w.equal("count", 0, len(list.Items))
+			w.equal("continue", "", list.Continue)
 		}},
 		{"a page of a compacted version has expired", func(w *world) {
 			fill(w)
 			var list corev1.ConfigMapList
-			w.must(w.c.List(w.ctx(), &list, client.Limit(2)))
+			w.must(w.c.List(w.Context(), &list, client.Limit(2)))
 			w.create(configMap("d"))
 			w.Compact(w.Version())
-			w.wantError(w.c.List(w.ctx(), &list, client.Limit(2), client.Continue(list.Continue)), 410, metav1.StatusReasonExpired,
+			w.wantError(w.c.List(w.Context(), &list, client.Limit(2), client.Continue(list.Continue)), 410, metav1.StatusReasonExpired,
 				"The provided continue parameter is too old")
 		}},
 		{"at an exact version", func(w *world) {
 			fill(w)
-			w.must(w.c.Delete(w.ctx(), configMap("c")))
+			w.must(w.c.Delete(w.Context(), configMap("c")))
 			exact := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "3", ResourceVersionMatch: metav1.ResourceVersionMatchExact}}
 			w.equal("names", []string{"default/b", "default/c"}, w.names(exact))
 		}},
 		{"at a version that is not there yet", func(w *world) {
 			late := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "99"}}
-			w.wantError(w.c.List(w.ctx(), &corev1.ConfigMapList{}, late), 504, metav1.StatusReasonTimeout, "Timeout: Too large resource version: 99, current: 1")
+			w.wantError(w.c.List(w.Context(), &corev1.ConfigMapList{}, late), 504, metav1.StatusReasonTimeout, "Timeout: Too large resource version: 99, current: 1")
 		}},
 		{"items of custom kinds have their kind, others do not", func(w *world) {
 			w.create(widget("a"))
 			w.create(configMap("a"))
 			var widgetList WidgetList
-			w.must(w.c.List(w.ctx(), &widgetList))
+			w.must(w.c.List(w.Context(), &widgetList))
 			w.equal("widget", metav1.TypeMeta{APIVersion: "example.org/v1", Kind: "Widget"}, widgetList.Items[0].TypeMeta)
 			var list corev1.ConfigMapList
-			w.must(w.c.List(w.ctx(), &list))
+			w.must(w.c.List(w.Context(), &list))
 			w.equal("config map", metav1.TypeMeta{}, list.Items[0].TypeMeta)
 		}},
 		{"forgets what was in the list", func(w *world) {
 			list := corev1.ConfigMapList{Items: []corev1.ConfigMap{*configMap("x")}}
 			list.Continue = "x"
-			w.must(w.c.List(w.ctx(), &list))
+			w.must(w.c.List(w.Context(), &list))
 			w.equal("list", corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, list)
 		}},
 	})
@@ -143,26 +153,26 @@ func TestGeneric(t *testing.T) {
 		{"unstructured objects are created, read, updated and deleted", func(w *world) {
 			obj := content()
 			w.create(obj)
-			w.equal("stored", map[string]string{"key": "value"}, w.Server.Get(kind, client.ObjectKeyFromObject(obj)).(*corev1.ConfigMap).Data)
+			w.equal("stored", map[string]string{"key": "value"}, w.Get(kind, client.ObjectKeyFromObject(obj)).(*corev1.ConfigMap).Data)
 			got := &unstructured.Unstructured{}
 			got.SetGroupVersionKind(kind)
-			w.must(w.c.Get(w.ctx(), client.ObjectKeyFromObject(obj), got))
+			w.must(w.c.Get(w.Context(), client.ObjectKeyFromObject(obj), got))
 			w.equal("read", obj, got)
 			w.must(unstructured.SetNestedField(got.Object, "other", "data", "key"))
-			w.must(w.c.Update(w.ctx(), got))
+			w.must(w.c.Update(w.Context(), got))
 			w.equal("version", "3", got.GetResourceVersion())
-			w.must(w.c.Delete(w.ctx(), got))
+			w.must(w.c.Delete(w.Context(), got))
 		}},
 		{"unstructured objects of a wrong type", func(w *world) {
 			obj := content()
 			obj.Object["data"] = int64(7)
-			w.wantError(w.c.Create(w.ctx(), obj), 400, metav1.StatusReasonBadRequest, `ConfigMap in version "v1" cannot be handled as a ConfigMap: `)
+			w.wantError(w.c.Create(w.Context(), obj), 400, metav1.StatusReasonBadRequest, `ConfigMap in version "v1" cannot be handled as a ConfigMap: `)
 		}},
 		{"unstructured lists", func(w *world) {
 			w.create(content())
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(kind.GroupVersion().WithKind("ConfigMapList"))
-			w.must(w.c.List(w.ctx(), list))
+			w.must(w.c.List(w.Context(), list))
 			w.equal("count", 1, len(list.Items))
 			w.equal("kind", "ConfigMap", list.Items[0].GetKind())
 			w.equal("kind of the list", "ConfigMapList", list.GetKind())
@@ -172,17 +182,17 @@ func TestGeneric(t *testing.T) {
 			w.create(configMap("a"))
 			obj := &metav1.PartialObjectMetadata{}
 			obj.SetGroupVersionKind(kind)
-			w.must(w.c.Get(w.ctx(), client.ObjectKey{Namespace: "default", Name: "a"}, obj))
+			w.must(w.c.Get(w.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, obj))
 			w.equal("kind", kind, obj.GroupVersionKind())
 			w.equal("labels", map[string]string{"app": "web"}, obj.Labels)
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(kind.GroupVersion().WithKind("ConfigMapList"))
-			w.must(w.c.List(w.ctx(), list))
+			w.must(w.c.List(w.Context(), list))
 			w.equal("kind in a list", kind, list.Items[0].GroupVersionKind())
-			w.must(w.c.Delete(w.ctx(), obj))
+			w.must(w.c.Delete(w.Context(), obj))
 		}},
 		{"metadata cannot be created", func(w *world) {
-			if err := w.c.Create(w.ctx(), &metav1.PartialObjectMetadata{}); err == nil || err.Error() != "cannot create using only metadata" {
+			if err := w.c.Create(w.Context(), &metav1.PartialObjectMetadata{}); err == nil || err.Error() != "cannot create using only metadata" {
 				w.Errorf("error %v", err)
 			}
 		}},
@@ -190,7 +200,7 @@ func TestGeneric(t *testing.T) {
 			obj := &unstructured.Unstructured{}
 			obj.SetAPIVersion("example.com/v9")
 			obj.SetKind("Thing")
-			if err := w.c.Get(w.ctx(), client.ObjectKey{Name: "a"}, obj); err == nil || err.Error() != `no matches for kind "Thing" in version "example.com/v9"` {
+			if err := w.c.Get(w.Context(), client.ObjectKey{Name: "a"}, obj); err == nil || err.Error() != `no matches for kind "Thing" in version "example.com/v9"` {
 				w.Errorf("error %v", err)
 			}
 		}},

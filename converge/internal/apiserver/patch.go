@@ -4,8 +4,10 @@ package apiserver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -123,6 +125,12 @@ func merge(content, patch map[string]any) map[string]any {
 	return merged
 }
 
+// badPatches are what a strategic merge patch fails with that makes no sense.
+var badPatches = []error{
+	mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
+	mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat,
+}
+
 func (t *table) strategicPatched(r *record, data []byte) (map[string]any, error) {
 	patch := map[string]any{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &patch); err != nil {
@@ -130,13 +138,13 @@ func (t *table) strategicPatched(r *record, data []byte) (map[string]any, error)
 	}
 	content := runtime.DeepCopyJSON(r.contents(t))
 	patched, err := strategicpatch.StrategicMergeMapPatch(content, patch, t.empty())
+	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
 	case err == nil:
 		return patched, nil
-	case err == mergepatch.ErrBadJSONDoc, err == mergepatch.ErrBadPatchFormatForPrimitiveList, err == mergepatch.ErrBadPatchFormatForRetainKeys,
-		err == mergepatch.ErrBadPatchFormatForSetElementOrderList, err == mergepatch.ErrUnsupportedStrategicMergePatchFormat:
+	case slices.ContainsFunc(badPatches, is):
 		return nil, apierrors.NewBadRequest(err.Error())
-	case err == mergepatch.ErrNoListOfLists, mergepatch.IsPreconditionFailed(err):
+	case is(mergepatch.ErrNoListOfLists), mergepatch.IsPreconditionFailed(err):
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	default:
 		return nil, internal(err)
@@ -179,7 +187,7 @@ func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstr
 		if err := t.matchTarget(key, obj); err != nil {
 			return nil, err
 		}
-		return s.create(t, key.Namespace, obj, req)
+		return s.createByUpdate(t, key.Namespace, obj, req)
 	}
 	return s.update(t, key, "", req, func(r *record) (client.Object, error) {
 		obj, err := s.applied(t, r.object, patch, force, req)

@@ -97,6 +97,15 @@ func (sel *selector) all() bool {
 	return sel.labels == nil && sel.fields == nil
 }
 
+// single reports whether it is about one object, which is read as such.
+func (sel *selector) single() bool {
+	if sel.fields == nil {
+		return false
+	}
+	_, found := sel.fields.RequiresExactMatch("metadata.name")
+	return found
+}
+
 // matches reports whether an object is selected.
 func (sel *selector) matches(t *table, key client.ObjectKey, obj client.Object) bool {
 	if sel.namespace != "" && sel.namespace != key.Namespace {

@@ -20,7 +20,7 @@ func TestUpdate(t *testing.T) {
 			w.create(obj)
 			before := w.Version()
 			obj.Data["key"] = "other"
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			w.equal("version", "3", obj.ResourceVersion)
 			w.wantChanges(before, "MODIFIED ConfigMap a +1")
 		}},
@@ -28,7 +28,7 @@ func TestUpdate(t *testing.T) {
 			obj := configMap("a")
 			w.create(obj)
 			before := w.Version()
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			w.equal("version", "2", obj.ResourceVersion)
 			w.wantChanges(before)
 		}},
@@ -37,7 +37,7 @@ func TestUpdate(t *testing.T) {
 			w.create(obj)
 			before := w.Version()
 			obj.Spec.Tags, obj.Labels = []string{}, map[string]string{}
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			w.wantChanges(before)
 		}},
 		{"from an older version conflicts", func(w *world) {
@@ -45,38 +45,38 @@ func TestUpdate(t *testing.T) {
 			w.create(obj)
 			old := obj.DeepCopyObject().(*Widget)
 			obj.Spec.Size = 2
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			old.Spec.Size = 3
 			before := w.Version()
-			err := w.c.Update(w.ctx(), old)
+			err := w.c.Update(w.Context(), old)
 			w.wantError(err, 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on widgets.example.org "a": `+stale)
 			w.wantChanges(before)
 		}},
 		{"of a custom kind needs a resource version", func(w *world) {
 			w.create(widget("a"))
-			w.wantError(w.c.Update(w.ctx(), widget("a")), 422, metav1.StatusReasonInvalid,
+			w.wantError(w.c.Update(w.Context(), widget("a")), 422, metav1.StatusReasonInvalid,
 				`widgets.example.org "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`)
 		}},
 		{"of other kinds needs none", func(w *world) {
 			w.create(configMap("a"))
 			obj := configMap("a")
 			obj.Data["key"] = "other"
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			w.equal("version", "3", obj.ResourceVersion)
 		}},
 		{"of what is not there", func(w *world) {
-			w.wantError(w.c.Update(w.ctx(), configMap("a")), 404, metav1.StatusReasonNotFound, `configmaps "a" not found`)
+			w.wantError(w.c.Update(w.Context(), configMap("a")), 404, metav1.StatusReasonNotFound, `configmaps "a" not found`)
 		}},
 		{"of what is not there creates it, if it is a lease or the like", func(w *world) {
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", ResourceVersion: "77"}}
-			w.must(w.c.Update(w.ctx(), lease))
+			w.must(w.c.Update(w.Context(), lease))
 			w.equal("version", "2", lease.ResourceVersion)
 		}},
 		{"of another object with the same name", func(w *world) {
 			w.create(configMap("a"))
 			obj := configMap("a")
 			obj.UID = "other"
-			w.wantError(w.c.Update(w.ctx(), obj), 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on configmaps "a": StorageError: `+
+			w.wantError(w.c.Update(w.Context(), obj), 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on configmaps "a": StorageError: `+
 				`invalid object, Code: 4, Key: /registry/configmaps/default/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: other, `+
 				`UID in object meta: `+string(w.stored(configMap("a")).GetUID()))
 		}},
@@ -85,17 +85,17 @@ func TestUpdate(t *testing.T) {
 			w.create(obj)
 			obj.Labels = map[string]string{"a": "b"}
 			obj.Generation = 77
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			w.equal("generation after a label", int64(1), obj.Generation)
 			obj.Spec.Size = 2
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			w.equal("generation after the spec", int64(2), obj.Generation)
 		}},
 		{"keeps the status", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
 			obj.Status.Ready = true
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			w.equal("answer", WidgetStatus{}, obj.Status)
 			w.equal("version", "2", obj.ResourceVersion)
 		}},
@@ -104,25 +104,25 @@ func TestUpdate(t *testing.T) {
 			w.create(obj)
 			want := obj.DeepCopy()
 			obj.CreationTimestamp, obj.UID = metav1.Now(), ""
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			w.equal("answer", want, obj)
 		}},
 		{"cannot set a deletion timestamp", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
 			obj.DeletionTimestamp = new(metav1.Unix(start.Unix(), 0))
-			w.wantError(w.c.Update(w.ctx(), obj), 422, metav1.StatusReasonInvalid, `Widget.example.org "a" is invalid: metadata.deletionTimestamp: Invalid value`)
+			w.wantError(w.c.Update(w.Context(), obj), 422, metav1.StatusReasonInvalid, `Widget.example.org "a" is invalid: metadata.deletionTimestamp: Invalid value`)
 		}},
 		{"cannot drop a deletion timestamp", func(w *world) {
 			obj := widget("a")
 			obj.Finalizers = []string{"example.org/hold"}
 			w.create(obj)
-			w.must(w.c.Delete(w.ctx(), obj))
-			w.must(w.c.Get(w.ctx(), client.ObjectKeyFromObject(obj), obj))
+			w.must(w.c.Delete(w.Context(), obj))
+			w.must(w.c.Get(w.Context(), client.ObjectKeyFromObject(obj), obj))
 			want := *obj.DeletionTimestamp
 			obj.DeletionTimestamp, obj.DeletionGracePeriodSeconds = nil, nil
 			obj.Labels = map[string]string{"a": "b"}
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			w.equal("deletion", want, *obj.DeletionTimestamp)
 			w.equal("grace", int64(0), *obj.DeletionGracePeriodSeconds)
 		}},
@@ -131,7 +131,7 @@ func TestUpdate(t *testing.T) {
 			w.create(obj)
 			before := w.Version()
 			obj.Data["key"] = "other"
-			w.must(w.c.Update(w.ctx(), obj, client.DryRunAll))
+			w.must(w.c.Update(w.Context(), obj, client.DryRunAll))
 			w.equal("answer", "other", obj.Data["key"])
 			w.wantChanges(before)
 		}},
@@ -139,7 +139,7 @@ func TestUpdate(t *testing.T) {
 			obj := configMap("a")
 			w.create(obj)
 			obj.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			w.equal("kind", metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, obj.TypeMeta)
 		}},
 		{"a failed one leaves the caller's object alone", func(w *world) {
@@ -147,13 +147,13 @@ func TestUpdate(t *testing.T) {
 			w.create(obj)
 			obj.ResourceVersion, obj.Spec.Size = "1", 5
 			want := obj.DeepCopyObject()
-			if err := w.c.Update(w.ctx(), obj); err == nil {
+			if err := w.c.Update(w.Context(), obj); err == nil {
 				w.Fatal("no error")
 			}
 			w.equal("object", want, any(obj))
 		}},
 		{"only of metadata", func(w *world) {
-			if err := w.c.Update(w.ctx(), &metav1.PartialObjectMetadata{}); err == nil || err.Error() != "cannot update using only metadata -- did you mean to patch?" {
+			if err := w.c.Update(w.Context(), &metav1.PartialObjectMetadata{}); err == nil || err.Error() != "cannot update using only metadata -- did you mean to patch?" {
 				w.Errorf("error %v", err)
 			}
 		}},
@@ -161,7 +161,7 @@ func TestUpdate(t *testing.T) {
 			obj := configMap("a")
 			w.create(obj)
 			obj.ResourceVersion = "x"
-			w.wantError(w.c.Update(w.ctx(), obj), 500, "", "strconv.")
+			w.wantError(w.c.Update(w.Context(), obj), 500, "", "strconv.")
 		}},
 	})
 }
@@ -172,7 +172,7 @@ func TestStatus(t *testing.T) {
 			obj := widget("a")
 			w.create(obj)
 			obj.Spec.Size, obj.Labels, obj.Status.Ready = 5, map[string]string{"a": "b"}, true
-			w.must(w.c.Status().Update(w.ctx(), obj))
+			w.must(w.c.Status().Update(w.Context(), obj))
 			w.equal("spec", WidgetSpec{Size: 1}, obj.Spec)
 			w.equal("labels", map[string]string(nil), obj.Labels)
 			w.equal("status", WidgetStatus{Ready: true}, obj.Status)
@@ -183,16 +183,16 @@ func TestStatus(t *testing.T) {
 			w.create(obj)
 			old := obj.DeepCopyObject().(*Widget)
 			obj.Spec.Size = 2
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			old.Status.Ready = true
-			w.wantError(w.c.Status().Update(w.ctx(), old), 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on widgets.example.org "a": `+stale)
+			w.wantError(w.c.Status().Update(w.Context(), old), 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on widgets.example.org "a": `+stale)
 		}},
 		{"can be patched", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
 			old := obj.DeepCopyObject().(*Widget)
 			obj.Status.Ready, obj.Spec.Size = true, 3
-			w.must(w.c.Status().Patch(w.ctx(), obj, client.MergeFrom(old)))
+			w.must(w.c.Status().Patch(w.Context(), obj, client.MergeFrom(old)))
 			w.equal("status", WidgetStatus{Ready: true}, obj.Status)
 			w.equal("spec", WidgetSpec{Size: 1}, obj.Spec)
 		}},
@@ -200,37 +200,37 @@ func TestStatus(t *testing.T) {
 			obj := widget("a")
 			w.create(obj)
 			before := w.Version()
-			w.must(w.c.Status().Update(w.ctx(), obj))
+			w.must(w.c.Status().Update(w.Context(), obj))
 			w.wantChanges(before)
 		}},
 		{"can be written as another body", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
 			body := &Widget{ObjectMeta: metav1.ObjectMeta{ResourceVersion: obj.ResourceVersion}, Status: WidgetStatus{Ready: true}}
-			w.must(w.c.Status().Update(w.ctx(), obj, client.WithSubResourceBody(body)))
+			w.must(w.c.Status().Update(w.Context(), obj, client.WithSubResourceBody(body)))
 			w.equal("status", true, w.stored(obj).(*Widget).Status.Ready)
 			w.equal("body", "3", body.ResourceVersion)
 		}},
 		{"of a kind that has none", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
-			w.wantError(w.c.Status().Update(w.ctx(), obj), 404, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+			w.wantError(w.c.Status().Update(w.Context(), obj), 404, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 		}},
 		{"of what is not there", func(w *world) {
-			w.wantError(w.c.Status().Update(w.ctx(), widget("a")), 404, metav1.StatusReasonNotFound, `widgets.example.org "a" not found`)
+			w.wantError(w.c.Status().Update(w.Context(), widget("a")), 404, metav1.StatusReasonNotFound, `widgets.example.org "a" not found`)
 		}},
 		{"can be read", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
 			var got Widget
-			w.must(w.c.SubResource("status").Get(w.ctx(), obj, &got))
+			w.must(w.c.SubResource("status").Get(w.Context(), obj, &got))
 			w.equal("size", 1, got.Spec.Size)
 		}},
 		{"of a pod", func(w *world) {
 			pod := newPod("a")
 			w.create(pod)
 			pod.Status.Phase = corev1.PodRunning
-			w.must(w.c.Status().Update(w.ctx(), pod))
+			w.must(w.c.Status().Update(w.Context(), pod))
 			w.equal("phase", corev1.PodRunning, w.stored(pod).(*corev1.Pod).Status.Phase)
 		}},
 	})

@@ -17,7 +17,7 @@ import (
 // watch begins a watch of config maps.
 func (w *world) watch(opts ...client.ListOption) watch.Interface {
 	w.Helper()
-	watcher, err := w.c.Watch(w.ctx(), &corev1.ConfigMapList{}, opts...)
+	watcher, err := w.c.Watch(w.Context(), &corev1.ConfigMapList{}, opts...)
 	w.must(err)
 	return watcher
 }
@@ -54,8 +54,8 @@ func TestWatch(t *testing.T) {
 			w.create(obj)
 			w.create(widget("a"))
 			obj.Data["key"] = "other"
-			w.must(w.c.Update(w.ctx(), obj))
-			w.must(w.c.Delete(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
+			w.must(w.c.Delete(w.Context(), obj))
 			w.equal("seen", []string{"ADDED a@2", "MODIFIED a@4", "DELETED a@5"}, seen(watcher))
 		}},
 		{"begins with what is there", func(w *world) {
@@ -66,7 +66,7 @@ func TestWatch(t *testing.T) {
 		{"begins after a version", func(w *world) {
 			w.create(configMap("b"))
 			w.create(configMap("a"))
-			w.must(w.c.Delete(w.ctx(), configMap("b")))
+			w.must(w.c.Delete(w.Context(), configMap("b")))
 			w.equal("seen", []string{"ADDED a@3", "DELETED b@4"}, seen(w.watch(raw(metav1.ListOptions{ResourceVersion: "2"}))))
 		}},
 		{"what leaves a selection is deleted, what joins it is added", func(w *world) {
@@ -74,11 +74,11 @@ func TestWatch(t *testing.T) {
 			w.create(obj)
 			watcher := w.watch(client.MatchingLabels{"app": "web"}, raw(metav1.ListOptions{ResourceVersion: "2"}))
 			obj.Labels["app"] = "other"
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			obj.Data["key"] = "unseen"
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			obj.Labels["app"] = "web"
-			w.must(w.c.Update(w.ctx(), obj))
+			w.must(w.c.Update(w.Context(), obj))
 			w.equal("seen", []string{"DELETED a@3", "ADDED a@5"}, seen(watcher))
 		}},
 		{"of a namespace", func(w *world) {
@@ -110,7 +110,7 @@ func TestWatch(t *testing.T) {
 			w.equal("mark", "true", last.Object.(client.Object).GetAnnotations()[metav1.InitialEventsAnnotationKey])
 		}},
 		{"ends with the context", func(w *world) {
-			ctx, cancel := context.WithCancel(w.ctx())
+			ctx, cancel := context.WithCancel(w.Context())
 			watcher, err := w.c.Watch(ctx, &corev1.ConfigMapList{})
 			w.must(err)
 			cancel()
@@ -132,7 +132,7 @@ func TestWatch(t *testing.T) {
 			w.create(obj)
 			for i := range 2000 {
 				obj.Data["key"] = fmt.Sprint(i)
-				w.must(w.c.Update(w.ctx(), obj))
+				w.must(w.c.Update(w.Context(), obj))
 			}
 			lines := seen(watcher)
 			w.equal("last", "closed", lines[len(lines)-1])
@@ -144,7 +144,7 @@ func TestWatch(t *testing.T) {
 			generic.SetGroupVersionKind(kind)
 			w.create(configMap("a"))
 			for _, list := range []client.ObjectList{partial, generic} {
-				watcher, err := w.c.Watch(w.ctx(), list)
+				watcher, err := w.c.Watch(w.Context(), list)
 				w.must(err)
 				obj := (<-watcher.ResultChan()).Object
 				wantKind := map[bool]string{true: "ConfigMap"}[list == client.ObjectList(generic)]
@@ -160,8 +160,8 @@ func TestHistory(t *testing.T) {
 	obj := configMap("a")
 	w.create(obj)
 	obj.Data["key"] = "other"
-	w.must(w.c.Update(w.ctx(), obj))
-	w.must(w.c.Delete(w.ctx(), obj))
+	w.must(w.c.Update(w.Context(), obj))
+	w.must(w.c.Delete(w.Context(), obj))
 	w.wantChanges(0, "ADDED ConfigMap a +2", "MODIFIED ConfigMap a +3", "DELETED ConfigMap a +4")
 	w.wantChanges(3, "DELETED ConfigMap a +1")
 	w.wantChanges(4)

@@ -3,7 +3,6 @@
 package apiserver_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -52,7 +51,7 @@ type WidgetList struct {
 
 func (w *Widget) DeepCopyObject() runtime.Object {
 	copied := *w
-	copied.ObjectMeta = *w.ObjectMeta.DeepCopy()
+	w.DeepCopyInto(&copied.ObjectMeta)
 	copied.Spec.Tags = append([]string(nil), w.Spec.Tags...)
 	return &copied
 }
@@ -83,22 +82,19 @@ var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // world is a server and a client of it.
 type world struct {
-	*testing.T
+	testing.TB
 	*apiserver.Server
 	c   client.WithWatch
 	now time.Time
 }
 
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	w := &world{T: t, now: start}
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	w := &world{TB: tb, now: start}
 	w.Server = apiserver.New(apiserver.Options{Registry: registry(), Applier: applier(), Seed: 1, Now: func() time.Time { return w.now }})
 	w.c = w.Client("tester")
 	return w
 }
-
-// ctx is the context of the test; Context is that of testing.T.
-func (w *world) ctx() context.Context { return w.T.Context() }
 
 func (w *world) must(err error) {
 	w.Helper()
@@ -109,7 +105,7 @@ func (w *world) must(err error) {
 
 func (w *world) create(obj client.Object) {
 	w.Helper()
-	w.must(w.c.Create(w.ctx(), obj))
+	w.must(w.c.Create(w.Context(), obj))
 }
 
 // stored returns what the server has of an object, or nil.
@@ -117,7 +113,7 @@ func (w *world) stored(obj client.Object) client.Object {
 	w.Helper()
 	gvk, err := apiutil.GVKForObject(obj, w.c.Scheme())
 	w.must(err)
-	return w.Server.Get(gvk, client.ObjectKeyFromObject(obj))
+	return w.Get(gvk, client.ObjectKeyFromObject(obj))
 }
 
 // changes returns what has happened after a version, in short.

@@ -28,7 +28,7 @@ func owners(obj client.Object) []string {
 	lines := []string{}
 	for _, e := range obj.GetManagedFields() {
 		lines = append(lines, strings.TrimSpace(strings.Join([]string{
-			e.Manager, string(e.Operation), e.Subresource, e.Time.UTC().Format("05"), strings.ReplaceAll(string(e.FieldsV1.Raw), `"`, ""),
+			e.Manager, string(e.Operation), e.Subresource, e.Time.UTC().Format("05"), strings.ReplaceAll(e.FieldsV1.GetRawString(), `"`, ""),
 		}, " ")))
 	}
 	return lines

@@ -42,7 +42,7 @@ var deployments = &Kind{
 	}, templateChanges...),
 	Faults: []Edit{
 		Set("spec/selector", Object{"matchLabels": Object{"app": "y"}}), Set("spec/replicas", int64(-1)), Set("spec/template/metadata/labels/app", "y"),
-		Set("spec/strategy", Object{"type": "Recreate", "rollingUpdate": Object{"maxSurge": int64(1)}}), Set("spec/strategy/type", "Unheard"),
+		Set("spec/strategy", Object{"type": "Recreate", "rollingUpdate": Object{"maxSurge": int64(1)}}),
 		Set("spec/template/spec/containers", []any{}), Set("spec/template/spec/restartPolicy", "Never"), Set("spec/selector", Object{}), Remove("spec/template"),
 		Set("spec/strategy", Object{"rollingUpdate": Object{"maxSurge": int64(0), "maxUnavailable": int64(0)}}),
 	},
@@ -71,7 +71,7 @@ var statefulSets = &Kind{
 		Set("spec/serviceName", "another"), Set("spec/podManagementPolicy", "Parallel"), Set("spec/selector", Object{"matchLabels": Object{"app": "y"}}),
 		Set("spec/volumeClaimTemplates", []any{Object{"metadata": Object{"name": "data"}, "spec": Object{
 			"accessModes": []any{"ReadWriteOnce"}, "resources": Object{"requests": Object{"storage": "1Gi"}},
-		}}}), Set("spec/replicas", int64(-1)), Set("spec/updateStrategy/type", "Unheard"),
+		}}}), Set("spec/replicas", int64(-1)),
 	},
 	StatusChanges: []Edit{
 		Set("status/replicas", int64(2)), Set("status/readyReplicas", int64(1)), Set("status/observedGeneration", int64(1)), Set("status/currentRevision", "x-1"),
@@ -84,6 +84,7 @@ var jobs = &Kind{
 	GroupVersionKind: batchv1.SchemeGroupVersion.WithKind("Job"),
 	Status:           true,
 	Strategic:        true,
+	NoCopies:         true, // labels with a UID in the template
 	Content:          jobContent(),
 	Applied:          jobContent(),
 	Changes: []Edit{

@@ -19,6 +19,10 @@ var witnesses = map[string]Sequence{
 		{Verb: Create, Kind: gadgets, Name: "a", Form: Unstructured, Edits: []Edit{Set("spec/parts", []any{}), Set("spec/memory", "1024Mi")}},
 		{Verb: Get, Kind: gadgets, Name: "a", Form: Unstructured},
 	},
+	"pod-update-diff": {
+		{Verb: Create, Kind: pods, Name: "a"},
+		{Verb: Update, Kind: pods, Name: "a", Base: Last, Edits: []Edit{Set("spec/terminationGracePeriodSeconds", int64(60))}},
+	},
 	"metadata-deletion": {
 		{Verb: Create, Kind: gizmos, Name: "a", Edits: []Edit{Set("metadata/finalizers", []any{"example.com/one"})}},
 		{Verb: Delete, Kind: gizmos, Name: "a", Form: Metadata},

@@ -61,7 +61,7 @@ func (g Generator) Sequence(seed uint64) Sequence {
 		o := s.operation()
 		key := o.Kind.Kind + "/" + o.Name
 		// Too many operations would find nothing.
-		if !s.made[key] && o.Verb != List && o.Verb != DeleteAllOf && o.Verb != Apply && o.Name != "" && o.Name[0] != '$' && !s.one(6) {
+		if !s.made[key] && o.Subresource != "eviction" && o.Verb != List && o.Verb != DeleteAllOf && o.Verb != Apply && o.Name != "" && o.Name[0] != '$' && !s.one(6) {
 			o.Subresource, o.Patch, o.Tests, o.Edits, o.Base, o.UID, o.Version, o.Propagation, o.Grace = "", "", nil, nil, Blank, "", "", "", nil
 			if s.create(&o); o.Form == Metadata {
 				o.Form = Unstructured
@@ -127,7 +127,7 @@ func (s *generation) operation() Operation {
 		draws[11].weight = 5
 	}
 	if o.Kind.Evictions {
-		draws[12].weight = 2
+		draws[12].weight = 6
 	}
 	total := 0
 	for _, d := range draws {
@@ -187,7 +187,7 @@ func (s *generation) create(o *Operation) {
 		o.Edits = append(o.Edits, pick(s, Set("metadata/resourceVersion", "1"), Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/uid", "made-up"),
 			Set("metadata/name", ""), Set("metadata/namespace", "")))
 	}
-	if s.one(20) {
+	if s.one(20) && !o.Kind.NoCopies {
 		o.Base = Last
 	}
 }

@@ -25,6 +25,9 @@ type Kind struct {
 	// Strategic is true for a kind that takes strategic merge patches.
 	Strategic bool
 
+	// NoCopies is true for a kind whose objects cannot be created from what was read of another, for reasons of their own.
+	NoCopies bool
+
 	// Content is a valid object but for its metadata. It is not changed.
 	Content map[string]any
 

@@ -147,8 +147,8 @@ var lies = map[string]liar{
 	}},
 	"items in another order": {items: func(items []runtime.Object) ([]runtime.Object, bool) {
 		slices.Reverse(items)
-		named := func(o runtime.Object) bool { return o.(client.Object).GetGenerateName() == "" }
-		return items, len(items) > 1 && named(items[0]) && named(items[len(items)-1])
+		generated := func(o runtime.Object) bool { return o.(client.Object).GetGenerateName() != "" }
+		return items, len(items) > 1 && !slices.ContainsFunc(items, generated)
 	}},
 	"an error that was none": {failure: func(error) error { return nil }},
 	"an error out of nowhere": {failure: func(err error) error {
@@ -225,7 +225,7 @@ func TestLies(t *testing.T) {
 	for name, lie := range lies {
 		t.Run(name, func(t *testing.T) {
 			told := 0
-			for seed := uint64(0); seed < sequences && told < 20; seed++ {
+			for seed := uint64(0); seed < sequences && told < 8; seed++ {
 				sequence := generator.Sequence(seed)
 				truth, err := ours.run(t.Context(), "fidelity-1", sequence)
 				if err != nil {

@@ -142,6 +142,7 @@ func (r *builtinRules[T]) updateStatus(obj, old client.Object) {
 
 func (r *builtinRules[T]) validate(obj client.Object) field.ErrorList {
 	errs := validation.ValidateObjectMetaAccessor(obj, !r.builtin.cluster, r.name, metaPath)
+	errs = append(errs, qualifiedFinalizers(obj)...)
 	if r.strategy.validate != nil {
 		errs = append(errs, r.strategy.validate(obj.(T))...)
 	}
@@ -150,6 +151,7 @@ func (r *builtinRules[T]) validate(obj client.Object) field.ErrorList {
 
 func (r *builtinRules[T]) validateUpdate(obj, old client.Object, status bool) field.ErrorList {
 	errs := r.layout.validateMetaUpdate(obj, old)
+	errs = append(errs, qualifiedFinalizers(obj)...)
 	add := func(validate func(obj, old T) field.ErrorList) {
 		if validate != nil {
 			errs = append(errs, validate(obj.(T), old.(T))...)

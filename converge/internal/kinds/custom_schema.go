@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -102,6 +103,7 @@ func (r *schemaRules) remember(validate func([]map[string]any) field.ErrorList, 
 			if content[i], err = toContent(obj); err != nil {
 				return nil, err
 			}
+			defaulting.PruneNonNullableNullsWithoutDefaults(content[i], r.schema.structural) // which Go types write for times that are not set
 		}
 		return validate(content), nil
 	})

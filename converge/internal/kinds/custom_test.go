@@ -123,7 +123,7 @@ type websiteStatus struct {
 
 func (w *website) DeepCopyObject() runtime.Object {
 	c := *w
-	w.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	w.DeepCopyInto(&c.ObjectMeta)
 	if w.Spec.Replicas != nil {
 		c.Spec.Replicas = new(*w.Spec.Replicas)
 	}
@@ -212,10 +212,12 @@ func TestSchemaValidation(t *testing.T) {
 		want     string
 	}{
 		{"good", replicas(1), nil, false, ""},
-		{"bad type", &unstructured.Unstructured{Object: content(t, `{metadata: {name: a, namespace: default}, spec: {image: x, replicas: many}}`)}, nil, false,
+		{
+			"bad type", &unstructured.Unstructured{Object: content(t, `{metadata: {name: a, namespace: default}, spec: {image: x, replicas: many}}`)}, nil, false,
 			`[spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string", ` +
 				`.spec.replicas: Invalid value: 0: .spec.replicas accessor error: many is of the type string, expected int64, ` +
-				`<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`},
+				`<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`,
+		},
 		{"required", &unstructured.Unstructured{Object: content(t, `{metadata: {name: a, namespace: default}}`)}, nil, false, "spec: Required value"},
 		{"minimum", replicas(-1), nil, false, "spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0"},
 		{"rule", replicas(11), nil, false, "spec: Invalid value: replicas must not exceed the limit"},

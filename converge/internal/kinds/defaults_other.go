@@ -89,7 +89,7 @@ func filledFrom(list, other corev1.ResourceList) corev1.ResourceList {
 	return filled
 }
 
-func defaultEndpoints(e *corev1.Endpoints) {
+func defaultEndpoints(e *corev1.Endpoints) { //nolint:staticcheck // deprecated, and served all the same
 	for _, subset := range e.Subsets {
 		for i := range subset.Ports {
 			setDefault(&subset.Ports[i].Protocol, corev1.ProtocolTCP)

@@ -55,7 +55,7 @@ func (f filler) fill(v reflect.Value, depth int) {
 		to.Raw = []byte([]string{`{"a":1,"b":"x"}`, `null`, `[1,1.5]`}[f.IntN(3)])
 		return
 	case *metav1.FieldsV1:
-		to.Raw = []byte(`{"f:a":{}}`)
+		*to = *metav1.NewFieldsV1(`{"f:a":{}}`)
 		return
 	}
 	if depth > 0 && f.IntN(f.rare) > 0 {

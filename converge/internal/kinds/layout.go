@@ -96,9 +96,12 @@ var lastingMeta = func() []int {
 	return fields
 }()
 
+// of is true for objects of the Go type, and not for untyped ones of the kind.
+func (l *layout) of(obj client.Object) bool { return reflect.TypeOf(obj).Elem() == l.goType }
+
 // validateMetaUpdate refuses changes of metadata. What is not changed was good before.
 func (l *layout) validateMetaUpdate(obj, old client.Object) field.ErrorList {
-	if l != nil && obj.GetResourceVersion() != "" && l.equalMeta(obj, old) {
+	if l != nil && l.of(obj) && l.of(old) && obj.GetResourceVersion() != "" && l.equalMeta(obj, old) {
 		return nil
 	}
 	return validation.ValidateObjectMetaAccessorUpdate(obj, old, metaPath)

@@ -24,13 +24,13 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-func newRegistry(t testing.TB, crds ...*apiextensionsv1.CustomResourceDefinition) *kinds.Registry {
+func newRegistry(t testing.TB) *kinds.Registry {
 	t.Helper()
 	scheme := fixture.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	registry, err := kinds.NewRegistry(scheme, crds...)
+	registry, err := kinds.NewRegistry(scheme)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (r *Registry) Mapper() meta.RESTMapper {
 
 func newMapper(kinds map[schema.GroupVersionKind]*Kind) *meta.DefaultRESTMapper {
 	sorted := slices.SortedFunc(maps.Values(kinds), func(a, b *Kind) int {
-		return strings.Compare(a.GroupVersionKind.String(), b.GroupVersionKind.String())
+		return strings.Compare(a.String(), b.String())
 	})
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, k := range sorted {

@@ -182,10 +182,28 @@ func pathElements(path string) []string {
 	return strings.Split(strings.TrimPrefix(path, "."), ".")
 }
 
-// inOrder sorts what a validator returns, because validators visit the properties of an object in any order.
+// inOrder sorts what a validator returns, because validators visit the properties of an object in any order. What they find of their own accord comes in the
+// order of the schema: first problems of the object, then those of its properties, then missing properties.
 func inOrder(errs field.ErrorList) field.ErrorList {
 	slices.SortStableFunc(errs, func(a, b *field.Error) int {
-		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Detail, b.Detail))
+		x, y := strings.Split(a.Field, "."), strings.Split(b.Field, ".")
+		for i := 0; ; i++ {
+			missing := func(err *field.Error, path []string) bool {
+				return err.Type == field.ErrorTypeRequired && i == len(path)-1
+			}
+			switch missX, missY := missing(a, x), missing(b, y); {
+			case i == len(x) || i == len(y):
+				return cmp.Compare(len(x), len(y))
+			case missX && missY:
+				return 0
+			case missX:
+				return 1
+			case missY:
+				return -1
+			case x[i] != y[i]:
+				return cmp.Compare(x[i], y[i])
+			}
+		}
 	})
 	return errs
 }

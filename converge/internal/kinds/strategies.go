@@ -28,6 +28,7 @@ var (
 	}
 	nodes     = strategyOf[*corev1.Node]{defaults: defaultNode}
 	events    = strategyOf[*corev1.Event]{validate: validateEvent}
+	endpoints = strategyOf[*corev1.Endpoints]{defaults: defaultEndpoints} //nolint:staticcheck // deprecated, and served all the same
 	leases    = strategyOf[*coordinationv1.Lease]{validate: validateLease}
 	ingresses = strategyOf[*networkingv1.Ingress]{validate: validateIngress}
 	budgets   = strategyOf[*policyv1.PodDisruptionBudget]{validate: validateBudget, validateStatusUpdate: validateBudgetStatus}

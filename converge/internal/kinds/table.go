@@ -18,7 +18,7 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 	table := map[string]map[string]builtin{
 		"v1": {
 			"ConfigMap":             {plural: "configmaps", strategy: configMaps},
-			"Endpoints":             {plural: "endpoints", createsOnUpdate: true, strategy: strategyOf[*corev1.Endpoints]{defaults: defaultEndpoints}},
+			"Endpoints":             {plural: "endpoints", createsOnUpdate: true, strategy: endpoints},
 			"Event":                 {plural: "events", createsOnUpdate: true, strategy: events},
 			"LimitRange":            {plural: "limitranges", createsOnUpdate: true, strategy: strategyOf[*corev1.LimitRange]{defaults: defaultLimitRange}},
 			"Namespace":             {plural: "namespaces", cluster: true, status: true, strategy: namespaces},

@@ -5,8 +5,8 @@ package kinds
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
@@ -29,12 +29,27 @@ func nameOf(kind string) validation.ValidateNameFunc {
 	case "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "PriorityLevelConfiguration", "FlowSchema", "CertificateSigningRequest":
 		return func(name string, prefix bool) []string {
 			if prefix {
-				return path.IsValidPathSegmentPrefix(name)
+				return content.IsPathSegmentPrefix(name)
 			}
-			return path.IsValidPathSegmentName(name)
+			return content.IsPathSegmentName(name)
 		}
 	}
 	return validation.NameIsDNSSubdomain
+}
+
+// qualifiedFinalizers refuses finalizers of kinds of Kubernetes that say not whose they are.
+func qualifiedFinalizers(obj metav1.Object) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range obj.GetFinalizers() {
+		switch name {
+		case "kubernetes", metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
+			continue
+		}
+		if !strings.Contains(name, "/") {
+			errs = append(errs, field.Invalid(metaPath.Child("finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
 }
 
 // notNegative checks a number that may be left out.

@@ -59,8 +59,10 @@ func validateReplicationControllerStatus(r, _ *corev1.ReplicationController) fie
 func validateStatefulSetStatus(s, _ *appsv1.StatefulSet) field.ErrorList {
 	status := &s.Status
 	return validateCounts(status.Replicas, []count{
-		{"readyReplicas", status.ReadyReplicas}, {"currentReplicas", status.CurrentReplicas},
-		{"updatedReplicas", status.UpdatedReplicas}, {"availableReplicas", status.AvailableReplicas},
+		{"readyReplicas", status.ReadyReplicas},
+		{"currentReplicas", status.CurrentReplicas},
+		{"updatedReplicas", status.UpdatedReplicas},
+		{"availableReplicas", status.AvailableReplicas},
 	}, status.ReadyReplicas, status.AvailableReplicas, "cannot be greater than status.readyReplicas")
 }
 

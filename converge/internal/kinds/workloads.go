@@ -36,7 +36,7 @@ var (
 		validateStatusUpdate: validateStatefulSetStatus,
 	}
 	jobs = strategyOf[*batchv1.Job]{
-		defaults: defaultJob, create: createJob, validate: validateJob, replaceValidate: true, validateUpdate: validateJobUpdate,
+		defaults: defaultJob, create: createJob, validate: validateJob, replaceValidate: true, validateUpdate: validateJobUpdate, validateStatusUpdate: validateJobStatus,
 	}
 	cronJobs = strategyOf[*batchv1.CronJob]{
 		defaults: defaultCronJob, validate: validateNewCronJob, replaceValidate: true,
