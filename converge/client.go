@@ -73,6 +73,10 @@ func (c *processClient) List(ctx context.Context, list client.ObjectList, opts .
 }
 
 func (c *processClient) write(ctx context.Context, act, sub string, obj client.Object, do func(client.Object) error) error {
+	return c.writeIf(ctx, act, sub, obj, false, do)
+}
+
+func (c *processClient) writeIf(ctx context.Context, act, sub string, obj client.Object, conditional bool, do func(client.Object) error) error {
 	gvk, err := c.kindOf(obj)
 	if err != nil {
 		return err
@@ -85,7 +89,7 @@ func (c *processClient) write(ctx context.Context, act, sub string, obj client.O
 	if key.Name == "" {
 		key.Name = obj.GetGenerateName()
 	}
-	return c.process.make(ctx, &call{site: site{act: act, kind: kind, key: key}, gvk: gvk, obj: obj, do: do})
+	return c.process.make(ctx, &call{site: site{act: act, kind: kind, key: key}, gvk: gvk, obj: obj, conditional: conditional, do: do})
 }
 
 func (c *processClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
@@ -105,7 +109,9 @@ func (c *processClient) Patch(ctx context.Context, obj client.Object, patch clie
 }
 
 func (c *processClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return c.write(ctx, "delete", "", obj, func(obj client.Object) error { return c.Client.Delete(ctx, obj, opts...) })
+	preconditions := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions
+	conditional := preconditions != nil && (preconditions.UID != nil || preconditions.ResourceVersion != nil)
+	return c.writeIf(ctx, "delete", "", obj, conditional, func(obj client.Object) error { return c.Client.Delete(ctx, obj, opts...) })
 }
 
 func (c *processClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {

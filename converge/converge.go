@@ -100,7 +100,13 @@ func (p *plan) check(t *testing.T, o Options) *Report {
 
 // certificate formats what was tried, and what was left out.
 func (p *plan) certificate(report *Report) string {
-	return strings.Join(append([]string{report.Certificate.String()}, p.leftOut()...), "\n")
+	lines := []string{report.Certificate.String()}
+	if _, off := p.Off[Advice]; !off {
+		for _, advice := range report.Certificate.Advice {
+			lines = append(lines, "advice: "+advice)
+		}
+	}
+	return strings.Join(append(lines, p.leftOut()...), "\n")
 }
 
 // leftOut lists what was left out, and why.
@@ -215,7 +221,7 @@ func replay(t *testing.T, s Scenario, encoded string) {
 	f := &Failure{schedule: decoded}
 	log := &timeline{}
 	o := p.execute(t, decoded, p.usual(), log)
-	f.entries, f.arrivals = log.entries, log.arrivals
+	f.entries, f.arrivals, f.hits = log.entries, log.arrivals, log.hits
 	t.Log("\n" + f.full())
 	if o.hit < len(decoded) {
 		t.Errorf("only %d of %d faults came true: the scenario or the reconciler has changed since", o.hit, len(decoded))

@@ -38,10 +38,19 @@ func (e Env) Call(ctx context.Context, name string, effect func() error) error {
 	return e.process.callOutside(ctx, name, effect)
 }
 
-// EnvOf returns what belongs to a manager that Setup was called with, or the zero Env for any other manager.
+// EnvOf returns what belongs to a manager that Setup was called with, or to one that wraps it and has a method Unwrap. It is the zero Env for any other
+// manager.
 func EnvOf(mgr manager.Manager) Env {
-	if m, ok := mgr.(*processManager); ok {
-		return m.process.env
+	for inner := mgr; ; {
+		switch m := inner.(type) {
+		case *processManager:
+			env := m.process.env
+			env.Client, env.Manager = mgr.GetClient(), mgr
+			return env
+		case interface{ Unwrap() manager.Manager }:
+			inner = m.Unwrap()
+		default:
+			return Env{}
+		}
 	}
-	return Env{}
 }

@@ -13,6 +13,7 @@ import (
 // outcome is what came of a run.
 type outcome struct {
 	violations []Violation
+	advices    []string
 	met        []meeting
 	// hit is how many faults of the schedule came true.
 	hit        int
@@ -73,7 +74,7 @@ func (r *run) end() {
 
 func (r *run) outcome() outcome {
 	return outcome{
-		violations: r.violations, met: r.met, hit: r.hit, settled: r.settled, settledAt: r.settledAt, reconciles: r.reconciles, made: r.made, idle: r.idle,
+		violations: r.violations, advices: r.advices, met: r.met, hit: r.hit, settled: r.settled, settledAt: r.settledAt, reconciles: r.reconciles, made: r.made, idle: r.idle,
 		informers: r.process.informers,
 	}
 }

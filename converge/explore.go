@@ -56,6 +56,11 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 func (x *exploration) try(s schedule) (outcome, *Failure) {
 	o := x.plan.execute(x.t, s, x.plan.usual(), nil)
 	x.cert.Schedules++
+	for _, advice := range o.advices {
+		if !slices.Contains(x.cert.Advice, advice) {
+			x.cert.Advice = append(x.cert.Advice, advice)
+		}
+	}
 	if v, ok := o.violation(); ok {
 		return o, &Failure{Violation: v, schedule: s}
 	}

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"time"
 )
@@ -52,25 +53,22 @@ type pageOf struct {
 	Lines, Matters int
 }
 
-// faultRow is a fault, and where it is seen first: 0 for one that has no line of its own.
+// faultRow is a fault, and the number of its line: 0 for one that has none.
 type faultRow struct {
 	Fault, At, Means string
 	Number           int
 }
 
 func (f *Failure) faultRows() []faultRow {
-	var rows []faultRow
-	seen := map[int]bool{}
+	rows := make([]faultRow, 0, len(f.schedule))
 	for _, d := range f.schedule {
 		row := faultRow{Fault: string(d.fault), At: d.point.String(), Means: faultMeanings[d.fault]}
-		for i, e := range f.entries {
-			if e.fault == d.fault && !seen[i] {
-				row.Number, seen[i] = i+1, true
-				break
-			}
+		if i, ok := f.hits[d.point]; ok && i < len(f.entries) && d.fault != ListOrder {
+			row.Number = i + 1
 		}
 		rows = append(rows, row)
 	}
+	slices.SortStableFunc(rows, func(a, b faultRow) int { return a.Number - b.Number })
 	return rows
 }
 
@@ -165,13 +163,8 @@ func (f *Failure) triedText() string {
 	fmt.Fprintf(&b, "%s in %s, with seed %d. ", plural(c.Schedules, "run"), c.Elapsed.Round(time.Millisecond), c.Seed)
 	fmt.Fprintf(&b, "The run without faults has %s and %s where something can go wrong: %d faults, %d of them the same as others, and %d tried one at a time.",
 		plural(c.Reconciles, "reconcile"), plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
-	for _, more := range []struct {
-		n    int
-		what string
-	}{{c.Recoveries, "second fault on the way back"}, {c.Pairs, "pair"}, {c.Random, "random schedule"}} {
-		if more.n > 0 {
-			fmt.Fprintf(&b, " Then %s.", plural(more.n, more.what))
-		}
+	if c.Recoveries+c.Pairs+c.Random > 0 {
+		fmt.Fprintf(&b, " After that %d second faults on the way back, %d pairs, and %d random schedules.", c.Recoveries, c.Pairs, c.Random)
 	}
 	fmt.Fprintf(&b, " It took %s to find the fewest faults.", plural(f.Shrinks, "further run"))
 	return b.String()

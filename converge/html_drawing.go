@@ -4,6 +4,7 @@ package converge
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,7 +77,7 @@ func newDrawing(entries []entry, arrivals []arrival) *drawing {
 	slices.SortStableFunc(d.Lanes, func(a, b lane) int { return cmp.Compare(a.role, b.role) })
 	for i := range d.Lanes {
 		l := &d.Lanes[i]
-		d.at[l.place] = (float64(i) + 0.5) * 100 / float64(len(d.Lanes))
+		d.at[l.place] = math.Round((float64(i)+0.5)*1000/float64(len(d.Lanes))) / 10
 		switch l.role {
 		case outsideRole:
 			l.Name = "outside"
@@ -152,8 +153,9 @@ func (d *drawing) become(e entry) {
 	case dying:
 		d.alive, d.open = false, nil
 		clear(d.held)
-	case starting:
-		d.alive = true
+	case starting: // the one before may have ended without a word
+		d.alive, d.open = true, nil
+		clear(d.held)
 	}
 	switch e.news {
 	case holding:
@@ -197,10 +199,10 @@ func (d *drawing) arrow(e entry) []shape {
 		return []shape{{Class: "arrow", X1: d.at[e.to], Y1: middle, Symbol: "ring"}}
 	}
 	from, to := d.at[e.from], d.at[e.to]
-	part := func(share float64) float64 { return from + share*(to-from) }
+	part := func(share float64) float64 { return math.Round(10*(from+share*(to-from))) / 10 }
 	class := "arrow " + string(e.mark)
 	switch {
-	case e.news != 0 || e.fault == HandOver:
+	case e.news != 0, e.fault == HandOver, e.from == theProcess && e.mark == staleMark && e.to == theServer:
 		class += " event"
 	case d.effect(e) || e.to == theOutside && e.weight >= write:
 		class += " effect"
@@ -248,6 +250,15 @@ func (d *drawing) signs(e entry) []shape {
 		}
 		shapes = append(shapes, s)
 	}
+	switch {
+	case e.turn == dying:
+		shapes = append(shapes, shape{Class: "arrow fault", X1: d.at[theProcess], Y1: closes, Symbol: "cross"})
+	case e.turn == ending && e.failed:
+		shapes = append(shapes, shape{Class: "arrow", X1: d.at[theProcess], Y1: middle, Shift: blockWidth + 2, Symbol: "cross"})
+	case e.turn == starting:
+		shapes = append(shapes, shape{Class: "arrow", X1: d.at[theProcess], Y1: middle, Symbol: "ring"},
+			shape{Class: "version", X1: d.at[theProcess], Shift: 12, Text: "process " + strconv.Itoa(e.process)})
+	}
 	if e.mark == "" {
 		return shapes
 	}
@@ -257,6 +268,8 @@ func (d *drawing) signs(e entry) []shape {
 		sign.X1 = d.at[theServer]
 	case e.to.role == cacheRole:
 		sign.X1 = d.at[e.to]
+	case e.from == theProcess && e.to == theOutside:
+		sign.Shift = blockWidth + 4
 	case e.from == theProcess:
 		sign.Shift = -blockWidth - 4
 	}

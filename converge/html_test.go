@@ -3,10 +3,19 @@
 package converge
 
 import (
-	"os"
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
+// failureOf returns what a scenario fails with.
 func failureOf(t *testing.T, s Scenario) *Failure {
 	t.Helper()
 	report, err := Check(t, s, Options{Recoveries: 1000, Pairs: 1000, Seed: 1})
@@ -19,14 +28,277 @@ func failureOf(t *testing.T, s Scenario) *Failure {
 	return report.Failure
 }
 
-func TestHTMLTry(t *testing.T) {
-	for n, s := range map[string]Scenario{"copying": copierScenario(true), "setup": controllerScenario(true), "keeping": keeping()} {
-		f := failureOf(t, s)
-		t.Log(f)
-		b, err := f.HTML()
-		if err != nil {
-			t.Fatal(err)
+// element is an element of a page, with all the text in it.
+type element struct {
+	name    string
+	classes []string
+	attr    map[string]string
+	text    string
+}
+
+func (e element) is(name, class string) bool {
+	return e.name == name && (class == "" || slices.Contains(e.classes, class))
+}
+
+// parse reads a page as strictly as XML is read, so that each element has its end, and each attribute its quotes.
+func parse(t *testing.T, page []byte) []element {
+	t.Helper()
+	decoder := xml.NewDecoder(bytes.NewReader(page))
+	var elements []element
+	var open []int
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return elements
 		}
-		os.WriteFile("/tmp/rep-"+n+".html", b, 0o644)
+		if err != nil {
+			t.Fatalf("the page is not well-formed: %v", err)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			e := element{name: token.Name.Local, attr: map[string]string{}}
+			for _, a := range token.Attr {
+				e.attr[a.Name.Local] = a.Value
+			}
+			e.classes = strings.Fields(e.attr["class"])
+			open = append(open, len(elements))
+			elements = append(elements, e)
+		case xml.EndElement:
+			open = open[:len(open)-1]
+		case xml.CharData:
+			for _, i := range open {
+				elements[i].text += string(token)
+			}
+		}
+	}
+}
+
+func pageElements(t *testing.T, f *Failure) []element {
+	t.Helper()
+	page, err := f.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, page)
+}
+
+func find(elements []element, name, class string) []element {
+	var found []element
+	for _, e := range elements {
+		if e.is(name, class) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func texts(elements []element) []string {
+	all := make([]string, 0, len(elements))
+	for _, e := range elements {
+		all = append(all, strings.Join(strings.Fields(e.text), " "))
+	}
+	return all
+}
+
+// TestFailure_HTML checks pages of real failures: each is well-formed, needs nothing from elsewhere, and tells what the text tells.
+func TestFailure_HTML(t *testing.T) {
+	for name, scenario := range map[string]Scenario{
+		"called directly":           copierScenario(true),
+		"called by a controller":    controllerScenario(true),
+		"outside, without a fault":  keeping(),
+		"oracle that is turned off": without(copierScenario(true)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := failureOf(t, scenario)
+			page, err := f.HTML()
+			if err != nil {
+				t.Fatal(err)
+			}
+			elements := parse(t, page)
+			for _, e := range elements {
+				for _, attr := range []string{"src", "href", "srcset", "data", "action"} {
+					if to, ok := e.attr[attr]; ok && !strings.HasPrefix(to, "#") {
+						t.Errorf("%s has %s %q, which is elsewhere", e.name, attr, to)
+					}
+				}
+			}
+			if bytes.Contains(page, []byte("://")) || bytes.Contains(page, []byte("@import")) || bytes.Contains(page, []byte("url(")) {
+				t.Error("the page refers to something elsewhere")
+			}
+			said := strings.Join(texts(find(elements, "main", "")), "")
+			want := append([]string{t.Name(), string(f.Violation.Oracle), f.Violation.Message, f.Hint, f.command()}, f.Violation.Details...)
+			for _, want := range append(want, f.Faults...) {
+				if !strings.Contains(said, want) {
+					t.Errorf("the page does not say %q", want)
+				}
+			}
+			if title := texts(find(elements, "title", "")); !cmp.Equal(title, []string{t.Name() + ": " + string(f.Violation.Oracle)}) {
+				t.Errorf("title: %q", title)
+			}
+		})
+	}
+}
+
+// without turns an oracle off that has nothing to do with the failure.
+func without(s Scenario) Scenario {
+	s.Off = map[Oracle]string{Status: "there is no status"}
+	return s
+}
+
+// TestFailure_HTML_lines checks that the page shows first what the text shows, and marks it by a symbol and a word, in the drawing and in the table.
+func TestFailure_HTML_lines(t *testing.T) {
+	f := failureOf(t, copierScenario(true))
+	elements := pageElements(t, f)
+	for _, in := range []struct{ what, name, class, first string }{{"drawing", "details", "row", "id"}, {"table", "tr", "", ""}} {
+		shown, hidden := 0, 0
+		for _, e := range find(elements, in.name, in.class) {
+			switch {
+			case slices.Contains(e.classes, "more"):
+				hidden++
+			case !slices.Contains(e.classes, "gap") && !strings.HasPrefix(e.text, "#"):
+				shown++
+			}
+		}
+		if want := len(f.lines()); shown != want {
+			t.Errorf("%s: %d lines at first, want %d", in.what, shown, want)
+		}
+		if want := len(f.entries) + len(f.arrivals) - len(f.lines()); hidden != want {
+			t.Errorf("%s: %d lines more, want %d", in.what, hidden, want)
+		}
+	}
+	if len(f.arrivals) == 0 {
+		t.Error("there are no events")
+	}
+	for _, mark := range []mark{faultMark, staleMark, harmMark} {
+		want := 0
+		for _, e := range f.entries {
+			if e.mark == mark {
+				want++
+			}
+		}
+		rows := find(elements, "details", string(mark))
+		if want == 0 || len(rows) != want {
+			t.Errorf("%s: %d rows are marked, want %d", mark, len(rows), want)
+		}
+		for _, row := range rows {
+			if !strings.Contains(row.text, string(mark)) {
+				t.Errorf("%s: the row does not say so: %s", mark, row.text)
+			}
+		}
+		signs := 0
+		for _, e := range elements {
+			if e.is("use", "sign") && e.attr["href"] == "#"+string(mark) {
+				signs++
+			}
+		}
+		if signs != want {
+			t.Errorf("%s: %d symbols in the drawing, want %d", mark, signs, want)
+		}
+	}
+	var gaps []string
+	for _, gap := range find(elements, "div", "gap") {
+		gaps = append(gaps, strings.TrimSpace(gap.text))
+	}
+	for _, gap := range gaps {
+		if !strings.Contains(f.Timeline(), gap) {
+			t.Errorf("the text has no gap %q", gap)
+		}
+	}
+}
+
+// TestFailure_HTML_faults checks that each fault leads to the line where it comes true.
+func TestFailure_HTML_faults(t *testing.T) {
+	p := mustPlan(t, copierScenario(false))
+	p.refer(t)
+	s, err := decodeSchedule("v1:server-error@update:ConfigMap:default/a:2,timeout-lost@create:ConfigMap:default/a:1,server-error@update:ConfigMap:default/a:1,list-order@lists::/:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Failure{schedule: s}
+	p.tell(t, f)
+	var got []string
+	for _, row := range f.faultRows() {
+		line := ""
+		if row.Number > 0 {
+			e := f.entries[row.Number-1]
+			line = fmt.Sprintf("%s: %s", e.what, e.fault)
+		}
+		got = append(got, row.Fault+" at "+row.At+" -> "+line)
+	}
+	want := []string{
+		"list-order at lists -> ",
+		"timeout-lost at create ConfigMap default/a -> create ConfigMap default/a: timeout-lost",
+		"server-error at update ConfigMap default/a -> update ConfigMap default/a: server-error",
+		"server-error at update ConfigMap default/a #2 -> update ConfigMap default/a: server-error",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+	for _, link := range find(pageElements(t, f), "a", "") {
+		target := strings.TrimPrefix(link.attr["href"], "#")
+		if !slices.ContainsFunc(pageElements(t, f), func(e element) bool { return e.attr["id"] == target }) {
+			t.Errorf("%q leads nowhere", link.text)
+		}
+	}
+}
+
+// TestFailure_HTML_escapes checks that what is in a failure stays text, wherever it is.
+func TestFailure_HTML_escapes(t *testing.T) {
+	const evil = `"'><script>alert(1)</script><!--`
+	key := cacheOf(newSecret(evil).GroupVersionKind())
+	f := &Failure{
+		Violation: Violation{Oracle: EndState, About: evil, Message: evil, Details: []string{evil}}, Faults: []string{evil}, Replay: evil, Hint: evil, test: evil,
+		tried: &Certificate{Schedules: 1}, leftOut: []string{evil},
+		schedule: schedule{{point{site{act: evil, kind: evil}, 1}, Fault(evil)}},
+		entries: []entry{
+			{who: evil, what: evil, cache: "cache@" + evil, result: evil, mark: faultMark, weight: crucial, from: theProcess, to: key, fault: Fault(evil)},
+			{who: evil, what: evil, from: other(evil), to: theServer, weight: crucial},
+		},
+		arrivals: []arrival{{entry: entry{who: evil, what: evil, from: theServer, to: place{cacheRole, evil}, news: arriving}}},
+	}
+	elements := pageElements(t, f)
+	if scripts := find(elements, "script", ""); len(scripts) != 1 || strings.Contains(scripts[0].text, "alert") {
+		t.Errorf("there are scripts that are not the page's: %v", scripts)
+	}
+	for _, place := range []struct{ name, class string }{
+		{"title", ""}, {"h1", ""}, {"p", "message"}, {"pre", ""}, {"p", "hint"}, {"li", ""}, {"code", ""}, {"span", "who"}, {"span", "what"}, {"span", "cache"},
+		{"span", "result"}, {"dd", ""}, {"td", ""}, {"text", "version"}, {"div", "names"},
+	} {
+		if !slices.ContainsFunc(find(elements, place.name, place.class), func(e element) bool { return strings.Contains(e.text, evil) }) {
+			t.Errorf("%s %s does not have the text as it is", place.name, place.class)
+		}
+	}
+}
+
+// TestTriedText checks what is said of the search.
+func TestTriedText(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		tried  *Certificate
+		want   string
+	}{
+		{"a schedule that was saved", nil, "saved, or given"},
+		{"no fault is needed", &Certificate{Seed: 7}, "without any fault"},
+		{"single faults found it", &Certificate{Seed: 7, Schedules: 31, Points: 9, Singles: 31}, "31 runs in 0s, with seed 7."},
+		{"pairs found it", &Certificate{Schedules: 40, Singles: 31, Recoveries: 5, Pairs: 4}, "After that 5 second faults on the way back, 4 pairs, and 0 random schedules."},
+	} {
+		f := &Failure{tried: c.tried, Shrinks: 3}
+		if got := f.triedText(); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q in it", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestMeanings checks that the page has a word for everything.
+func TestMeanings(t *testing.T) {
+	for _, oracle := range append([]Oracle{scenarioItself}, allOracles...) {
+		if oracleMeanings[oracle] == "" {
+			t.Errorf("nothing is said about the oracle %s", oracle)
+		}
+	}
+	for _, fault := range allFaults {
+		if faultMeanings[fault] == "" {
+			t.Errorf("nothing is said about the fault %s", fault)
+		}
 	}
 }

@@ -27,6 +27,7 @@ var faultMeanings = map[Fault]string{
 	ServerError:     "the API server answers 500",
 	Conflict:        "somebody else changes the object just before",
 	Exists:          "somebody else creates an object of this name just before, and deletes it a moment later",
+	Taken:           "somebody else creates an object of this name with another controller just before, and deletes it a moment later",
 	Deleted:         "somebody else deletes the object just before",
 	Recreated:       "somebody else deletes the object just before, and creates it again",
 	HandOver:        "the process ends during the write, which has its effect after the first reconcile of the next process",

@@ -77,7 +77,8 @@ func newPlan(s Scenario) (*plan, error) {
 		problem("New or Setup is required")
 	case s.New != nil && s.Setup != nil:
 		problem("New and Setup exclude each other")
-	case s.Setup != nil && (len(s.Owns) > 0 || len(s.Watches) > 0 || s.Indexes != nil):
+	}
+	if s.Setup != nil && (len(s.Owns) > 0 || len(s.Watches) > 0 || s.Indexes != nil) {
 		problem("Owns, Watches and Indexes are for New: Setup registers its own")
 	}
 	p.primary = kindOf("For", s.For)
@@ -195,6 +196,9 @@ func definition(obj client.Object) (*apiextensionsv1.CustomResourceDefinition, e
 	}
 	if isNil(obj) {
 		return nil, errors.New("is required")
+	}
+	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "CustomResourceDefinition" {
+		return nil, fmt.Errorf("%T %q is no custom resource definition", obj, kind)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {

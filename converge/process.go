@@ -66,6 +66,8 @@ type call struct {
 	obj client.Object
 	// gvk is the kind of what is read or written.
 	gvk schema.GroupVersionKind
+	// conditional is true for a delete that only hits the object that was meant.
+	conditional bool
 	// out is what is read.
 	out runtime.Object
 	// do makes the call, with obj or a copy of it.

@@ -31,6 +31,7 @@ type Failure struct {
 	schedule schedule
 	entries  []entry
 	arrivals []arrival
+	hits     map[point]int
 	// test is the name of the test, and tried what was tried before; nil for a schedule that was saved or given.
 	test  string
 	tried *Certificate
@@ -52,6 +53,8 @@ type Certificate struct {
 	Pairs, PairsInAll, Random int
 	// Schedules is how many runs there were with faults.
 	Schedules int
+	// Advice is what is dangerous but did no harm in what was tried.
+	Advice []string
 	// Idle counts requests without an effect in the run without faults.
 	Idle    int
 	Elapsed time.Duration

@@ -33,8 +33,8 @@ type run struct {
 	// acting is who writes at the moment.
 	acting string
 	// own are the objects that the process has created.
-	own map[types.UID]bool
-	cloud   cloudState
+	own   map[types.UID]bool
+	cloud cloudState
 
 	process *process
 	// routed is the version up to which events have gone to caches and actors.
@@ -82,10 +82,12 @@ type run struct {
 	stale []staleStart
 
 	violations []Violation
-	settled    []*snapshot
-	settledAt  []int
-	log        *timeline
-	over       bool
+	// advices are what is dangerous but did no harm.
+	advices   []string
+	settled   []*snapshot
+	settledAt []int
+	log       *timeline
+	over      bool
 	// restartWhenQuiet is true when the process is to be ended as soon as all is quiet.
 	restartWhenQuiet bool
 	// checking is true while all is reconciled again, which is no time for faults.
@@ -126,6 +128,7 @@ func (r *run) meet(s site, faults faultSet) Fault {
 		return ""
 	}
 	r.hit++
+	r.log.hit(p)
 	return fault
 }
 

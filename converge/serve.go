@@ -44,7 +44,7 @@ func (r *run) serveNext() bool {
 	faults := r.faultsOf(c)
 	fault := r.meet(c.site, faults)
 	meeting := len(r.met) - 1
-	if fault != "" && (c.obj == nil && !c.outside || readFaults.has(fault)) || fault == TimeoutApplied {
+	if fault != "" && (readFaults | setOf(TimeoutApplied)).has(fault) {
 		r.note(c, fault)
 	}
 	if c.cached {
@@ -54,6 +54,7 @@ func (r *run) serveNext() bool {
 	if c.obj != nil || c.effect {
 		time.Sleep(writeTime)
 	}
+	r.advise(c)
 	r.acting = byProcess
 	err := r.answer(c, fault)
 	r.log.call(r, c, fault, err)

@@ -60,7 +60,7 @@ func (p *plan) shrink(t *testing.T, f *Failure) {
 func (p *plan) tell(t *testing.T, f *Failure) {
 	log := &timeline{}
 	o := p.execute(t, f.schedule, p.usual(), log)
-	f.entries, f.arrivals = log.entries, log.arrivals
+	f.entries, f.arrivals, f.hits = log.entries, log.arrivals, log.hits
 	if v, ok := o.violation(); ok {
 		f.Violation = v
 	}

@@ -15,8 +15,9 @@ import (
 // timeline is what happens in a run, for people. A nil timeline notes nothing, because most runs need none.
 type timeline struct {
 	entries []entry
-	// arrivals are only for drawings.
+	// arrivals are only for drawings, and hits tell how many entries there were when a fault came true.
 	arrivals []arrival
+	hits     map[point]int
 }
 
 // entry is a line of a timeline.
@@ -152,6 +153,17 @@ func (t *timeline) fault(r *run, who, what string, fault Fault) {
 		e.to = theServer
 	}
 	t.add(r, e)
+}
+
+// hit tells that a fault comes true.
+func (t *timeline) hit(p point) {
+	if t == nil {
+		return
+	}
+	if t.hits == nil {
+		t.hits = map[point]int{}
+	}
+	t.hits[p] = len(t.entries)
 }
 
 // watch tells of the watch of a kind: that it is late, or, without a fault, that it catches up.

@@ -97,6 +97,11 @@ func (r *attempt) publish(ctx context.Context, w *Widget) error {
 	return err
 }
 
+// failed is true for errors that make an attempt fail. After others, like a conflict, it goes on.
+func failed(err error) bool {
+	return apierrs.IsTimeout(err) || apierrs.IsServerTimeout(err) || apierrs.IsInternalError(err)
+}
+
 type forgottenAttempt struct{ attempt }
 
 func (r *forgottenAttempt) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -107,7 +112,7 @@ func (r *forgottenAttempt) Reconcile(ctx context.Context, req reconcile.Request)
 	if err := r.secret(ctx, w); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.publish(ctx, w); err != nil {
+	if err := r.publish(ctx, w); failed(err) {
 		secret := &corev1.Secret{ObjectMeta: childMeta(w, attemptName(w, w.Status.Number))}
 		if undo := r.Delete(ctx, secret); undo != nil {
 			log.FromContext(ctx).Error(undo, "Cannot delete the secret of the failed attempt.")
@@ -116,6 +121,8 @@ func (r *forgottenAttempt) Reconcile(ctx context.Context, req reconcile.Request)
 			return reconcile.Result{}, next
 		}
 		return reconcile.Result{}, fmt.Errorf("attempt %d: %w", w.Status.Number-1, err)
+	} else if err != nil {
+		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, nil
 }
@@ -130,11 +137,13 @@ func (r *prunedAttempt) Reconcile(ctx context.Context, req reconcile.Request) (r
 	if err := r.secret(ctx, w); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.publish(ctx, w); err != nil {
+	if err := r.publish(ctx, w); failed(err) {
 		if next := r.next(ctx, w); next != nil {
 			return reconcile.Result{}, next
 		}
 		return reconcile.Result{}, fmt.Errorf("attempt %d: %w", w.Status.Number-1, err)
+	} else if err != nil {
+		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, r.prune(ctx, w)
 }

@@ -75,14 +75,14 @@ func (r *namedRun) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	job := &batchv1.Job{ObjectMeta: childMeta(w, w.Name+"-"+w.Spec.Ref)}
 	err := r.Get(ctx, client.ObjectKeyFromObject(job), job)
-	if apierrs.IsNotFound(err) {
-		if err := r.start(ctx, w, job.ObjectMeta); err != nil {
-			return reconcile.Result{}, fmt.Errorf("starting run %s: %w", w.Spec.Ref, err)
-		}
-	} else if err != nil {
-		return reconcile.Result{}, err
-	} else if !metav1.IsControlledBy(job, w) {
-		return reconcile.Result{}, fmt.Errorf("job %s is somebody else's", job.Name)
+	switch {
+	case apierrs.IsNotFound(err):
+		err = r.start(ctx, w, job.ObjectMeta)
+	case err == nil && !metav1.IsControlledBy(job, w):
+		err = fmt.Errorf("job %s is somebody else's", job.Name)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("run %s: %w", w.Spec.Ref, err)
 	}
 	if w.Status.ID == w.Spec.Ref && w.Status.ObservedGeneration == w.Generation {
 		return reconcile.Result{}, nil

@@ -63,6 +63,16 @@ var c04 = []Entry{{
 		return watchExports(mgr, &finalizedExport{export{mgr.GetClient()}})
 	}),
 }, {
+	Name: "c04-swept-only-once", Class: "C4", Faults: 2,
+	About:  "What was left behind while the controller was down is looked for once when it starts, and stays if that does not work.",
+	Source: "kubernetes, endpoints_controller.go, checkLeftoverEndpoints, which puts into the queue what it finds: https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/endpoint/endpoints_controller.go",
+	Buggy: withSetup(survivors, func(mgr manager.Manager) error {
+		return watchExports(mgr, &sweptExport{eventExport: eventExport{export{mgr.GetClient()}}})
+	}),
+	Correct: withSetup(survivors, func(mgr manager.Manager) error {
+		return watchExports(mgr, &finalizedExport{export{mgr.GetClient()}})
+	}),
+}, {
 	Name: "c04-rotation-in-memory", Class: "C4", Faults: 1,
 	About:  "That a secret has changed is found out by comparing it to what the process remembers, which is nothing after a restart.",
 	Source: "Helm, automatically roll deployments, on checksums in annotations instead: https://helm.sh/docs/howto/charts_tips_and_tricks/#automatically-roll-deployments",

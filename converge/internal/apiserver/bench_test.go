@@ -135,3 +135,76 @@ func BenchmarkPatch(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkReconcile is a server and ten calls, as a reconciler makes them in a schedule.
+func BenchmarkReconcile(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		server := apiserver.New(apiserver.Options{Registry: registry(), Applier: applier(), Seed: 1})
+		c := server.Client("bench")
+		ctx := b.Context()
+		owner := widget("a")
+		child := configMap("a")
+		workload := deployment()
+		steps := []func() error{
+			func() error { return c.Create(ctx, owner) },
+			func() error { return c.Get(ctx, client.ObjectKeyFromObject(owner), owner) },
+			func() error {
+				before := owner.DeepCopyObject().(client.Object)
+				owner.Finalizers = append(owner.Finalizers, hold)
+				return c.Patch(ctx, owner, client.MergeFrom(before))
+			},
+			func() error { return c.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("default")) },
+			func() error { return c.Create(ctx, child) },
+			func() error { return c.Create(ctx, workload) },
+			func() error {
+				child.Data["key"] = "other"
+				return c.Update(ctx, child)
+			},
+			func() error {
+				workload.Spec.Replicas = new(int32(3))
+				return c.Update(ctx, workload)
+			},
+			func() error {
+				owner.Status.Ready = true
+				return c.Status().Update(ctx, owner)
+			},
+			func() error { return c.Delete(ctx, child) },
+		}
+		for i, step := range steps {
+			if err := step(); err != nil {
+				b.Fatalf("call %d: %v", i, err)
+			}
+		}
+		server.Garbage()
+	}
+}
+
+func BenchmarkGarbage(b *testing.B) {
+	server := apiserver.New(apiserver.Options{Registry: registry(), Seed: 1})
+	c := server.Client("bench")
+	owner := widget("owner")
+	if err := c.Create(b.Context(), owner); err != nil {
+		b.Fatal(err)
+	}
+	objects := make([]*corev1.ConfigMap, 20)
+	for i := range objects {
+		objects[i] = configMap(fmt.Sprint("a", i))
+		objects[i].OwnerReferences = []metav1.OwnerReference{refTo(owner, "Widget")}
+		if err := c.Create(b.Context(), objects[i]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		i++
+		objects[0].Data["key"] = fmt.Sprint(i) // what is known of the version before is of no use
+		if err := c.Update(b.Context(), objects[0]); err != nil {
+			b.Fatal(err)
+		}
+		if garbage := server.Garbage(); len(garbage) > 0 {
+			b.Fatal(garbage)
+		}
+	}
+}

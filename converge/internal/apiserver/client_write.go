@@ -75,7 +75,7 @@ func (c *serverClient) put(ctx context.Context, obj, body client.Object, req req
 		return err
 	}
 	dropDuplicateOwners(sent)
-	if t.objects[key] == nil && createsOnUpdate[t.resource] { // by its status, too
+	if t.objects[key] == nil && t.kind.CreateOnUpdate { // by its status, too
 		if uid := sent.GetUID(); uid != "" {
 			return t.otherUID(key, uid, "", req.dryRun)
 		}

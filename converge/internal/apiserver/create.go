@@ -57,7 +57,7 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	}
 
 	if s.applier != nil && !req.managed && req.sent == nil {
-		req.sent = shallowCopy(obj)
+		req.sent = t.before(obj)
 	}
 	t.kind.PrepareForCreate(obj)
 	if err := t.validateCreate(obj); err != nil {
@@ -88,10 +88,18 @@ func (s *Server) createByUpdate(t *table, namespace string, obj client.Object, r
 		return nil, err
 	}
 	if !req.managed {
-		req.sent = shallowCopy(obj) // with all that it should not have
+		req.sent = t.before(obj) // with all that it should not have
 	}
 	obj.SetResourceVersion("")
 	return s.create(t, namespace, obj, req)
+}
+
+// before returns an object as it was before the server adds to it.
+func (t *table) before(obj client.Object) client.Object {
+	if t.resource.Resource == "jobs" { // the labels of pods are added to
+		return obj.DeepCopyObject().(client.Object)
+	}
+	return shallowCopy(obj)
 }
 
 func alreadyExists(t *table, obj client.Object, taken *record) error {

@@ -5,20 +5,50 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const evictionSubresource = "eviction"
 
-// evict deletes a pod, if the disruption budget it belongs to has something left.
-func (c *subresourceClient) evict(ctx context.Context, obj client.Object, eviction *policyv1.Eviction, dryRun []string) error {
+// evict deletes a pod, if the disruption budget it belongs to has something left. The answer is a status, of which a typed eviction takes nothing but that
+// it has to be emptied.
+func (c *subresourceClient) evict(ctx context.Context, obj, body client.Object, dryRun []string) error {
+	var eviction policyv1.Eviction
+	switch body := body.(type) {
+	case *policyv1.Eviction:
+		body.DeepCopyInto(&eviction)
+	case *unstructured.Unstructured:
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body.Object, &eviction); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+	default:
+		return apierrors.NewBadRequest(fmt.Sprintf("not a Eviction object: %T", body))
+	}
+	if err := c.evictPod(ctx, obj, &eviction, dryRun); err != nil {
+		return err
+	}
+	gvk := body.GetObjectKind().GroupVersionKind()
+	switch body := body.(type) {
+	case *policyv1.Eviction:
+		*body = policyv1.Eviction{}
+	case *unstructured.Unstructured:
+		body.Object = map[string]any{"metadata": map[string]any{}, "status": metav1.StatusSuccess, "code": int64(http.StatusCreated)}
+	}
+	body.GetObjectKind().SetGroupVersionKind(gvk)
+	return nil
+}
+
+func (c *subresourceClient) evictPod(ctx context.Context, obj client.Object, eviction *policyv1.Eviction, dryRun []string) error {
 	t, key, err := c.target(obj, client.ObjectKeyFromObject(obj), true)
 	if err != nil {
 		return err

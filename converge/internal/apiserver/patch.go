@@ -174,7 +174,7 @@ func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstr
 	req.managed = true
 	r := t.objects[key]
 	if r == nil {
-		if req.subresource != "" && !createsOnUpdate[t.resource] {
+		if req.subresource != "" && !t.kind.CreateOnUpdate {
 			return nil, t.notFound(key.Name)
 		}
 		obj, err := s.applied(t, nil, patch, force, req)

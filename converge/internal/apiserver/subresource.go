@@ -5,9 +5,10 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"fmt"
 
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -45,6 +46,9 @@ func (c *subresourceClient) Get(ctx context.Context, obj, subresource client.Obj
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return errors.New("can not get subresource using only metadata")
 	}
+	if err := sameForm(obj, subresource); err != nil {
+		return err
+	}
 	if subresource.GetName() == "" {
 		subresource.SetName(obj.GetName())
 	}
@@ -66,6 +70,9 @@ func (c *subresourceClient) Create(ctx context.Context, obj, subresource client.
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return errOnlyMetadata
 	}
+	if err := sameForm(obj, subresource); err != nil {
+		return err
+	}
 	if subresource.GetName() == "" {
 		subresource.SetName(obj.GetName())
 	}
@@ -73,13 +80,22 @@ func (c *subresourceClient) Create(ctx context.Context, obj, subresource client.
 	if err != nil {
 		return err
 	}
-	eviction, ok := subresource.(*policyv1.Eviction)
-	if !ok || c.subresource != evictionSubresource {
+	if c.subresource != evictionSubresource {
 		return notAllowed
 	}
 	var options client.SubResourceCreateOptions
 	options.ApplyOptions(opts)
-	return c.evict(ctx, obj, eviction, options.DryRun)
+	return c.evict(ctx, obj, subresource, options.DryRun)
+}
+
+// sameForm refuses a subresource that is not unstructured, to read or write that of an object that is.
+func sameForm(obj, subresource client.Object) error {
+	if _, ok := obj.(runtime.Unstructured); ok {
+		if _, ok := subresource.(runtime.Unstructured); !ok {
+			return fmt.Errorf("unstructured client did not understand object: %T", subresource)
+		}
+	}
+	return nil
 }
 
 func (c *subresourceClient) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {

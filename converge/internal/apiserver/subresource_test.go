@@ -104,7 +104,9 @@ func TestEviction(t *testing.T) {
 	runRules(t, []rule{
 		{"deletes a pod and says why", func(w *world) {
 			pod := running(w)
-			w.must(w.c.SubResource("eviction").Create(w.Context(), pod, &policyv1.Eviction{}))
+			eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{}}
+			w.must(w.c.SubResource("eviction").Create(w.Context(), pod, eviction))
+			w.equal("answer", &policyv1.Eviction{}, eviction)
 			got := w.stored(pod).(*corev1.Pod)
 			w.equal("grace", int64(30), *got.DeletionGracePeriodSeconds)
 			w.equal("condition", corev1.DisruptionTarget, got.Status.Conditions[1].Type)

@@ -16,22 +16,6 @@ import (
 
 const statusSubresource = "status"
 
-// createsOnUpdate are the kinds whose objects an update creates if they are not there.
-var createsOnUpdate = map[schema.GroupResource]bool{
-	{Resource: "endpoints"}:   true,
-	{Resource: "events"}:      true,
-	{Resource: "limitranges"}: true,
-	{Resource: "services"}:    true,
-	{Group: "coordination.k8s.io", Resource: "leasecandidates"}:           true,
-	{Group: "coordination.k8s.io", Resource: "leases"}:                    true,
-	{Group: "events.k8s.io", Resource: "events"}:                          true,
-	{Group: "node.k8s.io", Resource: "runtimeclasses"}:                    true,
-	{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}: true,
-	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}:        true,
-	{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}:        true,
-	{Group: "rbac.authorization.k8s.io", Resource: "roles"}:               true,
-}
-
 // update replaces an object by what change makes of it, which gets the record of the object that is there and returns one that decode has returned. The
 // result is what is stored then, or the object that was sent if it has been deleted. It is not to be changed.
 func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req request, change func(*record) (client.Object, error)) (client.Object, error) {

@@ -69,7 +69,7 @@ func (a *Applier) Apply(
 	if err != nil {
 		return nil, err
 	}
-	obj, err := a.typed(k, merged)
+	obj, err := a.typed(k, live, merged)
 	if err != nil {
 		return nil, err
 	}
@@ -187,17 +187,23 @@ func (a *Applier) empty(k *kinds.Kind) (client.Object, error) {
 	return obj, nil
 }
 
-// typed returns an object as the type the scheme has for its kind.
-func (a *Applier) typed(k *kinds.Kind, obj runtime.Object) (client.Object, error) {
+// typed returns an object as the type the scheme has for its kind. What the type cannot hold is refused as a server does: by the schema of the kind, if it has
+// one.
+func (a *Applier) typed(k *kinds.Kind, live client.Object, merged runtime.Object) (client.Object, error) {
 	t, ok := a.registry.Scheme().AllKnownTypes()[k.GroupVersionKind]
-	if u, isUntyped := obj.(*unstructured.Unstructured); ok && isUntyped {
-		typed := reflect.New(t).Interface().(client.Object)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s cannot be decoded: %v", k.Kind, err))
-		}
-		return typed, nil
+	u, untyped := merged.(*unstructured.Unstructured)
+	if !ok || !untyped {
+		return merged.(client.Object), nil
 	}
-	return obj.(client.Object), nil
+	obj := reflect.New(t).Interface().(client.Object)
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj)
+	if err == nil {
+		return obj, nil
+	}
+	if errs := k.ValidateContent(u, live); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(k.GroupKind(), u.GetName(), errs)
+	}
+	return nil, apierrors.NewBadRequest(fmt.Sprintf("%s cannot be decoded: %v", k.Kind, err))
 }
 
 func managedOf(obj client.Object) []metav1.ManagedFieldsEntry {

@@ -68,7 +68,7 @@ var services = &Kind{
 		Set("spec/ports", []any{Object{"port": int64(80)}, Object{"port": int64(81)}}),
 		Set("spec/ports", []any{Object{"name": "a", "port": int64(80)}, Object{"name": "a", "port": int64(81)}}),
 		Set("spec/ports", []any{Object{"port": int64(0)}}), Set("spec/selector", Object{"not a key": "x"}), Set("spec/sessionAffinity", "Sometimes"),
-		Set("spec/ports", []any{Object{"port": int64(80), "protocol": "ICMP"}}), Remove("spec/clusterIP"), Set("spec", Object{"type": "ExternalName", "externalName": "example.com"}), Set("spec/externalName", "example.com"),
+		Set("spec/ports", []any{Object{"port": int64(80), "protocol": "ICMP"}}), Remove("spec/clusterIP"), Set("spec/externalName", "example.com"),
 	},
 	StatusChanges: []Edit{
 		Set("status/loadBalancer/ingress", []any{Object{"ip": "192.0.2.7"}}), Set("status/loadBalancer", Object{}),

@@ -26,6 +26,7 @@ type Divergence struct {
 	applied   bool      // to this object, before
 	kind      schema.GroupVersionKind
 	typed     bool // a custom resource with a Go type
+	builtin   bool
 }
 
 // String describes a divergence in a line.
@@ -100,7 +101,9 @@ func Compare(real, ours *Transcript, known *Differences) []Divergence {
 func (c *comparison) report(where, path string, real, ours any) {
 	d := c.at
 	d.Where, d.Path, d.Real, d.Ours = where, path, real, ours
-	d.typed = slices.ContainsFunc(c.kinds, func(k *Kind) bool { return k.GroupVersionKind == d.kind && k.Custom && !k.Untyped })
+	if i := slices.IndexFunc(c.kinds, func(k *Kind) bool { return k.GroupVersionKind == d.kind }); i >= 0 {
+		d.builtin, d.typed = !c.kinds[i].Custom, c.kinds[i].Custom && !c.kinds[i].Untyped
+	}
 	if !c.differences.excuse(d) {
 		c.found = append(c.found, d)
 	}

@@ -23,6 +23,10 @@ var witnesses = map[string]Sequence{
 		{Verb: Create, Kind: pods, Name: "a"},
 		{Verb: Update, Kind: pods, Name: "a", Base: Last, Edits: []Edit{Set("spec/terminationGracePeriodSeconds", int64(60))}},
 	},
+	"values-in-errors": {
+		{Verb: Create, Kind: statefulSets, Name: "a"},
+		{Verb: Patch, Patch: MergePatch, Kind: statefulSets, Name: "a", Edits: []Edit{Set("spec/updateStrategy", Object{"type": "OnDelete"})}},
+	},
 	"metadata-deletion": {
 		{Verb: Create, Kind: gizmos, Name: "a", Edits: []Edit{Set("metadata/finalizers", []any{"example.com/one"})}},
 		{Verb: Delete, Kind: gizmos, Name: "a", Form: Metadata},

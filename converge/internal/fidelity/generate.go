@@ -406,7 +406,7 @@ func (s *generation) scale(o *Operation) {
 }
 
 func (s *generation) evict(o *Operation) {
-	o.Verb, o.Subresource = Create, "eviction"
+	o.Verb, o.Subresource, o.Form = Create, "eviction", Typed
 	if s.one(3) {
 		o.Grace = new(pick[int64](s, 0, 30))
 	}

@@ -32,6 +32,7 @@ func defaultSecret(s *corev1.Secret) {
 // defaultNamespace labels namespaces with their names.
 func defaultNamespace(n *corev1.Namespace) {
 	if n.Name != "" && n.Labels[corev1.LabelMetadataName] != n.Name {
+		n.Labels = maps.Clone(n.Labels)
 		metav1.SetMetaDataLabel(&n.ObjectMeta, corev1.LabelMetadataName, n.Name)
 	}
 	setDefault(&n.Status.Phase, corev1.NamespaceActive)

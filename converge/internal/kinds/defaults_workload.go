@@ -5,6 +5,7 @@ package kinds
 import (
 	"maps"
 	"math"
+	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -136,26 +137,31 @@ func createJob(j *batchv1.Job) {
 	if *j.Spec.ManualSelector {
 		return
 	}
-	if j.GenerateName != "" {
-		j.Labels = maps.Clone(j.Labels) // a server copies an object whose name it makes
-	}
-	if j.Spec.Template.Labels == nil {
-		j.Spec.Template.Labels = map[string]string{}
+	given := j.Spec.Template.Labels
+	labels := maps.Clone(given)
+	if labels == nil {
+		labels = map[string]string{}
 	}
 	for label, value := range map[string]string{
 		"job-name": j.Name, batchv1.JobNameLabel: j.Name, "controller-uid": string(j.UID), batchv1.ControllerUidLabel: string(j.UID),
 	} {
-		if _, ok := j.Spec.Template.Labels[label]; !ok {
-			j.Spec.Template.Labels[label] = value
+		if _, ok := labels[label]; !ok {
+			labels[label] = value
 		}
 	}
-	if len(j.Labels) == 0 {
-		j.Labels = j.Spec.Template.Labels
+	j.Spec.Template.Labels = labels
+	// A job without labels has got those of its pods, as the same map. A server copies an object whose name it makes, so that it is another one then.
+	if same := reflect.ValueOf(j.Labels).UnsafePointer() == reflect.ValueOf(given).UnsafePointer(); len(j.Labels) == 0 || same && j.GenerateName == "" {
+		j.Labels = labels
 	}
-	setDefaultPointer(&j.Spec.Selector, metav1.LabelSelector{})
-	if _, ok := j.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel]; !ok {
-		metav1.AddLabelToSelector(j.Spec.Selector, batchv1.ControllerUidLabel, string(j.UID))
+	selector := &metav1.LabelSelector{}
+	if j.Spec.Selector != nil {
+		selector = j.Spec.Selector.DeepCopy()
 	}
+	if _, ok := selector.MatchLabels[batchv1.ControllerUidLabel]; !ok {
+		metav1.AddLabelToSelector(selector, batchv1.ControllerUidLabel, string(j.UID))
+	}
+	j.Spec.Selector = selector
 }
 
 func defaultAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) {

@@ -12,7 +12,8 @@ import (
 // Kind is what a server knows of a kind.
 //
 // Its methods take objects of the Go type the scheme has for the kind, or *unstructured.Unstructured if it has none. They change the object, which is to be
-// the caller's own, but never the old one. After PrepareForUpdate and PrepareForStatusUpdate the two share content.
+// the caller's own, but never the old one. After PrepareForUpdate and PrepareForStatusUpdate the two share content. The Prepare methods only change fields
+// of the object itself, not what it points to, so that a shallow copy of it still says what was asked for.
 type Kind struct {
 	schema.GroupVersionKind
 
@@ -114,6 +115,22 @@ func (k *Kind) ValidateUpdate(obj, old client.Object) field.ErrorList {
 // ValidateStatusUpdate returns what is wrong with an object whose status replaces the old one's.
 func (k *Kind) ValidateStatusUpdate(obj, old client.Object) field.ErrorList {
 	return k.rules.validateUpdate(obj, old, true)
+}
+
+// ValidateContent returns what the schema of a kind finds wrong with content that its Go type may not be able to hold. The old object is nil if there is
+// none. Nothing is wrong with content of kinds without a schema. The content is not changed.
+func (k *Kind) ValidateContent(content *unstructured.Unstructured, old client.Object) field.ErrorList {
+	if k.Schema() == nil {
+		return nil
+	}
+	content = content.DeepCopy()
+	if err := k.Default(content); err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	if old == nil {
+		return k.Validate(content)
+	}
+	return k.ValidateUpdate(content, old)
 }
 
 // setStatus gives an object the status of another one, or none. Nothing happens to objects without such a field.

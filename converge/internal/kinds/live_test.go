@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -62,6 +65,50 @@ func TestKindsAreTheServers(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTableIsTheServers compares what is known of kinds to what a real API server says of itself.
+func TestTableIsTheServers(t *testing.T) {
+	env := sandbox.ForTest(t, sandbox.TestOptions{Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true}})
+	d, err := discovery.NewDiscoveryClientForConfig(env.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, lists, err := d.ServerGroupsAndResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := newRegistry(t)
+	type row struct {
+		Plural                    string
+		Namespaced, Status, Scale bool
+	}
+	want, got := map[schema.GroupVersionKind]row{}, map[schema.GroupVersionKind]row{}
+	subresources := map[string]bool{}
+	for _, list := range lists {
+		for _, r := range list.APIResources {
+			subresources[list.GroupVersion+"/"+r.Name] = true
+		}
+	}
+	for _, list := range lists {
+		for _, r := range list.APIResources {
+			gvk := schema.FromAPIVersionAndKind(list.GroupVersion, r.Kind)
+			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "update") || gvk.Group == "apiregistration.k8s.io" {
+				continue // not stored, or of another API server
+			}
+			resource := list.GroupVersion + "/" + r.Name
+			want[gvk] = row{Plural: r.Name, Namespaced: r.Namespaced, Status: subresources[resource+"/status"], Scale: subresources[resource+"/scale"]}
+			if k, ok := registry.For(gvk); ok {
+				got[gvk] = row{Plural: k.Plural, Namespaced: k.Namespaced, Status: k.Status, Scale: k.Scale != nil}
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-real +known):\n%s", diff)
+	}
+	if len(want) < 50 {
+		t.Errorf("only %d kinds", len(want))
 	}
 }
 

@@ -138,7 +138,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 		} else {
 			errs = append(errs, invalid(specPath.Child("externalName"), spec.ExternalName, utilvalidation.IsDNS1123Subdomain(spec.ExternalName))...)
 		}
-	case headless && spec.Type != corev1.ServiceTypeClusterIP:
+	case headless && needsNodePorts(s):
 		errs = append(errs, field.Invalid(specPath.Child("clusterIPs").Index(0), spec.ClusterIPs[0], "may not be set to 'None' for "+string(spec.Type)+" services"))
 	}
 	names := map[string]bool{}

@@ -184,12 +184,10 @@ func validatePodUpdate(p, old *corev1.Pod) field.ErrorList {
 	}
 	spec.ActiveDeadlineSeconds = before.ActiveDeadlineSeconds
 	spec.SchedulingGates = before.SchedulingGates
-	if hasAll(spec.Tolerations, before.Tolerations) {
-		spec.Tolerations = before.Tolerations
-	} else {
+	if !hasAll(spec.Tolerations, before.Tolerations) {
 		errs = append(errs, field.Forbidden(specPath.Child("tolerations"), "existing toleration can not be modified except its tolerationSeconds"))
 	}
-	if !equality.Semantic.DeepEqual(spec, before) {
+	if spec.Tolerations = before.Tolerations; !equality.Semantic.DeepEqual(spec, before) {
 		errs = append(errs, field.Forbidden(specPath, "pod updates may not change fields other than "+updatableFields+"\n"+diff.Diff(*before, *spec)))
 	}
 	return errs

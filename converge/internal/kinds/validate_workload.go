@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -82,6 +83,12 @@ func validateReplicaSetUpdate(r, old *appsv1.ReplicaSet) field.ErrorList {
 	return validation.ValidateImmutableField(r.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))
 }
 
+// rollingUpdate is what an error shows of a strategy.
+type rollingUpdate struct {
+	Partition      *int32
+	MaxUnavailable *intstr.IntOrString
+}
+
 func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	spec := &s.Spec
 	var errs field.ErrorList
@@ -97,7 +104,7 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 		}
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if strategy.RollingUpdate != nil {
-			errs = append(errs, field.Invalid(at.Child("rollingUpdate"), strategy.RollingUpdate, "only allowed for updateStrategy 'RollingUpdate'"))
+			errs = append(errs, field.Invalid(at.Child("rollingUpdate"), rollingUpdate(*strategy.RollingUpdate), "only allowed for updateStrategy 'RollingUpdate'"))
 		}
 	default:
 		errs = append(errs, field.Invalid(at, strategy, "must be 'RollingUpdate' or 'OnDelete'"))

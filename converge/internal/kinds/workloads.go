@@ -53,6 +53,7 @@ var daemonSets = strategyOf[*appsv1.DaemonSet]{
 	defaults: defaultDaemonSet,
 	create: func(d *appsv1.DaemonSet) {
 		if n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64); err != nil || n < 1 {
+			d.Annotations = maps.Clone(d.Annotations)
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, appsv1.DeprecatedTemplateGeneration, "1")
 		}
 	},
@@ -82,10 +83,18 @@ var pods = strategyOf[*corev1.Pod]{
 			}}
 		}
 	},
+	update: func(p, old *corev1.Pod) {
+		p.Spec.Priority = old.Spec.Priority
+		if p.Spec.PreemptionPolicy == nil {
+			p.Spec.PreemptionPolicy = old.Spec.PreemptionPolicy
+		}
+		admitPod(&p.Spec)
+	},
 	updateStatus: func(p, old *corev1.Pod) {
 		p.DeletionTimestamp, p.OwnerReferences = old.DeletionTimestamp, old.OwnerReferences
 		setDefault(&p.Status.QOSClass, old.Status.QOSClass)
 		setDefault(&p.Status.ObservedGeneration, old.Status.ObservedGeneration)
+		p.Status.Conditions = slices.Clone(p.Status.Conditions)
 		for i := range p.Status.Conditions {
 			c := &p.Status.Conditions[i]
 			for _, before := range old.Status.Conditions {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutation
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+// intercept has all requests of a scenario's reconciler go through an interceptor. Each process gets a new one, because the reconcilers of the corpus
+// may not share memory between processes, and neither may their mistakes.
+func intercept(s converge.Scenario, by func(client.Client, client.Reader) interceptor) converge.Scenario {
+	if create := s.New; create != nil {
+		s.New = func(env converge.Env) reconcile.Reconciler {
+			i := by(env.Client, env.APIReader)
+			env.Client = &intercepted{Client: env.Client, by: i}
+			return reconciler(create(env), i)
+		}
+	}
+	if setup := s.Setup; setup != nil {
+		s.Setup = func(mgr manager.Manager) error {
+			i := by(mgr.GetClient(), mgr.GetAPIReader())
+			return setup(&interceptedManager{Manager: mgr, client: &intercepted{Client: mgr.GetClient(), by: i}, by: i})
+		}
+	}
+	return s
+}
+
+// interceptedManager is a manager whose client and reconcilers are intercepted.
+type interceptedManager struct {
+	manager.Manager
+
+	client client.Client
+	by     interceptor
+}
+
+func (m *interceptedManager) GetClient() client.Client { return m.client }
+
+// Unwrap returns the manager of the scenario, for [converge.EnvOf].
+func (m *interceptedManager) Unwrap() manager.Manager { return m.Manager }
+
+// Add has the interceptor know of the reconciles of a controller, whose reconciler is in an exported field of a type that is not.
+func (m *interceptedManager) Add(runnable manager.Runnable) error {
+	if value := reflect.ValueOf(runnable); value.Kind() == reflect.Pointer && value.Elem().Kind() == reflect.Struct {
+		if field := value.Elem().FieldByName("Do"); field.IsValid() && field.CanSet() {
+			if inner, ok := field.Interface().(reconcile.Reconciler); ok {
+				field.Set(reflect.ValueOf(reconciler(inner, m.by)))
+			}
+		}
+	}
+	return m.Manager.Add(runnable)
+}
+
+// writes are those that a reconcile has put off.
+type writes struct {
+	mu   sync.Mutex
+	held []*request
+}
+
+type writesKey struct{}
+
+// writesOf returns what the reconcile of a context has put off, or nil outside of reconciles.
+func writesOf(ctx context.Context) *writes {
+	w, _ := ctx.Value(writesKey{}).(*writes)
+	return w
+}
+
+// reconciler has an interceptor know of reconciles.
+func reconciler(inner reconcile.Reconciler, by interceptor) reconcile.Reconciler {
+	if inner == nil {
+		return nil
+	}
+	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+		ctx = context.WithValue(ctx, writesKey{}, &writes{})
+		result, err := inner.Reconcile(ctx, req)
+		if late := by.end(ctx); late != nil {
+			return reconcile.Result{}, errors.Join(err, late)
+		}
+		return result, err
+	})
+}

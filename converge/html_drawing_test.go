@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+var (
+	secrets    = cacheOf(corev1.SchemeGroupVersion.WithKind("Secret"))
+	configMaps = cacheOf(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+)
+
+// drawn has a lane at 10 % for what is outside, then process, secrets, API server and user, 20 % apart.
+func drawn(entries ...entry) *drawing {
+	return newDrawing(append(entries, entry{from: theOutside, to: secrets}), nil)
+}
+
+func TestNewDrawing_lanes(t *testing.T) {
+	entries := []entry{
+		{from: other("gc"), to: theServer}, {from: other("user"), to: theServer}, {from: theProcess, to: configMaps}, {from: theProcess, to: theOutside},
+		{}, {from: other("somebody"), to: theServer}, {from: theProcess, to: configMaps},
+	}
+	d := newDrawing(entries, []arrival{{entry: entry{from: theServer, to: place{cacheRole, "Widget.example.com"}}}})
+	var got []string
+	for _, l := range d.Lanes {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s", l.Title, l.Name))+fmt.Sprintf(" at %g", d.at[l.place]))
+	}
+	want := []string{
+		"outside at 6.3", "process at 18.8", "cache ConfigMap at 31.3", "cache Widget at 43.8", "API server at 56.3", "user at 68.8", "gc at 81.3", "somebody at 93.8",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lanes (-want +got):\n%s", diff)
+	}
+}
+
+// format writes down what a row shows besides lanes and blocks that only go on.
+func format(shapes []shape) []string {
+	var lines []string
+	for _, s := range shapes {
+		class := strings.Join(strings.Fields(s.Class), " ")
+		switch {
+		case s.Symbol != "":
+			lines = append(lines, fmt.Sprintf("%s at %g (%s)", s.Symbol, s.X1, class))
+		case s.Text != "":
+			lines = append(lines, fmt.Sprintf("%q at %g (%s)", s.Text, s.X1, class))
+		case s.X1 != s.X2:
+			lines = append(lines, fmt.Sprintf("from %g to %g (%s)", s.X1, s.X2, class))
+		}
+	}
+	return lines
+}
+
+func TestDrawing_row(t *testing.T) {
+	call := func(e entry) entry {
+		e.who, e.from = "reconcile 1", theProcess
+		if e.to == (place{}) {
+			e.to = theServer
+		}
+		return e
+	}
+	for _, c := range []struct {
+		reason string
+		entry  entry
+		want   []string
+	}{
+		{"a write with an effect", call(entry{version: 2}), []string{"from 30 to 70 (arrow effect)", "right at 70 (arrow effect)", `"v2" at 70 (version)`}},
+		{"a write without an effect", call(entry{version: 1}), []string{"from 30 to 70 (arrow)", "right at 70 (arrow)"}},
+		{"a refused write", call(entry{version: 1, failed: true}), []string{"from 30 to 70 (arrow)", "cross at 70 (arrow)"}},
+		{"a read from the cache", call(entry{to: secrets, cache: "cache@1"}), []string{"from 30 to 50 (arrow)", "right at 50 (arrow)", `"@1" at 50 (version)`}},
+		{"nothing in the cache", call(entry{to: secrets, cache: "cache@1", failed: true}), []string{"from 30 to 50 (arrow)", "right at 50 (arrow)", `"@1" at 50 (version)`}},
+		{"a read from an old cache", call(entry{to: secrets, cache: "cache@1 of 3", mark: staleMark}), []string{
+			"from 30 to 50 (arrow stale)", "right at 50 (arrow stale)", `"@1 of 3" at 50 (version stale)`, "stale at 50 (sign stale)",
+		}},
+		{"a call outside", call(entry{to: theOutside, weight: write}), []string{"from 30 to 10 (arrow effect)", "left at 10 (arrow effect)"}},
+		{"a request that does not arrive", call(entry{mark: faultMark, fault: TimeoutLost, failed: true, version: 1}), []string{
+			"from 30 to 50 (arrow fault)", "cross at 50 (arrow fault)", "fault at 30 (sign fault)",
+		}},
+		{"an answer that does not arrive", call(entry{mark: faultMark, fault: TimeoutApplied, failed: true, version: 2}), []string{
+			"from 30 to 70 (arrow fault effect)", "right at 70 (arrow fault effect)", "from 70 to 50 (arrow event fault)", "cross at 50 (arrow fault)",
+			`"v2" at 70 (version fault)`, "fault at 30 (sign fault)",
+		}},
+		{"a request that is refused with 500", call(entry{mark: faultMark, fault: ServerError, failed: true, version: 1}), []string{
+			"from 30 to 70 (arrow fault)", "cross at 70 (arrow fault)", "fault at 30 (sign fault)",
+		}},
+		{"a crash before a write", call(entry{mark: faultMark, fault: CrashBefore, turn: dying, version: 1}), []string{
+			"from 30 to 42 (arrow fault)", "cross at 42 (arrow fault)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
+		}},
+		{"a write that is on its way", call(entry{mark: faultMark, fault: HandOver, turn: dying, version: 1}), []string{
+			"from 30 to 58 (arrow fault event)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
+		}},
+		{"it arrives", call(entry{mark: staleMark, version: 2}), []string{
+			"from 30 to 70 (arrow stale event)", "right at 70 (arrow stale event)", `"v2" at 70 (version stale)`, "stale at 30 (sign stale)",
+		}},
+		{"an event", entry{who: "watch", from: theServer, to: secrets, news: arriving, cache: "cache@2"}, []string{
+			"from 70 to 50 (arrow event)", "left at 50 (arrow event)", `"@2" at 50 (version before)`,
+		}},
+		{"an event that is late", entry{who: "watch", from: theServer, to: secrets, news: holding, mark: faultMark, fault: LagLong}, []string{
+			"from 70 to 60 (arrow fault event)", "cross at 60 (arrow fault event)", "fault at 50 (sign fault)",
+		}},
+		{"the end of that", entry{who: "watch", from: theServer, to: secrets, news: catchingUp}, []string{"ring at 50 (arrow)"}},
+		{"all events again", entry{who: "watch", from: theServer, to: secrets, news: repeating, mark: faultMark, fault: Resync}, []string{"fault at 50 (sign fault)"}},
+		{"a user", entry{who: "user", from: other("user"), to: theServer, version: 2}, []string{
+			"from 90 to 70 (arrow effect)", "left at 70 (arrow effect)", `"v2" at 70 (version before)`,
+		}},
+		{"a user who waits", entry{who: "user", from: other("user")}, []string{"ring at 90 (arrow)"}},
+		{"a restart", entry{who: "process", from: theProcess, turn: dying, mark: faultMark, fault: Restart}, []string{
+			"cross at 30 (arrow fault)", "fault at 30 (sign fault)",
+		}},
+		{"the next process", entry{who: "process", from: theProcess, turn: starting, process: 2}, []string{"ring at 30 (arrow)", `"process 2" at 30 (version)`}},
+		{"a violation", entry{who: "check", mark: harmMark}, []string{"from 0 to 100 (across violation)", "violation at 70 (sign violation)"}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			d := drawn()
+			d.version = 1
+			if diff := cmp.Diff(c.want, format(d.row(c.entry))); diff != "" {
+				t.Errorf("row (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// columns writes down the lines of a lane, or the blocks on it.
+func columns(shapes []shape, class string, x float64) []string {
+	var lines []string
+	for _, s := range shapes {
+		if strings.HasPrefix(s.Class, class) && s.X1 == x && s.X2 == x {
+			lines = append(lines, fmt.Sprintf("%s %s-%s +%d", s.Class, s.Y1, s.Y2, s.Shift))
+		}
+	}
+	return lines
+}
+
+// TestDrawing_processes checks that a lane ends with its process and begins with the next one, and that reconciles at the same time are side by side.
+func TestDrawing_processes(t *testing.T) {
+	d := drawn()
+	turns := func(who string, turn turn) entry { return entry{who: who, from: theProcess, turn: turn} }
+	for i, c := range []struct {
+		entry        entry
+		lane, blocks []string
+	}{
+		{entry{from: other("user")}, []string{"lane 0-100% +0"}, nil},
+		{turns("reconcile 1", beginning), []string{"lane 0-100% +0"}, []string{"block 6-100% +0"}},
+		{turns("reconcile 2", beginning), []string{"lane 0-100% +0"}, []string{"block 0-100% +0", "block 6-100% +14"}},
+		{turns("reconcile 1", ending), []string{"lane 0-100% +0"}, []string{"block 0-24 +0", "block 0-100% +14"}},
+		{turns("reconcile 3", beginning), []string{"lane 0-100% +0"}, []string{"block 0-100% +14", "block 6-100% +0"}},
+		{turns("reconcile 2", dying), []string{"lane 0-15 +0"}, []string{"block 0-24 +14", "block 0-24 +0"}},
+		{entry{from: other("user")}, nil, nil},
+		{turns("process", starting), []string{"lane 15-100% +0"}, nil},
+		{entry{from: other("user")}, []string{"lane 0-100% +0"}, nil},
+	} {
+		shapes := d.row(c.entry)
+		if diff := cmp.Diff(c.lane, columns(shapes, "lane", 30)); diff != "" {
+			t.Errorf("lane in row %d (-want +got):\n%s", i, diff)
+		}
+		if diff := cmp.Diff(c.blocks, columns(shapes, "block", 30)); diff != "" {
+			t.Errorf("blocks in row %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// TestDrawing_held checks that the lane of a cache shows how long its watch is late.
+func TestDrawing_held(t *testing.T) {
+	d := drawn()
+	watch := func(news news) entry { return entry{who: "watch", from: theServer, to: secrets, news: news} }
+	for i, c := range []struct {
+		entry entry
+		want  []string
+	}{
+		{watch(arriving), []string{"lane 0-100% +0"}},
+		{watch(holding), []string{"lane 0-15 +0", "lane held 15-100% +0"}},
+		{entry{from: other("user")}, []string{"lane held 0-100% +0"}},
+		{watch(catchingUp), []string{"lane held 0-15 +0", "lane 15-100% +0"}},
+		{watch(holding), []string{"lane 0-15 +0", "lane held 15-100% +0"}},
+		{entry{from: theProcess, turn: dying}, []string{"lane held 0-15 +0", "lane 15-100% +0"}},
+		{watch(repeating), []string{"lane 0-100% +0"}},
+	} {
+		if diff := cmp.Diff(c.want, columns(d.row(c.entry), "lane", 50)); diff != "" {
+			t.Errorf("row %d (-want +got):\n%s", i, diff)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// secretScenario reconciles a secret, which is created, changed and deleted.
+func secretScenario(do func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error)) Scenario {
+	s := copierScenario(false)
+	s.New = func(e Env) reconcile.Reconciler {
+		return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			secret := &corev1.Secret{}
+			if err := e.Client.Get(ctx, req.NamespacedName, secret); err != nil {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			return do(ctx, e, secret)
+		})
+	}
+	return s
+}
+
+// configMapOf returns a config map with the name and the value of a secret.
+func configMapOf(secret *corev1.Secret, owned bool) *corev1.ConfigMap {
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}, Data: map[string]string{"value": string(secret.Data["value"])},
+	}
+	if owned {
+		_ = controllerutil.SetControllerReference(secret, configMap, scheme.Scheme)
+	}
+	return configMap
+}
+
+// TestEachOracle has a reconciler for each oracle that violates it, and the hint that goes with it.
+func TestEachOracle(t *testing.T) {
+	for name, c := range map[string]struct {
+		reconcile func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error)
+		oracle    Oracle
+		message   string
+		hint      string
+	}{
+		"quiescence: a write each time": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, "seen", secret.ResourceVersion)
+			return reconcile.Result{}, e.Client.Update(ctx, secret)
+		}, Quiescence, "does not get quiet after 200 reconciles", "is written in each reconcile"},
+		"quiescence: it does not return": {func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
+			time.Sleep(48 * time.Hour)
+			return reconcile.Result{}, nil
+		}, Quiescence, "the reconcile of default/a does not return", "in each reconcile"},
+		"end state: an error is swallowed": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			_ = e.Client.Create(ctx, configMapOf(secret, true))
+			return reconcile.Result{}, nil
+		}, EndState, "data.value is", ""},
+		"idempotence: a time in the data": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			configMap := configMapOf(secret, true)
+			_, err := controllerutil.CreateOrUpdate(ctx, e.Client, configMap, func() error {
+				configMap.Data = map[string]string{"time": time.Now().Truncate(time.Minute).Format(time.RFC3339)}
+				return nil
+			})
+			return reconcile.Result{}, err
+		}, Idempotence, "writes: modified ConfigMap default/a", "compare before writing"},
+		"duplicates: deleted and created anew": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			configMap := configMapOf(secret, true)
+			err := e.Client.Get(ctx, client.ObjectKeyFromObject(configMap), &corev1.ConfigMap{})
+			if apierrs.IsNotFound(err) {
+				err = e.Client.Create(ctx, configMap)
+				if err != nil && e.Client.Delete(ctx, configMap) == nil {
+					err = e.Client.Create(ctx, configMapOf(secret, true))
+				}
+			}
+			return reconcile.Result{}, err
+		}, Duplicates, "ConfigMap default/a: 2 created, 1 without faults", "created again"},
+		"deletion: left over": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			return reconcile.Result{}, client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, false)))
+		}, Deletion, "ConfigMap default/a is left over", "set an owner reference"},
+		"deletion: not gone": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			if secret.DeletionTimestamp == nil && controllerutil.AddFinalizer(secret, "example.com/kept") {
+				return reconcile.Result{}, e.Client.Update(ctx, secret)
+			}
+			return reconcile.Result{}, nil
+		}, Deletion, "Secret default/a is not gone: it has the finalizers example.com/kept", "a finalizer is not removed"},
+		"deletion: an effect before the finalizer": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			switch {
+			case secret.DeletionTimestamp == nil:
+				if err := e.Cloud.Put(ctx, secret.Name, "there"); err != nil {
+					return reconcile.Result{}, err
+				}
+				if controllerutil.AddFinalizer(secret, "example.com/kept") {
+					return reconcile.Result{}, e.Client.Update(ctx, secret)
+				}
+			case controllerutil.RemoveFinalizer(secret, "example.com/kept"):
+				if err := e.Cloud.Delete(ctx, secret.Name); err != nil && !errors.Is(err, ErrAbsent) {
+					return reconcile.Result{}, err
+				}
+				return reconcile.Result{}, client.IgnoreNotFound(e.Client.Update(ctx, secret))
+			}
+			return reconcile.Result{}, nil
+		}, Deletion, "has no finalizer yet when the first effect outside happens: cloud put a", "before the first effect"},
+		"errors: a panic": {func(_ context.Context, _ Env, secret *corev1.Secret) (reconcile.Result, error) {
+			var none map[string]string
+			none[secret.Name] = "panics"
+			return reconcile.Result{}, nil
+		}, Errors, "the reconcile of default/a panics: assignment to entry in nil map", "check for what may be missing"},
+		"errors: a terminal one": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			if err := client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, true))); err != nil {
+				return reconcile.Result{}, reconcile.TerminalError(err)
+			}
+			return reconcile.Result{}, nil
+		}, Errors, "ends with a terminal error for what is transient", "a terminal error is not tried again"},
+		"shared objects": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			list := &corev1.SecretList{}
+			if err := e.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+				return reconcile.Result{}, err
+			}
+			for i := range list.Items {
+				list.Items[i].Data["value"][0] = 'x'
+			}
+			return reconcile.Result{}, nil
+		}, SharedObjects, "Secret default/a of the cache was changed", "copy objects"},
+		"leaks": {func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
+			go func() { <-make(chan struct{}) }()
+			return reconcile.Result{}, nil
+		}, Leaks, "goroutines of the reconciler are still there", "end with the context"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, err := Check(t, secretScenario(c.reconcile), DefaultOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := report.Failure
+			if f == nil {
+				t.Fatalf("nothing is found: %s", report.Certificate)
+			}
+			if f.Violation.Oracle != c.oracle || !strings.Contains(f.Violation.Message+strings.Join(f.Violation.Details, ""), c.message) {
+				t.Errorf("got %s, want %s: … %s …", f.Violation, c.oracle, c.message)
+			}
+			if !strings.Contains(f.Hint, c.hint) {
+				t.Errorf("the hint is %q, want … %s …", f.Hint, c.hint)
+			}
+		})
+	}
+}
+
+// TestOraclesThatAreOff does not find what it would find.
+func TestOraclesThatAreOff(t *testing.T) {
+	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		return reconcile.Result{}, client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, false)))
+	})
+	s.Steps = Steps(Apply(newSecret("a")), Settle(), Delete(newSecret("a")), Settle())
+	s.Off = map[Oracle]string{Deletion: "config maps are kept"}
+	s.Without = map[Fault]string{Taken: "names are ours", ChildDeleted: "nobody deletes them"}
+	p := mustPlan(t, s)
+	report := p.check(t, DefaultOptions())
+	if report.Failure != nil {
+		t.Fatalf("it is found:\n%s", report.Failure)
+	}
+	for _, want := range []string{"without O5 deletion: config maps are kept", "without taken: names are ours"} {
+		if !strings.Contains(p.certificate(report), want) {
+			t.Errorf("the certificate does not say %q:\n%s", want, p.certificate(report))
+		}
+	}
+}
+
+// conditionScenario reconciles pods, which have a status.
+func conditionScenario(do func(ctx context.Context, e Env, pod *corev1.Pod) error) Scenario {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+	}
+	return Scenario{
+		Scheme: scheme.Scheme, For: &corev1.Pod{},
+		New: func(e Env) reconcile.Reconciler {
+			return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				pod := &corev1.Pod{}
+				if err := e.Client.Get(ctx, req.NamespacedName, pod); err != nil || pod.DeletionTimestamp != nil {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				return reconcile.Result{}, do(ctx, e, pod)
+			})
+		},
+		Steps: Steps(Apply(pod), Settle(), Do("change the image", func(ctx context.Context, c client.Client) error {
+			return c.Patch(ctx, pod.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"activeDeadlineSeconds":100}}`)))
+		}), Settle()),
+	}
+}
+
+// TestAStatusThatLies finds statuses that do not belong to the generation that they tell.
+func TestAStatusThatLies(t *testing.T) {
+	for name, c := range map[string]struct {
+		observed func(pod *corev1.Pod) int64
+		want     string
+	}{
+		"ahead":   {func(pod *corev1.Pod) int64 { return pod.Generation + 1 }, "observedGeneration is 2, of generation 1"},
+		"behind":  {func(*corev1.Pod) int64 { return 1 }, "observedGeneration is 1, of generation 2"},
+		"correct": {func(pod *corev1.Pod) int64 { return pod.Generation }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, err := Check(t, conditionScenario(func(ctx context.Context, e Env, pod *corev1.Pod) error {
+				if pod.Status.ObservedGeneration == c.observed(pod) {
+					return nil
+				}
+				pod.Status.ObservedGeneration = c.observed(pod)
+				return e.Client.Status().Update(ctx, pod)
+			}), DefaultOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch f := report.Failure; {
+			case c.want == "" && f != nil:
+				t.Errorf("a false alarm:\n%s", f)
+			case c.want != "" && (f == nil || f.Violation.Oracle != Status || !strings.Contains(f.Violation.Message, c.want)):
+				t.Errorf("got %v, want %s", f, c.want)
+			}
+		})
+	}
+}
+
+// TestAdviceFailsOnlyWhenStrict updates what needs no update.
+func TestAdviceFailsOnlyWhenStrict(t *testing.T) {
+	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		err := e.Client.Create(ctx, configMapOf(secret, true))
+		if apierrs.IsAlreadyExists(err) {
+			err = e.Client.Update(ctx, configMapOf(secret, true))
+		}
+		return reconcile.Result{}, err
+	})
+	s.Steps = Steps(Apply(newSecret("a")), Settle())
+	s.Strict = true
+	report, err := Check(t, s, DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := report.Failure; f == nil || f.Violation.Oracle != Advice || !strings.Contains(f.Violation.Message, "without an effect") {
+		t.Errorf("strict: got %v, want requests without an effect", f)
+	}
+	s.Strict, s.Without = false, map[Fault]string{Taken: "it overwrites what others have"}
+	if report, err = Check(t, s, DefaultOptions()); err != nil || report.Failure != nil {
+		t.Errorf("not strict: got %v, %v", report.Failure, err)
+	}
+}
+
+// TestAdvice tells of a delete that hits an object that was not seen, which did no harm here.
+func TestAdvice(t *testing.T) {
+	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		wanted := secret.Data["value"][0] == '1'
+		configMap := configMapOf(secret, true)
+		switch err := e.Client.Get(ctx, client.ObjectKeyFromObject(configMap), configMap); {
+		case apierrs.IsNotFound(err) && wanted:
+			return reconcile.Result{}, e.Client.Create(ctx, configMapOf(secret, true))
+		case err != nil || wanted:
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(e.Client.Delete(ctx, configMap))
+	})
+	report, err := Check(t, s, DefaultOptions())
+	if err != nil || report.Failure != nil {
+		t.Fatal(report.Failure, err)
+	}
+	want := []string{"the delete of ConfigMap default/a hits another object than the one in the cache: use a precondition with its UID"}
+	if diff := cmp.Diff(want, report.Certificate.Advice); diff != "" {
+		t.Errorf("advice (-want +got):\n%s", diff)
+	}
+}

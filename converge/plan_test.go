@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func TestAScenarioIsCheckedWhole(t *testing.T) {
+	_, err := newPlan(Scenario{
+		Scheme: scheme.Scheme,
+		New:    func(Env) reconcile.Reconciler { return nil }, Setup: func(ctrl.Manager) error { return nil },
+		Owns:    []client.Object{nil},
+		Watches: []Watch{{Object: &corev1.ConfigMap{}}},
+		CRDs:    []client.Object{(*corev1.ConfigMap)(nil)},
+		Given:   []client.Object{(*corev1.Secret)(nil)},
+		Steps:   Steps(Sleep(0), Settle()),
+		World:   []Actor{{}, GC()},
+		Masks:   []Mask{{}},
+		Off:     map[Oracle]string{"O11": "none", EndState: ""},
+		Without: map[Fault]string{"flood": "too wet", Restart: ""},
+		With:    []Fault{"fire"},
+	})
+	if err == nil {
+		t.Fatal("it is accepted")
+	}
+	want := []string{
+		"scenario: New and Setup exclude each other",
+		"Owns, Watches and Indexes are for New: Setup registers its own",
+		"For is required",
+		"Owns[0] is required",
+		"Watches[0].Requests is required",
+		"Given[0] is required",
+		"Steps[0] does nothing",
+		"World[0].Name is required",
+		"World[0].Act is required",
+		"World[0].For is required",
+		"Masks[0].Field is required",
+		`Off: "O11" is no oracle`,
+		"Off[O2 end state]: a reason is required",
+		`Without: "flood" is no fault`,
+		"Without[restart]: a reason is required",
+		`With[0]: "fire" is no fault`,
+		"CRDs[0]: is required",
+	}
+	got := strings.Split(err.Error(), "\n")
+	sortStrings := cmp.Transformer("sorted", func(lines []string) map[string]int {
+		counts := map[string]int{}
+		for _, line := range lines {
+			counts[line]++
+		}
+		return counts
+	})
+	if diff := cmp.Diff(want, got, sortStrings); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestScenariosThatCannotBe(t *testing.T) {
+	usable := copierScenario(false)
+	for name, c := range map[string]struct {
+		change func(*Scenario)
+		want   string
+	}{
+		"no scheme":          {func(s *Scenario) { s.Scheme = nil }, "scenario: Scheme is required"},
+		"an unknown kind":    {func(s *Scenario) { s.Scheme = runtime.NewScheme() }, "For: no kind is registered for the type v1.Secret"},
+		"no reconciler":      {func(s *Scenario) { s.New = nil }, "New or Setup is required"},
+		"a bad definition":   {func(s *Scenario) { s.CRDs = []client.Object{&corev1.ConfigMap{}} }, "is no custom resource definition"},
+		"an unknown watched": {func(s *Scenario) { s.Watches = []Watch{{}} }, "Watches[0].Object is required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := usable
+			c.change(&s)
+			if _, err := Check(t, s, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestTheScenarioItselfMayNotWork finds what is wrong with a scenario when it is run without faults.
+func TestTheScenarioItselfMayNotWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Scenario)
+		want   string
+	}{
+		"a step fails":         {func(s *Scenario) { s.Steps = Steps(Update(newSecret("absent")), Settle()) }, `step update Secret default/absent: secrets "absent" not found`},
+		"the given is invalid": {func(s *Scenario) { s.Given = []client.Object{newSecret("A")} }, "Given[0]: Secret \"A\" is invalid"},
+		"New returns nil":      {func(s *Scenario) { s.New = func(Env) reconcile.Reconciler { return nil } }, "New returned nil"},
+		"an index twice": {func(s *Scenario) {
+			s.Indexes = func(i client.FieldIndexer) error {
+				none := func(client.Object) []string { return nil }
+				_ = i.IndexField(context.Background(), &corev1.Secret{}, "field", none)
+				return i.IndexField(context.Background(), &corev1.Secret{}, "field", none)
+			}
+		}, "Indexes: indexer conflict"},
+		"it is not as desired": {func(s *Scenario) { s.Desired = func(State) error { return context.Canceled } }, "context canceled"},
+		"an actor finds no end": {func(s *Scenario) {
+			s.World = []Actor{actorOn("one", &corev1.Secret{}, labelled), actorOn("other", &corev1.Secret{}, labelled)}
+		}, "it has acted 2000 times and finds no end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := copierScenario(false)
+			c.change(&s)
+			report, err := Check(t, s, DefaultOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.Failure == nil || !strings.Contains(report.Failure.Violation.Message, c.want) {
+				t.Errorf("got %v, want %q", report.Failure, c.want)
+			}
+		})
+	}
+}
+
+// labelled changes an object each time that it is called.
+func labelled(ctx context.Context, c client.Client, obj *corev1.Secret) error {
+	metav1.SetMetaDataLabel(&obj.ObjectMeta, "version", obj.ResourceVersion)
+	return c.Update(ctx, obj)
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestSchedulesCanBeWrittenDown(t *testing.T) {
+	s := schedule{
+		{point{site{"create", "ConfigMap", types.NamespacedName{Namespace: "default", Name: "a"}}, 1}, CrashAfter},
+		{point{site{"update", "Widget/status", types.NamespacedName{Namespace: "default", Name: "a"}}, 12}, TimeoutApplied},
+		{point{site{"get", "ClusterRole", types.NamespacedName{Name: "system:node@x,y/z"}}, 2}, ServerError},
+		{point{site{act: "lists"}, 1}, ListOrder},
+	}
+	encoded := s.encode()
+	if want := "v1:crash-after@create:ConfigMap:default/a:1,timeout-applied@update:Widget%2Fstatus:default/a:12,"; !strings.HasPrefix(encoded, want) {
+		t.Errorf("got %s, want it to begin with %s", encoded, want)
+	}
+	if strings.ContainsAny(encoded, " '\"") {
+		t.Errorf("%s has what a shell does not leave as it is", encoded)
+	}
+	decoded, err := decodeSchedule(encoded + "\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(describeAll(s), describeAll(decoded)); diff != "" {
+		t.Errorf("what comes back (-want +got):\n%s", diff)
+	}
+	if empty, err := decodeSchedule(schedule{}.encode()); err != nil || len(empty) != 0 {
+		t.Errorf("no faults: got %v, %v", empty, err)
+	}
+}
+
+func describeAll(s schedule) []string {
+	var all []string
+	for _, d := range s {
+		all = append(all, d.String())
+	}
+	return all
+}
+
+func TestSchedulesThatNobodyHasWritten(t *testing.T) {
+	for encoded, want := range map[string]string{
+		"":                                "has to begin with",
+		"v2:":                             "has to begin with",
+		"v1:flood@create:ConfigMap:a/b:1": `"flood" is no fault`,
+		"v1:restart":                      "is no fault",
+		"v1:restart@quiet":                "separated by colons",
+		"v1:restart@quiet:%zz:a/b:1":      "invalid URL escape",
+		"v1:restart@quiet::%zz/b:1":       "invalid URL escape",
+		"v1:restart@quiet::a/%zz:1":       "invalid URL escape",
+		"v1:restart@quiet::a/b:0":         "no number above 0",
+		"v1:restart@quiet::a/b:x":         "no number above 0",
+	} {
+		if _, err := decodeSchedule(encoded); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", encoded, err, want)
+		}
+	}
+}
+
+func FuzzDecodeSchedule(f *testing.F) {
+	f.Add("v1:crash-after@create:ConfigMap:default/a:1,list-order@lists::/:1")
+	f.Fuzz(func(t *testing.T, encoded string) {
+		s, err := decodeSchedule(encoded)
+		if err != nil {
+			return
+		}
+		again, err := decodeSchedule(s.encode())
+		if err != nil {
+			t.Fatalf("%q becomes %q: %v", encoded, s.encode(), err)
+		}
+		if diff := cmp.Diff(describeAll(s), describeAll(again)); diff != "" {
+			t.Errorf("%q comes back otherwise (-want +got):\n%s", encoded, diff)
+		}
+	})
+}

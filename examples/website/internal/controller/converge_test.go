@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"trueup.dev/converge"
+	"trueup.dev/examples/website"
+	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/examples/website/dns"
+)
+
+// cloudRecords publishes records in the system outside of a scenario, where each call can fail.
+type cloudRecords struct{ cloud converge.Cloud }
+
+func (r cloudRecords) Publish(ctx context.Context, record dns.Record) error {
+	value, err := r.cloud.Get(ctx, record.Name)
+	if err == nil && ownerOf(value) != record.Owner {
+		return fmt.Errorf("publish %s: %w", record.Name, dns.ErrTaken)
+	}
+	if errors.Is(err, converge.ErrAbsent) || err == nil && value != valueOf(record) {
+		err = r.cloud.Put(ctx, record.Name, valueOf(record))
+	}
+	if err != nil {
+		return err
+	}
+	return r.withdraw(ctx, record.Owner, record.Name)
+}
+
+func (r cloudRecords) Withdraw(ctx context.Context, owner string) error { return r.withdraw(ctx, owner, "") }
+
+func (r cloudRecords) withdraw(ctx context.Context, owner, keep string) error {
+	names, err := r.cloud.List(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == keep {
+			continue
+		}
+		value, err := r.cloud.Get(ctx, name)
+		if err == nil && ownerOf(value) == owner {
+			err = r.cloud.Delete(ctx, name)
+		}
+		if err != nil && !errors.Is(err, converge.ErrAbsent) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r cloudRecords) Lookup(context.Context, string) (dns.Record, error) {
+	return dns.Record{}, errors.New("not needed by the controller")
+}
+
+func valueOf(record dns.Record) string { return record.Owner + " " + record.Target }
+
+func ownerOf(value string) string {
+	owner, _, _ := strings.Cut(value, " ")
+	return owner
+}
+
+// siteScenario has the controller as it is set up in a program, in a cluster that rolls Deployments out.
+func siteScenario(t *testing.T) converge.Scenario {
+	t.Helper()
+	return converge.Scenario{
+		Scheme: newScheme(t),
+		For:    &websitev1.Website{},
+		CRDs:   []client.Object{siteCRD(t)},
+		World:  []converge.Actor{converge.Deployments(converge.BecomeReady)},
+		Setup: func(mgr ctrl.Manager) error {
+			env := converge.EnvOf(mgr)
+			return website.SetupWithManager(t.Context(), mgr, website.Options{Records: cloudRecords{env.Cloud}, Recheck: time.Minute})
+		},
+	}
+}
+
+func siteCRD(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	manifest, err := fs.ReadFile(website.CRDs(), "demo.trueup.dev_websites.yaml")
+	if err == nil {
+		err = yaml.UnmarshalStrict(manifest, crd)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return crd
+}
+
+// inDefault is an object in the namespace of the scenarios.
+func inDefault[T client.Object](obj T) T {
+	obj.SetNamespace(metav1.NamespaceDefault)
+	return obj
+}
+
+func TestConverge_lifecycle(t *testing.T) {
+	site := inDefault(newSite("shop"))
+	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
+	s := siteScenario(t)
+	s.Steps = converge.Lifecycle(site,
+		func(site *websitev1.Website) {
+			site.Spec.Domain, site.Spec.Replicas = "store.example.com", new(int32(2))
+			site.Spec.Languages = []websitev1.Language{{Code: "fr"}}
+		},
+	)
+	converge.Run(t, s)
+}
+
+func TestConverge_themeComesAndChanges(t *testing.T) {
+	site, theme := inDefault(themed("shop", "paper")), inDefault(newTheme("paper", "h1 {}"))
+	s := siteScenario(t)
+	s.Steps = converge.Steps(
+		converge.Apply(site), converge.Settle(), // there is no theme yet
+		converge.Apply(theme), converge.Settle(),
+		converge.Change(theme, func(theme *corev1.ConfigMap) { theme.Data["style.css"] = "h2 {}" }), converge.Settle(),
+		converge.Delete(site), converge.Settle(),
+	)
+	converge.Run(t, s)
+}
+
+func TestConverge_themeGoes(t *testing.T) {
+	site, theme := inDefault(themed("shop", "paper")), inDefault(newTheme("paper", "h1 {}"))
+	s := siteScenario(t)
+	s.Given = []client.Object{theme}
+	s.Steps = converge.Steps(
+		converge.Apply(site), converge.Settle(),
+		converge.Delete(theme), converge.Settle(),
+		converge.Delete(site), converge.Settle(),
+	)
+	s.Without = map[converge.Fault]string{
+		converge.ChildDeleted: "a site whose theme is gone keeps what it serves, and cannot render it anew",
+		converge.Meanwhile:    "how far a site has come when its theme goes is how far it stays",
+	}
+	converge.Run(t, s)
+}
+
+func TestConverge_sameNameAgain(t *testing.T) {
+	site := inDefault(newSite("shop"))
+	again := site.DeepCopy()
+	again.Spec.Pages[0].Body = "Come in again."
+	s := siteScenario(t)
+	s.Steps = converge.Steps(
+		converge.Apply(site), converge.Settle(),
+		converge.Delete(site), converge.Settle(),
+		converge.Apply(again), converge.Settle(),
+		converge.Delete(again), converge.Settle(),
+	)
+	converge.Run(t, s)
+}

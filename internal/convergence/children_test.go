@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convergence
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge"
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+)
+
+// What somebody changes in a child is changed back.
+func TestChildReconciler_drift(t *testing.T) {
+	for name, named := range map[string]func(*corev1.ConfigMap){"fixed name": fixedName, "generated name": generatedName} {
+		t.Run(name, func(t *testing.T) {
+			s := under(t, func(converge.Env) sub { return newChild(named) })
+			s.With = []converge.Fault{converge.Drift}
+			converge.Run(t, s)
+		})
+	}
+}
+
+// The first list of a process may be an old one. A name that does not change is safe even then, and so is a finalizer.
+func TestChildReconciler_timeTravel(t *testing.T) {
+	s := under(t, func(env converge.Env) sub {
+		return reconcilers.Sequence[*fixture.Resource]{newChild(fixedName), protected(publishes(env, "thing"))}
+	})
+	s.Consistency = converge.TimeTravel
+	s.Steps = append(s.Steps, again(newResource("three"), newResource("four"))...)
+	converge.Run(t, s)
+}
+
+// Two resources want a child of the same name. One of them gets it, and the other one when it is free.
+func TestChildReconciler_contested(t *testing.T) {
+	a, b := newResource("one"), newResource("one")
+	b.Name = "b"
+	s := under(t, func(converge.Env) sub { return newChild(fixedName) })
+	s.Steps = converge.Steps(
+		converge.Apply(a), converge.Settle(),
+		converge.Apply(b), converge.Settle(),
+		converge.Delete(a), converge.Settle(),
+		converge.Delete(b), converge.Settle(),
+	)
+	converge.Run(t, s)
+}
+
+// A child in another namespace has no owner.
+func TestChildReconciler_otherNamespace(t *testing.T) {
+	for name, named := range map[string]func(*corev1.ConfigMap){"fixed name": fixedName, "generated name": generatedName} {
+		t.Run(name, func(t *testing.T) {
+			s := under(t, func(converge.Env) sub {
+				c := newChild(func(obj *corev1.ConfigMap) {
+					named(obj)
+					obj.Namespace, obj.Labels = "elsewhere", map[string]string{"of": "a"}
+				})
+				c.Finalizer = finalizer
+				c.OurChild = func(parent *fixture.Resource, child *corev1.ConfigMap) bool { return child.Labels["of"] == parent.Name }
+				c.ListOptions = func(context.Context, *fixture.Resource) []client.ListOption {
+					return []client.ListOption{client.InNamespace("elsewhere")}
+				}
+				return c
+			})
+			s.Given = objects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}})
+			s.Steps = append(lives(), again(newResource("three"), newResource("four"))...)
+			converge.Run(t, s)
+		})
+	}
+}
+
+// A Job cannot be changed, only be replaced by another one, whose name says what it is for.
+func TestChildReconciler_immutable(t *testing.T) {
+	s := under(t, func(converge.Env) sub {
+		return &reconcilers.ChildReconciler[*fixture.Resource, *batchv1.Job, *batchv1.JobList]{
+			DesiredChild: func(_ context.Context, resource *fixture.Resource) (*batchv1.Job, error) {
+				return &batchv1.Job{
+					ObjectMeta: metav1.ObjectMeta{Namespace: resource.Namespace, Name: "job"},
+					Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+						RestartPolicy: corev1.RestartPolicyNever,
+						Containers:    []corev1.Container{{Name: "main", Image: resource.Spec.Fields["value"]}},
+					}}},
+				}, nil
+			},
+			ReflectChildStatusOnParent: func(_ context.Context, parent *fixture.Resource, child *batchv1.Job, err error) {
+				tell(parent, "done", "")
+				if err == nil && child != nil && child.Status.Succeeded > 0 {
+					tell(parent, "done", "yes")
+				}
+			},
+			HarmonizeImmutableFields: func(current, desired *batchv1.Job) {
+				desired.Spec.Template, desired.Spec.Selector = current.Spec.Template, current.Spec.Selector
+			},
+			MergeBeforeUpdate: func(current, desired *batchv1.Job) {
+				current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels)
+				current.Spec.Template, current.Spec.Selector = desired.Spec.Template, desired.Spec.Selector
+			},
+		}
+	})
+	s.World = []converge.Actor{converge.Jobs(converge.BecomeReady)}
+	converge.Run(t, s)
+}
+
+// The resource and its child are of no Go type.
+func TestChildReconciler_unstructured(t *testing.T) {
+	type untyped = *unstructured.Unstructured
+	kind := func(gvk schema.GroupVersionKind) untyped {
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(gvk)
+		return obj
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	s := under(t, nil)
+	s.Setup = func(mgr ctrl.Manager) error {
+		root := &reconcilers.ResourceReconciler[untyped]{
+			Type: kind(fixture.GroupVersion.WithKind("Resource")),
+			Reconciler: &reconcilers.ChildReconciler[untyped, untyped, *unstructured.UnstructuredList]{
+				ChildType:     kind(corev1.SchemeGroupVersion.WithKind("ConfigMap")),
+				ChildListType: list,
+				DesiredChild: func(_ context.Context, resource untyped) (untyped, error) {
+					value, _, err := unstructured.NestedString(resource.Object, "spec", "fields", "value")
+					child := kind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+					child.SetNamespace(resource.GetNamespace())
+					child.SetName("child")
+					child.Object["data"] = map[string]any{"value": value}
+					return child, err
+				},
+				ReflectChildStatusOnParent: func(_ context.Context, parent, child untyped, err error) {
+					seen := ""
+					if err == nil && child != nil {
+						seen, _, _ = unstructured.NestedString(child.Object, "data", "value")
+					}
+					_ = unstructured.SetNestedField(parent.Object, seen, "status", "fields", "child")
+				},
+				MergeBeforeUpdate: func(current, desired untyped) { current.Object["data"] = desired.Object["data"] },
+			},
+			Config: reconcilers.NewConfig(mgr, nil, time.Hour),
+		}
+		return root.SetupWithManager(t.Context(), mgr)
+	}
+	converge.Run(t, s)
+}
+
+// Errors that are gone with the next attempt are not told.
+func TestSuppressTransientErrors(t *testing.T) {
+	converge.Run(t, under(t, func(env converge.Env) sub {
+		return protected(&reconcilers.SuppressTransientErrors[*fixture.Resource, *fixture.ResourceList]{
+			Reconciler: reconcilers.Sequence[*fixture.Resource]{newChild(generatedName), publishes(env, "thing")},
+		})
+	}))
+}
