@@ -20,8 +20,8 @@ type Actor struct {
 	Name string
 	// For is the kind of the objects that the actor acts on. Required.
 	For client.Object
-	// Act is called with an object, some time after it has changed and as long as it exists, also while it is being deleted. What Act has nothing to do
-	// about, it leaves alone. Required.
+	// Act is called with an object, some time after it has changed and as long as it exists, also while it is being deleted, and also after a change that
+	// Act has made. What it has nothing to do about, it leaves alone. An error without faults fails the scenario. Required.
 	Act func(ctx context.Context, c client.Client, obj client.Object) error
 
 	// collector is true for the garbage collector.
@@ -99,15 +99,19 @@ func Jobs(progress Progress) Actor {
 			return nil
 		}
 		now := metav1.Now()
-		condition := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now, LastProbeTime: now}
 		obj.Status.StartTime = &now
+		// Each end has a condition that announces it.
+		ends, reason := []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete}, batchv1.JobReasonCompletionsReached
 		if progress == Fail {
 			obj.Status.Failed = 1
-			condition.Type, condition.Reason = batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded
+			ends, reason = []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed}, batchv1.JobReasonBackoffLimitExceeded
 		} else {
 			obj.Status.Succeeded, obj.Status.CompletionTime = count(obj.Spec.Completions), &now
 		}
-		obj.Status.Conditions = []batchv1.JobCondition{condition}
+		for _, end := range ends {
+			obj.Status.Conditions = append(obj.Status.Conditions,
+				batchv1.JobCondition{Type: end, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: now, LastProbeTime: now})
+		}
 		return c.Status().Update(ctx, obj)
 	})
 }

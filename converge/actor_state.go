@@ -36,7 +36,7 @@ func (r *run) tellActors(e apiserver.Event) {
 		return
 	}
 	for _, a := range r.actors {
-		if a.kind != e.Kind || r.acting == a.Name || slices.Contains(a.due, e.Key) || slices.Contains(a.late, e.Key) {
+		if a.kind != e.Kind || slices.Contains(a.due, e.Key) || slices.Contains(a.late, e.Key) {
 			continue
 		}
 		switch r.meet(site{"act " + a.Name, e.Kind.Kind, e.Key}, actorFaults) {
@@ -97,6 +97,9 @@ func (r *run) act(a *actorState, key types.NamespacedName) {
 	err := a.Act(r.ctx, a.client, r.withKind(stored, a.kind))
 	if err != nil || r.server.Version() != before {
 		r.log.actor(r, a.Name, a.kind.Kind+" "+nameOf(key), err)
+	}
+	if err != nil && len(r.schedule) == 0 {
+		r.violate(Violation{Oracle: scenarioItself, Message: fmt.Sprintf("actor %s: %s %s: %v", a.Name, a.kind.Kind, nameOf(key), err)})
 	}
 }
 

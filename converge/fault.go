@@ -29,6 +29,9 @@ const (
 	// Taken has somebody else have an object of the same name just before it is created, with another controller if it is in a namespace, and delete it a
 	// moment later. When all is quiet the process is started again, because nobody else would tell the reconciler.
 	Taken Fault = "taken"
+	// TakenUnnoticed is Taken, and nothing is started again: only a reconciler that tries again by itself gets the name in the end. Only if it is asked for,
+	// because many take any object of the right name for their own.
+	TakenUnnoticed Fault = "taken-unnoticed"
 	// Deleted has somebody else delete an object just before it is written. Only objects of the reconciler are deleted.
 	Deleted Fault = "deleted"
 	// Recreated has somebody else delete an object and create it again, just before it is written or deleted. Only objects of the reconciler are.
@@ -73,13 +76,13 @@ const (
 
 // allFaults are all that there are.
 var allFaults = []Fault{
-	CrashBefore, CrashAfter, TimeoutApplied, TimeoutLost, TooManyRequests, ServerError, Conflict, Exists, Taken, Deleted, Recreated, HandOver,
+	CrashBefore, CrashAfter, TimeoutApplied, TimeoutLost, TooManyRequests, ServerError, Conflict, Exists, Taken, TakenUnnoticed, Deleted, Recreated, HandOver,
 	LagRead, LagReconcile, LagLong, Relist, Resync, ListOrder, Stale,
 	Restart, Meanwhile, Late, Early, ChildDeleted, Drift,
 }
 
 // askedFor are the faults that only happen when they are asked for.
-var askedFor = []Fault{Drift}
+var askedFor = []Fault{Drift, TakenUnnoticed}
 
 // faultSet is a set of faults.
 type faultSet uint32

@@ -46,7 +46,8 @@ type informer struct {
 // hold is a watch that is late.
 type hold struct {
 	fault Fault
-	since time.Time
+	// from is the version of the first event that is late.
+	from int64
 	// reconcile is the number of reconciles that had been started.
 	reconcile int
 	read      bool
@@ -57,6 +58,11 @@ const (
 	longLag           = 100 * time.Millisecond
 	longLagReconciles = 5
 )
+
+// due is true if there is an event that is not late.
+func (i *informer) due() bool {
+	return len(i.coming) > 0 && (i.held == nil || i.coming[0].Version < i.held.from)
+}
 
 // ends is true when the hold ends with a reconcile.
 func (h *hold) ends(number int) bool {

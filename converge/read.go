@@ -5,7 +5,6 @@ package converge
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 
@@ -115,13 +114,11 @@ func (r *run) ordered(i *informer) []client.Object {
 	if !r.shuffled || len(i.objects) < 2 {
 		return i.objects
 	}
+	// Another one comes first each time.
 	i.reads++
-	objects := slices.Clone(i.objects)
-	if i.reads == 1 {
-		slices.Reverse(objects)
-		return objects
-	}
-	rand.New(rand.NewPCG(r.plan.seed, uint64(i.reads))).Shuffle(len(objects), func(a, b int) { objects[a], objects[b] = objects[b], objects[a] })
+	n := i.reads % len(i.objects)
+	objects := slices.Concat(i.objects[n:], i.objects[:n])
+	slices.Reverse(objects)
 	return objects
 }
 

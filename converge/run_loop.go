@@ -224,7 +224,7 @@ func (r *run) arrive(i *informer, e apiserver.Event) {
 		r.log.watch(r, i, "all "+e.Kind.Kind+" again", fault)
 		i.resync = true
 	default:
-		i.held = &hold{fault: fault, since: time.Now(), reconcile: r.reconciles}
+		i.held = &hold{fault: fault, from: e.Version, reconcile: r.reconciles}
 		r.log.watch(r, i, eventNames[e.Type]+" "+e.Kind.Kind+" "+nameOf(e.Key)+" is late", fault)
 		held := i.held
 		r.after(longLag, func() {
@@ -290,7 +290,7 @@ func (r *run) deliverNext() bool {
 			r.deliver(i, changes)
 			return true
 		}
-		if i.held == nil && len(i.coming) > 0 {
+		if i.due() {
 			r.stir()
 			r.log.arrive(r, i)
 			r.deliver(i, []change{i.next()})

@@ -54,7 +54,6 @@ func (r *run) serveNext() bool {
 	if c.obj != nil || c.effect {
 		time.Sleep(writeTime)
 	}
-	r.advise(c)
 	r.acting = byProcess
 	err := r.answer(c, fault)
 	r.log.call(r, c, fault, err)
@@ -117,7 +116,7 @@ func (r *run) foreign(c *call) faultSet {
 	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
 	if stored == nil {
 		if c.act == "create" {
-			faults |= setOf(Exists, Taken)
+			faults |= setOf(Exists, Taken, TakenUnnoticed)
 		}
 		return faults
 	}
@@ -174,13 +173,14 @@ func (r *run) answer(c *call, fault Fault) error {
 		r.annotate(c)
 	case Exists:
 		r.precede(c)
-	case Taken:
-		r.takeName(c)
+	case Taken, TakenUnnoticed:
+		r.takeName(c, fault == Taken)
 	case Deleted, Recreated:
 		r.remove(c, fault == Recreated)
 	case Meanwhile:
 		r.meanwhile()
 	}
+	r.advise(c)
 	err := c.do(target)
 	if err == nil {
 		r.written(c)
@@ -252,7 +252,7 @@ func (r *run) precede(c *call) {
 }
 
 // takeName has somebody else have an object of the same name, for a moment.
-func (r *run) takeName(c *call) {
+func (r *run) takeName(c *call, noticed bool) {
 	defer r.as("somebody")()
 	obj := r.withKind(c.obj, c.gvk)
 	obj.SetOwnerReferences(nil)
@@ -286,7 +286,7 @@ func (r *run) takeName(c *call) {
 		if owner != nil {
 			_ = r.other.Delete(r.ctx, owner)
 		}
-		r.restartWhenQuiet = true
+		r.restartWhenQuiet = noticed
 	})
 }
 

@@ -233,7 +233,7 @@ func (s staleStart) begin(r *run, i *informer) {
 	}
 	i.position = events[at].Version - 1
 	i.coming = append(i.coming, events[at:]...)
-	i.held = &hold{fault: LagReconcile, since: time.Now(), reconcile: r.reconciles}
+	i.held = &hold{fault: LagReconcile, reconcile: r.reconciles}
 }
 
 // deliver tells those who watch a kind of changes.

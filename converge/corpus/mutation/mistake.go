@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -96,28 +95,18 @@ func (m *mutator) end(ctx context.Context) error {
 	return nil
 }
 
-// double makes a request twice. The second time has no effect if it fails, or if the object keeps its version.
+// double makes a request twice. The second time has no effect if it fails, or if the object keeps its version: one that times out would have succeeded or
+// failed in the same run without that fault, which is explored as well. A second deletion finds nothing, or what is being deleted already.
 func (m *mutator) double(r *request) error {
 	again := r.copied()
 	if err := r.do(r); err != nil {
 		return err
 	}
 	err := again.do(again)
-	switch {
-	case err != nil:
-		if apierrs.IsTimeout(err) || !knownError(err) {
-			m.effects.felt.Store(true)
-		}
-	case r.obj == nil || r.deletion != nil || again.obj.GetResourceVersion() != r.obj.GetResourceVersion():
+	if err == nil && r.deletion == nil && (r.obj == nil || again.obj.GetResourceVersion() != r.obj.GetResourceVersion()) {
 		m.effects.felt.Store(true)
 	}
 	return nil
-}
-
-// knownError is true for errors of requests that have not had an effect.
-func knownError(err error) bool {
-	return apierrs.IsNotFound(err) || apierrs.IsAlreadyExists(err) || apierrs.IsConflict(err) || apierrs.IsInvalid(err) || apierrs.IsBadRequest(err) ||
-		apierrs.IsTooManyRequests(err) || apierrs.IsInternalError(err)
 }
 
 // unconditional makes a write without a version.

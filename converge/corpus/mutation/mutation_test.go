@@ -16,6 +16,7 @@ import (
 )
 
 var only = flag.String("only", "", "")
+var rec = flag.Int("rec", 1000, "")
 var list = flag.Bool("list", false, "")
 
 func TestAllTmp(t *testing.T) {
@@ -29,7 +30,7 @@ func TestAllTmp(t *testing.T) {
 		for _, m := range mutants {
 			if *list { fmt.Println("M", m.Name()); continue }
 			begin := time.Now()
-			r, err := m.Check(t, converge.DefaultOptions())
+			r, err := m.Check(t, converge.Options{Seed: 1, Recoveries: *rec, Pairs: *rec})
 			if err != nil { fmt.Println("ERR", err); continue }
 			fmt.Fprintln(os.Stdout, "R", r.Killed, r.Equivalent, r.Faults, r.Name, "|", r.By, time.Since(begin).Round(time.Millisecond))
 		}

@@ -87,9 +87,6 @@ func selectorText(content map[string]any) (string, error) {
 
 // rescale writes the scale of an object, which change makes of the one it has.
 func (s *Server) rescale(t *table, key client.ObjectKey, uid types.UID, req request, change func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error)) (*autoscalingv1.Scale, error) {
-	if t.kind.Custom {
-		req.manager = "" // a real server does not account for who scales custom resources
-	}
 	updated, err := s.update(t, key, uid, req, func(r *record) (client.Object, error) {
 		before, err := t.scaleOf(r.object)
 		if err != nil {
@@ -208,6 +205,9 @@ func (c *subresourceClient) patchScale(ctx context.Context, obj, body client.Obj
 	data, err := patch.Data(body)
 	if err != nil {
 		return err
+	}
+	if t.kind.Custom {
+		req.manager = "" // a real server does not account for who patches the scale of custom resources
 	}
 	scale, err := c.server.rescale(t, key, "", req, func(before *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		change, err := decodeContent(data)

@@ -86,6 +86,15 @@ func (a *Applier) Update(live, updated client.Object, manager, subresource strin
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%T is not served", updated))
 	}
+	if subresource == scaleSubresource && k.Scale != nil && live != nil {
+		entries, err := a.scaled(k, live, updated, manager)
+		if err != nil {
+			return nil, err
+		}
+		obj := updated.DeepCopyObject().(client.Object)
+		obj.SetManagedFields(entries)
+		return obj, nil
+	}
 	fields, err := a.manager(k, subresource)
 	if err != nil {
 		return nil, err

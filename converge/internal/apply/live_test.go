@@ -106,6 +106,10 @@ status c {apiVersion: apps/v1, kind: Deployment, status: {replicas: 3}}
 patchstatus d {status: {readyReplicas: 1}}
 patch d {spec: {replicas: 4}}
 apply b {apiVersion: apps/v1, kind: Deployment}
+scale e {spec: {replicas: 7}}
+scale e {spec: {replicas: 8}}
+scale d {spec: {replicas: 0}}
+scale e {spec: {replicas: 1}}
 apply b {apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: [{name: b}]}}}}`,
 	`apply a {apiVersion: v1, kind: Service, spec: {selector: {a: b}, ports: [{port: 80}]}}
 apply a {apiVersion: v1, kind: Service, spec: {selector: {a: b}, ports: [{port: 81}]}}
@@ -177,6 +181,13 @@ func play(t *testing.T, c client.Client, namespace, name, script string) []any {
 			t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), obj) })
 		case "patch":
 			err = c.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, patch), owner)
+		case "scale":
+			obj.SetGroupVersionKind(kind)
+			scale := &unstructured.Unstructured{}
+			scale.SetGroupVersionKind(schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"})
+			if err = c.SubResource("scale").Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, patch), owner, client.WithSubResourceBody(scale)); err == nil {
+				err = c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
+			}
 		case "patchstatus":
 			err = c.Status().Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, patch), owner)
 		case "apply":

@@ -23,9 +23,10 @@ var witnesses = map[string]Sequence{
 		{Verb: Create, Kind: pods, Name: "a"},
 		{Verb: Update, Kind: pods, Name: "a", Base: Last, Edits: []Edit{Set("spec/terminationGracePeriodSeconds", int64(60))}},
 	},
+	"nameless-service": {{Verb: Create, Kind: services, Edits: []Edit{Set("metadata/name", "")}}},
 	"values-in-errors": {
-		{Verb: Create, Kind: statefulSets, Name: "a"},
-		{Verb: Patch, Patch: MergePatch, Kind: statefulSets, Name: "a", Edits: []Edit{Set("spec/updateStrategy", Object{"type": "OnDelete"})}},
+		{Verb: Create, Kind: jobs, Name: "a"},
+		{Verb: Update, Kind: jobs, Name: "a"},
 	},
 	"metadata-deletion": {
 		{Verb: Create, Kind: gizmos, Name: "a", Edits: []Edit{Set("metadata/finalizers", []any{"example.com/one"})}},

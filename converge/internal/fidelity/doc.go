@@ -25,6 +25,7 @@
 //     1024Mi and 1Gi, is the same: reconcilers with the type cannot tell it apart either.
 //   - pod-update-diff: the error of an update of a pod that changes what cannot change shows a diff of internal types in its text.
 //   - values-in-errors: where the error of a built-in kind shows a struct, a real server shows the one that it uses internally, with other names of fields.
+//   - nameless-service: a service without a name is refused with another text, by the allocator of addresses.
 //   - metadata-deletion: the client of a real server cannot read the answer to the deletion of a metadata-only object whose kind is not in the scheme, if
 //     the object stays because of finalizers; it returns an error after it has deleted.
 //

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -58,6 +59,14 @@ func element(part string) (key, value string, ok bool) {
 	return strings.Cut(strings.Trim(part, "[]"), "=")
 }
 
+// keyed returns the value that a part of a path names, which may be a number.
+func keyed(text string) any {
+	if number, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return number
+	}
+	return text
+}
+
 // edited returns a copy of the content with the edits made.
 func edited(content map[string]any, edits []Edit) map[string]any {
 	content = runtime.DeepCopyJSON(content)
@@ -97,7 +106,7 @@ func edit(at any, parts []string, value any) any {
 	case i < 0 && value == nil:
 		return at
 	case i < 0:
-		return append(items, edit(map[string]any{key: is}, parts[1:], value))
+		return append(items, edit(map[string]any{key: keyed(is)}, parts[1:], value))
 	}
 	if items[i] = edit(items[i], parts[1:], value); items[i] == nil {
 		return slices.Delete(items, i, i+1)
@@ -129,7 +138,7 @@ func merge(at map[string]any, parts []string, value any) {
 		merge(next, parts[1:], value)
 		return
 	}
-	item := map[string]any{key: is}
+	item := map[string]any{key: keyed(is)}
 	switch {
 	case len(parts) > 2:
 		merge(item, parts[2:], value)

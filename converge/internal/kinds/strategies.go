@@ -61,7 +61,8 @@ var namespaces = strategyOf[*corev1.Namespace]{
 			n.Spec.Finalizers = append(slices.Clone(n.Spec.Finalizers), corev1.FinalizerKubernetes)
 		}
 	},
-	update: func(n, old *corev1.Namespace) { n.Spec.Finalizers = old.Spec.Finalizers },
+	update:               func(n, old *corev1.Namespace) { n.Spec.Finalizers = old.Spec.Finalizers },
+	validateStatusUpdate: validateNamespaceStatus,
 }
 
 var volumeClaims = strategyOf[*corev1.PersistentVolumeClaim]{

@@ -73,3 +73,15 @@ func validateBudgetStatus(b, _ *policyv1.PodDisruptionBudget) field.ErrorList {
 	errs = append(errs, notNegative(&b.Status.DesiredHealthy, statusPath.Child("desiredHealthy"))...)
 	return append(errs, notNegative(&b.Status.ExpectedPods, statusPath.Child("expectedPods"))...)
 }
+
+// validateNamespaceStatus keeps the phase of a namespace to what becomes of it.
+func validateNamespaceStatus(n, _ *corev1.Namespace) field.ErrorList {
+	at := statusPath.Child("Phase")
+	switch deleted := n.DeletionTimestamp != nil; {
+	case deleted && n.Status.Phase != corev1.NamespaceTerminating:
+		return field.ErrorList{field.Invalid(at, n.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
+	case !deleted && n.Status.Phase != corev1.NamespaceActive:
+		return field.ErrorList{field.Invalid(at, n.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}
+	}
+	return nil
+}
