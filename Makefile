@@ -35,8 +35,10 @@ test: export KUBE_CACHE_MUTATION_DETECTOR = true
 test: control-plane ## Run all tests of all modules, with the race detector on our own code.
 	$(GO) test $(TESTFLAGS) $(PKG)
 ifeq ($(PKG),./...)
-	# 100,000 interleavings take too long with the race detector, where it is a tenth of them.
+	# 100,000 interleavings take too long with the race detector, where it is a tenth of them. So do all that converge tries by default.
 	$(GO) test -run '^TestSchedules$$' ./operator
+	$(GO) test -run '^TestTheSameEachTime$$' ./converge
+	$(GO) test -run '^TestCorpus$$' ./converge/corpus
 	cd controlplane && $(GO) test -race -timeout 20m ./internal/...
 	cd controlplane && $(GO) test -timeout 20m . ./cmd/...
 	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
@@ -44,7 +46,7 @@ endif
 
 .PHONY: bench
 bench: ## Run the benchmarks, with allocations, and the workloads against a hand-written controller. Pass flags with ARGS="…".
-	$(GO) test -run '^$$' -bench . -benchmem ./apis/... ./duck/... ./internal/... ./logging/... ./operator/... ./reconcilers/... ./resource/... ./stash/... ./testing ./tracker/...
+	$(GO) test -run '^$$' -bench . -benchmem ./apis/... ./converge/... ./duck/... ./internal/... ./logging/... ./operator/... ./reconcilers/... ./resource/... ./stash/... ./testing ./tracker/...
 	cd benchmarks && $(GO) run ./converge $(ARGS)
 
 .PHONY: control-plane

@@ -39,9 +39,14 @@ type Options struct {
 	Seed uint64
 }
 
-// DefaultOptions returns the options of Run, as flags change them: all single faults, 1,000 second faults on the way back, and 1,000 pairs.
+// DefaultOptions returns the options of Run, as flags change them: all single faults, 1,000 second faults on the way back, and 1,000 pairs. With the race
+// detector, which makes runs ten times as long, it is 100 of each.
 func DefaultOptions() Options {
-	o := Options{Budget: *budgetFlag, Recoveries: 1000, Pairs: 1000, AllPairs: *pairsFlag, Random: *randomFlag, Seed: *seedFlag}
+	some := 1000
+	if raceDetector {
+		some = 100
+	}
+	o := Options{Budget: *budgetFlag, Recoveries: some, Pairs: some, AllPairs: *pairsFlag, Random: *randomFlag, Seed: *seedFlag}
 	if o.Budget > 0 {
 		o.Recoveries = -1
 		o.AllPairs = true
@@ -53,7 +58,8 @@ func DefaultOptions() Options {
 }
 
 // Run proves that a reconciler converges: it tries every single fault at every point, and some combinations, and fails the test with the timeline of the
-// first failure, shrunk to the fewest faults. A failure is saved below testdata/converge, and tried first next time.
+// first failure, shrunk to the fewest faults. A failure is saved below testdata/converge, and tried first next time. With the flag -converge.html it is also
+// written as a page, see [Failure.HTML].
 func Run(t *testing.T, s Scenario) {
 	t.Helper()
 	if *replayFlag != "" {

@@ -72,7 +72,7 @@ func crowdScenario() Scenario {
 // maps have another order each time.
 func TestTheSameEachTime(t *testing.T) {
 	times := 100
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		times = 10
 	}
 	for name, s := range map[string]Scenario{"direct": copierScenario(true), "controller": controllerScenario(false), "crowd": crowdScenario()} {

@@ -62,14 +62,18 @@ type faultRow struct {
 func (f *Failure) faultRows() []faultRow {
 	rows := make([]faultRow, 0, len(f.schedule))
 	for _, d := range f.schedule {
-		row := faultRow{Fault: string(d.fault), At: d.point.String(), Means: faultMeanings[d.fault]}
-		if i, ok := f.hits[d.point]; ok && i < len(f.entries) && d.fault != ListOrder {
-			row.Number = i + 1
-		}
-		rows = append(rows, row)
+		rows = append(rows, faultRow{Fault: string(d.fault), At: d.point.String(), Means: faultMeanings[d.fault], Number: f.lineOf(d)})
 	}
 	slices.SortStableFunc(rows, func(a, b faultRow) int { return a.Number - b.Number })
 	return rows
+}
+
+// lineOf returns the number of the line in which a fault comes true, or 0.
+func (f *Failure) lineOf(d deviation) int {
+	if i, ok := f.hits[d.point]; ok && i < len(f.entries) && d.fault != ListOrder {
+		return i + 1
+	}
+	return 0
 }
 
 // row is a line of the timeline, a gap between lines, or the arrival of an event, which has no number.
@@ -89,9 +93,12 @@ type row struct {
 }
 
 func (f *Failure) rows(d *drawing) []row {
-	matters := map[int]bool{}
+	matters, faulty := map[int]bool{}, map[int]bool{}
 	for _, i := range f.lines() {
 		matters[i] = true
+	}
+	for _, d := range f.schedule {
+		faulty[f.lineOf(d)-1] = true
 	}
 	var rows []row
 	arrivals := f.arrivals
@@ -112,6 +119,9 @@ func (f *Failure) rows(d *drawing) []row {
 		} else {
 			hidden++
 		}
+		if faulty[i] && e.mark == "" {
+			e.mark = faultMark // a step of users at a bad time
+		}
 		r := rowOf(e, d)
 		r.Number, r.Matters = i+1, matters[i]
 		rows = append(rows, r)
@@ -129,6 +139,9 @@ func rowOf(e entry, d *drawing) row {
 		Process: e.process, Version: e.version, Shapes: d.row(e),
 	}
 }
+
+// Many is true for a drawing whose lanes are too narrow for their names.
+func (d *drawing) Many() bool { return len(d.Lanes) > 8 }
 
 // Line is the whole line, for those who point at it.
 func (r row) Line() string {

@@ -77,7 +77,7 @@ func newDrawing(entries []entry, arrivals []arrival) *drawing {
 	slices.SortStableFunc(d.Lanes, func(a, b lane) int { return cmp.Compare(a.role, b.role) })
 	for i := range d.Lanes {
 		l := &d.Lanes[i]
-		d.at[l.place] = math.Round((float64(i)+0.5)*1000/float64(len(d.Lanes))) / 10
+		d.at[l.place] = tenth((float64(i) + 0.5) * 100 / float64(len(d.Lanes)))
 		switch l.role {
 		case outsideRole:
 			l.Name = "outside"
@@ -95,18 +95,22 @@ func newDrawing(entries []entry, arrivals []arrival) *drawing {
 	return d
 }
 
+// tenth leaves out digits that nobody would see.
+func tenth(x float64) float64 { return math.Round(10*x) / 10 }
+
 // row draws what happens in an entry, and remembers what comes of it.
 func (d *drawing) row(e entry) []shape {
-	lanes := d.lanes(top, bottom)
-	if e.turn == dying || e.turn == starting || e.news == holding || e.news == catchingUp {
-		lanes = d.lanes(top, middle)
-	}
 	before := slices.Clone(d.open)
-	d.become(e)
-	if len(lanes) > 0 && lanes[0].Y2 == middle {
-		lanes = append(lanes, d.lanes(middle, bottom)...)
+	var shapes []shape
+	if e.turn == dying || e.turn == starting || e.news == holding || e.news == catchingUp {
+		shapes = d.lanes(top, middle)
+		d.become(e)
+		shapes = append(shapes, d.lanes(middle, bottom)...)
+	} else {
+		d.become(e)
+		shapes = d.lanes(top, bottom)
 	}
-	shapes := append(lanes, d.arrow(e)...)
+	shapes = append(shapes, d.arrow(e)...)
 	for _, b := range before {
 		y2 := bottom
 		if !slices.Contains(d.open, b) {
@@ -199,7 +203,9 @@ func (d *drawing) arrow(e entry) []shape {
 		return []shape{{Class: "arrow", X1: d.at[e.to], Y1: middle, Symbol: "ring"}}
 	}
 	from, to := d.at[e.from], d.at[e.to]
-	part := func(share float64) float64 { return math.Round(10*(from+share*(to-from))) / 10 }
+	// What does not arrive ends between two lanes, so that nobody takes it for something that arrives at another lane.
+	half := math.Copysign(50/float64(len(d.Lanes)), to-from)
+	soon, almost := tenth(from+half), tenth(to-half)
 	class := "arrow " + string(e.mark)
 	switch {
 	case e.news != 0, e.fault == HandOver, e.from == theProcess && e.mark == staleMark && e.to == theServer:
@@ -215,15 +221,16 @@ func (d *drawing) arrow(e entry) []shape {
 	}
 	switch {
 	case e.fault == CrashBefore:
-		return []shape{line(part(0.3)), end("cross", part(0.3))}
+		return []shape{line(soon), end("cross", soon)}
 	case e.fault == TimeoutLost, e.news == holding:
-		return []shape{line(part(0.5)), end("cross", part(0.5))}
+		return []shape{line(almost), end("cross", almost)}
 	case e.fault == HandOver:
-		return []shape{line(part(0.7))}
+		return []shape{line(almost)}
 	case e.fault == TimeoutApplied, e.fault == CrashAfter:
 		return []shape{
 			line(to), end(head, to),
-			{Class: "arrow event fault", X1: to, X2: part(0.5), Y1: later, Y2: later}, {Class: "arrow fault", X1: part(0.5), Y1: later, Symbol: "cross"},
+			{Class: "arrow event fault", X1: to, X2: soon, Y1: later, Y2: later},
+			{Class: "arrow fault", X1: soon, Y1: later, Symbol: "cross"},
 		}
 	case e.failed && e.to.role != cacheRole:
 		return []shape{line(to), end("cross", to)}

@@ -23,8 +23,13 @@ func drawn(entries ...entry) *drawing {
 
 func TestNewDrawing_lanes(t *testing.T) {
 	entries := []entry{
-		{from: other("gc"), to: theServer}, {from: other("user"), to: theServer}, {from: theProcess, to: configMaps}, {from: theProcess, to: theOutside},
-		{}, {from: other("somebody"), to: theServer}, {from: theProcess, to: configMaps},
+		{from: other("gc"), to: theServer},
+		{from: other("user"), to: theServer},
+		{from: theProcess, to: configMaps},
+		{from: theProcess, to: theOutside},
+		{},
+		{from: other("somebody"), to: theServer},
+		{from: theProcess, to: configMaps},
 	}
 	d := newDrawing(entries, []arrival{{entry: entry{from: theServer, to: place{cacheRole, "Widget.example.com"}}}})
 	var got []string
@@ -79,20 +84,20 @@ func TestDrawing_row(t *testing.T) {
 		}},
 		{"a call outside", call(entry{to: theOutside, weight: write}), []string{"from 30 to 10 (arrow effect)", "left at 10 (arrow effect)"}},
 		{"a request that does not arrive", call(entry{mark: faultMark, fault: TimeoutLost, failed: true, version: 1}), []string{
-			"from 30 to 50 (arrow fault)", "cross at 50 (arrow fault)", "fault at 30 (sign fault)",
+			"from 30 to 60 (arrow fault)", "cross at 60 (arrow fault)", "fault at 30 (sign fault)",
 		}},
 		{"an answer that does not arrive", call(entry{mark: faultMark, fault: TimeoutApplied, failed: true, version: 2}), []string{
-			"from 30 to 70 (arrow fault effect)", "right at 70 (arrow fault effect)", "from 70 to 50 (arrow event fault)", "cross at 50 (arrow fault)",
+			"from 30 to 70 (arrow fault effect)", "right at 70 (arrow fault effect)", "from 70 to 40 (arrow event fault)", "cross at 40 (arrow fault)",
 			`"v2" at 70 (version fault)`, "fault at 30 (sign fault)",
 		}},
 		{"a request that is refused with 500", call(entry{mark: faultMark, fault: ServerError, failed: true, version: 1}), []string{
 			"from 30 to 70 (arrow fault)", "cross at 70 (arrow fault)", "fault at 30 (sign fault)",
 		}},
 		{"a crash before a write", call(entry{mark: faultMark, fault: CrashBefore, turn: dying, version: 1}), []string{
-			"from 30 to 42 (arrow fault)", "cross at 42 (arrow fault)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
+			"from 30 to 40 (arrow fault)", "cross at 40 (arrow fault)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
 		}},
 		{"a write that is on its way", call(entry{mark: faultMark, fault: HandOver, turn: dying, version: 1}), []string{
-			"from 30 to 58 (arrow fault event)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
+			"from 30 to 60 (arrow fault event)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
 		}},
 		{"it arrives", call(entry{mark: staleMark, version: 2}), []string{
 			"from 30 to 70 (arrow stale event)", "right at 70 (arrow stale event)", `"v2" at 70 (version stale)`, "stale at 30 (sign stale)",

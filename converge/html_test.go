@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // failureOf returns what a scenario fails with.
@@ -145,11 +146,26 @@ func without(s Scenario) Scenario {
 	return s
 }
 
+// duplicated is a failure with all marks: a config map is created again, because the answer to its creation was lost, and the cache is late.
+func duplicated(t *testing.T) *Failure {
+	t.Helper()
+	p := mustPlan(t, copierScenario(true))
+	p.refer(t)
+	added := slices.IndexFunc(p.reference.met, func(m meeting) bool { return m.act == "event added" && m.kind == "ConfigMap" })
+	created := slices.IndexFunc(p.reference.met, func(m meeting) bool { return m.act == "create" })
+	if added < 0 || created < 0 {
+		t.Fatal("no config map is created")
+	}
+	f := &Failure{schedule: schedule{{p.reference.met[created].point, TimeoutApplied}, {p.reference.met[added].point, LagLong}}}
+	p.tell(t, f)
+	return f
+}
+
 // TestFailure_HTML_lines checks that the page shows first what the text shows, and marks it by a symbol and a word, in the drawing and in the table.
 func TestFailure_HTML_lines(t *testing.T) {
-	f := failureOf(t, copierScenario(true))
+	f := duplicated(t)
 	elements := pageElements(t, f)
-	for _, in := range []struct{ what, name, class, first string }{{"drawing", "details", "row", "id"}, {"table", "tr", "", ""}} {
+	for _, in := range []struct{ what, name, class string }{{"drawing", "details", "row"}, {"table", "tr", ""}} {
 		shown, hidden := 0, 0
 		for _, e := range find(elements, in.name, in.class) {
 			switch {
@@ -242,6 +258,18 @@ func TestFailure_HTML_faults(t *testing.T) {
 	}
 }
 
+// TestFailure_HTML_meanwhile checks that a step of users at a bad time is marked, although it is only a step.
+func TestFailure_HTML_meanwhile(t *testing.T) {
+	p := mustPlan(t, copierScenario(false))
+	p.refer(t)
+	f := &Failure{schedule: schedule{{point{site{act: "create", kind: "ConfigMap", key: client.ObjectKeyFromObject(newSecret("a"))}, 1}, Meanwhile}}}
+	p.tell(t, f)
+	rows := find(pageElements(t, f), "details", "fault")
+	if len(rows) != 1 || !strings.Contains(rows[0].text, "change Secret default/a") {
+		t.Errorf("rows that are marked: %q, want the change of the secret", texts(rows))
+	}
+}
+
 // TestFailure_HTML_escapes checks that what is in a failure stays text, wherever it is.
 func TestFailure_HTML_escapes(t *testing.T) {
 	const evil = `"'><script>alert(1)</script><!--`
@@ -261,8 +289,21 @@ func TestFailure_HTML_escapes(t *testing.T) {
 		t.Errorf("there are scripts that are not the page's: %v", scripts)
 	}
 	for _, place := range []struct{ name, class string }{
-		{"title", ""}, {"h1", ""}, {"p", "message"}, {"pre", ""}, {"p", "hint"}, {"li", ""}, {"code", ""}, {"span", "who"}, {"span", "what"}, {"span", "cache"},
-		{"span", "result"}, {"dd", ""}, {"td", ""}, {"text", "version"}, {"div", "names"},
+		{"title", ""},
+		{"h1", ""},
+		{"p", "message"},
+		{"pre", ""},
+		{"p", "hint"},
+		{"li", ""},
+		{"code", ""},
+		{"span", "who"},
+		{"span", "what"},
+		{"span", "cache"},
+		{"span", "result"},
+		{"dd", ""},
+		{"td", ""},
+		{"text", "version"},
+		{"div", "names"},
 	} {
 		if !slices.ContainsFunc(find(elements, place.name, place.class), func(e element) bool { return strings.Contains(e.text, evil) }) {
 			t.Errorf("%s %s does not have the text as it is", place.name, place.class)

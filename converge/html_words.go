@@ -28,6 +28,7 @@ var faultMeanings = map[Fault]string{
 	Conflict:        "somebody else changes the object just before",
 	Exists:          "somebody else creates an object of this name just before, and deletes it a moment later",
 	Taken:           "somebody else creates an object of this name with another controller just before, and deletes it a moment later",
+	TakenUnnoticed:  "as taken, and nothing tells the reconciler when the name is free again",
 	Deleted:         "somebody else deletes the object just before",
 	Recreated:       "somebody else deletes the object just before, and creates it again",
 	HandOver:        "the process ends during the write, which has its effect after the first reconcile of the next process",

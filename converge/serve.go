@@ -125,7 +125,8 @@ func (r *run) foreign(c *call) faultSet {
 	}
 	if c.act != "create" && r.own[stored.GetUID()] && stored.GetDeletionTimestamp() == nil && !ended(stored) {
 		faults |= setOf(Deleted)
-		if len(stored.GetFinalizers()) == 0 {
+		// What the API server has named does not come back under that name.
+		if len(stored.GetFinalizers()) == 0 && !thingOf(c.gvk, stored).generated {
 			faults |= setOf(Recreated)
 		}
 	}
@@ -181,9 +182,16 @@ func (r *run) answer(c *call, fault Fault) error {
 		r.meanwhile()
 	}
 	r.advise(c)
+	var uid types.UID
+	if fault == Conflict {
+		uid = c.obj.GetUID()
+	}
 	err := c.do(target)
 	if err == nil {
 		r.written(c)
+		if fault == Conflict {
+			r.checkAnnotated(c, uid)
+		}
 	}
 	return err
 }
@@ -222,6 +230,19 @@ func (r *run) annotate(c *call) {
 	err := r.other.Patch(r.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)))
 	r.log.foreign(r, "annotate", c, err)
 	r.changed()
+}
+
+// checkAnnotated looks whether a write has undone what somebody else has written just before. Only the write of an object that was read counts, which has a
+// UID: it has not told which version it is based on. An object that is made from nothing each time may be meant to be all that there is.
+func (r *run) checkAnnotated(c *call, uid types.UID) {
+	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
+	if uid == "" || stored == nil || stored.GetUID() != uid || stored.GetDeletionTimestamp() != nil {
+		return
+	}
+	if _, ok := stored.GetAnnotations()[touched]; !ok {
+		name := c.gvk.Kind + " " + nameOf(c.key)
+		r.violate(Violation{Oracle: EndState, About: name, Message: c.act + " " + name + " undoes what somebody else has written meanwhile"})
+	}
 }
 
 // storedFor returns a copy of the object that a call is about.

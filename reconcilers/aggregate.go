@@ -206,6 +206,9 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 		}
 		return withPriority(backOff, result), nil
 	}
+	if err == nil {
+		result = this.settle(r.Config, result)
+	}
 	return result, err
 }
 

@@ -250,6 +250,9 @@ func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT
 			logUntracked(ctx, err, blocker)
 		}
 	}
+	if journal := journalFrom(ctx); journal != nil && apierrs.IsNotFound(config.Get(ctx, key, blankLike(c.childType))) {
+		journal.NoteUnseen()
+	}
 	return nil
 }
 

@@ -85,6 +85,7 @@ func (c *children[T, CT]) lookTwice(ctx context.Context, parent T, known []CT) (
 	}
 	for _, child := range live {
 		if !slices.ContainsFunc(known, func(other CT) bool { return sameObject(child, other) }) {
+			journalFrom(ctx).NoteUnseen()
 			known = append(known, child)
 		}
 	}

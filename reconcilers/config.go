@@ -3,6 +3,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -56,6 +57,10 @@ type Config struct {
 	guard *guard.Cluster
 	// cache is where Client reads from, and what tells of events. It is nil in a Config that was not made for a cluster.
 	cache cache.Cache
+}
+
+func (c Config) staleReadsTimeout() time.Duration {
+	return cmp.Or(c.StaleReadsTimeout, guard.DefaultTimeout)
 }
 
 // recorderName is the reporting component of events. It is the same for all controllers: users' alerts and tests rely on it.

@@ -43,6 +43,9 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byCo
 		}
 		return withPriority(backOff, result), nil
 	}
+	if err == nil {
+		result = this.settle(r.Config, result)
+	}
 	return result, err
 }
 

@@ -3,7 +3,6 @@
 package reconcilers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,6 +88,18 @@ func (r *request) end(ctx context.Context) {
 	}
 }
 
+// settle returns the result of a request that did not fail. One that depends on what the caches do not have is made again after the time in which they should.
+func (r *request) settle(config Config, result Result) Result {
+	if r.gate == nil || !r.journal.ComesAgain() || result.Requeue { //nolint:staticcheck // reconcilers still ask for it
+		return result
+	}
+	again := config.staleReadsTimeout()
+	if result.RequeueAfter == 0 || result.RequeueAfter > again {
+		result.RequeueAfter = again
+	}
+	return result
+}
+
 // beginRequest prepares the context of one request. A request whose own last writes have not reached the caches must not begin yet: then wait is not 0, and
 // there is no request.
 func (r root) beginRequest(
@@ -96,7 +107,7 @@ func (r root) beginRequest(
 ) (_ context.Context, this *request, wait time.Duration) {
 	this = &request{scope: scope}
 	if byController && r.config.guard != nil && !r.config.AllowStaleReads {
-		wait = gate.Enter(ctx, r.name, this.scope.request, &this.journal, cmp.Or(r.config.StaleReadsTimeout, guard.DefaultTimeout))
+		wait = gate.Enter(ctx, r.name, this.scope.request, &this.journal, r.config.staleReadsTimeout())
 		if wait > 0 {
 			return ctx, nil, wait
 		}

@@ -26,39 +26,41 @@ var c09 = []Entry{
 		Name: "c09-heartbeat-in-status", Class: "C9",
 		About:   "The status has the time of the last reconcile, so that each periodic reconcile writes although nothing has changed.",
 		Source:  "Kubernetes KEP-589, Efficient Node Heartbeats: what time stamps in a status cost. https://github.com/kubernetes/enhancements/issues/589",
-		Buggy:   func() converge.Scenario { return heartbeatScenario(true) },
-		Correct: func() converge.Scenario { return heartbeatScenario(false) },
+		Buggy:   with(heartbeatWorld, func(env converge.Env) reconcile.Reconciler { return &heartbeatReconciler{env.Client, true} }),
+		Correct: with(heartbeatWorld, func(env converge.Env) reconcile.Reconciler { return &heartbeatReconciler{env.Client, false} }),
 	},
 	{
 		Name: "c09-fights-autoscaler", Class: "C9",
 		About: "The number of replicas is put back to the default each time an autoscaler has changed it.",
 		Source: "Kubernetes documentation, Horizontal Pod Autoscaling, Migrating Deployments and StatefulSets to horizontal autoscaling. " +
 			"https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/",
-		Buggy:   func() converge.Scenario { return autoscaledScenario(true) },
-		Correct: func() converge.Scenario { return autoscaledScenario(false) },
+		Buggy:   with(autoscaledWorld, func(env converge.Env) reconcile.Reconciler { return &autoscaledReconciler{env.Client, true} }),
+		Correct: with(autoscaledWorld, func(env converge.Env) reconcile.Reconciler { return &autoscaledReconciler{env.Client, false} }),
 	},
 	{
 		Name: "c09-replaces-rejected-pods", Class: "C9",
 		About:   "A pod that is rejected is replaced at once, and so is the next one, without an end.",
 		Source:  "kubernetes/kubernetes#72593: ReplicaSets create pods without an end when they are rejected. https://github.com/kubernetes/kubernetes/issues/72593",
-		Buggy:   func() converge.Scenario { return rejectedScenario(1 << 30) },
-		Correct: func() converge.Scenario { return rejectedScenario(3) },
+		Buggy:   with(rejectedWorld, func(env converge.Env) reconcile.Reconciler { return &rejectedReconciler{env.Client, 1 << 30} }),
+		Correct: with(rejectedWorld, func(env converge.Env) reconcile.Reconciler { return &rejectedReconciler{env.Client, 3} }),
 	},
 	{
 		Name: "c09-version-in-status", Class: "C9",
 		About: "The status names the resourceVersion that was acted on, which the write of the status changes.",
 		Source: "Kubernetes API conventions, Typical status properties: observedGeneration is of metadata.generation. " +
 			"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md",
-		Buggy:   func() converge.Scenario { return versionScenario((*Widget).GetResourceVersion) },
-		Correct: func() converge.Scenario { return versionScenario(generationOf) },
+		Buggy: with(dataWorld, func(env converge.Env) reconcile.Reconciler {
+			return &versionReconciler{env.Client, (*Widget).GetResourceVersion}
+		}),
+		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &versionReconciler{env.Client, generationOf} }),
 	},
 	{
 		Name: "c09-user-error-retried", Class: "C9",
 		About: "A mistake of the user is retried as if it could pass, and the count of attempts in the status takes the backoff away.",
 		Source: "controller-runtime, reconcile.TerminalError, which exists for errors that another attempt cannot help. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#TerminalError",
-		Buggy:   func() converge.Scenario { return userErrorScenario(true) },
-		Correct: func() converge.Scenario { return userErrorScenario(false) },
+		Buggy:   with(userErrorWorld, func(env converge.Env) reconcile.Reconciler { return &userErrorReconciler{env.Client, true} }),
+		Correct: with(userErrorWorld, func(env converge.Env) reconcile.Reconciler { return &userErrorReconciler{env.Client, false} }),
 	},
 	crossNamespaceOwner,
 }
@@ -87,14 +89,12 @@ func (r *heartbeatReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	return reconcile.Result{RequeueAfter: time.Minute}, nil
 }
 
-func heartbeatScenario(always bool) converge.Scenario {
+func heartbeatWorld() converge.Scenario {
 	return converge.Scenario{
-		Scheme: scheme,
-		New:    func(env converge.Env) reconcile.Reconciler { return &heartbeatReconciler{env.Client, always} },
-		For:    &Widget{},
-		Owns:   []client.Object{&corev1.ConfigMap{}},
-		Steps:  changeData(),
-		Masks:  []converge.Mask{{Object: &Widget{}, Field: "status.lastSyncTime"}},
+		For:   &Widget{},
+		Owns:  []client.Object{&corev1.ConfigMap{}},
+		Steps: changeData(),
+		Masks: []converge.Mask{{Object: &Widget{}, Field: "status.lastSyncTime"}},
 	}
 }
 
@@ -126,13 +126,11 @@ func (r *autoscaledReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 	return reconcile.Result{}, nil
 }
 
-func autoscaledScenario(always bool) converge.Scenario {
+func autoscaledWorld() converge.Scenario {
 	return converge.Scenario{
-		Scheme: scheme,
-		New:    func(env converge.Env) reconcile.Reconciler { return &autoscaledReconciler{env.Client, always} },
-		For:    &Widget{},
-		Owns:   []client.Object{&appsv1.Deployment{}},
-		Steps:  converge.Lifecycle(widget("a", WidgetSpec{Image: "v1"}), withImage("v2")),
+		For:   &Widget{},
+		Owns:  []client.Object{&appsv1.Deployment{}},
+		Steps: converge.Lifecycle(widget("a", WidgetSpec{Image: "v1"}), withImage("v2")),
 		World: []converge.Actor{{
 			Name: "autoscaler", For: &appsv1.Deployment{},
 			Act: func(ctx context.Context, c client.Client, obj client.Object) error {
@@ -194,13 +192,11 @@ func (r *rejectedReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	return reconcile.Result{}, writeStatus(ctx, r.Client, before, w)
 }
 
-func rejectedScenario(limit int) converge.Scenario {
+func rejectedWorld() converge.Scenario {
 	return converge.Scenario{
-		Scheme: scheme,
-		New:    func(env converge.Env) reconcile.Reconciler { return &rejectedReconciler{env.Client, limit} },
-		For:    &Widget{},
-		Owns:   []client.Object{&corev1.Pod{}},
-		Given:  []client.Object{widget("a", WidgetSpec{Image: "v1"})},
+		For:   &Widget{},
+		Owns:  []client.Object{&corev1.Pod{}},
+		Given: []client.Object{widget("a", WidgetSpec{Image: "v1"})},
 		World: []converge.Actor{{
 			Name: "kubelet", For: &corev1.Pod{},
 			Act: func(ctx context.Context, c client.Client, obj client.Object) error {
@@ -236,14 +232,4 @@ func (r *versionReconciler) Reconcile(ctx context.Context, req reconcile.Request
 
 func generationOf(w *Widget) string {
 	return fmt.Sprintf("generation %d", w.Generation)
-}
-
-func versionScenario(version func(*Widget) string) converge.Scenario {
-	return converge.Scenario{
-		Scheme: scheme,
-		New:    func(env converge.Env) reconcile.Reconciler { return &versionReconciler{env.Client, version} },
-		For:    &Widget{},
-		Owns:   []client.Object{&corev1.ConfigMap{}},
-		Steps:  changeData(),
-	}
 }

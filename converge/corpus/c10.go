@@ -26,8 +26,8 @@ var c10 = []Entry{
 	{
 		Name: "c10-finalizer-after-bucket", Class: "C10",
 		About: "The bucket is created before the finalizer is added. Who deletes the object in between leaves the bucket behind.",
-		Source: "crossplane-runtime adds its finalizer before anything external is created. " +
-			"https://pkg.go.dev/github.com/crossplane/crossplane-runtime/pkg/reconciler/managed",
+		Source: "Kubernetes KEP-980, Finalizer Protection for Service LoadBalancers: load balancers were left behind, and now the finalizer comes first. " +
+			"https://github.com/kubernetes/enhancements/issues/980",
 		Buggy:   with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return lateFinalizer{bucketReconciler{env}} }),
 		Correct: with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return bucketReconciler{env} }),
 	},

@@ -38,7 +38,7 @@ var c11 = []Entry{
 	{
 		Name: "c11-moved-bucket", Class: "C11",
 		About: "The name of the bucket depends on a field that users can change. After a change the old bucket is forgotten.",
-		Source: "Crossplane documentation, Managed resources: fields that identify an external resource cannot be changed, because that would leave the old one behind. " +
+		Source: "Crossplane documentation, Managed resources, Immutable fields: what makes another external resource cannot be changed. " +
 			"https://docs.crossplane.io/latest/managed-resources/managed-resources/",
 		Buggy:   with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return movingReconciler{bucketReconciler{env}, false} }),
 		Correct: with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return movingReconciler{bucketReconciler{env}, true} }),

@@ -42,8 +42,8 @@ var c12 = []Entry{
 		Name: "c12-shadowed-error", Class: "C12", Faults: 1,
 		About:   "The deferred write of the status looks at an error that is shadowed, and says that all is well when it is not.",
 		Source:  "Go vet, shadow: variables that are unintentionally shadowed. https://pkg.go.dev/golang.org/x/tools/go/analysis/passes/shadow; " + apiConventions,
-		Buggy:   with(deferWorld, func(env converge.Env) reconcile.Reconciler { return &shadowReconciler{env.Client} }),
-		Correct: with(deferWorld, func(env converge.Env) reconcile.Reconciler { return &deferReconciler{env.Client} }),
+		Buggy:   with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &shadowReconciler{env.Client} }),
+		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &deferReconciler{env.Client} }),
 	},
 	{
 		Name: "c12-transition-time", Class: "C12",

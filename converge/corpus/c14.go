@@ -44,8 +44,8 @@ var c14 = []Entry{
 		About: "Errors with codes from 400 to 499 are taken for mistakes of the user that another attempt cannot help. Conflicts and too many requests are among them.",
 		Source: "controller-runtime, reconcile.TerminalError: there is no other attempt. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#TerminalError",
-		Buggy: with(deferWorld, func(env converge.Env) reconcile.Reconciler { return &terminalReconciler{env.Client, clientError} }),
-		Correct: with(deferWorld, func(env converge.Env) reconcile.Reconciler {
+		Buggy: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &terminalReconciler{env.Client, clientError} }),
+		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler {
 			return &terminalReconciler{env.Client, apierrors.IsInvalid}
 		}),
 	},

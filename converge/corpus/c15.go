@@ -23,8 +23,8 @@ var c15 = []Entry{
 	{
 		Name: "c15-members-in-list-order", Class: "C15", Faults: 1,
 		About: "The status has the members in the order of a list from the cache, which is another one each time.",
-		Source: "controller-runtime, client.Reader: a cache lists from maps and promises no order. " +
-			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/client#Reader",
+		Source: "client-go, threadSafeMap.List: what a cache lists comes from a map, in no order. " +
+			"https://github.com/kubernetes/client-go/blob/master/tools/cache/thread_safe_store.go",
 		Buggy:   with(clusterWorld, cluster(membersAsListed)),
 		Correct: with(clusterWorld, cluster(membersSorted)),
 	},

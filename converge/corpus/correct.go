@@ -21,7 +21,7 @@ var correctChildren = []Entry{
 		Name:    "correct-periodic",
 		About:   "Comes back every ten minutes, and writes only if something differs.",
 		Source:  "controller-runtime, reconcile.Result.RequeueAfter. https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#Result",
-		Correct: with(deferWorld, func(env converge.Env) reconcile.Reconciler { return &periodicReconciler{env.Client} }),
+		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &periodicReconciler{env.Client} }),
 	},
 	{
 		Name:    "correct-server-side-apply",
@@ -33,7 +33,7 @@ var correctChildren = []Entry{
 		Name:    "correct-locked-patches",
 		About:   "Patches what there is with optimistic locks, and the finalizer as well.",
 		Source:  "controller-runtime, client.MergeFromWithOptimisticLock. https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/client#MergeFromWithOptimisticLock",
-		Correct: with(deferWorld, func(env converge.Env) reconcile.Reconciler { return &lockedReconciler{env.Client} }),
+		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &lockedReconciler{env.Client} }),
 	},
 	{
 		Name:    "correct-adoption",
@@ -56,8 +56,8 @@ var correctChildren = []Entry{
 	{
 		Name:  "correct-paused",
 		About: "Does nothing while an annotation is there, and catches up afterwards.",
-		Source: "Cluster API, paused objects are not reconciled. " +
-			"https://cluster-api.sigs.k8s.io/reference/labels_and_annotations",
+		Source: "Cluster API, PausedAnnotation: objects that have it are not reconciled. " +
+			"https://pkg.go.dev/sigs.k8s.io/cluster-api/api/v1beta1#PausedAnnotation",
 		Correct: withSetup(pausedWorld, setupPaused(everything)),
 	},
 	{
@@ -65,7 +65,7 @@ var correctChildren = []Entry{
 		About: "Deletes a config map that cannot be changed, with a precondition, waits until it is gone, and creates it anew.",
 		Source: "Kubernetes documentation, ConfigMaps, Immutable ConfigMaps: they can only be deleted and created again. " +
 			"https://kubernetes.io/docs/concepts/configuration/configmap/#configmap-immutable",
-		Correct: with(deferWorld, func(env converge.Env) reconcile.Reconciler { return &replacingReconciler{env.Client} }),
+		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &replacingReconciler{env.Client} }),
 	},
 	{
 		Name:    "correct-revisions",

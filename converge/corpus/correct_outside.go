@@ -32,7 +32,7 @@ var correctOutside = []Entry{
 	{
 		Name:    "correct-name-given-by-cloud",
 		About:   "The cloud names the disk. A lookup by what is in the disk finds what an interrupted attempt has made.",
-		Source:  "Cluster API Provider AWS and others: cloud resources are found by their tags. https://cluster-api.sigs.k8s.io/developer/providers/contracts/infra-machine",
+		Source:  "AWS Load Balancer Controller: what it has made is found by tags. https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/how-it-works/",
 		Correct: with(diskWorld, func(env converge.Env) reconcile.Reconciler { return &diskReconciler{env} }),
 	},
 }

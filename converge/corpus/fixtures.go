@@ -118,7 +118,7 @@ func (w *Widget) DeepCopy() *Widget {
 // DeepCopyObject implements runtime.Object.
 func (l *WidgetList) DeepCopyObject() runtime.Object {
 	c := *l
-	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	l.DeepCopyInto(&c.ListMeta)
 	c.Items = slices.Clone(l.Items)
 	for i := range c.Items {
 		c.Items[i] = *l.Items[i].DeepCopy()
@@ -171,7 +171,7 @@ func (b *Bucket) DeepCopy() *Bucket {
 // DeepCopyObject implements runtime.Object.
 func (l *BucketList) DeepCopyObject() runtime.Object {
 	c := *l
-	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	l.DeepCopyInto(&c.ListMeta)
 	c.Items = slices.Clone(l.Items)
 	for i := range c.Items {
 		c.Items[i] = *l.Items[i].DeepCopy()

@@ -152,3 +152,8 @@ func withData(value string) func(*Widget) {
 func changeData() []converge.Step {
 	return converge.Lifecycle(widget("a", WidgetSpec{Data: map[string]string{"mode": "fast"}}), withData("slow"))
 }
+
+// dataWorld has such a widget, and config maps that belong to it.
+func dataWorld() converge.Scenario {
+	return converge.Scenario{For: &Widget{}, Owns: []client.Object{&corev1.ConfigMap{}}, Steps: changeData()}
+}

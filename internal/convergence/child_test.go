@@ -81,12 +81,12 @@ func TestChildReconciler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := under(t, func(converge.Env) sub { return build() })
 			s.Steps = lives()
-			converge.Run(t, s)
+			prove(t, s)
 		})
 		t.Run(name+", again", func(t *testing.T) {
 			s := under(t, func(converge.Env) sub { return build() })
 			s.Steps = again(newResource("one"), newResource("two"))
-			converge.Run(t, s)
+			prove(t, s)
 		})
 	}
 }

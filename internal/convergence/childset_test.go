@@ -73,7 +73,7 @@ func TestChildSetReconciler(t *testing.T) {
 			resource := newResource("one")
 			setField("children", "x y")(resource)
 			s.Steps = converge.Lifecycle(resource, setField("children", "y z"), setField("value", "two"))
-			converge.Run(t, s)
+			prove(t, s)
 		})
 	}
 }

@@ -20,13 +20,13 @@ func protected(inner sub) sub {
 }
 
 func TestSequence(t *testing.T) {
-	converge.Run(t, under(t, func(env converge.Env) sub {
+	prove(t, under(t, func(env converge.Env) sub {
 		return reconcilers.Sequence[*fixture.Resource]{newChild(fixedName), protected(publishes(env, "thing"))}
 	}))
 }
 
 func TestAlways(t *testing.T) {
-	converge.Run(t, under(t, func(env converge.Env) sub {
+	prove(t, under(t, func(env converge.Env) sub {
 		return protected(reconcilers.Always[*fixture.Resource]{publishes(env, "thing"), newChild(generatedName), publishes(env, "other")})
 	}))
 }
@@ -46,11 +46,11 @@ func TestIfThen(t *testing.T) {
 		})
 	})
 	s.Steps = converge.Lifecycle(newResource("one"), setField("private", "yes"), setField("private", ""))
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 func TestWhile(t *testing.T) {
-	converge.Run(t, under(t, func(env converge.Env) sub {
+	prove(t, under(t, func(env converge.Env) sub {
 		return protected(&reconcilers.While[*fixture.Resource]{
 			Condition:     func(ctx context.Context, _ *fixture.Resource) bool { return reconcilers.RetrieveIteration(ctx) < 2 },
 			MaxIterations: new(5),
@@ -88,12 +88,12 @@ func TestForEach(t *testing.T) {
 	resource := newResource("one")
 	setField("things", "x y")(resource)
 	s.Steps = converge.Lifecycle(resource, setField("value", "two"), setField("things", "x y z"))
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 // A failure is told in the status, and the request is made again.
 func TestTryCatch(t *testing.T) {
-	converge.Run(t, under(t, func(env converge.Env) sub {
+	prove(t, under(t, func(env converge.Env) sub {
 		return protected(&reconcilers.TryCatch[*fixture.Resource]{
 			Try: publishes(env, "thing"),
 			Catch: func(_ context.Context, resource *fixture.Resource, _ reconcilers.Result, err error) (reconcilers.Result, error) {
@@ -117,7 +117,7 @@ func TestTryCatch(t *testing.T) {
 
 // What fails once is tried once more at once.
 func TestAdvice(t *testing.T) {
-	converge.Run(t, under(t, func(env converge.Env) sub {
+	prove(t, under(t, func(env converge.Env) sub {
 		return protected(&reconcilers.Advice[*fixture.Resource]{
 			Reconciler: reconcilers.Sequence[*fixture.Resource]{newChild(fixedName), publishes(env, "thing")},
 			Before: func(_ context.Context, resource *fixture.Resource) (context.Context, reconcilers.Result, error) {
@@ -145,7 +145,7 @@ func TestQuietErrors(t *testing.T) {
 		"quiet": reconcilers.ErrQuiet, "durable": reconcilers.ErrDurable, "halt": reconcilers.ErrHaltSubReconcilers, "retry after": reconcilers.ErrRetryAfter,
 	} {
 		t.Run(name, func(t *testing.T) {
-			converge.Run(t, under(t, func(env converge.Env) sub {
+			prove(t, under(t, func(env converge.Env) sub {
 				return protected(&reconcilers.SyncReconciler[*fixture.Resource]{
 					SyncWithResult: func(ctx context.Context, resource *fixture.Resource) (reconcilers.Result, error) {
 						if err := put(ctx, env, "thing", resource.Spec.Fields["value"]); err != nil {

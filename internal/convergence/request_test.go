@@ -59,7 +59,7 @@ func TestOpinionatedReconciler(t *testing.T) {
 		{"two attempts, back-off", inTwoAttempts, policy},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			converge.Run(t, handled(t, func(env converge.Env) []sub {
+			prove(t, handled(t, func(env converge.Env) []sub {
 				o := operator.OpinionatedReconciler[*fixture.Resource](finalizer, &operator.TypedReconciler[*fixture.Resource]{ReconcileFunc: c.do(env)})
 				o.Handler.RetryPolicy = c.policy
 				return []sub{o}
@@ -70,7 +70,7 @@ func TestOpinionatedReconciler(t *testing.T) {
 
 // A tree of reconcilers is called for everything, and writes its status.
 func TestAsReconciler(t *testing.T) {
-	converge.Run(t, handled(t, func(env converge.Env) []sub {
+	prove(t, handled(t, func(env converge.Env) []sub {
 		tree := operator.AsReconciler[*fixture.Resource](reconcilers.Sequence[*fixture.Resource]{newChild(generatedName), publishes(env, "thing")})
 		return []sub{operator.OpinionatedReconciler[*fixture.Resource](finalizer, tree)}
 	}))
@@ -97,5 +97,5 @@ func TestRetriesExhausted(t *testing.T) {
 	s.Off = map[converge.Oracle]string{
 		converge.Status: "a generation that was given up is not handled: observedGeneration stays behind, so that the next process tries it again",
 	}
-	converge.Run(t, s)
+	prove(t, s)
 }

@@ -34,12 +34,12 @@ func TestWithFinalizer(t *testing.T) {
 		return &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: finalizer, Reconciler: publishes(env, "thing")}
 	})
 	s.Steps = append(s.Steps, again(newResource("three"), newResource("four"))...)
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 // The thing is gone only some time after it was asked to go.
 func TestWithFinalizer_notReadyToClear(t *testing.T) {
-	converge.Run(t, under(t, func(env converge.Env) sub {
+	prove(t, under(t, func(env converge.Env) sub {
 		gone := reconcilers.NewStasher[bool]("gone")
 		return &reconcilers.WithFinalizer[*fixture.Resource]{
 			Finalizer: finalizer,
@@ -65,7 +65,7 @@ func TestAggregateReconciler(t *testing.T) {
 	request := reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "aggregate"}}
 	a, b := newResource("one"), newResource("two")
 	b.Name = "b"
-	converge.Run(t, converge.Scenario{
+	prove(t, converge.Scenario{
 		Scheme: scheme,
 		For:    &corev1.ConfigMap{},
 		Setup: func(mgr ctrl.Manager) error {

@@ -62,7 +62,7 @@ func TestTrackAndGet(t *testing.T) {
 		}
 	})
 	s.Steps = aroundConfigs()
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 // What is found goes into a child, so that a wait for the child's cache must not lose a change of what is tracked.
@@ -97,7 +97,7 @@ func TestTrackAndList(t *testing.T) {
 		}
 	})
 	s.Steps = aroundConfigs()
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 // A part of the tree sees the resource as a type that knows only some of its fields.
@@ -133,7 +133,7 @@ func TestCastResource(t *testing.T) {
 			},
 		}
 	})
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 // What is below has a config of its own, which is guarded by itself.
@@ -149,7 +149,7 @@ func TestWithConfig(t *testing.T) {
 		}
 	})
 	s.Steps = lives()
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 // A change of the roots of a tree, the status of a duck typed resource is patched.
@@ -173,5 +173,5 @@ func TestResourceReconciler_duck(t *testing.T) {
 		}
 		return root.SetupWithManager(t.Context(), mgr)
 	}
-	converge.Run(t, s)
+	prove(t, s)
 }

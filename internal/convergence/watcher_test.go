@@ -88,7 +88,7 @@ func TestOpinionatedWatcher(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			converge.Run(t, handled(t, func(env converge.Env) []sub { return []sub{build(env)} }))
+			prove(t, handled(t, func(env converge.Env) []sub { return []sub{build(env)} }))
 		})
 	}
 }
@@ -104,12 +104,12 @@ func TestOpinionatedWatcher_alias(t *testing.T) {
 	resource.Finalizers = []string{"fixture.trueup.dev/former"}
 	s.Given = objects(resource)
 	s.Steps = append([]converge.Step{converge.Settle()}, converge.Lifecycle(resource, setField("value", "two"))[2:]...)
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 // Several handlers have a finalizer and failures of their own.
 func TestFanOut(t *testing.T) {
-	converge.Run(t, handled(t, func(env converge.Env) []sub {
+	prove(t, handled(t, func(env converge.Env) []sub {
 		second := resourceMirror(env)
 		second.prefix = "second "
 		return []sub{
@@ -125,7 +125,7 @@ func TestOpinionatedWatcher_withoutGenerations(t *testing.T) {
 	first := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a"}, Data: map[string]string{"value": "one"}}
 	second := first.DeepCopy()
 	second.Data["value"] = "three"
-	converge.Run(t, converge.Scenario{
+	prove(t, converge.Scenario{
 		Scheme: scheme,
 		For:    &corev1.ConfigMap{},
 		Setup: func(mgr ctrl.Manager) error {
@@ -151,7 +151,7 @@ func TestWatcherReconciler(t *testing.T) {
 	s.Without = map[converge.Fault]string{
 		converge.CrashBefore: missed, converge.CrashAfter: missed, converge.HandOver: missed, converge.Restart: missed,
 	}
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 const missed = "without a finalizer a deletion is missed while there is no process, that is what OpinionatedWatcher is for"
@@ -164,12 +164,12 @@ func TestWatcherReconciler_inATree(t *testing.T) {
 		return protected(reconcilers.Sequence[*fixture.Resource]{watcher, newChild(fixedName)})
 	})
 	s.Steps = append(s.Steps, again(newResource("three"), newResource("four"))...)
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 // A watcher that has to wait asks to be called again.
 func TestRequeueAfter(t *testing.T) {
-	converge.Run(t, handled(t, func(env converge.Env) []sub {
+	prove(t, handled(t, func(env converge.Env) []sub {
 		return []sub{operator.OpinionatedWatcher(finalizer, patient{resourceMirror(env)})}
 	}))
 }

@@ -22,6 +22,8 @@ type Journal struct {
 	// remembers is true when the caches have to see what this request reads, before the next one reads from them: it may be what came of a write whose
 	// outcome is not known.
 	remembers bool
+	// unseen is true when the request depends on an object that is not in the caches.
+	unseen bool
 }
 
 // unseen is the journal of a request that has ended.
@@ -54,6 +56,24 @@ type write struct {
 	// version is the resource version after the write, and for objects that go the last one known.
 	version string
 	effect  effect
+}
+
+// NoteUnseen tells that the request depends on an object that is not in the caches. A nil Journal does nothing.
+func (j *Journal) NoteUnseen() {
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.unseen = true
+}
+
+// ComesAgain is true when the request should be made again even if no event asks for it: what it depends on may be gone before the caches have it, and then
+// they never tell.
+func (j *Journal) ComesAgain() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.unseen || j.live
 }
 
 // Live is true when reads must not come from caches.

@@ -63,7 +63,7 @@ func (c *serverClient) apply(ctx context.Context, obj, body runtime.ApplyConfigu
 	if err != nil {
 		return err
 	}
-	content := t.contentOf(applied)
+	content := applied.contents(t)
 	if u, ok := body.(runtime.Unstructured); ok {
 		u.SetUnstructuredContent(runtime.DeepCopyJSON(content))
 		return nil
@@ -75,7 +75,7 @@ func (c *serverClient) apply(ctx context.Context, obj, body runtime.ApplyConfigu
 	return json.Unmarshal(data, body)
 }
 
-func (c *serverClient) applyTo(ctx context.Context, t *table, key client.ObjectKey, patch *unstructured.Unstructured, options metav1.PatchOptions, subresource string) (client.Object, error) {
+func (c *serverClient) applyTo(ctx context.Context, t *table, key client.ObjectKey, patch *unstructured.Unstructured, options metav1.PatchOptions, subresource string) (*record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func configurationOf(obj runtime.ApplyConfiguration) (*unstructured.Unstructured
 }
 
 // applyData is apply for a patch that has not been decoded.
-func (s *Server) applyData(t *table, key client.ObjectKey, data []byte, force bool, req request) (client.Object, error) {
+func (s *Server) applyData(t *table, key client.ObjectKey, data []byte, force bool, req request) (*record, error) {
 	text, err := yaml.YAMLToJSON(data)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))

@@ -20,7 +20,7 @@ func (c *serverClient) Get(ctx context.Context, key client.ObjectKey, obj client
 	if r == nil {
 		return t.notFound(key.Name)
 	}
-	return t.respond(r.object, obj)
+	return t.respond(r, obj)
 }
 
 func (c *serverClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {

@@ -95,9 +95,9 @@ func (c *serverClient) put(ctx context.Context, obj, body client.Object, req req
 }
 
 // respondTo is respond for requests that let the object they were made with keep the kind it says it has.
-func (t *table) respondTo(obj, body, stored client.Object) error {
+func (t *table) respondTo(obj, body client.Object, r *record) error {
 	gvk := obj.GetObjectKind().GroupVersionKind()
-	if err := t.respond(stored, body); err != nil {
+	if err := t.respond(r, body); err != nil {
 		return err
 	}
 	if !gvk.Empty() {
@@ -131,7 +131,7 @@ func (c *serverClient) patch(ctx context.Context, obj, body client.Object, patch
 		return err
 	}
 	req := c.request(options.FieldManager, options.DryRun, subresource)
-	var patched client.Object
+	var patched *record
 	if patch.Type() == types.ApplyYAMLPatchType {
 		patched, err = c.server.applyData(t, key, data, options.Force != nil && *options.Force, req)
 	} else {

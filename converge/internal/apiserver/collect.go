@@ -65,5 +65,5 @@ func (s *Server) finalize(t *table, c Collection) {
 	}
 	obj := r.object.DeepCopyObject().(client.Object)
 	clearNamespaceFinalizers(obj)
-	s.put(t, c.Key, obj, request{manager: collector, managed: r.managed})
+	s.put(t, c.Key, obj, r.request())
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,26 @@ func (t *table) decodeContent(content map[string]any) (client.Object, error) {
 func (t *table) unfit(obj client.Object) bool {
 	_, ok := obj.(*unstructured.Unstructured)
 	return ok && t.goType != nil
+}
+
+// hasStatus reports whether a custom object that was sent, and is stored as a Go type, has a status on the wire.
+func (t *table) hasStatus(obj client.Object) bool {
+	if !t.kind.Custom || t.goType == nil {
+		return false
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		_, found := u.Object["status"]
+		return found
+	}
+	field, found := t.goType.FieldByName("Status")
+	if !found {
+		return false
+	}
+	status := reflect.ValueOf(obj).Elem().FieldByIndex(field.Index)
+	if status.Kind() == reflect.Struct && !strings.Contains(field.Tag.Get("json"), ",omitzero") {
+		return true
+	}
+	return !status.IsZero()
 }
 
 // fit makes of an object that is unfit one that is stored.
@@ -139,6 +160,9 @@ func (t *table) contentOf(obj client.Object) map[string]any {
 func (r *record) contents(t *table) map[string]any {
 	if r.content == nil {
 		r.content = t.contentOf(r.object)
+		if _, found := r.content["status"]; r.status && !found && t.goType != nil {
+			r.content["status"] = map[string]any{}
+		}
 	}
 	return r.content
 }
@@ -149,14 +173,11 @@ func (r *record) encode(t *table) ([]byte, error) {
 }
 
 // respond writes a stored object into the one of the caller, as the clients of controller-runtime do: typed objects lose their kind.
-func (t *table) respond(stored, obj client.Object) error {
+func (t *table) respond(r *record, obj client.Object) error {
+	stored := r.object
 	switch obj := obj.(type) {
 	case *unstructured.Unstructured:
-		if u, ok := stored.(*unstructured.Unstructured); ok {
-			obj.Object = u.DeepCopy().Object
-		} else {
-			obj.Object = t.contentOf(stored)
-		}
+		obj.Object = runtime.DeepCopyJSON(r.contents(t))
 		return nil
 	case *metav1.PartialObjectMetadata:
 		*obj = metav1.PartialObjectMetadata{ObjectMeta: metadataOf(stored)}

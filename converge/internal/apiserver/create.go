@@ -20,21 +20,21 @@ const generateAttempts = 8
 type request struct {
 	manager, subresource string
 	dryRun               bool
+	applied              bool          // as a configuration
 	managed              bool          // whether the object that is written has the managed fields it shall have
+	status               bool          // whether it has a status, see record
 	sent                 client.Object // for managed fields: what is created, before the server adds anything but defaults
 }
 
 // create stores an object that decode has returned, and returns what it is then. The result is not to be changed.
-func (s *Server) create(t *table, namespace string, obj client.Object, req request) (client.Object, error) {
+func (s *Server) create(t *table, namespace string, obj client.Object, req request) (*record, error) {
 	wipeSystemFields(obj)
 	if err := matchNamespace(t, namespace, obj); err != nil {
 		return nil, err
 	}
 	dropDuplicateOwners(obj)
-	if t.kind.Namespaced {
-		if err := s.admitToNamespace(t, obj); err != nil {
-			return nil, err
-		}
+	if err := s.admitToNamespace(t, obj); err != nil {
+		return nil, err
 	}
 	key := client.ObjectKeyFromObject(obj)
 	var taken *record
@@ -57,12 +57,17 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	}
 
 	if s.applier != nil && !req.managed && req.sent == nil {
-		req.sent = t.before(obj)
+		req.sent = shallowCopy(obj)
 	}
-	t.kind.PrepareForCreate(obj)
+	if req.subresource == statusSubresource {
+		t.kind.PrepareForCreateByStatus(obj)
+	} else {
+		t.kind.PrepareForCreate(obj)
+	}
 	if err := t.validateCreate(obj); err != nil {
 		return nil, err
 	}
+	req.status = !t.kind.Status && t.hasStatus(obj)
 	obj, err := t.fit(obj)
 	if err != nil {
 		return nil, err
@@ -77,29 +82,24 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	}
 	if req.dryRun {
 		t.used(key) // nobody sees the same UID again
-		return obj, nil
+		return &record{object: obj, status: req.status}, nil
 	}
-	return s.put(t, key, obj, req).object, nil
+	return s.put(t, key, obj, req), nil
 }
 
 // createByUpdate is create for a request that would have replaced an object, if there was one. Its resource version does not matter.
-func (s *Server) createByUpdate(t *table, namespace string, obj client.Object, req request) (client.Object, error) {
+func (s *Server) createByUpdate(t *table, namespace string, obj client.Object, req request) (*record, error) {
+	if err := s.admitToNamespace(t, obj); err != nil {
+		return nil, err
+	}
 	if _, err := parseVersion(obj); err != nil {
 		return nil, err
 	}
 	if !req.managed {
-		req.sent = t.before(obj) // with all that it should not have
+		req.sent = shallowCopy(obj) // with all that it should not have
 	}
 	obj.SetResourceVersion("")
 	return s.create(t, namespace, obj, req)
-}
-
-// before returns an object as it was before the server adds to it.
-func (t *table) before(obj client.Object) client.Object {
-	if t.resource.Resource == "jobs" { // the labels of pods are added to
-		return obj.DeepCopyObject().(client.Object)
-	}
-	return shallowCopy(obj)
 }
 
 func alreadyExists(t *table, obj client.Object, taken *record) error {

@@ -48,7 +48,11 @@ func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptio
 	dryRun := len(opts.DryRun) > 0
 	// A graceful deletion that takes no time is stored as well, before the object goes.
 	if (graceful || len(finalizers) > 0) && !dryRun && !sameDeletion(obj, r.object) {
-		r = s.put(t, key, obj, request{managed: r.managed})
+		r = s.put(t, key, obj, r.request())
+	}
+	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && len(r.object.GetFinalizers()) > 0 && len(finalizers) == 0 && !graceful && !dryRun {
+		// A real server has forgotten the version by the time it finds that the garbage collector need not be waited for any more.
+		return t.failedPrecondition(key, "ResourceVersion", "", r.object.GetResourceVersion(), false)
 	}
 	if len(finalizers) > 0 || graceful && *obj.GetDeletionGracePeriodSeconds() > 0 || dryRun {
 		return nil

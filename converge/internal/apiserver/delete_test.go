@@ -104,6 +104,16 @@ func TestDelete(t *testing.T) {
 					`The object might have been modified`)
 			w.must(w.c.Delete(w.Context(), obj, client.Preconditions{ResourceVersion: &obj.ResourceVersion}))
 		}},
+		{"precondition on the resource version, when it need not be waited for dependents any more, never holds", func(w *world) {
+			obj := configMap("a")
+			w.create(obj)
+			w.must(w.c.Delete(w.Context(), obj, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+			version := w.stored(obj).GetResourceVersion()
+			err := w.c.Delete(w.Context(), obj, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{ResourceVersion: &version})
+			w.wantError(err, 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on configmaps "a": StorageError: invalid object, Code: 4, `+
+				`Key: /registry/configmaps/default/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: ResourceVersion in precondition: , `+
+				`ResourceVersion in object meta: 3`)
+		}},
 		{"a dry run has no effect", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)

@@ -24,8 +24,7 @@
 //   - Versions of a kind are kinds of their own.
 //   - A watcher that leaves more than a thousand events unread is cut off, and bookmarks come when [Server.Bookmark] is called.
 //   - Tokens to continue a list with look different, and one that has expired comes without another to go on with.
-//   - Custom objects of a Go type are stored as such: an empty status and none are the same, and so are an empty field and none if the type always writes it.
+//   - Custom objects of a Go type are stored as such: an empty field and none are the same if the type always writes it.
 //   - Before the first apply, a write that would change nothing but managed fields changes nothing.
-//   - A service that an update of its status creates has cluster IPs, and whoever scales a custom resource does not own its number of replicas.
 //   - Field validation is that of a request that asks for none: unknown fields are dropped in silence.
 package apiserver

@@ -66,11 +66,15 @@ func (c *subresourceClient) evictPod(ctx context.Context, obj client.Object, evi
 	if len(opts.DryRun) == 0 {
 		opts.DryRun = dryRun
 	}
+	s := c.server
+	if err := s.admitToNamespace(t, obj); err != nil {
+		return err
+	}
 	r := t.objects[key]
 	if r == nil {
 		return t.notFound(key.Name)
 	}
-	s, req := c.server, c.request("", opts.DryRun, statusSubresource)
+	req := request{dryRun: len(opts.DryRun) > 0, subresource: statusSubresource} // of the server itself
 	pod := r.object.(*corev1.Pod)
 	if phase := pod.Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed && phase != corev1.PodPending && pod.DeletionTimestamp == nil {
 		if err := s.disrupt(pod, req); err != nil {
@@ -90,7 +94,7 @@ func (c *subresourceClient) evictPod(ctx context.Context, obj client.Object, evi
 			return err
 		}
 		if p := opts.Preconditions; p != nil && p.ResourceVersion != nil {
-			p.ResourceVersion = new(updated.GetResourceVersion())
+			p.ResourceVersion = new(updated.object.GetResourceVersion())
 		}
 	}
 	return s.delete(t, key, opts)

@@ -25,10 +25,15 @@ func (t *table) stale(name string) error {
 	return apierrors.NewConflict(t.resource, name, errors.New(staleMessage))
 }
 
-// otherUID is the conflict of an update that is meant for another object of the same name, as the storage words it.
+// otherUID is the conflict of an update that is meant for another object of the same name.
 func (t *table) otherUID(key client.ObjectKey, wanted, found types.UID, dryRun bool) error {
+	return t.failedPrecondition(key, "UID", string(wanted), string(found), dryRun)
+}
+
+// failedPrecondition is a conflict as the storage words it.
+func (t *table) failedPrecondition(key client.ObjectKey, field, wanted, found string, dryRun bool) error {
 	return apierrors.NewConflict(t.resource, key.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, "+
-		"AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s", t.storageKey(key, dryRun), wanted, found))
+		"AdditionalErrorMsg: Precondition failed: %s in precondition: %s, %s in object meta: %s", t.storageKey(key, dryRun), field, wanted, field, found))
 }
 
 // internal is an error that a server has no words for.

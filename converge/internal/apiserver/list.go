@@ -39,14 +39,14 @@ func (s *Server) list(t *table, list client.ObjectList, options *client.ListOpti
 		list.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))
 		list.Items = make([]unstructured.Unstructured, len(p.records))
 		for i, r := range p.records {
-			if err := t.respond(r.object, &list.Items[i]); err != nil {
+			if err := t.respond(r, &list.Items[i]); err != nil {
 				return err
 			}
 		}
 	case *metav1.PartialObjectMetadataList:
 		*list = metav1.PartialObjectMetadataList{TypeMeta: list.TypeMeta, Items: make([]metav1.PartialObjectMetadata, len(p.records))}
 		for i, r := range p.records {
-			if err := t.respond(r.object, &list.Items[i]); err != nil {
+			if err := t.respond(r, &list.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -92,7 +92,7 @@ func (t *table) fill(list client.ObjectList, records []*record) error {
 		if !ok {
 			return fmt.Errorf("items of %T are no objects", list)
 		}
-		if err := t.respond(r.object, obj); err != nil {
+		if err := t.respond(r, obj); err != nil {
 			return err
 		}
 		if t.kind.Custom {
@@ -193,13 +193,13 @@ func (s *Server) snapshot(t *table, version int64) []*record {
 			continue
 		}
 		at, found := slices.BinarySearchFunc(records, event.Key, func(r *record, key client.ObjectKey) int { return compareKeys(r.key, key) })
-		switch before := (&record{key: event.Key, object: event.Old}); {
+		switch {
 		case event.Type == watch.Added:
 			records = slices.Delete(records, at, at+1)
 		case found:
-			records[at] = before
+			records[at] = event.before
 		default:
-			records = slices.Insert(records, at, before)
+			records = slices.Insert(records, at, event.before)
 		}
 	}
 	return records

@@ -55,8 +55,8 @@ func (s *Server) createNamespaces() {
 // admitToNamespace refuses objects of namespaces that do not exist or are being deleted.
 func (s *Server) admitToNamespace(t *table, obj client.Object) error {
 	namespaces := s.tables[namespaceKind]
-	if namespaces == nil {
-		return nil // a scheme without namespaces
+	if namespaces == nil || !t.kind.Namespaced { // a scheme without namespaces, or a kind
+		return nil
 	}
 	name := obj.GetNamespace()
 	r := namespaces.objects[types.NamespacedName{Name: name}]
@@ -110,7 +110,7 @@ func (s *Server) terminate(t *table, r *record, opts *metav1.DeleteOptions) (don
 	setNamespacePhase(obj, corev1.NamespaceTerminating)
 	obj.SetFinalizers(t.namespaceDeletionFinalizers(obj.GetFinalizers(), opts))
 	if len(opts.DryRun) == 0 {
-		s.put(t, r.key, obj, request{managed: r.managed})
+		s.put(t, r.key, obj, r.request())
 	}
 	return true, nil
 }

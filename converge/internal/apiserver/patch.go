@@ -23,7 +23,7 @@ import (
 )
 
 // patch changes an object by a patch other than apply.
-func (s *Server) patch(t *table, key client.ObjectKey, kind types.PatchType, data []byte, req request) (client.Object, error) {
+func (s *Server) patch(t *table, key client.ObjectKey, kind types.PatchType, data []byte, req request) (*record, error) {
 	if kind == types.StrategicMergePatchType && (t.kind.Custom || t.goType == nil) {
 		return nil, unsupportedPatch(t)
 	}
@@ -167,11 +167,11 @@ func decodeContent(data []byte) (map[string]any, error) {
 }
 
 // apply applies a configuration. It creates the object if there is none.
-func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstructured, force bool, req request) (client.Object, error) {
+func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstructured, force bool, req request) (*record, error) {
 	if s.applier == nil {
 		return nil, unsupportedPatch(t)
 	}
-	req.managed = true
+	req.managed, req.applied = true, true
 	r := t.objects[key]
 	if r == nil {
 		if req.subresource != "" && !t.kind.CreateOnUpdate {

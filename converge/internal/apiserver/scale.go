@@ -118,7 +118,7 @@ func (s *Server) rescale(t *table, key client.ObjectKey, uid types.UID, req requ
 	if err != nil {
 		return nil, err
 	}
-	return t.scaleOf(updated)
+	return t.scaleOf(updated.object)
 }
 
 // scaleFrom returns the scale that a client sends.
@@ -205,9 +205,6 @@ func (c *subresourceClient) patchScale(ctx context.Context, obj, body client.Obj
 	data, err := patch.Data(body)
 	if err != nil {
 		return err
-	}
-	if t.kind.Custom {
-		req.manager = "" // a real server does not account for who patches the scale of custom resources
 	}
 	scale, err := c.server.rescale(t, key, "", req, func(before *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		change, err := decodeContent(data)

@@ -84,8 +84,9 @@ type Event struct {
 	// Old is what it was, or nil if it has just been created.
 	Old client.Object
 
-	request request
-	at      time.Time
+	request        request
+	at             time.Time
+	record, before *record // of Object and Old
 }
 
 // Version returns the resource version of the last change of any object. A new server has 1.

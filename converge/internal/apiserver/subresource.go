@@ -30,7 +30,7 @@ var errOnlyMetadata = errors.New("cannot update status using only metadata -- di
 
 // served refuses subresources that a kind does not have. It returns the error of a verb that a subresource does not have, too.
 func (c *subresourceClient) served(verb string, obj client.Object) (notAllowed, err error) {
-	t, err := c.server.tableOf(obj)
+	t, _, err := c.target(obj, client.ObjectKeyFromObject(obj), verb != "patch")
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ type record struct {
 	uid     types.UID
 	version int64
 	managed bool // whether managed fields are kept, because something was applied
+	status  bool // whether a custom object has a status, if only an empty one: its Go type does not tell
 
 	content map[string]any // the object as maps and lists, once it has been needed
 }
@@ -91,17 +92,22 @@ func (t *table) find(key client.ObjectKey) (int, bool) {
 	return slices.BinarySearchFunc(t.sorted, key, func(r *record, key client.ObjectKey) int { return compareKeys(r.key, key) })
 }
 
+// request is that of a change a server makes by itself.
+func (r *record) request() request {
+	return request{managed: r.managed, status: r.status}
+}
+
 // put stores an object, which is not to be changed any more, as the next version, and returns its record.
 func (s *Server) put(t *table, key client.ObjectKey, obj client.Object, req request) *record {
 	s.version++
 	obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
-	r := &record{key: key, object: obj, uid: obj.GetUID(), version: s.version, managed: req.managed}
-	event := Event{Version: s.version, Type: watch.Added, Kind: t.kind.GroupVersionKind, Key: key, Object: obj, request: req, at: s.now()}
+	r := &record{key: key, object: obj, uid: obj.GetUID(), version: s.version, managed: req.managed, status: req.status}
+	event := Event{Version: s.version, Type: watch.Added, Kind: t.kind.GroupVersionKind, Key: key, Object: obj, request: req, at: s.now(), record: r}
 	i, found := t.find(key)
 	if !found {
 		t.sorted = slices.Insert(t.sorted, i, r)
 	} else {
-		event.Type, event.Old = watch.Modified, t.sorted[i].object
+		event.Type, event.Old, event.before = watch.Modified, t.sorted[i].object, t.sorted[i]
 		t.sorted[i] = r
 	}
 	t.objects[key] = r
@@ -124,7 +130,10 @@ func (s *Server) remove(t *table, r *record) {
 	t.sorted = slices.Delete(t.sorted, i, i+1)
 	delete(t.objects, r.key)
 	t.used(r.key)
-	s.record(t, Event{Version: s.version, Type: watch.Deleted, Kind: t.kind.GroupVersionKind, Key: r.key, Object: last, Old: r.object})
+	s.record(t, Event{
+		Version: s.version, Type: watch.Deleted, Kind: t.kind.GroupVersionKind, Key: r.key, Object: last, Old: r.object,
+		record: &record{key: r.key, object: last, status: r.status}, before: r,
+	})
 }
 
 // used has the next object with a key have another UID.

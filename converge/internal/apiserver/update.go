@@ -18,7 +18,7 @@ const statusSubresource = "status"
 
 // update replaces an object by what change makes of it, which gets the record of the object that is there and returns one that decode has returned. The
 // result is what is stored then, or the object that was sent if it has been deleted. It is not to be changed.
-func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req request, change func(*record) (client.Object, error)) (client.Object, error) {
+func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req request, change func(*record) (client.Object, error)) (*record, error) {
 	r := t.objects[key]
 	if r == nil {
 		return nil, t.notFound(key.Name)
@@ -50,6 +50,9 @@ func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req reque
 	if err := t.prepareUpdate(obj, old, req); err != nil {
 		return nil, err
 	}
+	if req.status = r.status; !req.applied && (!t.kind.Status || req.subresource == statusSubresource) {
+		req.status = t.hasStatus(obj)
+	}
 	if obj, err = t.fit(obj); err != nil {
 		return nil, err
 	}
@@ -57,22 +60,22 @@ func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req reque
 		if !req.dryRun {
 			s.remove(t, r)
 		}
-		return obj, nil
+		return &record{object: obj, status: req.status}, nil
 	}
 	if req.managed {
 		ignoreManagedTimes(obj, r.object)
 	}
 	if req.dryRun {
-		return obj, nil
+		return &record{object: obj, status: req.status}, nil
 	}
 	obj.SetSelfLink("")
-	if same(obj, r.object) {
+	if req.status == r.status && same(obj, r.object) {
 		if r != before {
 			t.replace(r)
 		}
-		return r.object, nil
+		return r, nil
 	}
-	return s.put(t, key, obj, req).object, nil
+	return s.put(t, key, obj, req), nil
 }
 
 // parseVersion returns the resource version of an object, or 0 if it has none.

@@ -8,6 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -199,9 +200,27 @@ func TestStatus(t *testing.T) {
 		{"that is the same has no effect", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
+			obj.Status.Ready = true
+			w.must(w.c.Status().Update(w.Context(), obj))
 			before := w.Version()
 			w.must(w.c.Status().Update(w.Context(), obj))
 			w.wantChanges(before)
+		}},
+		{"that is empty is another one than none", func(w *world) {
+			obj, content := widget("a"), &unstructured.Unstructured{}
+			content.SetGroupVersionKind(widgets.WithKind("Widget"))
+			w.create(obj)
+			w.must(w.c.Get(w.Context(), client.ObjectKeyFromObject(obj), content))
+			w.equal("status", nil, content.Object["status"])
+			before := w.Version()
+			w.must(w.c.Status().Update(w.Context(), obj))
+			w.must(w.c.Status().Update(w.Context(), obj))
+			w.wantChanges(before, "MODIFIED Widget a +1")
+			w.must(w.c.Get(w.Context(), client.ObjectKeyFromObject(obj), content))
+			w.equal("status", any(map[string]any{}), content.Object["status"])
+			content.SetLabels(map[string]string{"a": "b"})
+			w.must(w.c.Update(w.Context(), content))
+			w.equal("status after an update of the rest", any(map[string]any{}), content.Object["status"])
 		}},
 		{"can be written as another body", func(w *world) {
 			obj := widget("a")

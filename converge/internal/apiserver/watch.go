@@ -70,21 +70,21 @@ func (w *watcher) see(t *table, event Event) {
 	after := event.Type != watch.Deleted && w.selector.matches(t, event.Key, event.Object)
 	switch {
 	case before && after:
-		w.show(watch.Modified, event.Object)
+		w.show(watch.Modified, event.record)
 	case after:
-		w.show(watch.Added, event.Object)
+		w.show(watch.Added, event.record)
 	case before && event.Type == watch.Deleted:
-		w.show(watch.Deleted, event.Object)
+		w.show(watch.Deleted, event.record)
 	case before:
 		gone := shallowCopy(event.Old)
 		gone.SetResourceVersion(strconv.FormatInt(event.Version, 10))
-		w.show(watch.Deleted, gone)
+		w.show(watch.Deleted, &record{object: gone, status: event.before.status})
 	}
 }
 
-func (w *watcher) show(kind watch.EventType, stored client.Object) {
+func (w *watcher) show(kind watch.EventType, r *record) {
 	obj := w.prototype.DeepCopyObject().(client.Object)
-	if err := w.table.respond(stored, obj); err != nil {
+	if err := w.table.respond(r, obj); err != nil {
 		w.send(watch.Error, &apierrors.NewInternalError(err).ErrStatus)
 		return
 	}
@@ -164,7 +164,7 @@ func (c *serverClient) Watch(ctx context.Context, list client.ObjectList, opts .
 	case initial:
 		for _, r := range t.sorted {
 			if sel.matches(t, r.key, r.object) {
-				w.show(watch.Added, r.object)
+				w.show(watch.Added, r)
 			}
 		}
 		if raw.SendInitialEvents != nil && w.bookmarks {

@@ -26,7 +26,13 @@ type Applier struct {
 	registry *kinds.Registry
 
 	mu       sync.RWMutex
-	managers map[endpoint]*managedfields.FieldManager
+	managers map[endpoint]*fieldManager
+}
+
+// fieldManager is what knows the fields of a kind at one of its endpoints.
+type fieldManager struct {
+	*managedfields.FieldManager
+	converter managedfields.TypeConverter
 }
 
 // endpoint is where an object is written.
@@ -37,7 +43,7 @@ type endpoint struct {
 
 // New returns an applier for the kinds of a registry. What it knows of a kind is made when it is first needed.
 func New(registry *kinds.Registry) *Applier {
-	return &Applier{registry: registry, managers: map[endpoint]*managedfields.FieldManager{}}
+	return &Applier{registry: registry, managers: map[endpoint]*fieldManager{}}
 }
 
 // Apply returns what becomes of a live object when a manager applies a configuration. The live object is nil if there is none yet. Fields that the manager
@@ -67,7 +73,7 @@ func (a *Applier) Apply(
 	given := managedOf(before)
 	merged, err := fields.Apply(before, patch.DeepCopy(), manager, force)
 	if err != nil {
-		return nil, err
+		return nil, inOrder(err, fields.converter, patch)
 	}
 	obj, err := a.typed(k, live, merged)
 	if err != nil {
@@ -130,8 +136,8 @@ func (a *Applier) kindOf(obj client.Object) (*kinds.Kind, bool) {
 	return nil, false
 }
 
-// manager returns what knows the fields of a kind at one of its endpoints.
-func (a *Applier) manager(k *kinds.Kind, subresource string) (*managedfields.FieldManager, error) {
+// manager returns the field manager of an endpoint, which is made when it is first needed.
+func (a *Applier) manager(k *kinds.Kind, subresource string) (*fieldManager, error) {
 	at := endpoint{k, subresource}
 	a.mu.RLock()
 	fields, ok := a.managers[at]
@@ -161,13 +167,15 @@ func (a *Applier) manager(k *kinds.Kind, subresource string) (*managedfields.Fie
 		resets[fieldpath.APIVersion(k.GroupVersion().String())] = fieldpath.NewExcludeSetFilter(set)
 	}
 	version := oneVersion{a, k}
-	make := managedfields.NewDefaultFieldManager
+	newManager := managedfields.NewDefaultFieldManager
 	if k.Custom {
-		make = managedfields.NewDefaultCRDFieldManager
+		newManager = managedfields.NewDefaultCRDFieldManager
 	}
-	if fields, err = make(converter, version, version, version, k.GroupVersionKind, k.GroupVersion(), subresource, resets); err != nil {
+	made, err := newManager(converter, version, version, version, k.GroupVersionKind, k.GroupVersion(), subresource, resets)
+	if err != nil {
 		return nil, fmt.Errorf("managed fields of %s: %w", k.GroupVersionKind, err)
 	}
+	fields = &fieldManager{FieldManager: made, converter: converter}
 	a.managers[at] = fields
 	return fields, nil
 }

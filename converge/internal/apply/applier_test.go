@@ -203,6 +203,23 @@ func TestKindsWithoutADefinitionAreDeduced(t *testing.T) {
 	}
 }
 
+func TestErrorsOfTypesAreInOrder(t *testing.T) {
+	text := deployment + "  unknown: x\n  another: {y: z}\n  strategy: [text]\n"
+	want := "failed to create typed patch object (default/web; apps/v1, Kind=Deployment): errors:\n" +
+		"  .spec.another: field not declared in schema\n" +
+		"  .spec.strategy: expected map, got &{[text]}\n" +
+		"  .spec.unknown: field not declared in schema"
+	for range 20 {
+		err := newWorld(t).apply("a", text, false)
+		if err == nil {
+			t.Fatal("no error")
+		}
+		if diff := cmp.Diff(want, err.Error()); diff != "" {
+			t.Fatalf("error (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func BenchmarkApply(b *testing.B) {
 	registry, err := kinds.NewRegistry(fixture.NewScheme())
 	if err != nil {

@@ -54,6 +54,7 @@ spec:
                 items: {type: object, required: [name], properties: {name: {type: string}, count: {type: integer, default: 1}}}
               tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
               order: {type: array, items: {type: string}}
+              nested: {type: object, default: {level: high}, properties: {level: {type: string}}}
               extra: {type: object, x-kubernetes-preserve-unknown-fields: true}
           status: {type: object, properties: {phase: {type: string}, size: {type: integer}}}
 `
@@ -92,6 +93,7 @@ apply b {apiVersion: apply.example.com/v1, kind: Gizmo, spec: {order: [b]}}
 apply c {apiVersion: apply.example.com/v1, kind: Gizmo}
 apply b {apiVersion: apply.example.com/v1, kind: Gizmo, spec: {size: x}}
 apply b {apiVersion: apply.example.com/v1, kind: Gizmo, spec: {unknown: x}}
+apply b {apiVersion: apply.example.com/v1, kind: Gizmo, spec: {nested: {level: low}}}
 patchstatus d {status: {phase: Failed}}`,
 	`apply a {apiVersion: apply.example.com/v1, kind: Gizmo, metadata: {finalizers: [a.b/c], ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: "1"}]}}
 apply b {apiVersion: apply.example.com/v1, kind: Gizmo, metadata: {finalizers: [a.b/d]}}
@@ -119,6 +121,9 @@ apply a {apiVersion: batch/v1, kind: Job, spec: {suspend: true, template: {spec:
 }
 
 func TestApplyIsTheServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	scheme := fixture.NewScheme()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict([]byte(gizmos), definition); err != nil {

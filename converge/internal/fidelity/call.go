@@ -156,11 +156,12 @@ func (r *run) body(o Operation) client.Patch {
 	edits := r.edits(o, o.Edits)
 	switch o.Patch {
 	case JSONPatch:
-		tests := pointing(r.edits(o, o.Tests))
-		for _, test := range tests {
+		operations := pointing(r.edits(o, o.Tests))
+		for _, test := range operations {
 			test.(Object)["op"] = "test"
 		}
-		body = append(tests, pointing(edits)...)
+		operations = append(operations, pointing(edits)...)
+		body = operations
 	case ApplyPatch:
 		body = r.object(o, edited(r.base(o), edits))
 		body.(client.Object).GetObjectKind().SetGroupVersionKind(o.Kind.GroupVersionKind)

@@ -49,6 +49,7 @@ var serviceAccounts = &Kind{
 
 var services = &Kind{
 	GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Service"),
+	NoCopies:         true, // addresses that are taken
 	Status:           true,
 	Strategic:        true,
 	Content:          Object{"spec": Object{"ports": []any{Object{"port": int64(80)}}, "selector": Object{"app": "x"}}},
@@ -64,7 +65,7 @@ var services = &Kind{
 		Set("spec/internalTrafficPolicy", "Local"), Set("spec/externalIPs", []any{"192.0.2.1"}),
 	},
 	Faults: []Edit{
-		Set("spec/clusterIP", "192.0.2.9"), Set("spec/clusterIP", "nonsense"), Set("spec/ports", []any{}), Set("spec/type", "Unheard"),
+		Set("spec/ports", []any{}), Set("spec/type", "Unheard"),
 		Set("spec/ports", []any{Object{"port": int64(80)}, Object{"port": int64(81)}}),
 		Set("spec/ports", []any{Object{"name": "a", "port": int64(80)}, Object{"name": "a", "port": int64(81)}}),
 		Set("spec/ports", []any{Object{"port": int64(0)}}), Set("spec/selector", Object{"not a key": "x"}), Set("spec/sessionAffinity", "Sometimes"),
@@ -116,7 +117,7 @@ var clusterRoles = &Kind{
 	Content:          Object{"rules": []any{Object{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}},
 	Applied:          Object{},
 	Changes: []Edit{
-		Set("rules", []any{Object{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get", "list"}}}), Remove("rules"), Set("rules", []any{}),
+		Set("rules", []any{Object{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get", "list"}}}), Remove("rules"),
 		Set("aggregationRule", Object{"clusterRoleSelectors": []any{Object{"matchLabels": Object{"fidelity-never": "x"}}}}),
 	},
 	Faults: []Edit{Set("rules", []any{Object{"apiGroups": []any{""}, "resources": []any{"pods"}}})},

@@ -22,7 +22,7 @@ var gadgets = &Kind{
 		Set("spec/unknown", "field"), Set("unknown", Object{"field": "x"}),
 	},
 	Faults: []Edit{
-		Set("spec/size", int64(11)), Set("spec/size", int64(-1)), Set("spec/mode", "sideways"), Set("spec/class", "far too long"), Set("spec/replicas", int64(9)), Set("spec/size", "big"),
+		Set("spec/size", int64(11)), Set("spec/size", int64(-1)), Set("spec/mode", "sideways"), Set("spec/class", "far too long"), Set("spec/replicas", int64(90)), Set("spec/size", "big"),
 		Set("spec/port", true), Set("spec/memory", "much"), Set("spec/parts", []any{Object{"name": "one"}, Object{"name": "one"}}), Set("spec/parts", []any{Object{"weight": int64(1)}}),
 		Set("spec/parts", []any{Object{"name": "one", "weight": int64(-1)}}), Set("spec/tags", []any{"a", "a"}), Set("spec/steps", []any{""}), Set("spec/until", "tomorrow"),
 		Remove("spec/required"), Set("spec/required", ""), Set("spec", "text"), Set("spec/nested", "text"), Set("spec/free", "text"),

@@ -34,7 +34,7 @@ const definitions = `
               required: [required]
               default: {required: default}
               x-kubernetes-validations:
-              - {rule: "!has(self.replicas) || self.replicas <= self.size", message: no more replicas than the size}
+              - {rule: "!has(self.replicas) || self.replicas <= self.size * 10", message: too many replicas for the size}
               - {rule: "!has(oldSelf.class) || has(self.class)", message: the class cannot be taken away}
               properties:
                 size: {type: integer, format: int32, default: 3, minimum: 0, maximum: 10}

@@ -34,7 +34,8 @@ func KnownDifferences() *Differences {
 			return strings.HasSuffix(d.Path, ".metadata.managedFields") && d.Ours == nil && !d.applied
 		}},
 		{Name: "typed-content", Excuses: func(d Divergence) bool {
-			return d.typed && strings.Contains(d.Path, ".spec.") && (empty(d.Real) && d.Ours == nil || sameQuantity(d.Real, d.Ours))
+			ofType := strings.Contains(d.Path, ".spec.") || strings.HasSuffix(d.Path, ".status")
+			return d.typed && ofType && (empty(d.Real) && d.Ours == nil || d.Real == nil && empty(d.Ours) || sameQuantity(d.Real, d.Ours))
 		}},
 		{Name: "pod-update-diff", Excuses: func(d Divergence) bool {
 			const forbidden = "Forbidden: pod updates may not change fields other than"
@@ -50,6 +51,10 @@ func KnownDifferences() *Differences {
 		{Name: "nameless-service", Excuses: func(d Divergence) bool {
 			nameless := func(e Edit) bool { return e.Path == "metadata/name" && e.Value == "" }
 			return d.kind.Kind == "Service" && d.operation.Verb == Create && strings.HasPrefix(d.Where, "error") && slices.ContainsFunc(d.operation.Edits, nameless)
+		}},
+		{Name: "claim-template-kinds", Excuses: func(d Divergence) bool {
+			template := strings.Contains(d.Path, ".spec.volumeClaimTemplates[")
+			return d.Ours == nil && template && (strings.HasSuffix(d.Path, "].kind") || strings.HasSuffix(d.Path, "].apiVersion"))
 		}},
 		{Name: "metadata-deletion", Excuses: func(d Divergence) bool {
 			o := d.operation

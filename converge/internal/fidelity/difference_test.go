@@ -28,6 +28,11 @@ var witnesses = map[string]Sequence{
 		{Verb: Create, Kind: jobs, Name: "a"},
 		{Verb: Update, Kind: jobs, Name: "a"},
 	},
+	"claim-template-kinds": {{Verb: Create, Kind: statefulSets, Name: "a", Form: Unstructured, Edits: []Edit{
+		Set("spec/volumeClaimTemplates", []any{Object{"metadata": Object{"name": "data"}, "spec": Object{
+			"accessModes": []any{"ReadWriteOnce"}, "resources": Object{"requests": Object{"storage": "1Gi"}},
+		}}}),
+	}}},
 	"metadata-deletion": {
 		{Verb: Create, Kind: gizmos, Name: "a", Edits: []Edit{Set("metadata/finalizers", []any{"example.com/one"})}},
 		{Verb: Delete, Kind: gizmos, Name: "a", Form: Metadata},

@@ -20,12 +20,15 @@
 // These are known. Each is a rule of [KnownDifferences] that excuses no more than it says, and a test shows for each that it still is one.
 //
 //   - managed-fields: objects have managed fields only once something was applied to them. Keeping them costs more than all the rest of a write, and
-//     reconcilers do not look at them. They are those of a real server from then on.
+//     reconcilers do not look at them. They are those of a real server from then on. Before, a write that changes nothing but managed fields makes no new
+//     version: the first one that scales to the number there is, sets a deletion timestamp, which servers ignore, or an empty list where there was null.
+//     Neither can clients reset them.
 //   - typed-content: custom resources with a Go type are stored as that type. What the type cannot tell apart, such as an empty list that is omitted and none, or
 //     1024Mi and 1Gi, is the same: reconcilers with the type cannot tell it apart either.
 //   - pod-update-diff: the error of an update of a pod that changes what cannot change shows a diff of internal types in its text.
 //   - values-in-errors: where the error of a built-in kind shows a struct, a real server shows the one that it uses internally, with other names of fields.
 //   - nameless-service: a service without a name is refused with another text, by the allocator of addresses.
+//   - claim-template-kinds: the JSON form of a stateful set names kind and API version of its claim templates. Typed clients do not see them.
 //   - metadata-deletion: the client of a real server cannot read the answer to the deletion of a metadata-only object whose kind is not in the scheme, if
 //     the object stays because of finalizers; it returns an error after it has deleted.
 //
@@ -36,5 +39,7 @@
 //   - built-in validation but for the rules in the catalog of the tests, in the field Faults;
 //   - kinds that are not in the catalog, versions of a kind and conversion between them;
 //   - several clients at the same time;
+//   - evictions with preconditions: a real server tries those that fail again for minutes;
+//   - addresses and ports of services that clients choose, and services and jobs made from what was read of others;
 //   - what breaks a real server: an update that makes a service an ExternalName with a cluster IP ends in a panic of kube-apiserver 1.37.1.
 package fidelity

@@ -97,7 +97,7 @@ func TestGarbage(t *testing.T) {
 	real := newRealServer(t, sandbox.Options{Controllers: []string{"garbage-collector-controller"}, DisablePods: true})
 	ours := newOurs(t)
 	deletions := 0
-	n := max(4, *sequences/50)
+	n := max(4, *sequences/100)
 	for i := range n {
 		sequence := families{rand.New(rand.NewPCG(*seed, uint64(i)))}.sequence()
 		var want [][]string

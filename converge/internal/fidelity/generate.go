@@ -21,10 +21,12 @@ type Generator struct {
 // generation makes one sequence. What it may contain is drawn first, so that sequences differ more than if all had a little of everything.
 type generation struct {
 	*rand.Rand
-	kinds  []*Kind
-	names  []string
-	made   map[string]bool // what a create or an apply was drawn for, and no delete since
-	themes themes
+	kinds      []*Kind
+	names      []string
+	made       map[string]bool // what a create or an apply was drawn for, and no delete since
+	namespaces *Kind
+	scales     int64 // how many scales were drawn
+	themes     themes
 }
 
 // themes are what a sequence is about.
@@ -49,6 +51,7 @@ func (g Generator) Sequence(seed uint64) Sequence {
 		s.kinds = append(s.kinds, g.Kinds[r.IntN(len(g.Kinds))])
 	}
 	s.themes = themes{generated: s.one(4), applies: s.one(2), finalizers: s.one(2), faults: s.one(2), dryRuns: s.one(3), forms: s.one(2)}
+	s.namespaces = g.Namespaces
 	if r.IntN(12) == 0 {
 		s.themes.terminating = g.Namespaces
 	}
@@ -117,8 +120,19 @@ func (s *generation) operation() Operation {
 		weight int
 		draw   func(*Operation)
 	}{
-		{16, s.create}, {7, func(o *Operation) { o.Verb = Get }}, {5, s.list}, {20, s.update}, {18, s.patch},
-		{0, s.apply}, {11, s.delete}, {2, s.deleteAll}, {6, s.updateStatus}, {5, s.patchStatus}, {0, s.applyStatus}, {0, s.scale}, {0, s.evict},
+		{16, s.create},
+		{7, func(o *Operation) { o.Verb = Get }},
+		{5, s.list},
+		{20, s.update},
+		{18, s.patch},
+		{0, s.apply},
+		{11, s.delete},
+		{2, s.deleteAll},
+		{6, s.updateStatus},
+		{5, s.patchStatus},
+		{0, s.applyStatus},
+		{0, s.scale},
+		{0, s.evict},
 	}
 	if s.themes.applies {
 		draws[5].weight, draws[10].weight = 18, 4
@@ -356,6 +370,9 @@ func (s *generation) applyStatus(o *Operation) {
 
 func (s *generation) delete(o *Operation) {
 	o.Verb = Delete
+	if o.Kind == s.namespaces {
+		return // their propagation and grace are in the hands of another controller
+	}
 	if o.Form == Metadata && o.Kind.Untyped {
 		o.Form = Unstructured // the client cannot read the answer
 	}
@@ -383,14 +400,16 @@ func (s *generation) deleteAll(o *Operation) {
 	}
 	o.Verb, o.Name, o.Namespace = DeleteAllOf, "", ""
 	s.selection(o)
-	if s.one(4) {
+	if s.one(4) && o.Kind != s.namespaces {
 		o.Propagation = pick(s, "Background", "Foreground", "Orphan")
 	}
 }
 
 func (s *generation) scale(o *Operation) {
 	o.Subresource = "scale"
-	o.Edits = []Edit{pick(s, Set("spec/replicas", int64(0)), Set("spec/replicas", int64(2)), Set("spec/replicas", int64(3)), Set("spec/replicas", int64(4)))}
+	// A number that it does not have yet: else what changes is who manages the field, and with it the version.
+	s.scales++
+	o.Edits = []Edit{Set("spec/replicas", 10+s.scales)}
 	if s.themes.faults && s.one(6) {
 		o.Edits = append(o.Edits, pick(s, Set("spec/replicas", int64(-1)), Set("metadata/resourceVersion", string(TokenFirstVersion)),
 			Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/uid", string(TokenUID)), Set("metadata/labels/app", "z")))
@@ -409,8 +428,5 @@ func (s *generation) evict(o *Operation) {
 	o.Verb, o.Subresource, o.Form = Create, "eviction", Typed
 	if s.one(3) {
 		o.Grace = new(pick[int64](s, 0, 30))
-	}
-	if s.one(4) {
-		o.UID = pick(s, string(TokenUID), "00000000-0000-0000-0000-00000000dead")
 	}
 }

@@ -15,8 +15,6 @@ var metadataChanges = []Edit{
 	Remove("metadata/annotations"),
 	Set("metadata/generation", int64(7)),
 	Set("metadata/creationTimestamp", "2001-01-01T00:00:00Z"),
-	Set("metadata/deletionTimestamp", "2001-01-01T00:00:00Z"),
-	Set("metadata/deletionGracePeriodSeconds", int64(5)),
 	Set("metadata/selfLink", "/self"),
 	Set("metadata/ownerReferences", []any{owner("one", true)}),
 	Set("metadata/ownerReferences", []any{owner("one", true), owner("two", false)}),
@@ -62,11 +60,11 @@ var identityFaults = []Edit{
 	Set("metadata/generateName", "later-"),
 	Set("kind", "Another"),
 	Set("apiVersion", "another.example.com/v1"),
-	Set("metadata/managedFields", []any{}),
-	Set("metadata/managedFields", []any{Object{}}),
 }
 
 func owner(name string, controller bool) Object {
-	return Object{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": "00000000-0000-0000-0000-0000000000" + map[string]string{"one": "01", "two": "02"}[name],
-		"controller": controller, "blockOwnerDeletion": true}
+	return Object{
+		"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": "00000000-0000-0000-0000-0000000000" + map[string]string{"one": "01", "two": "02"}[name],
+		"controller": controller, "blockOwnerDeletion": true,
+	}
 }

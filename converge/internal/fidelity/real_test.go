@@ -73,7 +73,7 @@ func newRealServer(t testing.TB, with ...sandbox.Options) *realServer {
 		t.Fatal(err)
 	}
 	s := &realServer{TB: t, env: env, Server: Server{Client: c}, watches: map[schema.GroupVersionKind]*history{}}
-	s.Server.Events = s.events
+	s.Events = s.events
 	for _, kind := range catalog {
 		if s.watches[kind.GroupVersionKind] == nil {
 			s.watches[kind.GroupVersionKind] = s.watch(kind)

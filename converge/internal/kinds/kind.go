@@ -3,6 +3,7 @@
 package kinds
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -84,6 +85,15 @@ func (k *Kind) PrepareForCreate(obj client.Object) {
 	k.rules.create(obj)
 }
 
+// PrepareForCreateByStatus is PrepareForCreate for an object that a write of its status creates: nothing is allocated for it.
+func (k *Kind) PrepareForCreateByStatus(obj client.Object) {
+	if service, ok := obj.(*corev1.Service); ok {
+		service.Status = corev1.ServiceStatus{}
+		return
+	}
+	k.PrepareForCreate(obj)
+}
+
 // PrepareForUpdate makes of an object what replaces the old one: with the old status, of the next generation if its desired state changes.
 func (k *Kind) PrepareForUpdate(obj, old client.Object) {
 	if k.Status {
@@ -104,17 +114,17 @@ func (k *Kind) PrepareForStatusUpdate(obj, old client.Object) {
 
 // Validate returns what is wrong with an object that is created.
 func (k *Kind) Validate(obj client.Object) field.ErrorList {
-	return k.rules.validate(obj)
+	return inMapOrder(k.rules.validate(obj))
 }
 
 // ValidateUpdate returns what is wrong with an object that replaces the old one.
 func (k *Kind) ValidateUpdate(obj, old client.Object) field.ErrorList {
-	return k.rules.validateUpdate(obj, old, false)
+	return inMapOrder(k.rules.validateUpdate(obj, old, false))
 }
 
 // ValidateStatusUpdate returns what is wrong with an object whose status replaces the old one's.
 func (k *Kind) ValidateStatusUpdate(obj, old client.Object) field.ErrorList {
-	return k.rules.validateUpdate(obj, old, true)
+	return inMapOrder(k.rules.validateUpdate(obj, old, true))
 }
 
 // ValidateContent returns what the schema of a kind finds wrong with content that its Go type may not be able to hold. The old object is nil if there is
@@ -130,6 +140,7 @@ func (k *Kind) ValidateContent(content *unstructured.Unstructured, old client.Ob
 	if old == nil {
 		return k.Validate(content)
 	}
+	content.SetCreationTimestamp(old.GetCreationTimestamp())
 	return k.ValidateUpdate(content, old)
 }
 

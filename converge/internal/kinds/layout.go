@@ -34,11 +34,6 @@ func newLayout(t reflect.Type) *layout {
 	return l
 }
 
-// isOf reports whether an object is of the type.
-func (l *layout) isOf(obj client.Object) bool {
-	return l != nil && reflect.TypeOf(obj).Elem() == l.goType
-}
-
 func (l *layout) value(obj client.Object) reflect.Value {
 	return reflect.ValueOf(obj).Elem()
 }

@@ -32,6 +32,9 @@ import (
 // TestKindsAreTheServers writes objects of many kinds to a real API server and to one in memory, which is to return the same objects and errors. The files
 // have documents that are separated by lines of "---": an object to create, then merge patches to it. A patch of "status:" only is one to the status.
 func TestKindsAreTheServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	files, err := os.ReadDir("testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +73,9 @@ func TestKindsAreTheServers(t *testing.T) {
 
 // TestTableIsTheServers compares what is known of kinds to what a real API server says of itself.
 func TestTableIsTheServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	env := sandbox.ForTest(t, sandbox.TestOptions{Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true}})
 	d, err := discovery.NewDiscoveryClientForConfig(env.RESTConfig())
 	if err != nil {

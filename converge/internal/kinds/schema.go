@@ -98,8 +98,8 @@ func (s *crdSchema) defaults(content map[string]any) error {
 func (s *crdSchema) validate(content map[string]any, found bool) field.ErrorList {
 	errs := inOrder(validation.ValidateCustomResource(nil, content, s.validator))
 	errs = append(errs, s.validateScale(content, false)...)
-	errs = append(errs, objectmeta.Validate(context.Background(), nil, content, s.structural, false)...)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, content)...)
+	errs = append(errs, inOrder(objectmeta.Validate(context.Background(), nil, content, s.structural, false))...)
+	errs = append(errs, inOrder(listtype.ValidateListSetsAndMaps(nil, s.structural, content))...)
 	return s.checkRules(errs, found, content, nil)
 }
 
@@ -109,14 +109,14 @@ func (s *crdSchema) validateUpdate(content, old map[string]any, status, found bo
 	var errs field.ErrorList
 	if !status {
 		errs = inOrder(validation.ValidateCustomResourceUpdate(nil, content, old, s.validator, validation.WithRatcheting(correlated)))
-		errs = append(errs, objectmeta.Validate(context.Background(), nil, content, s.structural, false)...)
+		errs = append(errs, inOrder(objectmeta.Validate(context.Background(), nil, content, s.structural, false))...)
 	} else if value, ok := content["status"]; ok {
 		errs = inOrder(validation.ValidateCustomResourceUpdate(
 			field.NewPath("status"), value, old["status"], s.status, validation.WithRatcheting(correlated.Key("status"))))
 	}
 	errs = append(errs, s.validateScale(content, status)...)
 	if lists := listtype.ValidateListSetsAndMaps(nil, s.structural, content); len(lists) > 0 && len(listtype.ValidateListSetsAndMaps(nil, s.structural, old)) == 0 {
-		errs = append(errs, lists...)
+		errs = append(errs, inOrder(lists)...)
 	}
 	return s.checkRules(errs, found, content, old, cel.WithRatcheting(correlated))
 }

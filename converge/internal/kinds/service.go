@@ -66,7 +66,7 @@ func createService(s *corev1.Service) {
 	if s.Spec.ClusterIP != "" && len(s.Spec.ClusterIPs) == 0 {
 		s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
 	}
-	allocate(s)
+	allocate(s, nil)
 }
 
 // updateService keeps what was allocated for a service whose writer has left it out, and gives back what its new type has no use for.
@@ -76,7 +76,7 @@ func updateService(s, old *corev1.Service) {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 	}
-	allocate(s)
+	allocate(s, old)
 }
 
 func keepAllocated(s, old *corev1.Service) {
@@ -171,8 +171,8 @@ func sameNodePorts(s, old *corev1.Service) bool {
 }
 
 // allocate gives a service the addresses and ports that its type needs. They are made from its name and UID, so that the same service has the same ones
-// whenever its history is repeated, and others after it was deleted and created again.
-func allocate(s *corev1.Service) {
+// whenever its history is repeated, and others after it was deleted and created again. Ports that the old one has are not free yet.
+func allocate(s, old *corev1.Service) {
 	spec := &s.Spec
 	if spec.Type == corev1.ServiceTypeExternalName {
 		return
@@ -193,16 +193,21 @@ func allocate(s *corev1.Service) {
 		}
 	}
 	setDefaultPointer(&spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack)
-	allocatePorts(s, name)
+	allocatePorts(s, old, name)
 }
 
-func allocatePorts(s *corev1.Service, name string) {
+func allocatePorts(s, old *corev1.Service, name string) {
 	if !needsNodePorts(s) {
 		return
 	}
 	used := map[int32]bool{s.Spec.HealthCheckNodePort: true}
 	for _, port := range s.Spec.Ports {
 		used[port.NodePort] = true
+	}
+	if old != nil {
+		for _, port := range old.Spec.Ports {
+			used[port.NodePort] = true
+		}
 	}
 	next := func(of string) int32 {
 		port := int32(30000 + hash(of)%2768)
@@ -216,7 +221,7 @@ func allocatePorts(s *corev1.Service, name string) {
 		s.Spec.Ports = slices.Clone(s.Spec.Ports)
 		for i := range s.Spec.Ports {
 			if port := &s.Spec.Ports[i]; port.NodePort == 0 {
-				port.NodePort = next(fmt.Sprint(name, ":", port.Port, port.Protocol))
+				port.NodePort = next(fmt.Sprint(name, ":", port.Name, port.Port, port.Protocol))
 			}
 		}
 	}

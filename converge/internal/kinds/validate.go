@@ -3,6 +3,7 @@
 package kinds
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -35,6 +36,22 @@ func nameOf(kind string) validation.ValidateNameFunc {
 		}
 	}
 	return validation.NameIsDNSSubdomain
+}
+
+// inMapOrder sorts errors about the entries of a map, which validators visit in any order.
+func inMapOrder(errs field.ErrorList) field.ErrorList {
+	for i := 0; i < len(errs); {
+		end := i + 1
+		for end < len(errs) && errs[end].Field == errs[i].Field {
+			end++
+		}
+		switch of := errs[i].Field[strings.LastIndex(errs[i].Field, ".")+1:]; of {
+		case "labels", "annotations", "selector", "nodeSelector", "matchLabels":
+			slices.SortStableFunc(errs[i:end], func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
+		}
+		i = end
+	}
+	return errs
 }
 
 // qualifiedFinalizers refuses finalizers of kinds of Kubernetes that say not whose they are.
@@ -111,7 +128,7 @@ func selects(selector *metav1.LabelSelector, template map[string]string, of stri
 	return errs
 }
 
-// intOrPercent checks a number or percentage. Percentages may be limited to one hundred.
+// validateIntOrPercent checks a number or percentage. Percentages may be limited to one hundred.
 func validateIntOrPercent(value *intstr.IntOrString, at *field.Path, limited bool) field.ErrorList {
 	if value == nil {
 		return nil

@@ -237,6 +237,9 @@ func validatePortNumbers(spec *corev1.ServiceSpec) field.ErrorList {
 }
 
 func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
+	if errs := validateClusterIPs(&s.Spec); len(errs) > 0 {
+		return errs // they cannot be allocated
+	}
 	return append(validateAddresses(s, old), validateService(s)...)
 }
 

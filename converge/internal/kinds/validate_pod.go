@@ -3,6 +3,8 @@
 package kinds
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,12 +144,13 @@ func validateMounts(mounts []corev1.VolumeMount, volumes map[string]bool, at *fi
 
 func validateResources(r *corev1.ResourceRequirements, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, request := range r.Requests {
+	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+		request := r.Requests[name]
 		if limit, ok := r.Limits[name]; ok && request.Cmp(limit) > 0 {
 			errs = append(errs, field.Invalid(at.Child("requests"), request.String(), "must be less than or equal to "+string(name)+" limit of "+limit.String()))
 		}
 	}
-	return inOrder(errs)
+	return errs
 }
 
 // updatableFields is what of the spec of a pod can be changed, in the words of the error about the rest.

@@ -23,12 +23,8 @@ var crossNamespaceOwner = Entry{
 	About: "An object has an owner reference to something in another namespace. The garbage collector deletes it each time it has been created.",
 	Source: "Kubernetes documentation, Owners and Dependents: references across namespaces are disallowed by design. " +
 		"https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/",
-	Buggy: func() converge.Scenario {
-		return sharedExportScenario(func(env converge.Env) reconcile.Reconciler { return &ownedExportReconciler{env.Client} })
-	},
-	Correct: func() converge.Scenario {
-		return sharedExportScenario(func(env converge.Env) reconcile.Reconciler { return &sharedExportReconciler{env.Client} })
-	},
+	Buggy:   with(sharedExportWorld, func(env converge.Env) reconcile.Reconciler { return &ownedExportReconciler{env.Client} }),
+	Correct: with(sharedExportWorld, func(env converge.Env) reconcile.Reconciler { return &sharedExportReconciler{env.Client} }),
 }
 
 type userErrorReconciler struct {
@@ -65,12 +61,10 @@ func (r *userErrorReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	return reconcile.Result{}, writeStatus(ctx, r.Client, before, w)
 }
 
-func userErrorScenario(retry bool) converge.Scenario {
+func userErrorWorld() converge.Scenario {
 	return converge.Scenario{
-		Scheme: scheme,
-		New:    func(env converge.Env) reconcile.Reconciler { return &userErrorReconciler{env.Client, retry} },
-		For:    &Widget{},
-		Owns:   []client.Object{&corev1.ConfigMap{}},
+		For:  &Widget{},
+		Owns: []client.Object{&corev1.ConfigMap{}},
 		Steps: converge.Lifecycle(
 			widget("a", WidgetSpec{Timeout: "5 minutes"}),
 			func(w *Widget) { w.Spec.Timeout = "5m" },
@@ -140,11 +134,9 @@ func (r *sharedExportReconciler) Reconcile(ctx context.Context, req reconcile.Re
 	return reconcile.Result{}, err
 }
 
-func sharedExportScenario(create func(converge.Env) reconcile.Reconciler) converge.Scenario {
+func sharedExportWorld() converge.Scenario {
 	return converge.Scenario{
-		Scheme: scheme,
-		New:    create,
-		For:    &Widget{},
+		For: &Widget{},
 		Watches: []converge.Watch{{
 			Object: &corev1.ConfigMap{},
 			Requests: func(_ context.Context, obj client.Object) []reconcile.Request {

@@ -102,10 +102,6 @@ func applied(ctx context.Context, c client.Client, w *Widget) bool {
 	return err == nil && metav1.IsControlledBy(config, w) && isReady(w) && w.Status.ObservedGeneration == w.Generation
 }
 
-func deferWorld() converge.Scenario {
-	return converge.Scenario{For: &Widget{}, Owns: []client.Object{&corev1.ConfigMap{}}, Steps: changeData()}
-}
-
 // degradedReconciler has a disk in the cloud.
 type degradedReconciler struct {
 	converge.Env

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// tenCalls makes three config maps and a service for a secret, with ten calls, and looks after them with six.
+type tenCalls struct{ client.Client }
+
+func (r *tenCalls) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	secret := &corev1.Secret{}
+	if err := r.Get(ctx, req.NamespacedName, secret); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	wanted := []client.Object{&corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}}
+	for range 3 {
+		wanted = append(wanted, &corev1.ConfigMap{Data: map[string]string{"value": string(secret.Data["value"])}})
+	}
+	for n, obj := range wanted {
+		obj.SetNamespace(secret.Namespace)
+		obj.SetName(fmt.Sprintf("%s-%d", secret.Name, n))
+		err := r.Get(ctx, client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object))
+		if apierrs.IsNotFound(err) {
+			if err := controllerutil.SetControllerReference(secret, obj, scheme.Scheme); err != nil {
+				return reconcile.Result{}, err
+			}
+			err = r.Create(ctx, obj)
+		}
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{}, r.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(secret.Namespace))
+}
+
+// tenCallsScenarios are of a reconciler that is called directly, and by a controller.
+func tenCallsScenarios() map[string]Scenario {
+	s := Scenario{Scheme: scheme.Scheme, For: &corev1.Secret{}, Given: []client.Object{newSecret("a")}}
+	direct, controller := s, s
+	direct.New = func(e Env) reconcile.Reconciler { return &tenCalls{e.Client} }
+	direct.Owns = []client.Object{&corev1.ConfigMap{}, &corev1.Service{}}
+	controller.Setup = func(mgr ctrl.Manager) error {
+		return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Owns(&corev1.Service{}).Complete(&tenCalls{mgr.GetClient()})
+	}
+	return map[string]Scenario{"direct": direct, "controller": controller}
+}
+
+// BenchmarkSchedule makes runs with one fault, another one each time. Its reconciler makes ten calls when there is nothing yet.
+func BenchmarkSchedule(b *testing.B) {
+	for name, s := range tenCallsScenarios() {
+		b.Run(name, func(b *testing.B) {
+			inTest(b, func(t *testing.T) {
+				p := mustPlan(t, s)
+				reference, ok := p.refer(t)
+				if !ok {
+					b.Fatal(reference.violations)
+				}
+				singles := candidatesOf(reference.met)
+				b.ReportAllocs()
+				n, before := 0, processorTime()
+				for b.Loop() {
+					if o := p.execute(t, schedule{singles[n%len(singles)]}, p.usual(), nil); len(o.violations) > 0 {
+						b.Fatal(singles[n%len(singles)], o.violations)
+					}
+					n++
+				}
+				b.ReportMetric(float64(n)/(processorTime()-before).Seconds(), "schedules/s/core")
+			})
+		})
+	}
+}
+
+// BenchmarkRun is the run without faults.
+func BenchmarkRun(b *testing.B) {
+	for name, s := range tenCallsScenarios() {
+		b.Run(name, func(b *testing.B) {
+			inTest(b, func(t *testing.T) {
+				p := mustPlan(t, s)
+				b.ReportAllocs()
+				for b.Loop() {
+					p.execute(t, nil, p.usual(), nil)
+				}
+			})
+		})
+	}
+}
+
+// processorTime is what the process has taken so far, of all processors together. Others may keep them busy meanwhile.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// inTest has a benchmark do something that needs a test.
+func inTest(b *testing.B, do func(t *testing.T)) {
+	all := func(string, string) (bool, error) { return true, nil }
+	if !testing.RunTests(all, []testing.InternalTest{{Name: b.Name(), F: do}}) {
+		b.Fail()
+	}
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// told makes a run with a schedule, for its timeline.
+func told(t *testing.T, s Scenario, encoded string) *Failure {
+	t.Helper()
+	p := mustPlan(t, s)
+	p.refer(t)
+	decoded, err := decodeSchedule(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Failure{schedule: decoded}
+	p.tell(t, f)
+	return f
+}
+
+// way writes down what a drawing needs of an entry.
+func (e entry) way() string {
+	name := func(p place) string {
+		return map[role]string{0: "nowhere", outsideRole: "outside", processRole: "process", cacheRole: "cache ", serverRole: "server"}[p.role] + p.name
+	}
+	turn := map[turn]string{beginning: ", begins", ending: ", ends", dying: ", dies", starting: ", starts"}[e.turn]
+	news := map[news]string{arriving: ", arrives", holding: ", held", catchingUp: ", catches up", repeating: ", repeats"}[e.news]
+	failed := ""
+	if e.failed {
+		failed = ", fails"
+	}
+	return fmt.Sprintf("%s to %s%s%s%s", name(e.from), name(e.to), turn, news, failed)
+}
+
+// TestTimeline_drawing checks what real runs note for a drawing.
+func TestTimeline_drawing(t *testing.T) {
+	const create = "create:ConfigMap:default/a:1"
+	for _, c := range []struct {
+		reason    string
+		scenario  Scenario
+		schedule  string
+		who, what string
+		want      string
+	}{
+		{"a step", copierScenario(false), "v1:", "user", "apply", "user to server"},
+		{"a settling", copierScenario(false), "v1:", "user", "settle", "user to nowhere"},
+		{"a reconcile", copierScenario(false), "v1:", "reconcile 1", "begins", "process to nowhere, begins"},
+		{"its end", copierScenario(false), "v1:", "reconcile 1", "ends", "process to nowhere, ends"},
+		{"a read", copierScenario(false), "v1:", "reconcile 1", "get Secret", "process to cache Secret"},
+		{"a list", copierScenario(false), "v1:", "reconcile 1", "list", "process to cache ConfigMap"},
+		{"a write", copierScenario(false), "v1:", "reconcile 1", "create", "process to server"},
+		{"an event", copierScenario(false), "v1:", "watch", "added ConfigMap", "server to cache ConfigMap, arrives"},
+		{"the garbage collector", copierScenario(false), "v1:", "gc", "delete", "gc to server"},
+		{"a check", copierScenario(false), "v1:", "checks", "", "nowhere to nowhere"},
+		{"a call outside", keeping(), "v1:", "reconcile 1", "call", "process to outside"},
+		{"a violation", keeping(), "v1:", "check", "O5", "nowhere to nowhere"},
+		{"an error", copierScenario(false), "v1:server-error@" + create, "reconcile 1", "create", "process to server, fails"},
+		{"the end with an error", copierScenario(false), "v1:server-error@" + create, "reconcile 1", "ends", "process to nowhere, ends, fails"},
+		{"a crash", copierScenario(false), "v1:crash-before@" + create, "reconcile 1", "create", "process to server, dies"},
+		{"the next process", copierScenario(false), "v1:crash-before@" + create, "process", "starts", "process to nowhere, starts"},
+		{"a late write", copierScenario(false), "v1:hand-over@" + create, "reconcile 1", "create ConfigMap default/a lands", "process to server, fails"},
+		{"somebody else", copierScenario(false), "v1:exists@" + create, "somebody", "create", "somebody to server"},
+		{"a late event", copierScenario(false), "v1:lag-long@event+added:ConfigMap:default/a:1", "watch", "added ConfigMap default/a is late", "server to cache ConfigMap, held"},
+		{"the end of that", copierScenario(false), "v1:lag-long@event+added:ConfigMap:default/a:1", "watch", "ConfigMap catches", "server to cache ConfigMap, catches up"},
+		{"all events again", copierScenario(false), "v1:resync@event+added:ConfigMap:default/a:1", "watch", "all", "server to cache ConfigMap, repeats"},
+		{"a restart", copierScenario(false), "v1:restart@quiet::/step+2:1", "process", "is ended", "process to nowhere, dies"},
+		{"a deletion", copierScenario(false), "v1:child-deleted@quiet:ConfigMap:default/a:1", "somebody", "delete", "somebody to server"},
+		{"a late actor", copierScenario(false), "v1:late@collect:ConfigMap:default/a:1", "gc", "is late", "gc to nowhere"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			f := told(t, c.scenario, c.schedule)
+			entries := slices.Clone(f.entries)
+			for _, a := range f.arrivals {
+				entries = append(entries, a.entry)
+			}
+			at := slices.IndexFunc(entries, func(e entry) bool { return e.who == c.who && strings.HasPrefix(e.what, c.what) })
+			if at < 0 {
+				t.Fatalf("it is not there:\n%s", f.full())
+			}
+			if got := entries[at].way(); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			for i, e := range entries[:len(f.entries)] {
+				if i > 0 && (e.version < entries[i-1].version || e.process < entries[i-1].process) {
+					t.Errorf("line %d: version %d and process %d come after %d and %d", i+1, e.version, e.process, entries[i-1].version, entries[i-1].process)
+				}
+			}
+		})
+	}
+}
