@@ -37,6 +37,8 @@ test: control-plane ## Run all tests of all modules, with the race detector on o
 ifeq ($(PKG),./...)
 	# 100,000 interleavings take too long with the race detector, where it is a tenth of them. So do all that converge tries by default.
 	$(GO) test -run '^TestSchedules$$' ./operator
+	$(GO) test ./internal/convergence
+	$(GO) test -run '^TestConverge' ./examples/website/internal/controller
 	$(GO) test -run '^TestTheSameEachTime$$' ./converge
 	$(GO) test -run '^TestCorpus$$' ./converge/corpus
 	cd controlplane && $(GO) test -race -timeout 20m ./internal/...

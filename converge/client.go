@@ -35,6 +35,9 @@ func (c *processClient) kindOf(obj runtime.Object) (schema.GroupVersionKind, err
 	return gvk, err
 }
 
+// served is the context of a call that is being served, which happens also after the end of its process if it is to land late.
+func served(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+
 // cached is true for what is read from a cache.
 func (c *processClient) cached(obj runtime.Object, gvk schema.GroupVersionKind) bool {
 	_, untyped := obj.(runtime.Unstructured)
@@ -51,7 +54,7 @@ func (c *processClient) Get(ctx context.Context, key client.ObjectKey, obj clien
 		call.do = func(client.Object) error { return c.process.informer(gvk).read(gvk, key, obj, opts...) }
 	} else {
 		call.act = "live get"
-		call.do = func(client.Object) error { return c.Client.Get(ctx, key, obj, opts...) }
+		call.do = func(client.Object) error { return c.Client.Get(served(ctx), key, obj, opts...) }
 	}
 	return c.process.make(ctx, call)
 }
@@ -67,7 +70,7 @@ func (c *processClient) List(ctx context.Context, list client.ObjectList, opts .
 		call.do = func(client.Object) error { return c.process.list(gvk, list, options) }
 	} else {
 		call.act = "live list"
-		call.do = func(client.Object) error { return c.Client.List(ctx, list, opts...) }
+		call.do = func(client.Object) error { return c.Client.List(served(ctx), list, opts...) }
 	}
 	return c.process.make(ctx, call)
 }
@@ -93,11 +96,11 @@ func (c *processClient) writeIf(ctx context.Context, act, sub string, obj client
 }
 
 func (c *processClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return c.write(ctx, "create", "", obj, func(obj client.Object) error { return c.Client.Create(ctx, obj, opts...) })
+	return c.write(ctx, "create", "", obj, func(obj client.Object) error { return c.Client.Create(served(ctx), obj, opts...) })
 }
 
 func (c *processClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return c.write(ctx, "update", "", obj, func(obj client.Object) error { return c.Client.Update(ctx, obj, opts...) })
+	return c.write(ctx, "update", "", obj, func(obj client.Object) error { return c.Client.Update(served(ctx), obj, opts...) })
 }
 
 func (c *processClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -105,17 +108,17 @@ func (c *processClient) Patch(ctx context.Context, obj client.Object, patch clie
 	if patch.Type() == types.ApplyPatchType {
 		act = "apply"
 	}
-	return c.write(ctx, act, "", obj, func(obj client.Object) error { return c.Client.Patch(ctx, obj, patch, opts...) })
+	return c.write(ctx, act, "", obj, func(obj client.Object) error { return c.Client.Patch(served(ctx), obj, patch, opts...) })
 }
 
 func (c *processClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	preconditions := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions
 	conditional := preconditions != nil && (preconditions.UID != nil || preconditions.ResourceVersion != nil)
-	return c.writeIf(ctx, "delete", "", obj, conditional, func(obj client.Object) error { return c.Client.Delete(ctx, obj, opts...) })
+	return c.writeIf(ctx, "delete", "", obj, conditional, func(obj client.Object) error { return c.Client.Delete(served(ctx), obj, opts...) })
 }
 
 func (c *processClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	return c.write(ctx, "delete all", "", obj, func(obj client.Object) error { return c.Client.DeleteAllOf(ctx, obj, opts...) })
+	return c.write(ctx, "delete all", "", obj, func(obj client.Object) error { return c.Client.DeleteAllOf(served(ctx), obj, opts...) })
 }
 
 // Apply applies a configuration. While it waits to be served it is an object like others.
@@ -126,9 +129,9 @@ func (c *processClient) Apply(ctx context.Context, config runtime.ApplyConfigura
 	}
 	return c.write(ctx, "apply", "", obj, func(written client.Object) error {
 		if written != obj { // the answer gets lost
-			return c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...)
+			return c.Client.Apply(served(ctx), client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...)
 		}
-		return c.Client.Apply(ctx, config, opts...)
+		return c.Client.Apply(served(ctx), config, opts...)
 	})
 }
 
@@ -161,16 +164,16 @@ func (s *processSubResource) Get(ctx context.Context, obj, sub client.Object, op
 	}
 	return s.client.process.make(ctx, &call{
 		site: site{act: "live get", kind: gvk.Kind + "/" + s.name, key: client.ObjectKeyFromObject(obj)}, gvk: gvk,
-		do: func(client.Object) error { return s.server.Get(ctx, obj, sub, opts...) },
+		do: func(client.Object) error { return s.server.Get(served(ctx), obj, sub, opts...) },
 	})
 }
 
 func (s *processSubResource) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
-	return s.client.write(ctx, "create", s.name, obj, func(obj client.Object) error { return s.server.Create(ctx, obj, sub, opts...) })
+	return s.client.write(ctx, "create", s.name, obj, func(obj client.Object) error { return s.server.Create(served(ctx), obj, sub, opts...) })
 }
 
 func (s *processSubResource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-	return s.client.write(ctx, "update", s.name, obj, func(obj client.Object) error { return s.server.Update(ctx, obj, opts...) })
+	return s.client.write(ctx, "update", s.name, obj, func(obj client.Object) error { return s.server.Update(served(ctx), obj, opts...) })
 }
 
 func (s *processSubResource) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -178,7 +181,7 @@ func (s *processSubResource) Patch(ctx context.Context, obj client.Object, patch
 	if patch.Type() == types.ApplyPatchType {
 		act = "apply"
 	}
-	return s.client.write(ctx, act, s.name, obj, func(obj client.Object) error { return s.server.Patch(ctx, obj, patch, opts...) })
+	return s.client.write(ctx, act, s.name, obj, func(obj client.Object) error { return s.server.Patch(served(ctx), obj, patch, opts...) })
 }
 
 func (s *processSubResource) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
@@ -188,8 +191,8 @@ func (s *processSubResource) Apply(ctx context.Context, config runtime.ApplyConf
 	}
 	return s.client.write(ctx, "apply", s.name, obj, func(written client.Object) error {
 		if written != obj {
-			return s.server.Apply(ctx, client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...)
+			return s.server.Apply(served(ctx), client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...)
 		}
-		return s.server.Apply(ctx, config, opts...)
+		return s.server.Apply(served(ctx), config, opts...)
 	})
 }

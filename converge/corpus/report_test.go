@@ -30,7 +30,7 @@ var (
 
 // TestReport measures how good package converge is. It fails when a bar is not met. Interrupted, it prints what it has.
 //
-//	go test ./converge/corpus -run '^TestReport$' -corpus.report -timeout 3h
+//	cd converge/corpus && go test -run '^TestReport$' -corpus.report -timeout 3h
 func TestReport(t *testing.T) {
 	if !*reportFlag {
 		t.Skip("only with -corpus.report")
@@ -110,21 +110,22 @@ func (m *measurement) each(t *testing.T, n int, name func(int) string, do func(t
 	m.mu.Lock()
 	m.begin, m.done, m.want = time.Now(), 0, n
 	m.mu.Unlock()
+	part, _, _ := strings.Cut(strings.TrimPrefix(t.Name(), "TestReport/"), "/")
 	for i := range n {
 		t.Run(name(i), func(t *testing.T) {
 			t.Parallel()
 			do(t, i)
-			m.progress(t)
+			m.progress(part)
 		})
 	}
 }
 
 // progress prints a line for each tenth of a part.
-func (m *measurement) progress(t *testing.T) {
+func (m *measurement) progress(part string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.done++; m.done*10/m.want > (m.done-1)*10/m.want {
-		fmt.Fprintf(os.Stderr, "%s: %d of %d after %s\n", t.Name(), m.done, m.want, time.Since(m.begin).Round(time.Second))
+		fmt.Fprintf(os.Stderr, "%s: %d of %d after %s\n", part, m.done, m.want, time.Since(m.begin).Round(time.Second))
 	}
 }
 

@@ -71,6 +71,17 @@ func TestChildReconciler_contested(t *testing.T) {
 	prove(t, s)
 }
 
+// Somebody else's object is in the child's place for a moment, and may be gone before the cache has ever had it.
+func TestChildReconciler_blockedForAMoment(t *testing.T) {
+	blocker, resource := config("child", "other"), newResource("one")
+	s := under(t, func(converge.Env) sub { return newChild(fixedName) })
+	s.Steps = converge.Steps(
+		converge.Apply(blocker), converge.Apply(resource), converge.Sleep(20*time.Millisecond), converge.Delete(blocker), converge.Settle(),
+		converge.Delete(resource), converge.Settle(),
+	)
+	prove(t, s)
+}
+
 // A child in another namespace has no owner.
 func TestChildReconciler_otherNamespace(t *testing.T) {
 	for name, named := range map[string]func(*corev1.ConfigMap){"fixed name": fixedName, "generated name": generatedName} {

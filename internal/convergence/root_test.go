@@ -76,9 +76,6 @@ func TestAggregateReconciler(t *testing.T) {
 					bldr.Watches(&fixture.Resource{}, reconcilers.EnqueueTracked(ctx))
 					return nil
 				},
-				DesiredResource: func(ctx context.Context, resource *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-					return resource, nil
-				},
 				Reconciler: &reconcilers.SyncReconciler[*corev1.ConfigMap]{
 					Sync: func(ctx context.Context, resource *corev1.ConfigMap) error {
 						var list fixture.ResourceList

@@ -152,7 +152,7 @@ func TestWithConfig(t *testing.T) {
 	prove(t, s)
 }
 
-// A change of the roots of a tree, the status of a duck typed resource is patched.
+// The resource of the root is a duck type, whose status is patched.
 func TestResourceReconciler_duck(t *testing.T) {
 	s := under(t, nil)
 	s.Setup = func(mgr reconcilers.Manager) error {

@@ -32,7 +32,7 @@ func (m mirror[T]) Add(ctx context.Context, object T) error {
 
 func (m mirror[T]) Update(ctx context.Context, previous, object T) error {
 	if previous.GetUID() != object.GetUID() {
-		return reconcileError("the previous object is another one")
+		return errors.New("the previous object is another one")
 	}
 	return m.Add(ctx, object)
 }
@@ -41,14 +41,10 @@ func (m mirror[T]) Delete(ctx context.Context, object T) error {
 	return drop(ctx, m.env, m.prefix+object.GetName())
 }
 
-// syncedMirror tells objects that an earlier process has handled from new ones: creating what exists is an error.
+// syncedMirror is told which objects an earlier process has handled.
 type syncedMirror[T resource.Object] struct{ mirror[T] }
 
-func (m syncedMirror[T]) Sync(ctx context.Context, object T) error { return m.mirror.Add(ctx, object) }
-
-type reconcileError string
-
-func (e reconcileError) Error() string { return string(e) }
+func (m syncedMirror[T]) Sync(ctx context.Context, object T) error { return m.Add(ctx, object) }
 
 func resourceMirror(env converge.Env) mirror[*fixture.Resource] {
 	return mirror[*fixture.Resource]{env, "thing ", func(r *fixture.Resource) string { return r.Spec.Fields["value"] }}

@@ -31,6 +31,7 @@ func stateOf(there converge.State, kinds []schema.GroupVersionKind) state {
 			s[kind.Kind] = err.Error()
 			continue
 		}
+		s[kind.Kind+" objects"] = fmt.Sprint(len(list.Items))
 		generated := map[string]int{}
 		for _, obj := range list.Items {
 			name := obj.GetNamespace() + "/" + obj.GetName()
@@ -72,12 +73,14 @@ func (s state) add(path string, value any) {
 	}
 }
 
-// difference returns what differs from a state that is wanted, apart from what also differs between that one and another of the same reconciler.
+// difference returns what differs from a state that is wanted. What also differs between that one and another of the same reconciler only has to be there.
 func (s state) difference(wanted, other state) string {
 	paths := maps.Clone(wanted)
 	maps.Copy(paths, s)
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		if s[path] == wanted[path] || wanted[path] != other[path] {
+		_, has := s[path]
+		_, varies := other[path]
+		if varies = varies && wanted[path] != other[path]; s[path] == wanted[path] || varies && has || !varies && wanted[path] != other[path] {
 			continue
 		}
 		return fmt.Sprintf("%s is %q, and %q with the correct reconciler", strings.TrimSpace(path), s[path], wanted[path])

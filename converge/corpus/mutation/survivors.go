@@ -16,7 +16,27 @@ type Reason struct {
 }
 
 // Survivors has a reason for each mutant that a default run does not find, but for those that are proved equivalent, by name.
-var Survivors = map[string]Reason{}
+var Survivors = survivors()
+
+// reason is why some mutants survive.
+type reason struct {
+	missed bool
+	why    string
+	// mutants are the entries, by mistake and site.
+	mutants map[string][]string
+}
+
+func survivors() map[string]Reason {
+	found := map[string]Reason{}
+	for _, r := range reasons {
+		for mistake, entries := range r.mutants {
+			for _, entry := range entries {
+				found[entry+": "+mistake] = Reason{Missed: r.missed, Why: r.why}
+			}
+		}
+	}
+	return found
+}
 
 // Unexplained lists survivors without a reason, and reasons for mutants that were found or, if the results are those of all, are not there.
 func Unexplained(results []Result, all bool) []string {

@@ -25,6 +25,7 @@ import (
 type Applier struct {
 	registry *kinds.Registry
 
+	memory   memory
 	mu       sync.RWMutex
 	managers map[endpoint]*fieldManager
 }
@@ -53,6 +54,16 @@ func New(registry *kinds.Registry) *Applier {
 // if they have a status, and of the server's own if they do not. The result is of the type the scheme has for the kind, and is neither defaulted nor
 // validated. It shares nothing with the arguments, which are not changed.
 func (a *Applier) Apply(
+	live client.Object, patch *unstructured.Unstructured, manager string, force bool, subresource string, now time.Time,
+) (client.Object, error) {
+	if patch.GetResourceVersion() != "" {
+		return a.apply(live, patch, manager, force, subresource, now)
+	}
+	r := request{applied: true, force: force, manager: manager, subresource: subresource}
+	return a.memory.recall(r, live, patch, live, now, func() (client.Object, error) { return a.apply(live, patch, manager, force, subresource, now) })
+}
+
+func (a *Applier) apply(
 	live client.Object, patch *unstructured.Unstructured, manager string, force bool, subresource string, now time.Time,
 ) (client.Object, error) {
 	k, ok := a.registry.For(patch.GroupVersionKind())
@@ -88,6 +99,11 @@ func (a *Applier) Apply(
 //
 // Managed fields of the updated object are taken for an attempt to change them: it should have those of the live one.
 func (a *Applier) Update(live, updated client.Object, manager, subresource string, now time.Time) (client.Object, error) {
+	r := request{manager: manager, subresource: subresource}
+	return a.memory.recall(r, live, updated, updated, now, func() (client.Object, error) { return a.update(live, updated, manager, subresource, now) })
+}
+
+func (a *Applier) update(live, updated client.Object, manager, subresource string, now time.Time) (client.Object, error) {
 	k, ok := a.kindOf(updated)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%T is not served", updated))

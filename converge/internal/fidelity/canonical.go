@@ -24,6 +24,8 @@ type canonical struct {
 	known     map[string]bool
 	replacer  *strings.Replacer
 	ports     map[int64]string
+
+	orderless bool // whether causes of an error are in any order
 }
 
 func newCanonical(t *Transcript) *canonical {
@@ -41,7 +43,7 @@ func newCanonical(t *Transcript) *canonical {
 		if step.Verb == Create && step.Name == "" && prefix != "" && name != "" && c.name(name, fmt.Sprintf("%sGENERATED%d", strings.ReplaceAll(prefix, t.Namespace, "NAMESPACE"), generated)) {
 			generated++
 		}
-		if step.Kind.Kind == "Service" {
+		if step.Kind.Kind == "Service" && !step.DryRun { // which shows an address that nobody gets
 			address, _, _ := unstructured.NestedString(object, "spec", "clusterIP")
 			if strings.HasPrefix(address, "10.") && c.name(address, fmt.Sprintf("ADDRESS%d", addresses)) {
 				addresses++
@@ -147,7 +149,7 @@ func (c *canonical) value(field string, value any) any {
 			slices.SortStableFunc(items, func(a, b any) int { return strings.Compare(entry(a), entry(b)) })
 		}
 		if field == "causes" {
-			slices.SortStableFunc(items, func(a, b any) int { return strings.Compare(cause(a), cause(b)) })
+			slices.SortStableFunc(items, func(a, b any) int { return strings.Compare(c.cause(a), c.cause(b)) })
 		}
 		return items
 	case string:
@@ -169,6 +171,17 @@ func (c *canonical) value(field string, value any) any {
 	return value
 }
 
+// orderless returns the text of an error about several fields of a custom resource with its parts in order: its schema is visited in any.
+func orderless(text string) string {
+	head, list, ok := strings.Cut(text, " is invalid: [")
+	if !ok {
+		return text
+	}
+	parts := strings.Split(strings.TrimSuffix(list, "]"), ", ")
+	slices.Sort(parts)
+	return head + " is invalid: [" + strings.Join(parts, ", ") + "]"
+}
+
 // entry is what managed fields have one entry for.
 func entry(managed any) string {
 	fields, _ := managed.(Object)
@@ -176,12 +189,13 @@ func entry(managed any) string {
 }
 
 // cause is what conflicts are ordered by. Others stay as they are.
-func cause(of any) string {
+func (c *canonical) cause(of any) string {
 	fields, _ := of.(Object)
-	if fields["reason"] != "FieldManagerConflict" {
-		return ""
+	switch {
+	case fields["reason"] == "FieldManagerConflict", c.orderless:
+		return fmt.Sprint(fields["message"], fields["field"])
 	}
-	return fmt.Sprint(fields["message"], fields["field"])
+	return ""
 }
 
 func (c *canonical) object(object Object) any {

@@ -59,7 +59,7 @@ var services = &Kind{
 		Set("spec/ports", []any{Object{"port": int64(81), "targetPort": "web"}}),
 		Set("spec/ports/[port=80]/targetPort", int64(8080)),
 		Set("spec/ports/[port=80]/name", "http"),
-		Set("spec/selector/app", "y"), Set("spec/selector/tier", "web"), Remove("spec/selector"),
+		Set("spec/selector/app", "y"), Set("spec/selector/tier", "web"),
 		Set("spec/clusterIP", "None"), Set("spec/type", "NodePort"), Set("spec/type", "ClusterIP"), Set("spec/type", "LoadBalancer"),
 		Set("spec/sessionAffinity", "ClientIP"), Set("spec/sessionAffinity", "None"), Set("spec/publishNotReadyAddresses", true),
 		Set("spec/internalTrafficPolicy", "Local"), Set("spec/externalIPs", []any{"192.0.2.1"}),
@@ -75,7 +75,6 @@ var services = &Kind{
 		Set("status/loadBalancer/ingress", []any{Object{"ip": "192.0.2.7"}}), Set("status/loadBalancer", Object{}),
 		Set("status/conditions", []any{condition("Ready", "True", "2001-01-01T00:00:00Z")}),
 	},
-	StatusFaults: []Edit{Set("status/loadBalancer/ingress", []any{Object{"ip": "nonsense"}})},
 }
 
 var pods = &Kind{

@@ -45,7 +45,7 @@ var gizmos = &Kind{
 	Custom:           true,
 	Untyped:          true,
 	Content:          Object{"spec": Object{"active": true}},
-	Applied:          Object{"spec": Object{}},
+	Applied:          Object{"spec": Object{"active": true}},
 	Changes: []Edit{
 		Set("spec/active", true), Set("spec/active", false), Remove("spec/active"), Set("spec/ratio", 0.5), Set("spec/ratio", int64(1)), Set("spec/any", Object{"deep": []any{int64(1), "x"}}),
 		Set("spec/any", "scalar"), Set("spec/items", []any{Object{"key": "a"}, Object{"key": "b", "value": "c"}}), Set("spec/items", []any{}), Remove("spec/items"),

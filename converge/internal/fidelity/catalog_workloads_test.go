@@ -75,7 +75,7 @@ var statefulSets = &Kind{
 	},
 	StatusChanges: []Edit{
 		Set("status/replicas", int64(2)), Set("status/readyReplicas", int64(1)), Set("status/observedGeneration", int64(1)), Set("status/currentRevision", "x-1"),
-		Set("status/conditions", []any{condition("Ready", "True", "2001-01-01T00:00:00Z")}), Set("status/collisionCount", int64(1)),
+		Set("status/conditions", []any{condition("Ready", "True", "2001-01-01T00:00:00Z")}),
 	},
 	StatusFaults: []Edit{Set("status/replicas", int64(-1)), Set("status/readyReplicas", int64(9))},
 }
@@ -88,11 +88,11 @@ var jobs = &Kind{
 	Content:          jobContent(),
 	Applied:          jobContent(),
 	Changes: []Edit{
-		Set("spec/parallelism", int64(2)), Set("spec/parallelism", int64(0)), Set("spec/suspend", true), Set("spec/suspend", false), Set("spec/backoffLimit", int64(2)),
+		Set("spec/parallelism", int64(2)), Set("spec/parallelism", int64(0)), Set("spec/suspend", false), Set("spec/backoffLimit", int64(2)),
 		Set("spec/activeDeadlineSeconds", int64(100)), Set("spec/ttlSecondsAfterFinished", int64(10)), Remove("spec/ttlSecondsAfterFinished"),
 	},
 	Faults: []Edit{
-		Set("spec/template/spec/containers/[name=app]/image", "example.com/app:2"), Set("spec/completions", int64(3)), Set("spec/completionMode", "Indexed"),
+		Set("spec/template/spec/containers/[name=app]/image", "example.com/app:2"), Set("spec/completions", int64(3)),
 		Set("spec/selector", Object{"matchLabels": Object{"app": "y"}}), Set("spec/template/spec/restartPolicy", "Always"), Set("spec/parallelism", int64(-1)),
 		Set("spec/manualSelector", true), Set("spec/backoffLimit", int64(-1)),
 	},
@@ -100,7 +100,6 @@ var jobs = &Kind{
 		Set("status/active", int64(1)), Set("status/succeeded", int64(1)), Set("status/failed", int64(1)), Set("status/startTime", "2001-01-01T00:00:00Z"), Set("status/ready", int64(1)),
 	},
 	StatusFaults: []Edit{Set("status/active", int64(-1)), Set("status/conditions", []any{condition("Complete", "True", "2001-01-01T00:00:00Z")})},
-	Selectors:    []string{"status.successful=1"},
 }
 
 func jobContent() Object {

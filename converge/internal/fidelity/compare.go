@@ -161,9 +161,22 @@ func (c *comparison) failure(real, ours *Failure) {
 	if real == nil {
 		return
 	}
-	c.values("error text", "", c.real.text(real.Text), c.ours.text(ours.Text))
-	if c.real.text(real.Text) == c.ours.text(ours.Text) {
-		c.values("error", "", c.real.object(real.Status), c.ours.object(ours.Status))
+	text, other := c.real.text(real.Text), c.ours.text(ours.Text)
+	custom := c.at.operation.Kind.Custom
+	if custom {
+		text, other = orderless(text), orderless(other)
+	}
+	c.values("error text", "", text, other)
+	if text == other {
+		c.real.orderless, c.ours.orderless = custom, custom
+		a, b := c.real.object(real.Status), c.ours.object(ours.Status)
+		c.real.orderless, c.ours.orderless = false, false
+		for _, status := range []any{a, b} {
+			if fields, ok := status.(Object); ok {
+				delete(fields, "message") // which is the text
+			}
+		}
+		c.values("error", "", a, b)
 	}
 }
 

@@ -53,7 +53,7 @@ var metadataFaults = []Edit{
 var identityFaults = []Edit{
 	Set("metadata/uid", "00000000-0000-0000-0000-00000000dead"),
 	Remove("metadata/uid"),
-	Set("metadata/name", "another"),
+	Set("metadata/name", string(TokenAnother)),
 	Set("metadata/name", ""),
 	Set("metadata/namespace", "another"),
 	Set("metadata/namespace", ""),

@@ -52,6 +52,7 @@ const (
 	TokenVersion      Token = "$version"      // the last seen resource version
 	TokenFirstVersion Token = "$firstVersion" // the first seen
 	TokenNamespace    Token = "$namespace"    // the namespace of the sequence
+	TokenAnother      Token = "$another"      // the name of an object that no operation is about
 	TokenUIDOf        Token = "$uid:"         // before the kind and the name of another object, as in ConfigMap/a
 )
 

@@ -168,7 +168,7 @@ func (r *run) key(o Operation) string { return o.Kind.Kind + "/" + r.namespace(o
 // remember notes an object that a server returned.
 func (r *run) remember(o Operation, object Object) {
 	name, _, _ := unstructured.NestedString(object, "metadata", "name")
-	if o.Verb == Create && o.Name == "" && !o.DryRun {
+	if o.Verb == Create && o.Name == "" {
 		r.generated[o.Kind] = append(r.generated[o.Kind], name)
 	}
 	key := o.Kind.Kind + "/" + r.namespace(o) + "/" + name
@@ -256,6 +256,8 @@ func (r *run) token(o Operation, text string) string {
 		return value
 	}
 	switch Token(text) {
+	case TokenAnother:
+		return r.own(o, "another")
 	case TokenNamespace:
 		return r.transcript.Namespace
 	case TokenUID:
@@ -281,7 +283,7 @@ func (r *run) answer(o Operation, object runtime.Object, err error) {
 	a := Answer{Call: o.String(), Failure: failure(err), Object: content(object)}
 	r.answers = append(r.answers, a)
 	whole := o.Form != Metadata && o.Subresource != "scale" && o.Subresource != "eviction" && o.Verb != Delete
-	if err == nil && whole && a.Object != nil {
+	if err == nil && whole && !o.DryRun && a.Object != nil {
 		r.remember(o, a.Object)
 	}
 }

@@ -76,6 +76,9 @@ func updateService(s, old *corev1.Service) {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 	}
+	if old.Spec.ClusterIP == "" && old.Spec.Type != corev1.ServiceTypeExternalName {
+		return // it was created by a write of its status, and never gets an address
+	}
 	allocate(s, old)
 }
 

@@ -5,6 +5,7 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -102,6 +103,30 @@ func siteCRD(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
+// prove is converge.Run with fewer combinations of faults: the reconciler does much. With a flag of package converge it does what that says.
+func prove(t *testing.T, s converge.Scenario) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("without the race detector only, with which schedules take ten times as long")
+	}
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || strings.HasPrefix(f.Name, "converge.") })
+	if asked {
+		converge.Run(t, s)
+		return
+	}
+	t.Parallel()
+	report, err := converge.Check(t, s, converge.Options{Recoveries: 50, Pairs: 50, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Failure != nil {
+		t.Errorf("%s\nreplay: go test -run '^%s$' -converge.replay='%s'", report.Failure, t.Name(), report.Failure.Replay)
+		return
+	}
+	t.Log(report.Certificate)
+}
+
 // inDefault is an object in the namespace of the scenarios.
 func inDefault[T client.Object](obj T) T {
 	obj.SetNamespace(metav1.NamespaceDefault)
@@ -118,7 +143,7 @@ func TestConverge_lifecycle(t *testing.T) {
 			site.Spec.Languages = []websitev1.Language{{Code: "fr"}}
 		},
 	)
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 func TestConverge_themeComesAndChanges(t *testing.T) {
@@ -130,7 +155,7 @@ func TestConverge_themeComesAndChanges(t *testing.T) {
 		converge.Change(theme, func(theme *corev1.ConfigMap) { theme.Data["style.css"] = "h2 {}" }), converge.Settle(),
 		converge.Delete(site), converge.Settle(),
 	)
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 func TestConverge_themeGoes(t *testing.T) {
@@ -146,7 +171,7 @@ func TestConverge_themeGoes(t *testing.T) {
 		converge.ChildDeleted: "a site whose theme is gone keeps what it serves, and cannot render it anew",
 		converge.Meanwhile:    "how far a site has come when its theme goes is how far it stays",
 	}
-	converge.Run(t, s)
+	prove(t, s)
 }
 
 func TestConverge_sameNameAgain(t *testing.T) {
@@ -160,5 +185,5 @@ func TestConverge_sameNameAgain(t *testing.T) {
 		converge.Apply(again), converge.Settle(),
 		converge.Delete(again), converge.Settle(),
 	)
-	converge.Run(t, s)
+	prove(t, s)
 }

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+// cacheLessons are about what caches have not seen, or see once more.
+var cacheLessons = map[converge.Fault]lesson{
+	converge.LagRead: {
+		oracle: converge.EndState,
+		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			again := child.DeepCopy()
+			// region lag-read-wrong
+			// Wrong: the client reads from a cache, which may not have what was just written.
+			if err := client.IgnoreAlreadyExists(r.Create(ctx, child)); err != nil {
+				return err
+			}
+			if err := r.Get(ctx, client.ObjectKeyFromObject(child), child); !apierrs.IsNotFound(err) {
+				return err
+			}
+			again.Name = owner.Name + "-again" // the first one was refused, it seems
+			// endregion
+			return client.IgnoreAlreadyExists(r.Create(ctx, again))
+		}),
+		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
+			// region lag-read-right
+			// Right: what Create returns is what was stored. What exists is read from the API server.
+			err := r.Create(ctx, child)
+			if apierrs.IsAlreadyExists(err) {
+				err = r.Live.Get(ctx, client.ObjectKeyFromObject(child), child)
+			}
+			// endregion
+			return err
+		}),
+	},
+	converge.LagReconcile: {
+		oracle: converge.Duplicates,
+		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region lag-reconcile-wrong
+			// Wrong: the list may be from before the last reconcile.
+			children := &corev1.ConfigMapList{}
+			if err := r.List(ctx, children, client.InNamespace(owner.Namespace)); err != nil {
+				return err
+			}
+			if len(children.Items) == 0 {
+				child.Name, child.GenerateName = "", owner.Name+"-"
+				if err := r.Create(ctx, child); err != nil {
+					return err
+				}
+			}
+			// endregion
+			return r.tell(ctx, owner)
+		}),
+		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region lag-reconcile-right
+			// Right: the API server knows, and refuses the second one.
+			child.Name = owner.Name + "-settings"
+			if err := client.IgnoreAlreadyExists(r.Create(ctx, child)); err != nil {
+				return err
+			}
+			// endregion
+			return r.tell(ctx, owner)
+		}),
+	},
+	converge.LagLong: {
+		oracle: converge.Duplicates,
+		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region lag-long-wrong
+			// Wrong: no time is long enough.
+			time.Sleep(50 * time.Millisecond) // the cache catches up
+			children := &corev1.ConfigMapList{}
+			if err := r.List(ctx, children, client.InNamespace(owner.Namespace)); err != nil {
+				return err
+			}
+			// endregion
+			if len(children.Items) == 0 {
+				child.Name, child.GenerateName = "", owner.Name+"-"
+				if err := r.Create(ctx, child); err != nil {
+					return err
+				}
+			}
+			return r.tell(ctx, owner)
+		}),
+		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region lag-long-right
+			// Right: if it must be a list, and must be the last one, ask the API server.
+			children := &corev1.ConfigMapList{}
+			if err := r.Live.List(ctx, children, client.InNamespace(owner.Namespace)); err != nil {
+				return err
+			}
+			// endregion
+			if len(children.Items) == 0 {
+				if err := client.IgnoreAlreadyExists(r.Create(ctx, child)); err != nil {
+					return err
+				}
+			}
+			return r.tell(ctx, owner)
+		}),
+	},
+	converge.Relist: {
+		oracle: converge.EndState,
+		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			if r.Get(ctx, client.ObjectKeyFromObject(child), child) != nil {
+				return client.IgnoreAlreadyExists(r.Create(ctx, child))
+			}
+			// region relist-wrong
+			// Wrong: it has to be seen at the right moment.
+			if owner.Labels["restart"] == "now" && child.Data["restarted"] == "" {
+				child.Data["restarted"] = "yes"
+				return r.Update(ctx, child)
+			}
+			// endregion
+			return nil
+		}, restarting("now", "")...),
+		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			if r.Get(ctx, client.ObjectKeyFromObject(child), child) != nil {
+				return client.IgnoreAlreadyExists(r.Create(ctx, child))
+			}
+			// region relist-right
+			// Right: what is wanted stays there, and can be compared at any time.
+			if owner.Labels["restart"] != child.Data["restarted"] {
+				child.Data["restarted"] = owner.Labels["restart"]
+				return r.Update(ctx, child)
+			}
+			// endregion
+			return nil
+		}, restarting("at-nine", "at-ten")...),
+	},
+	converge.Resync: {
+		oracle: converge.Idempotence,
+		wrong: rolling(func(restart func()) handler.Funcs {
+			// region resync-wrong
+			// Wrong: not each update is a change.
+			return handler.Funcs{UpdateFunc: func(context.Context, event.UpdateEvent, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				restart()
+			}}
+			// endregion
+		}),
+		right: rolling(func(func()) handler.Funcs {
+			// region resync-right
+			// Right: an event says what to look at, and never what to do.
+			look := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(aSecret())}
+			return handler.Funcs{UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				q.Add(look)
+			}}
+			// endregion
+		}),
+	},
+	converge.ListOrder: {
+		oracle: converge.Quiescence,
+		wrong: leading(func(themes []corev1.ConfigMap) string {
+			// region list-order-wrong
+			// Wrong: a list has no order.
+			return themes[0].Name
+			// endregion
+		}),
+		right: leading(func(themes []corev1.ConfigMap) string {
+			// region list-order-right
+			// Right: give it one.
+			return slices.MinFunc(themes, func(a, b corev1.ConfigMap) int { return strings.Compare(a.Name, b.Name) }).Name
+			// endregion
+		}),
+	},
+	converge.Stale: {
+		oracle: converge.Duplicates,
+		wrong: travelling(copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region stale-start-wrong
+			// Wrong: this may be the owner of an hour ago, and what is deleted has the data of today.
+			if string(owner.Data["value"]) == "1" {
+				return client.IgnoreNotFound(r.Delete(ctx, child))
+			}
+			// endregion
+			return client.IgnoreAlreadyExists(r.Create(ctx, child))
+		}, changed()...)),
+		right: travelling(copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region stale-start-right
+			// Right: before anything that cannot be undone, ask the API server.
+			if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			if string(owner.Data["value"]) == "1" {
+				return client.IgnoreNotFound(r.Delete(ctx, child))
+			}
+			// endregion
+			return createOrUpdate(ctx, r, owner, child)
+		}, changed()...)),
+	},
+}
+
+// tell notes in the owner that there is a child, which leads to another reconcile.
+func (r *parent) tell(ctx context.Context, owner *corev1.Secret) error {
+	if owner.Annotations["example.com/children"] == "1" {
+		return nil
+	}
+	metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/children", "1")
+	return r.Update(ctx, owner)
+}
+
+// restarting are steps in which users label a Secret, and label it otherwise a moment later.
+func restarting(labels ...string) []converge.Step {
+	steps := converge.Steps(converge.Apply(aSecret()), converge.Settle())
+	for _, label := range labels {
+		steps = append(steps, converge.Change(aSecret(), func(s *corev1.Secret) { s.Labels = map[string]string{"restart": label} }), converge.Sleep(10*time.Millisecond))
+	}
+	return append(steps, converge.Settle())
+}
+
+// rolling is a scenario in which each change of a theme may restart what is there for a Secret.
+func rolling(handlers func(restart func()) handler.Funcs) converge.Scenario {
+	theme := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "theme"}}
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}
+	return converge.Scenario{
+		Scheme: scheme,
+		For:    &corev1.Secret{},
+		Given:  []client.Object{aSecret(), theme},
+		Steps:  converge.Steps(converge.Settle(), converge.Apply(other), converge.Settle()),
+		Setup: func(mgr manager.Manager) error {
+			restarts := atomic.Bool{}
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Watches(&corev1.ConfigMap{}, handlers(func() { restarts.Store(true) })).
+				Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+					owner := &corev1.Secret{}
+					if err := mgr.GetClient().Get(ctx, req.NamespacedName, owner); err != nil || !restarts.Load() {
+						return reconcile.Result{}, client.IgnoreNotFound(err)
+					}
+					metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/restarted", "true")
+					return reconcile.Result{}, mgr.GetClient().Update(ctx, owner)
+				}))
+		},
+	}
+}
+
+// leading is a scenario in which a Secret tells which of some ConfigMaps leads.
+func leading(lead func([]corev1.ConfigMap) string) converge.Scenario {
+	s := copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
+		themes := &corev1.ConfigMapList{}
+		if err := r.List(ctx, themes, client.InNamespace(owner.Namespace)); err != nil {
+			return err
+		}
+		leader := lead(themes.Items)
+		if owner.Annotations["example.com/leader"] == leader {
+			return nil
+		}
+		metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/leader", leader)
+		return r.Update(ctx, owner)
+	})
+	for _, name := range []string{"blue", "green", "red"} {
+		s.Given = append(s.Given, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}})
+	}
+	return s
+}
+
+func travelling(s converge.Scenario) converge.Scenario {
+	s.Consistency = converge.TimeTravel
+	return s
+}

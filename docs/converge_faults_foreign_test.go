@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"trueup.dev/converge"
+)
+
+// foreignLessons are about what others do to objects just before they are written.
+var foreignLessons = map[converge.Fault]lesson{
+	converge.Conflict: {
+		oracle: converge.EndState,
+		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
+			found := &corev1.ConfigMap{}
+			if err := r.Get(ctx, client.ObjectKeyFromObject(child), found); apierrs.IsNotFound(err) {
+				return r.Create(ctx, child)
+			} else if err != nil || found.Data["value"] == child.Data["value"] {
+				return err
+			}
+			// region conflict-wrong
+			// Wrong: without a version there are no conflicts, and what others have written is lost.
+			found.Data = child.Data
+			found.ResourceVersion = ""
+			return r.Update(ctx, found)
+			// endregion
+		}, changed()...),
+		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
+			found := &corev1.ConfigMap{}
+			if err := r.Get(ctx, client.ObjectKeyFromObject(child), found); apierrs.IsNotFound(err) {
+				return r.Create(ctx, child)
+			} else if err != nil || found.Data["value"] == child.Data["value"] {
+				return err
+			}
+			// region conflict-right
+			// Right: the conflict is returned, and the next attempt reads anew. Or send a patch.
+			found.Data = child.Data
+			return r.Update(ctx, found)
+			// endregion
+		}, changed()...),
+	},
+	converge.Exists: {
+		oracle: converge.Quiescence,
+		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region exists-wrong
+			// Wrong: an attempt that got through late has this one fail for ever.
+			if owner.Annotations["example.com/done"] == "true" {
+				return nil
+			}
+			if err := r.Create(ctx, child); err != nil {
+				return err
+			}
+			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/done", "true")
+			return r.Update(ctx, owner)
+			// endregion
+		}),
+		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
+			// region exists-right
+			// Right: read it, in place of remembering that it was made.
+			err := r.Create(ctx, child)
+			if apierrs.IsAlreadyExists(err) {
+				err = r.Live.Get(ctx, client.ObjectKeyFromObject(child), child)
+			}
+			return err
+			// endregion
+		}),
+	},
+	converge.Taken: {
+		oracle: converge.EndState,
+		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region taken-wrong
+			// Wrong: what somebody else has made under this name counts as done, and does not stay.
+			if owner.Annotations["example.com/done"] == "true" {
+				return nil
+			}
+			if err := client.IgnoreAlreadyExists(r.Create(ctx, child)); err != nil {
+				return err
+			}
+			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/done", "true")
+			return r.Update(ctx, owner)
+			// endregion
+		}),
+		right: copying(ownOrFail),
+	},
+	converge.TakenUnnoticed: {
+		oracle: converge.EndState,
+		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
+			// region taken-unnoticed-wrong
+			// Wrong: when the name is free again nobody tells, because the object was not ours.
+			return client.IgnoreAlreadyExists(r.Create(ctx, child))
+			// endregion
+		}),
+		right: copying(ownOrFail),
+	},
+	converge.Deleted: {
+		oracle: converge.EndState,
+		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			if owner.Annotations["example.com/synced"] == child.Data["value"] {
+				return nil
+			}
+			if err := r.Get(ctx, client.ObjectKeyFromObject(child), &corev1.ConfigMap{}); apierrs.IsNotFound(err) {
+				if err := r.Create(ctx, child); err != nil {
+					return err
+				}
+			}
+			// region deleted-wrong
+			// Wrong: gone is not the same as up to date.
+			if err := r.Update(ctx, child); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/synced", child.Data["value"])
+			return r.Update(ctx, owner)
+			// endregion
+		}, changed()...),
+		right: copying(createOrUpdate, changed()...),
+	},
+	converge.Recreated: {
+		oracle: converge.Quiescence,
+		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region recreated-wrong
+			// Wrong: a backup that was restored, for example, has another UID.
+			err := r.Get(ctx, client.ObjectKeyFromObject(child), child)
+			if uid := owner.Annotations["example.com/child"]; err == nil && uid != "" && types.UID(uid) != child.UID {
+				return fmt.Errorf("%s is not the one that was created", child.Name)
+			}
+			// endregion
+			switch {
+			case apierrs.IsNotFound(err):
+				err = r.Create(ctx, child)
+			case err == nil && child.Data["value"] != string(owner.Data["value"]):
+				child.Data = map[string]string{"value": string(owner.Data["value"])}
+				err = r.Update(ctx, child)
+			}
+			if err != nil || owner.Annotations["example.com/child"] != "" {
+				return err
+			}
+			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/child", string(child.UID))
+			return r.Update(ctx, owner)
+		}, changed()...),
+		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region recreated-right
+			// Right: the owner reference tells whose it is.
+			found := &corev1.ConfigMap{}
+			err := r.Get(ctx, client.ObjectKeyFromObject(child), found)
+			if err == nil && !metav1.IsControlledBy(found, owner) {
+				return fmt.Errorf("%s is somebody else's", child.Name)
+			}
+			// endregion
+			return createOrUpdate(ctx, r, owner, child)
+		}, changed()...),
+	},
+}
+
+// ownOrFail creates an object, and fails until the name is its own.
+func ownOrFail(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+	// region taken-right
+	// Right: fail, which is tried again, until the object is its own.
+	err := r.Create(ctx, child)
+	if !apierrs.IsAlreadyExists(err) {
+		return err
+	}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+		return err
+	}
+	if !metav1.IsControlledBy(child, owner) {
+		return fmt.Errorf("ConfigMap %s is somebody else's", child.Name)
+	}
+	return nil
+	// endregion
+}
+
+// createOrUpdate has the child be there with the value of its owner.
+func createOrUpdate(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+	// region deleted-right
+	// Right: look at the child each time. If it is gone before the write, the error leads to the next attempt.
+	_, err := controllerutil.CreateOrUpdate(ctx, r, child, func() error {
+		child.Data = map[string]string{"value": string(owner.Data["value"])}
+		return controllerutil.SetControllerReference(owner, child, r.Scheme())
+	})
+	return err
+	// endregion
+}

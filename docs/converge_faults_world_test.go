@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+// worldLessons are about processes, users, actors, and what becomes of things when all is quiet.
+var worldLessons = map[converge.Fault]lesson{
+	converge.Restart: {
+		oracle: converge.EndState,
+		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
+			// region restart-wrong
+			// Wrong: what only the process knows, the next one does not.
+			if r.memory[owner.Name] {
+				return nil
+			}
+			_, err := r.Cloud.CreateNamed(ctx, "disk-", owner.Name)
+			r.memory[owner.Name] = err == nil
+			return err
+			// endregion
+		}),
+		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
+			// region restart-right
+			// Right: what is there is found by its name. Memory may save a request, no more.
+			return r.Cloud.Put(ctx, "disk-"+owner.Name, owner.Name)
+			// endregion
+		}),
+	},
+	converge.Meanwhile: {
+		oracle: converge.EndState,
+		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			if owner.Annotations["example.com/applied"] == string(owner.Data["value"]) {
+				return nil
+			}
+			// region meanwhile-wrong
+			// Wrong: the owner that is read last is not the one that the child was made from.
+			if err := createOrUpdate(ctx, r, owner.DeepCopy(), child); err != nil {
+				return err
+			}
+			if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/applied", string(owner.Data["value"]))
+			return r.Update(ctx, owner)
+			// endregion
+		}, changed()...),
+		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region meanwhile-right
+			// Right: one version of the owner for all of a reconcile. If it is not the last one any more, Update says so.
+			if err := createOrUpdate(ctx, r, owner, child); err != nil {
+				return err
+			}
+			if owner.Annotations["example.com/applied"] == string(owner.Data["value"]) {
+				return nil
+			}
+			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/applied", string(owner.Data["value"]))
+			return r.Update(ctx, owner)
+			// endregion
+		}, changed()...),
+	},
+	converge.Late: {
+		oracle: converge.EndState,
+		wrong: running(func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error {
+			// region late-wrong
+			// Wrong: not yet ready is not failed.
+			if owner.Annotations["example.com/state"] != "" {
+				return nil
+			}
+			state := "failed"
+			if deployment.Status.ReadyReplicas > 0 {
+				state = "ready"
+			}
+			// endregion
+			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/state", state)
+			return r.Update(ctx, owner)
+		}),
+		right: running(func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error {
+			// region late-right
+			// Right: no state is the last one.
+			state := "pending"
+			if deployment.Status.ReadyReplicas > 0 {
+				state = "ready"
+			}
+			if owner.Annotations["example.com/state"] == state {
+				return nil
+			}
+			// endregion
+			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/state", state)
+			return r.Update(ctx, owner)
+		}),
+	},
+	converge.Early: {
+		oracle: converge.EndState,
+		wrong: waiting(func(ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment) error {
+			// region early-wrong
+			// Wrong: the event that ends the waiting may have come before it began.
+			if err := r.Create(ctx, deployment); err != nil {
+				return client.IgnoreAlreadyExists(err)
+			}
+			err := r.tell(ctx, owner) // writes to the owner
+			waits[owner.Name] = err == nil
+			return err
+			// endregion
+		}),
+		right: waiting(func(ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment) error {
+			// region early-right
+			// Right: begin to wait first. Better still, wait for nothing: look at what is there.
+			waits[owner.Name] = true
+			err := client.IgnoreAlreadyExists(r.Create(ctx, deployment))
+			if err == nil {
+				err = r.tell(ctx, owner)
+			}
+			// endregion
+			if err != nil {
+				delete(waits, owner.Name)
+			}
+			return err
+		}),
+	},
+	converge.ChildDeleted: {
+		oracle: converge.EndState,
+		wrong: wired(func(mgr manager.Manager, r reconcile.Reconciler) error {
+			// region child-deleted-wrong
+			// Wrong: nobody tells when a ConfigMap goes.
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Complete(r)
+			// endregion
+		}),
+		right: wired(func(mgr manager.Manager, r reconcile.Reconciler) error {
+			// region child-deleted-right
+			// Right: what is created is watched.
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Complete(r)
+			// endregion
+		}),
+	},
+	converge.Drift: {
+		oracle: converge.EndState,
+		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
+			// region drift-wrong
+			// Wrong: that it is there does not mean that it is what it should be.
+			err := r.Get(ctx, client.ObjectKeyFromObject(child), &corev1.ConfigMap{})
+			if apierrs.IsNotFound(err) {
+				err = client.IgnoreAlreadyExists(r.Create(ctx, child))
+			}
+			return err
+			// endregion
+		}),
+		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region drift-right
+			// Right: compare the fields that are its own, and update it if they differ.
+			value := child.Data["value"]
+			err := r.Get(ctx, client.ObjectKeyFromObject(child), child)
+			if err == nil && child.Data["value"] != value {
+				child.Data["value"] = value
+				err = r.Update(ctx, child)
+			}
+			// endregion
+			if apierrs.IsNotFound(err) {
+				return createOrUpdate(ctx, r, owner, child)
+			}
+			return err
+		}),
+	},
+}
+
+// wired is a scenario whose reconciler is right, and is set up in a way.
+func wired(setup func(mgr manager.Manager, r reconcile.Reconciler) error) converge.Scenario {
+	s := copying(nil)
+	s.New, s.Owns = nil, nil
+	s.Setup = func(mgr manager.Manager) error {
+		return setup(mgr, copying(createOrUpdate).New(converge.EnvOf(mgr)))
+	}
+	return s
+}
+
+// running is a scenario in which a Secret has a Deployment, and does something once that is there.
+func running(do func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error) converge.Scenario {
+	s := copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+		deployment := newDeployment(child)
+		if err := r.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); apierrs.IsNotFound(err) {
+			return client.IgnoreAlreadyExists(r.Create(ctx, deployment))
+		} else if err != nil {
+			return err
+		}
+		return do(ctx, r, owner, deployment)
+	})
+	s.Owns = []client.Object{&appsv1.Deployment{}}
+	s.World = []converge.Actor{converge.Deployments(converge.BecomeReady)}
+	return s
+}
+
+// newDeployment returns a Deployment with the owner of a child.
+func newDeployment(child *corev1.ConfigMap) *appsv1.Deployment {
+	labels := map[string]string{"app": child.Name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: child.Name, OwnerReferences: child.OwnerReferences},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app"}}},
+			},
+		},
+	}
+}
+
+// waiting is a scenario in which a reconciler waits, in memory, for an event that tells that a Deployment is ready.
+func waiting(start func(ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment) error) converge.Scenario {
+	var waits map[string]bool
+	s := copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
+		waits = r.memory
+		if owner.Annotations["example.com/state"] == "ready" || waits[owner.Name] {
+			return nil
+		}
+		deployment := newDeployment(child)
+		if err := r.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); apierrs.IsNotFound(err) {
+			return start(ctx, r, waits, owner, deployment)
+		} else if err != nil || deployment.Status.ReadyReplicas == 0 {
+			return err
+		}
+		metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/children", "1")
+		metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/state", "ready")
+		return r.Update(ctx, owner)
+	})
+	s.Owns = nil
+	s.Watches = []converge.Watch{{Object: &appsv1.Deployment{}, Requests: func(_ context.Context, obj client.Object) []reconcile.Request {
+		if obj.(*appsv1.Deployment).Status.ReadyReplicas > 0 {
+			delete(waits, obj.GetName())
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
+	}}}
+	s.World = []converge.Actor{converge.Deployments(converge.BecomeReady)}
+	return s
+}
