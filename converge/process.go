@@ -49,8 +49,6 @@ type process struct {
 	delivering bool
 	// stale are the caches that begin with an old list.
 	stale []staleStart
-	// landing are writes of the process before, which have their effect after the first reconcile of this one.
-	landing []func()
 	// delivered is true when a cache has told of a change.
 	delivered bool
 	// written is the last version of each kind that the process has written.
@@ -137,6 +135,26 @@ func (p *process) die() {
 
 func (p *process) callOutside(ctx context.Context, name string, effect func() error) error {
 	return p.make(ctx, &call{site: site{act: "call", kind: name}, outside: true, effect: true, do: func(client.Object) error { return effect() }})
+}
+
+// landing is a write of a process that has its effect after the first reconcile of a later one.
+type landing struct {
+	after int
+	do    func()
+}
+
+// land has writes of earlier processes have their effect.
+func (r *run) land() bool {
+	landing := r.landing
+	r.landing = nil
+	for _, l := range landing {
+		if l.after < r.process.number {
+			l.do()
+		} else {
+			r.landing = append(r.landing, l)
+		}
+	}
+	return len(r.landing) < len(landing)
 }
 
 // activity is a reconcile that goes on.

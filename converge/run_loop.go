@@ -20,8 +20,8 @@ import (
 type run struct {
 	plan     *plan
 	schedule schedule
-	// shuffled has lists come in another order each time.
-	shuffled bool
+	// shuffled has lists come in another order each time, from this one on, unless it is 0.
+	shuffled int
 	begin    time.Time
 	ctx      context.Context
 	// woken tells that a process has something to be served.
@@ -78,6 +78,8 @@ type run struct {
 	// unprotected is the object that had no finalizer when unprotectedBy happened, and finalized is true once an object had one.
 	unprotected, unprotectedBy string
 	finalized                  bool
+	// landing are writes that have not had their effect yet.
+	landing []landing
 	// stale are the caches that the next process begins with an old list of.
 	stale []staleStart
 
@@ -191,7 +193,8 @@ func (r *run) meanwhile() {
 
 // canMeanwhile is true if there is a step after the present settling.
 func (r *run) canMeanwhile() bool {
-	return r.plan.Steps[r.step].settle && r.step+1 < len(r.plan.Steps) && (r.plan.reference == nil || r.plan.reference.quick[r.step] != nil)
+	// What is under way lands before users go on: what comes after everybody has cleaned up nobody can help.
+	return len(r.landing) == 0 && r.plan.Steps[r.step].settle && r.step+1 < len(r.plan.Steps) && (r.plan.reference == nil || r.plan.reference.quick[r.step] != nil)
 }
 
 // changed is called after whatever may have changed the state, and passes the events on.
@@ -338,7 +341,7 @@ func (r *run) pass(until time.Time) bool {
 				return true
 			}
 		}
-		if r.lateActor() {
+		if r.lateActor() || r.land() {
 			return true
 		}
 	}
@@ -472,14 +475,7 @@ func (r *run) finishReconciles() bool {
 				r.release(i)
 			}
 		}
-		if len(r.process.landing) > 0 {
-			landing := r.process.landing
-			r.process.landing = nil
-			for _, land := range landing {
-				land()
-			}
-			r.changed()
-		}
+		r.land()
 		if limit := r.limit(); r.recent > limit {
 			r.violate(r.restless("after " + plural(limit, "reconcile")))
 		}
@@ -495,7 +491,6 @@ func (r *run) restart() {
 	stale := r.stale
 	r.stale = nil
 	r.start(old.number+1, stale...)
-	r.process.landing = append(r.process.landing, old.landing...)
 }
 
 // limit is how many reconciles there may be until all is quiet.

@@ -151,11 +151,11 @@ func (r *run) answer(c *call, fault Fault) error {
 		return nil
 	case HandOver:
 		who := c.who
-		r.process.landing = append(r.process.landing, func() {
+		r.landing = append(r.landing, landing{after: r.process.number, do: func() {
 			defer r.as(byProcess)()
 			err := c.do(target)
 			r.log.late(r, c, who, err)
-		})
+		}})
 		r.crash()
 		return nil
 	case TimeoutApplied:

@@ -50,7 +50,11 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	r.acting = "user"
 	r.age(v.versions)
 	r.give()
-	r.shuffled = r.meet(site{act: "lists"}, setOf(ListOrder)) == ListOrder
+	for order := 1; order <= 3; order++ {
+		if r.meet(site{act: "lists", key: types.NamespacedName{Name: fmt.Sprint("order ", order)}}, setOf(ListOrder)) == ListOrder {
+			r.shuffled = order
+		}
+	}
 	r.start(1)
 	return r
 }

@@ -221,7 +221,7 @@ func waiting(start func(ctx context.Context, r *parent, waits map[string]bool, o
 	var waits map[string]bool
 	s := copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 		waits = r.memory
-		if owner.Annotations["example.com/state"] == "ready" || waits[owner.Name] {
+		if waits[owner.Name] {
 			return nil
 		}
 		deployment := newDeployment(child)
@@ -229,6 +229,9 @@ func waiting(start func(ctx context.Context, r *parent, waits map[string]bool, o
 			return start(ctx, r, waits, owner, deployment)
 		} else if err != nil || deployment.Status.ReadyReplicas == 0 {
 			return err
+		}
+		if owner.Annotations["example.com/state"] == "ready" {
+			return nil
 		}
 		metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/children", "1")
 		metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/state", "ready")

@@ -4,13 +4,15 @@ package docs
 
 import (
 	"context"
-	"regexp"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -72,20 +74,100 @@ var dataClaim = &corev1.PersistentVolumeClaim{
 	},
 }
 
-func TestX(t *testing.T) {
-	_ = regexp.MustCompile
-	_ = strings.Cut
-	_ = cmp.Diff
-	s := converge.Scenario{
+// FixedReconciler is FormatReconciler with a Job whose name follows from the claim.
+type FixedReconciler struct {
+	client.Client
+
+	Reader client.Reader
+}
+
+func (r *FixedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := r.Get(ctx, req.NamespacedName, claim); err != nil || claim.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// region converge-right
+	job := formatJob(claim)
+	job.Name = "format-" + claim.Name
+	if err := controllerutil.SetControllerReference(claim, job, r.Scheme()); err != nil {
+		return ctrl.Result{}, err
+	}
+	err := r.Create(ctx, job)
+	if !apierrs.IsAlreadyExists(err) {
+		return ctrl.Result{}, err
+	}
+	// The cache may not have it yet. Reader is mgr.GetAPIReader().
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+		return ctrl.Result{}, err
+	}
+	if !metav1.IsControlledBy(job, claim) {
+		return ctrl.Result{}, fmt.Errorf("job %s is not one of claim %s", job.Name, claim.Name)
+	}
+	return ctrl.Result{}, nil
+	// endregion
+}
+
+// SetupWithManager registers the controller.
+func (r *FixedReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).For(&corev1.PersistentVolumeClaim{}).Owns(&batchv1.Job{}).Complete(r)
+}
+
+// formatting is the scenario of the guide.
+func formatting() converge.Scenario {
+	// region converge-run
+	scenario := converge.Scenario{
 		Scheme: scheme,
 		For:    &corev1.PersistentVolumeClaim{},
-		Setup:  func(mgr manager.Manager) error { return (&FormatReconciler{mgr.GetClient()}).SetupWithManager(mgr) },
-		World:  []converge.Actor{converge.Jobs(converge.BecomeReady)},
-		Steps:  converge.Lifecycle(dataClaim),
+		Setup: func(mgr manager.Manager) error {
+			return (&FormatReconciler{mgr.GetClient()}).SetupWithManager(mgr)
+		},
+		World: []converge.Actor{converge.Jobs(converge.BecomeReady)},
+		Steps: converge.Lifecycle(dataClaim),
 	}
-	r, err := converge.Check(t, s, converge.DefaultOptions())
-	t.Log(err)
-	t.Log(r.Failure)
-	t.Log(r.Failure.Replay)
-	t.Log(r.Certificate, r.Certificate.Elapsed)
+	// endregion
+	return scenario
+}
+
+// TestConvergeGuide has the guide show what is printed.
+func TestConvergeGuide(t *testing.T) {
+	// As many as by default, also with the race detector.
+	options := converge.Options{Seed: 1, Recoveries: 1000, Pairs: 1000}
+	report, err := converge.Check(t, formatting(), options)
+	if err != nil || report.Failure == nil {
+		t.Fatal("what is wrong is not found", err)
+	}
+	failure := report.Failure
+
+	fixed := formatting()
+	fixed.Setup = func(mgr manager.Manager) error {
+		return (&FixedReconciler{mgr.GetClient(), mgr.GetAPIReader()}).SetupWithManager(mgr)
+	}
+	if report, err = converge.Check(t, fixed, options); err != nil || report.Failure != nil {
+		t.Fatalf("what is right is not: %v\n%s", err, report.Failure)
+	}
+
+	printed := map[string]string{
+		"converge-failure":     failure.String(),
+		"converge-replay":      "go test -run '^TestFormatConverges$' -converge.replay='" + failure.Replay + "'\n",
+		"converge-certificate": report.Certificate.String() + "\n",
+	}
+	const guide = "converge.md"
+	before := readFile(t, guide)
+	after, names := withBlocks(t, guide, before, "text", func(name string) (string, bool) {
+		text, ok := printed[name]
+		return text, ok
+	})
+	if len(names) != len(printed) {
+		t.Errorf("the guide shows %q, want all of what is printed", names)
+	}
+	switch {
+	case before == after:
+	case *update:
+		if err := os.WriteFile(guide, []byte(after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("the guide shows what is not printed; `go test ./docs -update` copies it (-guide +printed):\n%s",
+			cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
+	}
 }

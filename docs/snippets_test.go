@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "copy the regions of the Go files to the
 func TestSnippets(t *testing.T) {
 	regions := readRegions(t)
 	used := map[string]bool{}
-	guides := glob(t, "*.md", "migration/*.md")
+	guides := glob(t, "*.md", "migration/*.md", "converge/*.md", "converge/*/*.md")
 	for _, guide := range guides {
 		before := readFile(t, guide)
 		after, names := withBlocks(t, guide, before, "go", func(name string) (string, bool) {

@@ -48,7 +48,8 @@ type Config struct {
 	// what is written with the context of a reconcile and through the Client of a Config for a cluster, see [NewConfig].
 	AllowStaleReads bool
 	// StaleReadsTimeout is how long a request is put off at most. Then it reads from the API server once, which is logged and counted by the metric
-	// trueup_stale_cache_timeouts_total. Defaults to 10 seconds.
+	// trueup_stale_cache_timeouts_total. It is also when a request comes again, unless something else asks for it earlier, that depends on an object which is
+	// not in the caches: should that go before they have it, nothing would tell. Defaults to 10 seconds.
 	StaleReadsTimeout time.Duration
 
 	syncPeriod time.Duration

@@ -11,7 +11,7 @@
 //
 // Caches are asked for their state and not listened to, so no lost or merged event can make a request wait for ever, and nothing is kept for requests whose
 // writes have been seen. A wait is bounded: after it, and after a write whose outcome is not known, the request is let through and reads from the
-// API server for once.
+// API server for once. One that depends on what the caches do not have is made again, because they may never tell of it.
 //
 // The idea is that of kube-controller-manager's consistency store (KEP-5647), extended to deletions, to finalizers and to writes that got no answer.
 package guard

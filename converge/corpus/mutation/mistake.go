@@ -114,11 +114,12 @@ func (m *mutator) unconditional(ctx context.Context, r *request) error {
 	if !canMistake(NoVersion, r) {
 		return r.do(r)
 	}
-	if r.patch != nil {
+	switch {
+	case r.patch != nil:
 		r.patch = unversioned{r.patch}
-	} else if !m.insists {
+	case !m.insists:
 		r.obj.SetResourceVersion("")
-	} else {
+	default:
 		current := r.obj.DeepCopyObject().(client.Object)
 		if err := m.live.Get(ctx, client.ObjectKeyFromObject(r.obj), current); err != nil {
 			return err
@@ -203,4 +204,3 @@ func versionIn(data []byte) map[string]any {
 	}
 	return content
 }
-

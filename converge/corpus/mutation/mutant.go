@@ -21,10 +21,12 @@ const (
 	Late Mistake = "late"
 	// IgnoreError goes on after an error as if there had been none. For reads it counts only where the run without faults has errors.
 	IgnoreError Mistake = "ignore error"
-	// NoOwner sets no owner references, NoFinalizer no finalizers, and NoLabels no labels. Updates and patches count only if nothing of the kind is created.
-	NoOwner     Mistake = "no owner"
+	// NoOwner sets no owner references. Updates and patches count only if nothing of the kind is created.
+	NoOwner Mistake = "no owner"
+	// NoFinalizer sets no finalizers.
 	NoFinalizer Mistake = "no finalizer"
-	NoLabels    Mistake = "no labels"
+	// NoLabels sets no labels. Updates and patches count only if nothing of the kind is created.
+	NoLabels Mistake = "no labels"
 	// NoVersion writes whatever the version of the object is meanwhile. Where the API server wants a version, it takes the one that is there just before.
 	NoVersion Mistake = "no version"
 	// NoPrecondition deletes whatever has the name.
@@ -57,5 +59,5 @@ type Mutant struct {
 func (m Mutant) Name() string { return fmt.Sprintf("%s: %s at %s", m.Entry.Name, m.Mistake, m.Site) }
 
 func compareMutants(a, b Mutant) int {
-	return cmp.Or(cmp.Compare(a.Site.String(), b.Site.String()), cmp.Compare(a.Mistake, b.Mistake))
+	return cmp.Or(cmp.Compare(a.String(), b.String()), cmp.Compare(a.Mistake, b.Mistake))
 }

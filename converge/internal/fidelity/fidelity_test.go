@@ -54,7 +54,9 @@ func TestWatches(t *testing.T) {
 	real, ours := newRealServer(t), newOurs(t)
 	watches := []Watch{{}, {Form: Unstructured, Labels: "app=x"}, {Labels: "app!=x"}, {Form: Metadata, Labels: "app in (x,z)"}, {Form: Metadata}}
 	real.Watches, ours.watches = watches, watches
-	explore(t, *sequences/20, &Explorer{Generator: newGenerator(), Real: real.run, Ours: ours.run, Known: KnownDifferences(), Parallel: *parallel})
+	// The objects that end a watch can only be created in a namespace that stays.
+	generator := Generator{Kinds: chosen()}
+	explore(t, *sequences/20, &Explorer{Generator: generator, Real: real.run, Ours: ours.run, Known: KnownDifferences(), Parallel: *parallel})
 }
 
 func explore(t *testing.T, n int, explorer *Explorer) {

@@ -76,9 +76,6 @@ func updateService(s, old *corev1.Service) {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 	}
-	if old.Spec.ClusterIP == "" && old.Spec.Type != corev1.ServiceTypeExternalName {
-		return // it was created by a write of its status, and never gets an address
-	}
 	allocate(s, old)
 }
 
@@ -181,11 +178,13 @@ func allocate(s, old *corev1.Service) {
 		return
 	}
 	name := s.Namespace + "/" + s.Name + "/" + string(s.UID)
-	if spec.ClusterIP == "" {
+	// One that a write of its status has created never gets an address.
+	never := old != nil && old.Spec.ClusterIP == "" && old.Spec.Type != corev1.ServiceTypeExternalName
+	if spec.ClusterIP == "" && !never {
 		h := hash(name)
 		spec.ClusterIP = fmt.Sprintf("10.%d.%d.%d", 96+h>>16&15, h>>8&255, 1+h%254)
 	}
-	if len(spec.ClusterIPs) == 0 {
+	if len(spec.ClusterIPs) == 0 && spec.ClusterIP != "" {
 		spec.ClusterIPs = []string{spec.ClusterIP}
 	}
 	if len(spec.IPFamilies) == 0 {

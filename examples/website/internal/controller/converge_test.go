@@ -42,7 +42,9 @@ func (r cloudRecords) Publish(ctx context.Context, record dns.Record) error {
 	return r.withdraw(ctx, record.Owner, record.Name)
 }
 
-func (r cloudRecords) Withdraw(ctx context.Context, owner string) error { return r.withdraw(ctx, owner, "") }
+func (r cloudRecords) Withdraw(ctx context.Context, owner string) error {
+	return r.withdraw(ctx, owner, "")
+}
 
 func (r cloudRecords) withdraw(ctx context.Context, owner, keep string) error {
 	names, err := r.cloud.List(ctx, "")

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+// bucketReconciler keeps a bucket for each claim, in a system outside of the cluster.
+type bucketReconciler struct {
+	client.Client
+
+	Buckets buckets
+}
+
+type buckets interface {
+	Create(ctx context.Context, name, owner string) error
+	Delete(ctx context.Context, name string) error
+}
+
+func (r *bucketReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	const finalizer = "example.com/bucket"
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := r.Get(ctx, req.NamespacedName, claim); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	name := claim.Namespace + "-" + claim.Name
+	if claim.DeletionTimestamp == nil {
+		if controllerutil.AddFinalizer(claim, finalizer) {
+			if err := r.Update(ctx, claim); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+		err := r.Buckets.Create(ctx, name, claim.Name)
+		if errors.Is(err, converge.ErrExists) {
+			err = nil
+		}
+		return reconcile.Result{}, err
+	}
+	if err := r.Buckets.Delete(ctx, name); err != nil && !errors.Is(err, converge.ErrAbsent) {
+		return reconcile.Result{}, err
+	}
+	if controllerutil.RemoveFinalizer(claim, finalizer) {
+		return reconcile.Result{}, client.IgnoreNotFound(r.Update(ctx, claim))
+	}
+	return reconcile.Result{}, nil
+}
+
+// bucketScenario has the buckets in the system outside that the scenario has.
+func bucketScenario() converge.Scenario {
+	s := converge.Scenario{Scheme: scheme, For: &corev1.PersistentVolumeClaim{}, Steps: converge.Lifecycle(dataClaim)}
+	// region converge-cloud
+	s.New = func(env converge.Env) reconcile.Reconciler {
+		return &bucketReconciler{env.Client, env.Cloud}
+	}
+	// endregion
+	return s
+}
+
+// bucketMap is a stand-in that somebody has already.
+type bucketMap map[string]string
+
+func (m bucketMap) Create(_ context.Context, name, owner string) error {
+	if _, ok := m[name]; ok {
+		return converge.ErrExists
+	}
+	m[name] = owner
+	return nil
+}
+
+func (m bucketMap) Delete(_ context.Context, name string) error {
+	delete(m, name)
+	return nil
+}
+
+// region converge-call
+// brittleBuckets are the buckets of a stand-in, with faults.
+type brittleBuckets struct {
+	env   converge.Env
+	inner buckets
+}
+
+func (b brittleBuckets) Create(ctx context.Context, name, owner string) error {
+	return b.env.Call(ctx, "create bucket "+name, func() error { return b.inner.Create(ctx, name, owner) })
+}
+
+// endregion
+
+func (b brittleBuckets) Delete(ctx context.Context, name string) error {
+	return b.env.Call(ctx, "delete bucket "+name, func() error { return b.inner.Delete(ctx, name) })
+}
+
+// brittleScenario has the buckets in a stand-in, which is empty at the beginning of each run.
+func brittleScenario() converge.Scenario {
+	s := bucketScenario()
+	// region converge-reset
+	stored := bucketMap{}
+	s.Reset = func() { clear(stored) }
+	s.New = func(env converge.Env) reconcile.Reconciler {
+		return &bucketReconciler{env.Client, brittleBuckets{env, stored}}
+	}
+	// endregion
+	return s
+}
+
+// newScenario has the fixed reconciler called without a controller, and all that can be said about it.
+func newScenario() converge.Scenario {
+	// region converge-new
+	scenario := converge.Scenario{
+		Scheme: scheme,
+		For:    &corev1.PersistentVolumeClaim{},
+		Owns:   []client.Object{&batchv1.Job{}},
+		New: func(env converge.Env) reconcile.Reconciler {
+			return &FixedReconciler{env.Client, env.APIReader}
+		},
+		Given: []client.Object{dataClaim},
+	}
+	// endregion
+	// region converge-watch
+	scenario.Watches = []converge.Watch{{
+		Object: &corev1.Node{},
+		Requests: func(context.Context, client.Object) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(dataClaim)}}
+		},
+	}}
+	// endregion
+	var _ handler.MapFunc = scenario.Watches[0].Requests
+	// region converge-desired
+	scenario.Desired = func(s converge.State) error {
+		jobs := &batchv1.JobList{}
+		if err := s.List(jobs, client.InNamespace("default")); err != nil {
+			return err
+		}
+		if s.Get(dataClaim.DeepCopy()) && len(jobs.Items) != 1 {
+			return fmt.Errorf("there are %d jobs, want 1", len(jobs.Items))
+		}
+		return nil
+	}
+	// endregion
+	// region converge-masks
+	scenario.Masks = []converge.Mask{
+		{Object: &batchv1.Job{}, Field: "spec.template.spec.containers.image"}, // of all containers
+		{Field: "metadata.annotations[example.com/nonce]"},
+	}
+	// endregion
+	// region converge-without
+	scenario.Without = map[converge.Fault]string{
+		converge.Taken: "nobody else makes jobs in these namespaces",
+	}
+	scenario.With = []converge.Fault{converge.Drift}
+	// endregion
+	// region converge-off
+	scenario.Off = map[converge.Oracle]string{
+		converge.Deletion: "jobs are kept for an audit",
+	}
+	// endregion
+	scenario.Without[converge.Drift] = "what the guide shows would be found, otherwise"
+	scenario.With = nil
+	return scenario
+}
+
+// stepsScenario has users be in a hurry, and another controller.
+func stepsScenario() converge.Scenario {
+	scenario := newScenario()
+	scenario.Given = nil
+	// region converge-steps
+	scenario.Steps = converge.Steps(
+		converge.Apply(dataClaim),
+		converge.Settle(),
+		converge.Change(dataClaim, func(claim *corev1.PersistentVolumeClaim) {
+			claim.Labels = map[string]string{"tier": "fast"}
+		}),
+		converge.Sleep(time.Minute),
+		converge.Do("drop the label", func(ctx context.Context, c client.Client) error {
+			patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))
+			return c.Patch(ctx, dataClaim.DeepCopy(), patch)
+		}),
+		converge.Settle(),
+		converge.Delete(dataClaim),
+		converge.Settle(),
+	)
+	// endregion
+	// region converge-actor
+	binder := converge.Actor{
+		Name: "binder",
+		For:  &corev1.PersistentVolumeClaim{},
+		Act: func(ctx context.Context, c client.Client, obj client.Object) error {
+			claim := obj.(*corev1.PersistentVolumeClaim)
+			if claim.Status.Phase == corev1.ClaimBound || claim.DeletionTimestamp != nil {
+				return nil
+			}
+			claim.Status.Phase = corev1.ClaimBound
+			return c.Status().Update(ctx, claim)
+		},
+	}
+	scenario.World = []converge.Actor{binder, converge.Jobs(converge.BecomeReady)}
+	// endregion
+	return scenario
+}
+
+// TestConvergeOptions has all that the guide shows pass.
+func TestConvergeOptions(t *testing.T) {
+	for name, s := range map[string]converge.Scenario{
+		"cloud": bucketScenario(), "call": brittleScenario(), "new": newScenario(), "steps": stepsScenario(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if f := failureOf(t, s); f != nil {
+				t.Errorf("it is not right:\n%s", f)
+			}
+		})
+	}
+}
