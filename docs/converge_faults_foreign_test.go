@@ -51,11 +51,11 @@ var foreignLessons = map[converge.Fault]lesson{
 	converge.Exists: {
 		oracle: converge.Quiescence,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
-			// region exists-wrong
-			// Wrong: an attempt that got through late has this one fail for ever.
 			if owner.Annotations["example.com/done"] == "true" {
 				return nil
 			}
+			// region exists-wrong
+			// Wrong: an attempt that got through late has this one fail for ever.
 			if err := r.Create(ctx, child); err != nil {
 				return err
 			}
@@ -77,11 +77,11 @@ var foreignLessons = map[converge.Fault]lesson{
 	converge.Taken: {
 		oracle: converge.EndState,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
-			// region taken-wrong
-			// Wrong: what somebody else has made under this name counts as done, and does not stay.
 			if owner.Annotations["example.com/done"] == "true" {
 				return nil
 			}
+			// region taken-wrong
+			// Wrong: what somebody else has made under this name counts as done, and does not stay.
 			if err := client.IgnoreAlreadyExists(r.Create(ctx, child)); err != nil {
 				return err
 			}
@@ -165,16 +165,13 @@ func ownOrFail(ctx context.Context, r *parent, owner *corev1.Secret, child *core
 	// region taken-right
 	// Right: fail, which is tried again, until the object is its own.
 	err := r.Create(ctx, child)
-	if !apierrs.IsAlreadyExists(err) {
-		return err
+	if apierrs.IsAlreadyExists(err) {
+		err = r.Live.Get(ctx, client.ObjectKeyFromObject(child), child)
 	}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
-		return err
+	if err == nil && !metav1.IsControlledBy(child, owner) {
+		err = fmt.Errorf("ConfigMap %s is somebody else's", child.Name)
 	}
-	if !metav1.IsControlledBy(child, owner) {
-		return fmt.Errorf("ConfigMap %s is somebody else's", child.Name)
-	}
-	return nil
+	return err
 	// endregion
 }
 

@@ -30,11 +30,11 @@ var requestLessons = map[converge.Fault]lesson{
 	converge.CrashBefore: {
 		oracle: converge.EndState,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
-			// region crash-before-wrong
-			// Wrong: it says done, and then does it.
 			if owner.Annotations["example.com/done"] == "true" {
 				return nil
 			}
+			// region crash-before-wrong
+			// Wrong: it says done, and then does it.
 			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/done", "true")
 			if err := r.Update(ctx, owner); err != nil {
 				return err
@@ -45,11 +45,9 @@ var requestLessons = map[converge.Fault]lesson{
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region crash-before-right
 			// Right: do it, look each time, and only then say so.
-			if err := client.IgnoreAlreadyExists(r.Create(ctx, child)); err != nil {
+			err := client.IgnoreAlreadyExists(r.Create(ctx, child))
+			if err != nil || owner.Annotations["example.com/done"] == "true" {
 				return err
-			}
-			if owner.Annotations["example.com/done"] == "true" {
-				return nil
 			}
 			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/done", "true")
 			return r.Update(ctx, owner)

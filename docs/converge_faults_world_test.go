@@ -45,11 +45,11 @@ var worldLessons = map[converge.Fault]lesson{
 			if owner.Annotations["example.com/applied"] == string(owner.Data["value"]) {
 				return nil
 			}
-			// region meanwhile-wrong
-			// Wrong: the owner that is read last is not the one that the child was made from.
 			if err := createOrUpdate(ctx, r, owner.DeepCopy(), child); err != nil {
 				return err
 			}
+			// region meanwhile-wrong
+			// Wrong: this is not the version that the child was made from.
 			if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
 				return client.IgnoreNotFound(err)
 			}
@@ -60,11 +60,9 @@ var worldLessons = map[converge.Fault]lesson{
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region meanwhile-right
 			// Right: one version of the owner for all of a reconcile. If it is not the last one any more, Update says so.
-			if err := createOrUpdate(ctx, r, owner, child); err != nil {
+			err := createOrUpdate(ctx, r, owner, child)
+			if err != nil || owner.Annotations["example.com/applied"] == string(owner.Data["value"]) {
 				return err
-			}
-			if owner.Annotations["example.com/applied"] == string(owner.Data["value"]) {
-				return nil
 			}
 			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/applied", string(owner.Data["value"]))
 			return r.Update(ctx, owner)

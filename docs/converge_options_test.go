@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/converge"
@@ -137,7 +136,6 @@ func newScenario() converge.Scenario {
 		},
 	}}
 	// endregion
-	var _ handler.MapFunc = scenario.Watches[0].Requests
 	// region converge-desired
 	scenario.Desired = func(s converge.State) error {
 		jobs := &batchv1.JobList{}

@@ -35,7 +35,9 @@ var reasons = []reason{
 				"c06-conflict-waits-for-event", "c09-heartbeat-in-status", "c09-version-in-status", "c12-condition-of-another-lost", "c12-transition-time",
 				"correct-periodic", "correct-time-of-change",
 			},
-			"late at update Deployment":            {"c08-appended-once-more", "correct-aggregated-status", "correct-conditions", "correct-waits-for-job"},
+			"late at update Deployment": {
+				"c08-appended-once-more", "c13-status-events-filtered", "correct-aggregated-status", "correct-conditions", "correct-waits-for-job",
+			},
 			"late at update PersistentVolumeClaim": {"c01-resize-recorded-first"},
 			"late at update Service":               {"c07-rolled-back-success"},
 			"late at update Widget":                {"c05-volumes-of-successor", "c10-waits-for-garbage-collector"},
@@ -45,7 +47,7 @@ var reasons = []reason{
 	{
 		why: "What is not deleted here is deleted by the garbage collector, because it has an owner reference as well as a finalizer that looks after it.",
 		mutants: map[string][]string{
-			"drop at delete ConfigMap":                     {"correct-locked-patches", "correct-shared-by-two"},
+			"drop at delete ConfigMap":                     {"correct-locked-patches"},
 			"drop at delete PersistentVolumeClaim":         {"c05-volumes-of-successor"},
 			"ignore error at delete ConfigMap":             {"correct-locked-patches", "correct-shared-by-two"},
 			"ignore error at delete PersistentVolumeClaim": {"c05-volumes-of-successor"},
@@ -158,8 +160,8 @@ var reasons = []reason{
 		why: "What has the name is not wanted, whatever its UID is, or its name is never given again; what is deleted too much comes back in the next reconcile.",
 		mutants: map[string][]string{
 			"no precondition at delete ConfigMap": {
-				"c13-label-removed", "correct-locked-patches", "correct-parallel-creates", "correct-replacement-of-immutable", "correct-revisions",
-				"correct-shared-by-two", "correct-surplus-with-precondition",
+				"c13-label-removed", "correct-locked-patches", "correct-parallel-creates", "correct-revisions", "correct-shared-by-two",
+				"correct-surplus-with-precondition",
 			},
 			"no precondition at delete Deployment":            {"c07-rolled-back-success", "c10-waits-for-garbage-collector"},
 			"no precondition at delete Job":                   {"c05-run-again", "correct-job-once"},

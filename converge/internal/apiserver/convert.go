@@ -74,8 +74,9 @@ func (t *table) unfit(obj client.Object) bool {
 	return ok && t.goType != nil
 }
 
-// hasStatus reports whether a custom object that was sent, and is stored as a Go type, has a status on the wire.
-func (t *table) hasStatus(obj client.Object) bool {
+// hasStatus reports whether a custom object that a request writes, and that is stored as a Go type, has a status on the wire. One that a configuration was
+// applied to is not sent as that type: if its status is empty, there need not be any.
+func (t *table) hasStatus(obj client.Object, req request) bool {
 	if !t.kind.Custom || t.goType == nil {
 		return false
 	}
@@ -88,7 +89,7 @@ func (t *table) hasStatus(obj client.Object) bool {
 		return false
 	}
 	status := reflect.ValueOf(obj).Elem().FieldByIndex(field.Index)
-	if status.Kind() == reflect.Struct && !strings.Contains(field.Tag.Get("json"), ",omitzero") {
+	if !req.applied && status.Kind() == reflect.Struct && !strings.Contains(field.Tag.Get("json"), ",omitzero") {
 		return true
 	}
 	return !status.IsZero()

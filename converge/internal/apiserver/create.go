@@ -23,7 +23,7 @@ type request struct {
 	applied              bool          // as a configuration
 	managed              bool          // whether the object that is written has the managed fields it shall have
 	status               bool          // whether it has a status, see record
-	sent                 client.Object // for managed fields: what is created, before the server adds anything but defaults
+	sent                 client.Object // for managed fields: what is written, before the server adds anything but defaults; nil if it adds nothing
 }
 
 // create stores an object that decode has returned, and returns what it is then. The result is not to be changed.
@@ -67,7 +67,7 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	if err := t.validateCreate(obj); err != nil {
 		return nil, err
 	}
-	req.status = !t.kind.Status && t.hasStatus(obj)
+	req.status = !t.kind.Status && t.hasStatus(obj, req)
 	obj, err := t.fit(obj)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -44,8 +45,12 @@ func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
 		if event.Key != r.key || event.Kind != t.kind.GroupVersionKind || event.Object.GetUID() != r.uid {
 			continue
 		}
+		stored := event.Object
+		if event.request.status { // which the Go type may not show
+			stored = &unstructured.Unstructured{Object: event.record.contents(t)}
+		}
 		if event.request.manager != "" { // and not a deletion
-			written := event.Object
+			written := stored
 			if event.request.sent != nil {
 				written = event.request.sent
 			}
@@ -55,7 +60,7 @@ func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
 			}
 			fields = updated.GetManagedFields()
 		}
-		live = withFields(event.Object, fields)
+		live = withFields(stored, fields)
 	}
 	managed := *r
 	managed.managed, managed.content, managed.object = true, nil, withFields(r.object, fields)

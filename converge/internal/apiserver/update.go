@@ -42,6 +42,9 @@ func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req reque
 	}
 	if req.managed = r.managed; !req.managed {
 		obj.SetManagedFields(nil)
+		if s.applier != nil && !t.kind.Custom { // whose content is what was sent
+			req.sent = shallowCopy(obj)
+		}
 	}
 	old := r.object
 	if t.unfit(obj) {
@@ -50,8 +53,11 @@ func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req reque
 	if err := t.prepareUpdate(obj, old, req); err != nil {
 		return nil, err
 	}
-	if req.status = r.status; !req.applied && (!t.kind.Status || req.subresource == statusSubresource) {
-		req.status = t.hasStatus(obj)
+	switch req.status = r.status; {
+	case req.applied:
+		req.status = r.status || t.hasStatus(obj, req)
+	case !t.kind.Status || req.subresource == statusSubresource:
+		req.status = t.hasStatus(obj, req)
 	}
 	if obj, err = t.fit(obj); err != nil {
 		return nil, err

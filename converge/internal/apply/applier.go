@@ -51,8 +51,8 @@ func New(registry *kinds.Registry) *Applier {
 // has applied before, and does no longer, are removed unless somebody else owns them, too.
 //
 // Fields that somebody else owns can only be changed by force: otherwise Apply fails with a conflict that lists them. Other errors are those of a bad request
-// if they have a status, and of the server's own if they do not. The result is of the type the scheme has for the kind, and is neither defaulted nor
-// validated. It shares nothing with the arguments, which are not changed.
+// if they have a status, and of the server's own if they do not. The result is of the type the scheme has for the kind, or unstructured if it is of a
+// custom kind and its type cannot hold it, which is for the schema to refuse. It is neither defaulted nor validated. It shares nothing with the arguments, which are not changed.
 func (a *Applier) Apply(
 	live client.Object, patch *unstructured.Unstructured, manager string, force bool, subresource string, now time.Time,
 ) (client.Object, error) {
@@ -86,7 +86,7 @@ func (a *Applier) apply(
 	if err != nil {
 		return nil, inOrder(err, fields.converter, patch)
 	}
-	obj, err := a.typed(k, live, merged)
+	obj, err := a.typed(k, merged)
 	if err != nil {
 		return nil, err
 	}
@@ -220,23 +220,22 @@ func (a *Applier) empty(k *kinds.Kind) (client.Object, error) {
 	return obj, nil
 }
 
-// typed returns an object as the type the scheme has for its kind. What the type cannot hold is refused as a server does: by the schema of the kind, if it has
-// one.
-func (a *Applier) typed(k *kinds.Kind, live client.Object, merged runtime.Object) (client.Object, error) {
+// typed returns an object as the type the scheme has for its kind, if that can hold it. For custom kinds it is the schema that has to tell what is wrong.
+func (a *Applier) typed(k *kinds.Kind, merged runtime.Object) (client.Object, error) {
 	t, ok := a.registry.Scheme().AllKnownTypes()[k.GroupVersionKind]
 	u, untyped := merged.(*unstructured.Unstructured)
 	if !ok || !untyped {
 		return merged.(client.Object), nil
 	}
 	obj := reflect.New(t).Interface().(client.Object)
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj)
-	if err == nil {
+	switch err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); {
+	case err == nil:
 		return obj, nil
+	case k.Custom:
+		return u, nil
+	default:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s cannot be decoded: %v", k.Kind, err))
 	}
-	if errs := k.ValidateContent(u, live); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(k.GroupKind(), u.GetName(), errs)
-	}
-	return nil, apierrors.NewBadRequest(fmt.Sprintf("%s cannot be decoded: %v", k.Kind, err))
 }
 
 func managedOf(obj client.Object) []metav1.ManagedFieldsEntry {

@@ -150,8 +150,8 @@ func createJob(j *batchv1.Job) {
 		}
 	}
 	j.Spec.Template.Labels = labels
-	// A job without labels has got those of its pods, as the same map. A server copies an object whose name it makes, so that it is another one then.
-	if same := reflect.ValueOf(j.Labels).UnsafePointer() == reflect.ValueOf(given).UnsafePointer(); len(j.Labels) == 0 || same && j.GenerateName == "" {
+	// A job without labels has got those of its pods, as the same map, unless it was copied since then.
+	if same := reflect.ValueOf(j.Labels).UnsafePointer() == reflect.ValueOf(given).UnsafePointer(); len(j.Labels) == 0 || same {
 		j.Labels = labels
 	}
 	selector := &metav1.LabelSelector{}

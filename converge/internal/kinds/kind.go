@@ -127,23 +127,6 @@ func (k *Kind) ValidateStatusUpdate(obj, old client.Object) field.ErrorList {
 	return inMapOrder(k.rules.validateUpdate(obj, old, true))
 }
 
-// ValidateContent returns what the schema of a kind finds wrong with content that its Go type may not be able to hold. The old object is nil if there is
-// none. Nothing is wrong with content of kinds without a schema. The content is not changed.
-func (k *Kind) ValidateContent(content *unstructured.Unstructured, old client.Object) field.ErrorList {
-	if k.Schema() == nil {
-		return nil
-	}
-	content = content.DeepCopy()
-	if err := k.Default(content); err != nil {
-		return field.ErrorList{field.InternalError(nil, err)}
-	}
-	if old == nil {
-		return k.Validate(content)
-	}
-	content.SetCreationTimestamp(old.GetCreationTimestamp())
-	return k.ValidateUpdate(content, old)
-}
-
 // setStatus gives an object the status of another one, or none. Nothing happens to objects without such a field.
 func (k *Kind) setStatus(obj, from client.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {

@@ -158,16 +158,13 @@ func dropUnused(s, old *corev1.Service) {
 	}
 }
 
+// sameNodePorts reports whether a service has only node ports that the old one has, too.
 func sameNodePorts(s, old *corev1.Service) bool {
-	all := func(s *corev1.Service) []int32 {
-		ports := []int32{s.Spec.HealthCheckNodePort}
-		for _, p := range s.Spec.Ports {
-			ports = append(ports, p.NodePort)
-		}
-		slices.Sort(ports)
-		return ports
+	kept := map[int32]bool{0: true}
+	for _, p := range old.Spec.Ports {
+		kept[p.NodePort] = true
 	}
-	return slices.Equal(all(s), all(old))
+	return !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return !kept[p.NodePort] })
 }
 
 // allocate gives a service the addresses and ports that its type needs. They are made from its name and UID, so that the same service has the same ones

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge"
+)
+
+// labeler has each Secret have a label.
+type labeler struct{ client.Client }
+
+func (r *labeler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	secret := &corev1.Secret{}
+	if err := r.Get(ctx, req.NamespacedName, secret); err != nil || secret.Labels["kept"] == "true" {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	secret.Labels = map[string]string{"kept": "true"}
+	return ctrl.Result{}, r.Update(ctx, secret)
+}
+
+func (r *labeler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Complete(r)
+}
+
+var token = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "token"}}
+
+// In a test, with the reconciler's own set-up.
+func ExampleRun() {
+	_ = func(t *testing.T) { // func TestLabelerConverges
+		converge.Run(t, converge.Scenario{
+			Scheme: scheme.Scheme,
+			For:    &corev1.Secret{},
+			Setup:  func(mgr ctrl.Manager) error { return (&labeler{mgr.GetClient()}).SetupWithManager(mgr) },
+			Steps:  converge.Lifecycle(token, func(s *corev1.Secret) { s.Data = map[string][]byte{"value": []byte("2")} }),
+		})
+	}
+}
+
+// With a report rather than a test that fails.
+func ExampleCheck() {
+	_ = func(t *testing.T, s converge.Scenario) {
+		options := converge.DefaultOptions()
+		options.Budget = time.Minute
+		options.AllPairs = true
+		report, err := converge.Check(t, s, options)
+		if err != nil {
+			t.Fatal(err) // the scenario makes no sense
+		}
+		if report.Failure != nil {
+			t.Log(report.Failure.Replay, report.Failure.Timeline())
+		}
+		t.Log(report.Certificate)
+	}
+}
+
+// Scenario.New is for a reconciler without a manager. Its second field is what leads to requests, besides For.
+func ExampleScenario() {
+	_ = converge.Scenario{
+		Scheme: scheme.Scheme,
+		New:    func(env converge.Env) reconcile.Reconciler { return &labeler{env.Client} },
+		For:    &corev1.Secret{},
+		Owns:   []client.Object{&corev1.ConfigMap{}},
+		Given:  []client.Object{token},
+		Without: map[converge.Fault]string{
+			converge.ChildDeleted: "who deletes them wants them gone",
+		},
+		Off: map[converge.Oracle]string{
+			converge.Idempotence: "the nonce is renewed each time",
+		},
+	}
+}
+
+// An object is created, changed twice, and deleted, and all settles each time.
+func ExampleLifecycle() {
+	steps := converge.Lifecycle(token,
+		func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque },
+		func(s *corev1.Secret) { s.Labels = map[string]string{"tier": "fast"} },
+	)
+	fmt.Println(len(steps), "steps")
+	// Output: 8 steps
+}
+
+// What users do that are in a hurry.
+func ExampleSteps() {
+	newer := token.DeepCopy()
+	newer.StringData = map[string]string{"value": "2"}
+	_ = converge.Steps(
+		converge.Apply(token),
+		converge.Update(newer), // there is no time for anything in between
+		converge.Settle(),
+		converge.Change(token, func(s *corev1.Secret) { s.Immutable = new(true) }),
+		converge.Sleep(time.Minute),
+		converge.Do("delete all", func(ctx context.Context, c client.Client) error {
+			return c.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("default"))
+		}),
+		converge.Settle(),
+		converge.Delete(token), // is gone already, which is fine
+		converge.Settle(),
+	)
+}
+
+// Another controller, which binds claims.
+func ExampleActor() {
+	_ = converge.Actor{
+		Name: "binder",
+		For:  &corev1.PersistentVolumeClaim{},
+		Act: func(ctx context.Context, c client.Client, obj client.Object) error {
+			claim := obj.(*corev1.PersistentVolumeClaim)
+			if claim.Status.Phase == corev1.ClaimBound {
+				return nil // or it would find no end
+			}
+			claim.Status.Phase = corev1.ClaimBound
+			return c.Status().Update(ctx, claim)
+		},
+	}
+}
+
+// Deployments get ready, stateful sets do not, and jobs complete.
+func ExampleDeployments() {
+	_ = converge.Scenario{
+		World: []converge.Actor{
+			converge.Deployments(converge.BecomeReady),
+			converge.StatefulSets(converge.Fail),
+			converge.Jobs(converge.BecomeReady),
+		},
+	}
+}
+
+// A reconciler makes buckets in a system outside of the cluster. A bucket of an earlier attempt is its own.
+func ExampleCloud() {
+	_ = func(ctx context.Context, env converge.Env, secret *corev1.Secret) error {
+		bucket := "bucket " + secret.Name
+		if secret.DeletionTimestamp != nil {
+			if err := env.Cloud.Delete(ctx, bucket); !errors.Is(err, converge.ErrAbsent) {
+				return err
+			}
+			return nil
+		}
+		return env.Cloud.Put(ctx, bucket, string(secret.UID))
+	}
+}
+
+// What an existing stand-in does becomes a point at which faults happen.
+func ExampleEnv_Call() {
+	sent := map[string]bool{} // emptied by Scenario.Reset
+	_ = func(ctx context.Context, env converge.Env, address string) error {
+		return env.Call(ctx, "send mail to "+address, func() error {
+			sent[address] = true
+			return nil
+		})
+	}
+}
+
+// The rest of what there is, for a reconciler that sets itself up.
+func ExampleEnvOf() {
+	_ = converge.Scenario{
+		Setup: func(mgr ctrl.Manager) error {
+			env := converge.EnvOf(mgr)
+			r := reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+				return ctrl.Result{}, env.Cloud.Put(ctx, req.String(), "seen")
+			})
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Complete(r)
+		},
+	}
+}
+
+// A field that may be anything in all kinds, and one of deployments, in all of their containers.
+func ExampleMask() {
+	_ = converge.Scenario{
+		Masks: []converge.Mask{
+			{Field: "metadata.annotations[example.com/nonce]"},
+			{Object: &appsv1.Deployment{}, Field: "spec.template.spec.containers.image"},
+		},
+	}
+}
+
+// Would it help if each request waited for what the last one has written?
+func ExampleConsistency() {
+	_ = converge.Scenario{Consistency: converge.Gate}
+}
+
+// Any number of jobs is fine, as long as one has completed.
+func ExampleState() {
+	_ = converge.Scenario{
+		Desired: func(s converge.State) error {
+			jobs := &batchv1.JobList{}
+			if err := s.List(jobs, client.InNamespace("default")); err != nil {
+				return err
+			}
+			for _, job := range jobs.Items {
+				if job.Status.Succeeded > 0 {
+					return nil
+				}
+			}
+			return fmt.Errorf("none of %d jobs has completed", len(jobs.Items))
+		},
+	}
+}
