@@ -120,8 +120,7 @@ func (r *run) collect(late bool) bool {
 		}
 		delete(r.spared, name)
 		defer r.as("gc")()
-		r.server.Collect(garbage)
-		r.log.actor(r, "gc", name, nil)
+		r.log.actor(r, "gc", name, r.server.Collect(garbage))
 		return true
 	}
 	if late {

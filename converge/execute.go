@@ -90,10 +90,10 @@ type reference struct {
 }
 
 // at returns the state that a step ended with.
-func (r *outcome) at(step int) *snapshot {
-	for i, at := range r.settledAt {
+func (o *outcome) at(step int) *snapshot {
+	for i, at := range o.settledAt {
 		if at == step {
-			return r.settled[i]
+			return o.settled[i]
 		}
 	}
 	return &snapshot{}
@@ -101,6 +101,7 @@ func (r *outcome) at(step int) *snapshot {
 
 // usual and other are two runs without faults: what differs between them depends on time, versions, UIDs or chance.
 func (p *plan) usual() variation { return variation{seed: p.seed} }
+
 func (p *plan) other() variation {
 	return variation{seed: p.seed + 1, delay: 26*time.Hour + 17*time.Minute + 13*time.Second, versions: 7}
 }

@@ -4,7 +4,6 @@ package converge
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -50,7 +49,6 @@ type hold struct {
 	from int64
 	// reconcile is the number of reconciles that had been started.
 	reconcile int
-	read      bool
 }
 
 // longLag and longLagReconciles are how long a cache is late at most.
@@ -142,12 +140,4 @@ func (i *informer) relist(objects []client.Object, version int64) []change {
 		}
 	}
 	return changes
-}
-
-func versionOf(obj client.Object) int64 {
-	version, err := strconv.ParseInt(obj.GetResourceVersion(), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return version
 }

@@ -130,8 +130,10 @@ func (m *processManager) GetScheme() *runtime.Scheme           { return m.proces
 func (m *processManager) GetCache() cache.Cache                { return m.cache }
 func (m *processManager) GetFieldIndexer() client.FieldIndexer { return m.cache }
 func (m *processManager) GetRESTMapper() meta.RESTMapper       { return m.process.run.plan.registry.Mapper() }
-func (m *processManager) GetLogger() logr.Logger               { return logr.New(log.NullLogSink{}) }
-func (m *processManager) GetHTTPClient() *http.Client          { return &http.Client{Transport: noServer{}} }
+
+func (m *processManager) GetLogger() logr.Logger { return logr.New(log.NullLogSink{}) }
+
+func (m *processManager) GetHTTPClient() *http.Client { return &http.Client{Transport: noServer{}} }
 
 // GetConfig returns the config of an API server that cannot be reached but by the client of the manager.
 func (m *processManager) GetConfig() *rest.Config {

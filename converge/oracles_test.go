@@ -111,17 +111,15 @@ func TestEachOracle(t *testing.T) {
 			return reconcile.Result{}, nil
 		}, Deletion, "has no finalizer yet when the first effect outside happens: cloud put a", "before the first effect"},
 		"errors: a panic": {func(_ context.Context, _ Env, secret *corev1.Secret) (reconcile.Result, error) {
-			var none map[string]string
-			none[secret.Name] = "panics"
-			return reconcile.Result{}, nil
-		}, Errors, "the reconcile of default/a panics: assignment to entry in nil map", "check for what may be missing"},
+			return reconcile.Result{RequeueAfter: time.Duration(len(secret.Name) / len(secret.Finalizers))}, nil
+		}, Errors, "the reconcile of default/a panics: runtime error: integer divide by zero", "check for what may be missing"},
 		"errors: a terminal one": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 			if err := client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, true))); err != nil {
 				return reconcile.Result{}, reconcile.TerminalError(err)
 			}
 			return reconcile.Result{}, nil
 		}, Errors, "ends with a terminal error for what is transient", "a terminal error is not tried again"},
-		"shared objects": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		"shared objects": {func(ctx context.Context, e Env, _ *corev1.Secret) (reconcile.Result, error) {
 			list := &corev1.SecretList{}
 			if err := e.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 				return reconcile.Result{}, err

@@ -44,7 +44,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 			// region o2-wrong
 			// Wrong: if it fails, nobody tries again.
 			if err := r.Create(ctx, child); err != nil {
-				return nil //nolint:nilerr // the mistake that the page is about
+				return nil
 			}
 			// endregion
 			return nil

@@ -3,6 +3,7 @@
 package apiserver_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,6 +112,43 @@ func TestApply(t *testing.T) {
 		{"of the status of what is not there", func(w *world) {
 			patch := client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget}"))
 			w.wantError(w.c.Status().Patch(w.Context(), widget("a"), patch, alice), 404, metav1.StatusReasonNotFound, `widgets.example.org "a" not found`)
+		}},
+		{"of a status that an update does not change", func(w *world) {
+			obj := widget("a")
+			w.create(obj)
+			patch := client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget, status: {ready: true}}"))
+			w.must(w.c.Status().Patch(w.Context(), obj, patch, alice))
+			before := w.Version()
+			w.must(w.c.Status().Update(w.Context(), obj, alice))
+			w.wantChanges(before)
+		}},
+		{"knows who has written a status without anything in it", func(w *world) {
+			obj := widget("a")
+			w.create(obj)
+			w.must(w.c.Status().Patch(w.Context(), obj, mergePatch(`{"status":{"ready":null}}`), bob))
+			w.must(w.c.Patch(w.Context(), obj, client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget}")), alice))
+			w.equal("managers", map[string]metav1.ManagedFieldsOperationType{"tester": "Update", "bobstatus": "Update"}, managers(obj))
+		}},
+		{"knows that nobody has written what the server has added to an update", func(w *world) {
+			obj := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+			w.create(obj)
+			w.must(w.c.Patch(w.Context(), obj, mergePatch(`{"spec":{"type":"NodePort"}}`), bob))
+			if obj.Spec.Ports[0].NodePort == 0 {
+				w.Error("there is no node port")
+			}
+			w.must(w.c.Apply(w.Context(), corev1ac.Service("a", "default"), alice))
+			for _, entry := range w.stored(obj).GetManagedFields() {
+				if strings.Contains(entry.FieldsV1.GetRawString(), "nodePort") {
+					w.Errorf("%s manages the node port: %s", entry.Manager, entry.FieldsV1.GetRawString())
+				}
+			}
+		}},
+		{"of content that does not fit", func(w *world) {
+			patch := client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: big}}"))
+			w.wantError(w.c.Patch(w.Context(), widget("a"), patch, alice), 400, metav1.StatusReasonBadRequest, `Widget in version "v1" cannot be handled as a Widget`)
+			obj := widget("a")
+			obj.Namespace = "absent"
+			w.wantError(w.c.Patch(w.Context(), obj, patch, alice), 404, metav1.StatusReasonNotFound, `namespaces "absent" not found`)
 		}},
 		{"of another UID", func(w *world) {
 			config := applied(nil).WithUID("other")

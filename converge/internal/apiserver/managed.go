@@ -46,7 +46,7 @@ func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
 			continue
 		}
 		stored := event.Object
-		if event.request.status { // which the Go type may not show
+		if t.kind.Custom && t.goType != nil { // which does not tell an empty status from none
 			stored = &unstructured.Unstructured{Object: event.record.contents(t)}
 		}
 		if event.request.manager != "" { // and not a deletion

@@ -116,6 +116,11 @@ apply b {apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {contain
 	`apply a {apiVersion: v1, kind: Service, spec: {selector: {a: b}, ports: [{port: 80}]}}
 apply a {apiVersion: v1, kind: Service, spec: {selector: {a: b}, ports: [{port: 81}]}}
 apply b {apiVersion: v1, kind: Service, spec: {ports: [{port: 81, protocol: TCP, name: x}]}}`,
+	`create a {apiVersion: v1, kind: Service, spec: {selector: {a: b}, ports: [{port: 80}]}}
+patch a {spec: {type: NodePort}}
+apply b {apiVersion: v1, kind: Service}`,
+	`apply a {apiVersion: v1, kind: Service, spec: {type: LoadBalancer, ports: [{name: http, port: 80}, {name: dns, port: 53}]}}
+apply a {apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`,
 	`apply a {apiVersion: batch/v1, kind: Job, spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}
 apply a {apiVersion: batch/v1, kind: Job, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}`,
 }
@@ -226,6 +231,13 @@ func shown(t *testing.T, obj *unstructured.Unstructured) any {
 	unstructured.RemoveNestedField(obj.Object, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(obj.Object, "spec", "clusterIP")
 	unstructured.RemoveNestedField(obj.Object, "spec", "clusterIPs")
+	ports, _, _ := unstructured.NestedSlice(obj.Object, "spec", "ports")
+	for _, port := range ports {
+		delete(port.(map[string]any), "nodePort")
+	}
+	if len(ports) > 0 {
+		_ = unstructured.SetNestedSlice(obj.Object, ports, "spec", "ports")
+	}
 	fields := obj.GetManagedFields()
 	for i := range fields {
 		fields[i].Time = nil
