@@ -98,7 +98,9 @@ func (s *Server) createByUpdate(t *table, namespace string, obj client.Object, r
 	if !req.managed {
 		req.sent = shallowCopy(obj) // with all that it should not have
 	}
-	obj.SetResourceVersion("")
+	if !req.dryRun { // which shows it
+		obj.SetResourceVersion("")
+	}
 	return s.create(t, namespace, obj, req)
 }
 

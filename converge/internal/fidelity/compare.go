@@ -25,6 +25,7 @@ type Divergence struct {
 	operation Operation // none at the end
 	applied   bool      // to this object, before
 	kind      schema.GroupVersionKind
+	released  bool // a service of the sequence has had node ports, and then none
 	typed     bool // a custom resource with a Go type
 	builtin   bool
 }
@@ -66,6 +67,7 @@ type comparison struct {
 	real, ours  *canonical
 	versions    map[string]string // of ours by those of the real one
 	applied     map[string]bool   // uids
+	released    bool
 	differences *Differences
 	kinds       []*Kind
 	at          Divergence
@@ -76,6 +78,7 @@ type comparison struct {
 // counted.
 func Compare(real, ours *Transcript, known *Differences) []Divergence {
 	c := &comparison{real: newCanonical(real), ours: newCanonical(ours), versions: map[string]string{}, applied: map[string]bool{}, differences: known}
+	c.released = releasesNodePorts(real.Events[serviceKind])
 	for _, step := range real.Steps {
 		c.kinds = append(c.kinds, step.Kind)
 	}
@@ -100,7 +103,7 @@ func Compare(real, ours *Transcript, known *Differences) []Divergence {
 
 func (c *comparison) report(where, path string, real, ours any) {
 	d := c.at
-	d.Where, d.Path, d.Real, d.Ours = where, path, real, ours
+	d.Where, d.Path, d.Real, d.Ours, d.released = where, path, real, ours, c.released
 	if i := slices.IndexFunc(c.kinds, func(k *Kind) bool { return k.GroupVersionKind == d.kind }); i >= 0 {
 		d.builtin, d.typed = !c.kinds[i].Custom, c.kinds[i].Custom && !c.kinds[i].Untyped
 	}

@@ -23,6 +23,12 @@ var witnesses = map[string]Sequence{
 		{Verb: Create, Kind: pods, Name: "a"},
 		{Verb: Update, Kind: pods, Name: "a", Base: Last, Edits: []Edit{Set("spec/terminationGracePeriodSeconds", int64(60))}},
 	},
+	"node-ports-again": {
+		{Verb: Create, Kind: services, Name: "a", Edits: []Edit{Set("spec/type", "NodePort")}},
+		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "ClusterIP")}},
+		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "NodePort")}},
+	},
+	"apply-types":      {{Verb: Apply, Kind: gadgets, Name: "a", Manager: "alice", Edits: []Edit{Set("spec/one", "x"), Set("spec/two", "x")}}},
 	"nameless-service": {{Verb: Create, Kind: services, Edits: []Edit{Set("metadata/name", "")}}},
 	"values-in-errors": {
 		{Verb: Create, Kind: jobs, Name: "a"},

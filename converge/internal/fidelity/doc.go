@@ -27,6 +27,9 @@
 //     1024Mi and 1Gi, is the same: reconcilers with the type cannot tell it apart either.
 //   - pod-update-diff: the error of an update of a pod that changes what cannot change shows a diff of internal types in its text.
 //   - values-in-errors: where the error of a built-in kind shows a struct, a real server shows the one that it uses internally, with other names of fields.
+//   - node-ports-again: a service that has had node ports, and none after that, has the same ones when it needs some again.
+//   - apply-types: a configuration with fields that its kind does not have is refused with all that is wrong. A real server visits its fields in random order,
+//     and stops at the first one that is unknown.
 //   - nameless-service: a service without a name is refused with another text, by the allocator of addresses.
 //   - claim-template-kinds: the JSON form of a stateful set names kind and API version of its claim templates. Typed clients do not see them.
 //   - metadata-deletion: the client of a real server cannot read the answer to the deletion of a metadata-only object whose kind is not in the scheme, if

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/apiserver"
+)
+
+// checkState compares the state to what it should be.
+func (r *run) checkState(s *snapshot) {
+	if r.plan.Desired != nil {
+		if err := r.plan.Desired(State{r}); err != nil {
+			r.violate(Violation{Oracle: EndState, Message: err.Error()})
+		}
+		return
+	}
+	if r.plan.reference == nil {
+		return
+	}
+	found := r.plan.differences(r.plan.reference.at(r.step), s, r.plan.reference.masked)
+	for _, step := range r.skipped {
+		// What users change before it was acted on may as well never have been.
+		if quick := r.plan.reference.quick[step]; quick != nil {
+			found = r.notIn(found, r.plan.differences(quick.at(r.step), s, r.plan.reference.masked))
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	v := Violation{Oracle: EndState, About: found[0].name, Message: found[0].lines[0], Details: found[0].lines[1:]}
+	for _, d := range found[1:] {
+		v.Details = append(v.Details, d.lines...)
+	}
+	switch {
+	case strings.HasSuffix(v.Message, "should not be there") && r.leftOver(v.About):
+		v.Oracle = Deletion
+	case strings.HasSuffix(v.About, ")"):
+		v.Oracle = Duplicates
+	}
+	r.violate(v)
+}
+
+// notIn returns the differences of objects that are not as they would be otherwise, either.
+func (r *run) notIn(found, otherwise []difference) []difference {
+	return slices.DeleteFunc(found, func(d difference) bool {
+		return !slices.ContainsFunc(otherwise, func(o difference) bool { return o.name == d.name })
+	})
+}
+
+// leftOver is true for what the run without faults has deleted by now.
+func (r *run) leftOver(name string) bool {
+	for _, s := range r.plan.reference.settled {
+		if _, ok := r.plan.flatten(s)[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// checkGone looks for what is left over after all primary objects have gone.
+func (r *run) checkGone(s *snapshot) {
+	if len(r.server.List(r.plan.primary)) > 0 || r.step < len(r.plan.Steps)-1 || r.plan.Desired != nil {
+		for _, obj := range r.server.List(r.plan.primary) {
+			if obj.GetDeletionTimestamp() != nil {
+				name := r.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(obj))
+				r.violate(Violation{Oracle: Deletion, About: name, Message: fmt.Sprintf("%s is not gone: it has the finalizers %s", name, strings.Join(obj.GetFinalizers(), ", "))})
+				return
+			}
+		}
+		return
+	}
+	for i, kind := range s.kinds {
+		for _, obj := range s.objects[i] {
+			if r.own[obj.GetUID()] {
+				name := thingOf(kind, obj).String()
+				r.violate(Violation{Oracle: Deletion, About: name, Message: name + " is left over: nothing that it could belong to is there any more"})
+				return
+			}
+		}
+	}
+	for _, key := range sortedKeys(s.cloud) {
+		r.violate(Violation{Oracle: Deletion, About: "cloud " + key, Message: "cloud " + key + " is left over: nothing that it could belong to is there any more"})
+		return
+	}
+}
+
+// checkObserved looks whether the status of primary objects is of their last generation.
+func (r *run) checkObserved() {
+	for _, obj := range r.server.List(r.plan.primary) {
+		status := statusOf(obj)
+		name := r.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(obj))
+		if status.observed != 0 && status.observed != obj.GetGeneration() {
+			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: observedGeneration is %d, of generation %d", name, status.observed, obj.GetGeneration())})
+			return
+		}
+		for _, condition := range status.conditions {
+			if condition.ObservedGeneration != 0 && condition.ObservedGeneration != obj.GetGeneration() {
+				r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: observedGeneration is %d, of generation %d",
+					name, condition.Type, condition.ObservedGeneration, obj.GetGeneration())})
+				return
+			}
+		}
+	}
+}
+
+// stayTime is how much later everything is reconciled again.
+const stayTime = 61 * time.Second
+
+// checkStay reconciles everything once more, twice without faults: that must not change anything.
+func (r *run) checkStay() {
+	r.checking = true
+	defer func() { r.checking = false }()
+	rounds := 1
+	if len(r.schedule) == 0 {
+		rounds = 2
+	}
+	for range rounds {
+		effects, idle := r.effects, r.idle
+		r.log.note(r, "checks", "reconciles everything again")
+		for _, i := range r.process.informers {
+			if i.kind == r.plan.primary {
+				i.resync = true
+			}
+		}
+		time.Sleep(stayTime) // for what depends on the time of day
+		r.recent, r.quietAt = 0, time.Now()
+		r.work(time.Time{})
+		if r.failed() {
+			return
+		}
+		if r.effects != effects {
+			r.violate(Violation{Oracle: Idempotence, About: r.lastEffect, Message: "reconciling again, with nothing to do, writes: " + r.lastEffect})
+			return
+		}
+		if r.idle != idle && r.plan.Strict {
+			r.violate(Violation{Oracle: Advice, Message: plural(r.idle-idle, "request") + " without an effect when everything is reconciled again"})
+		}
+	}
+}
+
+// checkShared looks for objects of the cache that were changed.
+func (r *run) checkShared() {
+	for _, i := range r.process.informers {
+		for _, s := range i.shared {
+			if !sameStrictly(s.given, s.stored) {
+				name := i.kind.Kind + " " + nameOf(client.ObjectKeyFromObject(s.stored))
+				r.violate(Violation{Oracle: SharedObjects, About: name, Message: name + " of the cache was changed"})
+				return
+			}
+		}
+	}
+}
+
+// checkCounts compares what was created and deleted in the whole run.
+func (r *run) checkCounts() {
+	if r.plan.reference == nil || r.failed() {
+		return
+	}
+	if message := r.made.excess(r.plan.reference, r.skipped, r.plan.Desired != nil); message != "" {
+		about, _, _ := strings.Cut(message, ": ")
+		r.violate(Violation{Oracle: Duplicates, About: about, Message: message})
+	}
+}
+
+// observeReady looks whether a primary object that gets ready has what it has when all is quiet. Only without faults: with them, a status can be no
+// better than what could be seen.
+func (r *run) observeReady(e apiserver.Event, before, after objectStatus) {
+	if r.plan.reference != nil || r.acting != byProcess {
+		return
+	}
+	ready := func(s objectStatus, generation int64) bool {
+		c := meta.FindStatusCondition(s.conditions, "Ready")
+		return c != nil && c.Status == metav1.ConditionTrue && (c.ObservedGeneration == 0 || c.ObservedGeneration == generation)
+	}
+	if ready(after, e.Object.GetGeneration()) && !ready(before, e.Old.GetGeneration()) {
+		r.readies = append(r.readies, readiness{r.step, e.Kind.Kind + " " + nameOf(e.Key), e.Object.GetUID(), r.snapshot()})
+	}
+}
+
+// readiness is the state in which an object got ready.
+type readiness struct {
+	step  int
+	name  string
+	uid   types.UID
+	state *snapshot
+}
+
+// checkReady looks, after a run without faults, for objects that got ready before they had what they have.
+func (r *run) checkReady() {
+	for _, ready := range r.readies {
+		at := slices.Index(r.settledAt, ready.step)
+		if at < 0 {
+			continue
+		}
+		then := r.plan.flatten(ready.state)
+		for n, kind := range r.settled[at].kinds {
+			for _, obj := range r.settled[at].objects[n] {
+				name := thingOf(kind, obj).String()
+				if then[name] == nil && slices.Contains(ownersOf(obj), ready.uid) {
+					r.violate(Violation{Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is %s", ready.name, name)})
+					return
+				}
+			}
+		}
+	}
+}
+
+// observeOutside looks whether a primary object has a finalizer when it first has an effect outside.
+func (r *run) observeOutside(verb, key string) {
+	if len(r.process.active) == 0 {
+		return
+	}
+	name := r.process.active[0].NamespacedName
+	primary := r.server.Get(r.plan.primary, name)
+	if primary == nil || primary.GetDeletionTimestamp() != nil || len(primary.GetFinalizers()) > 0 {
+		return
+	}
+	if r.unprotected == "" {
+		r.unprotected = r.plan.primary.Kind + " " + nameOf(name)
+		r.unprotectedBy = "cloud " + verb + " " + key
+	}
+}
+
+// checkProtected fails if an object has got its finalizer only after the first effect outside.
+func (r *run) checkProtected() {
+	if r.unprotected != "" && r.finalized {
+		r.violate(Violation{Oracle: Deletion, About: r.unprotected, Message: fmt.Sprintf("%s has no finalizer yet when the first effect outside happens: %s", r.unprotected, r.unprotectedBy)})
+	}
+}
+
+// sameStrictly is true for objects that are the same to the last field.
+func sameStrictly(a, b client.Object) bool { return reflect.DeepEqual(a, b) }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// disturb does what can go wrong when all is quiet, and returns true if something has.
+func (r *run) disturb() bool {
+	disturbed := false
+	step := types.NamespacedName{Name: fmt.Sprint("step ", r.step+1)}
+	if r.meet(site{"quiet", "", step}, setOf(Restart)) == Restart {
+		r.log.fault(r, "process", "is ended", Restart)
+		r.crash()
+		disturbed = true
+	}
+	for _, i := range slices.Clone(r.process.informers) {
+		for back := 1; back <= 3; back++ {
+			at := site{"quiet", i.kind.Kind, types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}}
+			if r.meet(at, setOf(Stale)) == Stale {
+				r.log.fault(r, "process", fmt.Sprintf("is ended, and begins with %s of %s ago", i.kind.Kind, plural(back, "event")), Stale)
+				r.crash()
+				r.stale = append(r.stale, staleStart{i.kind, back})
+				disturbed = true
+			}
+		}
+	}
+	for _, kind := range r.server.Kinds() {
+		for _, obj := range r.server.List(kind) {
+			if !r.own[obj.GetUID()] || obj.GetDeletionTimestamp() != nil || ended(obj) {
+				continue
+			}
+			key := client.ObjectKeyFromObject(obj)
+			switch r.meet(site{"quiet", kind.Kind, key}, setOf(ChildDeleted, Drift)) {
+			case ChildDeleted:
+				r.disturbObject(kind, key, "delete", ChildDeleted, func(obj client.Object) error {
+					return r.other.Delete(r.ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))
+				})
+				disturbed = true
+			case Drift:
+				r.disturbObject(kind, key, "change", Drift, r.drift)
+				disturbed = true
+			}
+		}
+	}
+	return disturbed
+}
+
+func (r *run) disturbObject(kind schema.GroupVersionKind, key types.NamespacedName, verb string, fault Fault, do func(client.Object) error) {
+	defer r.as("somebody")()
+	r.made.explain(r, kind, key)
+	obj := r.withKind(r.server.Get(kind, key), kind)
+	err := do(obj)
+	r.log.fault(r, "somebody", verb+" "+kind.Kind+" "+nameOf(key)+failure(err), fault)
+}
+
+// drift changes an object a little: what it was created with should come back.
+func (r *run) drift(obj client.Object) error {
+	switch obj := obj.(type) {
+	case *corev1.ConfigMap:
+		for _, key := range sortedKeys(obj.Data) {
+			obj.Data[key] += " drifted"
+			return r.other.Update(r.ctx, obj)
+		}
+	case *corev1.Secret:
+		for _, key := range sortedKeys(obj.Data) {
+			obj.Data[key] = append(obj.Data[key], " drifted"...)
+			return r.other.Update(r.ctx, obj)
+		}
+	case *appsv1.Deployment:
+		obj.Spec.Replicas = new(count(obj.Spec.Replicas) + 1)
+		return r.other.Update(r.ctx, obj)
+	case *appsv1.StatefulSet:
+		obj.Spec.Replicas = new(count(obj.Spec.Replicas) + 1)
+		return r.other.Update(r.ctx, obj)
+	}
+	for _, key := range sortedKeys(obj.GetLabels()) {
+		labels := maps.Clone(obj.GetLabels())
+		delete(labels, key)
+		obj.SetLabels(labels)
+		return r.other.Update(r.ctx, obj)
+	}
+	return nil
+}
