@@ -28,7 +28,7 @@ var witnesses = map[string]Sequence{
 		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "ClusterIP")}},
 		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "NodePort")}},
 	},
-	"apply-types":      {{Verb: Apply, Kind: gadgets, Name: "a", Manager: "alice", Edits: []Edit{Set("spec/one", "x"), Set("spec/two", "x")}}},
+	"apply-types":      {{Verb: Apply, Kind: gadgets, Name: "a", Owner: "alice", Edits: []Edit{Set("spec/one", "x"), Set("spec/two", "x")}}},
 	"nameless-service": {{Verb: Create, Kind: services, Edits: []Edit{Set("metadata/name", "")}}},
 	"values-in-errors": {
 		{Verb: Create, Kind: jobs, Name: "a"},

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// faultyScenario has points for all faults: requests of all kinds, an actor, a system outside, and caches that may begin with an old list.
+func faultyScenario() Scenario {
+	s := copierScenario(false)
+	s.New = func(e Env) reconcile.Reconciler {
+		return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			secret := &corev1.Secret{}
+			if err := e.APIReader.Get(ctx, req.NamespacedName, secret); err != nil {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			if !secret.DeletionTimestamp.IsZero() {
+				if err := e.Cloud.Delete(ctx, secret.Name); err != nil && !strings.Contains(err.Error(), ErrAbsent.Error()) {
+					return reconcile.Result{}, err
+				}
+				if controllerutil.RemoveFinalizer(secret, "example.com/cloud") {
+					return reconcile.Result{}, client.IgnoreNotFound(e.Client.Update(ctx, secret))
+				}
+				return reconcile.Result{}, nil
+			}
+			if controllerutil.AddFinalizer(secret, "example.com/cloud") {
+				return reconcile.Result{}, e.Client.Update(ctx, secret)
+			}
+			if err := e.Cloud.Put(ctx, secret.Name, string(secret.Data["value"])); err != nil {
+				return reconcile.Result{}, err
+			}
+			configMap := &corev1.ConfigMap{}
+			switch err := e.Client.Get(ctx, req.NamespacedName, configMap); {
+			case apierrs.IsNotFound(err):
+				return reconcile.Result{}, e.Client.Create(ctx, configMapOf(secret, true))
+			case err != nil:
+				return reconcile.Result{}, err
+			case !metav1.IsControlledBy(configMap, secret):
+				return reconcile.Result{}, apierrs.NewConflict(corev1.Resource("configmaps"), req.Name, nil)
+			case configMap.Data["value"] == string(secret.Data["value"]):
+				return reconcile.Result{}, nil
+			}
+			configMap.Data = map[string]string{"value": string(secret.Data["value"])}
+			return reconcile.Result{}, e.Client.Update(ctx, configMap)
+		})
+	}
+	s.World = []Actor{actorOn("watcher", &corev1.ConfigMap{}, func(context.Context, client.Client, *corev1.ConfigMap) error { return nil })}
+	s.Consistency = TimeTravel
+	s.With = askedFor
+	return s
+}
+
+// TestEachFault has each fault come true, tells of it, and finds that the reconciler can cope with it.
+func TestEachFault(t *testing.T) {
+	p := mustPlan(t, faultyScenario())
+	reference, ok := p.refer(t)
+	if !ok {
+		t.Fatal(reference.violations)
+	}
+	// What is not undone by a reconciler like this one, and need not be.
+	harmful := []Fault{TakenUnnoticed}
+	for _, fault := range allFaults {
+		t.Run(string(fault), func(t *testing.T) {
+			at := slices.IndexFunc(reference.met, func(m meeting) bool { return m.faults.has(fault) })
+			if at < 0 {
+				t.Fatal("there is no point for it")
+			}
+			s := schedule{{reference.met[at].point, fault}}
+			log := &timeline{}
+			o := p.execute(t, s, p.usual(), log)
+			if o.hit != 1 {
+				t.Errorf("it has come true %d times", o.hit)
+			}
+			if v, violated := o.violation(); violated && !slices.Contains(harmful, fault) {
+				t.Errorf("%s\n%s", v, (&Failure{entries: log.entries}).full())
+			}
+			// Lists in another order, and users who are quicker, are not marked line by line.
+			told := slices.ContainsFunc(log.entries, func(e entry) bool { return e.mark != "" })
+			if !told && fault != ListOrder && fault != Meanwhile {
+				t.Errorf("it is not marked:\n%s", (&Failure{entries: log.entries}).full())
+			}
+		})
+	}
+}
+
+func TestFaultsThatAreLeftOut(t *testing.T) {
+	s := faultyScenario()
+	s.With = nil
+	s.Without = map[Fault]string{Restart: "it is never ended"}
+	s.Consistency = None
+	p := mustPlan(t, s)
+	reference, _ := p.refer(t)
+	for _, m := range reference.met {
+		for _, fault := range []Fault{Restart, Drift, TakenUnnoticed, Stale} {
+			if m.faults.has(fault) {
+				t.Errorf("%s can happen at %s", fault, m.point)
+			}
+		}
+	}
+}
