@@ -108,6 +108,7 @@ func (p *plan) other() variation {
 
 // refer makes the runs without faults. It returns what they violate by themselves.
 func (p *plan) refer(t *testing.T) (outcome, bool) {
+	p.reference, p.read = nil, nil
 	for _, informer := range p.execute(t, nil, p.usual(), nil).informers {
 		p.read = append(p.read, informer.kind)
 	}

@@ -36,7 +36,8 @@ const (
 	Deleted Fault = "deleted"
 	// Recreated has somebody else delete an object and create it again, just before it is written or deleted. Only objects of the reconciler are.
 	Recreated Fault = "recreated"
-	// HandOver ends the process during a write, which has its effect only when the next process has made its first reconcile.
+	// HandOver ends the process during a write, which has its effect only when the next process has made its first reconcile. Not for what the API server
+	// names, nor for what is created without an owner: nobody could clean that up.
 	HandOver Fault = "hand-over"
 )
 
@@ -44,9 +45,9 @@ const (
 const (
 	// LagRead has the cache of a kind miss an event, and all later ones, until something has been read from it once.
 	LagRead Fault = "lag-read"
-	// LagReconcile has the cache of a kind miss an event, and all later ones, until the end of a reconcile.
+	// LagReconcile has the cache of a kind miss an event, and all later ones, until the end of the next reconcile that starts.
 	LagReconcile Fault = "lag-reconcile"
-	// LagLong has the cache of a kind miss an event, and all later ones, until all else is quiet, or for 100 ms.
+	// LagLong has the cache of a kind miss an event, and all later ones, for 100 ms or five reconciles. Other lags do not last longer than that, either.
 	LagLong Fault = "lag-long"
 	// Relist is LagLong, at whose end the kind is listed anew: what happened in between is seen as one change, or not at all.
 	Relist Fault = "relist"
@@ -54,7 +55,7 @@ const (
 	Resync Fault = "resync"
 	// ListOrder has lists from a cache come in another order each time.
 	ListOrder Fault = "list-order"
-	// Stale has a process begin with a cache that has not seen the last events of a kind. Only with [TimeTravel].
+	// Stale has a process begin with a cache that has not seen the last events of a kind. Only with [TimeTravel], or if it is asked for.
 	Stale Fault = "stale-start"
 )
 

@@ -19,7 +19,7 @@ const (
 	Deletion Oracle = "O5 deletion"
 	// Status fails when a status does not tell the truth about the generation it is of.
 	Status Oracle = "O6 status"
-	// Errors fails when a reconciler panics, forgets an error of a request without another attempt to come, or takes a transient error for a terminal one.
+	// Errors fails when a reconciler panics, or takes a transient error for a terminal one. An error that is forgotten shows in what is not done: see EndState.
 	Errors Oracle = "O7 errors"
 	// SharedObjects fails when an object of the cache is changed.
 	SharedObjects Oracle = "O8 shared objects"

@@ -51,7 +51,9 @@ type Scenario struct {
 	// Reset is called before each run, to bring whatever lives outside of the scenario back to its beginning.
 	Reset func()
 
-	// Desired tells what is wrong with a state when all is quiet, after each Settle. The default is that it is the one of the run without faults.
+	// Desired tells what is wrong with a state when all is quiet, after each Settle. The default is that it is the one of the run without faults. With
+	// Desired a reconciler may choose names, so that only what it also creates without faults can be a duplicate, and what may be left over in the end is for
+	// Desired to say.
 	Desired func(State) error
 	// Masks are fields that may differ from the run without faults.
 	Masks []Mask
