@@ -220,7 +220,7 @@ func (a *Applier) empty(k *kinds.Kind) (client.Object, error) {
 	return obj, nil
 }
 
-// typed returns an object as the type the scheme has for its kind, if that can hold it. For custom kinds it is the schema that has to tell what is wrong.
+// typed returns an object as the type the scheme has for its kind, if that can hold all of it. For custom kinds it is the schema that has to tell what is wrong.
 func (a *Applier) typed(k *kinds.Kind, merged runtime.Object) (client.Object, error) {
 	t, ok := a.registry.Scheme().AllKnownTypes()[k.GroupVersionKind]
 	u, untyped := merged.(*unstructured.Unstructured)
@@ -228,14 +228,41 @@ func (a *Applier) typed(k *kinds.Kind, merged runtime.Object) (client.Object, er
 		return merged.(client.Object), nil
 	}
 	obj := reflect.New(t).Interface().(client.Object)
-	switch err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); {
-	case err == nil:
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj)
+	switch {
+	case err == nil && (!k.Custom || holds(obj, u)):
 		return obj, nil
 	case k.Custom:
 		return u, nil
 	default:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s cannot be decoded: %v", k.Kind, err))
 	}
+}
+
+// holds reports whether an object has all fields of the content that it was made of, if only those that are not omitted when they are empty.
+func holds(obj client.Object, made *unstructured.Unstructured) bool {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return false
+	}
+	for key, value := range made.Object {
+		if key != "apiVersion" && key != "kind" && key != "metadata" && !contains(content[key], value) {
+			return false
+		}
+	}
+	return true
+}
+
+func contains(held, made any) bool {
+	fields, ok := made.(map[string]any)
+	if !ok {
+		return held != nil || made == nil
+	}
+	others, ok := held.(map[string]any)
+	for key, value := range fields {
+		ok = ok && contains(others[key], value)
+	}
+	return ok
 }
 
 func managedOf(obj client.Object) []metav1.ManagedFieldsEntry {

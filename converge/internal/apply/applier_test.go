@@ -203,6 +203,21 @@ func TestKindsWithoutADefinitionAreDeduced(t *testing.T) {
 	}
 }
 
+// Content that a Go type loses is returned as it is: a schema may refuse it.
+func TestContentThatATypeCannotHold(t *testing.T) {
+	for spec, typed := range map[string]bool{
+		"{fields: {a: b}}": true, "{}": true, "{fields: {a: 1}}": false, "text": false, "{unknown: x}": false, "{fields: {}}": false,
+	} {
+		w := newWorld(t)
+		if err := w.apply("a", "apiVersion: fixture.trueup.dev/v1\nkind: Resource\nmetadata: {name: r, namespace: default}\nspec: "+spec, false); err != nil {
+			t.Fatal(err)
+		}
+		if _, is := w.live.(*fixture.Resource); is != typed {
+			t.Errorf("spec %s: applied is a %T", spec, w.live)
+		}
+	}
+}
+
 func TestErrorsOfTypesAreInOrder(t *testing.T) {
 	text := deployment + "  unknown: x\n  another: {y: z}\n  strategy: [text]\n"
 	want := "failed to create typed patch object (default/web; apps/v1, Kind=Deployment): errors:\n" +

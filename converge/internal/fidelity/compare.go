@@ -101,15 +101,18 @@ func Compare(real, ours *Transcript, known *Differences) []Divergence {
 	return c.found
 }
 
-func (c *comparison) report(where, path string, real, ours any) {
+// report notes a divergence, and reports whether it is one that is not known.
+func (c *comparison) report(where, path string, real, ours any) bool {
 	d := c.at
 	d.Where, d.Path, d.Real, d.Ours, d.released = where, path, real, ours, c.released
 	if i := slices.IndexFunc(c.kinds, func(k *Kind) bool { return k.GroupVersionKind == d.kind }); i >= 0 {
 		d.builtin, d.typed = !c.kinds[i].Custom, c.kinds[i].Custom && !c.kinds[i].Untyped
 	}
-	if !c.differences.excuse(d) {
-		c.found = append(c.found, d)
+	if c.differences.excuse(d) {
+		return false
 	}
+	c.found = append(c.found, d)
+	return true
 }
 
 func (c *comparison) step(real, ours Step) {
@@ -118,7 +121,9 @@ func (c *comparison) step(real, ours Step) {
 	}
 	for i := range min(len(real.Answers), len(ours.Answers)) {
 		a, b := real.Answers[i], ours.Answers[i]
-		c.failure(a.Failure, b.Failure)
+		if known := c.failure(a.Failure, b.Failure); known && (a.Failure == nil) != (b.Failure == nil) {
+			continue // one of them has an answer, and the other what was sent
+		}
 		c.at.applied = c.applied[c.uid(a.Object)] && a.Failure == nil // else it is what was sent
 		applies := real.Verb == Apply || real.Patch == ApplyPatch
 		if applies && a.Failure == nil {
@@ -141,7 +146,8 @@ func (c *comparison) uid(object Object) string {
 	return c.real.text(uid)
 }
 
-func (c *comparison) failure(real, ours *Failure) {
+// failure compares two errors, and reports whether they are known not to be the same ones.
+func (c *comparison) failure(real, ours *Failure) (known bool) {
 	describe := func(f *Failure) string {
 		switch {
 		case f == nil:
@@ -158,11 +164,10 @@ func (c *comparison) failure(real, ours *Failure) {
 			}
 			return describe(f) + ": " + c.text(f.Text)
 		}
-		c.report("error", "", texts(real, c.real), texts(ours, c.ours))
-		return
+		return !c.report("error", "", texts(real, c.real), texts(ours, c.ours))
 	}
 	if real == nil {
-		return
+		return false
 	}
 	text, other := c.real.text(real.Text), c.ours.text(ours.Text)
 	custom := c.at.operation.Kind.Custom
@@ -181,6 +186,7 @@ func (c *comparison) failure(real, ours *Failure) {
 		}
 		c.values("error", "", a, b)
 	}
+	return false
 }
 
 // list compares a page. Its version is that of the whole store, where others may have written as well.

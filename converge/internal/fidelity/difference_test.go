@@ -23,10 +23,23 @@ var witnesses = map[string]Sequence{
 		{Verb: Create, Kind: pods, Name: "a"},
 		{Verb: Update, Kind: pods, Name: "a", Base: Last, Edits: []Edit{Set("spec/terminationGracePeriodSeconds", int64(60))}},
 	},
+	"immutable-empty": {
+		{Verb: Create, Kind: secrets, Name: "a"},
+		{Verb: Patch, Kind: secrets, Name: "a", Patch: MergePatch, Edits: []Edit{Set("immutable", true), Remove("data")}},
+		{Verb: Patch, Kind: secrets, Name: "a", Patch: MergePatch, Edits: []Edit{Remove("data/a")}},
+	},
 	"node-ports-again": {
 		{Verb: Create, Kind: services, Name: "a", Edits: []Edit{Set("spec/type", "NodePort")}},
 		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "ClusterIP")}},
 		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "NodePort")}},
+	},
+	"dry-run-ports": {
+		{Verb: Create, Kind: services, Name: "a", Edits: []Edit{Set("spec/type", "NodePort")}, DryRun: true},
+		{Verb: Create, Kind: services, Name: "b", Edits: []Edit{Set("spec/type", "NodePort")}, DryRun: true},
+	},
+	"duplicate-node-ports": {
+		{Verb: Create, Kind: services, Name: "a", Edits: []Edit{Set("spec/type", "NodePort")}},
+		{Verb: Patch, Kind: services, Name: "a", Patch: MergePatch, Edits: []Edit{Set("spec/ports", []any{Object{"port": int64(80)}, Object{"port": int64(81)}})}},
 	},
 	"apply-types":      {{Verb: Apply, Kind: gadgets, Name: "a", Owner: "alice", Edits: []Edit{Set("spec/one", "x"), Set("spec/two", "x")}}},
 	"nameless-service": {{Verb: Create, Kind: services, Edits: []Edit{Set("metadata/name", "")}}},

@@ -27,7 +27,11 @@
 //     1024Mi and 1Gi, is the same: reconcilers with the type cannot tell it apart either.
 //   - pod-update-diff: the error of an update of a pod that changes what cannot change shows a diff of internal types in its text.
 //   - values-in-errors: where the error of a built-in kind shows a struct, a real server shows the one that it uses internally, with other names of fields.
+//   - immutable-empty: a patch that removes a key from an immutable config map or secret without data changes nothing. A real server sees that there is an
+//     empty map then, and refuses it.
 //   - node-ports-again: a service that has had node ports, and none after that, has the same ones when it needs some again.
+//   - dry-run-ports: a dry run shows the node ports that a service would get. A real server has one number for all dry runs.
+//   - duplicate-node-ports: an update that gives a service with a node port several ports without names is invalid; a real server has an internal error.
 //   - apply-types: a configuration with fields that its kind does not have is refused with all that is wrong. A real server visits its fields in random order,
 //     and stops at the first one that is unknown.
 //   - nameless-service: a service without a name is refused with another text, by the allocator of addresses.

@@ -46,3 +46,24 @@ func TestUnusedNodePorts(t *testing.T) {
 		})
 	}
 }
+
+// An address of a load balancer has a mode, which is a default only where the type of the service is sent along.
+func TestModeOfIngress(t *testing.T) {
+	kind := kindOf(t, newRegistry(t), &corev1.Service{})
+	for _, mode := range []*corev1.LoadBalancerIPMode{nil, new(corev1.LoadBalancerIPModeVIP)} {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", ResourceVersion: "1"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+		old := s.DeepCopy()
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.7", IPMode: mode}}
+		want := ""
+		if mode == nil {
+			want = "status.loadBalancer.ingress[0].ipMode: Required value: must be specified when `ip` is set"
+		}
+		got := ""
+		if errs := kind.ValidateStatusUpdate(s, old); len(errs) > 0 {
+			got = errs.ToAggregate().Error()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("errors (-want +got):\n%s", diff)
+		}
+	}
+}

@@ -49,7 +49,7 @@ var (
 
 var services = strategyOf[*corev1.Service]{
 	defaults: defaultService, create: createService, update: updateService,
-	validate: validateService, replaceValidate: true, validateUpdate: validateServiceUpdate, validateStatusUpdate: validateServiceStatus,
+	validate: validateNewService, replaceValidate: true, validateUpdate: validateServiceUpdate, validateStatusUpdate: validateServiceStatus,
 }
 
 var namespaces = strategyOf[*corev1.Namespace]{

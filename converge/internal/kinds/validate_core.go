@@ -122,6 +122,13 @@ func validateSecretUpdate(s, old *corev1.Secret) field.ErrorList {
 	return append(errs, validateSecret(s)...)
 }
 
+func validateNewService(s *corev1.Service) field.ErrorList {
+	if errs := validateFamilies(&s.Spec); len(errs) > 0 {
+		return errs
+	}
+	return validateService(s)
+}
+
 func validateService(s *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	spec, headless := &s.Spec, s.Spec.ClusterIP == corev1.ClusterIPNone
@@ -240,7 +247,27 @@ func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	if errs := validateClusterIPs(&s.Spec); len(errs) > 0 {
 		return errs // they cannot be allocated
 	}
+	if errs := validateFamilies(&s.Spec); len(errs) > 0 {
+		return errs
+	}
 	return append(validateAddresses(s, old), validateService(s)...)
+}
+
+// validateFamilies refuses addresses that only a cluster of both families has. Services without any may have what they like, as long as they select nothing.
+func validateFamilies(spec *corev1.ServiceSpec) field.ErrorList {
+	if spec.Type == corev1.ServiceTypeExternalName || spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 {
+		return nil
+	}
+	var errs field.ErrorList
+	if policy := spec.IPFamilyPolicy; policy != nil && *policy == corev1.IPFamilyPolicyRequireDualStack {
+		errs = append(errs, field.Invalid(specPath.Child("ipFamilyPolicy"), *policy, "this cluster is not configured for dual-stack services"))
+	}
+	for i, family := range spec.IPFamilies {
+		if family != corev1.IPv4Protocol {
+			errs = append(errs, field.Invalid(specPath.Child("ipFamilies").Index(i), family, "not configured on this cluster"))
+		}
+	}
+	return errs
 }
 
 // validateAddresses keeps the addresses of a service, unless its type changes to or from one without any.
@@ -267,7 +294,13 @@ func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer && len(s.Status.LoadBalancer.Ingress) > 0 {
 		return field.ErrorList{field.Forbidden(statusPath.Child("loadBalancer", "ingress"), "may only be used when `spec.type` is 'LoadBalancer'")}
 	}
-	return nil
+	var errs field.ErrorList
+	for i, ingress := range s.Status.LoadBalancer.Ingress {
+		if ingress.IP != "" && ingress.IPMode == nil { // it is only a default for those who say that they write a load balancer
+			errs = append(errs, field.Required(statusPath.Child("loadBalancer", "ingress").Index(i).Child("ipMode"), "must be specified when `ip` is set"))
+		}
+	}
+	return errs
 }
 
 func validateVolumeClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
