@@ -118,6 +118,10 @@ func (r *run) collect(late bool) bool {
 			r.spared[name] = true
 			continue
 		}
+		if r.acts++; r.acts > maxActs {
+			r.violate(Violation{Oracle: scenarioItself, Message: fmt.Sprintf("the garbage collector has acted %d times and finds no end: %s", maxActs, name)})
+			return false
+		}
 		delete(r.spared, name)
 		defer r.as("gc")()
 		r.log.actor(r, "gc", name, r.server.Collect(garbage))

@@ -30,7 +30,7 @@ type Options struct {
 	Budget time.Duration
 	// Recoveries is how many second faults on the way back from a first one are tried at most; -1 is for all.
 	Recoveries int
-	// Pairs is how many pairs of faults are tried, chosen by chance, unless AllPairs is true.
+	// Pairs is how many pairs of faults are tried, chosen by chance, unless AllPairs is true; -1 is for all, too.
 	Pairs    int
 	AllPairs bool
 	// Random is how many schedules of up to six faults are tried.
@@ -161,13 +161,28 @@ func save(t *testing.T, f *Failure) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return "", err
 	}
-	return file, os.WriteFile(file, []byte("# "+f.Violation.String()+"\n"+f.Replay+"\n"), 0o644)
+	return file, os.WriteFile(file, []byte("# "+firstLine(f.Violation.String())+"\n"+f.Replay+"\n"), 0o644)
+}
+
+func firstLine(s string) string {
+	first, _, _ := strings.Cut(s, "\n")
+	return first
 }
 
 // replaySaved tries what has failed before.
 func (p *plan) replaySaved(t *testing.T) *Failure {
-	files, err := filepath.Glob(filepath.Join(folder(t), "*.sched"))
-	if err != nil || len(files) == 0 {
+	// Not with a pattern, because names of tests may look like one.
+	entries, err := os.ReadDir(folder(t))
+	if err != nil {
+		return nil
+	}
+	var files []string
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) == ".sched" {
+			files = append(files, filepath.Join(folder(t), entry.Name()))
+		}
+	}
+	if len(files) == 0 {
 		return nil
 	}
 	controllerContext()

@@ -103,7 +103,7 @@ func (o *outcome) at(step int) *snapshot {
 func (p *plan) usual() variation { return variation{seed: p.seed} }
 
 func (p *plan) other() variation {
-	return variation{seed: p.seed + 1, delay: 26*time.Hour + 17*time.Minute + 13*time.Second, versions: 7}
+	return variation{seed: p.seed + 1, delay: 26*time.Hour + 17*time.Minute + 13*time.Second, versions: 7, twice: true}
 }
 
 // refer makes the runs without faults. It returns what they violate by themselves.

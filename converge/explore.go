@@ -15,6 +15,8 @@ type exploration struct {
 	t       *testing.T
 	options Options
 	begin   time.Time
+	// several is when the search for failures of several faults began.
+	several time.Time
 	// more are points that only are there after a fault, with that fault.
 	more []recovery
 	cert Certificate
@@ -144,6 +146,7 @@ func rank(fault Fault) int {
 
 // recoveries tries each fault at the points that are only there after another one.
 func (x *exploration) recoveries(*outcome) *Failure {
+	x.several = time.Now()
 	byFirst := map[deviation][]meeting{}
 	var order []deviation
 	for _, r := range x.more {
@@ -202,7 +205,7 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 	for _, pairs := range [][][2]int{near, far} {
 		random.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
 	}
-	if !x.options.AllPairs {
+	if !x.options.AllPairs && x.options.Pairs >= 0 {
 		near = near[:min(len(near), x.options.Pairs*3/4)]
 		far = far[:min(len(far), x.options.Pairs-len(near))]
 	}
@@ -259,5 +262,5 @@ func randomSchedule(points []meeting, seed, n uint64) schedule {
 
 // late is true when there is no time left.
 func (x *exploration) late() bool {
-	return x.options.Budget > 0 && time.Since(x.begin) > x.options.Budget
+	return x.options.Budget > 0 && time.Since(x.several) > x.options.Budget
 }

@@ -224,7 +224,7 @@ func (r *run) finishReconciles() bool {
 			}
 		}
 		r.land()
-		if limit := r.limit(); r.recent > limit {
+		if limit := r.limit(); r.recent > limit && !r.sleeping {
 			r.violate(r.restless("after " + plural(limit, "reconcile")))
 		}
 	}

@@ -98,6 +98,13 @@ func (r *run) startManager(m *processManager) {
 		err = r.plan.Setup(m)
 	}()
 	r.serveUntil(done)
+	if m.process.dead.Load() {
+		return // before it was ready
+	}
+	if err != nil && len(r.schedule) > 0 {
+		r.crash() // as programs do that cannot start, to be started again
+		return
+	}
 	if err != nil {
 		r.violate(Violation{Oracle: scenarioItself, Message: "Setup: " + err.Error()})
 		return
@@ -117,6 +124,12 @@ func (r *run) startManager(m *processManager) {
 	m.process.mu.Lock()
 	defer m.process.mu.Unlock()
 	for _, problem := range m.problems {
+		if len(r.schedule) > 0 {
+			if r.process == m.process && !m.process.dead.Load() {
+				m.process.dead.Store(true)
+			}
+			break
+		}
 		r.violate(Violation{Oracle: scenarioItself, Message: fmt.Sprintf("unable to start: %v", problem)})
 	}
 }

@@ -35,9 +35,10 @@ type run struct {
 	cloud cloudState
 
 	process *process
-	// routed is the version up to which events have gone to caches and actors.
-	routed int64
-	actors []*actorState
+	// routed is the version up to which events have gone to caches and actors, and routing is true while they are going.
+	routed  int64
+	routing bool
+	actors  []*actorState
 	// rubbish is true when there may be something for the garbage collector, and spared what it is late with.
 	rubbish bool
 	spared  map[string]bool
@@ -45,6 +46,7 @@ type run struct {
 	// later is what will be done at a time, or as soon as all is quiet.
 	later []postponed
 
+	twice bool
 	// skip is the number of a step that is not taken, and skipped are those whose settling users did not wait for.
 	skip    int
 	skipped []int
@@ -90,6 +92,10 @@ type run struct {
 	over      bool
 	// restartWhenQuiet is true when the process is to be ended as soon as all is quiet.
 	restartWhenQuiet bool
+	// sleeping is true while users let time pass, in which as much may happen as likes to.
+	sleeping bool
+	// stopped is true when there is no end, and the oracle that says so is off.
+	stopped bool
 	// checking is true while all is reconciled again, which is no time for faults.
 	checking bool
 }
@@ -114,12 +120,12 @@ type postponed struct {
 
 // meet is called where something can go wrong, and returns what does.
 func (r *run) meet(s site, faults faultSet) Fault {
-	if r.over {
+	if r.over || r.checking {
 		return ""
 	}
 	r.visits[s]++
 	p := point{s, r.visits[s]}
-	if faults &= r.plan.faults; faults == 0 || r.checking {
+	if faults &= r.plan.faults; faults == 0 {
 		return ""
 	}
 	r.met = append(r.met, meeting{point: p, faults: faults, version: r.total(), step: r.step})
@@ -161,7 +167,9 @@ func (r *run) take(step Step) {
 		r.settle()
 	case step.sleep > 0:
 		r.log.user(r, step, nil)
+		r.sleeping = true
 		r.work(time.Now().Add(step.sleep))
+		r.sleeping = false
 	default:
 		acting := r.acting
 		r.acting = "user"
@@ -197,14 +205,16 @@ func (r *run) canMeanwhile() bool {
 
 // changed is called after whatever may have changed the state, and passes the events on.
 func (r *run) changed() {
-	events := r.server.Events(r.routed)
-	if len(events) == 0 {
-		return
+	if r.routing || r.routed == r.server.Version() {
+		return // what is written meanwhile is passed on in its turn
 	}
-	r.routed = r.server.Version()
-	r.changes += len(events)
+	r.routing = true
+	defer func() { r.routing = false }()
 	r.stir()
-	for _, e := range events {
+	for events := r.server.Events(r.routed); len(events) > 0; events = r.server.Events(r.routed) {
+		e := events[0]
+		r.routed = e.Version
+		r.changes++
 		r.observe(e)
 		if i := r.process.existing(e.Kind); i != nil {
 			r.arrive(i, e)

@@ -27,6 +27,9 @@ var (
 	outsideFaults = setOf(CrashBefore, CrashAfter, TimeoutApplied, TimeoutLost)
 )
 
+// unknown is a version unlike all others: nobody knows what a call to another system has changed.
+const unknown = -1
+
 // writeTime is how long a write takes.
 const writeTime = time.Millisecond
 
@@ -42,8 +45,9 @@ func (r *run) serveNext() bool {
 		return true
 	}
 	faults := r.faultsOf(c)
+	others := len(r.met)
 	fault := r.meet(c.site, faults)
-	meeting := len(r.met) - 1
+	met := len(r.met)
 	if fault != "" && (readFaults | setOf(TimeoutApplied)).has(fault) {
 		r.note(c, fault)
 	}
@@ -57,13 +61,14 @@ func (r *run) serveNext() bool {
 	r.acting = byProcess
 	err := r.answer(c, fault)
 	r.log.call(r, c, fault, err)
-	if meeting >= 0 {
-		r.met[meeting].after = r.total()
-	}
-	if c.obj != nil || c.effect {
-		if r.total() == before && err == nil {
-			r.idle++
+	if met > others {
+		r.met[met-1].after = r.total()
+		if c.outside && c.effect && r.total() == before {
+			r.met[met-1].after = unknown
 		}
+	}
+	if c.obj != nil && r.total() == before && err == nil {
+		r.idle++
 	}
 	if c.cached {
 		r.readFrom(c.gvk)

@@ -33,13 +33,14 @@ func (v Violation) String() string { return string(v.Oracle) + ": " + v.Message 
 // violate notes a violation. The first one ends the run: what comes after it comes of it.
 func (r *run) violate(v Violation) {
 	if _, off := r.plan.Off[v.Oracle]; off {
+		r.stopped = r.stopped || v.Oracle == Quiescence
 		return
 	}
 	r.violations = append(r.violations, v)
 	r.log.violation(r, v)
 }
 
-func (r *run) failed() bool { return len(r.violations) > 0 }
+func (r *run) failed() bool { return len(r.violations) > 0 || r.stopped }
 
 // settle waits until all is quiet, and has the oracles look.
 func (r *run) settle() {
@@ -79,7 +80,7 @@ func (r *run) checkResult(a *activity) {
 	switch {
 	case a.panicked != nil:
 		r.violate(Violation{Oracle: Errors, About: name, Message: fmt.Sprintf("the reconcile of %s panics: %v", name, a.panicked), Details: userFrames(a.stack)})
-	case isTerminal(a.err) && (len(a.failed) > 0 || transient(a.err)):
+	case isTerminal(a.err) && transient(a.err):
 		r.violate(Violation{Oracle: Errors, About: name, Message: fmt.Sprintf("the reconcile of %s ends with a terminal error for what is transient: %v", name, a.err)})
 	}
 	r.lastResult = a

@@ -30,6 +30,8 @@ type variation struct {
 	versions int
 	// skip is the number of a step that users do not take, from 1 on.
 	skip int
+	// twice has everything reconciled again twice when all is quiet, and not once.
+	twice bool
 }
 
 // newRun starts a run: the API server has what was given, and the process has started. It belongs in a bubble of synctest.
@@ -39,7 +41,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 		p.Reset()
 	}
 	r := &run{
-		plan: p, skip: v.skip, schedule: s, begin: time.Now(), ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
+		plan: p, skip: v.skip, twice: v.twice, schedule: s, begin: time.Now(), ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
 		server: apiserver.New(apiserver.Options{Registry: p.registry, Applier: p.applier, Seed: v.seed}),
 		own:    map[types.UID]bool{}, visits: map[site]int{}, calm: map[request]int{}, made: newLedger(), quietAt: time.Now(),
 	}
@@ -140,6 +142,9 @@ func (r *run) start(number int, stale ...staleStart) {
 		r.wake()
 	}()
 	r.serveUntil(built)
+	if p.dead.Load() {
+		return // before it was ready
+	}
 	if p.reconciler = r.consistent(p, p.reconciler); p.reconciler == nil {
 		r.violate(Violation{Oracle: scenarioItself, Message: "New returned nil"})
 		return
