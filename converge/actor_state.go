@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/apiserver"
+	"trueup.dev/internal/nilcheck"
 )
 
 // actorState is an actor in a run.
@@ -54,7 +55,7 @@ func (r *run) tellActors(e apiserver.Event) {
 
 // newOwners is true for an object that has other owners than before.
 func newOwners(e apiserver.Event) bool {
-	return isNil(e.Old) || !slices.Equal(ownersOf(e.Old), ownersOf(e.Object))
+	return nilcheck.IsNil(e.Old) || !slices.Equal(ownersOf(e.Old), ownersOf(e.Object))
 }
 
 // actNext has an actor act, or the garbage collector.

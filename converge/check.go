@@ -32,7 +32,7 @@ func (r *run) checkState(s *snapshot) {
 	for _, step := range r.skipped {
 		// What users change before it was acted on may as well never have been.
 		if quick := r.plan.reference.quick[step]; quick != nil {
-			found = r.notIn(found, r.plan.differences(quick.at(r.step), s, r.plan.reference.masked))
+			found = notIn(found, r.plan.differences(quick.at(r.step), s, r.plan.reference.masked))
 		}
 	}
 	if len(found) == 0 {
@@ -52,7 +52,7 @@ func (r *run) checkState(s *snapshot) {
 }
 
 // notIn returns the differences of objects that are not as they would be otherwise, either.
-func (r *run) notIn(found, otherwise []difference) []difference {
+func notIn(found, otherwise []difference) []difference {
 	return slices.DeleteFunc(found, func(d difference) bool {
 		return !slices.ContainsFunc(otherwise, func(o difference) bool { return o.name == d.name })
 	})
@@ -154,7 +154,7 @@ func (r *run) checkStay() {
 func (r *run) checkShared() {
 	for _, i := range r.process.informers {
 		for _, s := range i.shared {
-			if !sameStrictly(s.given, s.stored) {
+			if !reflect.DeepEqual(s.given, s.stored) {
 				name := i.kind.Kind + " " + nameOf(client.ObjectKeyFromObject(s.stored))
 				r.violate(Violation{Oracle: SharedObjects, About: name, Message: name + " of the cache was changed"})
 				return
@@ -239,6 +239,3 @@ func (r *run) checkProtected() {
 		r.violate(Violation{Oracle: Deletion, About: r.unprotected, Message: fmt.Sprintf("%s has no finalizer yet when the first effect outside happens: %s", r.unprotected, r.unprotectedBy)})
 	}
 }
-
-// sameStrictly is true for objects that are the same to the last field.
-func sameStrictly(a, b client.Object) bool { return reflect.DeepEqual(a, b) }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,7 +84,7 @@ func (c Cloud) Get(ctx context.Context, key string) (value string, err error) {
 // List returns the keys with a prefix, sorted.
 func (c Cloud) List(ctx context.Context, prefix string) (keys []string, err error) {
 	err = c.read(ctx, "list", prefix, func(s *cloudState) error {
-		for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		for _, key := range sortedKeys(s.values) {
 			if strings.HasPrefix(key, prefix) {
 				keys = append(keys, key)
 			}

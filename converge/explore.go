@@ -92,13 +92,13 @@ func (x *exploration) singles(reference *outcome) *Failure {
 	return nil
 }
 
-// candidates lists the faults at points, without those that are the same as another one: a crash before a request is the same as one after the last write
-// before it, and an answer to a write without an effect can as well be lost.
 func candidatesOf(met []meeting) []deviation {
 	found, _ := candidates(met)
 	return found
 }
 
+// candidates lists the faults at points, without those that are the same as another one: a crash before a request is the same as one after the last write
+// before it, and an answer to a write without an effect can as well be lost. It also counts those that are left out.
 func candidates(met []meeting) (found []deviation, enumerated int) {
 	type end struct {
 		version int64

@@ -5,7 +5,6 @@ package converge
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"trueup.dev/converge/internal/apply"
 	"trueup.dev/converge/internal/kinds"
+	"trueup.dev/internal/nilcheck"
 )
 
 // plan is a scenario that is fit to run, and what its runs share.
@@ -61,7 +61,7 @@ func newPlan(s Scenario) (*plan, error) {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	kindOf := func(field string, obj client.Object) schema.GroupVersionKind {
-		if isNil(obj) {
+		if nilcheck.IsNil(obj) {
 			problem("%s is required", field)
 			return schema.GroupVersionKind{}
 		}
@@ -194,7 +194,7 @@ func definition(obj client.Object) (*apiextensionsv1.CustomResourceDefinition, e
 	if crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
 		return crd, nil
 	}
-	if isNil(obj) {
+	if nilcheck.IsNil(obj) {
 		return nil, errors.New("is required")
 	}
 	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "CustomResourceDefinition" {
@@ -206,12 +206,4 @@ func definition(obj client.Object) (*apiextensionsv1.CustomResourceDefinition, e
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	return crd, runtime.DefaultUnstructuredConverter.FromUnstructured(content, crd)
-}
-
-func isNil(obj client.Object) bool {
-	if obj == nil {
-		return true
-	}
-	v := reflect.ValueOf(obj)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -43,9 +43,10 @@ type run struct {
 	rubbish bool
 	spared  map[string]bool
 	acts    int
-	// later is what will be done at a time, or as soon as all is quiet.
+	// later is what will be done at a time.
 	later []postponed
 
+	// twice has everything reconciled again twice when all is quiet, and not once.
 	twice bool
 	// skip is the number of a step that is not taken, and skipped are those whose settling users did not wait for.
 	skip    int
@@ -55,7 +56,7 @@ type run struct {
 	visits map[site]int
 	// met are the points of this run at which something could go wrong, in their order.
 	met []meeting
-	// next is how many of the schedule have come true.
+	// hit is how many faults of the schedule have come true.
 	hit int
 
 	// changes counts the changes of the state, of which only those of the process are effects.
@@ -171,12 +172,10 @@ func (r *run) take(step Step) {
 		r.work(time.Now().Add(step.sleep))
 		r.sleeping = false
 	default:
-		acting := r.acting
-		r.acting = "user"
+		done := r.as("user")
 		err := step.do(r.ctx, r.user)
 		r.log.user(r, step, err)
-		r.changed()
-		r.acting = acting
+		done()
 		if err != nil && len(r.schedule) == 0 {
 			r.violate(Violation{Oracle: scenarioItself, Message: "step " + step.name + ": " + err.Error()})
 		}

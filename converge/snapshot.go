@@ -83,7 +83,7 @@ func differentFields(name string, want, got fields, masked map[string]bool) []st
 	for path := range got {
 		paths[path] = true
 	}
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
+	for _, path := range sortedKeys(paths) {
 		w, wanted := want[path]
 		g, there := got[path]
 		if w == g && wanted == there || masked[maskKey(name, path)] {
@@ -145,7 +145,7 @@ func (p *plan) flatten(s *snapshot) map[string]fields {
 			s.flat[unique] = f
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.cloud)) {
+	for _, key := range sortedKeys(s.cloud) {
 		s.flat["cloud "+key] = fields{"value": replace.Replace(s.cloud[key])}
 	}
 	return s.flat

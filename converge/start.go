@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/converge/internal/apiserver"
+	"trueup.dev/internal/nilcheck"
 )
 
 // variation is what is different about a run without faults, so that what depends on it can be told from what does not.
@@ -252,7 +253,7 @@ func (r *run) deliver(i *informer, changes []change) {
 	}
 	for _, c := range changes {
 		for _, obj := range []client.Object{c.before, c.after} {
-			if isNil(obj) {
+			if nilcheck.IsNil(obj) {
 				continue
 			}
 			for _, requests := range i.plain {
@@ -290,7 +291,7 @@ func (r *run) inDelivery(tell func()) {
 // tell has those who watch look at a change. They may make calls.
 func (p *process) tell(i *informer, c change) {
 	for _, obj := range []client.Object{c.before, c.after} {
-		if isNil(obj) {
+		if nilcheck.IsNil(obj) {
 			continue
 		}
 		for _, requests := range i.mappers {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // objectStatus is the part of a status that has a meaning by convention.
@@ -19,7 +21,7 @@ type objectStatus struct {
 
 // statusOf returns what the status of an object tells.
 func statusOf(obj client.Object) objectStatus {
-	if isNil(obj) {
+	if nilcheck.IsNil(obj) {
 		return objectStatus{}
 	}
 	if u, ok := obj.(*unstructured.Unstructured); ok {
