@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ var (
 	budgetFlag = flag.Duration("converge.budget", 0, "how long to look for failures of several faults; 0 is for a fixed number of schedules")
 	pairsFlag  = flag.Bool("converge.pairs", false, "try all pairs of faults")
 	randomFlag = flag.Int("converge.random", 0, "how many random schedules to try")
-	seedFlag   = flag.Uint64("converge.seed", 1, "seed of what is chosen by chance")
+	seedFlag   = flag.Uint64("converge.seed", 1, "seed of what is chosen by chance; schedules that are replayed have their own")
 	replayFlag = flag.String("converge.replay", "", "a schedule to replay, as a failure prints it")
 	htmlFlag   = flag.String("converge.html", "", "an .html file for the page of a failure, or a directory with one for each test")
 )
@@ -147,7 +148,7 @@ func (p *plan) fail(t *testing.T, f *Failure) {
 
 // command is what replays the failure.
 func (f *Failure) command() string {
-	return fmt.Sprintf("go test -run '^%s$' -converge.replay='%s'", strings.ReplaceAll(f.test, "/", "$/^"), f.Replay)
+	return fmt.Sprintf("go test -run '^%s$' -converge.replay='%s'", strings.ReplaceAll(regexp.QuoteMeta(f.test), "/", "$/^"), f.Replay)
 }
 
 // folder is where the schedules of a test are saved.
@@ -170,7 +171,7 @@ func firstLine(s string) string {
 }
 
 // replaySaved tries what has failed before.
-func (p *plan) replaySaved(t *testing.T) *Failure {
+func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 	// Not with a pattern, because names of tests may look like one.
 	entries, err := os.ReadDir(folder(t))
 	if err != nil {
@@ -186,9 +187,11 @@ func (p *plan) replaySaved(t *testing.T) *Failure {
 		return nil
 	}
 	controllerContext()
-	if _, ok := p.refer(t); !ok {
-		return nil // which the exploration reports
-	}
+	defer func(seed uint64) {
+		if failed == nil {
+			p.seed = seed
+		}
+	}(p.seed)
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
@@ -198,9 +201,15 @@ func (p *plan) replaySaved(t *testing.T) *Failure {
 			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 				continue
 			}
-			s, err := decodeSchedule(line)
+			s, seed, err := decodeSchedule(line)
 			if err != nil {
 				t.Fatalf("%s: %v", file, err)
+			}
+			if p.reference == nil || p.seed != seed {
+				p.seed = seed
+				if _, ok := p.refer(t); !ok {
+					return nil // which the exploration reports
+				}
 			}
 			if failure := p.failure(t, file, s); failure != nil {
 				return failure
@@ -228,7 +237,7 @@ func (p *plan) failure(t *testing.T, file string, s schedule) *Failure {
 // replay makes one run, and shows it.
 func replay(t *testing.T, s Scenario, encoded string) {
 	t.Helper()
-	decoded, err := decodeSchedule(encoded)
+	decoded, seed, err := decodeSchedule(encoded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +245,7 @@ func replay(t *testing.T, s Scenario, encoded string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.seed = *seedFlag
+	p.seed = seed
 	controllerContext()
 	if reference, ok := p.refer(t); !ok && len(decoded) > 0 {
 		t.Errorf("without faults: %s", reference.violations[0])

@@ -122,7 +122,7 @@ func timelines(t *testing.T, p *plan, schedules []schedule) string {
 	for _, s := range schedules {
 		log := &timeline{}
 		o := p.execute(t, s, p.usual(), log)
-		all = append(all, s.encode(), (&Failure{entries: log.entries}).full(), fmt.Sprint(o.violations, o.reconciles, o.hit, slices.Clone(o.met)))
+		all = append(all, s.encode(1), (&Failure{entries: log.entries}).full(), fmt.Sprint(o.violations, o.reconciles, o.hit, slices.Clone(o.met)))
 	}
 	return strings.Join(all, "\n")
 }

@@ -226,7 +226,7 @@ func TestFailure_HTML_lines(t *testing.T) {
 func TestFailure_HTML_faults(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	p.refer(t)
-	s, err := decodeSchedule("v1:server-error@update:ConfigMap:default/a:2,timeout-lost@create:ConfigMap:default/a:1,server-error@update:ConfigMap:default/a:1,list-order@lists::/:1")
+	s, _, err := decodeSchedule("v1:1:server-error@update:ConfigMap:default/a:2,timeout-lost@create:ConfigMap:default/a:1,server-error@update:ConfigMap:default/a:1,list-order@lists::/:1")
 	if err != nil {
 		t.Fatal(err)
 	}

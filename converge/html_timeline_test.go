@@ -14,7 +14,7 @@ func told(t *testing.T, s Scenario, encoded string) *Failure {
 	t.Helper()
 	p := mustPlan(t, s)
 	p.refer(t)
-	decoded, err := decodeSchedule(encoded)
+	decoded, _, err := decodeSchedule(encoded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,30 +47,30 @@ func TestTimeline_drawing(t *testing.T) {
 		who, what string
 		want      string
 	}{
-		{"a step", copierScenario(false), "v1:", "user", "apply", "user to server"},
-		{"a settling", copierScenario(false), "v1:", "user", "settle", "user to nowhere"},
-		{"a reconcile", copierScenario(false), "v1:", "reconcile 1", "begins", "process to nowhere, begins"},
-		{"its end", copierScenario(false), "v1:", "reconcile 1", "ends", "process to nowhere, ends"},
-		{"a read", copierScenario(false), "v1:", "reconcile 1", "get Secret", "process to cache Secret"},
-		{"a list", copierScenario(false), "v1:", "reconcile 1", "list", "process to cache ConfigMap"},
-		{"a write", copierScenario(false), "v1:", "reconcile 1", "create", "process to server"},
-		{"an event", copierScenario(false), "v1:", "watch", "added ConfigMap", "server to cache ConfigMap, arrives"},
-		{"the garbage collector", copierScenario(false), "v1:", "gc", "delete", "gc to server"},
-		{"a check", copierScenario(false), "v1:", "checks", "", "nowhere to nowhere"},
-		{"a call outside", keeping(), "v1:", "reconcile 1", "call", "process to outside"},
-		{"a violation", keeping(), "v1:", "check", "O5", "nowhere to nowhere"},
-		{"an error", copierScenario(false), "v1:server-error@" + create, "reconcile 1", "create", "process to server, fails"},
-		{"the end with an error", copierScenario(false), "v1:server-error@" + create, "reconcile 1", "ends", "process to nowhere, ends, fails"},
-		{"a crash", copierScenario(false), "v1:crash-before@" + create, "reconcile 1", "create", "process to server, dies"},
-		{"the next process", copierScenario(false), "v1:crash-before@" + create, "process", "starts", "process to nowhere, starts"},
-		{"a late write", copierScenario(false), "v1:hand-over@" + create, "reconcile 1", "create ConfigMap default/a lands", "process to server, fails"},
-		{"somebody else", copierScenario(false), "v1:exists@" + create, "somebody", "create", "somebody to server"},
-		{"a late event", copierScenario(false), "v1:lag-long@event+added:ConfigMap:default/a:1", "watch", "added ConfigMap default/a is late", "server to cache ConfigMap, held"},
-		{"the end of that", copierScenario(false), "v1:lag-long@event+added:ConfigMap:default/a:1", "watch", "ConfigMap catches", "server to cache ConfigMap, catches up"},
-		{"all events again", copierScenario(false), "v1:resync@event+added:ConfigMap:default/a:1", "watch", "all", "server to cache ConfigMap, repeats"},
-		{"a restart", copierScenario(false), "v1:restart@quiet::/step+2:1", "process", "is ended", "process to nowhere, dies"},
-		{"a deletion", copierScenario(false), "v1:child-deleted@quiet:ConfigMap:default/a:1", "somebody", "delete", "somebody to server"},
-		{"a late actor", copierScenario(false), "v1:late@collect:ConfigMap:default/a:1", "gc", "is late", "gc to nowhere"},
+		{"a step", copierScenario(false), "v1:1:", "user", "apply", "user to server"},
+		{"a settling", copierScenario(false), "v1:1:", "user", "settle", "user to nowhere"},
+		{"a reconcile", copierScenario(false), "v1:1:", "reconcile 1", "begins", "process to nowhere, begins"},
+		{"its end", copierScenario(false), "v1:1:", "reconcile 1", "ends", "process to nowhere, ends"},
+		{"a read", copierScenario(false), "v1:1:", "reconcile 1", "get Secret", "process to cache Secret"},
+		{"a list", copierScenario(false), "v1:1:", "reconcile 1", "list", "process to cache ConfigMap"},
+		{"a write", copierScenario(false), "v1:1:", "reconcile 1", "create", "process to server"},
+		{"an event", copierScenario(false), "v1:1:", "watch", "added ConfigMap", "server to cache ConfigMap, arrives"},
+		{"the garbage collector", copierScenario(false), "v1:1:", "gc", "delete", "gc to server"},
+		{"a check", copierScenario(false), "v1:1:", "checks", "", "nowhere to nowhere"},
+		{"a call outside", keeping(), "v1:1:", "reconcile 1", "call", "process to outside"},
+		{"a violation", keeping(), "v1:1:", "check", "O5", "nowhere to nowhere"},
+		{"an error", copierScenario(false), "v1:1:server-error@" + create, "reconcile 1", "create", "process to server, fails"},
+		{"the end with an error", copierScenario(false), "v1:1:server-error@" + create, "reconcile 1", "ends", "process to nowhere, ends, fails"},
+		{"a crash", copierScenario(false), "v1:1:crash-before@" + create, "reconcile 1", "create", "process to server, dies"},
+		{"the next process", copierScenario(false), "v1:1:crash-before@" + create, "process", "starts", "process to nowhere, starts"},
+		{"a late write", copierScenario(false), "v1:1:hand-over@" + create, "reconcile 1", "create ConfigMap default/a lands", "process to server, fails"},
+		{"somebody else", copierScenario(false), "v1:1:exists@" + create, "somebody", "create", "somebody to server"},
+		{"a late event", copierScenario(false), "v1:1:lag-long@event+added:ConfigMap:default/a:1", "watch", "added ConfigMap default/a is late", "server to cache ConfigMap, held"},
+		{"the end of that", copierScenario(false), "v1:1:lag-long@event+added:ConfigMap:default/a:1", "watch", "ConfigMap catches", "server to cache ConfigMap, catches up"},
+		{"all events again", copierScenario(false), "v1:1:resync@event+added:ConfigMap:default/a:1", "watch", "all", "server to cache ConfigMap, repeats"},
+		{"a restart", copierScenario(false), "v1:1:restart@quiet::/step+2:1", "process", "is ended", "process to nowhere, dies"},
+		{"a deletion", copierScenario(false), "v1:1:child-deleted@quiet:ConfigMap:default/a:1", "somebody", "delete", "somebody to server"},
+		{"a late actor", copierScenario(false), "v1:1:late@collect:ConfigMap:default/a:1", "gc", "is late", "gc to nowhere"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := told(t, c.scenario, c.schedule)

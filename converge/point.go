@@ -77,34 +77,35 @@ func (s schedule) with(d deviation) schedule { return append(slices.Clip(s), d) 
 
 const scheduleVersion = "v1"
 
-// encode formats a schedule for a command line and for files.
-func (s schedule) encode() string {
+// encode formats a schedule for a command line and for files, with the seed of its run.
+func (s schedule) encode(seed uint64) string {
 	encoded := make([]string, 0, len(s))
 	for _, d := range s {
 		encoded = append(encoded, fmt.Sprintf("%s@%s:%s:%s:%d", d.fault,
 			url.QueryEscape(d.act), url.QueryEscape(d.kind), url.QueryEscape(d.key.Namespace)+"/"+url.QueryEscape(d.key.Name), d.n))
 	}
-	return scheduleVersion + ":" + strings.Join(encoded, ",")
+	return fmt.Sprintf("%s:%d:%s", scheduleVersion, seed, strings.Join(encoded, ","))
 }
 
 // decodeSchedule is the opposite of encode.
-func decodeSchedule(encoded string) (schedule, error) {
-	version, list, ok := strings.Cut(strings.TrimSpace(encoded), ":")
-	if !ok || version != scheduleVersion {
-		return nil, fmt.Errorf("schedule %q: it has to begin with %q", encoded, scheduleVersion+":")
+func decodeSchedule(encoded string) (s schedule, seed uint64, err error) {
+	version, rest, _ := strings.Cut(strings.TrimSpace(encoded), ":")
+	number, list, ok := strings.Cut(rest, ":")
+	if seed, err = strconv.ParseUint(number, 10, 64); !ok || version != scheduleVersion || err != nil {
+		return nil, 0, fmt.Errorf("schedule %q: it has to begin with %q, a seed and a colon", encoded, scheduleVersion+":")
 	}
-	s := schedule{}
+	s = schedule{}
 	if list == "" {
-		return s, nil
+		return s, seed, nil
 	}
 	for item := range strings.SplitSeq(list, ",") {
 		d, err := decodeDeviation(item)
 		if err != nil {
-			return nil, fmt.Errorf("schedule: fault %q: %w", item, err)
+			return nil, 0, fmt.Errorf("schedule: fault %q: %w", item, err)
 		}
 		s = append(s, d)
 	}
-	return s, nil
+	return s, seed, nil
 }
 
 func decodeDeviation(encoded string) (deviation, error) {

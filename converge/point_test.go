@@ -17,21 +17,21 @@ func TestSchedulesCanBeWrittenDown(t *testing.T) {
 		{point{site{"get", "ClusterRole", types.NamespacedName{Name: "system:node@x,y/z"}}, 2}, ServerError},
 		{point{site{act: "lists"}, 1}, ListOrder},
 	}
-	encoded := s.encode()
-	if want := "v1:crash-after@create:ConfigMap:default/a:1,timeout-applied@update:Widget%2Fstatus:default/a:12,"; !strings.HasPrefix(encoded, want) {
+	encoded := s.encode(7)
+	if want := "v1:7:crash-after@create:ConfigMap:default/a:1,timeout-applied@update:Widget%2Fstatus:default/a:12,"; !strings.HasPrefix(encoded, want) {
 		t.Errorf("got %s, want it to begin with %s", encoded, want)
 	}
 	if strings.ContainsAny(encoded, " '\"") {
 		t.Errorf("%s has what a shell does not leave as it is", encoded)
 	}
-	decoded, err := decodeSchedule(encoded + "\n")
-	if err != nil {
-		t.Fatal(err)
+	decoded, seed, err := decodeSchedule(encoded + "\n")
+	if err != nil || seed != 7 {
+		t.Fatal(seed, err)
 	}
 	if diff := cmp.Diff(describeAll(s), describeAll(decoded)); diff != "" {
 		t.Errorf("what comes back (-want +got):\n%s", diff)
 	}
-	if empty, err := decodeSchedule(schedule{}.encode()); err != nil || len(empty) != 0 {
+	if empty, _, err := decodeSchedule(schedule{}.encode(1)); err != nil || len(empty) != 0 {
 		t.Errorf("no faults: got %v, %v", empty, err)
 	}
 }
@@ -46,33 +46,36 @@ func describeAll(s schedule) []string {
 
 func TestSchedulesThatNobodyHasWritten(t *testing.T) {
 	for encoded, want := range map[string]string{
-		"":                                "has to begin with",
-		"v2:":                             "has to begin with",
-		"v1:flood@create:ConfigMap:a/b:1": `"flood" is no fault`,
-		"v1:restart":                      "is no fault",
-		"v1:restart@quiet":                "separated by colons",
-		"v1:restart@quiet:%zz:a/b:1":      "invalid URL escape",
-		"v1:restart@quiet::%zz/b:1":       "invalid URL escape",
-		"v1:restart@quiet::a/%zz:1":       "invalid URL escape",
-		"v1:restart@quiet::a/b:0":         "no number above 0",
-		"v1:restart@quiet::a/b:x":         "no number above 0",
+		"":                                  "has to begin with",
+		"v2:1:":                             "has to begin with",
+		"v1:restart@quiet::a/b:1":           "a seed and a colon",
+		"v1:-1:":                            "a seed and a colon",
+		"v1:1":                              "a seed and a colon",
+		"v1:1:flood@create:ConfigMap:a/b:1": `"flood" is no fault`,
+		"v1:1:restart":                      "is no fault",
+		"v1:1:restart@quiet":                "separated by colons",
+		"v1:1:restart@quiet:%zz:a/b:1":      "invalid URL escape",
+		"v1:1:restart@quiet::%zz/b:1":       "invalid URL escape",
+		"v1:1:restart@quiet::a/%zz:1":       "invalid URL escape",
+		"v1:1:restart@quiet::a/b:0":         "no number above 0",
+		"v1:1:restart@quiet::a/b:x":         "no number above 0",
 	} {
-		if _, err := decodeSchedule(encoded); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := decodeSchedule(encoded); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", encoded, err, want)
 		}
 	}
 }
 
 func FuzzDecodeSchedule(f *testing.F) {
-	f.Add("v1:crash-after@create:ConfigMap:default/a:1,list-order@lists::/:1")
+	f.Add("v1:1:crash-after@create:ConfigMap:default/a:1,list-order@lists::/:1")
 	f.Fuzz(func(t *testing.T, encoded string) {
-		s, err := decodeSchedule(encoded)
+		s, seed, err := decodeSchedule(encoded)
 		if err != nil {
 			return
 		}
-		again, err := decodeSchedule(s.encode())
-		if err != nil {
-			t.Fatalf("%q becomes %q: %v", encoded, s.encode(), err)
+		again, same, err := decodeSchedule(s.encode(seed))
+		if err != nil || same != seed {
+			t.Fatalf("%q becomes %q: seed %d, %v", encoded, s.encode(seed), same, err)
 		}
 		if diff := cmp.Diff(describeAll(s), describeAll(again)); diff != "" {
 			t.Errorf("%q comes back otherwise (-want +got):\n%s", encoded, diff)

@@ -73,6 +73,6 @@ func (p *plan) explain(t *testing.T, f *Failure) {
 	for _, d := range f.schedule {
 		f.Faults = append(f.Faults, d.String())
 	}
-	f.Replay = f.schedule.encode()
+	f.Replay = f.schedule.encode(p.seed)
 	f.Hint = hint(f)
 }
