@@ -135,6 +135,10 @@ func (r *run) checkStay() {
 			}
 		}
 		time.Sleep(stayTime) // for what depends on the time of day
+		// Predicates may take a resync for nothing.
+		for _, req := range r.requested {
+			r.process.ask(req)
+		}
 		r.recent, r.quietAt = 0, time.Now()
 		r.work(time.Time{})
 		if r.failed() {
@@ -219,23 +223,26 @@ func (r *run) checkReady() {
 
 // observeOutside looks whether a primary object has a finalizer when it first has an effect outside.
 func (r *run) observeOutside(verb, key string) {
-	if len(r.process.active) == 0 {
+	at := slices.IndexFunc(r.process.active, func(a *activity) bool { return r.serving != nil && a.name == r.serving.who })
+	if at < 0 {
 		return
 	}
-	name := r.process.active[0].NamespacedName
+	name := r.process.active[at].NamespacedName
 	primary := r.server.Get(r.plan.primary, name)
-	if primary == nil || primary.GetDeletionTimestamp() != nil || len(primary.GetFinalizers()) > 0 {
-		return
-	}
-	if r.unprotected == "" {
-		r.unprotected = r.plan.primary.Kind + " " + nameOf(name)
-		r.unprotectedBy = "cloud " + verb + " " + key
+	if primary != nil && primary.GetDeletionTimestamp() == nil && len(primary.GetFinalizers()) == 0 {
+		r.unprotected = append(r.unprotected, unprotected{r.plan.primary.Kind + " " + nameOf(name), "cloud " + verb + " " + key})
 	}
 }
 
+// unprotected is an object that had no finalizer when something happened outside.
+type unprotected struct{ name, by string }
+
 // checkProtected fails if an object has got its finalizer only after the first effect outside.
 func (r *run) checkProtected() {
-	if r.unprotected != "" && r.finalized {
-		r.violate(Violation{Oracle: Deletion, About: r.unprotected, Message: fmt.Sprintf("%s has no finalizer yet when the first effect outside happens: %s", r.unprotected, r.unprotectedBy)})
+	for _, u := range r.unprotected {
+		if r.finalized[u.name] {
+			r.violate(Violation{Oracle: Deletion, About: u.name, Message: fmt.Sprintf("%s has no finalizer yet when the first effect outside happens: %s", u.name, u.by)})
+			return
+		}
 	}
 }

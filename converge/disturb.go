@@ -25,7 +25,7 @@ func (r *run) disturb() bool {
 		disturbed = true
 	}
 	for _, i := range slices.Clone(r.process.informers) {
-		for back := 1; back <= 3; back++ {
+		for back := 1; back <= min(3, r.eventsOf(i.kind)); back++ {
 			at := site{"quiet", i.kind.Kind, types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}}
 			if r.meet(at, setOf(Stale)) == Stale {
 				r.log.fault(r, "process", fmt.Sprintf("is ended, and begins with %s of %s ago", i.kind.Kind, plural(back, "event")), Stale)
@@ -54,6 +54,20 @@ func (r *run) disturb() bool {
 		}
 	}
 	return disturbed
+}
+
+// eventsOf counts the events of a kind.
+func (r *run) eventsOf(kind schema.GroupVersionKind) int {
+	n := 0
+	if !r.plan.faults.has(Stale) {
+		return n
+	}
+	for _, e := range r.server.Events(0) {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *run) disturbObject(kind schema.GroupVersionKind, key types.NamespacedName, verb string, fault Fault, do func(client.Object) error) {

@@ -39,7 +39,8 @@
 //
 // # What it cannot see
 //
-// Variables of packages outlive crashes. Goroutines of one reconcile run one at a time, in a fixed order. There are no admission webhooks but those in a
+// Variables of packages outlive crashes, and deferred functions run in one, as they do at the end of a goroutine; what they ask of the API server has no effect.
+// Goroutines of one reconcile run one at a time, in a fixed order. There are no admission webhooks but those in a
 // custom resource's schema, no quotas, no permissions, no clocks that differ, and no systems outside of the cluster but [Cloud] and those that
 // [Env.Call] stands for. A reconciler that waits for real time, for a lock that is held across a request, or for the network, does not fit in: the bubble of
 // testing/synctest in which a run happens tells so.

@@ -3,6 +3,7 @@
 package converge
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -36,22 +37,35 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 	x.cert.Seed = options.Seed
 	report := &Report{}
 	defer func() {
-		x.cert.Elapsed = time.Since(x.begin)
+		x.cert.Elapsed, x.cert.failed = time.Since(x.begin), report.Failure != nil
 		report.Certificate = x.cert
 	}()
+	x.cert.LeftOut = p.leftOut()
 	reference, ok := p.refer(t)
 	if !ok {
 		report.Failure = &Failure{Violation: reference.violations[0], schedule: schedule{}}
 		return report
 	}
+	x.cert.LeftOut = append(x.cert.LeftOut, p.reference.patient...)
 	x.cert.Reconciles = reference.reconciles
 	x.cert.Idle = reference.idle
+	options.limit(p.length(&reference))
+	x.options = options
 	for _, phase := range []func(*outcome) *Failure{x.singles, x.recoveries, x.pairs, x.swarm} {
 		if report.Failure = phase(&reference); report.Failure != nil {
 			return report
 		}
 	}
 	return report
+}
+
+// length is how long a run takes, in requests that do. To start controllers takes as long as twenty.
+func (p *plan) length(reference *outcome) int {
+	length := max(reference.requests, 1)
+	if p.Setup != nil {
+		length += 20
+	}
+	return length
 }
 
 // try makes a run, and returns its outcome and what it violates.
@@ -187,38 +201,91 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 	for i, m := range reference.met {
 		at[m.point] = i
 	}
-	var near, far [][2]int
+	apart := func(a, b int) int {
+		distance := at[singles[a].point] - at[singles[b].point]
+		return max(distance, -distance)
+	}
+	var near [][2]int
+	far := 0
 	for a := range singles {
 		for b := range a {
-			distance := at[singles[a].point] - at[singles[b].point]
-			switch {
-			case distance == 0:
-			case distance >= -nearby && distance <= nearby:
+			switch distance := apart(a, b); {
+			case distance > nearby:
+				far++
+			case distance > 0:
 				near = append(near, [2]int{b, a})
-			default:
-				far = append(far, [2]int{b, a})
 			}
 		}
 	}
-	x.cert.PairsInAll = len(near) + len(far)
+	x.cert.PairsInAll = len(near) + far
 	random := rand.New(rand.NewPCG(x.options.Seed, 1))
-	for _, pairs := range [][][2]int{near, far} {
-		random.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
-	}
+	random.Shuffle(len(near), func(i, j int) { near[i], near[j] = near[j], near[i] })
 	if !x.options.AllPairs && x.options.Pairs >= 0 {
 		near = near[:min(len(near), x.options.Pairs*3/4)]
-		far = far[:min(len(far), x.options.Pairs-len(near))]
+		far = min(far, x.options.Pairs-len(near))
 	}
-	for _, pair := range slices.Concat(near, far) {
-		if x.late() {
-			return nil
-		}
-		if _, failure := x.try(schedule{singles[pair[0]], singles[pair[1]]}); failure != nil {
+	for _, pair := range near {
+		if failure, done := x.pair(singles, pair); done {
 			return failure
 		}
-		x.cert.Pairs++
+	}
+	next := mixed(len(singles)*(len(singles)-1)/2, random)
+	for far > 0 {
+		pair := pairOf(next())
+		if apart(pair[0], pair[1]) <= nearby {
+			continue
+		}
+		far--
+		if failure, done := x.pair(singles, pair); done {
+			return failure
+		}
 	}
 	return nil
+}
+
+// pair tries two faults. It is done when something is found, or when there is no time left.
+func (x *exploration) pair(singles []deviation, pair [2]int) (failure *Failure, done bool) {
+	if x.late() {
+		return nil, true
+	}
+	if _, failure = x.try(schedule{singles[pair[0]], singles[pair[1]]}); failure != nil {
+		return failure, true
+	}
+	x.cert.Pairs++
+	return nil, false
+}
+
+// mixed returns a function that returns each number from 0 to below n once, mixed. There may be too many to list them.
+func mixed(n int, random *rand.Rand) func() int {
+	if n < 2 {
+		return func() int { return 0 }
+	}
+	// Steps of a length that has no divisor in common with n lead to all. Those of about 0.618 n are never near those that were there just before.
+	step := int(0.618*float64(n)) + random.IntN(n/8+1)
+	for gcd(step, n) != 1 {
+		step++
+	}
+	at := random.IntN(n)
+	return func() int {
+		at = (at + step) % n
+		return at
+	}
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// pairOf returns the n-th pair of numbers of which the first one is the lower one: 0 1, 0 2, 1 2, 0 3 and so on.
+func pairOf(n int) [2]int {
+	upper := int((1 + math.Sqrt(float64(1+8*n))) / 2)
+	for upper*(upper-1)/2 > n {
+		upper--
+	}
+	return [2]int{n - upper*(upper-1)/2, upper}
 }
 
 // nearby is how many points two faults are apart that are near each other.

@@ -33,7 +33,7 @@ func TestHTMLFlag(t *testing.T) {
 		{"a file in a new directory", "new/a.HTML", nil, "new/a.HTML"},
 		{"a directory", "pages", nil, "pages/TestChildOfHTMLFlag/sub.html"},
 		{"a directory with a slash", "pages/", nil, "pages/TestChildOfHTMLFlag/sub.html"},
-		{"a replay", "a.html", []string{"-converge.replay=v1:"}, "a.html"},
+		{"a replay", "a.html", []string{"-converge.replay=v1:1:"}, "a.html"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			dir := t.TempDir()

@@ -16,8 +16,7 @@ func (r *run) work(until time.Time) {
 			r.restart()
 			continue
 		}
-		r.endDelivery()
-		if r.finishReconciles() || r.join() || r.deliverNext() || r.serveNext() || r.actNext() || r.startNext() || r.doLater() {
+		if r.endDelivery() || r.finishReconciles() || r.join() || r.deliverNext() || r.serveNext() || r.actNext() || r.startNext() || r.doLater() {
 			continue
 		}
 		if !r.pass(until) {
@@ -51,14 +50,22 @@ func (r *run) deliverNext() bool {
 	return false
 }
 
-// endDelivery notes that a cache has told of a change.
-func (r *run) endDelivery() {
+// endDelivery notes that a cache has told of a change, and has it tell the next one, if there is one.
+func (r *run) endDelivery() bool {
 	p := r.process
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.delivered {
-		p.delivering, p.delivered = false, false
+	if !p.delivered {
+		return false
 	}
+	p.delivering, p.delivered = false, false
+	if len(p.deliveries) == 0 {
+		return false
+	}
+	next := p.deliveries[0]
+	p.deliveries = p.deliveries[1:]
+	r.inDelivery(next)
+	return true
 }
 
 // doLater does what is due.
@@ -81,7 +88,8 @@ func (r *run) doLater() bool {
 
 // pass lets time pass, until something is due. It returns false when nothing is going to happen any more, or not before until.
 func (r *run) pass(until time.Time) bool {
-	if until.IsZero() && len(r.process.active) == 0 {
+	busy := len(r.process.active) > 0 || r.process.delivering
+	if until.IsZero() && !busy {
 		// What waits for the world to be quiet has waited long enough.
 		for _, i := range r.process.informers {
 			if i.held != nil && i.held.fault != LagLong && i.held.fault != Relist {
@@ -95,7 +103,7 @@ func (r *run) pass(until time.Time) bool {
 	}
 	next, ok := r.nextTime()
 	if until.IsZero() {
-		if len(r.process.active) == 0 && (!ok || r.calmEnough()) {
+		if !busy && (!ok || r.calmEnough()) {
 			if r.restartWhenQuiet {
 				r.restartWhenQuiet = false
 				r.crash()
@@ -192,6 +200,9 @@ func (r *run) startNext() bool {
 func (r *run) started(req request) *activity {
 	r.reconciles++
 	r.recent++
+	if !slices.Contains(r.requested, req) {
+		r.requested = append(r.requested, req)
+	}
 	r.process.queue.remove(req)
 	a := &activity{request: req, number: r.reconciles, changes: r.changes}
 	a.name = reconcileName(a.number)

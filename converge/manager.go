@@ -36,12 +36,14 @@ type processManager struct {
 	// runnables are started once the process has been set up.
 	runnables []ctrlmanager.Runnable
 	problems  []error
+	// queues are what the controllers have their requests in, once they have started, by name.
+	queues map[string]reflect.Value
 }
 
 var _ ctrlmanager.Manager = (*processManager)(nil)
 
 func newManager(p *process, c client.Client) *processManager {
-	return &processManager{process: p, client: c, cache: &processCache{process: p, Reader: c}}
+	return &processManager{process: p, client: c, cache: &processCache{process: p, Reader: c}, queues: map[string]reflect.Value{}}
 }
 
 // Add keeps what is to be started. Reconciles of controllers are noted.
@@ -68,10 +70,26 @@ func (m *processManager) watchController(runnable ctrlmanager.Runnable) {
 		return
 	}
 	name := value.Elem().FieldByName("Name").String()
+	m.queues[name] = value.Elem().FieldByName("Queue")
 	consistent := m.process.run.consistent(m.process, inner)
 	field.Set(reflect.ValueOf(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		return m.process.controlled(ctx, request{Request: req, controller: name}, consistent)
 	})))
+}
+
+// ask has a request be worked on once more, whatever its controller is told of.
+func (p *process) ask(req request) {
+	if p.manager == nil {
+		p.queue.add(req, time.Now())
+		return
+	}
+	field := p.manager.queues[req.controller]
+	if !field.IsValid() || !field.CanInterface() {
+		return
+	}
+	if queue, ok := field.Interface().(interface{ Add(reconcile.Request) }); ok {
+		queue.Add(req.Request)
+	}
 }
 
 // controlled makes a reconcile of a controller. Its beginning is a call, so that the order of those that begin at once is always the same.

@@ -155,7 +155,9 @@ func (r *run) observe(e apiserver.Event) {
 
 // observePrimary looks at what the status of a primary object tells.
 func (r *run) observePrimary(e apiserver.Event) {
-	r.finalized = r.finalized || len(e.Object.GetFinalizers()) > 0
+	if r.acting == byProcess && len(e.Object.GetFinalizers()) > 0 {
+		r.finalized[e.Kind.Kind+" "+nameOf(e.Key)] = true
+	}
 	if e.Type != watch.Modified || r.acting != byProcess {
 		return
 	}

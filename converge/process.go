@@ -47,6 +47,8 @@ type process struct {
 	active []*activity
 	// delivering is true while a cache tells of a change, which may make requests of its own.
 	delivering bool
+	// deliveries are what caches tell next.
+	deliveries []func()
 	// stale are the caches that begin with an old list.
 	stale []staleStart
 	// delivered is true when a cache has told of a change.
@@ -134,7 +136,15 @@ func (p *process) die() {
 }
 
 func (p *process) callOutside(ctx context.Context, name string, effect func() error) error {
-	return p.make(ctx, &call{site: site{act: "call", kind: name}, outside: true, effect: true, do: func(client.Object) error { return effect() }})
+	var panicked any
+	err := p.make(ctx, &call{site: site{act: "call", kind: name}, outside: true, effect: true, do: func(client.Object) error {
+		defer func() { panicked = recover() }()
+		return effect()
+	}})
+	if panicked != nil {
+		panic(panicked) // where the reconciler is, not where its calls are served
+	}
+	return err
 }
 
 // landing is a write of a process that has its effect after the first reconcile of a later one.

@@ -55,15 +55,28 @@ type Certificate struct {
 	Schedules int
 	// Advice is what is dangerous but did no harm in what was tried.
 	Advice []string
+	// LeftOut lists what was not looked for or not tried, and why: oracles that are off, faults that the scenario does without, and settlings that users
+	// have to wait for, because the run without faults fails if they do not.
+	LeftOut []string
 	// Idle counts requests without an effect in the run without faults.
 	Idle    int
 	Elapsed time.Duration
+
+	failed bool
 }
 
 // String formats the certificate as one paragraph.
 func (c Certificate) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "converges under every single fault: %s with %d faults, %d of them the same as others, %d run", plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
+	switch {
+	case c.failed:
+		b.WriteString("a failure was found")
+	case len(c.LeftOut) > 0:
+		b.WriteString("converges under every single fault, but for what is left out")
+	default:
+		b.WriteString("converges under every single fault")
+	}
+	fmt.Fprintf(&b, ": %s with %d faults, %d of them the same as others, %d run", plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
 	fmt.Fprintf(&b, "; %d second faults on the way back", c.Recoveries)
 	if c.RecoveriesLeft > 0 {
 		fmt.Fprintf(&b, " (%d not run)", c.RecoveriesLeft)

@@ -54,12 +54,20 @@ func (r *run) serveNext() bool {
 	if c.cached {
 		r.readYourWrites(r.process.informer(c.gvk))
 	}
+	r.requests++
+	switch c.act {
+	case "apply":
+		r.requests += 9
+	case "patch":
+		r.requests += 2
+	}
 	before := r.total()
 	if c.obj != nil || c.effect {
 		time.Sleep(writeTime)
 	}
-	r.acting = byProcess
+	r.acting, r.serving = byProcess, c
 	err := r.answer(c, fault)
+	r.serving = nil
 	r.log.call(r, c, fault, err)
 	if met > others {
 		r.met[met-1].after = r.total()
@@ -155,7 +163,6 @@ func (r *run) answer(c *call, fault Fault) error {
 		return nil
 	case CrashAfter:
 		_ = c.do(target)
-		r.written(c)
 		r.crash()
 		return nil
 	case HandOver:
@@ -168,10 +175,9 @@ func (r *run) answer(c *call, fault Fault) error {
 		r.crash()
 		return nil
 	case TimeoutApplied:
-		if err := c.do(target); err != nil && !c.outside {
+		if err := r.write(c, target); err != nil && !c.outside {
 			return err
 		}
-		r.written(c)
 		return r.timeout(c)
 	case TimeoutLost:
 		return r.timeout(c)
@@ -195,21 +201,21 @@ func (r *run) answer(c *call, fault Fault) error {
 	if fault == Conflict {
 		uid = c.obj.GetUID()
 	}
-	err := c.do(target)
-	if err == nil {
-		r.written(c)
-		if fault == Conflict {
-			r.checkAnnotated(c, uid)
-		}
+	err := r.write(c, target)
+	if err == nil && fault == Conflict {
+		r.checkAnnotated(c, uid)
 	}
 	return err
 }
 
-// written notes what a process has written.
-func (r *run) written(c *call) {
-	if c.obj != nil {
-		r.process.written[c.gvk] = r.server.Version()
+// write makes a call, and notes what the process has written.
+func (r *run) write(c *call, target client.Object) error {
+	before := r.server.Version()
+	err := c.do(target)
+	if now := r.server.Version(); err == nil && c.obj != nil && now != before {
+		r.process.written[c.gvk] = now
 	}
+	return err
 }
 
 func (r *run) timeout(c *call) error {
@@ -232,12 +238,16 @@ const touched = "converge.trueup.dev/touched"
 func (r *run) annotate(c *call) {
 	obj := r.storedFor(c)
 	if obj == nil {
+		r.missed()
 		return
 	}
 	defer r.as("somebody")()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, touched, r.server.Version())
 	err := r.other.Patch(r.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)))
 	r.log.foreign(r, "annotate", c, err)
+	if err != nil {
+		r.missed()
+	}
 	r.changed()
 }
 
@@ -276,9 +286,11 @@ func (r *run) precede(c *call) {
 	defer r.as("somebody")()
 	err := r.other.Create(r.ctx, obj)
 	r.log.foreign(r, "create", c, err)
-	if err == nil {
-		r.own[obj.GetUID()] = true
+	if err != nil {
+		r.missed()
+		return
 	}
+	r.own[obj.GetUID()] = true
 }
 
 // takeName has somebody else have an object of the same name, for a moment.
@@ -306,6 +318,8 @@ func (r *run) takeName(c *call, noticed bool) {
 	r.changed()
 	if err == nil {
 		r.made.explain(r, c.gvk, c.key)
+	} else {
+		r.missed()
 	}
 	uid := obj.GetUID()
 	r.after(longLag, func() {
@@ -324,6 +338,7 @@ func (r *run) takeName(c *call, noticed bool) {
 func (r *run) remove(c *call, again bool) {
 	obj := r.storedFor(c)
 	if obj == nil {
+		r.missed()
 		return
 	}
 	defer r.as("somebody")()
@@ -331,7 +346,9 @@ func (r *run) remove(c *call, again bool) {
 	err := r.other.Delete(r.ctx, obj.DeepCopyObject().(client.Object), client.PropagationPolicy(metav1.DeletePropagationBackground))
 	r.log.foreign(r, "delete", c, err)
 	r.changed()
-	if err == nil && again {
+	if err != nil {
+		r.missed()
+	} else if again {
 		obj.SetResourceVersion("")
 		obj.SetUID("")
 		err = r.other.Create(r.ctx, obj)

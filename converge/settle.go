@@ -53,6 +53,7 @@ func (r *run) settle() {
 	if r.disturb() {
 		r.work(time.Time{})
 	}
+	r.outwait()
 	if r.failed() {
 		return
 	}
@@ -73,6 +74,25 @@ func (r *run) settle() {
 	r.settled = append(r.settled, s)
 	r.settledAt = append(r.settledAt, r.step)
 }
+
+// outwait lets time pass for those who look again and again: what they do once some time has passed gets done.
+func (r *run) outwait() {
+	for range maxWaits {
+		if r.failed() || len(r.process.queue.items) == 0 {
+			return
+		}
+		changes := r.changes
+		time.Sleep(stayTime)
+		r.recent, r.quietAt = 0, time.Now()
+		r.work(time.Time{})
+		if r.changes == changes {
+			return
+		}
+	}
+}
+
+// maxWaits is how often it may take another minute until nothing happens any more.
+const maxWaits = 5
 
 // checkResult looks at how a reconcile has ended.
 func (r *run) checkResult(a *activity) {

@@ -128,9 +128,14 @@ func (p *plan) flatten(s *snapshot) map[string]fields {
 	}
 	replace := n.replacer()
 	groups := map[string][]fields{}
+	kinds := map[string]schema.GroupVersionKind{}
 	for i, kind := range s.kinds {
 		for _, obj := range s.objects[i] {
 			name := thingOf(kind, obj).String()
+			if other, ok := kinds[name]; ok && other != kind {
+				name += " of " + kind.Group
+			}
+			kinds[name] = kind
 			groups[name] = append(groups[name], p.fieldsOf(kind, obj, replace))
 		}
 	}

@@ -44,7 +44,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	r := &run{
 		plan: p, skip: v.skip, twice: v.twice, schedule: s, begin: time.Now(), ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
 		server: apiserver.New(apiserver.Options{Registry: p.registry, Applier: p.applier, Seed: v.seed}),
-		own:    map[types.UID]bool{}, visits: map[site]int{}, calm: map[request]int{}, made: newLedger(), quietAt: time.Now(),
+		own:    map[types.UID]bool{}, visits: map[site]int{}, finalized: map[string]bool{}, calm: map[request]int{}, made: newLedger(), quietAt: time.Now(),
 	}
 	r.user, r.other = r.server.Client("user"), r.server.Client("somebody")
 	for _, actor := range p.actors {
@@ -273,9 +273,13 @@ func (r *run) deliver(i *informer, changes []change) {
 	})
 }
 
-// inDelivery has a cache tell of changes. What is told may make calls.
+// inDelivery has a cache tell of changes, one at a time. What is told may make calls.
 func (r *run) inDelivery(tell func()) {
 	p := r.process
+	if p.delivering {
+		p.deliveries = append(p.deliveries, tell)
+		return
+	}
 	p.delivering = true
 	go func() {
 		defer func() { // also when the process dies meanwhile

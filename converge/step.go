@@ -28,6 +28,9 @@ func Steps(steps ...Step) []Step { return steps }
 
 // Settle waits until all is quiet: faults have stopped, caches have caught up, and no reconcile is due that would change anything. The oracles look at
 // what there is then.
+//
+// Who looks again and again is waited for as long as something comes of it, and another minute. What only happens after a longer time of looking in vain needs
+// a [Sleep] before.
 func Settle() Step { return Step{name: "settle", settle: true} }
 
 // Sleep lets time pass, and what happens meanwhile happen.

@@ -21,7 +21,7 @@ import (
 
 // Default returns the options of a run of which nothing else was said.
 func Default() converge.Options {
-	return converge.Options{Seed: 1, Recoveries: 1000, Pairs: 1000}
+	return converge.Options{Seed: 1, Recoveries: 1000, Pairs: 1000, Requests: 20_000}
 }
 
 // minute returns options that look for bugs of several faults for 60 seconds.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// TestCallsThatPanic finds the panic of a call to another system, as one of the reconciler.
+func TestCallsThatPanic(t *testing.T) {
+	report, err := Check(t, secretScenario(func(ctx context.Context, e Env, _ *corev1.Secret) (reconcile.Result, error) {
+		return reconcile.Result{}, e.Call(ctx, "look", func() error { panic("boom") })
+	}), Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := report.Failure; f == nil || f.Violation.Oracle != Errors || f.Violation.Message != "the reconcile of default/a panics: boom" {
+		t.Errorf("got %v, want a panic", f)
+	}
+}
+
+// TestGoroutinesThatHoldUpTheEnd are a failure even if nobody wants to know of leaks: such a run is not whole.
+func TestGoroutinesThatHoldUpTheEnd(t *testing.T) {
+	s := secretScenario(func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
+		go func() { <-make(chan struct{}) }()
+		return reconcile.Result{}, nil
+	})
+	s.Off = map[Oracle]string{Leaks: "we know"}
+	report, err := Check(t, s, Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := report.Failure; f == nil || f.Violation.Oracle != Leaks {
+		t.Errorf("got %v, want a leak", f)
+	}
+}
+
+// TestWatchesAreToldOneAfterTheOther has what finds the requests of two watches make calls.
+func TestWatchesAreToldOneAfterTheOther(t *testing.T) {
+	var at, most atomic.Int32
+	told := map[string]int{}
+	var mapped handler.MapFunc
+	s := copierScenario(false)
+	s.New = func(e Env) reconcile.Reconciler {
+		mapped = func(ctx context.Context, obj client.Object) []reconcile.Request {
+			most.Store(max(most.Load(), at.Add(1)))
+			defer at.Add(-1)
+			_ = e.Client.List(ctx, &corev1.SecretList{})
+			told[obj.GetName()]++
+			return nil
+		}
+		return &copier{e.Client, false}
+	}
+	called := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
+	s.Given = []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: called("one")}, &corev1.ServiceAccount{ObjectMeta: called("two")}, &corev1.ConfigMap{ObjectMeta: called("three")},
+	}
+	through := func(ctx context.Context, obj client.Object) []reconcile.Request { return mapped(ctx, obj) }
+	s.Watches = []Watch{{&corev1.ServiceAccount{}, through}, {&corev1.ConfigMap{}, through}}
+	p := mustPlan(t, s)
+	if o, ok := p.refer(t); !ok {
+		t.Fatal(o.violations)
+	}
+	if most.Load() != 1 || told["one"] == 0 || told["two"] == 0 || told["three"] == 0 {
+		t.Errorf("%d at once, told of %v", most.Load(), told)
+	}
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// TestWhatIsDueLaterIsNotReconcilingAgain polls until something is old enough, which takes longer than most things do. That is no write without a reason.
+func TestWhatIsDueLaterIsNotReconcilingAgain(t *testing.T) {
+	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		if secret.Labels["old"] != "" {
+			return reconcile.Result{}, nil
+		}
+		if time.Since(secret.CreationTimestamp.Time) < 75*time.Second {
+			return reconcile.Result{RequeueAfter: 5 * time.Second}, nil
+		}
+		secret.Labels = map[string]string{"old": "yes"}
+		return reconcile.Result{}, e.Client.Update(ctx, secret)
+	})
+	s.Steps = Steps(Apply(newSecret("a")), Settle())
+	s.Desired = func(state State) error {
+		if secret := newSecret("a"); !state.Get(secret) || secret.Labels["old"] != "yes" {
+			t.Errorf("settled with labels %v", secret.Labels)
+		}
+		return nil
+	}
+	report, err := Check(t, s, DefaultOptions())
+	if err != nil || report.Failure != nil {
+		t.Fatal(report.Failure, err)
+	}
+}
+
+// TestReconcilingAgainPassesPredicates counts reconciles in an object, and has a predicate that keeps resyncs from being one.
+func TestReconcilingAgainPassesPredicates(t *testing.T) {
+	s := Scenario{
+		Scheme: secretScenario(nil).Scheme, For: &corev1.Secret{},
+		Setup: func(mgr ctrl.Manager) error {
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+				Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+					secret := &corev1.Secret{}
+					if err := mgr.GetClient().Get(ctx, req.NamespacedName, secret); err != nil {
+						return reconcile.Result{}, client.IgnoreNotFound(err)
+					}
+					wanted := configMapOf(secret, true)
+					err := mgr.GetClient().Get(ctx, client.ObjectKeyFromObject(wanted), wanted)
+					if apierrs.IsNotFound(err) {
+						return reconcile.Result{}, mgr.GetClient().Create(ctx, wanted)
+					} else if err != nil {
+						return reconcile.Result{}, err
+					}
+					wanted.Data["count"] += "1"
+					return reconcile.Result{}, mgr.GetClient().Update(ctx, wanted)
+				}))
+		},
+		Steps: Steps(Apply(newSecret("a")), Settle()),
+	}
+	report, err := Check(t, s, DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := report.Failure; f == nil || f.Violation.Oracle != Idempotence || len(f.Faults) > 0 {
+		t.Errorf("got %v, want a write without a reason, and without faults", f)
+	}
+}
+
+// TestUsersWhoHaveToWait has a scenario that does not work if users are quick, which the certificate tells.
+func TestUsersWhoHaveToWait(t *testing.T) {
+	s := copierScenario(false)
+	changed := newSecret("a")
+	changed.Data["value"] = []byte("2")
+	first := ""
+	s.Reset = func() { first = "" }
+	s.Steps = Steps(Apply(newSecret("a")), Settle(), Do("look", func(ctx context.Context, c client.Client) error {
+		found := &corev1.ConfigMapList{}
+		err := c.List(ctx, found, client.InNamespace("default"))
+		if len(found.Items) > 0 {
+			first = found.Items[0].Data["value"]
+		}
+		return err
+	}), Apply(changed), Settle())
+	s.Desired = func(State) error {
+		if first == "2" {
+			return context.Canceled
+		}
+		return nil
+	}
+	s.Steps = append(s.Steps, Do("must have been there", func(context.Context, client.Client) error {
+		if first == "" {
+			return context.DeadlineExceeded
+		}
+		return nil
+	}), Settle())
+	p := mustPlan(t, s)
+	report := p.check(t, Options{Seed: 1})
+	if report.Failure != nil {
+		t.Fatal(report.Failure)
+	}
+	want := "without users who do not wait at step 2, settle: without any fault that leads to scenario: step must have been there: context deadline exceeded"
+	if left := report.Certificate.LeftOut; len(left) != 1 || left[0] != want {
+		t.Errorf("left out is %q, want %q", left, want)
+	}
+	if got := report.Certificate.String(); !strings.HasPrefix(got, "converges under every single fault, but for what is left out: ") {
+		t.Errorf("the certificate says %s", got)
+	}
+}
