@@ -120,19 +120,20 @@ func (f *Failure) full() string {
 func (f *Failure) format(lines []int) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, " #\tt\twho\twhat\tcache\tresult\t")
+	fmt.Fprintln(w, " #\tt\twho\twhat\tcache\tresult")
 	last := -1
 	for _, i := range lines {
 		if last >= 0 && i > last+1 {
-			fmt.Fprintf(w, " \t\t\t… %s\t\t\t\n", plural(i-last-1, "more line"))
+			fmt.Fprintf(w, " \t\t\t… %s\t\t\n", plural(i-last-1, "more line"))
 		}
 		last = i
 		e := f.entries[i]
 		mark := ""
 		if e.mark != "" {
-			mark = "◄ " + string(e.mark)
+			mark = "  ◄ " + string(e.mark)
 		}
-		fmt.Fprintf(w, "%2d\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, e.at.Round(time.Millisecond), e.who, shorten(e.what), e.cache, shorten(e.result), mark)
+		// What is last is not aligned, so that a long result does not make all lines long.
+		fmt.Fprintf(w, "%2d\t%s\t%s\t%s\t%s\t%s%s\n", i+1, e.at.Round(time.Millisecond), e.who, shorten(e.what), e.cache, shorten(e.result), mark)
 	}
 	_ = w.Flush()
 	var trimmed strings.Builder
