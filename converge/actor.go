@@ -26,6 +26,8 @@ type Actor struct {
 
 	// collector is true for the garbage collector.
 	collector bool
+	// restores is true for one that has replicas be ready again after they were not.
+	restores bool
 }
 
 // Progress is what becomes of a workload.
@@ -54,7 +56,7 @@ func actorOn[T client.Object](name string, kind T, act func(ctx context.Context,
 
 // Deployments is an actor that has deployments make progress: all at once, without replica sets and pods.
 func Deployments(progress Progress) Actor {
-	return actorOn("deployments", &appsv1.Deployment{}, func(ctx context.Context, c client.Client, obj *appsv1.Deployment) error {
+	a := actorOn("deployments", &appsv1.Deployment{}, func(ctx context.Context, c client.Client, obj *appsv1.Deployment) error {
 		before := obj.Status.DeepCopy()
 		replicas := count(obj.Spec.Replicas)
 		ready := readyOf(replicas, progress)
@@ -75,11 +77,13 @@ func Deployments(progress Progress) Actor {
 		}
 		return c.Status().Update(ctx, obj)
 	})
+	a.restores = progress == BecomeReady
+	return a
 }
 
 // StatefulSets is an actor that has stateful sets make progress: all at once, without pods.
 func StatefulSets(progress Progress) Actor {
-	return actorOn("statefulsets", &appsv1.StatefulSet{}, func(ctx context.Context, c client.Client, obj *appsv1.StatefulSet) error {
+	a := actorOn("statefulsets", &appsv1.StatefulSet{}, func(ctx context.Context, c client.Client, obj *appsv1.StatefulSet) error {
 		before := obj.Status.DeepCopy()
 		replicas := count(obj.Spec.Replicas)
 		ready := readyOf(replicas, progress)
@@ -90,6 +94,8 @@ func StatefulSets(progress Progress) Actor {
 		}
 		return c.Status().Update(ctx, obj)
 	})
+	a.restores = progress == BecomeReady
+	return a
 }
 
 // Jobs is an actor that has jobs make progress: all at once, without pods.

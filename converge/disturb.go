@@ -41,11 +41,22 @@ func (r *run) disturb() bool {
 				continue
 			}
 			key := client.ObjectKeyFromObject(obj)
-			switch r.meet(site{"quiet", kind.Kind, key}, setOf(ChildDeleted, Drift)) {
+			faults := setOf(ChildDeleted, Drift)
+			if a := r.actorFor(kind); a != nil && a.restores && available(obj) {
+				faults |= setOf(Flap)
+			}
+			switch r.meet(site{"quiet", kind.Kind, key}, faults) {
 			case ChildDeleted:
 				r.disturbObject(kind, key, "delete", ChildDeleted, func(obj client.Object) error {
 					return r.other.Delete(r.ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))
 				})
+				disturbed = true
+			case Flap:
+				r.disturbObject(kind, key, "has no replica available", Flap, r.unavailable)
+				if a := r.actorFor(kind); slices.Contains(a.due, key) {
+					a.due = slices.DeleteFunc(a.due, func(due types.NamespacedName) bool { return due == key })
+					a.late = append(a.late, key)
+				}
 				disturbed = true
 			case Drift:
 				r.disturbObject(kind, key, "change", Drift, r.drift)
@@ -76,6 +87,43 @@ func (r *run) disturbObject(kind schema.GroupVersionKind, key types.NamespacedNa
 	obj := r.withKind(r.server.Get(kind, key), kind)
 	err := do(obj)
 	r.log.fault(r, "somebody", verb+" "+kind.Kind+" "+nameOf(key)+failure(err), fault)
+}
+
+// actorFor returns the actor that acts on a kind, if there is one.
+func (r *run) actorFor(kind schema.GroupVersionKind) *actorState {
+	for _, a := range r.actors {
+		if a.kind == kind {
+			return a
+		}
+	}
+	return nil
+}
+
+// available is true for a workload that has replicas that are.
+func available(obj client.Object) bool {
+	switch obj := obj.(type) {
+	case *appsv1.Deployment:
+		return obj.Status.AvailableReplicas > 0
+	case *appsv1.StatefulSet:
+		return obj.Status.AvailableReplicas > 0
+	}
+	return false
+}
+
+// unavailable has a workload have no replica that is.
+func (r *run) unavailable(obj client.Object) error {
+	switch obj := obj.(type) {
+	case *appsv1.Deployment:
+		obj.Status.ReadyReplicas, obj.Status.AvailableReplicas, obj.Status.UnavailableReplicas = 0, 0, obj.Status.Replicas
+		for i := range obj.Status.Conditions {
+			if c := &obj.Status.Conditions[i]; c.Type == appsv1.DeploymentAvailable {
+				c.Status, c.Reason, c.LastTransitionTime, c.LastUpdateTime = corev1.ConditionFalse, "MinimumReplicasUnavailable", metav1.Now(), metav1.Now()
+			}
+		}
+	case *appsv1.StatefulSet:
+		obj.Status.ReadyReplicas, obj.Status.AvailableReplicas = 0, 0
+	}
+	return r.other.Status().Update(r.ctx, obj)
 }
 
 // drift changes an object a little: what it was created with should come back.

@@ -71,6 +71,9 @@ const (
 	Early Fault = "early"
 	// ChildDeleted has somebody delete an object of the reconciler when all is quiet. Jobs and pods that have come to their end are left alone.
 	ChildDeleted Fault = "child-deleted"
+	// Flap has a Deployment or a StatefulSet of the reconciler be unavailable when all is quiet, until all is quiet again. Only in a world with [Deployments] or
+	// [StatefulSets] that become ready.
+	Flap Fault = "flap"
 	// Drift has somebody change an object of the reconciler when all is quiet. Only if it is asked for, because it is not everybody's task to undo that.
 	Drift Fault = "drift"
 )
@@ -79,7 +82,7 @@ const (
 var allFaults = []Fault{
 	CrashBefore, CrashAfter, TimeoutApplied, TimeoutLost, TooManyRequests, ServerError, Conflict, Exists, Taken, TakenUnnoticed, Deleted, Recreated, HandOver,
 	LagRead, LagReconcile, LagLong, Relist, Resync, ListOrder, Stale,
-	Restart, Meanwhile, Late, Early, ChildDeleted, Drift,
+	Restart, Meanwhile, Late, Early, ChildDeleted, Flap, Drift,
 }
 
 // askedFor are the faults that only happen when they are asked for.

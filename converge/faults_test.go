@@ -8,9 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -40,6 +42,15 @@ func faultyScenario() Scenario {
 			if err := e.Cloud.Put(ctx, secret.Name, string(secret.Data["value"])); err != nil {
 				return reconcile.Result{}, err
 			}
+			deployment := &appsv1.Deployment{}
+			switch err := e.Client.Get(ctx, req.NamespacedName, deployment); {
+			case apierrs.IsNotFound(err):
+				return reconcile.Result{}, e.Client.Create(ctx, deploymentOf(secret))
+			case err != nil:
+				return reconcile.Result{}, err
+			case !metav1.IsControlledBy(deployment, secret):
+				return reconcile.Result{}, apierrs.NewConflict(appsv1.Resource("deployments"), req.Name, nil)
+			}
 			configMap := &corev1.ConfigMap{}
 			switch err := e.Client.Get(ctx, req.NamespacedName, configMap); {
 			case apierrs.IsNotFound(err):
@@ -55,10 +66,25 @@ func faultyScenario() Scenario {
 			return reconcile.Result{}, e.Client.Update(ctx, configMap)
 		})
 	}
-	s.World = []Actor{actorOn("watcher", &corev1.ConfigMap{}, func(context.Context, client.Client, *corev1.ConfigMap) error { return nil })}
+	s.World = []Actor{Deployments(BecomeReady), actorOn("watcher", &corev1.ConfigMap{}, func(context.Context, client.Client, *corev1.ConfigMap) error { return nil })}
+	s.Owns = append(s.Owns, &appsv1.Deployment{})
 	s.Consistency = TimeTravel
 	s.With = askedFor
 	return s
+}
+
+// deploymentOf returns a deployment with the name of a secret, which is its owner.
+func deploymentOf(secret *corev1.Secret) *appsv1.Deployment {
+	labels := map[string]string{"app": secret.Name}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}},
+		},
+	}
+	_ = controllerutil.SetControllerReference(secret, deployment, scheme.Scheme)
+	return deployment
 }
 
 // TestEachFault has each fault come true, tells of it, and finds that the reconciler can cope with it.

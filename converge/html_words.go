@@ -44,5 +44,6 @@ var faultMeanings = map[Fault]string{
 	Late:            "an actor acts only when all else is quiet",
 	Early:           "an actor acts at once, in the middle of the reconcile",
 	ChildDeleted:    "somebody deletes an object of the reconciler when all is quiet",
+	Flap:            "a workload is unavailable for a while",
 	Drift:           "somebody changes an object of the reconciler when all is quiet",
 }

@@ -149,7 +149,7 @@ func (t *timeline) fault(r *run, who, what string, fault Fault) {
 	switch fault {
 	case Restart, Stale:
 		e.from, e.turn = theProcess, dying
-	case ChildDeleted, Drift:
+	case ChildDeleted, Flap, Drift:
 		e.to = theServer
 	}
 	t.add(r, e)

@@ -100,6 +100,42 @@ var worldLessons = map[converge.Fault]lesson{
 			return r.Update(ctx, owner)
 		}),
 	},
+	converge.Flap: {
+		oracle: converge.EndState,
+		wrong: running(func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error {
+			// region flap-wrong
+			// Wrong: what is unavailable for a moment has not failed for ever.
+			state := "pending"
+			switch before := owner.Annotations["example.com/state"]; {
+			case before == "failed":
+				return nil
+			case deployment.Status.AvailableReplicas > 0:
+				state = "ready"
+			case before == "ready":
+				state = "failed"
+			}
+			// endregion
+			if owner.Annotations["example.com/state"] == state {
+				return nil
+			}
+			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/state", state)
+			return r.Update(ctx, owner)
+		}),
+		right: running(func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error {
+			// region flap-right
+			// Right: what is told is what is there now.
+			state := "pending"
+			if deployment.Status.AvailableReplicas > 0 {
+				state = "ready"
+			}
+			// endregion
+			if owner.Annotations["example.com/state"] == state {
+				return nil
+			}
+			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/state", state)
+			return r.Update(ctx, owner)
+		}),
+	},
 	converge.Early: {
 		oracle: converge.EndState,
 		wrong: waiting(func(ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment) error {
