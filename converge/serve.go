@@ -127,11 +127,11 @@ func (r *run) foreign(c *call) faultSet {
 	}
 	faults := setOf(HandOver)
 	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
+	if len(c.obj.GetOwnerReferences()) == 0 && (stored == nil || c.act == "create" || c.act == "apply") {
+		// If it came into being after everybody has cleaned up, it would stay, and nobody could help that.
+		faults = 0
+	}
 	if stored == nil {
-		if len(c.obj.GetOwnerReferences()) == 0 {
-			// If it came into being after everybody has cleaned up, it would stay, and nobody could help that.
-			faults = 0
-		}
 		if c.act == "create" {
 			faults |= setOf(Exists, Taken, TakenUnnoticed)
 		}

@@ -5,7 +5,6 @@ package controller_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -105,28 +104,14 @@ func siteCRD(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// prove is converge.Run with fewer combinations of faults: the reconciler does much. With a flag of package converge it does what that says.
+// prove is converge.Run for tests that run side by side.
 func prove(t *testing.T, s converge.Scenario) {
 	t.Helper()
 	if raceDetector {
 		t.Skip("without the race detector only, with which schedules take ten times as long")
 	}
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || strings.HasPrefix(f.Name, "converge.") })
-	if asked {
-		converge.Run(t, s)
-		return
-	}
 	t.Parallel()
-	report, err := converge.Check(t, s, converge.Options{Recoveries: 50, Pairs: 50, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if report.Failure != nil {
-		t.Errorf("%s\nreplay: go test -run '^%s$' -converge.replay='%s'", report.Failure, t.Name(), report.Failure.Replay)
-		return
-	}
-	t.Log(report.Certificate)
+	converge.Run(t, s)
 }
 
 // inDefault is an object in the namespace of the scenarios.
