@@ -51,6 +51,10 @@ bench: ## Run the benchmarks, with allocations, and the workloads against a hand
 	$(GO) test -run '^$$' -bench . -benchmem ./apis/... ./converge/... ./duck/... ./internal/... ./logging/... ./operator/... ./reconcilers/... ./resource/... ./stash/... ./testing ./tracker/...
 	cd benchmarks && $(GO) run ./converge $(ARGS)
 
+.PHONY: report
+report: ## Measure what converge finds of a corpus of bugs and of mutants, and what it costs. Takes most of an hour.
+	cd converge/corpus && $(GO) test -run '^TestReport$$' -timeout 3h -corpus.report -corpus.out=../../docs/converge/report.json $(ARGS)
+
 .PHONY: control-plane
 control-plane: ## Build the control plane that tests and demo run on, unless it is there already.
 	@$(GO) run ./cmd/trueup build

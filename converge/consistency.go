@@ -4,13 +4,9 @@ package converge
 
 import (
 	"context"
-	"sync"
 
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/internal/guard"
 )
@@ -65,29 +61,3 @@ func (r *run) readYourWrites(i *informer) {
 	}
 	r.deliver(i, changes)
 }
-
-// controllerContext returns a context that has the values of one with which a controller calls its reconciler.
-var controllerContext = sync.OnceValue(func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	calls := make(chan context.Context, 1)
-	c, err := controller.NewUnmanaged("converge", controller.Options{
-		SkipNameValidation: new(true),
-		Reconciler: reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-			calls <- context.WithoutCancel(ctx)
-			return reconcile.Result{}, nil
-		}),
-	})
-	if err != nil {
-		return context.Background()
-	}
-	err = c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(reconcile.Request{})
-		return nil
-	}))
-	if err != nil {
-		return context.Background()
-	}
-	go func() { _ = c.Start(ctx) }()
-	return <-calls
-})

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"trueup.dev/internal/calledby"
 )
 
 // The flags of test binaries that import this package.
@@ -114,7 +116,7 @@ func Check(t *testing.T, s Scenario, o Options) (*Report, error) {
 }
 
 func (p *plan) check(t *testing.T, o Options) *Report {
-	controllerContext() // outside of any bubble
+	calledby.Controller() // outside of any bubble
 	report := explore(t, p, o)
 	if report.Failure != nil {
 		p.shrink(t, report.Failure)
@@ -205,7 +207,7 @@ func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 	if len(files) == 0 {
 		return nil
 	}
-	controllerContext()
+	calledby.Controller()
 	defer func(seed uint64) {
 		if failed == nil {
 			p.seed = seed
@@ -265,7 +267,7 @@ func replay(t *testing.T, s Scenario, encoded string) {
 		t.Fatal(err)
 	}
 	p.seed = seed
-	controllerContext()
+	calledby.Controller()
 	if reference, ok := p.refer(t); !ok && len(decoded) > 0 {
 		t.Errorf("without faults: %s", reference.violations[0])
 		return

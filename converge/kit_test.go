@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/calledby"
 )
 
 // copier keeps a config map with the data of a secret.
@@ -85,6 +87,6 @@ func mustPlan(t testing.TB, s Scenario) *plan {
 		t.Fatal(err)
 	}
 	p.seed = 1
-	controllerContext()
+	calledby.Controller()
 	return p
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/converge/internal/apiserver"
+	"trueup.dev/internal/calledby"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -107,7 +108,7 @@ func (r *run) give() {
 // start starts a process, whose caches begin with what there is.
 func (r *run) start(number int, stale ...staleStart) {
 	p := &process{run: r, number: number, written: map[schema.GroupVersionKind]int64{}, stale: stale}
-	p.ctx, p.cancel = context.WithCancel(controllerContext())
+	p.ctx, p.cancel = context.WithCancel(calledby.Controller())
 	r.process = p
 	base := r.server.Client("manager")
 	cached := &processClient{Client: base, process: p}

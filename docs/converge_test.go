@@ -151,7 +151,12 @@ func TestConvergeGuide(t *testing.T) {
 		"converge-replay":      "go test -run '^TestFormatConverges$' -converge.replay='" + failure.Replay + "'\n",
 		"converge-certificate": report.Certificate.String() + "\n",
 	}
-	const guide = "converge.md"
+	showPrinted(t, "converge.md", printed)
+}
+
+// showPrinted wants a guide to show what is printed, all of it.
+func showPrinted(t *testing.T, guide string, printed map[string]string) {
+	t.Helper()
 	before := readFile(t, guide)
 	after, names := withBlocks(t, guide, before, "text", func(name string) (string, bool) {
 		text, ok := printed[name]

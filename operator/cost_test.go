@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"trueup.dev/internal/calledby"
 )
 
 // TestHeapIsFlat has resources come and go. Nothing may be left of them, in the ledger or anywhere else.
@@ -73,7 +75,7 @@ func kindNamed(t *testing.T, name string) scheduleKind {
 
 // newCostWorld returns a world in which nothing special happens.
 func newCostWorld(kind scheduleKind) *scheduleWorld {
-	w := &scheduleWorld{ctx: calledByController(), counts: map[string]int{}, lives: map[lifeKey]*life{}, kind: kind, policy: schedulePolicies[0], calm: true}
+	w := &scheduleWorld{ctx: calledby.Controller(), counts: map[string]int{}, lives: map[lifeKey]*life{}, kind: kind, policy: schedulePolicies[0], calm: true}
 	w.server = &scheduleServer{world: w, proto: kind.proto, objects: map[string]subject{}}
 	w.restart(0)
 	return w

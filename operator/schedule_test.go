@@ -15,10 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+	"trueup.dev/internal/calledby"
 )
 
 // schedule is a course of events. It is all bytes, so that a fuzzer can change it, and so that it can be made shorter: without a step the other steps stay
@@ -112,34 +109,8 @@ func (s schedule) check(t *testing.T, ctx context.Context, name string, counts m
 	return false
 }
 
-// calledByController returns a context as a controller calls its reconciler with. Below any other one a request is never put off.
-var calledByController = sync.OnceValue(func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	calls := make(chan context.Context, 1)
-	c, err := controller.NewUnmanaged("schedules", controller.Options{
-		SkipNameValidation: new(true),
-		Reconciler: reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-			calls <- context.WithoutCancel(ctx)
-			return reconcile.Result{}, nil
-		}),
-	})
-	if err != nil {
-		panic(err)
-	}
-	err = c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(reconcile.Request{})
-		return nil
-	}))
-	if err != nil {
-		panic(err)
-	}
-	go func() { _ = c.Start(ctx) }()
-	return <-calls
-})
-
 func TestSchedules(t *testing.T) {
-	ctx := calledByController()
+	ctx := calledby.Controller()
 	workers := runtime.GOMAXPROCS(0)
 	begin := time.Now()
 	counts := map[string]int{}
@@ -193,7 +164,7 @@ func FuzzSchedules(f *testing.F) {
 		if len(s.steps) > 60 {
 			t.Skip("longer schedules only take longer")
 		}
-		ctx := calledByController()
+		ctx := calledby.Controller()
 		synctest.Test(t, func(t *testing.T) { s.check(t, ctx, "the input", map[string]int{}) })
 	})
 }

@@ -161,7 +161,7 @@ func (m *measurement) mutants(t *testing.T) {
 		mutants = append(mutants, found...)
 	}
 	m.each(t, len(mutants), func(i int) string { return mutants[i].Name() }, func(t *testing.T, i int) {
-		result, err := mutants[i].Check(t, measure.Default())
+		result, err := measure.MutantOf(t, mutants[i])
 		if err != nil {
 			t.Error(err)
 		}

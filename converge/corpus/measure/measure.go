@@ -17,6 +17,7 @@ import (
 
 	"trueup.dev/converge"
 	"trueup.dev/converge/corpus"
+	"trueup.dev/converge/corpus/mutation"
 )
 
 // Default returns the options of a run of which nothing else was said.
@@ -32,6 +33,20 @@ func minute(seed uint64) converge.Options {
 // thorough returns options for correct reconcilers.
 func thorough() converge.Options {
 	return converge.Options{Seed: 1, Recoveries: -1, AllPairs: true, Random: 10_000}
+}
+
+// longer returns options for mutants that the default does not find.
+func longer() converge.Options {
+	return converge.Options{Seed: 1, Recoveries: 5000, Pairs: 5000, Random: 5000}
+}
+
+// MutantOf looks for a failure of a mutant, and longer if there is none.
+func MutantOf(t *testing.T, m mutation.Mutant) (mutation.Result, error) {
+	result, err := m.Check(t, Default())
+	if err == nil && !result.Killed && !result.Equivalent {
+		err = m.Examine(t, &result, longer())
+	}
+	return result, err
 }
 
 // Searches looks for the bug of an entry: once, or on three seeds if it takes two faults.

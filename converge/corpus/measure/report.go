@@ -4,8 +4,11 @@ package measure
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -30,11 +33,15 @@ type Report struct {
 	// Searches are the attempts to find a bug, Controls what became of correct reconcilers, and Mutants what became of those with a mistake.
 	Searches []Search          `json:"searches"`
 	Controls []Control         `json:"controls"`
-	Mutants  []mutation.Result `json:"mutants"`
+	Mutants  []mutation.Result `json:"-"`
+	// Survivors are the mutants that were not killed, with what is known of them. They are filled in by Judge.
+	Survivors map[string]string `json:"survivors"`
 	// Speed is how many schedules a core makes in a second, by how the reconciler is called.
 	Speed map[string]float64 `json:"speed,omitempty"`
 	// Lines is how many lines it takes to put a reconciler under test.
 	Lines int `json:"lines,omitempty"`
+	// Problems are mutants whose reason is missing or not true. They are filled in by Judge.
+	Problems []string `json:"problems,omitempty"`
 	// Bars are what is wanted of all that. They are filled in by Judge.
 	Bars []Bar `json:"bars"`
 
@@ -162,6 +169,7 @@ func (r *Report) judgeMutants() {
 		return
 	}
 	killed, proved, explained, missed := 0, 0, 0, 0
+	r.Survivors = map[string]string{}
 	for _, m := range r.Mutants {
 		reason, known := mutation.Survivors[m.Name]
 		switch {
@@ -169,10 +177,16 @@ func (r *Report) judgeMutants() {
 			killed++
 		case m.Equivalent:
 			proved++
+			r.Survivors[m.Name] = "does nothing that the correct one does not do, in all runs"
 		case known && !reason.Missed:
 			explained++
+			r.Survivors[m.Name] = "as correct: " + reason.Why
 		default:
 			missed++
+			r.Survivors[m.Name] = missedPrefix + reason.Why
+			if m.Later != "" {
+				r.Survivors[m.Name] += " A longer search finds it: " + m.Later + "."
+			}
 		}
 	}
 	all := len(r.Mutants)
@@ -181,8 +195,10 @@ func (r *Report) judgeMutants() {
 		"%d of %d: %.1f %%", killed, all-proved-explained, percent(all-proved-explained))
 	r.bar("mutants killed, of those not proved equivalent in all runs", "", percent(all-proved) >= 90, "%d of %d: %.1f %%", killed, all-proved, percent(all-proved))
 	r.bar("mutants killed, of all", "", percent(all) >= 90, "%d of %d: %.1f %% (%d proved equivalent, %d explained, %d missed)", killed, all, percent(all), proved, explained, missed)
-	problems := len(mutation.Unexplained(r.Mutants, r.Complete))
-	r.bar("survivors without a reason, reasons without a survivor", "0", problems == 0, "%d", problems)
+	later := len(slices.DeleteFunc(slices.Clone(r.Mutants), func(m mutation.Result) bool { return m.Later == "" }))
+	r.bar("survivors that a search of 5,000 second faults, 5,000 pairs and 5,000 random schedules finds", "", true, "%d of %d", later, explained+missed)
+	r.Problems = mutation.Unexplained(r.Mutants, r.Complete)
+	r.bar("survivors without a reason, reasons without a survivor", "0", len(r.Problems) == 0, "%d", len(r.Problems))
 }
 
 // Print writes the report for people: what is wanted, and then what is not as wanted.
@@ -226,12 +242,25 @@ func (r *Report) negatives() []string {
 			lines = append(lines, fmt.Sprintf("false alarm: %s: %s (%s): %s", c.Entry, c.Alarm, c.Replay, why(c.Entry)))
 		}
 	}
-	for _, m := range r.Mutants {
-		if reason, known := mutation.Survivors[m.Name]; !m.Killed && !m.Equivalent && known && reason.Missed {
-			lines = append(lines, fmt.Sprintf("not killed: %s: %s", m.Name, reason.Why))
+	for _, name := range slices.Sorted(maps.Keys(r.Survivors)) {
+		if why, missed := strings.CutPrefix(r.Survivors[name], missedPrefix); missed {
+			lines = append(lines, fmt.Sprintf("not killed: %s: %s", name, why))
 		}
 	}
-	return append(lines, mutation.Unexplained(r.Mutants, r.Complete)...)
+	return append(lines, r.Problems...)
+}
+
+// missedPrefix is what begins with what is said of mutants that do harm that is not seen.
+const missedPrefix = "missed: "
+
+// Read returns a report that was written to a file.
+func Read(file string) (*Report, error) {
+	encoded, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{}
+	return r, json.Unmarshal(encoded, r)
 }
 
 func median[T cmp.Ordered](values []T) T {

@@ -4,6 +4,7 @@ package mutation
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -24,6 +25,8 @@ type Result struct {
 	Faults int
 	// Equivalent is true for a mutant that lives and, in all runs that were made, has done nothing that the correct one would not have done.
 	Equivalent bool
+	// Later is what has found it in a search that takes longer, of those that live and are not equivalent.
+	Later string
 }
 
 // Check looks for a failure of the mutant, first in the runs without faults: there it has to come to what the correct one comes to, unless the scenario says
@@ -49,6 +52,15 @@ func (m Mutant) Check(t *testing.T, o converge.Options) (Result, error) {
 	}
 	result.Killed, result.By, result.Faults = true, string(report.Failure.Violation.Oracle), len(report.Failure.Faults)
 	return result, nil
+}
+
+// Examine looks for a failure of a mutant that lives, for longer.
+func (m Mutant) Examine(t *testing.T, result *Result, o converge.Options) error {
+	report, err := converge.Check(t, m.scenario(&effects{}), o)
+	if err == nil && report.Failure != nil {
+		result.Later = fmt.Sprintf("%s, with %d faults", report.Failure.Violation.Oracle, len(report.Failure.Faults))
+	}
+	return err
 }
 
 // scenario is that of the correct reconciler, with the mistake.

@@ -38,7 +38,8 @@ func survivors() map[string]Reason {
 	return found
 }
 
-// Unexplained lists survivors without a reason, and reasons for mutants that were found or, if the results are those of all, are not there.
+// Unexplained lists survivors without a reason or with one that is not true, and reasons for mutants that were found or, if the results are those of all, are
+// not there.
 func Unexplained(results []Result, all bool) []string {
 	var lines []string
 	left := maps.Clone(Survivors)
@@ -48,6 +49,8 @@ func Unexplained(results []Result, all bool) []string {
 		switch lives := !r.Killed && !r.Equivalent; {
 		case lives && !known:
 			lines = append(lines, "survivor without a reason: "+r.Name)
+		case lives && r.Later != "" && !Survivors[r.Name].Missed:
+			lines = append(lines, fmt.Sprintf("said to do no harm, and found by a longer search: %s (%s)", r.Name, r.Later))
 		case !lives && known:
 			lines = append(lines, fmt.Sprintf("reason for a mutant that does not survive: %s (%s)", r.Name, r.By))
 		}
