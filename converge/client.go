@@ -49,7 +49,7 @@ func (c *processClient) Get(ctx context.Context, key client.ObjectKey, obj clien
 	if err != nil {
 		return err
 	}
-	call := &call{site: site{act: "get", kind: gvk.Kind, key: key}, gvk: gvk}
+	call := &call{site: site{act: "get", kind: gvk.Kind, key: key}, gvk: gvk, into: obj}
 	if call.cached = c.cached(obj, gvk); call.cached {
 		call.do = func(client.Object) error { return c.process.informer(gvk).read(gvk, key, obj, opts...) }
 	} else {

@@ -47,6 +47,8 @@ func hint(f *Failure) string {
 		return "copy objects before changing them: they are those of the cache"
 	case v.Oracle == Leaks:
 		return "have goroutines end with the context"
+	case v.Oracle == EndState && strings.Contains(v.Message, "undoes what somebody else"):
+		return "keep the version that the object was read with, and after a conflict make the change to what is read anew"
 	case v.Oracle == EndState && has(TimeoutLost, TooManyRequests, ServerError, TimeoutApplied):
 		return "an error is swallowed: return it, so that the request is tried again"
 	case v.Oracle == EndState && has(CrashBefore, CrashAfter, HandOver, Restart):

@@ -53,6 +53,8 @@ type process struct {
 	stale []staleStart
 	// delivered is true when a cache has told of a change.
 	delivered bool
+	// filled are the versions of objects when they were read or written.
+	filled map[client.Object]string
 	// written is the last version of each kind that the process has written.
 	written map[schema.GroupVersionKind]int64
 }
@@ -68,8 +70,9 @@ type call struct {
 	gvk schema.GroupVersionKind
 	// conditional is true for a delete that only hits the object that was meant.
 	conditional bool
-	// out is what is read.
-	out runtime.Object
+	// out is what is read, and into the object that is filled by a read.
+	out  runtime.Object
+	into client.Object
 	// do makes the call, with obj or a copy of it.
 	do func(obj client.Object) error
 	// outside is a call to another system. It is a write if it may have an effect.

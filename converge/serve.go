@@ -68,6 +68,9 @@ func (r *run) serveNext() bool {
 	r.acting, r.serving = byProcess, c
 	err := r.answer(c, fault)
 	r.serving = nil
+	if err == nil && c.into != nil {
+		r.process.filled[c.into] = c.into.GetResourceVersion()
+	}
 	r.log.call(r, c, fault, err)
 	if met > others {
 		r.met[met-1].after = r.total()
@@ -197,25 +200,46 @@ func (r *run) answer(c *call, fault Fault) error {
 		r.meanwhile()
 	}
 	r.advise(c)
-	var uid types.UID
-	if fault == Conflict {
-		uid = c.obj.GetUID()
+	if c.obj == nil {
+		return r.write(c, target)
 	}
+	uid := c.obj.GetUID()
+	annotated := fault == Conflict || r.otherVersion(c) && r.isAnnotated(c)
 	err := r.write(c, target)
-	if err == nil && fault == Conflict {
+	if err == nil && annotated {
 		r.checkAnnotated(c, uid)
 	}
 	return err
+}
+
+// otherVersion is true for an update of an object that was read, with another version than it was read with: nobody is told of changes in between.
+func (r *run) otherVersion(c *call) bool {
+	version, read := r.process.filled[c.obj]
+	return read && c.act == "update" && version != c.obj.GetResourceVersion()
+}
+
+// isAnnotated is true if somebody else has annotated an object.
+func (r *run) isAnnotated(c *call) bool {
+	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
+	if stored == nil {
+		return false
+	}
+	_, ok := stored.GetAnnotations()[touched]
+	return ok
 }
 
 // write makes a call, and notes what the process has written.
 func (r *run) write(c *call, target client.Object) error {
 	before := r.server.Version()
 	err := c.do(target)
-	if now := r.server.Version(); err == nil && c.obj != nil && now != before {
+	if err != nil || c.obj == nil {
+		return err
+	}
+	r.process.filled[target] = target.GetResourceVersion()
+	if now := r.server.Version(); now != before {
 		r.process.written[c.gvk] = now
 	}
-	return err
+	return nil
 }
 
 func (r *run) timeout(c *call) error {
@@ -258,7 +282,7 @@ func (r *run) checkAnnotated(c *call, uid types.UID) {
 	if uid == "" || stored == nil || stored.GetUID() != uid || stored.GetDeletionTimestamp() != nil {
 		return
 	}
-	if _, ok := stored.GetAnnotations()[touched]; !ok {
+	if !r.isAnnotated(c) {
 		name := c.gvk.Kind + " " + nameOf(c.key)
 		r.violate(Violation{Oracle: EndState, About: name, Message: c.act + " " + name + " undoes what somebody else has written meanwhile"})
 	}

@@ -107,7 +107,7 @@ func (r *run) give() {
 
 // start starts a process, whose caches begin with what there is.
 func (r *run) start(number int, stale ...staleStart) {
-	p := &process{run: r, number: number, written: map[schema.GroupVersionKind]int64{}, stale: stale}
+	p := &process{run: r, number: number, written: map[schema.GroupVersionKind]int64{}, filled: map[client.Object]string{}, stale: stale}
 	p.ctx, p.cancel = context.WithCancel(calledby.Controller())
 	r.process = p
 	base := r.server.Client("manager")

@@ -60,6 +60,12 @@ var c06 = []Entry{{
 	Source:  "cert-manager#5216, requests that fail because the secret of the issuer is not in the cache yet: https://github.com/cert-manager/cert-manager/issues/5216",
 	Buggy:   with(requests, func(e converge.Env) reconcile.Reconciler { return &finalFailure{signer{e.Client}} }),
 	Correct: with(requests, func(e converge.Env) reconcile.Reconciler { return &retriedFailure{signer{e.Client}} }),
+}, {
+	Name: "c06-version-of-another-read", Class: "C6", Faults: 1,
+	About:   "After a conflict the old object gets the version of the new one, and overwrites what it lost against.",
+	Source:  "API conventions, concurrency control, where changes are to be made to what was read anew: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#concurrency-control-and-consistency",
+	Buggy:   with(configs, func(e converge.Env) reconcile.Reconciler { return &configKeeper{e.Client, overwrite} }),
+	Correct: with(configs, func(e converge.Env) reconcile.Reconciler { return &configKeeper{e.Client, changeAnew} }),
 }}
 
 // accounts are widgets that need a service account.
