@@ -165,7 +165,13 @@ func (m *measurement) mutants(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		m.report.Add(func(r *measure.Report) { r.Mutants = append(r.Mutants, result) })
+		m.report.Add(func(r *measure.Report) {
+			if result.Killed {
+				r.Killed++
+			} else {
+				r.Survivors = append(r.Survivors, result)
+			}
+		})
 	})
 }
 
@@ -178,5 +184,12 @@ func (m *measurement) costs(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	m.report.Add(func(r *measure.Report) { r.Speed, r.Lines = speed, lines })
+	// One at a time, as somebody sees it who runs one test.
+	usual := map[string]float64{}
+	for _, e := range m.entries(false) {
+		if usual[e.Name], err = measure.Usual(t, e); err != nil {
+			t.Error(err)
+		}
+	}
+	m.report.Add(func(r *measure.Report) { r.Speed, r.Lines, r.Usual = speed, lines, usual })
 }

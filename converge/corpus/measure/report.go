@@ -30,20 +30,20 @@ type Report struct {
 	Entries int `json:"entries"`
 	Buggy   int `json:"buggy"`
 
-	// Searches are the attempts to find a bug, Controls what became of correct reconcilers, and Mutants what became of those with a mistake.
-	Searches []Search          `json:"searches"`
-	Controls []Control         `json:"controls"`
-	Mutants  []mutation.Result `json:"-"`
-	// Survivors are the mutants that were not killed, with what is known of them. They are filled in by Judge.
-	Survivors map[string]string `json:"survivors"`
+	// Searches are the attempts to find a bug, and Controls what became of correct reconcilers.
+	Searches []Search  `json:"searches"`
+	Controls []Control `json:"controls"`
+	// Killed is how many mutants were found, and Survivors are those that were not.
+	Killed    int               `json:"killed"`
+	Survivors []mutation.Result `json:"survivors"`
+	// Usual is how many seconds the default run of a correct reconciler takes, by entry.
+	Usual map[string]float64 `json:"usual,omitempty"`
 	// Speed is how many schedules a core makes in a second, by how the reconciler is called.
 	Speed map[string]float64 `json:"speed,omitempty"`
 	// Lines is how many lines it takes to put a reconciler under test.
 	Lines int `json:"lines,omitempty"`
-	// Problems are mutants whose reason is missing or not true. They are filled in by Judge.
-	Problems []string `json:"problems,omitempty"`
 	// Bars are what is wanted of all that. They are filled in by Judge.
-	Bars []Bar `json:"bars"`
+	Bars []Bar `json:"-"`
 
 	mu sync.Mutex
 }
@@ -74,8 +74,6 @@ type Control struct {
 	Random    int     `json:"random"`
 	Schedules int     `json:"schedules"`
 	Seconds   float64 `json:"seconds"`
-	// Default is how long a default run takes, in seconds.
-	Default float64 `json:"default"`
 }
 
 // Bar is something that is wanted.
@@ -104,11 +102,15 @@ func (r *Report) Judge() {
 	defer r.mu.Unlock()
 	slices.SortStableFunc(r.Searches, func(a, b Search) int { return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Seed, b.Seed)) })
 	slices.SortFunc(r.Controls, func(a, b Control) int { return cmp.Compare(a.Entry, b.Entry) })
-	slices.SortFunc(r.Mutants, func(a, b mutation.Result) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.Survivors, func(a, b mutation.Result) int { return cmp.Compare(a.Name, b.Name) })
 	r.Bars = nil
 	r.judgeSearches()
 	r.judgeControls()
 	r.judgeMutants()
+	if seconds := slices.Sorted(maps.Values(r.Usual)); len(seconds) > 0 {
+		slow := len(slices.DeleteFunc(slices.Clone(seconds), func(s float64) bool { return s <= 2 }))
+		r.bar("default run of one scenario", "≤ 2 s", slow == 0, "median %.1f s, at most %.1f s, %d of %d above 2 s", median(seconds), seconds[len(seconds)-1], slow, len(seconds))
+	}
 	if len(r.Speed) > 0 {
 		r.bar("schedules per second and core, ten calls", "≥ 2000", r.Speed["direct"] >= 2000,
 			"%.0f called directly, %.0f by a controller", r.Speed["direct"], r.Speed["controller"])
@@ -151,54 +153,42 @@ func (r *Report) judgeControls() {
 		return
 	}
 	alarms, schedules := 0, 0
-	var defaults []float64
 	for _, c := range r.Controls {
 		if c.Alarm != "" {
 			alarms++
 		}
 		schedules += c.Schedules
-		defaults = append(defaults, c.Default)
 	}
 	r.bar("false alarms: all single faults, all pairs, 10,000 random schedules each", "0", alarms == 0, "%d of %d correct ones, in %d schedules", alarms, len(r.Controls), schedules)
-	slow := len(slices.DeleteFunc(slices.Clone(defaults), func(s float64) bool { return s <= 2 }))
-	r.bar("default run of one scenario", "≤ 2 s", slow == 0, "median %.1f s, at most %.1f s, %d of %d above 2 s", median(defaults), slices.Max(defaults), slow, len(defaults))
 }
 
 func (r *Report) judgeMutants() {
-	if len(r.Mutants) == 0 {
+	all := r.Killed + len(r.Survivors)
+	if all == 0 {
 		return
 	}
-	killed, proved, explained, missed := 0, 0, 0, 0
-	r.Survivors = map[string]string{}
-	for _, m := range r.Mutants {
-		reason, known := mutation.Survivors[m.Name]
-		switch {
-		case m.Killed:
-			killed++
+	proved, explained, missed, later := 0, 0, 0, 0
+	for _, m := range r.Survivors {
+		switch reason, known := mutation.Reasons[m.Name]; {
 		case m.Equivalent:
 			proved++
-			r.Survivors[m.Name] = "does nothing that the correct one does not do, in all runs"
 		case known && !reason.Missed:
 			explained++
-			r.Survivors[m.Name] = "as correct: " + reason.Why
 		default:
 			missed++
-			r.Survivors[m.Name] = missedPrefix + reason.Why
-			if m.Later != "" {
-				r.Survivors[m.Name] += " A longer search finds it: " + m.Later + "."
-			}
+		}
+		if m.Later != "" {
+			later++
 		}
 	}
-	all := len(r.Mutants)
-	percent := func(of int) float64 { return 100 * float64(killed) / float64(max(of, 1)) }
+	percent := func(of int) float64 { return 100 * float64(r.Killed) / float64(max(of, 1)) }
 	r.bar("mutants killed, of those that are not equivalent", "≥ 90 % of ≥ 500", all >= 500 && percent(all-proved-explained) >= 90,
-		"%d of %d: %.1f %%", killed, all-proved-explained, percent(all-proved-explained))
-	r.bar("mutants killed, of those not proved equivalent in all runs", "", percent(all-proved) >= 90, "%d of %d: %.1f %%", killed, all-proved, percent(all-proved))
-	r.bar("mutants killed, of all", "", percent(all) >= 90, "%d of %d: %.1f %% (%d proved equivalent, %d explained, %d missed)", killed, all, percent(all), proved, explained, missed)
-	later := len(slices.DeleteFunc(slices.Clone(r.Mutants), func(m mutation.Result) bool { return m.Later == "" }))
-	r.bar("survivors that a search of 5,000 second faults, 5,000 pairs and 5,000 random schedules finds", "", true, "%d of %d", later, explained+missed)
-	r.Problems = mutation.Unexplained(r.Mutants, r.Complete)
-	r.bar("survivors without a reason, reasons without a survivor", "0", len(r.Problems) == 0, "%d", len(r.Problems))
+		"%d of %d: %.1f %%", r.Killed, all-proved-explained, percent(all-proved-explained))
+	r.bar("mutants killed, of those not proved equivalent in all runs", "", percent(all-proved) >= 90, "%d of %d: %.1f %%", r.Killed, all-proved, percent(all-proved))
+	r.bar("mutants killed, of all", "", percent(all) >= 90, "%d of %d: %.1f %% (%d proved equivalent, %d explained, %d missed)", r.Killed, all, percent(all), proved, explained, missed)
+	r.bar("survivors, but for those proved equivalent, that a longer search finds", "", true, "%d of %d", later, explained+missed)
+	problems := len(mutation.Unexplained(r.Survivors, r.Complete))
+	r.bar("survivors without a reason, reasons without a survivor", "0", problems == 0, "%d", problems)
 }
 
 // Print writes the report for people: what is wanted, and then what is not as wanted.
@@ -242,25 +232,26 @@ func (r *Report) negatives() []string {
 			lines = append(lines, fmt.Sprintf("false alarm: %s: %s (%s): %s", c.Entry, c.Alarm, c.Replay, why(c.Entry)))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Survivors)) {
-		if why, missed := strings.CutPrefix(r.Survivors[name], missedPrefix); missed {
-			lines = append(lines, fmt.Sprintf("not killed: %s: %s", name, why))
+	for _, m := range r.Survivors {
+		if reason, known := mutation.Reasons[m.Name]; !m.Equivalent && known && reason.Missed {
+			lines = append(lines, fmt.Sprintf("not killed: %s: %s", m.Name, reason.Why))
 		}
 	}
-	return append(lines, r.Problems...)
+	return append(lines, mutation.Unexplained(r.Survivors, r.Complete)...)
 }
 
-// missedPrefix is what begins with what is said of mutants that do harm that is not seen.
-const missedPrefix = "missed: "
-
-// Read returns a report that was written to a file.
+// Read returns a report that was written to a file, judged anew.
 func Read(file string) (*Report, error) {
 	encoded, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	r := &Report{}
-	return r, json.Unmarshal(encoded, r)
+	if err := json.Unmarshal(encoded, r); err != nil {
+		return nil, err
+	}
+	r.Judge()
+	return r, nil
 }
 
 func median[T cmp.Ordered](values []T) T {

@@ -17,16 +17,16 @@ import (
 
 // Result is what has become of a mutant.
 type Result struct {
-	Name string
+	Name string `json:"name"`
 	// Killed is true if a failure was found.
-	Killed bool
+	Killed bool `json:"killed,omitempty"`
 	// By tells what has found it, and Faults how many it took.
-	By     string
-	Faults int
+	By     string `json:"by,omitempty"`
+	Faults int    `json:"faults,omitempty"`
 	// Equivalent is true for a mutant that lives and, in all runs that were made, has done nothing that the correct one would not have done.
-	Equivalent bool
+	Equivalent bool `json:"equivalent,omitempty"`
 	// Later is what has found it in a search that takes longer, of those that live and are not equivalent.
-	Later string
+	Later string `json:"later,omitempty"`
 }
 
 // Check looks for a failure of the mutant, first in the runs without faults: there it has to come to what the correct one comes to, unless the scenario says

@@ -31,7 +31,7 @@ func TestSample(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			reason, known := mutation.Survivors[m.Name()]
+			reason, known := mutation.Reasons[m.Name()]
 			switch {
 			case result.Killed && known:
 				t.Errorf("%s finds it, and it was said not to be found: %s", result.By, reason.Why)

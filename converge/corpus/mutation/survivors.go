@@ -15,8 +15,8 @@ type Reason struct {
 	Why    string
 }
 
-// Survivors has a reason for each mutant that a default run does not find, but for those that are proved equivalent, by name.
-var Survivors = survivors()
+// Reasons has one for each mutant that a default run does not find, but for those that are proved equivalent, by name.
+var Reasons = reasonsByName()
 
 // reason is why some mutants survive.
 type reason struct {
@@ -26,7 +26,7 @@ type reason struct {
 	mutants map[string][]string
 }
 
-func survivors() map[string]Reason {
+func reasonsByName() map[string]Reason {
 	found := map[string]Reason{}
 	for _, r := range reasons {
 		for mistake, entries := range r.mutants {
@@ -38,28 +38,29 @@ func survivors() map[string]Reason {
 	return found
 }
 
-// Unexplained lists survivors without a reason or with one that is not true, and reasons for mutants that were found or, if the results are those of all, are
-// not there.
-func Unexplained(results []Result, all bool) []string {
+// Unexplained lists survivors without a reason, or with one that is not true, and reasons for mutants that, if the survivors are all that there are, do not
+// survive.
+func Unexplained(survivors []Result, all bool) []string {
 	var lines []string
-	left := maps.Clone(Survivors)
-	for _, r := range results {
-		_, known := left[r.Name]
-		delete(left, r.Name)
-		switch lives := !r.Killed && !r.Equivalent; {
-		case lives && !known:
-			lines = append(lines, "survivor without a reason: "+r.Name)
-		case lives && r.Later != "" && !Survivors[r.Name].Missed:
-			lines = append(lines, fmt.Sprintf("said to do no harm, and found by a longer search: %s (%s)", r.Name, r.Later))
-		case !lives && known:
-			lines = append(lines, fmt.Sprintf("reason for a mutant that does not survive: %s (%s)", r.Name, r.By))
+	left := maps.Clone(Reasons)
+	for _, m := range survivors {
+		reason, known := left[m.Name]
+		if !m.Equivalent {
+			delete(left, m.Name)
+		}
+		switch {
+		case m.Equivalent:
+		case !known:
+			lines = append(lines, "survivor without a reason: "+m.Name)
+		case m.Later != "" && !reason.Missed:
+			lines = append(lines, fmt.Sprintf("said to do no harm, and found by a longer search: %s (%s)", m.Name, m.Later))
 		}
 	}
 	if !all {
 		clear(left)
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
-		lines = append(lines, "reason for a mutant that there is not: "+name)
+		lines = append(lines, "reason for a mutant that is found, proved equivalent, or not there: "+name)
 	}
 	return lines
 }
