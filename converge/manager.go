@@ -36,6 +36,8 @@ type processManager struct {
 	// runnables are started once the process has been set up.
 	runnables []ctrlmanager.Runnable
 	problems  []error
+	// busy is true if there are others than controllers among them.
+	busy bool
 	// queues are what the controllers have their requests in, once they have started, by name.
 	queues map[string]reflect.Value
 }
@@ -48,26 +50,28 @@ func newManager(p *process, c client.Client) *processManager {
 
 // Add keeps what is to be started. Reconciles of controllers are noted.
 func (m *processManager) Add(runnable ctrlmanager.Runnable) error {
-	m.watchController(runnable)
+	if !m.watchController(runnable) {
+		m.busy = true
+	}
 	m.runnables = append(m.runnables, runnable)
 	return nil
 }
 
-// watchController has the reconciles of a controller go through the process.
+// watchController has the reconciles of a controller go through the process. It is false for what is no controller.
 //
 // What builders build has its reconciler in an exported field, but its type is internal to controller-runtime.
-func (m *processManager) watchController(runnable ctrlmanager.Runnable) {
+func (m *processManager) watchController(runnable ctrlmanager.Runnable) bool {
 	value := reflect.ValueOf(runnable)
 	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
-		return
+		return false
 	}
 	field := value.Elem().FieldByName("Do")
 	if !field.IsValid() || !field.CanSet() {
-		return
+		return false
 	}
 	inner, ok := field.Interface().(reconcile.Reconciler)
 	if !ok {
-		return
+		return false
 	}
 	name := value.Elem().FieldByName("Name").String()
 	m.queues[name] = value.Elem().FieldByName("Queue")
@@ -75,6 +79,7 @@ func (m *processManager) watchController(runnable ctrlmanager.Runnable) {
 	field.Set(reflect.ValueOf(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		return m.process.controlled(ctx, request{Request: req, controller: name}, consistent)
 	})))
+	return true
 }
 
 // ask has a request be worked on once more, whatever its controller is told of.

@@ -53,17 +53,23 @@ func newLedger() ledger {
 	return ledger{map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}}
 }
 
-// explain notes that somebody else does something to an object, and so to those that it owns.
+// explain notes that somebody else does something to an object, and so to those that it owns, or that are in it.
 func (l *ledger) explain(r *run, kind schema.GroupVersionKind, key types.NamespacedName) {
+	l.explainAll(r, kind, key, map[types.UID]bool{})
+}
+
+func (l *ledger) explainAll(r *run, kind schema.GroupVersionKind, key types.NamespacedName, done map[types.UID]bool) {
 	stored := r.server.Get(kind, key)
-	if stored == nil {
+	if stored == nil || done[stored.GetUID()] {
 		return
 	}
+	done[stored.GetUID()] = true
 	l.explained[thingOf(kind, stored)]++
+	whole := kind.Group == "" && kind.Kind == "Namespace"
 	for _, owned := range r.server.Kinds() {
 		for _, obj := range r.server.List(owned) {
-			if slices.ContainsFunc(ownersOf(obj), func(uid types.UID) bool { return uid == stored.GetUID() }) {
-				l.explain(r, owned, client.ObjectKeyFromObject(obj))
+			if whole && obj.GetNamespace() == key.Name || slices.ContainsFunc(ownersOf(obj), func(uid types.UID) bool { return uid == stored.GetUID() }) {
+				l.explainAll(r, owned, client.ObjectKeyFromObject(obj), done)
 			}
 		}
 	}
@@ -104,8 +110,14 @@ func (l *ledger) excess(reference *reference, skipped []int, chosen bool) string
 	return ""
 }
 
-// orphan is true for an object all of whose owners are gone.
-func (r *run) orphan(obj client.Object) bool {
+// orphan is true for an object all of whose owners are gone, or are orphans themselves.
+func (r *run) orphan(obj client.Object) bool { return r.orphanWithin(obj, 10) }
+
+// orphanWithin looks no further up than that: owners may own each other.
+func (r *run) orphanWithin(obj client.Object, depth int) bool {
+	if depth == 0 {
+		return false
+	}
 	for _, owner := range obj.GetOwnerReferences() {
 		group, err := schema.ParseGroupVersion(owner.APIVersion)
 		if err != nil {
@@ -113,7 +125,7 @@ func (r *run) orphan(obj client.Object) bool {
 		}
 		for _, namespace := range []string{obj.GetNamespace(), ""} {
 			stored := r.server.Get(group.WithKind(owner.Kind), types.NamespacedName{Namespace: namespace, Name: owner.Name})
-			if stored != nil && stored.GetUID() == owner.UID {
+			if stored != nil && stored.GetUID() == owner.UID && !r.orphanWithin(stored, depth-1) {
 				return false
 			}
 		}

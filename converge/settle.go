@@ -75,10 +75,10 @@ func (r *run) settle() {
 	r.settledAt = append(r.settledAt, r.step)
 }
 
-// outwait lets time pass for those who look again and again: what they do once some time has passed gets done.
+// outwait lets time pass for those who look again and again, reconcilers and others that were started: what they do once some time has passed gets done.
 func (r *run) outwait() {
 	for range maxWaits {
-		if r.failed() || len(r.process.queue.items) == 0 {
+		if r.failed() || len(r.process.queue.items) == 0 && (r.process.manager == nil || !r.process.manager.busy) {
 			return
 		}
 		changes := r.changes
