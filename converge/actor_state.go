@@ -40,7 +40,11 @@ func (r *run) tellActors(e apiserver.Event) {
 		if a.kind != e.Kind || slices.Contains(a.due, e.Key) || slices.Contains(a.late, e.Key) {
 			continue
 		}
-		switch r.meet(site{"act " + a.Name, e.Kind.Kind, e.Key}, actorFaults) {
+		if r.slow {
+			a.late = append(a.late, e.Key)
+			continue
+		}
+		switch r.meet(site{"act " + a.Name, e.Kind.Kind, keyOf(e.Object)}, actorFaults) {
 		case Late:
 			a.late = append(a.late, e.Key)
 			r.log.fault(r, a.Name, "is late with "+e.Kind.Kind+" "+nameOf(e.Key), Late)
@@ -76,6 +80,7 @@ func (r *run) lateActor() bool {
 	for _, a := range r.actors {
 		if len(a.late) > 0 {
 			key := a.late[0]
+			r.checkUnready(a.kind, key)
 			a.late = slices.Delete(a.late, 0, 1)
 			r.act(a, key)
 			return true
@@ -111,7 +116,7 @@ func (r *run) collect(late bool) bool {
 		if r.spared[name] && !late {
 			continue
 		}
-		if _, known := r.spared[name]; !known && !late && r.meet(site{"collect", garbage.Kind.Kind, garbage.Key}, setOf(Late)) == Late {
+		if _, known := r.spared[name]; !known && !late && r.meet(site{"collect", garbage.Kind.Kind, r.keyFor(garbage.Kind, garbage.Key)}, setOf(Late)) == Late {
 			r.log.fault(r, "gc", "is late with "+name, Late)
 			if r.spared == nil {
 				r.spared = map[string]bool{}

@@ -3,18 +3,14 @@
 package converge
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"trueup.dev/converge/internal/apiserver"
 )
 
 // checkState compares the state to what it should be.
@@ -38,6 +34,8 @@ func (r *run) checkState(s *snapshot) {
 	if len(found) == 0 {
 		return
 	}
+	// What there is too much of tells more than what is otherwise.
+	slices.SortStableFunc(found, func(a, b difference) int { return cmp.Compare(a.rank(), b.rank()) })
 	v := Violation{Oracle: EndState, About: found[0].name, Message: found[0].lines[0], Details: found[0].lines[1:]}
 	for _, d := range found[1:] {
 		v.Details = append(v.Details, d.lines...)
@@ -175,49 +173,6 @@ func (r *run) checkCounts() {
 	if message := r.made.excess(r.plan.reference, r.skipped, r.plan.Desired != nil); message != "" {
 		about, _, _ := strings.Cut(message, ": ")
 		r.violate(Violation{Oracle: Duplicates, About: about, Message: message})
-	}
-}
-
-// observeReady looks whether a primary object that gets ready has what it has when all is quiet. Only without faults: with them, a status can be no
-// better than what could be seen.
-func (r *run) observeReady(e apiserver.Event, before, after objectStatus) {
-	if r.plan.reference != nil || r.acting != byProcess {
-		return
-	}
-	ready := func(s objectStatus, generation int64) bool {
-		c := meta.FindStatusCondition(s.conditions, "Ready")
-		return c != nil && c.Status == metav1.ConditionTrue && (c.ObservedGeneration == 0 || c.ObservedGeneration == generation)
-	}
-	if ready(after, e.Object.GetGeneration()) && !ready(before, e.Old.GetGeneration()) {
-		r.readies = append(r.readies, readiness{r.step, e.Kind.Kind + " " + nameOf(e.Key), e.Object.GetUID(), r.snapshot()})
-	}
-}
-
-// readiness is the state in which an object got ready.
-type readiness struct {
-	step  int
-	name  string
-	uid   types.UID
-	state *snapshot
-}
-
-// checkReady looks, after a run without faults, for objects that got ready before they had what they have.
-func (r *run) checkReady() {
-	for _, ready := range r.readies {
-		at := slices.Index(r.settledAt, ready.step)
-		if at < 0 {
-			continue
-		}
-		then := r.plan.flatten(ready.state)
-		for n, kind := range r.settled[at].kinds {
-			for _, obj := range r.settled[at].objects[n] {
-				name := thingOf(kind, obj).String()
-				if then[name] == nil && slices.Contains(ownersOf(obj), ready.uid) {
-					r.violate(Violation{Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is %s", ready.name, name)})
-					return
-				}
-			}
-		}
 	}
 }
 

@@ -45,7 +45,7 @@ func (r *run) disturb() bool {
 			if a := r.actorFor(kind); a != nil && a.restores && available(obj) {
 				faults |= setOf(Flap)
 			}
-			switch r.meet(site{"quiet", kind.Kind, key}, faults) {
+			switch r.meet(site{"quiet", kind.Kind, keyOf(obj)}, faults) {
 			case ChildDeleted:
 				r.disturbObject(kind, key, "delete", ChildDeleted, func(obj client.Object) error {
 					return r.other.Delete(r.ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -56,6 +56,7 @@ func (r *run) disturb() bool {
 				if a := r.actorFor(kind); slices.Contains(a.due, key) {
 					a.due = slices.DeleteFunc(a.due, func(due types.NamespacedName) bool { return due == key })
 					a.late = append(a.late, key)
+					r.flapped = thingOf(kind, obj)
 				}
 				disturbed = true
 			case Drift:

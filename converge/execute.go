@@ -21,6 +21,7 @@ type outcome struct {
 	settledAt  []int
 	reconciles int
 	made       ledger
+	readies    []readiness
 	idle       int
 	requests   int
 	// informers are those of the last process.
@@ -83,7 +84,7 @@ const leakTime = 10 * time.Second
 
 func (r *run) outcome() outcome {
 	return outcome{
-		violations: r.violations, advices: r.advices, met: r.met, hit: r.hit, settled: r.settled, settledAt: r.settledAt, reconciles: r.reconciles, made: r.made, idle: r.idle, requests: r.requests,
+		violations: r.violations, advices: r.advices, met: r.met, hit: r.hit, settled: r.settled, settledAt: r.settledAt, reconciles: r.reconciles, made: r.made, readies: r.readies, idle: r.idle, requests: r.requests,
 		informers: r.process.informers,
 	}
 }
@@ -123,6 +124,9 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 	for _, informer := range p.execute(t, nil, p.usual(), nil).informers {
 		p.read = append(p.read, informer.kind)
 	}
+	slow := p.usual()
+	slow.slow = true
+	p.waits = p.execute(t, nil, slow, nil).waits()
 	one := p.execute(t, nil, p.usual(), nil)
 	if len(one.violations) > 0 {
 		return one, false

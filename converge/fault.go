@@ -65,6 +65,9 @@ const (
 	Restart Fault = "restart"
 	// Meanwhile has users take their next steps in the middle of a reconcile, just before a request.
 	Meanwhile Fault = "meanwhile"
+	// Overtaken has another reconcile of the same process that waits for an answer, too, come to its end before a request is answered. Only where several
+	// reconciles go on at once: with several workers, or several controllers.
+	Overtaken Fault = "overtaken"
 	// Late has an actor act only when all else is quiet.
 	Late Fault = "late"
 	// Early has an actor act at once, in the middle of a reconcile.
@@ -82,7 +85,7 @@ const (
 var allFaults = []Fault{
 	CrashBefore, CrashAfter, TimeoutApplied, TimeoutLost, TooManyRequests, ServerError, Conflict, Exists, Taken, TakenUnnoticed, Deleted, Recreated, HandOver,
 	LagRead, LagReconcile, LagLong, Relist, Resync, ListOrder, Stale,
-	Restart, Meanwhile, Late, Early, ChildDeleted, Flap, Drift,
+	Restart, Meanwhile, Overtaken, Late, Early, ChildDeleted, Flap, Drift,
 }
 
 // askedFor are the faults that only happen when they are asked for.

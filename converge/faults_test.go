@@ -97,6 +97,9 @@ func TestEachFault(t *testing.T) {
 	// What is not undone by a reconciler like this one, and need not be.
 	harmful := []Fault{TakenUnnoticed}
 	for _, fault := range allFaults {
+		if fault == Overtaken {
+			continue // which takes two reconciles at once
+		}
 		t.Run(string(fault), func(t *testing.T) {
 			at := slices.IndexFunc(reference.met, func(m meeting) bool { return m.faults.has(fault) })
 			if at < 0 {

@@ -31,12 +31,18 @@ func hint(f *Failure) string {
 		return "set an owner reference, or delete it with a finalizer on the way"
 	case v.Oracle == Idempotence:
 		return "compare before writing: defaults of the API server, the order of maps and lists, and times must not count as changes"
+	case v.Oracle == Quiescence && strings.Contains(v.Message, "nothing to do"):
+		return "do not ask for another reconcile when all is done, or only after some seconds"
 	case v.Oracle == Quiescence && has(Conflict):
 		return "after a conflict, return the error and read anew: a request with the same version fails for ever"
 	case v.Oracle == Quiescence && has(Exists):
 		return "what exists already may be somebody else's: look at its owner, and try again later"
 	case v.Oracle == Quiescence:
 		return "something is written in each reconcile, or fails in each: see the last lines"
+	case v.Oracle == Status && strings.Contains(v.Message, "is rolled out"):
+		return "compare status.observedGeneration of the workload to its generation: until they are the same, its numbers are those of before"
+	case v.Oracle == Status && strings.Contains(v.Message, "although"):
+		return "have the condition tell what is there now, and watch what it depends on"
 	case v.Oracle == Status:
 		return "set observedGeneration to the generation that was worked on, of the object as it was read, and only when the work is done"
 	case v.Oracle == Errors && strings.Contains(v.Message, "panics"):
@@ -57,6 +63,8 @@ func hint(f *Failure) string {
 		return "what somebody deletes does not come back: watch it, and look whether it is there each time"
 	case v.Oracle == EndState && has(Relist, Resync):
 		return "decide by what is there, not by which event told of it: events can be missed"
+	case v.Oracle == EndState && has(Overtaken):
+		return "reconciles of several workers share something: keep what belongs to one reconcile in variables of it, and lock the rest"
 	case v.Oracle == EndState && has(ListOrder):
 		return "sort what comes out of a list, which has no order"
 	case v.Oracle == EndState && lag:

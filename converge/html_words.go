@@ -41,6 +41,7 @@ var faultMeanings = map[Fault]string{
 	Stale:           "the process begins with a cache that has not seen the last events",
 	Restart:         "the process ends while no reconcile goes on",
 	Meanwhile:       "users take their next steps in the middle of the reconcile",
+	Overtaken:       "another reconcile comes to its end before the request is answered",
 	Late:            "an actor acts only when all else is quiet",
 	Early:           "an actor acts at once, in the middle of the reconcile",
 	ChildDeleted:    "somebody deletes an object of the reconciler when all is quiet",

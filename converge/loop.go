@@ -3,6 +3,7 @@
 package converge
 
 import (
+	"fmt"
 	"slices"
 	"testing/synctest"
 	"time"
@@ -104,6 +105,10 @@ func (r *run) pass(until time.Time) bool {
 	next, ok := r.nextTime()
 	if until.IsZero() {
 		if !busy && (!ok || r.calmEnough()) {
+			if ok && time.Since(r.stirred) < hotTime {
+				r.violate(r.hot())
+				return false
+			}
 			if r.restartWhenQuiet {
 				r.restartWhenQuiet = false
 				r.crash()
@@ -175,6 +180,23 @@ const (
 	pollTime = 15 * time.Second
 	maxPolls = 50
 )
+
+// hotTime is how long it takes at least to look maxPolls times, for who does not look all the time.
+const hotTime = time.Second
+
+// hot tells that somebody looks all the time, with nothing to do.
+func (r *run) hot() Violation {
+	for _, item := range r.process.queue.items {
+		if calm := r.calm[item.request]; calm >= maxPolls {
+			name := nameOf(item.request.NamespacedName)
+			return Violation{
+				Oracle: Quiescence, About: name,
+				Message: fmt.Sprintf("%s was reconciled %d times in %s, with nothing to do, and will be again", name, calm, time.Since(r.stirred).Round(time.Millisecond)),
+			}
+		}
+	}
+	return r.restless("")
+}
 
 // stir notes a change, or that somebody sees one: what was calm may not be so any more.
 func (r *run) stir() {

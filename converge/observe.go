@@ -40,6 +40,23 @@ func thingOf(kind schema.GroupVersionKind, obj client.Object) thing {
 	return thing{kind, obj.GetNamespace(), obj.GetName(), false}
 }
 
+// keyOf is by what points name an object: those that the API server has named are named otherwise when there are other faults.
+func keyOf(obj client.Object) types.NamespacedName {
+	key := client.ObjectKeyFromObject(obj)
+	if t := thingOf(schema.GroupVersionKind{}, obj); t.generated {
+		key.Name = t.name + "*"
+	}
+	return key
+}
+
+// keyFor is keyOf for what is stored, if it is.
+func (r *run) keyFor(kind schema.GroupVersionKind, key types.NamespacedName) types.NamespacedName {
+	if stored := r.server.Get(kind, key); stored != nil {
+		return keyOf(stored)
+	}
+	return key
+}
+
 // ledger counts what a process has created and deleted.
 type ledger struct {
 	created, deleted map[thing]int

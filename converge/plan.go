@@ -36,6 +36,8 @@ type plan struct {
 	seed    uint64
 	// read are the kinds that are read from caches, which are there from the beginning: other controllers of the same process may use them.
 	read []schema.GroupVersionKind
+	// waits is true if primary objects are not ready before their workloads are.
+	waits bool
 	// reference is the run without faults, once there is one.
 	reference *reference
 }

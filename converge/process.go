@@ -79,6 +79,9 @@ type call struct {
 	outside, effect bool
 	who             string
 
+	// behind is the reconcile that overtakes, if that has happened.
+	behind string
+
 	// begin is for calls that only tell that a reconcile begins.
 	begin  func()
 	served chan error
@@ -120,9 +123,38 @@ func (p *process) next() *call {
 			return strings.Compare(point{site: a.site}.String(), point{site: b.site}.String())
 		})
 	}
-	c := p.pending[0]
-	p.pending = slices.Delete(p.pending, 0, 1)
+	at := max(slices.IndexFunc(p.pending, func(c *call) bool { return !p.isActive(c.behind) }), 0)
+	c := p.pending[at]
+	p.pending = slices.Delete(p.pending, at, at+1)
 	return c
+}
+
+// isActive is true for a reconcile that goes on.
+func (p *process) isActive(name string) bool {
+	return slices.ContainsFunc(p.active, func(a *activity) bool { return a.name == name })
+}
+
+// rival is a reconcile that goes on, and waits as another one does that makes a call.
+func (p *process) rival(c *call) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.behind != "" || !p.isActive(c.who) {
+		return ""
+	}
+	for _, other := range p.pending {
+		if other.who != c.who && p.isActive(other.who) {
+			return other.who
+		}
+	}
+	return ""
+}
+
+// overtake has a call wait until a reconcile is over.
+func (p *process) overtake(c *call, rival string) {
+	c.behind = rival
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending = append(p.pending, c)
 }
 
 // die ends the process. What waits for an answer does not get one.

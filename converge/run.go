@@ -48,6 +48,10 @@ type run struct {
 
 	// twice has everything reconciled again twice when all is quiet, and not once.
 	twice bool
+	// slow has actors act only when all else is quiet.
+	slow bool
+	// flapped is a workload that has no replica for a while.
+	flapped thing
 	// skip is the number of a step that is not taken, and skipped are those whose settling users did not wait for.
 	skip    int
 	skipped []int
@@ -245,7 +249,7 @@ func (r *run) arrive(i *informer, e apiserver.Event) {
 	if i.held != nil {
 		return
 	}
-	switch fault := r.meet(site{"event " + eventNames[e.Type], e.Kind.Kind, e.Key}, eventFaults); fault {
+	switch fault := r.meet(site{"event " + eventNames[e.Type], e.Kind.Kind, keyOf(e.Object)}, eventFaults); fault {
 	case "":
 	case Resync:
 		r.log.watch(r, i, "all "+e.Kind.Kind+" again", fault)

@@ -44,9 +44,23 @@ func (r *run) serveNext() bool {
 		c.served <- nil
 		return true
 	}
-	faults := r.faultsOf(c)
 	others := len(r.met)
-	fault := r.meet(c.site, faults)
+	var fault Fault
+	if rival := r.process.rival(c); c.behind == "" {
+		faults := r.faultsOf(c)
+		if rival != "" {
+			faults |= setOf(Overtaken)
+		}
+		at := c.site
+		if !c.outside {
+			at.key = r.keyFor(c.gvk, at.key)
+		}
+		if fault = r.meet(at, faults); fault == Overtaken {
+			r.log.fault(r, c.who, "is overtaken by "+rival, Overtaken)
+			r.process.overtake(c, rival)
+			return true
+		}
+	}
 	met := len(r.met)
 	if fault != "" && (readFaults | setOf(TimeoutApplied)).has(fault) {
 		r.note(c, fault)
@@ -354,6 +368,7 @@ func (r *run) takeName(c *call, noticed bool) {
 	r.after(longLag, func() {
 		defer r.as("somebody")()
 		if err == nil {
+			r.made.explain(r, c.gvk, c.key) // with what was made for it meanwhile
 			r.log.foreign(r, "delete", c, r.other.Delete(r.ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 		}
 		if owner != nil {

@@ -31,6 +31,15 @@ func (p *plan) shrink(t *testing.T, f *Failure) {
 		f.Violation = v
 		return true
 	}
+	for before := -1; before != len(f.schedule); {
+		before = len(f.schedule)
+		drop(f, fails)
+		simplify(f, fails)
+	}
+}
+
+// drop leaves out the faults that it does not take.
+func drop(f *Failure, fails func(schedule) bool) {
 	for i := 0; i < len(f.schedule); {
 		if shorter := slices.Delete(slices.Clone(f.schedule), i, i+1); fails(shorter) {
 			f.schedule = shorter
@@ -38,6 +47,10 @@ func (p *plan) shrink(t *testing.T, f *Failure) {
 			i++
 		}
 	}
+}
+
+// simplify has simpler faults, or the same ones earlier, where that fails as well.
+func simplify(f *Failure, fails func(schedule) bool) {
 	for i := range f.schedule {
 		for _, fault := range simpler[f.schedule[i].fault] {
 			easier := slices.Clone(f.schedule)

@@ -48,6 +48,18 @@ type difference struct {
 	lines []string
 }
 
+// rank is lower for what tells more: objects of which there are too many, then those that are missing or left over.
+func (d difference) rank() int {
+	switch {
+	case strings.HasSuffix(d.name, ")"):
+		return 0
+	case strings.HasSuffix(d.lines[0], " is missing") || strings.HasSuffix(d.lines[0], " should not be there"):
+		return 1
+	default:
+		return 2
+	}
+}
+
 // differences compares a state to the one that it should be.
 func (p *plan) differences(want, got *snapshot, masked map[string]bool) []difference {
 	if alike(want, got) {

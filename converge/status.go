@@ -5,6 +5,7 @@ package converge
 import (
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +18,12 @@ import (
 type objectStatus struct {
 	observed   int64
 	conditions []metav1.Condition
+}
+
+// ready is true if the condition Ready is, of a generation.
+func (s objectStatus) ready(generation int64) bool {
+	c := meta.FindStatusCondition(s.conditions, "Ready")
+	return c != nil && c.Status == metav1.ConditionTrue && (c.ObservedGeneration == 0 || c.ObservedGeneration == generation)
 }
 
 // statusOf returns what the status of an object tells.

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -68,6 +70,31 @@ var worldLessons = map[converge.Fault]lesson{
 			return r.Update(ctx, owner)
 			// endregion
 		}, changed()...),
+	},
+	converge.Overtaken: {
+		oracle: converge.EndState,
+		wrong: sharing(func(ctx context.Context, r *shared, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region overtaken-wrong
+			// Wrong: all workers share the field.
+			r.Value = string(owner.Data["value"])
+			if err := r.Get(ctx, client.ObjectKeyFromObject(child), &corev1.ConfigMap{}); !apierrs.IsNotFound(err) {
+				return err
+			}
+			child.Data = map[string]string{"value": r.Value}
+			return r.Create(ctx, child)
+			// endregion
+		}),
+		right: sharing(func(ctx context.Context, r *shared, owner *corev1.Secret, child *corev1.ConfigMap) error {
+			// region overtaken-right
+			// Right: a variable belongs to one reconcile.
+			value := string(owner.Data["value"])
+			if err := r.Get(ctx, client.ObjectKeyFromObject(child), &corev1.ConfigMap{}); !apierrs.IsNotFound(err) {
+				return err
+			}
+			child.Data = map[string]string{"value": value}
+			return r.Create(ctx, child)
+			// endregion
+		}),
 	},
 	converge.Late: {
 		oracle: converge.EndState,
@@ -233,6 +260,39 @@ func running(do func(ctx context.Context, r client.Client, owner *corev1.Secret,
 	s.Owns = []client.Object{&appsv1.Deployment{}}
 	s.World = []converge.Actor{converge.Deployments(converge.BecomeReady)}
 	return s
+}
+
+// shared is a reconciler with a field.
+type shared struct {
+	client.Client
+
+	Value string
+}
+
+// sharing is a scenario with two workers, and two secrets that come at once.
+func sharing(do func(ctx context.Context, r *shared, owner *corev1.Secret, child *corev1.ConfigMap) error) converge.Scenario {
+	other := aSecret()
+	other.Name, other.Data = "b", map[string][]byte{"value": []byte("2")}
+	return converge.Scenario{
+		Scheme: scheme,
+		For:    &corev1.Secret{},
+		Steps:  converge.Steps(converge.Apply(aSecret()), converge.Apply(other), converge.Settle()),
+		Setup: func(mgr manager.Manager) error {
+			r := &shared{Client: mgr.GetClient()}
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
+				Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+					owner := &corev1.Secret{}
+					if err := r.Get(ctx, req.NamespacedName, owner); err != nil {
+						return reconcile.Result{}, client.IgnoreNotFound(err)
+					}
+					child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name}}
+					if err := controllerutil.SetControllerReference(owner, child, scheme); err != nil {
+						return reconcile.Result{}, err
+					}
+					return reconcile.Result{}, do(ctx, r, owner, child)
+				}))
+		},
+	}
 }
 
 // newDeployment returns a Deployment with the owner of a child.

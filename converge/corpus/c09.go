@@ -63,6 +63,7 @@ var c09 = []Entry{
 		Correct: with(userErrorWorld, func(env converge.Env) reconcile.Reconciler { return &userErrorReconciler{env.Client, false} }),
 	},
 	crossNamespaceOwner,
+	polling,
 }
 
 type heartbeatReconciler struct {

@@ -55,6 +55,8 @@ var c12 = []Entry{
 	},
 	degradedStays,
 	lostCondition,
+	readyForEver,
+	readyByOldNumbers,
 }
 
 // refetchReconciler writes its config only if the generation is a new one.

@@ -68,6 +68,7 @@ var c15 = []Entry{
 		Buggy:   with(kubeletWorld, cluster(restartsOfFirst)),
 		Correct: with(kubeletWorld, cluster(restartsOfAll)),
 	},
+	sharedField,
 }
 
 // clusterReconciler has a pod for each number below the replicas that are wanted, and does something with the pods there are.
