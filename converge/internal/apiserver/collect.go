@@ -30,6 +30,16 @@ func (s *Server) Collect(c Collection) error {
 				return slices.Contains(c.owners, ref.UID)
 			}))
 		})
+	case Unblock:
+		err = s.edit(t, c, func(obj client.Object) {
+			refs := slices.Clone(obj.GetOwnerReferences())
+			for i := range refs {
+				if blocks(refs[i]) {
+					refs[i].BlockOwnerDeletion = new(false)
+				}
+			}
+			obj.SetOwnerReferences(refs)
+		})
 	case FinishDeletion:
 		err = s.edit(t, c, func(obj client.Object) {
 			obj.SetFinalizers(slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -63,7 +65,7 @@ func (t *table) decodeContent(content map[string]any) (client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.kind.Normalize(obj)
+	t.kind.NormalizeDecoded(obj)
 	return obj, t.kind.Default(obj)
 }
 
@@ -95,9 +97,10 @@ func (t *table) hasStatus(obj client.Object, req request) bool {
 	return !status.IsZero()
 }
 
-// fit makes of an object that is unfit one that is stored.
+// fit makes of an object that has been validated one that is stored.
 func (t *table) fit(obj client.Object) (client.Object, error) {
 	if !t.unfit(obj) {
+		t.kind.Store(obj)
 		return obj, nil
 	}
 	obj, err := t.parse(obj.(*unstructured.Unstructured).Object)
@@ -150,7 +153,25 @@ func contentOf(obj client.Object, gvk schema.GroupVersionKind, custom bool) map[
 	if metadata := content["metadata"].(map[string]any); metadata["creationTimestamp"] == nil {
 		delete(metadata, "creationTimestamp")
 	}
+	if gvk == statefulSetKind {
+		nameClaims(content)
+	}
 	return content
+}
+
+var (
+	statefulSetKind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
+	claimKind       = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+)
+
+// nameClaims has the templates of claims in a stateful set say what they are. On their way to a typed client, that gets lost.
+func nameClaims(content map[string]any) {
+	claims, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "volumeClaimTemplates")
+	items, _ := claims.([]any)
+	for _, item := range items {
+		claim := item.(map[string]any)
+		claim["apiVersion"], claim["kind"] = claimKind.Version, claimKind.Kind
+	}
 }
 
 func (t *table) contentOf(obj client.Object) map[string]any {

@@ -20,14 +20,18 @@ const generateAttempts = 8
 type request struct {
 	manager, subresource string
 	dryRun               bool
-	applied              bool          // as a configuration
-	managed              bool          // whether the object that is written has the managed fields it shall have
-	status               bool          // whether it has a status, see record
-	sent                 client.Object // for managed fields: what is written, before the server adds anything but defaults; nil if it adds nothing
+	applied              bool           // as a configuration
+	managed              bool           // whether the object that is written has the managed fields it shall have
+	status               bool           // whether it has a status, see record
+	lost                 map[string]any // see tidy
+	sent                 client.Object  // for managed fields: what is written, before the server adds anything but defaults; nil if it adds nothing
 }
 
 // create stores an object that decode has returned, and returns what it is then. The result is not to be changed.
 func (s *Server) create(t *table, namespace string, obj client.Object, req request) (*record, error) {
+	if req.applied {
+		req.lost = t.tidy(obj)
+	}
 	wipeSystemFields(obj)
 	if err := matchNamespace(t, namespace, obj); err != nil {
 		return nil, err
@@ -55,14 +59,17 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	if !req.managed {
 		obj.SetManagedFields(nil)
 	}
-
+	sent := shallowCopy(obj)
 	if s.applier != nil && !req.managed && req.sent == nil {
-		req.sent = shallowCopy(obj)
+		req.sent = sent
 	}
 	if req.subresource == statusSubresource {
 		t.kind.PrepareForCreateByStatus(obj)
 	} else {
 		t.kind.PrepareForCreate(obj)
+	}
+	if req.dryRun {
+		t.kind.ShowDryRun(obj, sent, nil)
 	}
 	if err := t.validateCreate(obj); err != nil {
 		return nil, err

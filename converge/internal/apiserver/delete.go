@@ -47,7 +47,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptio
 	}
 	dryRun := len(opts.DryRun) > 0
 	// A graceful deletion that takes no time is stored as well, before the object goes.
-	if (graceful || len(finalizers) > 0) && !dryRun && !sameDeletion(obj, r.object) {
+	if (graceful || len(finalizers) > 0) && !dryRun && (r.loose || !sameDeletion(obj, r.object)) {
 		r = s.put(t, key, obj, r.request())
 	}
 	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && len(r.object.GetFinalizers()) > 0 && len(finalizers) == 0 && !graceful && !dryRun {

@@ -25,6 +25,5 @@
 //   - A watcher that leaves more than a thousand events unread is cut off, and bookmarks come when [Server.Bookmark] is called.
 //   - Tokens to continue a list with look different, and one that has expired comes without another to go on with.
 //   - Custom objects of a Go type are stored as such: an empty field and none are the same if the type always writes it.
-//   - Before the first apply, a write that would change nothing but managed fields changes nothing.
 //   - Field validation is that of a request that asks for none: unknown fields are dropped in silence.
 package apiserver

@@ -21,6 +21,9 @@ const (
 	DropOwners CollectionType = "drop owners"
 	// Release removes references to an owner that was deleted on condition that its dependents stay.
 	Release CollectionType = "release"
+	// Unblock has an object whose owners wait for it to go not keep them any more, because something that it owns waits as well, or has: they may own each
+	// other. A collector does not notice that an object has ceased to wait.
+	Unblock CollectionType = "unblock"
 	// FinishDeletion removes the finalizer of an owner that waited for its dependents: to go, or to be released.
 	FinishDeletion CollectionType = "finish deletion"
 	// DeleteContent deletes an object because its namespace goes.
@@ -62,24 +65,9 @@ func (s *Server) Garbage() []Collection {
 // collection returns what the garbage collector has to do about an object, if anything.
 func (s *Server) collection(t *table, r *record) (Collection, bool) {
 	c := Collection{Kind: t.kind.GroupVersionKind, Key: r.key, UID: r.uid}
-	deleting := r.object.GetDeletionTimestamp() != nil
-	if deleting {
-		switch finalizers := r.object.GetFinalizers(); {
-		case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
-			c.Type = FinishDeletion
-			return c, len(s.dependents(r.uid, false)) == 0
-		case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
-			c.Type = FinishDeletion
-			return c, len(s.dependents(r.uid, true)) == 0
-		}
-	}
-	refs := r.object.GetOwnerReferences()
-	if len(refs) == 0 {
-		return c, false
-	}
 	var released, gone, going []types.UID
 	solid := 0
-	for _, ref := range refs {
+	for _, ref := range r.object.GetOwnerReferences() {
 		switch s.ownerState(t, r, ref) {
 		case ownerReleases:
 			released = append(released, ref.UID)
@@ -92,19 +80,37 @@ func (s *Server) collection(t *table, r *record) (Collection, bool) {
 			solid++
 		}
 	}
-	switch c.owners = slices.Concat(gone, going); {
-	case len(released) > 0:
+	if len(released) > 0 { // whatever else becomes of it
 		c.Type, c.owners = Release, released
 		return c, true
-	case deleting || len(c.owners) == 0:
+	}
+	finalizers := r.object.GetFinalizers()
+	if r.object.GetDeletionTimestamp() != nil {
+		c.Type = FinishDeletion
+		switch {
+		case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
+			return c, len(s.dependents(r.uid, false)) == 0
+		case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
+			return c, len(s.dependents(r.uid, true)) == 0
+		}
+		return c, false
+	}
+	switch c.owners = slices.Concat(gone, going); {
+	case len(c.owners) == 0:
 		return c, false
 	case solid > 0:
 		c.Type = DropOwners
 		return c, true
 	}
 	c.Type, c.owners, c.policy = DeleteOrphan, nil, metav1.DeletePropagationBackground
-	switch finalizers := r.object.GetFinalizers(); {
-	case len(going) > 0 && len(s.dependents(r.uid, false)) > 0:
+	var dependents []*record
+	if len(going) > 0 {
+		dependents = s.dependents(r.uid, false)
+	}
+	switch {
+	case slices.ContainsFunc(dependents, func(d *record) bool { return d.waited }) && slices.ContainsFunc(r.object.GetOwnerReferences(), blocks):
+		c.Type = Unblock
+	case len(dependents) > 0:
 		c.policy = metav1.DeletePropagationForeground
 	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
 		c.policy = metav1.DeletePropagationOrphan
@@ -112,6 +118,16 @@ func (s *Server) collection(t *table, r *record) (Collection, bool) {
 		c.policy = metav1.DeletePropagationForeground
 	}
 	return c, true
+}
+
+// waits reports whether an object is being deleted once its dependents are.
+func (r *record) waits() bool {
+	return r.object.GetDeletionTimestamp() != nil && slices.Contains(r.object.GetFinalizers(), metav1.FinalizerDeleteDependents)
+}
+
+// blocks reports whether an owner waits for what refers to it.
+func blocks(ref metav1.OwnerReference) bool {
+	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 }
 
 // ownerState is what the garbage collector makes of a reference to an owner.
@@ -163,7 +179,7 @@ func (s *Server) dependents(owner types.UID, blocking bool) []*record {
 	for _, t := range s.sorted {
 		for _, r := range t.sorted {
 			for _, ref := range r.object.GetOwnerReferences() {
-				if ref.UID == owner && (!blocking || ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion) {
+				if ref.UID == owner && (!blocking || blocks(ref)) {
 					found = append(found, r)
 					break
 				}

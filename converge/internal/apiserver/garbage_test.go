@@ -165,6 +165,39 @@ func TestGarbage(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), owner, foreground))
 			w.equal("steps", []string{"drop owners ConfigMap a", "finish deletion Widget o"}, w.collect())
 		}},
+		{"foreground: a circle of owners is broken", func(w *world) {
+			owner := widget("o")
+			w.create(owner)
+			child := w.owned("a", refTo(owner, "Widget"))
+			owner.OwnerReferences = []metav1.OwnerReference{refTo(child, "ConfigMap")}
+			w.must(w.c.Update(w.Context(), owner))
+			w.must(w.c.Delete(w.Context(), owner, foreground))
+			w.equal("steps", []string{"unblock ConfigMap a", "delete ConfigMap a", "finish deletion Widget o", "finish deletion ConfigMap a"}, w.collect())
+		}},
+		{"foreground: what has ceased to wait is taken for a circle, too", func(w *world) {
+			owner := widget("o")
+			w.create(owner)
+			child := w.owned("b", refTo(owner, "Widget"))
+			last := configMap("a")
+			last.OwnerReferences, last.Finalizers = []metav1.OwnerReference{refTo(child, "ConfigMap")}, []string{hold}
+			w.create(last)
+			w.must(w.c.Delete(w.Context(), last, foreground))
+			w.equal("steps", []string{"finish deletion ConfigMap a"}, w.collect())
+			w.must(w.c.Delete(w.Context(), owner, foreground))
+			w.equal("steps", []string{"unblock ConfigMap b", "delete ConfigMap b", "finish deletion Widget o"}, w.collect())
+		}},
+		{"orphan: a dependent that waits for its own is released", func(w *world) {
+			owner := widget("o")
+			w.create(owner)
+			child := w.owned("b", refTo(owner, "Widget"))
+			last := configMap("a")
+			last.OwnerReferences, last.Finalizers = []metav1.OwnerReference{refTo(child, "ConfigMap")}, []string{hold}
+			w.create(last)
+			w.must(w.c.Delete(w.Context(), child, foreground))
+			w.equal("steps", []string{"delete ConfigMap a"}, w.collect())
+			w.must(w.c.Delete(w.Context(), owner, orphan))
+			w.equal("steps", []string{"release ConfigMap b", "finish deletion Widget o"}, w.collect())
+		}},
 		{"orphan: dependents are released, then the owner goes", func(w *world) {
 			owner := widget("o")
 			w.create(owner)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -190,7 +191,7 @@ func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstr
 		return s.createByUpdate(t, key.Namespace, obj, req)
 	}
 	return s.update(t, key, "", req, func(r *record) (client.Object, error) {
-		obj, err := s.applied(t, r.object, patch, force, req)
+		obj, err := s.applied(t, r.onWire(t), patch, force, req)
 		if err != nil {
 			return nil, err
 		}
@@ -203,6 +204,49 @@ func (s *Server) applied(t *table, live client.Object, patch *unstructured.Unstr
 	if err != nil {
 		return nil, err
 	}
-	t.kind.Normalize(obj)
-	return obj, t.kind.Default(obj)
+	return obj, t.kind.DefaultApplied(obj)
+}
+
+// tidy makes of an object that a configuration was applied to what it is once it was stored and read again. It returns what is lost of its metadata that way:
+// custom objects are stored with all that was made of them, and when they are read they have no maps and lists that are empty.
+func (t *table) tidy(obj client.Object) (lost map[string]any) {
+	if t.kind.Custom {
+		lost = dropEmptyMetadata(obj)
+	}
+	t.kind.NormalizeDecoded(obj)
+	return lost
+}
+
+func dropEmptyMetadata(obj client.Object) map[string]any {
+	dropped := map[string]any{}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		metadata, _ := u.Object["metadata"].(map[string]any)
+		if metadata["namespace"] == "" {
+			delete(metadata, "namespace") // which is not stored either
+		}
+		for _, name := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
+			if value, found := metadata[name]; found && (value == nil || reflect.ValueOf(value).Len() == 0) {
+				delete(metadata, name)
+				dropped[name] = value
+			}
+		}
+		return dropped
+	}
+	if labels := obj.GetLabels(); labels != nil && len(labels) == 0 {
+		obj.SetLabels(nil)
+		dropped["labels"] = map[string]any{}
+	}
+	if annotations := obj.GetAnnotations(); annotations != nil && len(annotations) == 0 {
+		obj.SetAnnotations(nil)
+		dropped["annotations"] = map[string]any{}
+	}
+	if owners := obj.GetOwnerReferences(); owners != nil && len(owners) == 0 {
+		obj.SetOwnerReferences(nil)
+		dropped["ownerReferences"] = []any{}
+	}
+	if finalizers := obj.GetFinalizers(); finalizers != nil && len(finalizers) == 0 {
+		obj.SetFinalizers(nil)
+		dropped["finalizers"] = []any{}
+	}
+	return dropped
 }

@@ -110,6 +110,7 @@ func (s *Server) rescale(t *table, key client.ObjectKey, uid types.UID, req requ
 		if err != nil {
 			return nil, err
 		}
+		t.kind.Normalize(obj)
 		if after.ResourceVersion != "" {
 			obj.SetResourceVersion(after.ResourceVersion)
 		}

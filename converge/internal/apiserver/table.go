@@ -38,6 +38,9 @@ type record struct {
 	version int64
 	managed bool // whether managed fields are kept, because something was applied
 	status  bool // whether a custom object has a status, if only an empty one: its Go type does not tell
+	waited  bool // whether it was being deleted once its dependents were, at any time
+	loose   bool // whether more is stored than can be read, so that no write leaves it as it is: see tidy
+	scaled  bool // whether the last write was that of its scale
 
 	content map[string]any // the object as maps and lists, once it has been needed
 }
@@ -101,7 +104,7 @@ func (r *record) request() request {
 func (s *Server) put(t *table, key client.ObjectKey, obj client.Object, req request) *record {
 	s.version++
 	obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
-	r := &record{key: key, object: obj, uid: obj.GetUID(), version: s.version, managed: req.managed, status: req.status}
+	r := &record{key: key, object: obj, uid: obj.GetUID(), version: s.version, managed: req.managed, status: req.status, loose: len(req.lost) > 0, scaled: req.subresource == scaleSubresource}
 	event := Event{Version: s.version, Type: watch.Added, Kind: t.kind.GroupVersionKind, Key: key, Object: obj, request: req, at: s.now(), record: r}
 	i, found := t.find(key)
 	if !found {
@@ -110,6 +113,7 @@ func (s *Server) put(t *table, key client.ObjectKey, obj client.Object, req requ
 		event.Type, event.Old, event.before = watch.Modified, t.sorted[i].object, t.sorted[i]
 		t.sorted[i] = r
 	}
+	r.waited = r.waits() || event.before != nil && event.before.waited
 	t.objects[key] = r
 	s.record(t, event)
 	return r

@@ -4,6 +4,7 @@ package apiserver
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,12 +38,15 @@ func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req reque
 	if err != nil {
 		return nil, err
 	}
+	if req.applied {
+		req.lost = t.tidy(obj)
+	}
 	if err := t.matchVersion(obj, r); err != nil {
 		return nil, err
 	}
 	if req.managed = r.managed; !req.managed {
 		obj.SetManagedFields(nil)
-		if s.applier != nil && !t.kind.Custom { // whose content is what was sent
+		if s.applier != nil {
 			req.sent = shallowCopy(obj)
 		}
 	}
@@ -66,20 +70,26 @@ func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req reque
 		if !req.dryRun {
 			s.remove(t, r)
 		}
-		return &record{object: obj, status: req.status}, nil
+		last := &record{object: obj, status: req.status}
+		if len(req.lost) > 0 { // it was not stored
+			maps.Copy(last.contents(t)["metadata"].(map[string]any), req.lost)
+		}
+		return last, nil
 	}
-	if req.managed {
+	if req.managed && len(req.lost) == 0 {
 		ignoreManagedTimes(obj, r.object)
 	}
 	if req.dryRun {
 		return &record{object: obj, status: req.status}, nil
 	}
 	obj.SetSelfLink("")
-	if req.status == r.status && same(obj, r.object) {
+	if len(req.lost) == 0 && !r.loose && req.status == r.status && same(obj, r.object) {
 		if r != before {
 			t.replace(r)
 		}
-		return r, nil
+		if moved, err := s.movesFields(t, r, req); !moved {
+			return r, err
+		}
 	}
 	return s.put(t, key, obj, req), nil
 }
@@ -122,9 +132,14 @@ func (t *table) prepareUpdate(obj, old client.Object, req request) error {
 		return err
 	}
 	obj.SetGeneration(old.GetGeneration())
-	if req.subresource == statusSubresource {
+	switch {
+	case req.subresource == statusSubresource:
 		t.kind.PrepareForStatusUpdate(obj, old)
-	} else {
+	case req.dryRun:
+		sent := shallowCopy(obj)
+		t.kind.PrepareForUpdate(obj, old)
+		t.kind.ShowDryRun(obj, sent, old)
+	default:
 		t.kind.PrepareForUpdate(obj, old)
 	}
 	if obj.GetUID() == "" {

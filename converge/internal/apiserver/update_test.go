@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -40,6 +41,28 @@ func TestUpdate(t *testing.T) {
 			obj.Spec.Tags, obj.Labels = []string{}, map[string]string{}
 			w.must(w.c.Update(w.Context(), obj))
 			w.wantChanges(before)
+		}},
+		{"that takes back what nobody else says is the next version, once", func(w *world) {
+			obj := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: corev1.ServiceSpec{
+				ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": "x"}, Ports: []corev1.ServicePort{{Port: 80}},
+			}}
+			sent := obj.DeepCopy()
+			sent.Spec.ClusterIP = ""
+			w.create(obj)
+			before := w.Version()
+			w.must(w.c.Update(w.Context(), sent.DeepCopy()))
+			w.must(w.c.Update(w.Context(), sent.DeepCopy()))
+			w.equal("address", corev1.ClusterIPNone, w.stored(obj).(*corev1.Service).Spec.ClusterIP)
+			w.wantChanges(before, "MODIFIED Service a +1")
+		}},
+		{"by empty data is a change of what is immutable, unless it is lost on the wire", func(w *world) {
+			obj := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Immutable: new(true)}
+			w.create(obj)
+			obj.Data = map[string][]byte{}
+			w.must(w.c.Update(w.Context(), obj))
+			w.wantError(w.c.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":null}}`))), 422, metav1.StatusReasonInvalid,
+				`Secret "a" is invalid: data: Forbidden: field is immutable when `+"`immutable` is set")
+			w.must(w.c.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"x"}}}`))))
 		}},
 		{"from an older version conflicts", func(w *world) {
 			obj := widget("a")

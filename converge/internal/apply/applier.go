@@ -227,6 +227,9 @@ func (a *Applier) typed(k *kinds.Kind, merged runtime.Object) (client.Object, er
 	if !ok || !untyped {
 		return merged.(client.Object), nil
 	}
+	if k.Custom {
+		emptyNulls(u)
+	}
 	obj := reflect.New(t).Interface().(client.Object)
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj)
 	switch {
@@ -239,6 +242,17 @@ func (a *Applier) typed(k *kinds.Kind, merged runtime.Object) (client.Object, er
 	}
 }
 
+// emptyNulls makes empty what is null in the metadata of an object, because something else that was in it is not applied any more: metadata in Go has no
+// nulls, and a server does tell it from what is not there.
+func emptyNulls(u *unstructured.Unstructured) {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	for name, empty := range map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}, "ownerReferences": []any{}, "finalizers": []any{}} {
+		if value, found := metadata[name]; found && value == nil {
+			metadata[name] = empty
+		}
+	}
+}
+
 // holds reports whether an object has all fields of the content that it was made of, if only those that are not omitted when they are empty.
 func holds(obj client.Object, made *unstructured.Unstructured) bool {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
@@ -246,21 +260,23 @@ func holds(obj client.Object, made *unstructured.Unstructured) bool {
 		return false
 	}
 	for key, value := range made.Object {
-		if key != "apiVersion" && key != "kind" && key != "metadata" && !contains(content[key], value) {
+		if key != "apiVersion" && key != "kind" && key != "metadata" && !contains(content, key, value) {
 			return false
 		}
 	}
 	return true
 }
 
-func contains(held, made any) bool {
+// contains reports whether content has a field, and all that is in it. A null is there.
+func contains(content map[string]any, key string, made any) bool {
+	held, found := content[key]
 	fields, ok := made.(map[string]any)
 	if !ok {
-		return held != nil || made == nil
+		return found && (held != nil || made == nil)
 	}
 	others, ok := held.(map[string]any)
 	for key, value := range fields {
-		ok = ok && contains(others[key], value)
+		ok = ok && contains(others, key, value)
 	}
 	return ok
 }

@@ -55,17 +55,8 @@ func KnownDifferences() *Differences {
 			nameless := func(e Edit) bool { return e.Path == "metadata/name" && e.Value == "" }
 			return d.kind.Kind == "Service" && d.operation.Verb == Create && strings.HasPrefix(d.Where, "error") && slices.ContainsFunc(d.operation.Edits, nameless)
 		}},
-		{Name: "immutable-empty", Excuses: func(d Divergence) bool {
-			holds := d.kind.Kind == "Secret" || d.kind.Kind == "ConfigMap"
-			removes := func(e Edit) bool { return e.Value == nil && strings.HasPrefix(e.Path, "data/") }
-			return holds && d.Where == "error" && d.operation.Verb == Patch && slices.ContainsFunc(d.operation.Edits, removes) &&
-				strings.HasSuffix(fmt.Sprint(d.Real), "is invalid: data: Forbidden: field is immutable when `immutable` is set") && d.Ours == "none"
-		}},
 		{Name: "node-ports-again", Excuses: func(d Divergence) bool {
 			return d.kind == serviceKind && d.released && nodePortPath.MatchString(d.Path) && portNumber(d.Ours) < portNumber(d.Real)
-		}},
-		{Name: "dry-run-ports", Excuses: func(d Divergence) bool {
-			return d.kind == serviceKind && d.operation.DryRun && nodePortPath.MatchString(d.Path) && portNumber(d.Real) >= 0 && portNumber(d.Ours) >= 0
 		}},
 		{Name: "duplicate-node-ports", Excuses: func(d Divergence) bool {
 			return d.kind == serviceKind && d.Where == "error" && d.Path == "" && strings.HasPrefix(fmt.Sprint(d.Real), "500 <nil>: duplicate nodePort: ") &&
@@ -75,10 +66,6 @@ func KnownDifferences() *Differences {
 			problems, applies := typeProblems(d.Real)
 			ours, also := typeProblems(d.Ours)
 			return d.Where == "error text" && applies && also && !slices.ContainsFunc(problems, func(p string) bool { return !slices.Contains(ours, p) })
-		}},
-		{Name: "claim-template-kinds", Excuses: func(d Divergence) bool {
-			template := strings.Contains(d.Path, ".spec.volumeClaimTemplates[")
-			return d.Ours == nil && template && (strings.HasSuffix(d.Path, "].kind") || strings.HasSuffix(d.Path, "].apiVersion"))
 		}},
 		{Name: "metadata-deletion", Excuses: func(d Divergence) bool {
 			o := d.operation

@@ -23,19 +23,10 @@ var witnesses = map[string]Sequence{
 		{Verb: Create, Kind: pods, Name: "a"},
 		{Verb: Update, Kind: pods, Name: "a", Base: Last, Edits: []Edit{Set("spec/terminationGracePeriodSeconds", int64(60))}},
 	},
-	"immutable-empty": {
-		{Verb: Create, Kind: secrets, Name: "a"},
-		{Verb: Patch, Kind: secrets, Name: "a", Patch: MergePatch, Edits: []Edit{Set("immutable", true), Remove("data")}},
-		{Verb: Patch, Kind: secrets, Name: "a", Patch: MergePatch, Edits: []Edit{Remove("data/a")}},
-	},
 	"node-ports-again": {
 		{Verb: Create, Kind: services, Name: "a", Edits: []Edit{Set("spec/type", "NodePort")}},
 		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "ClusterIP")}},
 		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "NodePort")}},
-	},
-	"dry-run-ports": {
-		{Verb: Create, Kind: services, Name: "a", Edits: []Edit{Set("spec/type", "NodePort")}, DryRun: true},
-		{Verb: Create, Kind: services, Name: "b", Edits: []Edit{Set("spec/type", "NodePort")}, DryRun: true},
 	},
 	"duplicate-node-ports": {
 		{Verb: Create, Kind: services, Name: "a", Edits: []Edit{Set("spec/type", "NodePort")}},
@@ -47,11 +38,6 @@ var witnesses = map[string]Sequence{
 		{Verb: Create, Kind: jobs, Name: "a"},
 		{Verb: Update, Kind: jobs, Name: "a"},
 	},
-	"claim-template-kinds": {{Verb: Create, Kind: statefulSets, Name: "a", Form: Unstructured, Edits: []Edit{
-		Set("spec/volumeClaimTemplates", []any{Object{"metadata": Object{"name": "data"}, "spec": Object{
-			"accessModes": []any{"ReadWriteOnce"}, "resources": Object{"requests": Object{"storage": "1Gi"}},
-		}}}),
-	}}},
 	"metadata-deletion": {
 		{Verb: Create, Kind: gizmos, Name: "a", Edits: []Edit{Set("metadata/finalizers", []any{"example.com/one"})}},
 		{Verb: Delete, Kind: gizmos, Name: "a", Form: Metadata},

@@ -20,24 +20,30 @@
 // These are known. Each is a rule of [KnownDifferences] that excuses no more than it says, and a test shows for each that it still is one.
 //
 //   - managed-fields: objects have managed fields only once something was applied to them. Keeping them costs more than all the rest of a write, and
-//     reconcilers do not look at them. They are those of a real server from then on. Before, a write that changes nothing but managed fields makes no new
-//     version: the first one that scales to the number there is, sets a deletion timestamp, which servers ignore, or an empty list where there was null.
-//     Neither can clients reset them.
+//     reconcilers do not look at them. They are those of a real server from then on. Before, clients can neither reset them
+//     nor send older ones.
 //   - typed-content: custom resources with a Go type are stored as that type. What the type cannot tell apart, such as an empty list that is omitted and none, or
 //     1024Mi and 1Gi, is the same: reconcilers with the type cannot tell it apart either.
 //   - pod-update-diff: the error of an update of a pod that changes what cannot change shows a diff of internal types in its text.
 //   - values-in-errors: where the error of a built-in kind shows a struct, a real server shows the one that it uses internally, with other names of fields.
-//   - immutable-empty: a patch that removes a key from an immutable config map or secret without data changes nothing. A real server sees that there is an
-//     empty map then, and refuses it.
 //   - node-ports-again: a service that has had node ports, and none after that, has the same ones when it needs some again.
-//   - dry-run-ports: a dry run shows the node ports that a service would get. A real server has one number for all dry runs.
 //   - duplicate-node-ports: an update that gives a service with a node port several ports without names is invalid; a real server has an internal error.
 //   - apply-types: a configuration with fields that its kind does not have is refused with all that is wrong. A real server visits its fields in random order,
 //     and stops at the first one that is unknown.
 //   - nameless-service: a service without a name is refused with another text, by the allocator of addresses.
-//   - claim-template-kinds: the JSON form of a stateful set names kind and API version of its claim templates. Typed clients do not see them.
 //   - metadata-deletion: the client of a real server cannot read the answer to the deletion of a metadata-only object whose kind is not in the scheme, if
 //     the object stays because of finalizers; it returns an error after it has deleted.
+//
+// # Garbage
+//
+// A real garbage collector does several things at a time, and what comes of it can depend on which is done first. Dependents that do not block an owner that
+// is kept by finalizers go with it if they are looked at before it is released, and stay if after. An object with two owners of which one owns the other
+// loses a reference, or both owners. An object in a circle of owners is unblocked; then its deletion fails, because it has just been changed, and is tried
+// again some milliseconds later, when its owner may be gone already: it is deleted in the foreground or in the background. The server in memory lets its user
+// decide what is done next, so the test compares what a real collector leaves with all that can be left.
+//
+// One thing is different: an object that comes to be owned by one that waits for its dependents is collected at once. A real collector does not look at it
+// before another dependent of that owner is gone.
 //
 // # What is not covered
 //

@@ -25,7 +25,6 @@ type generation struct {
 	names      []string
 	made       map[string]bool // what a create or an apply was drawn for, and no delete since
 	namespaces *Kind
-	scales     int64 // how many scales were drawn
 	themes     themes
 }
 
@@ -225,9 +224,11 @@ func (s *generation) selection(o *Operation) {
 
 // base draws what an update starts from.
 func (s *generation) base(o *Operation) {
-	if o.Base = pick(s, Last, Last, Last, Last, Live, First, Blank); s.one(10) && !(s.themes.applies && o.Base == First) { // which has other managed fields
-		o.Edits = append(o.Edits, pick(s, Remove("metadata/resourceVersion"), Remove("metadata/resourceVersion"), Set("metadata/resourceVersion", "999999999999"),
-			Set("metadata/resourceVersion", "not-a-version"), Set("metadata/resourceVersion", "0")))
+	o.Base = pick(s, Last, Last, Last, Last, Live, First, Blank)
+	if s.one(10) {
+		// Nor does it have the managed fields of that version, which only a real server has kept, and would take back.
+		o.Edits = append(o.Edits, Remove("metadata/managedFields"), pick(s, Remove("metadata/resourceVersion"), Remove("metadata/resourceVersion"),
+			Set("metadata/resourceVersion", "999999999999"), Set("metadata/resourceVersion", "not-a-version"), Set("metadata/resourceVersion", "0")))
 	}
 	if s.themes.faults && s.one(10) {
 		o.Edits = append(o.Edits, pick(s, identityFaults...))
@@ -309,9 +310,7 @@ func (s *generation) deleteAll(o *Operation) {
 
 func (s *generation) scale(o *Operation) {
 	o.Subresource = "scale"
-	// A number that it does not have yet: else what changes is who manages the field, and with it the version.
-	s.scales++
-	o.Edits = []Edit{Set("spec/replicas", 10+s.scales)}
+	o.Edits = []Edit{Set("spec/replicas", int64(1+s.IntN(4)))}
 	if s.themes.faults && s.one(6) {
 		o.Edits = append(o.Edits, pick(s, Set("spec/replicas", int64(-1)), Set("metadata/resourceVersion", string(TokenFirstVersion)),
 			Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/uid", string(TokenUID)), Set("metadata/labels/app", "z")))

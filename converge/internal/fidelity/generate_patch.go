@@ -80,10 +80,10 @@ func (s *generation) apply(o *Operation) {
 	if s.themes.faults && s.one(6) && len(o.Kind.Faults) > 0 {
 		o.Edits = append(o.Edits, pick(s, o.Kind.Faults...))
 	}
-	// An apply has no fields to remove, and one with an empty list changes no more than managed fields.
+	// An apply has no fields to remove.
 	edits := o.Edits[:0:0]
 	for _, e := range o.Edits {
-		if e.Value != nil && !empty(e.Value) {
+		if e.Value != nil {
 			edits = append(edits, e)
 		}
 	}

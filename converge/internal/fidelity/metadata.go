@@ -15,6 +15,7 @@ var metadataChanges = []Edit{
 	Remove("metadata/annotations"),
 	Set("metadata/generation", int64(7)),
 	Set("metadata/creationTimestamp", "2001-01-01T00:00:00Z"),
+	Set("metadata/deletionTimestamp", "2001-01-01T00:00:00Z"),
 	Set("metadata/selfLink", "/self"),
 	Set("metadata/ownerReferences", []any{owner("one", true)}),
 	Set("metadata/ownerReferences", []any{owner("one", true), owner("two", false)}),

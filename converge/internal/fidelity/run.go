@@ -71,6 +71,7 @@ func (s Server) Run(ctx context.Context, namespace string, sequence Sequence) (*
 			return nil, fmt.Errorf("after operation %d, %s: %w", i+1, operation, err)
 		}
 	}
+	r.transcript.End = time.Now()
 	for _, kind := range sequence.Kinds() {
 		r.transcript.Kinds = append(r.transcript.Kinds, kind.GroupVersionKind)
 		list := newList(kind)
@@ -273,7 +274,11 @@ func (r *run) token(o Operation, text string) string {
 func (r *run) edits(o Operation, edits []Edit) []Edit {
 	resolved := make([]Edit, 0, len(edits))
 	for _, e := range edits {
-		resolved = append(resolved, Edit{Path: e.Path, Value: r.resolve(o, e.Value)})
+		value := r.resolve(o, e.Value)
+		if name, ok := value.(string); ok && e.Path == "metadata/name" && !strings.HasPrefix(name, r.transcript.Namespace) {
+			value = r.own(o, name) // valid for some kinds, whatever it is
+		}
+		resolved = append(resolved, Edit{Path: e.Path, Value: value})
 	}
 	return resolved
 }

@@ -16,6 +16,7 @@ import (
 type Transcript struct {
 	Namespace string
 	Start     time.Time
+	End       time.Time // of the last operation
 	Steps     []Step
 	Kinds     []schema.GroupVersionKind
 	Events    map[schema.GroupVersionKind][]Event  // in the order of the server

@@ -52,9 +52,13 @@ type strategyOf[T client.Object] struct {
 	// validate is for objects that are created, and for those that are updated unless replaceValidate is set.
 	validate func(T) field.ErrorList
 	// validateUpdate adds to validate, or replaces it.
-	validateUpdate       func(obj, old T) field.ErrorList
-	replaceValidate      bool
+	validateUpdate  func(obj, old T) field.ErrorList
+	replaceValidate bool
+	// exact says that validateUpdate takes empty content for another than none.
+	exact                bool
 	validateStatusUpdate func(obj, old T) field.ErrorList
+	// statusFirst says that what is wrong with a status is told before what is wrong with the metadata that comes with it.
+	statusFirst bool
 }
 
 // builtinScheme has the Go types of all built-in kinds, whatever is in the scheme of a registry.
@@ -150,18 +154,24 @@ func (r *builtinRules[T]) validate(obj client.Object) field.ErrorList {
 }
 
 func (r *builtinRules[T]) validateUpdate(obj, old client.Object, status bool) field.ErrorList {
-	errs := r.layout.validateMetaUpdate(obj, old)
-	errs = append(errs, qualifiedFinalizers(obj)...)
+	errs := append(r.layout.validateMetaUpdate(obj, old), qualifiedFinalizers(obj)...)
 	add := func(validate func(obj, old T) field.ErrorList) {
 		if validate != nil {
 			errs = append(errs, validate(obj.(T), old.(T))...)
 		}
 	}
 	if status {
+		metaErrs := errs
+		if r.strategy.statusFirst {
+			errs = nil
+		}
 		add(r.strategy.validateStatusUpdate)
+		if r.strategy.statusFirst {
+			errs = append(errs, metaErrs...)
+		}
 		return errs
 	}
-	if r.layout.equalOthers(obj, old) {
+	if !r.strategy.exact && r.layout.equalOthers(obj, old) {
 		return errs // what was good before
 	}
 	if r.strategy.validate != nil && !r.strategy.replaceValidate {

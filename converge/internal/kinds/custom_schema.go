@@ -103,7 +103,9 @@ func (r *schemaRules) remember(validate func([]map[string]any) field.ErrorList, 
 			if content[i], err = toContent(obj); err != nil {
 				return nil, err
 			}
-			defaulting.PruneNonNullableNullsWithoutDefaults(content[i], r.schema.structural) // which Go types write for times that are not set
+			if _, untyped := bare[i].(*unstructured.Unstructured); !untyped { // nulls of which were dropped, or are to be refused
+				defaulting.PruneNonNullableNullsWithoutDefaults(content[i], r.schema.structural) // which Go types write for times that are not set
+			}
 		}
 		return validate(content), nil
 	})

@@ -4,6 +4,7 @@ package kinds
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -72,6 +73,17 @@ type rules interface {
 // Default fills in what is left out of an object, and drops what the kind has no field for. It is called after decoding, for every write.
 func (k *Kind) Default(obj client.Object) error {
 	return k.rules.defaults(obj)
+}
+
+// DefaultApplied is Default for what a configuration was applied to, which a server does not decode: nothing is dropped.
+func (k *Kind) DefaultApplied(obj client.Object) error {
+	if r, ok := k.rules.(*schemaRules); ok {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			defaulting.Default(u.Object, r.schema.structural)
+			return nil
+		}
+	}
+	return k.Default(obj)
 }
 
 // PrepareForCreate makes of an object what is created: without status, of the first generation.

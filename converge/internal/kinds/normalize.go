@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,45 @@ func (k *Kind) Normalize(obj client.Object) {
 	}
 	v := reflect.ValueOf(obj).Elem()
 	planFor(wireType{Type: v.Type(), protobuf: k.protobuf, object: true}).apply(v)
+}
+
+// NormalizeDecoded is Normalize for an object that has been decoded from JSON: of an untyped client, or by a patch. A server takes the data
+// of a secret, and the binary data of a config map, that is there and empty for another one than none, until it has stored it.
+func (k *Kind) NormalizeDecoded(obj client.Object) {
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		data := o.BinaryData
+		k.Normalize(o)
+		keep(&o.BinaryData, data)
+	case *corev1.Secret:
+		data := o.Data
+		k.Normalize(o)
+		keep(&o.Data, data)
+	default:
+		k.Normalize(obj)
+	}
+}
+
+func keep(data *map[string][]byte, before map[string][]byte) {
+	if *data == nil {
+		*data = before
+	}
+}
+
+// Store drops what NormalizeDecoded has left.
+func (k *Kind) Store(obj client.Object) {
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		dropEmpty(&o.BinaryData)
+	case *corev1.Secret:
+		dropEmpty(&o.Data)
+	}
+}
+
+func dropEmpty(data *map[string][]byte) {
+	if len(*data) == 0 {
+		*data = nil
+	}
 }
 
 // normalizeContent takes content through JSON unless it is what JSON is decoded to.

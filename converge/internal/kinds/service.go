@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func defaultService(s *corev1.Service) {
@@ -184,15 +185,37 @@ func allocate(s, old *corev1.Service) {
 	if len(spec.ClusterIPs) == 0 && spec.ClusterIP != "" {
 		spec.ClusterIPs = []string{spec.ClusterIP}
 	}
-	if len(spec.IPFamilies) == 0 {
-		spec.IPFamilies = []corev1.IPFamily{familyOf(spec.ClusterIP)}
-		if spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 {
-			spec.IPFamilies = append(spec.IPFamilies, corev1.IPv6Protocol)
-			setDefaultPointer(&spec.IPFamilyPolicy, corev1.IPFamilyPolicyRequireDualStack)
-		}
-	}
-	setDefaultPointer(&spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack)
+	allocateFamilies(s, old)
 	allocatePorts(s, old, name)
+}
+
+// allocateFamilies gives a service the families of its addresses. Who does not say how many, means as many as before.
+func allocateFamilies(s, old *corev1.Service) {
+	spec := &s.Spec
+	free := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 // to have any
+	switch {
+	case spec.IPFamilyPolicy != nil:
+	case old != nil && old.Spec.IPFamilyPolicy != nil:
+		spec.IPFamilyPolicy = old.Spec.IPFamilyPolicy
+	case free:
+		spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
+	default:
+		spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
+	}
+	single := *spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack
+	switch families := spec.IPFamilies; {
+	case len(families) == 0:
+		spec.IPFamilies = []corev1.IPFamily{familyOf(spec.ClusterIP)}
+	case single && len(families) > 1 && old != nil && slices.Equal(families, old.Spec.IPFamilies):
+		spec.IPFamilies = families[:1:1]
+	}
+	if free && !single && len(spec.IPFamilies) == 1 {
+		other := corev1.IPv4Protocol
+		if spec.IPFamilies[0] == other {
+			other = corev1.IPv6Protocol
+		}
+		spec.IPFamilies = append(slices.Clip(spec.IPFamilies), other)
+	}
 }
 
 func allocatePorts(s, old *corev1.Service, name string) {
@@ -205,7 +228,9 @@ func allocatePorts(s, old *corev1.Service, name string) {
 	}
 	if old != nil {
 		for _, port := range old.Spec.Ports {
-			used[port.NodePort] = true
+			if used[port.NodePort] = true; port.NodePort != 0 {
+				name += fmt.Sprint("/", port.NodePort) // who replaces ports does not get one back that was replaced before
+			}
 		}
 	}
 	next := func(of string) int32 {
@@ -218,14 +243,72 @@ func allocatePorts(s, old *corev1.Service, name string) {
 	}
 	if s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.AllocateLoadBalancerNodePorts == nil || *s.Spec.AllocateLoadBalancerNodePorts {
 		s.Spec.Ports = slices.Clone(s.Spec.Ports)
+		shared := map[int32]int32{} // of a new service, by ports of different protocols
+		for _, port := range slices.Backward(s.Spec.Ports) {
+			if port.NodePort != 0 && old == nil {
+				shared[port.Port] = port.NodePort
+			}
+		}
 		for i := range s.Spec.Ports {
-			if port := &s.Spec.Ports[i]; port.NodePort == 0 {
+			port := &s.Spec.Ports[i]
+			if port.NodePort == 0 {
+				port.NodePort = shared[port.Port]
+			}
+			if port.NodePort == 0 {
 				port.NodePort = next(fmt.Sprint(name, ":", port.Name, port.Port, port.Protocol))
+			}
+			if old == nil {
+				shared[port.Port] = port.NodePort
 			}
 		}
 	}
 	if needsHealthPort(s) && s.Spec.HealthCheckNodePort == 0 {
 		s.Spec.HealthCheckNodePort = next(name)
+	}
+}
+
+// lastNodePort is one more than the last that services get.
+const lastNodePort = 32768
+
+// ShowDryRun makes of an object that was prepared for a dry run what the answer shows: ports that nobody has, instead of those that a service would get. The
+// old object is nil if there is none.
+func (*Kind) ShowDryRun(obj, sent, old client.Object) {
+	s, ok := obj.(*corev1.Service)
+	if !ok {
+		return
+	}
+	asked := sent.(*corev1.Service)
+	kept := map[int32]bool{}
+	healthy := asked.Spec.HealthCheckNodePort != 0
+	if before, ok := old.(*corev1.Service); ok {
+		for _, port := range before.Spec.Ports {
+			kept[port.NodePort] = true
+		}
+		healthy = healthy || before.Spec.HealthCheckNodePort != 0
+	}
+	last := int32(0)
+	for _, port := range asked.Spec.Ports {
+		if !kept[port.NodePort] {
+			last = max(last, port.NodePort)
+		}
+	}
+	if last == 0 {
+		last = lastNodePort
+	}
+	shown := map[int32]int32{}
+	for i := range s.Spec.Ports {
+		port := &s.Spec.Ports[i]
+		if port.NodePort == 0 || kept[port.NodePort] || slices.ContainsFunc(asked.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == port.NodePort }) {
+			continue
+		}
+		if shown[port.NodePort] == 0 {
+			last++
+			shown[port.NodePort] = last
+		}
+		port.NodePort = shown[port.NodePort]
+	}
+	if s.Spec.HealthCheckNodePort != 0 && !healthy {
+		s.Spec.HealthCheckNodePort = last + 1
 	}
 }
 

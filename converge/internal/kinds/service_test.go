@@ -67,3 +67,78 @@ func TestModeOfIngress(t *testing.T) {
 		}
 	}
 }
+
+// Who does not say how many families a service has, means as many as before.
+func TestFamilies(t *testing.T) {
+	kind := kindOf(t, newRegistry(t), &corev1.Service{})
+	const v4, v6 = corev1.IPv4Protocol, corev1.IPv6Protocol
+	single, prefer, require := corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack
+	both := &corev1.ServiceSpec{ClusterIP: "None", IPFamilies: []corev1.IPFamily{v4, v6}, IPFamilyPolicy: &require}
+	selector := map[string]string{"app": "x"}
+	for name, c := range map[string]struct {
+		old, spec *corev1.ServiceSpec
+		want      []corev1.IPFamily
+		policy    corev1.IPFamilyPolicy
+	}{
+		"a new service":                      {nil, &corev1.ServiceSpec{}, []corev1.IPFamily{v4}, single},
+		"headless":                           {nil, &corev1.ServiceSpec{ClusterIP: "None", Selector: selector}, []corev1.IPFamily{v4}, single},
+		"headless, selects nothing":          {nil, &corev1.ServiceSpec{ClusterIP: "None"}, []corev1.IPFamily{v4, v6}, require},
+		"wants one":                          {nil, &corev1.ServiceSpec{ClusterIP: "None", IPFamilyPolicy: &single}, []corev1.IPFamily{v4}, single},
+		"wants the other one first":          {nil, &corev1.ServiceSpec{ClusterIP: "None", IPFamilies: []corev1.IPFamily{v6}}, []corev1.IPFamily{v6, v4}, require},
+		"begins to select":                   {both, &corev1.ServiceSpec{ClusterIP: "None", Selector: selector}, []corev1.IPFamily{v4}, require},
+		"goes on":                            {both, &corev1.ServiceSpec{ClusterIP: "None"}, []corev1.IPFamily{v4, v6}, require},
+		"wants no more than one from now on": {both, &corev1.ServiceSpec{ClusterIP: "None", IPFamilies: both.IPFamilies, IPFamilyPolicy: &single}, []corev1.IPFamily{v4}, single},
+		"would rather have both":             {both, &corev1.ServiceSpec{ClusterIP: "None", IPFamilyPolicy: &prefer}, []corev1.IPFamily{v4, v6}, prefer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &corev1.Service{Spec: *c.spec.DeepCopy()}
+			s.Spec.Type = corev1.ServiceTypeClusterIP
+			if c.old == nil {
+				kind.PrepareForCreate(s)
+			} else {
+				old := &corev1.Service{Spec: *c.old.DeepCopy()}
+				old.Spec.Type = s.Spec.Type
+				kind.PrepareForUpdate(s, old)
+			}
+			if diff := cmp.Diff(c.want, s.Spec.IPFamilies); diff != "" {
+				t.Errorf("families (-want +got):\n%s", diff)
+			}
+			if *s.Spec.IPFamilyPolicy != c.policy {
+				t.Errorf("policy %s, want %s", *s.Spec.IPFamilyPolicy, c.policy)
+			}
+		})
+	}
+}
+
+// A dry run shows ports that no service has, for those that are new.
+func TestDryRunOfService(t *testing.T) {
+	kind := kindOf(t, newRegistry(t), &corev1.Service{})
+	ports := func(numbers ...int32) (ports []corev1.ServicePort) {
+		for i, number := range numbers {
+			ports = append(ports, corev1.ServicePort{Name: string(rune('a' + i)), Port: int32(80 + i), NodePort: number})
+		}
+		return ports
+	}
+	for name, c := range map[string]struct{ old, sent, want []corev1.ServicePort }{
+		"all are new":   {nil, ports(0, 0), ports(32769, 32770)},
+		"one is kept":   {ports(30001), ports(0, 0), ports(30001, 32769)},
+		"one is chosen": {nil, ports(0, 30005), ports(30006, 30005)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := func(ports []corev1.ServicePort) *corev1.Service {
+				return &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", Ports: ports}}
+			}
+			s, sent := service(c.sent), service(c.sent)
+			if c.old == nil {
+				kind.PrepareForCreate(s)
+				kind.ShowDryRun(s, sent, nil)
+			} else {
+				kind.PrepareForUpdate(s, service(c.old))
+				kind.ShowDryRun(s, sent, service(c.old))
+			}
+			if diff := cmp.Diff(c.want, s.Spec.Ports); diff != "" {
+				t.Errorf("ports (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

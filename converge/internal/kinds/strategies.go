@@ -22,9 +22,9 @@ import (
 )
 
 var (
-	configMaps = strategyOf[*corev1.ConfigMap]{validate: validateConfigMap, replaceValidate: true, validateUpdate: validateConfigMapUpdate}
+	configMaps = strategyOf[*corev1.ConfigMap]{validate: validateConfigMap, replaceValidate: true, validateUpdate: validateConfigMapUpdate, exact: true}
 	secrets    = strategyOf[*corev1.Secret]{
-		defaults: defaultSecret, validate: validateSecret, replaceValidate: true, validateUpdate: validateSecretUpdate,
+		defaults: defaultSecret, validate: validateSecret, replaceValidate: true, validateUpdate: validateSecretUpdate, exact: true,
 	}
 	nodes     = strategyOf[*corev1.Node]{defaults: defaultNode}
 	events    = strategyOf[*corev1.Event]{validate: validateEvent}

@@ -33,7 +33,7 @@ var (
 	}
 	statefulSets = strategyOf[*appsv1.StatefulSet]{
 		defaults: defaultStatefulSet, validate: validateNewStatefulSet, replaceValidate: true, validateUpdate: validateStatefulSetUpdate,
-		validateStatusUpdate: validateStatefulSetStatus,
+		validateStatusUpdate: validateStatefulSetStatus, statusFirst: true,
 	}
 	jobs = strategyOf[*batchv1.Job]{
 		defaults: defaultJob, create: createJob, validate: validateJob, replaceValidate: true, validateUpdate: validateJobUpdate, validateStatusUpdate: validateJobStatus,
