@@ -3,8 +3,10 @@
 package converge
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +18,8 @@ type exploration struct {
 	t       *testing.T
 	options Options
 	begin   time.Time
+	// told is when progress was last told of.
+	told time.Time
 	// several is when the search for failures of several faults began.
 	several time.Time
 	// more are points that only are there after a fault, with that fault.
@@ -33,7 +37,7 @@ type recovery struct {
 // explore looks for a schedule that violates something, and returns the first one. The order, and so the result, depends on nothing but the scenario and the
 // options, as long as no budget of time ends it.
 func explore(t *testing.T, p *plan, options Options) *Report {
-	x := &exploration{plan: p, t: t, options: options, begin: time.Now(), seen: map[point]bool{}}
+	x := &exploration{plan: p, t: t, options: options, begin: time.Now(), told: time.Now(), seen: map[point]bool{}}
 	x.cert.Seed = options.Seed
 	report := &Report{}
 	defer func() {
@@ -72,6 +76,7 @@ func (p *plan) length(reference *outcome) int {
 func (x *exploration) try(s schedule) (outcome, *Failure) {
 	o := x.plan.execute(x.t, s, x.plan.usual(), nil)
 	x.cert.Schedules++
+	x.progress()
 	for _, advice := range o.advices {
 		if !slices.Contains(x.cert.Advice, advice) {
 			x.cert.Advice = append(x.cert.Advice, advice)
@@ -81,6 +86,16 @@ func (x *exploration) try(s schedule) (outcome, *Failure) {
 		return o, &Failure{Violation: v, schedule: s}
 	}
 	return o, nil
+}
+
+// progress tells how far it is, every ten seconds: with a budget it may take hours.
+func (x *exploration) progress() {
+	if time.Since(x.told) < 10*time.Second {
+		return
+	}
+	x.told = time.Now()
+	fmt.Fprintf(os.Stderr, "%s: %d schedules in %s: %d single faults, %d second faults, %d pairs, %d random\n",
+		x.t.Name(), x.cert.Schedules, time.Since(x.begin).Round(time.Second), x.cert.Singles, x.cert.Recoveries, x.cert.Pairs, x.cert.Random)
 }
 
 // singles tries each fault at each point of the run without faults.
