@@ -4,6 +4,7 @@ package converge
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -52,6 +53,8 @@ func (p *plan) execute(t *testing.T, s schedule, v variation, log *timeline) (o 
 			o = r.outcome()
 		}
 	}()
+	watchdog := time.AfterFunc(stuckTime, func() { tellStuck(t.Name()) })
+	defer watchdog.Stop()
 	synctest.Test(t, func(*testing.T) {
 		r = newRun(p, s, v, log)
 		if !r.failed() {
@@ -68,6 +71,14 @@ func (p *plan) execute(t *testing.T, s schedule, v variation, log *timeline) (o 
 		o = r.outcome()
 	})
 	return o
+}
+
+// stuckTime is how long a run may take, in real time, until somebody is told that it may never end.
+var stuckTime = 30 * time.Second
+
+var tellStuck = func(test string) {
+	fmt.Fprintf(os.Stderr, "%s: a run has taken %s, and most take less than a millisecond. Does a goroutine wait for a lock that is held across a request, for the "+
+		"network, or for something outside of the scenario? It waits until that comes. SIGQUIT shows where.\n", test, stuckTime)
 }
 
 // end ends the process, and with it all that it has started.

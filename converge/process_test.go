@@ -4,8 +4,11 @@ package converge
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +43,62 @@ func TestGoroutinesThatHoldUpTheEnd(t *testing.T) {
 	}
 	if f := report.Failure; f == nil || f.Violation.Oracle != Leaks {
 		t.Errorf("got %v, want a leak", f)
+	}
+}
+
+// TestRunsThatAreStuck waits for something outside of the scenario, which comes when that is told.
+func TestRunsThatAreStuck(t *testing.T) {
+	outside := make(chan struct{})
+	defer func(before time.Duration, tell func(string)) { stuckTime, tellStuck = before, tell }(stuckTime, tellStuck)
+	var told atomic.Value
+	stuckTime, tellStuck = time.Millisecond, func(test string) {
+		if told.CompareAndSwap(nil, test) {
+			close(outside)
+		}
+	}
+	p := mustPlan(t, secretScenario(func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
+		<-outside
+		return reconcile.Result{}, nil
+	}))
+	if o := p.execute(t, nil, p.usual(), nil); len(o.violations) > 0 {
+		t.Error(o.violations)
+	}
+	if told.Load() != t.Name() {
+		t.Errorf("it is told that %v is stuck", told.Load())
+	}
+}
+
+// TestReconcilesThatOvertake has one of several workers come to its end while another one waits.
+func TestReconcilesThatOvertake(t *testing.T) {
+	p := mustPlan(t, crowdScenario())
+	reference, ok := p.refer(t)
+	if !ok {
+		t.Fatal(reference.violations)
+	}
+	at := slices.IndexFunc(reference.met, func(m meeting) bool { return m.faults.has(Overtaken) })
+	if at < 0 {
+		t.Fatal("nobody can be overtaken")
+	}
+	log := &timeline{}
+	o := p.execute(t, schedule{{reference.met[at].point, Overtaken}}, p.usual(), log)
+	if o.hit != 1 || len(o.violations) > 0 {
+		t.Errorf("it has come true %d times, with %v", o.hit, o.violations)
+	}
+	var rival string
+	from := slices.IndexFunc(log.entries, func(e entry) bool {
+		before, after, ok := strings.Cut(e.what, "is overtaken by ")
+		rival = after
+		return ok && before == ""
+	})
+	if from < 0 {
+		t.Fatal("it is not told")
+	}
+	who := log.entries[from].who
+	ends := func(name string) int {
+		return slices.IndexFunc(log.entries, func(e entry) bool { return e.who == name && e.what == "ends" })
+	}
+	if ends(rival) < from || ends(who) < ends(rival) {
+		t.Errorf("%s ends before %s does:\n%s", who, rival, (&Failure{entries: log.entries}).full())
 	}
 }
 

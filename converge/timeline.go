@@ -149,6 +149,8 @@ func (t *timeline) fault(r *run, who, what string, fault Fault) {
 	switch fault {
 	case Restart, Stale:
 		e.from, e.turn = theProcess, dying
+	case Overtaken:
+		e.from = theProcess
 	case ChildDeleted, Flap, Drift:
 		e.to = theServer
 	}
