@@ -126,30 +126,43 @@ func (r *run) checkStay() {
 	}
 	for range rounds {
 		effects, idle := r.effects, r.idle
-		r.log.note(r, "checks", "reconciles everything again")
-		for _, i := range r.process.informers {
-			if i.kind == r.plan.primary {
-				i.resync = true
-			}
-		}
-		time.Sleep(stayTime) // for what depends on the time of day
-		// Predicates may take a resync for nothing.
-		for _, req := range r.requested {
-			r.process.ask(req)
-		}
-		r.recent, r.quietAt = 0, time.Now()
-		r.work(time.Time{})
+		r.again()
 		if r.failed() {
 			return
 		}
-		if r.effects != effects {
-			r.violate(Violation{Oracle: Idempotence, About: r.lastEffect, Message: "reconciling again, with nothing to do, writes: " + r.lastEffect})
+		if effect := r.lastEffect; r.effects != effects {
+			v := Violation{Oracle: Idempotence, About: effect, Message: "reconciling again, with nothing to do, writes: " + effect}
+			written := r.effects
+			if r.again(); !r.failed() && r.effects == written {
+				v.Message += onlyOnce
+			}
+			r.violate(v)
 			return
 		}
 		if r.idle != idle && r.plan.Strict {
 			r.violate(Violation{Oracle: Advice, Message: plural(r.idle-idle, "request") + " without an effect when everything is reconciled again"})
 		}
 	}
+}
+
+// onlyOnce is what is said of a write that is not made in each reconcile.
+const onlyOnce = ", which was due before"
+
+// again reconciles everything.
+func (r *run) again() {
+	r.log.note(r, "checks", "reconciles everything again")
+	for _, i := range r.process.informers {
+		if i.kind == r.plan.primary {
+			i.resync = true
+		}
+	}
+	time.Sleep(stayTime) // for what depends on the time of day
+	// Predicates may take a resync for nothing.
+	for _, req := range r.requested {
+		r.process.ask(req)
+	}
+	r.recent, r.quietAt = 0, time.Now()
+	r.work(time.Time{})
 }
 
 // checkShared looks for objects of the cache that were changed.

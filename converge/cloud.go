@@ -126,9 +126,10 @@ func (c Cloud) call(ctx context.Context, verb, key string, do func(*cloudState) 
 	return c.process.make(ctx, &call{
 		site: site{act: "call", kind: "cloud " + verb + " " + key}, outside: true, effect: true, do: func(client.Object) error {
 			before := r.cloud.version
+			_, existed := r.cloud.values[key]
 			err := do(&r.cloud)
 			if r.cloud.version != before {
-				r.touchCloud(verb, key)
+				r.touchCloud(verb, key, existed)
 			}
 			return err
 		},

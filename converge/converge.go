@@ -33,9 +33,8 @@ type Options struct {
 	Budget time.Duration
 	// Recoveries is how many second faults on the way back from a first one are tried at most; -1 is for all.
 	Recoveries int
-	// Pairs is how many pairs of faults are tried, chosen by chance, unless AllPairs is true; -1 is for all, too.
-	Pairs    int
-	AllPairs bool
+	// Pairs is how many pairs of faults are tried, chosen by chance; -1 is for all.
+	Pairs int
 	// Requests has Recoveries and Pairs be fewer where runs are long, so that all runs for either make about so many requests. 0 is for no limit.
 	Requests int
 	// Random is how many schedules of up to six faults are tried.
@@ -68,10 +67,12 @@ func DefaultOptions() Options {
 	if raceDetector {
 		some, requests = some/10, requests/10
 	}
-	o := Options{Budget: *budgetFlag, Recoveries: some, Pairs: some, Requests: requests, AllPairs: *pairsFlag, Random: *randomFlag, Seed: *seedFlag}
+	o := Options{Budget: *budgetFlag, Recoveries: some, Pairs: some, Requests: requests, Random: *randomFlag, Seed: *seedFlag}
+	if *pairsFlag {
+		o.Pairs = -1
+	}
 	if o.Budget > 0 {
-		o.Recoveries = -1
-		o.AllPairs = true
+		o.Recoveries, o.Pairs = -1, -1
 		if o.Random == 0 {
 			o.Random = 1 << 40
 		}
@@ -276,7 +277,7 @@ func replay(t *testing.T, s Scenario, encoded string) {
 	log := &timeline{}
 	o := p.execute(t, decoded, p.usual(), log)
 	f.entries, f.arrivals, f.hits = log.entries, log.arrivals, log.hits
-	t.Log("\n" + f.full())
+	fmt.Print(f.full()) // also without -v
 	if o.hit < len(decoded) {
 		t.Errorf("only %d of %d faults came true: the scenario or the reconciler has changed since", o.hit, len(decoded))
 	}

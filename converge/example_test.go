@@ -56,7 +56,7 @@ func ExampleCheck() {
 	_ = func(t *testing.T, s converge.Scenario) {
 		options := converge.DefaultOptions()
 		options.Budget = time.Minute
-		options.AllPairs = true
+		options.Pairs = -1
 		report, err := converge.Check(t, s, options)
 		if err != nil {
 			t.Fatal(err) // the scenario makes no sense

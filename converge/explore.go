@@ -235,7 +235,7 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 	x.cert.PairsInAll = len(near) + far
 	random := rand.New(rand.NewPCG(x.options.Seed, 1))
 	random.Shuffle(len(near), func(i, j int) { near[i], near[j] = near[j], near[i] })
-	if !x.options.AllPairs && x.options.Pairs >= 0 {
+	if x.options.Pairs >= 0 {
 		near = near[:min(len(near), x.options.Pairs*3/4)]
 		far = min(far, x.options.Pairs-len(near))
 	}

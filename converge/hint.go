@@ -21,14 +21,22 @@ func hint(f *Failure) string {
 	switch {
 	case v.Oracle == scenarioItself:
 		return "the scenario itself does not work, with no fault at all"
+	case v.Oracle == Duplicates && lag && strings.Contains(v.Message, " deleted, "):
+		return "a deletion was based on an old cache: use preconditions (UID, resource version), and ask the API server before what cannot be undone"
 	case v.Oracle == Duplicates && (lag || has(TimeoutApplied, CrashAfter, HandOver)):
 		return "created again because an earlier creation was not seen: give it a name that does not change, or record the name before creating"
 	case v.Oracle == Deletion && strings.Contains(v.Message, "finalizer yet"):
 		return "add the finalizer, and have it stored, before the first effect outside of the cluster"
 	case v.Oracle == Deletion && strings.Contains(v.Message, "is not gone"):
 		return "a finalizer is not removed: is an error of the cleanup swallowed, or is what is already gone taken for an error?"
+	case (v.Oracle == Deletion || v.Oracle == EndState) && has(Restart, Resync) && strings.Contains(v.Message, "should not be there"):
+		return "who begins anew, or sees all again, does more than who has seen it all: look whether it is the run without faults that is wrong"
+	case v.Oracle == Deletion && (lag || has(CrashBefore, CrashAfter, HandOver)):
+		return "what is to be deleted was not seen, or forgotten: look for it with each reconcile, and at the API server before the finalizer goes"
 	case v.Oracle == Deletion:
 		return "set an owner reference, or delete it with a finalizer on the way"
+	case v.Oracle == Idempotence && strings.HasSuffix(v.Message, onlyOnce):
+		return "nobody has noticed that it was due: is there a watch for what it depends on, and does no mapping or predicate take an event for nothing?"
 	case v.Oracle == Idempotence:
 		return "compare before writing: defaults of the API server, the order of maps and lists, and times must not count as changes"
 	case v.Oracle == Quiescence && strings.Contains(v.Message, "nothing to do"):

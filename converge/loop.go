@@ -105,16 +105,16 @@ func (r *run) pass(until time.Time) bool {
 	next, ok := r.nextTime()
 	if until.IsZero() {
 		if !busy && (!ok || r.calmEnough()) {
-			if ok && time.Since(r.stirred) < hotTime {
-				r.violate(r.hot())
-				return false
-			}
+			r.checkHot()
 			if r.restartWhenQuiet {
 				r.restartWhenQuiet = false
 				r.crash()
 				return true
 			}
 			return false
+		}
+		if items := r.process.queue.items; !busy && len(items) > 0 && time.Until(items[0].due) >= farTime {
+			r.far[items[0].request] = items[0].due
 		}
 		if time.Since(r.quietAt) > r.plan.Patience {
 			r.violate(r.restless("for " + r.plan.Patience.String()))
@@ -168,7 +168,11 @@ func (r *run) calmEnough() bool {
 	}
 	patient := time.Since(r.stirred) >= pollTime
 	for _, item := range r.process.queue.items {
-		if calm := r.calm[item.request]; calm < 2 || !patient && calm < maxPolls {
+		calm := r.calm[item.request]
+		if r.waitedFor(item.request) && time.Until(item.due) >= farTime || r.process.queue.failures[item.request] == 0 && item.due.Sub(r.quietAt) >= r.plan.Patience/2 {
+			continue
+		}
+		if calm < 2 || !patient && calm < maxPolls {
 			return false
 		}
 	}
@@ -179,23 +183,35 @@ func (r *run) calmEnough() bool {
 const (
 	pollTime = 15 * time.Second
 	maxPolls = 50
+	// farTime is so long that it is waited for once, and not again: what is to be done then may be the same each time.
+	farTime = 30 * time.Minute
 )
 
 // hotTime is how long it takes at least to look maxPolls times, for who does not look all the time.
 const hotTime = time.Second
 
-// hot tells that somebody looks all the time, with nothing to do.
-func (r *run) hot() Violation {
+// wait tells how often a request has been waited for that was to come back only after a long time, and how many changes of others there were then.
+type wait struct{ times, foreign int }
+
+// waitedFor is true for a request that need not be waited for again.
+func (r *run) waitedFor(req request) bool {
+	w := r.waited[req]
+	return w.times >= maxWaits || w.times > 0 && w.foreign == r.changesOfOthers
+}
+
+// checkHot looks for who looks all the time, with nothing to do.
+func (r *run) checkHot() {
+	took := time.Since(r.stirred)
 	for _, item := range r.process.queue.items {
-		if calm := r.calm[item.request]; calm >= maxPolls {
+		if calm := r.calm[item.request]; calm >= maxPolls && took < hotTime {
 			name := nameOf(item.request.NamespacedName)
-			return Violation{
+			r.violate(Violation{
 				Oracle: Quiescence, About: name,
-				Message: fmt.Sprintf("%s was reconciled %d times in %s, with nothing to do, and will be again", name, calm, time.Since(r.stirred).Round(time.Millisecond)),
-			}
+				Message: fmt.Sprintf("%s was reconciled %d times in %s, with nothing to do, and will be again", name, calm, took.Round(time.Millisecond)),
+			})
+			return
 		}
 	}
-	return r.restless("")
 }
 
 // stir notes a change, or that somebody sees one: what was calm may not be so any more.
@@ -226,6 +242,11 @@ func (r *run) started(req request) *activity {
 		r.requested = append(r.requested, req)
 	}
 	r.process.queue.remove(req)
+	if due, ok := r.far[req]; ok && !time.Now().Before(due) {
+		delete(r.far, req)
+		w := r.waited[req]
+		r.waited[req] = wait{w.times + 1, r.changesOfOthers}
+	}
 	a := &activity{request: req, number: r.reconciles, changes: r.changes}
 	a.name = reconcileName(a.number)
 	r.process.mu.Lock()
@@ -245,7 +266,7 @@ func (r *run) finishReconciles() bool {
 		}
 		r.process.queue.finish(a, time.Now())
 		switch {
-		case a.err != nil || a.panicked != nil || len(a.failed) > 0:
+		case a.err != nil || a.panicked != nil || len(a.failed) > 0 || a.refused:
 			delete(r.calm, a.request) // the next attempt may do what this one could not
 		case a.changes == r.changes:
 			r.calm[a.request]++

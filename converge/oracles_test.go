@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -83,7 +84,7 @@ func TestEachOracle(t *testing.T) {
 				}
 			}
 			return reconcile.Result{}, err
-		}, Duplicates, "ConfigMap default/a: 2 created, 1 without faults", "created again"},
+		}, Duplicates, "ConfigMap default/a: 1 deleted, 0 without faults", "created again"},
 		"deletion: left over": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 			return reconcile.Result{}, client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, false)))
 		}, Deletion, "ConfigMap default/a is left over", "set an owner reference"},
@@ -110,6 +111,13 @@ func TestEachOracle(t *testing.T) {
 			}
 			return reconcile.Result{}, nil
 		}, Deletion, "has no finalizer yet when the first effect outside happens: cloud put a", "before the first effect"},
+		"idempotence: something that is due": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			if time.Since(secret.CreationTimestamp.Time) < time.Minute || secret.Labels["old"] != "" {
+				return reconcile.Result{}, nil
+			}
+			secret.Labels = map[string]string{"old": "yes"}
+			return reconcile.Result{}, e.Client.Update(ctx, secret)
+		}, Idempotence, "writes: modified Secret default/a, which was due before", "is there a watch"},
 		"errors: a panic": {func(_ context.Context, _ Env, secret *corev1.Secret) (reconcile.Result, error) {
 			return reconcile.Result{RequeueAfter: time.Duration(len(secret.Name) / len(secret.Finalizers))}, nil
 		}, Errors, "the reconcile of default/a panics: runtime error: integer divide by zero", "check for what may be missing"},
@@ -270,5 +278,69 @@ func TestAdvice(t *testing.T) {
 	want := []string{"the delete of ConfigMap default/a hits another object than the one in the cache: use a precondition with its UID"}
 	if diff := cmp.Diff(want, report.Certificate.Advice); diff != "" {
 		t.Errorf("advice (-want +got):\n%s", diff)
+	}
+}
+
+// TestSystemsOutsideAndOldCaches evicts from a ring what an old cache does not know, and puts it back later.
+func TestSystemsOutsideAndOldCaches(t *testing.T) {
+	s := secretScenario(nil)
+	s.Consistency = TimeTravel
+	s.New = func(e Env) reconcile.Reconciler {
+		return reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+			members := &corev1.SecretList{}
+			if err := e.Client.List(ctx, members); err != nil {
+				return reconcile.Result{}, err
+			}
+			wanted := map[string]bool{}
+			for _, member := range members.Items {
+				wanted[member.Name] = true
+				if err := e.Cloud.Put(ctx, member.Name, "member"); err != nil {
+					return reconcile.Result{}, err
+				}
+			}
+			known, err := e.Cloud.List(ctx, "")
+			for _, name := range known {
+				if !wanted[name] {
+					err = errors.Join(err, e.Cloud.Delete(ctx, name))
+				}
+			}
+			return reconcile.Result{}, err
+		})
+	}
+	s.Steps = Steps(Apply(newSecret("a")), Settle(), Apply(newSecret("b")), Settle())
+	report, err := Check(t, s, Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := report.Failure; f == nil || f.Violation.Message != "cloud b: 1 deleted, 0 without faults" || f.schedule[0].fault != Stale {
+		t.Errorf("got %v, want that b is deleted because of an old list", f)
+	}
+}
+
+// TestReadyBeforeWhatIsOutside says Ready first.
+func TestReadyBeforeWhatIsOutside(t *testing.T) {
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	s := Scenario{
+		Scheme: scheme.Scheme, For: budget, Steps: Steps(Apply(budget), Settle()),
+		New: func(e Env) reconcile.Reconciler {
+			return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				found := &policyv1.PodDisruptionBudget{}
+				if err := e.Client.Get(ctx, req.NamespacedName, found); err != nil {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				if len(found.Status.Conditions) == 0 {
+					found.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Soon", LastTransitionTime: metav1.Now()}}
+					return reconcile.Result{}, e.Client.Status().Update(ctx, found)
+				}
+				return reconcile.Result{}, e.Cloud.Put(ctx, "address", found.Name)
+			})
+		},
+	}
+	report, err := Check(t, s, Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := report.Failure; f == nil || f.Violation.Message != "PodDisruptionBudget default/a is Ready before there is cloud address" {
+		t.Errorf("got %v, want that it is Ready too early", f)
 	}
 }

@@ -129,10 +129,16 @@ func (p *process) next() *call {
 	return c
 }
 
-// isActive is true for a reconcile that goes on.
-func (p *process) isActive(name string) bool {
-	return slices.ContainsFunc(p.active, func(a *activity) bool { return a.name == name })
+// activity returns the reconcile of a name that goes on, or nil.
+func (p *process) activity(name string) *activity {
+	if at := slices.IndexFunc(p.active, func(a *activity) bool { return a.name == name }); at >= 0 {
+		return p.active[at]
+	}
+	return nil
 }
+
+// isActive is true for a reconcile that goes on.
+func (p *process) isActive(name string) bool { return p.activity(name) != nil }
 
 // rival is a reconcile that goes on, and waits as another one does that makes a call.
 func (p *process) rival(c *call) string {
@@ -218,6 +224,8 @@ type activity struct {
 	err      error
 	panicked any
 	stack    string
+	// refused is true if a request has failed, but for objects that are not there.
+	refused bool
 	// failed are the faults that requests of it have met.
 	failed []Fault
 }

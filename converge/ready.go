@@ -47,6 +47,14 @@ func (r *run) checkReady() {
 		if at < 0 {
 			continue
 		}
+		if r.settled[at].count(r.plan.primary) == 1 { // or else it may be of another one
+			for _, key := range sortedKeys(r.settled[at].cloud) {
+				if _, ok := ready.state.cloud[key]; !ok {
+					r.violate(Violation{Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is cloud %s", ready.name, key)})
+					return
+				}
+			}
+		}
 		then := r.plan.flatten(ready.state)
 		for n, kind := range r.settled[at].kinds {
 			for _, obj := range r.settled[at].objects[n] {

@@ -79,7 +79,7 @@ func (c Certificate) String() string {
 	fmt.Fprintf(&b, ": %s with %d faults, %d of them the same as others, %d run", plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
 	fmt.Fprintf(&b, "; %d second faults on the way back", c.Recoveries)
 	if c.RecoveriesLeft > 0 {
-		fmt.Fprintf(&b, " (%d not run)", c.RecoveriesLeft)
+		fmt.Fprintf(&b, " (%d not run, -converge.budget is for more)", c.RecoveriesLeft)
 	}
 	fmt.Fprintf(&b, "; %d of %d pairs; %d random schedules; seed %d", c.Pairs, c.PairsInAll, c.Random, c.Seed)
 	return b.String()

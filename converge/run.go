@@ -71,6 +71,11 @@ type run struct {
 	requests int
 	// calm is how often a request was worked on since the last change, with nothing to do.
 	calm map[request]int
+	// far is when requests come back that only do after a long time, and waited are those that have been waited for.
+	far    map[request]time.Time
+	waited map[request]wait
+	// changesOfOthers counts the changes that are not of the process.
+	changesOfOthers int
 	// stirred is when there was the last change.
 	stirred time.Time
 	// reconciles is how many there were, and since the last settling.
@@ -89,6 +94,8 @@ type run struct {
 	serving *call
 	// requested are the requests that there were, in their order.
 	requested []request
+	// late is true while a write of an earlier process has its effect.
+	late bool
 	// landing are writes that have not had their effect yet.
 	landing []landing
 	// stale are the caches that the next process begins with an old list of.
@@ -235,6 +242,9 @@ func (r *run) changed() {
 		e := events[0]
 		r.routed = e.Version
 		r.changes++
+		if r.acting != byProcess {
+			r.changesOfOthers++
+		}
 		r.observe(e)
 		if i := r.process.existing(e.Kind); i != nil {
 			r.arrive(i, e)

@@ -70,7 +70,8 @@ type Scenario struct {
 	Strict bool
 	// MaxReconciles is how many reconciles a settling may take without faults. Default 200.
 	MaxReconciles int
-	// Patience is how much time a settling may take at most, in the time of the scenario, which costs nothing. Default 24 h.
+	// Patience is how much time a settling may take at most, in the time of the scenario, which costs little. What is to come back by itself only after more
+	// than half of it is not waited for. Default 24 h.
 	Patience time.Duration
 }
 

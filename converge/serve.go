@@ -85,6 +85,9 @@ func (r *run) serveNext() bool {
 	if err == nil && c.into != nil {
 		r.process.filled[c.into] = c.into.GetResourceVersion()
 	}
+	if err != nil && !apierrs.IsNotFound(err) {
+		r.refuse(c)
+	}
 	r.log.call(r, c, fault, err)
 	if met > others {
 		r.met[met-1].after = r.total()
@@ -106,10 +109,15 @@ func (r *run) serveNext() bool {
 
 // note remembers that a reconcile has met a fault.
 func (r *run) note(c *call, fault Fault) {
-	for _, a := range r.process.active {
-		if a.name == c.who {
-			a.failed = append(a.failed, fault)
-		}
+	if a := r.process.activity(c.who); a != nil {
+		a.failed = append(a.failed, fault)
+	}
+}
+
+// refuse remembers that a request of a reconcile has failed.
+func (r *run) refuse(c *call) {
+	if a := r.process.activity(c.who); a != nil {
+		a.refused = true
 	}
 }
 
@@ -190,6 +198,8 @@ func (r *run) answer(c *call, fault Fault) error {
 	case HandOver:
 		who := c.who
 		r.landing = append(r.landing, landing{after: r.process.number, do: func() {
+			r.late = true
+			defer func() { r.late = false }()
 			defer r.as(byProcess)()
 			err := c.do(target)
 			r.log.late(r, c, who, err)

@@ -46,6 +46,7 @@ func (r *run) failed() bool { return len(r.violations) > 0 || r.stopped }
 func (r *run) settle() {
 	r.log.user(r, Settle(), nil)
 	r.recent, r.quietAt = 0, time.Now()
+	clear(r.waited)
 	r.work(time.Time{})
 	if r.failed() {
 		return

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -113,5 +114,37 @@ func TestUsersWhoHaveToWait(t *testing.T) {
 	}
 	if got := report.Certificate.String(); !strings.HasPrefix(got, "converges under every single fault, but for what is left out: ") {
 		t.Errorf("the certificate says %s", got)
+	}
+}
+
+// TestRenewalsOnPurpose has tokens that are made anew when they are old: what is due in hours or months is nothing to wait for.
+func TestRenewalsOnPurpose(t *testing.T) {
+	for _, lifetime := range []time.Duration{time.Hour, 20 * time.Hour, 24 * time.Hour, 60 * 24 * time.Hour} {
+		t.Run(lifetime.String(), func(t *testing.T) {
+			s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+				token := configMapOf(secret, true)
+				err := e.Client.Get(ctx, client.ObjectKeyFromObject(token), token)
+				made, _ := time.Parse(time.RFC3339, token.Annotations["made"])
+				switch left := time.Until(made.Add(lifetime)); {
+				case apierrs.IsNotFound(err):
+					token = configMapOf(secret, true)
+					metav1.SetMetaDataAnnotation(&token.ObjectMeta, "made", time.Now().Format(time.RFC3339))
+					return reconcile.Result{RequeueAfter: lifetime}, e.Client.Create(ctx, token)
+				case err != nil:
+					return reconcile.Result{}, err
+				case !metav1.IsControlledBy(token, secret):
+					return reconcile.Result{}, apierrs.NewConflict(corev1.Resource("configmaps"), token.Name, nil)
+				case left > 0:
+					return reconcile.Result{RequeueAfter: left}, nil
+				}
+				metav1.SetMetaDataAnnotation(&token.ObjectMeta, "made", time.Now().Format(time.RFC3339))
+				return reconcile.Result{RequeueAfter: lifetime}, e.Client.Update(ctx, token)
+			})
+			s.Steps = Steps(Apply(newSecret("a")), Settle(), Delete(newSecret("a")), Settle())
+			report, err := Check(t, s, DefaultOptions())
+			if err != nil || report.Failure != nil {
+				t.Error(report.Failure, err)
+			}
+		})
 	}
 }

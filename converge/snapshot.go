@@ -41,6 +41,14 @@ func (r *run) snapshot() *snapshot {
 	return s
 }
 
+// count is how many objects there are of a kind.
+func (s *snapshot) count(kind schema.GroupVersionKind) int {
+	if i := slices.Index(s.kinds, kind); i >= 0 {
+		return len(s.objects[i])
+	}
+	return 0
+}
+
 // difference tells what an object has in a state that it has not in the state it should be in, or the other way round.
 type difference struct {
 	// name is that of the object.

@@ -47,7 +47,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	r := &run{
 		plan: p, skip: v.skip, twice: v.twice, slow: v.slow, schedule: s, begin: time.Now(), ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
 		server: apiserver.New(apiserver.Options{Registry: p.registry, Applier: p.applier, Seed: v.seed}),
-		own:    map[types.UID]bool{}, visits: map[site]int{}, finalized: map[string]bool{}, calm: map[request]int{}, made: newLedger(), quietAt: time.Now(),
+		own:    map[types.UID]bool{}, visits: map[site]int{}, finalized: map[string]bool{}, calm: map[request]int{}, far: map[request]time.Time{}, waited: map[request]wait{}, made: newLedger(), quietAt: time.Now(),
 	}
 	r.user, r.other = r.server.Client("user"), r.server.Client("somebody")
 	for _, actor := range p.actors {

@@ -29,8 +29,8 @@ func Steps(steps ...Step) []Step { return steps }
 // Settle waits until all is quiet: faults have stopped, caches have caught up, and no reconcile is due that would change anything. The oracles look at
 // what there is then.
 //
-// Who looks again and again is waited for as long as something comes of it, and another minute. What only happens after a longer time of looking in vain needs
-// a [Sleep] before.
+// Who looks again and again is waited for as long as something comes of it, and another minute. Who comes back after half an hour or more is waited for once, if
+// that is not longer than half of [Scenario.Patience]: what is done then may be the same each time. All else that only time brings needs a [Sleep] before.
 func Settle() Step { return Step{name: "settle", settle: true} }
 
 // Sleep lets time pass, and what happens meanwhile happen.

@@ -286,7 +286,7 @@ func (t *timeline) call(r *run, c *call, fault Fault, err error) {
 			}
 		}
 		if version := c.obj.GetResourceVersion(); version != "" && c.act != "delete" {
-			e.result += ", version " + version
+			e.result += ", version " + version + r.changeOf(c)
 		}
 	case c.outside && c.effect:
 		e.result, e.weight = "ok", write

@@ -33,7 +33,7 @@ func findBug(t *testing.T, e Entry) {
 	t.Helper()
 	o := converge.DefaultOptions()
 	if e.Faults > 1 {
-		o.AllPairs, o.Recoveries, o.Budget = true, -1, time.Minute
+		o.Pairs, o.Recoveries, o.Budget = -1, -1, time.Minute
 	}
 	report, err := converge.Check(t, e.Buggy(), o)
 	switch {

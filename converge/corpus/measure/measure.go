@@ -27,12 +27,12 @@ func Default() converge.Options {
 
 // minute returns options that look for bugs of several faults for 60 seconds.
 func minute(seed uint64) converge.Options {
-	return converge.Options{Seed: seed, Recoveries: -1, AllPairs: true, Random: 1 << 40, Budget: time.Minute}
+	return converge.Options{Seed: seed, Recoveries: -1, Pairs: -1, Random: 1 << 40, Budget: time.Minute}
 }
 
 // thorough returns options for correct reconcilers.
 func thorough() converge.Options {
-	return converge.Options{Seed: 1, Recoveries: -1, AllPairs: true, Random: 10_000}
+	return converge.Options{Seed: 1, Recoveries: -1, Pairs: -1, Random: 10_000}
 }
 
 // longer returns options for mutants that the default does not find.

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// mostChanges is how many changed fields a line of a timeline tells.
+const mostChanges = 2
+
+// changeOf tells what a write has changed, as far as a line has room for.
+func (r *run) changeOf(c *call) string {
+	for _, e := range slices.Backward(r.server.Events(r.routed)) {
+		if e.Kind != c.gvk || e.Type != watch.Modified || e.Key != client.ObjectKeyFromObject(c.obj) {
+			continue
+		}
+		nothing := strings.NewReplacer()
+		before, after := r.plan.fieldsOf(e.Kind, e.Old, nothing), r.plan.fieldsOf(e.Kind, e.Object, nothing)
+		var changes []string
+		for _, path := range sortedKeys(after) {
+			if before[path] != after[path] {
+				changes = append(changes, path+" "+after[path])
+			}
+		}
+		for _, path := range sortedKeys(before) {
+			if _, ok := after[path]; !ok {
+				changes = append(changes, "no "+path)
+			}
+		}
+		if len(changes) == 0 {
+			return ""
+		}
+		return ": " + strings.Join(changes[:min(len(changes), mostChanges)], ", ")
+	}
+	return ""
+}
