@@ -191,13 +191,11 @@ func (r *run) checkCounts() {
 
 // observeOutside looks whether a primary object has a finalizer when it first has an effect outside.
 func (r *run) observeOutside(verb, key string) {
-	at := slices.IndexFunc(r.process.active, func(a *activity) bool { return r.serving != nil && a.name == r.serving.who })
-	if at < 0 {
+	if !r.primaryIsThere() {
 		return
 	}
-	name := r.process.active[at].NamespacedName
-	primary := r.server.Get(r.plan.primary, name)
-	if primary != nil && primary.GetDeletionTimestamp() == nil && len(primary.GetFinalizers()) == 0 {
+	name := r.process.activity(r.serving.who).NamespacedName
+	if primary := r.server.Get(r.plan.primary, name); len(primary.GetFinalizers()) == 0 {
 		r.unprotected = append(r.unprotected, unprotected{r.plan.primary.Kind + " " + nameOf(name), "cloud " + verb + " " + key})
 	}
 }

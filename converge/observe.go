@@ -127,6 +127,19 @@ func (l *ledger) excess(reference *reference, skipped []int, chosen bool) string
 	return ""
 }
 
+// primaryIsThere is true if the request that is being worked on is for a primary object that is there, and is not about to go.
+func (r *run) primaryIsThere() bool {
+	if r.serving == nil {
+		return false
+	}
+	a := r.process.activity(r.serving.who)
+	if a == nil {
+		return false
+	}
+	primary := r.server.Get(r.plan.primary, a.NamespacedName)
+	return primary != nil && primary.GetDeletionTimestamp() == nil && !r.orphan(primary)
+}
+
 // onlyLate is true if no fault is more than a cache that is late, or begins anew. Then nothing is undone to be done again.
 func (r *run) onlyLate() bool {
 	return !slices.ContainsFunc(r.schedule, func(d deviation) bool { return !lateFaults.has(d.fault) })
@@ -222,7 +235,7 @@ func (r *run) observePrimary(e apiserver.Event) {
 
 // touchCloud looks at a change of the system outside.
 func (r *run) touchCloud(verb, key string, existed bool) {
-	if r.onlyLate() {
+	if r.onlyLate() && r.primaryIsThere() {
 		t := thing{kind: schema.GroupVersionKind{Kind: "cloud"}, name: key}
 		if !existed {
 			r.made.created[t]++
