@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	reportFlag = flag.Bool("corpus.report", false, "measure package converge by the corpus, for most of an hour")
+	reportFlag = flag.Bool("corpus.report", false, "measure package converge by the corpus, for some 20 minutes")
 	jsonFlag   = flag.Bool("corpus.json", false, "print the report as JSON")
 	outFlag    = flag.String("corpus.out", "", "a file for the report as JSON")
 	onlyFlag   = flag.String("corpus.only", "", "a regular expression for the names of the entries that are measured")

@@ -222,14 +222,14 @@ func (r *Report) negatives() []string {
 	var lines []string
 	for _, s := range r.Searches {
 		if !s.Found {
-			lines = append(lines, fmt.Sprintf("not found: %s (%d faults, seed %d, %d schedules): %s", s.Entry, s.Faults, s.Seed, s.Schedules, why(s.Entry)))
+			lines = append(lines, fmt.Sprintf("not found: %s (%d faults, seed %d, %d schedules)", s.Entry, s.Faults, s.Seed, s.Schedules))
 		} else if s.Shrunk > s.Faults {
-			lines = append(lines, fmt.Sprintf("found with %d faults instead of %d: %s: %s", s.Shrunk, s.Faults, s.Entry, why(s.Entry)))
+			lines = append(lines, fmt.Sprintf("found with %d faults instead of %d: %s", s.Shrunk, s.Faults, s.Entry))
 		}
 	}
 	for _, c := range r.Controls {
 		if c.Alarm != "" {
-			lines = append(lines, fmt.Sprintf("false alarm: %s: %s (%s): %s", c.Entry, c.Alarm, c.Replay, why(c.Entry)))
+			lines = append(lines, fmt.Sprintf("false alarm: %s: %s (%s)", c.Entry, c.Alarm, c.Replay))
 		}
 	}
 	for _, m := range r.Survivors {
