@@ -161,18 +161,19 @@ func (r *run) nextTime() (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// calmEnough is true if all that would still be reconciled has been since the last change, twice, with nothing to do.
+// calmEnough is true if all that would still be reconciled has been since the last change, twice, with nothing to do, or comes back only after a long time.
 func (r *run) calmEnough() bool {
 	if len(r.later) > 0 {
 		return false
 	}
 	patient := time.Since(r.stirred) >= pollTime
 	for _, item := range r.process.queue.items {
-		calm := r.calm[item.request]
-		if r.waitedFor(item.request) && time.Until(item.due) >= farTime || r.process.queue.failures[item.request] == 0 && item.due.Sub(r.quietAt) >= r.plan.Patience/2 {
+		known := time.Until(item.due) >= farTime && r.waitedFor(item.request)
+		never := item.due.Sub(r.quietAt) >= r.plan.Patience/2 && r.process.queue.failures[item.request] == 0
+		if known || never {
 			continue
 		}
-		if calm < 2 || !patient && calm < maxPolls {
+		if calm := r.calm[item.request]; calm < 2 || !patient && calm < maxPolls {
 			return false
 		}
 	}

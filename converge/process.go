@@ -144,7 +144,7 @@ func (p *process) isActive(name string) bool { return p.activity(name) != nil }
 func (p *process) rival(c *call) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.behind != "" || !p.isActive(c.who) {
+	if !p.isActive(c.who) {
 		return ""
 	}
 	for _, other := range p.pending {

@@ -8,12 +8,9 @@ import (
 	"slices"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -45,21 +42,9 @@ func (r *run) serveNext() bool {
 		return true
 	}
 	others := len(r.met)
-	var fault Fault
-	if rival := r.process.rival(c); c.behind == "" {
-		faults := r.faultsOf(c)
-		if rival != "" {
-			faults |= setOf(Overtaken)
-		}
-		at := c.site
-		if !c.outside {
-			at.key = r.keyFor(c.gvk, at.key)
-		}
-		if fault = r.meet(at, faults); fault == Overtaken {
-			r.log.fault(r, c.who, "is overtaken by "+rival, Overtaken)
-			r.process.overtake(c, rival)
-			return true
-		}
+	fault := r.meetCall(c)
+	if fault == Overtaken {
+		return true
 	}
 	met := len(r.met)
 	if fault != "" && (readFaults | setOf(TimeoutApplied)).has(fault) {
@@ -105,6 +90,27 @@ func (r *run) serveNext() bool {
 	r.acting = ""
 	c.served <- err
 	return true
+}
+
+// meetCall tells what goes wrong with a call. One that is overtaken waits again, and then nothing else does.
+func (r *run) meetCall(c *call) Fault {
+	if c.behind != "" {
+		return ""
+	}
+	at := c.site
+	if !c.outside {
+		at.key = r.keyFor(c.gvk, at.key)
+	}
+	faults, rival := r.faultsOf(c), r.process.rival(c)
+	if rival != "" {
+		faults |= setOf(Overtaken)
+	}
+	fault := r.meet(at, faults)
+	if fault == Overtaken {
+		r.log.fault(r, c.who, "is overtaken by "+rival, Overtaken)
+		r.process.overtake(c, rival)
+	}
+	return fault
 }
 
 // note remembers that a reconcile has met a fault.
@@ -241,22 +247,6 @@ func (r *run) answer(c *call, fault Fault) error {
 	return err
 }
 
-// otherVersion is true for an update of an object that was read, with another version than it was read with: nobody is told of changes in between.
-func (r *run) otherVersion(c *call) bool {
-	version, read := r.process.filled[c.obj]
-	return read && c.act == "update" && version != c.obj.GetResourceVersion()
-}
-
-// isAnnotated is true if somebody else has annotated an object.
-func (r *run) isAnnotated(c *call) bool {
-	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
-	if stored == nil {
-		return false
-	}
-	_, ok := stored.GetAnnotations()[touched]
-	return ok
-}
-
 // write makes a call, and notes what the process has written.
 func (r *run) write(c *call, target client.Object) error {
 	before := r.server.Version()
@@ -284,143 +274,6 @@ func (r *run) timeout(c *call) error {
 
 // crash ends the process.
 func (r *run) crash() { r.process.die() }
-
-// touched is the annotation that somebody else writes, to be in conflict.
-const touched = "converge.trueup.dev/touched"
-
-func (r *run) annotate(c *call) {
-	obj := r.storedFor(c)
-	if obj == nil {
-		r.missed()
-		return
-	}
-	defer r.as("somebody")()
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, touched, r.server.Version())
-	err := r.other.Patch(r.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)))
-	r.log.foreign(r, "annotate", c, err)
-	if err != nil {
-		r.missed()
-	}
-	r.changed()
-}
-
-// checkAnnotated looks whether a write has undone what somebody else has written just before. Only the write of an object that was read counts, which has a
-// UID: it has not told which version it is based on. An object that is made from nothing each time may be meant to be all that there is.
-func (r *run) checkAnnotated(c *call, uid types.UID) {
-	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
-	if uid == "" || stored == nil || stored.GetUID() != uid || stored.GetDeletionTimestamp() != nil {
-		return
-	}
-	if !r.isAnnotated(c) {
-		name := c.gvk.Kind + " " + nameOf(c.key)
-		r.violate(Violation{Oracle: EndState, About: name, Message: c.act + " " + name + " undoes what somebody else has written meanwhile"})
-	}
-}
-
-// storedFor returns a copy of the object that a call is about.
-func (r *run) storedFor(c *call) client.Object {
-	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
-	if stored == nil {
-		return nil
-	}
-	return r.withKind(stored, c.gvk)
-}
-
-// withKind returns a copy of a stored object, which can be sent.
-func (r *run) withKind(stored client.Object, gvk schema.GroupVersionKind) client.Object {
-	obj := stored.DeepCopyObject().(client.Object)
-	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	return obj
-}
-
-// precede has the object be there already.
-func (r *run) precede(c *call) {
-	obj := r.withKind(c.obj, c.gvk)
-	defer r.as("somebody")()
-	err := r.other.Create(r.ctx, obj)
-	r.log.foreign(r, "create", c, err)
-	if err != nil {
-		r.missed()
-		return
-	}
-	r.own[obj.GetUID()] = true
-}
-
-// takeName has somebody else have an object of the same name, for a moment.
-func (r *run) takeName(c *call, noticed bool) {
-	defer r.as("somebody")()
-	obj := r.withKind(c.obj, c.gvk)
-	obj.SetOwnerReferences(nil)
-	obj.SetFinalizers(nil)
-	obj.SetLabels(nil)
-	obj.SetAnnotations(nil)
-	var owner client.Object
-	if namespace := obj.GetNamespace(); namespace != "" {
-		owner = &unstructured.Unstructured{}
-		owner.GetObjectKind().SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
-		owner.SetNamespace(namespace)
-		owner.SetName("converge-somebody")
-		if err := r.other.Create(r.ctx, owner); err != nil {
-			owner = nil
-		} else {
-			obj.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GetObjectKind().GroupVersionKind())})
-		}
-	}
-	err := r.other.Create(r.ctx, obj)
-	r.log.foreign(r, "create", c, err)
-	r.changed()
-	if err == nil {
-		r.made.explain(r, c.gvk, c.key)
-	} else {
-		r.missed()
-	}
-	uid := obj.GetUID()
-	r.after(longLag, func() {
-		defer r.as("somebody")()
-		if err == nil {
-			r.made.explain(r, c.gvk, c.key) // with what was made for it meanwhile
-			r.log.foreign(r, "delete", c, r.other.Delete(r.ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-		}
-		if owner != nil {
-			_ = r.other.Delete(r.ctx, owner)
-		}
-		r.restartWhenQuiet = noticed
-	})
-}
-
-// remove has somebody else delete the object that is about to be written, and create it again if again is true.
-func (r *run) remove(c *call, again bool) {
-	obj := r.storedFor(c)
-	if obj == nil {
-		r.missed()
-		return
-	}
-	defer r.as("somebody")()
-	r.made.explain(r, c.gvk, c.key)
-	err := r.other.Delete(r.ctx, obj.DeepCopyObject().(client.Object), client.PropagationPolicy(metav1.DeletePropagationBackground))
-	r.log.foreign(r, "delete", c, err)
-	r.changed()
-	if err != nil {
-		r.missed()
-	} else if again {
-		obj.SetResourceVersion("")
-		obj.SetUID("")
-		err = r.other.Create(r.ctx, obj)
-		r.log.foreign(r, "create", c, err)
-		r.own[obj.GetUID()] = true
-		r.changed()
-	}
-}
-
-// as has somebody else write, until what it returns is called.
-func (r *run) as(who string) func() {
-	before := r.acting
-	r.acting = who
-	return func() {
-		r.changed()
-		r.acting = before
-	}
-}
 
 // readFrom is called after something was read from a cache.
 func (r *run) readFrom(gvk schema.GroupVersionKind) {
