@@ -58,7 +58,7 @@ var metaModels = sync.OnceValue(func() map[string]*spec.Schema {
 
 // models returns the model of a custom resource, and those it refers to.
 func models(k *kinds.Kind, structural *structuralschema.Structural) map[string]*spec.Schema {
-	model := structural.Unfold().ToKubeOpenAPI()
+	model := structural.DeepCopy().Unfold().ToKubeOpenAPI() // to unfold it is to change it, and others may read it
 	embed(model)
 	addObject(model)
 	model.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}})
