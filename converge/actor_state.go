@@ -77,11 +77,16 @@ func (r *run) actNext() bool {
 
 // lateActor has an actor act that is late.
 func (r *run) lateActor() bool {
-	for _, a := range r.actors {
+	for n := range r.actors {
+		a, at := r.actors[n], 0
+		if r.reverse {
+			a = r.actors[len(r.actors)-1-n]
+			at = max(len(a.late)-1, 0)
+		}
 		if len(a.late) > 0 {
-			key := a.late[0]
+			key := a.late[at]
 			r.checkUnready(a.kind, key)
-			a.late = slices.Delete(a.late, 0, 1)
+			a.late = slices.Delete(a.late, at, at+1)
 			r.act(a, key)
 			return true
 		}

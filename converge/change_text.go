@@ -23,9 +23,14 @@ func (r *run) changeOf(c *call) string {
 		before, after := r.plan.fieldsOf(e.Kind, e.Old, nothing), r.plan.fieldsOf(e.Kind, e.Object, nothing)
 		var changes []string
 		for _, path := range sortedKeys(after) {
-			if before[path] != after[path] {
-				changes = append(changes, path+" "+after[path])
+			if before[path] == after[path] {
+				continue
 			}
+			value := after[path]
+			if e.Kind.Kind == "Secret" && strings.HasPrefix(path, "data") {
+				value = "…" // logs are read by many
+			}
+			changes = append(changes, path+" "+value)
 		}
 		for _, path := range sortedKeys(before) {
 			if _, ok := after[path]; !ok {

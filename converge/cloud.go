@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -24,6 +25,8 @@ type Cloud struct{ process *process }
 // cloudState is what the system outside has.
 type cloudState struct {
 	values map[string]string
+	// created is when what a key stands for came into being.
+	created map[string]time.Time
 	// version counts changes.
 	version int
 	// named counts the things that the system has named, by prefix.
@@ -35,7 +38,10 @@ func (s *cloudState) set(key, value string) {
 		return
 	}
 	if s.values == nil {
-		s.values = map[string]string{}
+		s.values, s.created = map[string]string{}, map[string]time.Time{}
+	}
+	if _, ok := s.values[key]; !ok {
+		s.created[key] = time.Now()
 	}
 	s.values[key] = value
 	s.version++

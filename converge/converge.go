@@ -230,7 +230,8 @@ func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 			if p.reference == nil || p.seed != seed {
 				p.seed = seed
 				if _, ok := p.refer(t); !ok {
-					return nil // which the exploration reports
+					t.Logf("%s: with its seed the run without faults fails", file)
+					return nil // which the exploration reports, if it does so with any seed
 				}
 			}
 			if failure := p.failure(t, file, s); failure != nil {

@@ -87,6 +87,9 @@ func (r *run) disturbObject(kind schema.GroupVersionKind, key types.NamespacedNa
 	r.made.explain(r, kind, key)
 	obj := r.withKind(r.server.Get(kind, key), kind)
 	err := do(obj)
+	if err != nil {
+		r.missed()
+	}
 	r.log.fault(r, "somebody", verb+" "+kind.Kind+" "+nameOf(key)+failure(err), fault)
 }
 

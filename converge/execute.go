@@ -144,9 +144,9 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 	if len(other.violations) > 0 {
 		return other, false
 	}
-	slow := p.usual()
-	slow.slow = true
-	if p.waits = p.execute(t, nil, slow, nil).waits(); p.waits {
+	slow, reverse := p.usual(), p.usual()
+	slow.slow, reverse.slow, reverse.reverse = true, true, true
+	if p.waits = p.execute(t, nil, slow, nil).waits() && p.execute(t, nil, reverse, nil).waits(); p.waits {
 		// Now it is known what Ready means.
 		if one = p.execute(t, nil, p.usual(), nil); len(one.violations) > 0 {
 			return one, false

@@ -99,9 +99,7 @@ func (r *run) takeName(c *call, noticed bool) {
 	err := r.other.Create(r.ctx, obj)
 	r.log.foreign(r, "create", c, err)
 	r.changed()
-	if err == nil {
-		r.made.explain(r, c.gvk, c.key)
-	} else {
+	if err != nil {
 		r.missed()
 	}
 	uid := obj.GetUID()
@@ -135,9 +133,12 @@ func (r *run) remove(c *call, again bool) {
 	} else if again {
 		obj.SetResourceVersion("")
 		obj.SetUID("")
-		err = r.other.Create(r.ctx, obj)
+		if err = r.other.Create(r.ctx, obj); err == nil {
+			r.own[obj.GetUID()] = true
+		} else {
+			r.missed()
+		}
 		r.log.foreign(r, "create", c, err)
-		r.own[obj.GetUID()] = true
 		r.changed()
 	}
 }

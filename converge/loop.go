@@ -113,9 +113,6 @@ func (r *run) pass(until time.Time) bool {
 			}
 			return false
 		}
-		if items := r.process.queue.items; !busy && len(items) > 0 && time.Until(items[0].due) >= farTime {
-			r.far[items[0].request] = items[0].due
-		}
 		if time.Since(r.quietAt) > r.plan.Patience {
 			r.violate(r.restless("for " + r.plan.Patience.String()))
 			return false
@@ -147,7 +144,7 @@ func (r *run) nextTime() (time.Time, bool) {
 			next = t
 		}
 	}
-	if items := r.process.queue.items; len(r.process.active) == 0 && len(items) > 0 {
+	if items := r.process.queue.items; len(r.process.active) == 0 && !r.process.delivering && len(items) > 0 {
 		if r.process.manager == nil {
 			consider(items[0].due)
 		} else {
@@ -168,7 +165,8 @@ func (r *run) calmEnough() bool {
 	}
 	patient := time.Since(r.stirred) >= pollTime
 	for _, item := range r.process.queue.items {
-		known := time.Until(item.due) >= farTime && r.waitedFor(item.request)
+		_, far := r.far[item.request]
+		known := far && r.waitedFor(item.request)
 		never := item.due.Sub(r.quietAt) >= r.plan.Patience/2 && r.process.queue.failures[item.request] == 0
 		if known || never {
 			continue
@@ -202,6 +200,9 @@ func (r *run) waitedFor(req request) bool {
 
 // checkHot looks for who looks all the time, with nothing to do.
 func (r *run) checkHot() {
+	if _, off := r.plan.Off[Quiescence]; off {
+		return // it comes to its end all the same
+	}
 	took := time.Since(r.stirred)
 	for _, item := range r.process.queue.items {
 		if calm := r.calm[item.request]; calm >= maxPolls && took < hotTime {
@@ -244,10 +245,10 @@ func (r *run) started(req request) *activity {
 	}
 	r.process.queue.remove(req)
 	if due, ok := r.far[req]; ok && !time.Now().Before(due) {
-		delete(r.far, req)
 		w := r.waited[req]
 		r.waited[req] = wait{w.times + 1, r.changesOfOthers}
 	}
+	delete(r.far, req)
 	a := &activity{request: req, number: r.reconciles, changes: r.changes}
 	a.name = reconcileName(a.number)
 	r.process.mu.Lock()
@@ -266,6 +267,9 @@ func (r *run) finishReconciles() bool {
 			continue // it did not come to its end
 		}
 		r.process.queue.finish(a, time.Now())
+		if again := a.result.RequeueAfter; a.err == nil && (again >= farTime || again > 0 && r.patient[a.request]) {
+			r.far[a.request], r.patient[a.request] = time.Now().Add(again), true
+		}
 		switch {
 		case a.err != nil || a.panicked != nil || len(a.failed) > 0 || a.refused:
 			delete(r.calm, a.request) // the next attempt may do what this one could not

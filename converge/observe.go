@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/apiserver"
+	"trueup.dev/internal/nilcheck"
 )
 
 // thing is an object by name, or all those with names that the API server has made of one prefix.
@@ -140,12 +141,12 @@ func (r *run) primaryIsThere() bool {
 	return primary != nil && primary.GetDeletionTimestamp() == nil && !r.orphan(primary)
 }
 
-// onlyLate is true if no fault is more than a cache that is late, or begins anew. Then nothing is undone to be done again.
+// onlyLate is true if no fault is more than a cache that begins anew, or tells all again. Then nothing is undone to be done again.
 func (r *run) onlyLate() bool {
 	return !slices.ContainsFunc(r.schedule, func(d deviation) bool { return !lateFaults.has(d.fault) })
 }
 
-var lateFaults = setOf(LagRead, LagReconcile, LagLong, Relist, Resync, ListOrder, Stale, Restart)
+var lateFaults = setOf(Resync, ListOrder, Stale, Restart)
 
 // orphan is true for an object all of whose owners are gone, or are orphans themselves.
 func (r *run) orphan(obj client.Object) bool { return r.orphanWithin(obj, 10) }
@@ -172,6 +173,9 @@ func (r *run) orphanWithin(obj client.Object, depth int) bool {
 
 // observe looks at a change of the state.
 func (r *run) observe(e apiserver.Event) {
+	if r.acting == "user" {
+		r.unsettled[e.Key]++
+	}
 	t := thingOf(e.Kind, e.Object)
 	mine := r.acting == byProcess
 	switch {
@@ -204,7 +208,9 @@ func (r *run) observe(e apiserver.Event) {
 
 // observePrimary looks at what the status of a primary object tells.
 func (r *run) observePrimary(e apiserver.Event) {
-	if r.acting == byProcess && len(e.Object.GetFinalizers()) > 0 {
+	if r.acting == byProcess && slices.ContainsFunc(e.Object.GetFinalizers(), func(f string) bool {
+		return nilcheck.IsNil(e.Old) || !slices.Contains(e.Old.GetFinalizers(), f)
+	}) {
 		r.finalized[e.Kind.Kind+" "+nameOf(e.Key)] = true
 	}
 	if e.Type != watch.Modified || r.acting != byProcess {

@@ -224,7 +224,7 @@ type activity struct {
 	err      error
 	panicked any
 	stack    string
-	// refused is true if a request has failed, but for objects that are not there.
+	// refused is true if a request has failed that may not fail again.
 	refused bool
 	// failed are the faults that requests of it have met.
 	failed []Fault

@@ -132,3 +132,16 @@ func TestWatchesAreToldOneAfterTheOther(t *testing.T) {
 		t.Errorf("%d at once, told of %v", most.Load(), told)
 	}
 }
+
+// TestMappersThatWait have time pass although a request is due.
+func TestMappersThatWait(t *testing.T) {
+	s := copierScenario(false)
+	s.Watches = []Watch{{&corev1.Secret{}, func(context.Context, client.Object) []reconcile.Request {
+		time.Sleep(10 * time.Millisecond)
+		return nil
+	}}}
+	p := mustPlan(t, s)
+	if o, ok := p.refer(t); !ok {
+		t.Error(o.violations)
+	}
+}

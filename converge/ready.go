@@ -5,6 +5,7 @@ package converge
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,19 +22,20 @@ func (r *run) observeReady(e apiserver.Event, before, after objectStatus) {
 		return
 	}
 	if after.ready(e.Object.GetGeneration()) && !before.ready(e.Old.GetGeneration()) {
-		r.readies = append(r.readies, readiness{r.step, e.Kind.Kind + " " + nameOf(e.Key), e.Object.GetUID(), r.snapshot()})
+		r.readies = append(r.readies, readiness{r.step, time.Now(), e.Kind.Kind + " " + nameOf(e.Key), e.Object.GetUID(), r.snapshot()})
 	}
 }
 
 // readiness is the state in which an object got ready.
 type readiness struct {
 	step  int
+	at    time.Time
 	name  string
 	uid   types.UID
 	state *snapshot
 }
 
-// checkReady looks, after a run without faults, for objects that got ready before they had what they have.
+// checkReady looks, after a run without faults, for objects that got ready before they had what they have. What comes much later is not what Ready is about.
 func (r *run) checkReady() {
 	for _, ready := range r.readies {
 		for _, w := range ready.workloads() {
@@ -49,7 +51,7 @@ func (r *run) checkReady() {
 		}
 		if r.settled[at].count(r.plan.primary) == 1 { // or else it may be of another one
 			for _, key := range sortedKeys(r.settled[at].cloud) {
-				if _, ok := ready.state.cloud[key]; !ok {
+				if _, ok := ready.state.cloud[key]; !ok && r.cloud.created[key].Sub(ready.at) < pollTime {
 					r.violate(Violation{Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is cloud %s", ready.name, key)})
 					return
 				}
@@ -59,7 +61,7 @@ func (r *run) checkReady() {
 		for n, kind := range r.settled[at].kinds {
 			for _, obj := range r.settled[at].objects[n] {
 				name := thingOf(kind, obj).String()
-				if then[name] == nil && slices.Contains(ownersOf(obj), ready.uid) {
+				if then[name] == nil && obj.GetCreationTimestamp().Time.Sub(ready.at) < pollTime && slices.Contains(ownersOf(obj), ready.uid) {
 					r.violate(Violation{Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is %s", ready.name, name)})
 					return
 				}
@@ -118,9 +120,12 @@ func (r *run) checkUnready(kind schema.GroupVersionKind, key types.NamespacedNam
 	if obj == nil || r.flapped != thingOf(kind, obj) || !r.plan.waits || len(r.schedule) > 1 || len(r.process.queue.items) > 0 {
 		return
 	}
+	if m := r.process.manager; m != nil && m.busy {
+		return
+	}
 	r.flapped = thing{}
 	for _, primary := range r.server.List(r.plan.primary) {
-		if slices.Contains(ownersOf(obj), primary.GetUID()) && statusOf(primary).ready(primary.GetGeneration()) {
+		if slices.Contains(ownersOf(obj), primary.GetUID()) && primary.GetDeletionTimestamp() == nil && statusOf(primary).ready(primary.GetGeneration()) {
 			name := r.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(primary))
 			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s is Ready although %s has no replica that is available", name, thingOf(kind, obj))})
 			return

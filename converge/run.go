@@ -48,8 +48,8 @@ type run struct {
 
 	// twice has everything reconciled again twice when all is quiet, and not once.
 	twice bool
-	// slow has actors act only when all else is quiet.
-	slow bool
+	// slow has actors act only when all else is quiet, and reverse in the opposite order.
+	slow, reverse bool
 	// flapped is a workload that has no replica for a while.
 	flapped thing
 	// skip is the number of a step that is not taken, and skipped are those whose settling users did not wait for.
@@ -71,9 +71,11 @@ type run struct {
 	requests int
 	// calm is how often a request was worked on since the last change, with nothing to do.
 	calm map[request]int
-	// far is when requests come back that only do after a long time, and waited are those that have been waited for.
-	far    map[request]time.Time
-	waited map[request]wait
+	// far is when requests come back that only do after a long time, patient are those that ever did, which later may be asked while they wait, and waited are
+	// those that have been waited for.
+	far     map[request]time.Time
+	patient map[request]bool
+	waited  map[request]wait
 	// changesOfOthers counts the changes that are not of the process.
 	changesOfOthers int
 	// stirred is when there was the last change.
@@ -92,8 +94,11 @@ type run struct {
 	finalized   map[string]bool
 	// serving is the request that is being answered.
 	serving *call
-	// requested are the requests that there were, in their order.
+	// requested are the requests that there were since all was quiet, in their order.
 	requested []request
+	// unsettled counts what users have done to objects since all was quiet, and between is true if the process may have seen what was only there in between.
+	unsettled map[types.NamespacedName]int
+	between   bool
 	// late is true while a write of an earlier process has its effect.
 	late bool
 	// landing are writes that have not had their effect yet.
@@ -265,6 +270,7 @@ func (r *run) arrive(i *informer, e apiserver.Event) {
 		r.log.watch(r, i, "all "+e.Kind.Kind+" again", fault)
 		i.resync = true
 	default:
+		r.between = r.between || r.acting == "user" && r.unsettled[e.Key] > 1
 		i.held = &hold{fault: fault, from: e.Version, reconcile: r.reconciles}
 		r.log.watch(r, i, eventNames[e.Type]+" "+e.Kind.Kind+" "+nameOf(e.Key)+" is late", fault)
 		held := i.held

@@ -70,7 +70,7 @@ func (r *run) serveNext() bool {
 	if err == nil && c.into != nil {
 		r.process.filled[c.into] = c.into.GetResourceVersion()
 	}
-	if err != nil && !apierrs.IsNotFound(err) {
+	if err != nil && transient(err) {
 		r.refuse(c)
 	}
 	r.log.call(r, c, fault, err)

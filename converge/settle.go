@@ -72,6 +72,8 @@ func (r *run) settle() {
 	if !r.failed() {
 		r.checkShared()
 	}
+	r.requested = nil
+	clear(r.unsettled)
 	r.settled = append(r.settled, s)
 	r.settledAt = append(r.settledAt, r.step)
 }
@@ -79,7 +81,8 @@ func (r *run) settle() {
 // outwait lets time pass for those who look again and again, reconcilers and others that were started: what they do once some time has passed gets done.
 func (r *run) outwait() {
 	for range maxWaits {
-		if r.failed() || len(r.process.queue.items) == 0 && (r.process.manager == nil || !r.process.manager.busy) {
+		// The queues of controllers may have what handlers have put off.
+		if r.failed() || len(r.process.queue.items) == 0 && r.process.manager == nil {
 			return
 		}
 		changes := r.changes

@@ -4,6 +4,7 @@ package converge
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -146,5 +147,98 @@ func TestRenewalsOnPurpose(t *testing.T) {
 				t.Error(report.Failure, err)
 			}
 		})
+	}
+}
+
+// TestPollsThatIgnoreErrors come to an end: what an answer tells is no failure.
+func TestPollsThatIgnoreErrors(t *testing.T) {
+	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		if _, err := e.Cloud.Get(ctx, "nothing"); err != nil && !errors.Is(err, ErrAbsent) {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{RequeueAfter: time.Minute}, client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, true)))
+	})
+	s.Without = map[Fault]string{Taken: "any object of the name will do"}
+	s.Steps = Steps(Apply(newSecret("a")), Settle())
+	report, err := Check(t, s, Options{Seed: 1})
+	if err != nil || report.Failure != nil {
+		t.Fatal(report.Failure, err)
+	}
+}
+
+// TestRenewalsOfTwo renews what belongs to two objects, at about the same time and as often as many do.
+func TestRenewalsOfTwo(t *testing.T) {
+	for _, lifetime := range []time.Duration{30 * time.Minute, 31 * time.Minute, time.Hour} {
+		s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			value, err := e.Cloud.Get(ctx, secret.Name)
+			if err != nil && !errors.Is(err, ErrAbsent) {
+				return reconcile.Result{}, err
+			}
+			made, _ := time.Parse(time.RFC3339, value)
+			if left := time.Until(made.Add(lifetime)); left > 0 {
+				return reconcile.Result{RequeueAfter: left}, nil
+			}
+			return reconcile.Result{RequeueAfter: lifetime}, e.Cloud.Put(ctx, secret.Name, time.Now().Format(time.RFC3339))
+		})
+		s.Steps = Steps(Apply(newSecret("a")), Apply(newSecret("b")), Settle())
+		s.Off = map[Oracle]string{Deletion: "what is outside stays"}
+		report, err := Check(t, s, Options{Seed: 1})
+		if err != nil || report.Failure != nil {
+			t.Fatal(lifetime, report.Failure, err)
+		}
+		if report.Certificate.Points > 60 {
+			t.Errorf("%s: %d points: it is renewed again and again until all is quiet", lifetime, report.Certificate.Points)
+		}
+	}
+}
+
+// TestPollsThatMayBeHot looks at the state although somebody looks all the time, if that is what is wanted.
+func TestPollsThatMayBeHot(t *testing.T) {
+	s := secretScenario(func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
+		return reconcile.Result{RequeueAfter: 5 * time.Millisecond}, nil
+	})
+	s.Off = map[Oracle]string{Quiescence: "it looks all the time"}
+	s.Desired = func(State) error { return errors.New("never right") }
+	report, err := Check(t, s, Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := report.Failure; f == nil || f.Violation.Oracle != EndState {
+		t.Errorf("got %v, want that the state is looked at", f)
+	}
+}
+
+// TestUsersWhoChangeTheirMind has a late cache show what was only there in between: what that leads to is nobody's mistake.
+func TestUsersWhoChangeTheirMind(t *testing.T) {
+	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		found := &corev1.ConfigMapList{}
+		if err := e.APIReader.List(ctx, found, client.InNamespace(secret.Namespace)); err != nil {
+			return reconcile.Result{}, err
+		}
+		wanted := configMapOf(secret, true)
+		wanted.Name += "-" + string(secret.Data["value"])
+		there := false
+		for _, configMap := range found.Items {
+			switch {
+			case !metav1.IsControlledBy(&configMap, secret):
+			case configMap.Name == wanted.Name:
+				there = true
+			default:
+				if err := client.IgnoreNotFound(e.Client.Delete(ctx, &configMap)); err != nil {
+					return reconcile.Result{}, err
+				}
+			}
+		}
+		if there {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, e.Client.Create(ctx, wanted)
+	})
+	changed := newSecret("a")
+	changed.Data["value"] = []byte("2")
+	s.Steps = Steps(Apply(newSecret("a")), Apply(changed), Settle())
+	report, err := Check(t, s, Options{Seed: 1})
+	if err != nil || report.Failure != nil {
+		t.Fatal(report.Failure, err)
 	}
 }

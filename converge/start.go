@@ -34,8 +34,8 @@ type variation struct {
 	skip int
 	// twice has everything reconciled again twice when all is quiet, and not once.
 	twice bool
-	// slow has actors act only when all else is quiet.
-	slow bool
+	// slow has actors act only when all else is quiet, and reverse in the opposite order.
+	slow, reverse bool
 }
 
 // newRun starts a run: the API server has what was given, and the process has started. It belongs in a bubble of synctest.
@@ -45,9 +45,9 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 		p.Reset()
 	}
 	r := &run{
-		plan: p, skip: v.skip, twice: v.twice, slow: v.slow, schedule: s, begin: time.Now(), ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
+		plan: p, skip: v.skip, twice: v.twice, slow: v.slow, reverse: v.reverse, schedule: s, begin: time.Now(), ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
 		server: apiserver.New(apiserver.Options{Registry: p.registry, Applier: p.applier, Seed: v.seed}),
-		own:    map[types.UID]bool{}, visits: map[site]int{}, finalized: map[string]bool{}, calm: map[request]int{}, far: map[request]time.Time{}, waited: map[request]wait{}, made: newLedger(), quietAt: time.Now(),
+		own:    map[types.UID]bool{}, visits: map[site]int{}, finalized: map[string]bool{}, unsettled: map[types.NamespacedName]int{}, calm: map[request]int{}, far: map[request]time.Time{}, patient: map[request]bool{}, waited: map[request]wait{}, made: newLedger(), quietAt: time.Now(),
 	}
 	r.user, r.other = r.server.Client("user"), r.server.Client("somebody")
 	for _, actor := range p.actors {
