@@ -61,7 +61,8 @@ func (r *run) checkReady() {
 		for n, kind := range r.settled[at].kinds {
 			for _, obj := range r.settled[at].objects[n] {
 				name := thingOf(kind, obj).String()
-				if then[name] == nil && obj.GetCreationTimestamp().Time.Sub(ready.at) < pollTime && slices.Contains(ownersOf(obj), ready.uid) {
+				created := obj.GetCreationTimestamp()
+				if then[name] == nil && created.Sub(ready.at) < pollTime && slices.Contains(ownersOf(obj), ready.uid) {
 					r.violate(Violation{Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is %s", ready.name, name)})
 					return
 				}
