@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/apiserver"
 )
 
 // disturb does what can go wrong when all is quiet, and returns true if something has.
@@ -25,7 +27,11 @@ func (r *run) disturb() bool {
 		disturbed = true
 	}
 	for _, i := range slices.Clone(r.process.informers) {
-		for back := 1; back <= min(3, r.eventsOf(i.kind)); back++ {
+		most := 0
+		if r.plan.faults.has(Stale) {
+			most = min(3, len(r.eventsOf(i.kind)))
+		}
+		for back := 1; back <= most; back++ {
 			at := site{"quiet", i.kind.Kind, types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}}
 			if r.meet(at, setOf(Stale)) == Stale {
 				r.log.fault(r, "process", fmt.Sprintf("is ended, and begins with %s of %s ago", i.kind.Kind, plural(back, "event")), Stale)
@@ -42,8 +48,10 @@ func (r *run) disturb() bool {
 			}
 			key := client.ObjectKeyFromObject(obj)
 			faults := setOf(ChildDeleted, Drift)
-			if a := r.actorFor(kind); a != nil && a.restores && available(obj) {
-				faults |= setOf(Flap)
+			if a := r.actorFor(kind); a != nil && a.restores {
+				if w, ok := workloadOf(kind, obj); ok && w.available > 0 {
+					faults |= setOf(Flap)
+				}
 			}
 			switch r.meet(site{"quiet", kind.Kind, keyOf(obj)}, faults) {
 			case ChildDeleted:
@@ -68,18 +76,9 @@ func (r *run) disturb() bool {
 	return disturbed
 }
 
-// eventsOf counts the events of a kind.
-func (r *run) eventsOf(kind schema.GroupVersionKind) int {
-	n := 0
-	if !r.plan.faults.has(Stale) {
-		return n
-	}
-	for _, e := range r.server.Events(0) {
-		if e.Kind == kind {
-			n++
-		}
-	}
-	return n
+// eventsOf lists the events of a kind.
+func (r *run) eventsOf(kind schema.GroupVersionKind) []apiserver.Event {
+	return slices.DeleteFunc(slices.Clone(r.server.Events(0)), func(e apiserver.Event) bool { return e.Kind != kind })
 }
 
 func (r *run) disturbObject(kind schema.GroupVersionKind, key types.NamespacedName, verb string, fault Fault, do func(client.Object) error) {
@@ -101,17 +100,6 @@ func (r *run) actorFor(kind schema.GroupVersionKind) *actorState {
 		}
 	}
 	return nil
-}
-
-// available is true for a workload that has replicas that are.
-func available(obj client.Object) bool {
-	switch obj := obj.(type) {
-	case *appsv1.Deployment:
-		return obj.Status.AvailableReplicas > 0
-	case *appsv1.StatefulSet:
-		return obj.Status.AvailableReplicas > 0
-	}
-	return false
 }
 
 // unavailable has a workload have no replica that is.

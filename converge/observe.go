@@ -141,12 +141,12 @@ func (r *run) primaryIsThere() bool {
 	return primary != nil && primary.GetDeletionTimestamp() == nil && !r.orphan(primary)
 }
 
-// onlyLate is true if no fault is more than a cache that begins anew, or tells all again. Then nothing is undone to be done again.
-func (r *run) onlyLate() bool {
-	return !slices.ContainsFunc(r.schedule, func(d deviation) bool { return !lateFaults.has(d.fault) })
+// onlyAnew is true if no fault is more than a cache that begins anew, or tells all again. Then nothing is undone to be done again.
+func (r *run) onlyAnew() bool {
+	return !slices.ContainsFunc(r.schedule, func(d deviation) bool { return !anewFaults.has(d.fault) })
 }
 
-var lateFaults = setOf(Resync, ListOrder, Stale, Restart)
+var anewFaults = setOf(Resync, ListOrder, Stale, Restart)
 
 // orphan is true for an object all of whose owners are gone, or are orphans themselves.
 func (r *run) orphan(obj client.Object) bool { return r.orphanWithin(obj, 10) }
@@ -241,7 +241,7 @@ func (r *run) observePrimary(e apiserver.Event) {
 
 // touchCloud looks at a change of the system outside.
 func (r *run) touchCloud(verb, key string, existed bool) {
-	if r.onlyLate() && r.primaryIsThere() {
+	if r.onlyAnew() && r.primaryIsThere() {
 		t := thing{kind: schema.GroupVersionKind{Kind: "cloud"}, name: key}
 		if !existed {
 			r.made.created[t]++

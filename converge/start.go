@@ -230,12 +230,7 @@ type staleStart struct {
 }
 
 func (s staleStart) begin(r *run, i *informer) {
-	var events []apiserver.Event
-	for _, e := range r.server.Events(0) {
-		if e.Kind == s.kind {
-			events = append(events, e)
-		}
-	}
+	events := r.eventsOf(s.kind)
 	if len(events) < s.back {
 		return
 	}

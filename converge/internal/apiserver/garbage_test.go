@@ -33,6 +33,18 @@ func (w *world) owned(name string, refs ...metav1.OwnerReference) *corev1.Config
 	return obj
 }
 
+// chain creates a widget, a config map that it owns, and one that that one owns, which is held by a finalizer.
+func (w *world) chain() (owner *Widget, child, last *corev1.ConfigMap) {
+	w.Helper()
+	owner = widget("o")
+	w.create(owner)
+	child = w.owned("b", refTo(owner, "Widget"))
+	last = configMap("a")
+	last.OwnerReferences, last.Finalizers = []metav1.OwnerReference{refTo(child, "ConfigMap")}, []string{hold}
+	w.create(last)
+	return owner, child, last
+}
+
 func (w *world) garbage() []string {
 	var lines []string
 	for _, c := range w.Garbage() {
@@ -175,24 +187,14 @@ func TestGarbage(t *testing.T) {
 			w.equal("steps", []string{"unblock ConfigMap a", "delete ConfigMap a", "finish deletion Widget o", "finish deletion ConfigMap a"}, w.collect())
 		}},
 		{"foreground: what has ceased to wait is taken for a circle, too", func(w *world) {
-			owner := widget("o")
-			w.create(owner)
-			child := w.owned("b", refTo(owner, "Widget"))
-			last := configMap("a")
-			last.OwnerReferences, last.Finalizers = []metav1.OwnerReference{refTo(child, "ConfigMap")}, []string{hold}
-			w.create(last)
+			owner, _, last := w.chain()
 			w.must(w.c.Delete(w.Context(), last, foreground))
 			w.equal("steps", []string{"finish deletion ConfigMap a"}, w.collect())
 			w.must(w.c.Delete(w.Context(), owner, foreground))
 			w.equal("steps", []string{"unblock ConfigMap b", "delete ConfigMap b", "finish deletion Widget o"}, w.collect())
 		}},
 		{"orphan: a dependent that waits for its own is released", func(w *world) {
-			owner := widget("o")
-			w.create(owner)
-			child := w.owned("b", refTo(owner, "Widget"))
-			last := configMap("a")
-			last.OwnerReferences, last.Finalizers = []metav1.OwnerReference{refTo(child, "ConfigMap")}, []string{hold}
-			w.create(last)
+			owner, child, _ := w.chain()
 			w.must(w.c.Delete(w.Context(), child, foreground))
 			w.equal("steps", []string{"delete ConfigMap a"}, w.collect())
 			w.must(w.c.Delete(w.Context(), owner, orphan))
