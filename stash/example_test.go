@@ -48,7 +48,7 @@ func ExampleNew() {
 	// attempts false 0
 	// attempts true 2
 	// cleared 2
-	// value not found in stash
+	// value not found in stash: nothing is stored under "attempts", store it in a reconciler that runs before
 }
 
 func ExampleStasher() {
@@ -58,7 +58,7 @@ func ExampleStasher() {
 	// The value was stored by something that uses the same key for another type.
 	_, err := themeStasher.RetrieveOrError(ctx)
 	fmt.Println(err)
-	// Output: value found in stash is not of an assignable type
+	// Output: value found in stash is not of an assignable type: "theme" holds string, not *stash_test.theme
 }
 
 func ExampleWithContext() {

@@ -5,6 +5,8 @@ package stash
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 )
 
 var (
@@ -40,10 +42,10 @@ type Stasher[T any] interface {
 	// RetrieveOrError would return.
 	RetrieveOrDie(ctx context.Context) T
 
-	// RetrieveOrError returns the stored value. The error is ErrValueNotFound
-	// when nothing is stored and ErrValueNotAssignable when the stored value is
-	// not a T; the value is then zero. A stored nil is returned as the zero
-	// value, without error.
+	// RetrieveOrError returns the stored value. The error names the key. It
+	// wraps ErrValueNotFound when nothing is stored and ErrValueNotAssignable
+	// when the stored value is not a T; the value is then zero. A stored nil is
+	// returned as the zero value, without error.
 	RetrieveOrError(ctx context.Context) (T, error)
 
 	// RetrieveOrEmpty returns the stored value, or the zero value where
@@ -87,6 +89,22 @@ func (s stasher[T]) RetrieveOrDie(ctx context.Context) T {
 }
 
 func (s stasher[T]) RetrieveOrError(ctx context.Context) (T, error) {
+	value, err := s.retrieve(ctx)
+	switch err {
+	case ErrValueNotFound:
+		err = fmt.Errorf("%w: nothing is stored under %q, store it in a reconciler that runs before", err, s.key)
+	case ErrValueNotAssignable:
+		err = fmt.Errorf("%w: %q holds %T, not %v", err, s.key, RetrieveValue(ctx, s.key), reflect.TypeFor[T]())
+	}
+	return value, err
+}
+
+func (s stasher[T]) RetrieveOrEmpty(ctx context.Context) T {
+	value, _ := s.retrieve(ctx)
+	return value
+}
+
+func (s stasher[T]) retrieve(ctx context.Context) (T, error) {
 	var empty T
 	value, ok := lookup(ctx, s.key)
 	if !ok {
@@ -100,9 +118,4 @@ func (s stasher[T]) RetrieveOrError(ctx context.Context) (T, error) {
 		return empty, ErrValueNotAssignable
 	}
 	return typed, nil
-}
-
-func (s stasher[T]) RetrieveOrEmpty(ctx context.Context) T {
-	value, _ := s.RetrieveOrError(ctx)
-	return value
 }
