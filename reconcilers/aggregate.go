@@ -131,7 +131,7 @@ func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.
 	r.init()
 	root := r.root()
 	scope := r.scope()
-	ctx = scope.ontoRoot(root.logger(ctx))
+	ctx = withDeclarations(scope.ontoRoot(root.logger(ctx)))
 	if err := root.validate(ctx, r); err != nil {
 		return nil, err
 	}

@@ -88,6 +88,11 @@ func TestAggregateReconciler_Validate(t *testing.T) {
 
 			mgr := newManager(t, w, newEventCache(w.Scheme))
 			if len(deep) > 0 {
+				for i := range deep {
+					if strings.HasSuffix(deep[i], "must define AggregateObjectManager") {
+						deep[i] += adviceToMerge
+					}
+				}
 				wantText(t, strings.Join(deep, "\n"), tc.reconciler.SetupWithManager(context.Background(), mgr))
 				tc.reconciler.Config = reconcilers.Config{}
 				contains(t, tc.reconciler.SetupWithManager(context.Background(), mgr).Error(), `" must define Config`)

@@ -22,14 +22,16 @@ var (
 // ChildReconciler manages one object on behalf of the reconciled resource, which is called the parent here. The author says what the child should
 // look like; the reconciler creates, updates or deletes it accordingly, and hands the child as it is to the author to reflect on the parent's status.
 //
-// A child is an object that the parent controls, and that OurChild accepts. Without owner references (SkipOwnerReference, needed for children in
+// A child is an object that the parent controls, and that OurChild accepts. Without OurChild it is the one of those that has the desired name, or a
+// generated name with the desired prefix; others are left alone, with a Warning event UnidentifiedChildren, once for each parent. Without owner references (SkipOwnerReference, needed for children in
 // other namespaces or clusters) OurChild alone decides; such a child is not garbage collected, so a finalizer has to make sure that it is
 // deleted, see [WithFinalizer] and the Finalizer field.
 //
-// Should several children be found where one belongs, all are deleted and a new one is created. A child that is being deleted does not count: a new
-// one takes its place at once, or, when it is to have the same name, as soon as that is free.
+// If several objects are the child, the one of the desired name is kept and the others are deleted; if none has that name, all are deleted and a new
+// one is created. A child that is being deleted does not count: a new one takes its place at once, or, when it is to have the same name, as soon as
+// that is free.
 //
-// The reconciler emits no events of its own, [UpdatingObjectManager] does.
+// All other events come from the object manager, see [UpdatingObjectManager].
 //
 // RBAC, with the group and the plural of the child's kind:
 //
@@ -87,8 +89,9 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// the API server itself is asked. Defaults to the objects in the namespace of the parent.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild tells the child from other objects. It is needed to tell several ChildReconcilers of one kind apart, and has to give the same
-	// answer for desired and for stored children. It must not change the child. Optional with owner references.
+	// OurChild reports whether an object is the child. It is required where several reconcilers below one root manage children of one kind, unless they
+	// are on the two branches of an [IfThen]. It must return the same for desired and for stored children, and must not change the child. Optional with
+	// owner references.
 	OurChild func(resource Type, child ChildType) bool
 
 	lazyInit sync.Once
@@ -118,7 +121,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			r.ChildObjectManager = r.defaults.manager(r.ChildType, r.SkipOwnerReference)
 		}
 		r.children = children[T, CT]{
-			childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
+			reconciler: fmt.Sprintf("ChildReconciler %q", r.Name), childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
 			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild, reflectedReasons: r.ReflectedChildErrorReasons,
 		}
 	})
@@ -140,13 +143,14 @@ func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	if r.ReflectChildStatusOnParentWithError == nil {
 		problems.add("ChildReconciler %q must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError", r.Name)
 	}
-	reconciler := fmt.Sprintf("ChildReconciler %q", r.Name)
+	reconciler := r.children.reconciler
 	r.children.validate(&problems, reconciler)
 	r.defaults.validate(&problems, reconciler)
 	problems.kind(reconciler, "ChildType", r.ChildType)
 	problems.kind(reconciler, "ChildListType", r.ChildListType)
 	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)
 	problems.nested(ctx, r.ChildObjectManager, "ChildReconciler %q must have a valid ChildObjectManager", r.Name)
+	r.children.declare(ctx, &problems, r, "")
 	return problems.err()
 }
 

@@ -224,7 +224,7 @@ func (m *stubManager) Manage(context.Context, client.Object, *corev1.ConfigMap, 
 func TestChildReconciler_ObjectManager(t *testing.T) {
 	stub := func(r *childReconciler) { r.ChildObjectManager = &rtesting.StubObjectManager[*corev1.ConfigMap]{} }
 	undesired := func(r *childReconciler) { r.DesiredChild = desire(nil, nil) }
-	there, drifted := objects{newConfigMap("there")}, objects{newConfigMap("there", drift)}
+	there, drifted := objects{newConfigMap("child")}, objects{newConfigMap("child", drift)}
 	reflected := func(what string) *fixture.Resource { return newResource(reflecting(what)) }
 	subReconcilerTests{
 		"missing": {
@@ -232,11 +232,11 @@ func TestChildReconciler_ObjectManager(t *testing.T) {
 			ExpectCreates: objects{rtesting.With(wanted("child"), claimed)}, ExpectResource: reflected(`"child"`),
 		},
 		"existing": {
-			Resource: newResource(), Metadata: changes(stub), GivenObjects: drifted, ExpectUpdates: there, ExpectResource: reflected(`"there"`),
+			Resource: newResource(), Metadata: changes(stub), GivenObjects: drifted, ExpectUpdates: there, ExpectResource: reflected(`"child"`),
 		},
 		"undesired": {
 			Resource: newResource(), Metadata: changes(stub, undesired), GivenObjects: there,
-			ExpectDeletes: deletes("there"), ExpectResource: reflected("nothing"),
+			ExpectDeletes: deletes("child"), ExpectResource: reflected("nothing"),
 		},
 		"nothing": {Resource: newResource(), Metadata: changes(stub, undesired), ExpectResource: reflected("nothing")},
 		"a child and an error": {

@@ -184,11 +184,6 @@ func TestChildReconciler(t *testing.T) {
 			ExpectEvents: events{warning("DeleteFailed", `Failed to delete ConfigMap "child-a": failure of the test`)},
 			ShouldErr:    true, Verify: failsWith(errTest),
 		},
-		// All go.
-		"several, none desired": {
-			Resource: parent, GivenObjects: two, Metadata: desiring(nil, nil), ExpectDeletes: deletes("child-a", "child-b"),
-			ExpectEvents: events{happened("Deleted", "child-a"), happened("Deleted", "child-b")}, ExpectResource: reflectedNothing,
-		},
 		// OnlyReconcileChildStatus leaves the child alone.
 		"only status": {
 			Resource: parent, GivenObjects: drifted, Metadata: desiring(nil, fmt.Errorf("wrapped: %w", reconcilers.OnlyReconcileChildStatus)),

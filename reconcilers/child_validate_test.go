@@ -102,7 +102,7 @@ func TestChildReconciler_Validate(t *testing.T) {
 			prefix+"must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError\n"+
 			prefix+"must implement OurChild since owner references are not used\n"+
 			prefix+"must implement ListOptions since owner references are not used\n"+
-			prefix+"must implement ChildObjectManager", err)
+			prefix+"must implement ChildObjectManager"+adviceToMerge, err)
 	})
 	t.Run("every field that goes to the default manager", func(t *testing.T) {
 		r := complete(func(r *reconciler) {

@@ -3,15 +3,18 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/guard"
@@ -20,6 +23,8 @@ import (
 // children is what [ChildReconciler] and [ChildSetReconciler] have in common: which objects are a parent's children, and how one of them is
 // brought to its desired state.
 type children[Type, ChildType client.Object] struct {
+	// reconciler is the name of the reconciler, for messages.
+	reconciler         string
 	childType          ChildType
 	childListType      client.ObjectList
 	skipOwnerReference bool
@@ -27,6 +32,12 @@ type children[Type, ChildType client.Object] struct {
 	listOptions        func(ctx context.Context, resource Type) []client.ListOption
 	ourChild           func(resource Type, child ChildType) bool
 	reflectedReasons   []metav1.StatusReason
+	// byID reports whether objects are known to be this child by the id that the author reads from them.
+	byID bool
+
+	warnOnce sync.Once
+	// warned has parents as its keys and, as its values, the objects about which a warning was emitted.
+	warned *cache.Expiring
 
 	// What follows is known once set up with a manager, and makes no difference to what a reconciler does, only to what it costs and to
 	// what triggers it.
@@ -70,6 +81,15 @@ func (c *children[T, CT]) validate(problems *problems, reconciler string) {
 	if c.skipOwnerReference && c.listOptions == nil {
 		problems.add("%s must implement ListOptions since owner references are not used", reconciler)
 	}
+}
+
+// declare claims the children and the finalizer that is held for them for the reconciler by. ListOptions may tell children apart as OurChild
+// does. Children without an owner reference are always told apart.
+func (c *children[T, CT]) declare(ctx context.Context, problems *problems, by any, finalizer string) {
+	if !c.skipOwnerReference {
+		declareChildren(ctx, problems, by, c.reconciler, c.childType, c.ourChild != nil || c.listOptions != nil)
+	}
+	declareFinalizer(ctx, problems, by, c.reconciler, cmp.Or(finalizer, heldFinalizer(c.manager)))
 }
 
 // setup watches the children and indexes them by owner.
@@ -129,16 +149,7 @@ func (c *children[T, CT]) manage(
 	nothing := outcome[CT]{skip: true}
 	c.track(ctx, parent, known...)
 
-	present, leaving := split(known)
-	var actual CT
-	switch {
-	case len(present) > 0:
-		actual = present[0]
-	case len(leaving) > 0:
-		actual = leaving[0]
-	default:
-		actual = blankLike(c.childType)
-	}
+	present, leaving := partition(known, func(child CT) bool { return child.GetDeletionTimestamp() == nil })
 
 	// What is desired is asked first: as long as that is not known, nothing is deleted.
 	deleting := parent.GetDeletionTimestamp() != nil
@@ -147,33 +158,35 @@ func (c *children[T, CT]) manage(
 		var err error
 		desired, err = desiredChild()
 		if errors.Is(err, OnlyReconcileChildStatus) {
-			return outcome[CT]{child: c.private(actual)}, nil
+			return outcome[CT]{child: c.private(first(blankLike(c.childType), present, leaving))}, nil
 		}
 		if err != nil {
 			return nothing, err
 		}
 	}
 
-	if len(present) > 1 {
-		for _, extra := range present {
-			log.Info("extra child detected", "child", identify(extra))
-			var none CT
-			if _, err := c.manageOne(ctx, parent, extra, none); err != nil {
-				return nothing, err
-			}
+	chosen := c.choose(present, desired, deleting)
+	for _, extra := range chosen.extra {
+		log.Info("extra child detected", "child", identify(extra))
+		var none CT
+		if _, err := c.manageOne(ctx, parent, extra, none); err != nil {
+			return nothing, err
 		}
-		actual = blankLike(c.childType)
+	}
+	c.warnUnidentified(ctx, parent, chosen.unidentified)
+	actual := chosen.child
+	if isNil(desired) && len(present) == 0 {
+		actual = first(actual, leaving)
 	}
 	if isNil(desired) && !exists(actual) && len(known) > 0 {
-		// All were extra and have just been deleted. They are still there, so it is too early to manage "nothing".
+		// What is known is either deleted just now, so that it is too early to manage "nothing", or not known to be the child.
 		return outcome[CT]{skip: deleting}, nil
 	}
-	if !isNil(desired) && len(present) == 0 && len(leaving) > 0 {
+	if !isNil(desired) && !exists(actual) {
 		if i := slices.IndexFunc(leaving, func(child CT) bool { return sameName(child, desired) }); i >= 0 {
 			log.Info("waiting for a terminating child to make room", "child", identify(leaving[i]))
 			return outcome[CT]{child: c.private(leaving[i])}, nil
 		}
-		actual = blankLike(c.childType)
 	}
 	if !isNil(desired) {
 		if err := c.claim(ctx, parent, desired); err != nil {
@@ -278,16 +291,14 @@ func (c *children[T, CT]) track(ctx context.Context, parent T, tracked ...CT) {
 	}
 }
 
-// split tells objects that are being deleted from those that are not.
-func split[CT client.Object](objs []CT) (present, leaving []CT) {
-	for _, obj := range objs {
-		if obj.GetDeletionTimestamp() == nil {
-			present = append(present, obj)
-		} else {
-			leaving = append(leaving, obj)
+// first returns the first object of the lists, or blank if they are empty.
+func first[CT client.Object](blank CT, lists ...[]CT) CT {
+	for _, list := range lists {
+		if len(list) > 0 {
+			return list[0]
 		}
 	}
-	return present, leaving
+	return blank
 }
 
 func sameObject(a, b client.Object) bool {

@@ -84,7 +84,8 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// API server itself is asked. Defaults to the objects in the namespace of the parent.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild tells children of this set from other objects. It must not change the child. Optional with owner references.
+	// OurChild reports whether an object is a child of this set. It is required where several reconcilers below one root manage children of one kind,
+	// and must not change the child. Optional with owner references.
 	OurChild func(resource Type, child ChildType) bool
 
 	// IdentifyChild returns the id by which a desired child and the existing one correspond, often the value of a label or annotation. Ids of
@@ -146,7 +147,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			r.ChildObjectManager = r.defaults.manager(r.ChildType, r.SkipOwnerReference)
 		}
 		r.children = children[T, CT]{
-			childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
+			reconciler: fmt.Sprintf("ChildSetReconciler %q", r.Name), byID: true, childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
 			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild, reflectedReasons: r.ReflectedChildErrorReasons,
 		}
 		r.reconciler = &SyncReconciler[T]{Name: "Children", Sync: r.reconcile, SyncDuringFinalization: true}
@@ -172,7 +173,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	if r.ReflectChildrenStatusOnParentWithError == nil {
 		problems.add("ChildSetReconciler %q must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError", r.Name)
 	}
-	reconciler := fmt.Sprintf("ChildSetReconciler %q", r.Name)
+	reconciler := r.children.reconciler
 	r.children.validate(&problems, reconciler)
 	if r.IdentifyChild == nil {
 		problems.add("ChildSetReconciler %q must implement IdentifyChild", r.Name)
@@ -182,6 +183,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	problems.kind(reconciler, "ChildListType", r.ChildListType)
 	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)
 	problems.nested(ctx, r.ChildObjectManager, "ChildSetReconciler %q must have a valid ChildObjectManager", r.Name)
+	r.children.declare(ctx, &problems, r, r.Finalizer)
 	return problems.err()
 }
 

@@ -104,7 +104,10 @@ func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
 		"child that is not desired any more":         look(held, unwanted, reflecting("nothing")),
 		"child below a finalizer":                    below,
 		"several that have only just been deleted": {
-			Resource: held, Metadata: unwanted, GivenObjects: objects{newConfigMap("child-a"), newConfigMap("child-b")},
+			Resource: held, Metadata: changes(func(r *childReconciler) {
+				r.ChildObjectManager, r.DesiredChild = manager, desire(nil, nil)
+				r.OurChild = func(*fixture.Resource, *corev1.ConfigMap) bool { return true }
+			}), GivenObjects: objects{newConfigMap("child-a"), newConfigMap("child-b")},
 			ExpectDeletes: deletes("child-a", "child-b"), ExpectEvents: events{happened("Deleted", "child-a"), happened("Deleted", "child-b")},
 			ExpectResource: rtesting.With(held, reflecting("nothing")),
 		},
@@ -208,7 +211,7 @@ func TestChildSetReconciler_Validate(t *testing.T) {
 		prefix+"must implement OurChild since owner references are not used\n"+
 		prefix+"must implement ListOptions since owner references are not used\n"+
 		prefix+"must implement IdentifyChild\n"+
-		prefix+"must implement ChildObjectManager", (&childSetReconciler{Finalizer: "f"}).SetupWithManager(context.Background(), nil, nil))
+		prefix+"must implement ChildObjectManager"+adviceToMerge, (&childSetReconciler{Finalizer: "f"}).SetupWithManager(context.Background(), nil, nil))
 }
 
 func TestDefect07_CacheThatHasSeenOnlySomeChildren(t *testing.T) {

@@ -4,6 +4,7 @@ package reconcilers
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -77,6 +78,7 @@ func (r *WithFinalizer[T]) Validate(ctx context.Context) error {
 		problems.add("WithFinalizer %q must define Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "WithFinalizer %q must have a valid Reconciler", r.Name)
+	declareFinalizer(ctx, &problems, r, fmt.Sprintf("WithFinalizer %q", r.Name), r.Finalizer)
 	return problems.err()
 }
 

@@ -49,7 +49,18 @@ func (r *IfThen[T]) init() {
 // SetupWithManager validates the reconciler, calls Setup and sets up Then and Else.
 func (r *IfThen[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Then), nested(r.Else))
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup,
+		r.branch(true, nested(r.Then)), r.branch(false, nested(r.Else)))
+}
+
+// branch is setting up Then or Else.
+func (r *IfThen[T]) branch(then bool, setup setupFunc) setupFunc {
+	if setup == nil {
+		return nil
+	}
+	return func(ctx context.Context, mgr Manager, bldr *Builder) error {
+		return setup(onBranch(ctx, r, then), mgr, bldr)
+	}
 }
 
 // Validate checks the required fields and, when ctx asks for recursion, Then and Else.
@@ -62,8 +73,8 @@ func (r *IfThen[T]) Validate(ctx context.Context) error {
 	if isNil(r.Then) {
 		problems.add("IfThen %q must implement Then", r.Name)
 	}
-	problems.nested(ctx, r.Then, "IfThen %q must have a valid Then", r.Name)
-	problems.nested(ctx, r.Else, "IfThen %q must have a valid Else", r.Name)
+	problems.nested(onBranch(ctx, r, true), r.Then, "IfThen %q must have a valid Then", r.Name)
+	problems.nested(onBranch(ctx, r, false), r.Else, "IfThen %q must have a valid Else", r.Name)
 	return problems.err()
 }
 

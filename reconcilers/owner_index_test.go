@@ -60,7 +60,7 @@ func TestOwnerIndex_IsRegisteredOncePerKind(t *testing.T) {
 	events := newEventCache(w.Scheme)
 	mgr := newManager(t, w, events)
 	r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: sequence{
-		newChildReconciler(w), newChildReconciler(w), newChildSetReconciler(w), newSecretReconciler(), newDeploymentReconciler(new("one")),
+		newChildReconciler(w, identifiedByName), newChildReconciler(w, identifiedByName), newChildSetReconciler(w, identifiedByLabel), newSecretReconciler(), newDeploymentReconciler(new("one")),
 	}}
 	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
 	equal(t, "indexes: none for children without owner references", []string{
@@ -170,7 +170,7 @@ func TestOwnerIndex_OfTypedAndUnstructuredObjectsAreTwo(t *testing.T) {
 	list.SetAPIVersion("v1")
 	list.SetKind("ConfigMapList")
 	r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: sequence{
-		newChildReconciler(w),
+		newChildReconciler(w, identifiedByName),
 		&reconcilers.ChildReconciler[*fixture.Resource, *unstructured.Unstructured, *unstructured.UnstructuredList]{
 			ChildType: child, ChildListType: list,
 			OurChild: func(_ *fixture.Resource, child *unstructured.Unstructured) bool { return child.GetName() == "other" },

@@ -17,7 +17,8 @@ func controlBy(ctx context.Context, owner, obj client.Object) error {
 	if metav1.GetControllerOfNoCopy(obj) != nil {
 		return nil
 	}
-	gvk, err := RetrieveConfigOrDie(ctx).GroupVersionKindFor(owner)
+	config := RetrieveConfigOrDie(ctx)
+	gvk, err := config.GroupVersionKindFor(owner)
 	if err != nil {
 		return fmt.Errorf("owner reference to %T: %w", owner, err)
 	}
@@ -25,6 +26,9 @@ func controlBy(ctx context.Context, owner, obj client.Object) error {
 		switch obj.GetNamespace() {
 		case ns:
 		case "":
+			if namespaced, err := config.IsObjectNamespaced(obj); err == nil && namespaced {
+				return fmt.Errorf("%s %q has no namespace: set it to the namespace of its owner, %q", typeName(obj), obj.GetName(), ns)
+			}
 			return fmt.Errorf("cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s", ns)
 		default:
 			return fmt.Errorf("cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s", ns, obj.GetNamespace())

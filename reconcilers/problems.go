@@ -29,6 +29,19 @@ func (p *problems) add(format string, args ...any) {
 	*p = append(*p, fmt.Errorf(format, args...))
 }
 
+// addHint is add with advice that follows the problem where set-up lists all problems. The text of the problem itself is part of the API.
+func (p *problems) addHint(hint, format string, args ...any) {
+	*p = append(*p, &hinted{error: fmt.Errorf(format, args...), hint: hint})
+}
+
+// hinted is a problem with advice on what to write.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h *hinted) Unwrap() error { return h.error }
+
 // nested validates a part of a reconciler when ctx asks for recursion, and adds each of its problems behind prefix.
 func (p *problems) nested(ctx context.Context, part any, prefix string, args ...any) {
 	validator, ok := part.(validation.Validator)
@@ -85,10 +98,21 @@ func (p *problems) err() error {
 	return &invalid{problems: *p}
 }
 
-// everyProblem turns the error of a Validate method into one whose text lists every problem, a line each.
+// everyProblem turns the error of a Validate method into one whose text lists every problem, a line each, with advice.
 func everyProblem(err error) error {
-	if list := (*invalid)(nil); errors.As(err, &list) && len(list.problems) > 1 {
-		return errors.Join(list.problems...)
+	list := (*invalid)(nil)
+	if !errors.As(err, &list) {
+		return err
 	}
-	return err
+	every := make([]error, len(list.problems))
+	for i, problem := range list.problems {
+		every[i] = problem
+		if advised := (*hinted)(nil); errors.As(problem, &advised) {
+			every[i] = fmt.Errorf("%w: %s", problem, advised.hint)
+		}
+	}
+	if len(every) == 1 {
+		return every[0]
+	}
+	return errors.Join(every...)
 }

@@ -118,7 +118,7 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.C
 	r.init()
 	root := r.root()
 	scope := r.scope(Request{})
-	ctx = scope.ontoRoot(root.logger(ctx))
+	ctx = withDeclarations(scope.ontoRoot(root.logger(ctx)))
 	if err := root.validate(ctx, r); err != nil {
 		return nil, err
 	}

@@ -178,8 +178,8 @@ func TestSetup_Order(t *testing.T) {
 	r := &resourceReconciler{
 		Config: config, Setup: setup("root", nil),
 		Reconciler: sequence{
-			newChildReconciler(w, func(r *childReconciler) { r.Setup, r.ChildObjectManager = setup("child", nil), manager }),
-			newChildSetReconciler(w, func(r *childSetReconciler) { r.Setup, r.ChildObjectManager = setup("child set", nil), manager }),
+			newChildReconciler(w, identifiedByName, func(r *childReconciler) { r.Setup, r.ChildObjectManager = setup("child", nil), manager }),
+			newChildSetReconciler(w, identifiedByLabel, func(r *childSetReconciler) { r.Setup, r.ChildObjectManager = setup("child set", nil), manager }),
 			&syncReconciler{Setup: setup("sync", nil), Sync: func(context.Context, *fixture.Resource) error { return nil }},
 		},
 	}
@@ -215,6 +215,7 @@ func TestDefect09_SetupListsEveryProblem(t *testing.T) {
 			`SyncReconciler "deep" must implement Sync or SyncWithResult`,
 	}
 	wantText(t, problems[0], newTree().Validate(validation.WithRecursive(context.Background())))
+	problems[5] += adviceToMerge
 	withConfig := newTree()
 	withConfig.Config = configFor(w, mgr)
 	wantText(t, strings.Join(problems, "\n"), withConfig.SetupWithManager(context.Background(), mgr))

@@ -36,7 +36,7 @@ func (s shorthand[T]) manager(objType T, track bool) ObjectManager[T] {
 
 func (s shorthand[T]) validate(problems *problems, reconciler string) {
 	if !s.given && s.merge == nil {
-		problems.add("%s must %s %s", reconciler, s.verb, s.field)
+		problems.addHint("set MergeBeforeUpdate to use the default UpdatingObjectManager", "%s must %s %s", reconciler, s.verb, s.field)
 	}
 	for _, field := range []struct {
 		name string

@@ -56,7 +56,7 @@ func (r *WithConfig[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr 
 		if err != nil {
 			return err
 		}
-		return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+		return r.Reconciler.SetupWithManager(belowConfig(ctx, r), mgr, bldr)
 	})
 }
 
@@ -70,7 +70,7 @@ func (r *WithConfig[T]) Validate(ctx context.Context) error {
 	if isNil(r.Reconciler) {
 		problems.add("WithConfig %q must define Reconciler", r.Name)
 	}
-	problems.nested(ctx, r.Reconciler, "WithConfig %q must have a valid Reconciler", r.Name)
+	problems.nested(belowConfig(ctx, r), r.Reconciler, "WithConfig %q must have a valid Reconciler", r.Name)
 	return problems.err()
 }
 

@@ -86,6 +86,13 @@ func withoutOwnerReference(r *wiredChild) {
 	r.ListOptions = func(context.Context, *fixture.Resource) []client.ListOption { return nil }
 }
 
+// identifiedByName makes a ChildReconciler tell its child from others of the kind.
+func identifiedByName(name string) func(*wiredChild) {
+	return func(r *wiredChild) {
+		r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Name == name }
+	}
+}
+
 // tracking returns a reconciler that watches a kind for whoever tracks it.
 func tracking(obj client.Object) *wiredSync {
 	return &wiredSync{

@@ -48,7 +48,7 @@ func TestRecordWiring_Trees(t *testing.T) {
 			want:  Wiring{For: resource, Owns: configMap, Tracks: configMap, Indexes: configMapByOwner},
 		},
 		"two children of a kind": {
-			setUp: wiredWith(newWiredChild(), newWiredChild()),
+			setUp: wiredWith(newWiredChild(identifiedByName("a")), newWiredChild(identifiedByName("b"))),
 			want:  Wiring{For: resource, Owns: configMap, Tracks: configMap, Indexes: configMapByOwner},
 		},
 		"a child without an owner": {
