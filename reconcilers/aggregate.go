@@ -92,6 +92,7 @@ type AggregateReconciler[Type client.Object] struct {
 	named    bool
 	defaults shorthand[Type]
 	gate     guard.Gate
+	retries  reflectedRetries
 	step     rootStep
 }
 
@@ -193,7 +194,8 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 		return Result{}, nil
 	}
 	root := r.root()
-	ctx, this, wait := root.beginRequest(ctx, &r.gate, r.scope(), controller.ReconcileIDFromContext(ctx) != "")
+	byController := controller.ReconcileIDFromContext(ctx) != ""
+	ctx, this, wait := root.beginRequest(ctx, &r.gate, r.scope(), byController)
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil
 	}
@@ -208,6 +210,9 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 	}
 	if err == nil {
 		result = this.settle(r.Config, result)
+		if byController {
+			result = this.retryReflected(&r.retries, result)
+		}
 	}
 	return result, err
 }

@@ -71,7 +71,9 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	ReflectChildStatusOnParentWithError func(ctx context.Context, parent Type, child ChildType, err error) error
 
 	// ReflectedChildErrorReasons are the API errors that are reflected on the parent instead of being returned. Defaults to AlreadyExists,
-	// Forbidden and Invalid; an empty slice that is not nil means none.
+	// Forbidden and Invalid; an empty slice that is not nil means none. In a controller the parent is reconciled again 10 seconds after a reflected
+	// error, and then after twice as long each time, up to 5 minutes; not for AlreadyExists if the object in the way is tracked. The metric
+	// trueup_reflected_errors_total counts them.
 	ReflectedChildErrorReasons []metav1.StatusReason
 
 	// ChildObjectManager creates, updates and deletes the child. Either this is required or MergeBeforeUpdate, which makes it an

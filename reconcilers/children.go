@@ -237,6 +237,7 @@ func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT
 		return cause
 	}
 	if reason != metav1.StatusReasonAlreadyExists || isNil(desired) {
+		reflectedFrom(ctx).note(reason, false)
 		return nil
 	}
 
@@ -258,11 +259,14 @@ func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT
 		return cause
 	}
 	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned", "child", identify(blocker))
-	if !c.skipOwnerReference {
+	watched := !c.skipOwnerReference
+	if watched {
 		if err := config.Tracker.TrackObject(blocker, parent); err != nil {
 			logUntracked(ctx, err, blocker)
+			watched = false
 		}
 	}
+	reflectedFrom(ctx).note(reason, watched)
 	if journal := journalFrom(ctx); journal != nil && apierrs.IsNotFound(config.Get(ctx, key, blankLike(c.childType))) {
 		journal.NoteUnseen()
 	}

@@ -77,7 +77,7 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	ReflectChildrenStatusOnParentWithError func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) error
 
 	// ReflectedChildErrorReasons are the API errors that are reflected on the parent instead of being returned. Defaults to AlreadyExists,
-	// Forbidden and Invalid; an empty slice that is not nil means none.
+	// Forbidden and Invalid; an empty slice that is not nil means none. They are retried as those of a [ChildReconciler] are.
 	ReflectedChildErrorReasons []metav1.StatusReason
 
 	// ListOptions select the objects among which to look for children. Field selectors need an index in the cache; they are left out where the

@@ -24,6 +24,8 @@ type scope struct {
 	requestErr func() error
 	// journal holds what the request has written. It is nil outside of controllers.
 	journal *guard.Journal
+	// reflected notes the errors that the request reflects. It is nil outside of root reconcilers.
+	reflected *reflected
 }
 
 type scopeKey struct{}

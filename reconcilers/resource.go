@@ -87,6 +87,7 @@ type ResourceReconciler[Type client.Object] struct {
 	named    bool
 	status   *statusType
 	gate     guard.Gate
+	retries  reflectedRetries
 	step     rootStep
 	// cached is the kind of the resource when it is read from the cache of a manager, which shares its objects.
 	cached schema.GroupVersionKind

@@ -45,6 +45,9 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byCo
 	}
 	if err == nil {
 		result = this.settle(r.Config, result)
+		if byController {
+			result = this.retryReflected(&r.retries, result)
+		}
 	}
 	return result, err
 }

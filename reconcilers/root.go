@@ -77,6 +77,7 @@ type request struct {
 	scope     scope
 	journal   guard.Journal
 	gate      *guard.Gate // nil unless the request is guarded
+	reflected reflected
 	panicPath step.PanicPath
 }
 
@@ -105,7 +106,7 @@ func (r *request) settle(config Config, result Result) Result {
 func (r root) beginRequest(
 	ctx context.Context, gate *guard.Gate, scope scope, byController bool,
 ) (_ context.Context, this *request, wait time.Duration) {
-	this = &request{scope: scope}
+	this = &request{scope: scope, reflected: reflected{reconciler: r.name}}
 	if byController && r.config.guard != nil && !r.config.AllowStaleReads {
 		wait = gate.Enter(ctx, r.name, this.scope.request, &this.journal, r.config.staleReadsTimeout())
 		if wait > 0 {
@@ -113,7 +114,7 @@ func (r root) beginRequest(
 		}
 		this.gate, this.scope.journal = gate, &this.journal
 	}
-	this.scope.requestErr = ctx.Err
+	this.scope.requestErr, this.scope.reflected = ctx.Err, &this.reflected
 	ctx = step.Root(ctx, &this.panicPath)
 	ctx = stash.WithContext(ctx)
 	ctx = rtime.StashNow(ctx, time.Now())

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/calledby"
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+)
+
+// reflectionWorld is a resource whose child cannot be created at first.
+func reflectionWorld(t *testing.T, cause error, edits ...func(*childReconciler)) (*world, *resourceReconciler) {
+	w := newWorld(t, newResource())
+	w.Fail("create ConfigMap", cause)
+	return w, &resourceReconciler{Name: t.Name(), Config: w.Config, Reconciler: newChildReconciler(w, edits...)}
+}
+
+// A child that the API server refuses is tried again, slowly, until it is accepted.
+func TestReflectedErrors_AreRetriedSlowly(t *testing.T) {
+	ctx := calledby.Controller()
+	for name, cause := range map[string]error{"Forbidden": errForbidden, "Invalid": errInvalid} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, r := reflectionWorld(t, cause)
+				reconcile := func() time.Duration {
+					t.Helper()
+					result, err := r.Reconcile(ctx, testRequest)
+					wantErr(t, nil, err)
+					return result.RequeueAfter
+				}
+				delays := []time.Duration{}
+				for range 7 {
+					delays = append(delays, reconcile())
+					time.Sleep(delays[len(delays)-1])
+				}
+				equal(t, "delays", []time.Duration{
+					10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute, 5 * time.Minute,
+				}, delays)
+				equal(t, "retry", 5*time.Minute, reconcile())
+
+				// What happens in between neither postpones the retry nor makes the next one later.
+				time.Sleep(time.Minute)
+				equal(t, "an event meanwhile", 4*time.Minute, reconcile())
+				equal(t, "reflected errors", 9.0, apitest.Counted(t, "trueup_reflected_errors_total", map[string]string{
+					"reconciler": t.Name(), "reason": name,
+				}))
+
+				w.Heal()
+				equal(t, "healed", 0, reconcile())
+				equal(t, "creates", 10, w.Count("create ConfigMap"))
+				w.Fail("create ConfigMap", cause)
+				wantErr(t, nil, w.Server.Delete(context.Background(), newConfigMap("child")))
+				equal(t, "the next failure", 10*time.Second, reconcile())
+			})
+		})
+	}
+}
+
+// Whatever holds the name of the child is watched, so that its end is announced.
+func TestReflectedErrors_AreNotPolledWhenAnEventAnnouncesTheirEnd(t *testing.T) {
+	ctx := calledby.Controller()
+	blocker := newConfigMap("child", orphan)
+	for name, tc := range map[string]struct {
+		edits []func(*childReconciler)
+		want  time.Duration
+	}{
+		"tracked":     {nil, 0},
+		"not tracked": {[]func(*childReconciler){withoutOwner, func(r *childReconciler) { r.OurChild = notBlocking }}, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newResource(), blocker)
+			r := &resourceReconciler{Config: w.Config, Reconciler: newChildReconciler(w, tc.edits...)}
+			result, err := r.Reconcile(ctx, testRequest)
+			wantErr(t, nil, err)
+			equal(t, "RequeueAfter", tc.want, result.RequeueAfter.Round(time.Second))
+			equal(t, "creates", 1, w.Count("create ConfigMap"))
+		})
+	}
+}
+
+// notBlocking is an OurChild function for which nothing stored is the child.
+func notBlocking(_ *fixture.Resource, child *corev1.ConfigMap) bool {
+	return child.CreationTimestamp.IsZero()
+}
+
+// A test that calls a reconciler directly sees what the reconcilers return.
+func TestReflectedErrors_LeaveTheResultOfADirectCallAlone(t *testing.T) {
+	_, r := reflectionWorld(t, errForbidden)
+	result, err := r.Reconcile(context.Background(), testRequest)
+	wantErr(t, nil, err)
+	equal(t, "result", reconcilers.Result{}, result)
+}
