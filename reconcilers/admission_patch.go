@@ -10,9 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/operations"
 )
 
-// admissionPatch returns the patch to raw that turns received, which is what was read from it, into changed.
+// admissionPatch returns the patch to raw that turns received, which is what was read from it, into changed. Its operations are sorted by path, as far as
+// their order has no effect, and its values are of the Go types that encoding/json decodes to, except for numbers that a float64 does not hold.
 func admissionPatch(raw []byte, received, changed client.Object) ([]jsonpatch.Operation, error) {
 	original, err := decodeJSON(raw)
 	if err != nil {
@@ -30,7 +33,11 @@ func admissionPatch(raw []byte, received, changed client.Object) ([]jsonpatch.Op
 	if err != nil {
 		return nil, err
 	}
-	return jsonpatch.CreatePatch(raw, merged)
+	patch, err := jsonpatch.CreatePatch(raw, merged)
+	if err != nil {
+		return nil, err
+	}
+	return operations.WithPlainNumbers(operations.InOrder(patch, original)), nil
 }
 
 // patchedPaths is what to log of a patch: its values may be secret.

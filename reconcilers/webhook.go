@@ -35,8 +35,9 @@ var (
 // resources that are about to be written.
 //
 // The resource is the object of the request, for a DELETE the old object. What the reconcilers change of it, anywhere, is sent back as a patch, but for a
-// DELETE, where there is nothing left to change; fields that the Go type does not know stay as they are. An error denies the request with its text and
-// code 500, unless the response on the context says otherwise. [ErrHaltSubReconcilers] is no error: it skips what follows and allows the request.
+// DELETE, where there is nothing left to change; fields that the Go type does not know stay as they are. The operations of the patch are sorted by path, as
+// far as their order has no effect; their values are what encoding/json decodes to, float64 for a number, except that a number which a float64 does not hold
+// is a json.Number. An error denies the request with its text and code 500, unless the response on the context says otherwise. [ErrHaltSubReconcilers] is no error: it skips what follows and allows the request.
 //
 // Defaults that the resource applies to itself are part of what reconcilers see, but are not sent back unless something else has changed.
 //

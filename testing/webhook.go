@@ -78,7 +78,8 @@ type AdmissionWebhookTestCase struct {
 
 	// ShouldPanic is whether the webhook panics. There is no response to compare then. A webhook that leaves open whether it recovers panics does not.
 	ShouldPanic bool
-	// ExpectedResponse is what the webhook answers. The uid of the request, the code 200 and what follows from Patches are filled in.
+	// ExpectedResponse is what the webhook answers. The uid of the request, the code 200 and what follows from Patches are filled in. Patches are compared
+	// as JSON: the Go types of their values do not matter, and neither does the order of operations that do not depend on each other.
 	ExpectedResponse admission.Response
 
 	// Prepare is called first. It may change any field of tc, and returns the context for all that follows. Optional.

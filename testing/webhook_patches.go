@@ -3,37 +3,41 @@
 package testing
 
 import (
-	"cmp"
-	"slices"
-	"strings"
+	"bytes"
+	"encoding/json"
 
 	"gomodules.xyz/jsonpatch/v2"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"trueup.dev/internal/operations"
 )
 
-// inOrder returns the operations in an order that does not depend on chance. What makes patches from two documents goes through maps, so the order of
-// operations on different fields is another one each time; it is without effect. That of operations on the same list is kept, and so are all where one
-// operation is on a value that another one is inside of.
-func inOrder(patches []jsonpatch.Operation) []jsonpatch.Operation {
-	for _, a := range patches {
-		for _, b := range patches {
-			if strings.HasPrefix(patchedField(a), patchedField(b)+"/") {
-				return patches
+// comparablePatch returns the operations of a response to the request as they are compared: sorted by path, as far as their order has no effect, and with values
+// as they are decoded from JSON. The order in which jsonpatch makes operations depends on chance, and the Go types of values on its version.
+func comparablePatch(patch []jsonpatch.Operation, request admission.Request) []jsonpatch.Operation {
+	raw := request.Object.Raw
+	if len(raw) == 0 {
+		raw = request.OldObject.Raw
+	}
+	document, err := decoded(raw)
+	if err != nil {
+		document = nil // numbers are taken for indexes of lists
+	}
+	ordered := make([]jsonpatch.Operation, 0, len(patch))
+	for _, operation := range operations.InOrder(patch, document) {
+		if data, err := json.Marshal(operation.Value); err == nil {
+			if value, err := decoded(data); err == nil {
+				operation.Value = value
 			}
 		}
+		ordered = append(ordered, operation)
 	}
-	return slices.SortedStableFunc(slices.Values(patches), func(a, b jsonpatch.Operation) int { return cmp.Compare(patchedField(a), patchedField(b)) })
+	return operations.WithPlainNumbers(ordered)
 }
 
-// patchedField returns the path of an operation up to the first list.
-func patchedField(patch jsonpatch.Operation) string {
-	segments := strings.Split(patch.Path, "/")
-	if i := slices.IndexFunc(segments, isIndex); i >= 0 {
-		segments = segments[:i]
-	}
-	return strings.Join(segments, "/")
-}
-
-// isIndex is true for what may be an index of a list, or stand for its end.
-func isIndex(segment string) bool {
-	return segment == "-" || segment != "" && strings.Trim(segment, "0123456789") == ""
+func decoded(data []byte) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	err = decoder.Decode(&value)
+	return value, err
 }

@@ -71,7 +71,7 @@ func (tc *AdmissionWebhookTestCase) handle(t *testing.T, ctx context.Context, we
 	tc.ExpectedResponse.DeepCopyInto(&expected.AdmissionResponse)
 	for _, r := range []*admission.Response{&expected, &response} {
 		if len(r.Patches) > 0 {
-			r.Patches = inOrder(r.Patches)
+			r.Patches = comparablePatch(r.Patches, *tc.Request)
 		}
 		if err := r.Complete(request); err != nil {
 			t.Fatalf("unable to complete ExpectedResponse: %s", err)
