@@ -68,6 +68,8 @@ type conditionManager struct {
 	set    ConditionSet
 	status ConditionsAccessor
 	now    time.Time
+	// generation is that of the reconciled resource, 0 where it is not known.
+	generation int64
 }
 
 func (m *conditionManager) IsHappy() bool {
@@ -88,6 +90,9 @@ func (m *conditionManager) SetCondition(condition metav1.Condition) {
 	// The API has times in seconds. With a finer one the resource would differ
 	// from what is read back.
 	condition.LastTransitionTime = metav1.NewTime(m.now).Rfc3339Copy()
+	if condition.ObservedGeneration == 0 {
+		condition.ObservedGeneration = m.generation
+	}
 	current := m.status.GetConditions()
 	conditions := make([]metav1.Condition, 0, len(current)+1)
 	for _, c := range current {

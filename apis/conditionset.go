@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"trueup.dev/internal/observed"
 	rtime "trueup.dev/time"
 )
 
@@ -60,9 +61,13 @@ func newConditionSet(happyType, happyReason string, dependents []string) Conditi
 
 // ManageWithContext returns a manager for the conditions of one status. What the
 // manager changes carries the time that the context has now, see the time
-// package, so all changes of one reconcile request agree.
+// package, so all changes of one reconcile request agree. Within a controller, a
+// condition of the reconciled resource also gets the generation of the resource as
+// its observedGeneration, unless it is set with another one.
 //
 // With a nil status the manager finds no conditions and changes none.
 func (r ConditionSet) ManageWithContext(ctx context.Context, status ConditionsAccessor) ConditionManager {
-	return &conditionManager{set: r, status: status, now: rtime.RetrieveNow(ctx)}
+	return &conditionManager{
+		set: r, status: status, now: rtime.RetrieveNow(ctx), generation: observed.Generation(ctx, status),
+	}
 }

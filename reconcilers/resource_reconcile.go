@@ -19,8 +19,9 @@ import (
 
 // Reconcile reconciles the resource that the request names.
 //
-// Called by a controller it returns the requeue that reconcilers ask for. Called by anyone else, a test for example, it reports an empty result once it
-// has written the status, because the event of that write is the next request. In a controller a predicate may filter that event out.
+// Called by a controller it returns the requeue that reconcilers ask for, and sets the observedGeneration of conditions. Called by anyone else, a test for
+// example, it reports an empty result once it has written the status, because the event of that write is the next request, and leaves conditions as the
+// reconcilers have set them. In a controller a predicate may filter that event out.
 func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
 	return r.reconcile(ctx, req, controller.ReconcileIDFromContext(ctx) != "")
 }
@@ -90,11 +91,17 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		return Result{}, nil
 	}
 
+	generation := int64(0)
+	if byController {
+		generation = resource.GetGeneration()
+		ctx = r.status.withGeneration(ctx, resource)
+	}
 	r.status.initializeConditions(ctx, resource)
 	result, err := r.reconcileResource(ctx, resource)
 	if r.SkipStatusUpdate {
 		return result, err
 	}
+	r.status.observeConditions(resource, original, generation)
 	r.status.keepTransitionTimes(resource, original)
 	if !r.mustWriteStatus(resource, original, err) {
 		return result, err

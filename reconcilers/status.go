@@ -109,29 +109,6 @@ func (s *statusType) observeGeneration(obj client.Object) {
 	}
 }
 
-// keepTransitionTimes restores the transition times of the conditions of obj whose status is the same as in original, whatever has happened to them
-// in between: the time is that of the last change of the status, not of a reason or a message.
-func (s *statusType) keepTransitionTimes(obj, original client.Object) {
-	status, before := s.value(obj), s.value(original)
-	if s.conditions == nil || !status.IsValid() || !before.IsValid() {
-		return
-	}
-	to, err := status.FieldByIndexErr(s.conditions)
-	from, ferr := before.FieldByIndexErr(s.conditions)
-	if err != nil || ferr != nil {
-		return
-	}
-	conditions, originals := to.Interface().([]metav1.Condition), from.Interface().([]metav1.Condition)
-	for i := range conditions {
-		for _, old := range originals {
-			if conditions[i].Type == old.Type && conditions[i].Status == old.Status {
-				conditions[i].LastTransitionTime = old.LastTransitionTime
-				break
-			}
-		}
-	}
-}
-
 // snapshot returns an object of the Go type of obj with a copy of its status, and nothing else: it is all that is compared later. Where the status is not
 // known it is a copy of obj.
 func (s *statusType) snapshot(obj client.Object) client.Object {

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/apis"
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
+)
+
+// TestResourceReconciler_ConditionsHaveObservedGeneration reconciles a resource of generation 7 that was reconciled at generation 3.
+func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
+	set := apis.NewLivingConditionSet("Published")
+	condition := func(kind string, generation int64) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: generation, LastTransitionTime: longAgo}
+	}
+	// observed is the resource with a status of some generation, and conditions.
+	observed := func(generation int64, conditions ...metav1.Condition) *fixture.Resource {
+		return newResource(func(r *fixture.Resource) {
+			r.Generation, r.Status.ObservedGeneration, r.Status.Conditions = 7, generation, conditions
+		})
+	}
+	steady := func(published, ready int64) []metav1.Condition {
+		return []metav1.Condition{condition("Published", published), condition("Ready", ready)}
+	}
+	confirm := func(ctx context.Context, r *fixture.Resource) {
+		set.ManageWithContext(ctx, &r.Status).MarkTrue("Published", "Ready", "")
+	}
+	foreign := metav1.Condition{Type: "Billed", Status: metav1.ConditionTrue, Reason: "Paid", LastTransitionTime: longAgo}
+
+	cases := map[string]struct {
+		reason string
+		given  *fixture.Resource
+		sync   func(context.Context, *fixture.Resource)
+		err    error
+		want   *fixture.Resource // nil: nothing is written
+		direct bool
+	}{
+		"confirmed": {
+			reason: "a condition that is set to what it was is up to date",
+			given:  observed(3, steady(3, 3)...), sync: confirm, want: observed(7, steady(7, 7)...),
+		},
+		"confirmed, without one": {
+			reason: "conditions of an earlier version get one",
+			given:  observed(7, steady(0, 0)...), sync: confirm, want: observed(7, steady(7, 7)...),
+		},
+		"nothing new": {
+			reason: "there is one write per generation",
+			given:  observed(7, steady(7, 7)...), sync: confirm,
+		},
+		"not set": {
+			reason: "what was not looked at is as old as it was",
+			given:  observed(3, steady(3, 3)...), sync: func(context.Context, *fixture.Resource) {}, want: observed(7, steady(3, 3)...),
+		},
+		"of another writer": {
+			reason: "a condition that the reconcilers do not set is not theirs",
+			given:  observed(3, append([]metav1.Condition{foreign}, steady(3, 3)...)...), sync: confirm,
+			want: observed(7, append([]metav1.Condition{foreign}, steady(7, 7)...)...),
+		},
+		"failure": {
+			reason: "a condition that was set before something failed says what it was computed from; the status as a whole does not",
+			given:  observed(3, steady(3, 3)...), sync: confirm, err: errTest, want: observed(3, steady(7, 7)...),
+		},
+		"without context": {
+			reason: "however a condition is set, it is seen",
+			given:  observed(3, steady(3, 3)...),
+			sync: func(_ context.Context, r *fixture.Resource) {
+				set.ManageWithContext(context.Background(), &r.Status).MarkTrue("Published", "Ready", "")
+			},
+			want: observed(7, steady(7, 7)...),
+		},
+		"by apimachinery": {
+			reason: "however a condition is set, it is seen",
+			given:  observed(3, steady(3, 3)...),
+			sync: func(_ context.Context, r *fixture.Resource) {
+				meta.SetStatusCondition(&r.Status.Conditions, condition("Published", 0))
+				meta.SetStatusCondition(&r.Status.Conditions, condition("Added", 0))
+			},
+			want: observed(7, condition("Published", 7), condition("Ready", 3), condition("Added", 7)),
+		},
+		"changed in place": {
+			reason: "a condition with a new message is computed anew",
+			given:  observed(3, steady(3, 3)...),
+			sync:   func(_ context.Context, r *fixture.Resource) { r.Status.Conditions[1].Message = "so far" },
+			want: observed(7, condition("Published", 3), func() metav1.Condition {
+				c := condition("Ready", 7)
+				c.Message = "so far"
+				return c
+			}()),
+		},
+		"by the author": {
+			reason: "an author knows best",
+			given:  observed(3, steady(3, 3)...),
+			sync: func(ctx context.Context, r *fixture.Resource) {
+				set.ManageWithContext(ctx, &r.Status).SetCondition(condition("Published", 5))
+			},
+			want: observed(7, steady(5, 3)...),
+		},
+		"of another object": {
+			reason: "what is computed for another object is not of this generation",
+			given:  observed(7, steady(7, 7)...),
+			sync: func(ctx context.Context, _ *fixture.Resource) {
+				other := observed(0)
+				confirm(ctx, other)
+				equal(t, "observedGeneration of a condition of another object", int64(0), other.Status.Conditions[0].ObservedGeneration)
+			},
+		},
+		"initialized": {
+			reason: "conditions that nothing was found out about yet are of this generation, too",
+			given:  observed(3), sync: func(context.Context, *fixture.Resource) {},
+			want: observed(7, metav1.Condition{Type: "Ready", Status: metav1.ConditionUnknown, Reason: "Initializing", ObservedGeneration: 7}),
+		},
+		"no generation": {
+			reason: "a resource without a generation has none to observe",
+			given: newResource(func(r *fixture.Resource) { r.Generation, r.Status.Conditions = 0, steady(0, 0) }), sync: confirm,
+		},
+		"called directly": {
+			reason: "tests of users compare conditions without one", direct: true,
+			given: observed(3, steady(0, 0)...), sync: confirm, want: observed(7, steady(0, 0)...),
+		},
+	}
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc := rtesting.ReconcilerTestCase{
+				Request: testRequest, GivenObjects: objects{tt.given}, StatusSubResourceTypes: hasStatus,
+				Metadata: reconciling(&syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+					tt.sync(ctx, r)
+					return tt.err
+				}}),
+			}
+			if tt.want != nil {
+				tc.ExpectStatusUpdates, tc.ExpectEvents = objects{tt.want}, statusUpdated
+			}
+			if tt.err != nil {
+				tc.ShouldErr, tc.Verify = true, failsWith(tt.err)
+			}
+			t.Log(tt.reason)
+			tc.Run(t, scheme, func(t *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
+				r := resourceFactory(t, tc, c).(*resourceReconciler)
+				if tt.direct {
+					return r
+				}
+				return ctrlreconcile.Func(r.ReconcileManaged)
+			})
+		})
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/observed"
+)
+
+// conditionsOf returns the conditions of a resource, nil when its status has none of the expected type.
+func (s *statusType) conditionsOf(obj client.Object) []metav1.Condition {
+	status := s.value(obj)
+	if s.conditions == nil || !status.IsValid() {
+		return nil
+	}
+	field, err := status.FieldByIndexErr(s.conditions)
+	if err != nil {
+		return nil
+	}
+	return field.Interface().([]metav1.Condition)
+}
+
+func conditionOf(conditions []metav1.Condition, conditionType string) *metav1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == conditionType {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// withGeneration returns a context with which the apis package sets the observedGeneration of the conditions of obj.
+func (s *statusType) withGeneration(ctx context.Context, obj client.Object) context.Context {
+	status := s.value(obj)
+	if s.conditions == nil || !status.IsValid() || obj.GetGeneration() == 0 {
+		return ctx
+	}
+	return observed.WithGeneration(ctx, obj.GetGeneration(), status)
+}
+
+// observeConditions sets the observedGeneration of the conditions of obj that were set, by whatever means, since it was original: those that are new or
+// changed, and those whose observedGeneration is no longer set. It leaves alone what an author has set, and the conditions of other writers. Generation 0 is
+// none.
+func (s *statusType) observeConditions(obj, original client.Object, generation int64) {
+	if generation == 0 {
+		return
+	}
+	conditions, originals := s.conditionsOf(obj), s.conditionsOf(original)
+	for i := range conditions {
+		c, old := &conditions[i], conditionOf(originals, conditions[i].Type)
+		before := metav1.Condition{}
+		if old != nil {
+			before = *old
+		}
+		changed := old == nil || c.Status != before.Status || c.Reason != before.Reason || c.Message != before.Message
+		switch observed := c.ObservedGeneration; {
+		case observed == 0 && (changed || before.ObservedGeneration != 0):
+			c.ObservedGeneration = generation
+		case changed && observed == before.ObservedGeneration && observed < generation:
+			c.ObservedGeneration = generation // changed in place
+		}
+	}
+}
+
+// keepTransitionTimes restores the transition times of the conditions of obj whose status is the same as in original, whatever has happened to them
+// in between: the time is that of the last change of the status, not of a reason or a message.
+func (s *statusType) keepTransitionTimes(obj, original client.Object) {
+	conditions, originals := s.conditionsOf(obj), s.conditionsOf(original)
+	for i := range conditions {
+		if old := conditionOf(originals, conditions[i].Type); old != nil && old.Status == conditions[i].Status {
+			conditions[i].LastTransitionTime = old.LastTransitionTime
+		}
+	}
+}
