@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/resource"
 )
 
@@ -66,7 +67,10 @@ func NewCustomCacheInformer(kind resource.Kind, cluster cluster.Cluster, store S
 	if err != nil {
 		return nil, err
 	}
-	if store == nil {
+	if nilcheck.IsNil(cluster) {
+		return nil, fmt.Errorf("informer of %s must have a cluster", kind)
+	}
+	if nilcheck.IsNil(store) {
 		return nil, fmt.Errorf("informer of %s must have a store", kind)
 	}
 	c, err := newCustomCache(s, cluster.GetScheme(), cluster.GetAPIReader(), store)
@@ -90,6 +94,9 @@ func NewCustomCacheInformer(kind resource.Kind, cluster cluster.Cluster, store S
 // CustomCacheInformerSupplier makes informers over stores. The function returns the store for a kind, which may be the same for all.
 func CustomCacheInformerSupplier(storeFor func(kind resource.Kind) (Store, error)) InformerSupplier {
 	return func(kind resource.Kind, cluster cluster.Cluster, options InformerOptions) (Informer, error) {
+		if storeFor == nil {
+			return nil, fmt.Errorf("informer of %s must have a function that returns its store", kind)
+		}
 		store, err := storeFor(kind)
 		if err != nil {
 			return nil, fmt.Errorf("make the store of %s: %w", kind, err)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
 )
@@ -47,6 +48,9 @@ type informer struct {
 
 func (i informer) Object() client.Object { return i.object }
 
+// Wrapped is for those who look for informers that are nil.
+func (i informer) Wrapped() any { return i.Cache }
+
 // InformerOptions tell which objects of a kind an informer has, and how. The API server does the selection. The zero value is for all objects.
 type InformerOptions struct {
 	// Namespaces are the namespaces to look at, for kinds that have any. Default: all.
@@ -73,6 +77,9 @@ func DefaultInformerSupplier(kind resource.Kind, cluster cluster.Cluster, option
 	s, err := options.selection(kind)
 	if err != nil {
 		return nil, err
+	}
+	if nilcheck.IsNil(cluster) {
+		return nil, fmt.Errorf("informer of %s must have a cluster", kind)
 	}
 	objects, err := cache.New(cluster.GetConfig(), s.cacheOptions(cluster, options, options.Namespaces))
 	if err != nil {

@@ -33,6 +33,9 @@ func WithInformer(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manage
 		return nil, fmt.Errorf("informer %q must not be nil", name)
 	}
 	object := informer.Object()
+	if nilcheck.IsNil(object) {
+		return nil, fmt.Errorf("informer %q must have an object of its kind", name)
+	}
 	gvk, err := apiutil.GVKForObject(object, mgr.GetScheme())
 	if err != nil {
 		return nil, fmt.Errorf("informer %q: %w", name, err)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/resource"
 )
 
@@ -86,12 +87,15 @@ func ExponentialBackoffRetryPolicy(initial time.Duration, maxAttempts int) Retry
 var DefaultRetryPolicy = BackoffPolicy{}.Policy()
 
 // OpinionatedRetryDequeuePolicy is what happens without a [RetryDequeuePolicy]: a deletion, another object of the same name and a new generation are handled
-// at once; anything else lets the retry wait.
+// at once; anything else lets the retry wait. It also waits when one of the objects is nil: then there is nothing to compare.
 func OpinionatedRetryDequeuePolicy(
 	newAction ResourceAction, newObject resource.Object, retryAction ResourceAction, retryObject resource.Object, _ error,
 ) bool {
 	if newAction == ResourceActionDelete {
 		return retryAction != ResourceActionDelete
+	}
+	if nilcheck.IsNil(newObject) || nilcheck.IsNil(retryObject) {
+		return false
 	}
 	return newObject.GetUID() != retryObject.GetUID() || newObject.GetGeneration() != retryObject.GetGeneration()
 }

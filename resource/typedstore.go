@@ -40,6 +40,9 @@ func NewTypedStore[T Object](kind Kind, clients ClientGenerator, opts ...StoreOp
 	if err != nil {
 		return nil, fmt.Errorf("the store of kind %s: %w", kind, err)
 	}
+	if isNil(c) {
+		return nil, fmt.Errorf("the store of kind %s: ClientFor of %T must return a client or an error, it returned neither", kind, clients)
+	}
 	o := storeOptions{source: Cached}
 	for _, opt := range opts {
 		opt.applyToStore(&o)
@@ -53,7 +56,7 @@ func NewTypedStore[T Object](kind Kind, clients ClientGenerator, opts ...StoreOp
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	if s.live == nil {
+	if isNil(s.live) {
 		s.live, s.source = c, Live // so that lists come in pages
 	}
 	return s, nil

@@ -5,6 +5,7 @@ package resource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,12 @@ func UpdateObject[T Object](
 	ctx context.Context, store *TypedStore[T], id Identifier, update func(obj T, isRetry bool) (T, error), options UpdateOptions,
 ) (T, error) {
 	var none T
+	switch {
+	case store == nil:
+		return none, fmt.Errorf("update %q: UpdateObject must have a store", id)
+	case update == nil:
+		return none, store.failed("update", id, errors.New("UpdateObject must have an update function"))
+	}
 	retries := DefaultUpdateRetries
 	if options.Retries != nil {
 		retries = *options.Retries

@@ -15,6 +15,7 @@ import (
 
 	"trueup.dev/app"
 	"trueup.dev/internal/lifecycle"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
@@ -97,6 +98,9 @@ func (a *App) Runner() app.Runnable { return a }
 
 // AddRunnable has something else run with the app, in the replica that calls handlers. The app stops when it returns an error. It must not be called after Run.
 func (a *App) AddRunnable(runnable app.Runnable) error {
+	if nilcheck.IsNil(runnable) {
+		return errors.New("the runnable must not be nil")
+	}
 	return a.mgr.Add(manager.RunnableFunc(runnable.Run))
 }
 

@@ -45,6 +45,9 @@ type Clients struct {
 
 // ClientFor returns the client for objects of the kind.
 func (c *Clients) ClientFor(kind resource.Kind) (resource.Client, error) {
+	if err := kind.Validate(); err != nil {
+		return nil, err
+	}
 	if app := c.app.Load(); app != nil {
 		return app.configFor(kind).Client, nil
 	}
@@ -65,6 +68,9 @@ func (c *Clients) ClientFor(kind resource.Kind) (resource.Client, error) {
 
 // LiveReaderFor returns what reads objects of the kind from the API server.
 func (c *Clients) LiveReaderFor(kind resource.Kind) (client.Reader, error) {
+	if err := kind.Validate(); err != nil {
+		return nil, err
+	}
 	if app := c.app.Load(); app != nil {
 		return app.configFor(kind).APIReader, nil
 	}

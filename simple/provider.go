@@ -2,7 +2,11 @@
 
 package simple
 
-import "trueup.dev/app"
+import (
+	"errors"
+
+	"trueup.dev/app"
+)
 
 var _ app.Provider = (*AppProvider)(nil)
 
@@ -25,4 +29,9 @@ func (p *AppProvider) Manifest() app.ManifestData { return p.manifest }
 func (p *AppProvider) SpecificConfig() app.SpecificConfig { return p.specificConfig }
 
 // NewApp implements [app.Provider].
-func (p *AppProvider) NewApp(config app.Config) (app.App, error) { return p.newApp(config) }
+func (p *AppProvider) NewApp(config app.Config) (app.App, error) {
+	if p.newApp == nil {
+		return nil, errors.New("NewAppProvider must have a function that makes the app")
+	}
+	return p.newApp(config)
+}
