@@ -38,19 +38,24 @@ func init() {
 const (
 	// toleratedFailures is how many calls of a store may fail in a row.
 	toleratedFailures = 3
-	// storePause is how long the store is then left alone, so that one that does not answer does not hold up each event and each read.
+	// storePause is how long the store is then left alone, after each further failure, so that one that does not answer does not hold up each event and each read.
 	storePause = time.Second
+	// outageEnd is how long a store must work without a failure before its next failure is another outage.
+	outageEnd = 10 * time.Second
 )
 
-// checkedStore is a store that nothing is believed. Its failures are counted, and are misses for callers.
+// checkedStore is a store that nothing is believed. Its failures are misses for callers. Each is counted; an outage is logged when it begins and when it is over.
 type checkedStore struct {
 	store  Store
 	kind   string
 	prefix string
 	seed   maphash.Seed
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// failures is how many calls have failed in a row.
 	failures int
+	// failed is when the last call failed during an outage, zero when there is none.
+	failed time.Time
 	// pausedUntil is until when the store is left alone.
 	pausedUntil time.Time
 }
@@ -131,19 +136,26 @@ func (s *checkedStore) isPaused() bool {
 func (s *checkedStore) judge(ctx context.Context, operation string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	log := logr.FromContextOrDiscard(ctx).WithValues("kind", s.kind, "operation", operation)
 	if err == nil {
 		s.failures = 0
+		if !s.failed.IsZero() && time.Since(s.failed) >= outageEnd {
+			s.failed = time.Time{}
+			log.Info("the store of an informer works again")
+		}
 		return
 	}
 	if ctx.Err() != nil {
 		return
 	}
 	storeErrors.WithLabelValues(s.kind, operation).Inc()
-	if s.failures++; s.failures < toleratedFailures {
-		return
+	if s.failed.IsZero() {
+		log.Error(err, "the store of an informer fails, objects are read from the API server until it works again")
 	}
-	s.failures, s.pausedUntil = 0, time.Now().Add(storePause)
-	logr.FromContextOrDiscard(ctx).Error(err, "the store of an informer fails, reading from the API server", "kind", s.kind, "operation", operation)
+	s.failed = time.Now()
+	if s.failures++; s.failures >= toleratedFailures {
+		s.pausedUntil = s.failed.Add(storePause)
+	}
 }
 
 func (s *checkedStore) countLive() {

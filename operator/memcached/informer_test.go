@@ -22,6 +22,7 @@ import (
 
 	"trueup.dev/internal/apitest"
 	"trueup.dev/operator"
+	"trueup.dev/operator/memcached"
 	"trueup.dev/resource"
 	"trueup.dev/sandbox"
 )
@@ -48,13 +49,18 @@ func newWorld(t *testing.T, options ...string) *world {
 }
 
 // start starts a controller that keeps ConfigMaps in memcached.
-func (w *world) start() (stop func()) {
+func (w *world) start(change ...func(*memcached.Config)) (stop func()) {
 	w.Helper()
+	configured := func(config *memcached.Config) {
+		for _, change := range change {
+			change(config)
+		}
+	}
 	mgr, err := ctrl.NewManager(w.RESTConfig(), ctrl.Options{
 		Scheme: scheme.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	w.Must(err)
-	w.informer, err = operator.NewCustomCacheInformer(configMaps, mgr, w.memcached.store(nil),
+	w.informer, err = operator.NewCustomCacheInformer(configMaps, mgr, w.memcached.store(configured),
 		operator.InformerOptions{Namespaces: []string{w.Namespace}, LabelFilters: []string{"test"}})
 	w.Must(err)
 	c := operator.NewInformerController(operator.InformerControllerConfig{Manager: mgr, PreviousState: operator.PreviousNone})
@@ -170,6 +176,23 @@ func TestInformer_MemcachedGoesAndComesBack(t *testing.T) {
 	defer w.mu.Unlock()
 	if w.added != len(want) {
 		t.Errorf("%d objects were added to the new process, want all %d", w.added, len(want))
+	}
+}
+
+// A cache that is away is a miss: objects come from the API server.
+func TestInformer_MemcachedThatCannotBeResolved(t *testing.T) {
+	w := newWorld(t)
+	w.Must(w.Create(w.Context(), w.configMap("test", "before")))
+	failures := func() float64 {
+		return apitest.Counted(t, "trueup_informer_store_errors_total", map[string]string{"kind": "ConfigMap"})
+	}
+	before := failures()
+	w.start(func(c *memcached.Config) { c.Addrs = []string{"cache.example.invalid:11211"} })
+	w.eventuallyHandled(map[string]string{"test": "before"})
+	w.Must(w.Client.Update(w.Context(), w.configMap("test", "after")))
+	w.eventuallyHandled(map[string]string{"test": "after"})
+	if failures() == before {
+		t.Error("failures of the store are not counted")
 	}
 }
 

@@ -3,6 +3,7 @@
 package memcached_test
 
 import (
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -63,6 +64,27 @@ func (s *server) start() {
 		}
 		return err
 	})
+}
+
+// forward passes what is sent to a listener on to the server.
+func (s *server) forward(listener net.Listener) {
+	for {
+		from, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("unix", s.socket)
+		if err != nil {
+			from.Close()
+			continue
+		}
+		for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
+			go func() {
+				_, _ = io.Copy(pair[0], pair[1])
+				pair[0].Close()
+			}()
+		}
+	}
 }
 
 func (s *server) stop() {

@@ -39,8 +39,8 @@ const (
 
 // Config tells how to reach memcached, and what to keep there.
 type Config struct {
-	// Addrs are the servers, as `host:port` or as path of a Unix socket. Keys are spread over them; the same list leads to the same server for a key. One of
-	// Addrs and ServerSelector is required.
+	// Addrs are the servers, as `host:port` or as path of a Unix socket. Keys are spread over them; the same list leads to the same server for a key. Host names
+	// are resolved for every new connection: a server may move, or not exist yet. One of Addrs and ServerSelector is required.
 	Addrs []string
 	// ServerSelector picks the server for a key, in place of Addrs.
 	ServerSelector memcache.ServerSelector
@@ -66,6 +66,11 @@ func (c Config) Validate() error {
 	if (len(c.Addrs) == 0) == (c.ServerSelector == nil) {
 		problems = append(problems, errors.New("memcached store must have either Addrs or ServerSelector"))
 	}
+	for i, addr := range c.Addrs {
+		if err := checkAddress(addr); err != nil {
+			problems = append(problems, fmt.Errorf("memcached store must have `host:port` or the path of a Unix socket in Addrs[%d], not %q: %w", i, addr, err))
+		}
+	}
 	if len(c.KeyPrefix) > longestPrefix || !isPlain(c.KeyPrefix) {
 		problems = append(problems, fmt.Errorf("memcached store must have a KeyPrefix of at most %d characters without spaces, not %q", longestPrefix, c.KeyPrefix))
 	}
@@ -90,18 +95,14 @@ type Store struct {
 
 var _ operator.Store = (*Store)(nil)
 
-// NewStore returns a store. Servers need not be there yet, except that names of Addrs have to be known.
+// NewStore returns a store. It connects to no server, and resolves no host name: that is done when the first key is read or written.
 func NewStore(config Config) (*Store, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
 	selector := config.ServerSelector
 	if selector == nil {
-		servers := &memcache.ServerList{}
-		if err := servers.SetServers(config.Addrs...); err != nil {
-			return nil, fmt.Errorf("memcached store: Addrs: %w", err)
-		}
-		selector = servers
+		selector = newServers(config.Addrs)
 	}
 	client := memcache.NewFromSelector(selector)
 	client.Timeout, client.MaxIdleConns, client.DialContext = config.Timeout, config.MaxIdleConns, config.DialContext

@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -140,6 +142,57 @@ func TestStore_ServerGoesAndComesBack(t *testing.T) {
 	}
 }
 
+// A host name that cannot be resolved stops nothing, and one that leads elsewhere is followed.
+func TestStore_ResolvesHostNamesForEachConnection(t *testing.T) {
+	first, second := newServer(t), newServer(t)
+	var at atomic.Pointer[server]
+	store := first.store(func(c *memcached.Config) {
+		c.Addrs = []string{"cache.example.invalid:11211"}
+		c.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if network != "tcp" || address != "cache.example.invalid:11211" {
+				return nil, fmt.Errorf("connecting to %s %s", network, address)
+			}
+			if s := at.Load(); s != nil {
+				return (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
+			}
+			return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
+		}
+	})
+	if _, err := store.Get(t.Context(), []string{"key"}); err == nil {
+		t.Error("no error of Get while the name cannot be resolved")
+	}
+	for i, now := range []*server{first, second} {
+		at.Store(now)
+		value := []byte(fmt.Sprint("in server ", i))
+		await.Nil(t, 10*time.Second, func() error { return store.Set(t.Context(), "key", value) })
+		got, err := store.Get(t.Context(), []string{"key"})
+		if diff := cmp.Diff(map[string][]byte{"key": value}, got); diff != "" || err != nil {
+			t.Errorf("error %v, (-want +got):\n%s", err, diff)
+		}
+		now.stop() // which ends the connections that are kept open
+	}
+}
+
+func TestStore_HostName(t *testing.T) {
+	s := newServer(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go s.forward(listener)
+	store := s.store(func(c *memcached.Config) {
+		c.Addrs = []string{fmt.Sprintf("localhost:%d", listener.Addr().(*net.TCPAddr).Port)}
+		c.Timeout = 10 * time.Second
+	})
+	if err := store.Set(t.Context(), "key", []byte("value")); err != nil {
+		t.Fatal(err)
+	}
+	if values, err := store.Get(t.Context(), []string{"key"}); err != nil || string(values["key"]) != "value" {
+		t.Errorf("values %q, error %v", values, err)
+	}
+}
+
 func TestStore_Expires(t *testing.T) {
 	s := newServer(t)
 	for name, tc := range map[string]struct {
@@ -225,7 +278,10 @@ func TestConfig_Validate(t *testing.T) {
 			}
 		})
 	}
-	if _, err := memcached.NewStore(memcached.Config{Addrs: []string{"no port"}}); err == nil {
-		t.Error("an address that is none is not refused")
+	_, err := memcached.NewStore(memcached.Config{Addrs: []string{"cache:11211", "no port", "cache:no-service", ""}})
+	for _, want := range []string{`Addrs[1], not "no port"`, `Addrs[2], not "cache:no-service"`, `Addrs[3], not ""`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error = %v, want %s", err, want)
+		}
 	}
 }

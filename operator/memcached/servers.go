@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memcached
+
+import (
+	"hash/crc32"
+	"net"
+	"strings"
+
+	"github.com/bradfitz/gomemcache/memcache"
+)
+
+// servers spreads keys over addresses as a [memcache.ServerList] does. Other than that one it resolves no host names: the client does, for each connection.
+type servers []net.Addr
+
+var _ memcache.ServerSelector = servers(nil)
+
+func newServers(addrs []string) servers {
+	s := make(servers, len(addrs))
+	for i, addr := range addrs {
+		s[i] = address{network: networkOf(addr), text: addr}
+	}
+	return s
+}
+
+// PickServer implements [memcache.ServerSelector].
+func (s servers) PickServer(key string) (net.Addr, error) {
+	return s[crc32.ChecksumIEEE([]byte(key))%uint32(len(s))], nil
+}
+
+// Each implements [memcache.ServerSelector].
+func (s servers) Each(do func(net.Addr) error) error {
+	for _, addr := range s {
+		if err := do(addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// address is an address as the user has written it.
+type address struct{ network, text string }
+
+func (a address) Network() string { return a.network }
+func (a address) String() string  { return a.text }
+
+func networkOf(addr string) string {
+	if strings.Contains(addr, "/") {
+		return "unix"
+	}
+	return "tcp"
+}
+
+// checkAddress returns what is wrong with the form of an address.
+func checkAddress(addr string) error {
+	if networkOf(addr) == "unix" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	return err
+}
