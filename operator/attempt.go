@@ -42,7 +42,7 @@ func (r *WithEdge[T]) attempt(ctx context.Context, resource T, gone bool) (recon
 	settled := false
 	defer func() {
 		if !settled { // a panic passes, and is a failure as others are
-			r.settle(t, gone, r.judgeFailure(ctx, t, c, reconcilers.Result{}, errPanicked))
+			r.settle(t, gone, r.judgeFailure(ctx, t, c, reconcilers.Result{}, errPanicked, nil))
 			calls.WithLabelValues(r.Name, t.action.String(), "panicked").Inc()
 		}
 	}()
@@ -72,14 +72,16 @@ var errPanicked = errors.New("the handler panicked")
 
 // judge decides what an attempt has come to.
 func (r *WithEdge[T]) judge(ctx context.Context, t turn[T], c *call, result reconcilers.Result, err error) outcome {
-	after, asked := asksAgain(err)
+	after, asked, failed := asksAgain(err)
 	switch {
+	case asked && failed:
+		return r.judgeFailure(ctx, t, c, result, err, &after)
 	case asked:
 		again := r.again(t, c, time.Now().Add(after), nil)
 		again.attempt = t.attempt
 		return outcome{again: again, result: reconcilers.Result{RequeueAfter: max(after, 1)}, err: waiting{}}
 	case err != nil && !errors.Is(err, reconcilers.ErrHaltSubReconcilers):
-		return r.judgeFailure(ctx, t, c, result, err)
+		return r.judgeFailure(ctx, t, c, result, err, nil)
 	case result.RequeueAfter > 0:
 		again := r.again(t, c, time.Now().Add(result.RequeueAfter), nil)
 		again.attempt, again.acked = 0, t.action != ReconcileActionDeleted
@@ -92,7 +94,11 @@ func (r *WithEdge[T]) judge(ctx context.Context, t turn[T], c *call, result reco
 	return outcome{acked: true, result: result, err: err}
 }
 
-func (r *WithEdge[T]) judgeFailure(ctx context.Context, t turn[T], c *call, result reconcilers.Result, err error) outcome {
+// judgeFailure decides what comes of a failure. requested is when the handler itself wants to be called again: then no policy is asked, the failure does not
+// count as an attempt, and even an error for which there is no point in it is retried.
+func (r *WithEdge[T]) judgeFailure(
+	ctx context.Context, t turn[T], c *call, result reconcilers.Result, err error, requested *time.Duration,
+) outcome {
 	if r.OnError != nil {
 		r.OnError(ctx, t.resource, err)
 	}
@@ -103,12 +109,19 @@ func (r *WithEdge[T]) judgeFailure(ctx context.Context, t turn[T], c *call, resu
 		again := r.again(t, c, time.Time{}, err)
 		again.attempt = t.attempt
 		return outcome{again: again, err: stopping(err)}
+	case requested != nil:
+		if after = max(*requested, 1); isTerminal(err) {
+			err = errors.New(err.Error()) // it is retried all the same, which nobody may take for the end
+		}
 	case isTerminal(err):
 		retry = false
 	case r.RetryPolicy != nil && !errors.Is(err, reconcilers.ErrQuiet):
 		retry, after = r.RetryPolicy(err, t.attempt)
 	}
 	again := r.again(t, c, time.Now().Add(after), err)
+	if requested != nil {
+		again.attempt = t.attempt
+	}
 	log := logr.FromContextOrDiscard(ctx)
 	switch {
 	case !retry:
@@ -126,6 +139,9 @@ func (r *WithEdge[T]) judgeFailure(ctx context.Context, t turn[T], c *call, resu
 			result = reconcilers.Result{} // the rate limiter tells the time
 		}
 		return outcome{again: again, result: result, err: err}
+	}
+	if errors.Is(err, reconcilers.ErrQuiet) {
+		return outcome{again: again, result: reconcilers.Result{RequeueAfter: after}, err: waiting{err}}
 	}
 	log.Error(err, "handler failed", "action", t.action.String(), "attempt", t.attempt, "retryAfter", after.Round(time.Millisecond).String())
 	// Without the time: events with the same text become one.

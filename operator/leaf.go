@@ -58,6 +58,9 @@ func AsSubReconciler[T resource.Object](reconciler Reconciler) *WithEdge[T] {
 		if result.State != nil {
 			c.state = result.State
 		}
+		if err != nil && result.RequeueAfter > 0 && !errors.Is(err, reconcilers.ErrHaltSubReconcilers) {
+			err = failedUntil{after: requeueAfter(result.RequeueAfter), cause: err}
+		}
 		return reconcilers.Result{RequeueAfter: result.RequeueAfter}, err
 	}}}
 }

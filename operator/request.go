@@ -27,8 +27,9 @@ type ReconcileRequest struct {
 
 // ReconcileResult is what a [Reconciler] asks for.
 type ReconcileResult struct {
-	// RequeueAfter asks for another call after this time, with the same action unless the object changes in between. An error goes before it.
-	// Default: none.
+	// RequeueAfter asks for another call after this time, with the same action unless the object changes in between. Returned with an error, it decides
+	// when: the error is logged, counted and handed to error handlers as any other, but the retry policy is not asked, and it does not count as one of
+	// its attempts. Default: none.
 	RequeueAfter time.Duration
 	// State is for the next attempt, when there is one because of RequeueAfter or an error. Nil leaves the state as it is.
 	State map[string]any

@@ -235,8 +235,8 @@ func TestWithEdge_Outcomes(t *testing.T) {
 			want: reconcilers.Result{RequeueAfter: time.Minute}, errs: []error{reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
 		},
 		"fails and asks to be called again": {
-			reason: "a failure is a failure", do: given(errors.Join(errTest, operator.RequeueAfter(time.Minute))), errs: []error{errTest},
-			next: []string{"Created a 1, attempt 1"},
+			reason: "it is a failure, and has its time", do: given(errors.Join(errTest, operator.RequeueAfter(time.Minute))),
+			want: reconcilers.Result{RequeueAfter: time.Minute}, errs: []error{errTest, reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
 		},
 		"fails": {reason: "the rate limiter tells the time", do: given(errTest), errs: []error{errTest}, next: []string{"Created a 1, attempt 1"}},
 		"fails quietly": {

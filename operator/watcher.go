@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"trueup.dev/resource"
@@ -110,23 +111,45 @@ func withTyped[T resource.Object](ctx context.Context, object resource.Object, c
 }
 
 // RequeueAfter returns an error by which a watcher asks to be called again for the same after some time. It is no failure: nothing is logged or counted, and
-// the retry policy is not asked.
+// the retry policy is not asked. Joined to another error, that one is a failure, and is retried after this time instead of the time of the retry policy.
 func RequeueAfter(d time.Duration) error {
 	return requeueAfter(d)
 }
 
 type requeueAfter time.Duration
 
-// asksAgain returns the time that a handler asks for by its error. Joined to another error it asks for nothing: that other one is a failure.
-func asksAgain(err error) (after time.Duration, asked bool) {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if d, ok := err.(requeueAfter); ok { //nolint:errorlint // the chain is followed here, but not into errors that are joined
-			return time.Duration(d), true
-		}
-	}
-	return 0, false
-}
-
 func (d requeueAfter) Error() string {
 	return fmt.Sprintf("call again after %s", time.Duration(d))
+}
+
+// failedUntil is a failure with the time after which its handler wants to be called again.
+type failedUntil struct {
+	after requeueAfter
+	cause error
+}
+
+func (e failedUntil) Error() string { return e.cause.Error() }
+
+func (e failedUntil) Unwrap() []error { return []error{e.cause, e.after} }
+
+// asksAgain returns the time that a handler asks for by its error, and whether it has failed as well: the request is joined to another error then.
+func asksAgain(err error) (after time.Duration, asked, failed bool) {
+	var d requeueAfter
+	if !errors.As(err, &d) {
+		return 0, false, err != nil
+	}
+	return time.Duration(d), true, !isRequest(err)
+}
+
+// isRequest reports whether an error consists of nothing but requests to be called again.
+func isRequest(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // it is the chain that is followed here
+	case requeueAfter:
+		return true
+	case interface{ Unwrap() error }:
+		return isRequest(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !isRequest(err) })
+	}
+	return false
 }
