@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/examples/website/dns"
 	"trueup.dev/reconcilers"
@@ -123,4 +126,35 @@ func Example_addFinalizer() {
 	reconcileOnce(newCluster(site), r)
 	// Output:
 	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/theme"
+}
+
+func Example_clearFinalizerOfAnotherObject() {
+	r := &reconcilers.SyncReconciler[*websitev1.Website]{
+		// region finalizers-other
+		Sync: func(ctx context.Context, site *websitev1.Website) error {
+			// An earlier version of this controller kept the theme.
+			theme := &corev1.ConfigMap{}
+			key := client.ObjectKey{Namespace: site.Namespace, Name: site.Name}
+			if err := reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, key, theme); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			return reconcilers.ClearFinalizer(ctx, theme, "demo.trueup.dev/theme")
+		},
+		// endregion
+	}
+	site, theme := newSite(), &corev1.ConfigMap{}
+	site.Finalizers = []string{"demo.trueup.dev/theme"}
+	theme.Namespace, theme.Name, theme.Finalizers = site.Namespace, site.Name, site.Finalizers
+	cluster := newCluster(site, theme)
+	reconcileOnce(cluster, r)
+	for _, obj := range []client.Object{site, theme} {
+		if err := cluster.Get(context.Background(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Printf("%T: %s\n", obj, obj.GetFinalizers())
+	}
+	// Output:
+	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/theme"
+	// *v1.Website: [demo.trueup.dev/theme]
+	// *v1.ConfigMap: []
 }

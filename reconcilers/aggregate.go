@@ -239,6 +239,7 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 		return Result{}, nil
 	}
 
+	noteUID(ctx, resource.GetUID())
 	// What Reconciler changes in memory must not be mistaken for what the server has.
 	actual := resource.DeepCopyObject().(T)
 	result, err := r.Reconciler.Reconcile(ctx, resource)

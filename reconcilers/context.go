@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/guard"
@@ -19,7 +20,9 @@ type scope struct {
 	originalConfig       *Config
 	resourceType         client.Object
 	originalResourceType client.Object
-	additionalConfigs    map[string]Config
+	// uid is that of the reconciled resource, "" while it is not known.
+	uid               types.UID
+	additionalConfigs map[string]Config
 	// requestErr is the Err of the context that the root reconciler was called with.
 	requestErr func() error
 	// journal holds what the request has written. It is nil outside of controllers.

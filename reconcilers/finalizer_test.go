@@ -152,6 +152,24 @@ func addsFinalizer[T client.Object](t *testing.T, given T) {
 	})
 }
 
+// Most reconciles find the finalizers as they should be.
+func TestFinalizers_AllocateNothingWhenNothingChanges(t *testing.T) {
+	ctx := newWorld(t).Context()
+	held, free := newResource(finalizer("test-finalizer")), newResource(finalizer("other"))
+	for name, change := range map[string]func() error{
+		"add":     func() error { return reconcilers.AddFinalizer(ctx, held, "test-finalizer") },
+		"clear":   func() error { return reconcilers.ClearFinalizer(ctx, free, "test-finalizer") },
+		"replace": func() error { return reconcilers.ReplaceFinalizer(ctx, held, "former", "test-finalizer") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantErr(t, nil, change())
+			if allocated := testing.AllocsPerRun(100, func() { _ = change() }); allocated > 0 {
+				t.Errorf("allocates %v times", allocated)
+			}
+		})
+	}
+}
+
 type withFinalizer = reconcilers.WithFinalizer[*fixture.Resource]
 
 func TestWithFinalizer(t *testing.T) {

@@ -17,8 +17,7 @@ func controlBy(ctx context.Context, owner, obj client.Object) error {
 	if metav1.GetControllerOfNoCopy(obj) != nil {
 		return nil
 	}
-	config := RetrieveConfigOrDie(ctx)
-	gvk, err := config.GroupVersionKindFor(owner)
+	gvk, err := ownerKind(ctx, owner)
 	if err != nil {
 		return fmt.Errorf("owner reference to %T: %w", owner, err)
 	}
@@ -26,7 +25,7 @@ func controlBy(ctx context.Context, owner, obj client.Object) error {
 		switch obj.GetNamespace() {
 		case ns:
 		case "":
-			if namespaced, err := config.IsObjectNamespaced(obj); err == nil && namespaced {
+			if namespaced, err := RetrieveConfigOrDie(ctx).IsObjectNamespaced(obj); err == nil && namespaced {
 				return fmt.Errorf("%s %q has no namespace: set it to the namespace of its owner, %q", typeName(obj), obj.GetName(), ns)
 			}
 			return fmt.Errorf("cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s", ns)
@@ -46,6 +45,17 @@ func controlBy(ctx context.Context, owner, obj client.Object) error {
 	}
 	obj.SetOwnerReferences(append(refs, ref))
 	return nil
+}
+
+// ownerKind returns the kind of an owner. The reconciled resource is of the kind that it was loaded as: what it has been cast to may be the Go type of another.
+func ownerKind(ctx context.Context, owner client.Object) (schema.GroupVersionKind, error) {
+	s := scopeFrom(ctx)
+	if original := s.originalResourceType; !isNil(original) && s.originalConfig != nil && s.isReconciled(owner) {
+		if gvk, err := s.originalConfig.GroupVersionKindFor(original); err == nil {
+			return gvk, nil
+		}
+	}
+	return RetrieveConfigOrDie(ctx).GroupVersionKindFor(owner)
 }
 
 // sameOwner compares references as the API server does: by group, kind and name, whatever the version.

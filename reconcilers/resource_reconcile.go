@@ -84,6 +84,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		logUnlessQuiet(ctx, err, "unable to fetch resource")
 		return Result{}, err
 	}
+	noteUID(ctx, resource.GetUID())
 	if err := applyDefaults(ctx, resource); err != nil {
 		return Result{}, err
 	}

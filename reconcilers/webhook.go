@@ -178,6 +178,7 @@ func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.R
 	if err := json.Unmarshal(raw, received); err != nil {
 		return err
 	}
+	noteUID(ctx, received.GetUID())
 	resource := received.DeepCopyObject().(T)
 	if err := applyDefaults(ctx, resource); err != nil {
 		return err

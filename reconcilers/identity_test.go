@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
+)
+
+var (
+	resourceKind  = fixture.GroupVersion.WithKind("Resource")
+	duckOtherKind = fixture.GroupVersion.WithKind("ResourceNoStatus")
+	configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	deployKind    = appsv1.SchemeGroupVersion.WithKind("Deployment")
+)
+
+// untyped returns obj as an unstructured object of the kind.
+func untyped(obj client.Object, kind schema.GroupVersionKind) *unstructured.Unstructured {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		panic(err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kind)
+	return u
+}
+
+// finalizerCall is how a reconciler changes the finalizers of an object.
+type finalizerCall struct {
+	change func(ctx context.Context, obj client.Object) error
+	// event is the finalizer that the event names, left are those that the patch leaves.
+	event string
+	left  []string
+}
+
+var finalizerCalls = map[string]finalizerCall{
+	"ClearFinalizer": {func(ctx context.Context, obj client.Object) error {
+		return reconcilers.ClearFinalizer(ctx, obj, "f")
+	}, "f", nil},
+	"AddFinalizer": {func(ctx context.Context, obj client.Object) error {
+		return reconcilers.AddFinalizer(ctx, obj, "g")
+	}, "g", []string{"f", "g"}},
+	"ReplaceFinalizer": {func(ctx context.Context, obj client.Object) error {
+		return reconcilers.ReplaceFinalizer(ctx, obj, "f", "g")
+	}, "g", []string{"g"}},
+}
+
+// patchOf is the patch that a call makes.
+func (c finalizerCall) patchOf(kind schema.GroupVersionKind, name string, none []string) rtesting.PatchRef {
+	left := c.left
+	if left == nil {
+		left = none
+	}
+	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": left, "resourceVersion": "999"}})
+	return rtesting.PatchRef{
+		Group: kind.Group, Kind: kind.Kind, Namespace: "default", Name: name, PatchType: types.MergePatchType, Patch: patch,
+	}
+}
+
+func (c finalizerCall) eventOn(kind schema.GroupVersionKind, name string) rtesting.Event {
+	about := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	about.SetGroupVersionKind(kind)
+	return rtesting.NewEvent(about, scheme, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", c.event)
+}
+
+// calling is a sub reconciler that changes the finalizers of an object, which it gets as another would: from the
+// resource that it sees, or by a client.
+func calling[T client.Object](
+	call finalizerCall, object func(ctx context.Context, resource T) client.Object,
+) reconcilers.SubReconciler[T] {
+	return &reconcilers.SyncReconciler[T]{Sync: func(ctx context.Context, resource T) error {
+		obj := object(ctx, resource)
+		if err := call.change(ctx, obj); err != nil {
+			return err
+		}
+		if fmt.Sprint(obj.GetFinalizers()) != fmt.Sprint(call.left) || obj.GetResourceVersion() != "1000" {
+			return fmt.Errorf("finalizers %q, resource version %q", obj.GetFinalizers(), obj.GetResourceVersion())
+		}
+		return nil
+	}}
+}
+
+// got returns a function that reads an object with the current config.
+func got[T client.Object](obj client.Object) func(context.Context, T) client.Object {
+	return func(ctx context.Context, _ T) client.Object {
+		found := obj.DeepCopyObject().(client.Object)
+		if err := reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, client.ObjectKeyFromObject(obj), found); err != nil {
+			panic(err)
+		}
+		return found
+	}
+}
+
+// asCast casts the resource for a sub reconciler.
+func asCast[CT client.Object](r reconcilers.SubReconciler[CT]) subReconciler {
+	return &reconcilers.CastResource[*fixture.Resource, CT]{Reconciler: r}
+}
+
+func TestFinalizers_AreThoseOfTheObjectThatIsPassed(t *testing.T) {
+	named := func(obj client.Object, name string, uid types.UID) client.Object {
+		obj.SetNamespace("default")
+		obj.SetName(name)
+		obj.SetUID(uid)
+		obj.SetResourceVersion("999")
+		obj.SetFinalizers([]string{"f"})
+		return obj
+	}
+	resource := func() *fixture.Resource { return newResource(settled, finalizer("f")) }
+	configMap, deployment := named(&corev1.ConfigMap{}, "test", "other"), named(&appsv1.Deployment{}, "test", "other")
+	noStatus, second := named(&fixture.ResourceNoStatus{}, "test", "other"), named(newResource(settled), "second", "other")
+	mirror := named(newResource(settled), "test", "mirror")
+	otherDuck := &fixture.Duck{}
+	otherDuck.SetGroupVersionKind(duckOtherKind)
+	otherDuck.SetNamespace("default")
+	otherDuck.SetName("test")
+	bareConfigMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "test"}}
+	none, empty := []string(nil), []string{}
+
+	for name, tc := range map[string]struct {
+		of func(call finalizerCall) subReconciler
+		// kind and name are those of the object that is written, and none is how it spells no finalizers.
+		kind  schema.GroupVersionKind
+		name  string
+		none  []string
+		given client.Object
+		// there is true when it is written in the other cluster.
+		there bool
+	}{
+		"the resource": {of: func(call finalizerCall) subReconciler {
+			return calling(call, func(_ context.Context, r *fixture.Resource) client.Object { return r })
+		}, kind: resourceKind, name: "test", none: none},
+		"the resource, read again": {of: func(call finalizerCall) subReconciler {
+			return calling(call, got[*fixture.Resource](resource()))
+		}, kind: resourceKind, name: "test", none: none},
+		"the resource, unstructured": {of: func(call finalizerCall) subReconciler {
+			return calling(call, func(_ context.Context, r *fixture.Resource) client.Object { return untyped(r, resourceKind) })
+		}, kind: resourceKind, name: "test", none: none},
+		"the resource, of another version": {of: func(call finalizerCall) subReconciler {
+			return calling(call, func(_ context.Context, r *fixture.Resource) client.Object {
+				return untyped(r, schema.GroupVersionKind{Group: resourceKind.Group, Version: "v2", Kind: "Resource"})
+			})
+		}, kind: resourceKind, name: "test", none: none},
+		"the resource as a duck": {of: func(call finalizerCall) subReconciler {
+			return asCast(calling(call, func(_ context.Context, duck *fixture.Duck) client.Object { return duck }))
+		}, kind: resourceKind, name: "test", none: none},
+		"the resource as a duck that has lost its kind": {of: func(call finalizerCall) subReconciler {
+			return asCast(calling(call, func(_ context.Context, duck *fixture.Duck) client.Object {
+				duck = duck.DeepCopy()
+				duck.TypeMeta = metav1.TypeMeta{}
+				return duck
+			}))
+		}, kind: resourceKind, name: "test", none: none},
+		"the resource as a type of another kind": {of: func(call finalizerCall) subReconciler {
+			return asCast(calling(call, func(_ context.Context, seenAs *appsv1.Deployment) client.Object { return seenAs }))
+		}, kind: resourceKind, name: "test", none: none, given: deployment},
+		"the resource, below another config": {of: func(call finalizerCall) subReconciler {
+			return thereFor(calling(call, func(_ context.Context, r *fixture.Resource) client.Object { return r }))
+		}, kind: resourceKind, name: "test", none: none},
+
+		"another kind, unstructured": {of: func(call finalizerCall) subReconciler {
+			return calling(call, got[*fixture.Resource](untyped(configMap, configMapKind)))
+		}, kind: configMapKind, name: "test", none: empty, given: configMap},
+		"another kind": {of: func(call finalizerCall) subReconciler {
+			return calling(call, got[*fixture.Resource](bareConfigMap))
+		}, kind: configMapKind, name: "test", none: none, given: configMap},
+		"another kind of the group": {of: func(call finalizerCall) subReconciler {
+			return calling(call, got[*fixture.Resource](noStatus))
+		}, kind: duckOtherKind, name: "test", none: none, given: noStatus},
+		"another kind as a duck, below a cast to that duck": {of: func(call finalizerCall) subReconciler {
+			return asCast(calling(call, got[*fixture.Duck](otherDuck)))
+		}, kind: duckOtherKind, name: "test", none: none, given: noStatus},
+		"another kind, below a cast to its type": {of: func(call finalizerCall) subReconciler {
+			return asCast(calling(call, func(context.Context, *appsv1.Deployment) client.Object {
+				return deployment.DeepCopyObject().(client.Object)
+			}))
+		}, kind: deployKind, name: "test", none: none, given: deployment},
+		"another name": {of: func(call finalizerCall) subReconciler {
+			return calling(call, got[*fixture.Resource](second))
+		}, kind: resourceKind, name: "second", none: none, given: second},
+		"another name, unstructured": {of: func(call finalizerCall) subReconciler {
+			return calling(call, got[*fixture.Resource](untyped(second, resourceKind)))
+		}, kind: resourceKind, name: "second", none: empty, given: second},
+		"another kind, below another config": {of: func(call finalizerCall) subReconciler {
+			return thereFor(calling(call, got[*fixture.Resource](untyped(configMap, configMapKind))))
+		}, kind: configMapKind, name: "test", none: empty, given: configMap, there: true},
+		"the same kind and name in another cluster": {of: func(call finalizerCall) subReconciler {
+			return thereFor(calling(call, got[*fixture.Resource](mirror)))
+		}, kind: resourceKind, name: "test", none: none, given: mirror, there: true},
+	} {
+		for callName, call := range finalizerCalls {
+			patches, events := patches{call.patchOf(tc.kind, tc.name, tc.none)}, events{call.eventOn(tc.kind, tc.name)}
+			here := rtesting.ReconcilerTestCase{
+				Metadata: reconciling(tc.of(call)), Request: testRequest,
+				GivenObjects: objects{resource()}, StatusSubResourceTypes: hasStatus,
+			}
+			there := rtesting.ExpectConfig{}
+			switch {
+			case tc.there:
+				there.GivenObjects, there.ExpectPatches, there.ExpectEvents = objects{tc.given}, patches, events
+			case tc.given != nil:
+				here.GivenObjects = append(here.GivenObjects, tc.given)
+				fallthrough
+			default:
+				here.ExpectPatches, here.ExpectEvents = patches, events
+			}
+			here.AdditionalConfigs = map[string]rtesting.ExpectConfig{"there": there}
+			t.Run(callName+"/"+name, func(t *testing.T) { here.Run(t, scheme, rootFactory) })
+		}
+	}
+}
+
+// thereFor is a config of another cluster for a sub reconciler.
+func thereFor(r subReconciler) subReconciler {
+	return &withConfig{Reconciler: r, Config: func(ctx context.Context, _ reconcilers.Config) (reconcilers.Config, error) {
+		return reconcilers.RetrieveAdditionalConfigs(ctx)["there"], nil
+	}}
+}
+
+// rootFactory is resourceFactory for sub reconcilers that read the resource once more.
+func rootFactory(_ *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
+	return changed(&resourceReconciler{Config: c}, tc.Metadata)
+}
+
+// In a table test of a sub reconciler objects often have no uid.
+func TestFinalizers_AreThoseOfTheObjectThatIsPassed_WithoutUIDs(t *testing.T) {
+	bare := func(name string, finalizers ...string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "default", Name: name, Finalizers: finalizers}
+	}
+	clearing := finalizerCalls["ClearFinalizer"]
+	for name, tc := range map[string]struct {
+		reconciler subReconciler
+		kind       schema.GroupVersionKind
+		none, left []string
+	}{
+		"the resource as a duck": {
+			asCast(calling(clearing, func(_ context.Context, duck *fixture.Duck) client.Object { return duck })),
+			resourceKind, nil, nil,
+		},
+		"another kind": {
+			calling(clearing, got[*fixture.Resource](untyped(&corev1.ConfigMap{ObjectMeta: bare("test")}, configMapKind))),
+			configMapKind, []string{}, []string{"f"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := &fixture.Resource{ObjectMeta: bare("test", tc.left...)}
+			if tc.left == nil {
+				want.ResourceVersion = "1000"
+			}
+			tc := subReconcilerCase{
+				Metadata: map[string]any{"reconciler": tc.reconciler},
+				Resource: &fixture.Resource{ObjectMeta: bare("test", "f")}, ExpectResource: want,
+				GivenObjects:  objects{&corev1.ConfigMap{ObjectMeta: bare("test", "f")}},
+				ExpectPatches: patches{clearing.patchOf(tc.kind, "test", tc.none)},
+				ExpectEvents:  events{clearing.eventOn(tc.kind, "test")},
+			}
+			tc.Run(t, scheme, fromCase)
+		})
+	}
+}
+
+// A failure is told of the object that is passed, too.
+func TestFinalizers_FailForTheObjectThatIsPassed(t *testing.T) {
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "test", ResourceVersion: "999"}}
+	tc := outcome(&syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
+		return reconcilers.AddFinalizer(ctx, other.DeepCopy(), "f")
+	}}, reconcilers.Result{}, errTest)
+	tc.WithReactors = failing("patch", "ConfigMap", errTest)
+	tc.ExpectPatches = patches{finalizerCall{left: []string{"f"}}.patchOf(configMapKind, "test", nil)}
+	tc.ExpectEvents = events{rtesting.NewEvent(other, scheme, corev1.EventTypeWarning, "FinalizerPatchFailed",
+		"Failed to patch finalizer %q: failure of the test", "f")}
+	tc.Run(t, scheme, fromCase)
+}
+
+// A context that somebody has put together may say less about the resource than that of a root reconciler.
+func TestFinalizers_OnContextsThatSayLess(t *testing.T) {
+	other := newConfigMap("test", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"f"} })
+	w := newWorld(t, newResource(finalizer("f")), other)
+	ctx := reconcilers.StashOriginalConfig(context.Background(), w.Config)
+	request := reconcilers.StashRequest(ctx, testRequest)
+	for name, tc := range map[string]struct {
+		ctx  context.Context
+		obj  client.Object
+		want string
+	}{
+		"no type, the resource": {ctx, newResource(finalizer("f")), "patch Resource default/test"},
+		"no type, another":      {ctx, other.DeepCopy(), "patch ConfigMap default/test"},
+		"no current config": {
+			reconcilers.StashOriginalResourceType(request, &fixture.Resource{}),
+			other.DeepCopy(), "patch ConfigMap default/test",
+		},
+		"no request": {
+			reconcilers.StashOriginalResourceType(ctx, &fixture.Resource{}),
+			untyped(newResource(finalizer("f")), resourceKind), "patch Resource default/test",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.Fail("patch", errTest)
+			wantErr(t, errTest, reconcilers.ClearFinalizer(tc.ctx, tc.obj, "f"))
+			equal(t, "patches", 1, w.Count(tc.want))
+			w.Trace()
+			w.Heal()
+		})
+	}
+}
+
+// A child belongs to the resource, not to an object of the kind that the resource was cast to.
+func TestChildReconciler_BelowACastToAnotherKind(t *testing.T) {
+	type childReconciler = reconcilers.ChildReconciler[*appsv1.Deployment, *corev1.ConfigMap, *corev1.ConfigMapList]
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "test", UID: "other"}}
+	r := asCast[*appsv1.Deployment](&childReconciler{
+		DesiredChild: func(_ context.Context, parent *appsv1.Deployment) (*corev1.ConfigMap, error) {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: "child"}}, nil
+		},
+		ChildObjectManager:         &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{MergeBeforeUpdate: mergeData},
+		ReflectChildStatusOnParent: func(context.Context, *appsv1.Deployment, *corev1.ConfigMap, error) {},
+	})
+	child := newConfigMap("child")
+	child.UID, child.ResourceVersion, child.CreationTimestamp, child.Data = "", "", metav1.Time{}, nil
+	rtesting.ReconcilerTests{
+		"created": {
+			Metadata: reconciling(r), Request: testRequest,
+			GivenObjects: objects{newResource(settled), deployment}, StatusSubResourceTypes: hasStatus,
+			ExpectCreates: objects{child}, ExpectEvents: events{createdChild},
+		},
+	}.Run(t, scheme, rootFactory)
+}
