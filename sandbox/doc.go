@@ -19,6 +19,15 @@
 //
 // What is not in a namespace is shared: a test that creates a ClusterRole gives it a name of its own, for example from env.Namespace.
 //
+// # Webhooks
+//
+// [Env.Webhooks] makes a certificate, chooses a port and registers webhooks, from generated manifests or from objects, for the namespace of the test and until
+// its end. It returns where to serve them:
+//
+//	hooks := env.Webhooks(t, sandbox.WebhookOptions{Configurations: []any{"../config/webhook"}})
+//	server := webhook.NewServer(webhook.Options{Host: hooks.Host, Port: hooks.Port, CertDir: hooks.CertDir})
+//	mgr, err := ctrl.NewManager(env.RESTConfig(), ctrl.Options{WebhookServer: server})
+//
 // # In a program
 //
 // [Start] starts a control plane that runs until [Sandbox.Stop]:

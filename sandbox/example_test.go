@@ -13,7 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/sandbox"
 )
@@ -98,5 +100,32 @@ func ExampleSandbox_InstallCRDs() {
 	defer func() { _ = s.Stop() }()
 	if err := s.InstallCRDs(ctx, crds, "more/crds", "and/this.yaml"); err != nil {
 		log.Print(err) // It names file, document and definition.
+	}
+}
+
+func ExampleEnv_Webhooks() {
+	// A test like any other: func TestDefaults(t *testing.T).
+	_ = func(t *testing.T) {
+		env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{"config/crd/bases"}})
+		hooks := env.Webhooks(t, sandbox.WebhookOptions{
+			Configurations: []any{"config/webhook"},          // with the paths that the manager serves
+			Conversions:    []string{"websites.example.com"}, // for a kind with several versions
+		})
+		mgr, err := ctrl.NewManager(env.RESTConfig(), ctrl.Options{
+			WebhookServer: webhook.NewServer(webhook.Options{Host: hooks.Host, Port: hooks.Port, CertDir: hooks.CertDir}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// register webhooks with the manager, and then:
+		go func() {
+			if err := mgr.Start(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := hooks.WaitUntilServed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// create objects in env.Namespace
 	}
 }

@@ -5,16 +5,10 @@ package v1_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"strconv"
 	"testing"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,75 +36,18 @@ func newEnv(t *testing.T) *env {
 	return &env{apitest.New(t, scheme, sandbox.TestOptions{CRDs: []any{website.CRDs()}})}
 }
 
-// serve starts a manager with the webhooks, and with what else setup adds, and returns when the API server asks them.
+// serve starts a manager with the webhooks, and with what else setup adds, and returns when the API server calls them.
 func (e *env) serve(setup ...func(context.Context, ctrl.Manager) error) {
 	e.Helper()
-	options, authority := e.WebhookOptions()
-	server := webhook.NewServer(options)
+	hooks := e.Webhooks(e, sandbox.WebhookOptions{Configurations: []any{website.Webhooks()}})
+	server := webhook.NewServer(webhook.Options{Host: hooks.Host, Port: hooks.Port, CertDir: hooks.CertDir})
 	e.Manager(e.RESTConfig(), ctrl.Options{WebhookServer: server}, append(setup, website.SetupWebhooks)...)
-	e.Eventually(func() error { return server.StartedChecker()(nil) })
-	e.register("https://"+net.JoinHostPort(options.Host, strconv.Itoa(options.Port)), authority)
+	e.Must(hooks.WaitUntilServed(e.Context()))
 }
 
 // withController adds the controller to the manager.
 func (e *env) withController(ctx context.Context, mgr ctrl.Manager) error {
 	return website.SetupWithManager(ctx, mgr, website.Options{Records: dns.NewDirectory(e.TempDir())})
-}
-
-// register creates the webhook configurations that are generated from the markers, but for the namespace of this test and
-// with a URL, and waits until the API server goes by them. They go before the manager does: nobody would answer.
-func (e *env) register(url string, authority []byte) {
-	e.Helper()
-	manifest, err := website.Webhooks().Open("manifests.yaml")
-	e.Must(err)
-	defer manifest.Close()
-	var mutating admissionregistrationv1.MutatingWebhookConfiguration
-	var validating admissionregistrationv1.ValidatingWebhookConfiguration
-	decoder := utilyaml.NewYAMLToJSONDecoder(manifest)
-	e.Must(errors.Join(decoder.Decode(&mutating), decoder.Decode(&validating)))
-	if err := decoder.Decode(&struct{}{}); !errors.Is(err, io.EOF) {
-		e.Fatalf("the manifest holds more than two configurations (error %v)", err)
-	}
-
-	here := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": e.Namespace}}
-	call := func(c *admissionregistrationv1.WebhookClientConfig) {
-		*c = admissionregistrationv1.WebhookClientConfig{URL: new(url + *c.Service.Path), CABundle: authority}
-	}
-	for i := range mutating.Webhooks {
-		call(&mutating.Webhooks[i].ClientConfig)
-		mutating.Webhooks[i].NamespaceSelector = here
-	}
-	for i := range validating.Webhooks {
-		call(&validating.Webhooks[i].ClientConfig)
-		validating.Webhooks[i].NamespaceSelector = here
-	}
-	for _, configuration := range []client.Object{&mutating, &validating} {
-		configuration.SetName(configuration.GetName() + "." + e.Namespace)
-		e.Must(e.Create(e.Context(), configuration))
-		e.Cleanup(func() { e.Must(e.Delete(context.Background(), configuration)) })
-	}
-
-	probe := newSite("probe")
-	probe.Annotations = map[string]string{websitev1.AnnotationProtected: "true"}
-	e.Add(probe)
-	e.Eventually(func() error {
-		untitled := newSite("untitled")
-		untitled.Namespace, untitled.Spec.Pages[0].Title = e.Namespace, ""
-		return e.Create(e.Context(), untitled, client.DryRunAll)
-	})
-	e.Eventually(func() error {
-		err := e.Delete(e.Context(), probe, client.DryRunAll)
-		if err == nil {
-			return errors.New("a protected site can be deleted")
-		}
-		if !apierrs.IsForbidden(err) {
-			return err
-		}
-		return nil
-	})
-	change(e, probe, func(site *websitev1.Website) { site.Annotations = nil })
-	e.Must(e.Delete(e.Context(), probe))
-	e.Gone(probe)
 }
 
 func change[T client.Object](e *env, object T, apply func(T)) {

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// parser reads manifests of one sort from Go objects, files and folders.
+type parser[T any] struct {
+	what    string              // what it reads, for messages
+	want    string              // the Go types that a source may have, for messages
+	version schema.GroupVersion // of Go objects; the kind is the name of their type
+	// objects returns the Go objects in a source, false if it has another type.
+	objects func(src any) ([]runtime.Object, bool)
+	// parse returns what a document says. A document in a file is skipped if the error is errOtherKind.
+	parse func(origin string, object map[string]any) (T, error)
+}
+
+var errOtherKind = errors.New("another kind")
+
+// readAll returns what all sources hold, and reports every mistake in them.
+func (p *parser[T]) readAll(sources []any) ([]T, error) {
+	var all []T
+	var errs []error
+	for i, src := range sources {
+		found, err := p.read(fmt.Sprintf("source %d", i+1), src)
+		all = append(all, found...)
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// read returns what a source holds.
+func (p *parser[T]) read(origin string, src any) ([]T, error) {
+	switch src := src.(type) {
+	case string:
+		info, err := os.Stat(src)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", origin, err)
+		case !info.IsDir():
+			content, err := os.ReadFile(src)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", origin, err)
+			}
+			return p.readFile(src, content)
+		}
+		return p.readFS(os.DirFS(src), func(name string) string { return filepath.Join(src, filepath.FromSlash(name)) }, src)
+	case fs.FS:
+		return p.readFS(src, func(name string) string { return origin + ": " + name }, origin)
+	}
+	objects, ok := p.objects(src)
+	if !ok {
+		return nil, fmt.Errorf("%s: cannot read %s from a %T: want %s, the path of a file or folder, or an fs.FS", origin, p.what, src, p.want)
+	}
+	return p.readObjects(func(i int) string {
+		if reflect.TypeOf(src).Kind() == reflect.Slice {
+			return fmt.Sprintf("%s: element %d", origin, i)
+		}
+		return origin
+	}, objects)
+}
+
+func (p *parser[T]) readObjects(origin func(i int) string, objects []runtime.Object) ([]T, error) {
+	var found []T
+	var errs []error
+	for i, typed := range objects {
+		if reflect.ValueOf(typed).IsNil() {
+			errs = append(errs, fmt.Errorf("%s: nil", origin(i)))
+			continue
+		}
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", origin(i), err))
+			continue
+		}
+		// Go objects rarely carry their own type.
+		object["apiVersion"], object["kind"] = p.version.String(), reflect.TypeOf(typed).Elem().Name()
+		one, err := p.parse(origin(i), object)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found = append(found, one)
+	}
+	return found, errors.Join(errs...)
+}
+
+// readFS reads every YAML and JSON file in fsys, in the order of their paths.
+func (p *parser[T]) readFS(fsys fs.FS, origin func(name string) string, root string) ([]T, error) {
+	var found []T
+	var errs []error
+	files := 0
+	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() || !isManifest(name) {
+			return nil
+		}
+		files++
+		content, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		inFile, err := p.readFile(origin(name), content)
+		found = append(found, inFile...)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		return nil
+	})
+	if err != nil {
+		errs = append(errs, fmt.Errorf("%s: %w", root, err))
+	}
+	if err == nil && files == 0 {
+		errs = append(errs, fmt.Errorf("%s: no .yaml, .yml or .json file in it", root))
+	}
+	return found, errors.Join(errs...)
+}
+
+func isManifest(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}
+
+// readFile reads the documents of a YAML or JSON file.
+func (p *parser[T]) readFile(name string, content []byte) ([]T, error) {
+	documents := yamlDocuments
+	if strings.EqualFold(path.Ext(name), ".json") {
+		documents = jsonDocuments
+	}
+	var found []T
+	var errs []error
+	number, empty := 0, true
+	for object, err := range documents(content) {
+		number++
+		origin := fmt.Sprintf("%s: document %d", name, number)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", origin, err))
+			continue
+		}
+		if object == nil {
+			continue // Blanks and comments.
+		}
+		empty = false
+		one, err := p.parse(origin, object)
+		if errors.Is(err, errOtherKind) {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found = append(found, one)
+	}
+	if empty && len(errs) == 0 {
+		errs = append(errs, fmt.Errorf("%s: no document in it", name))
+	}
+	return found, errors.Join(errs...)
+}
+
+var documentSeparator = regexp.MustCompile(`(?m)^---(?:[ \t].*)?\r?$`)
+
+// yamlDocuments yields the documents between lines of "---"; a document without content is nil. A first separator, with nothing but blanks and comments
+// before it, separates nothing.
+func yamlDocuments(content []byte) func(yield func(map[string]any, error) bool) {
+	return func(yield func(map[string]any, error) bool) {
+		begin := 0
+		ends := append(documentSeparator.FindAllIndex(content, -1), []int{len(content), len(content)})
+		for i, end := range ends {
+			document := content[begin:end[0]]
+			// What precedes becomes empty lines, so that line numbers in messages are those of the file.
+			padding := bytes.Repeat([]byte{'\n'}, bytes.Count(content[:begin], []byte{'\n'}))
+			begin = end[1]
+			text, err := yaml.YAMLToJSONStrict(append(padding, document...))
+			var object map[string]any
+			if err == nil {
+				object, err = jsonObject(text)
+			}
+			if i == 0 && len(ends) > 1 && err == nil && object == nil {
+				continue
+			}
+			if !yield(object, err) {
+				return
+			}
+		}
+	}
+}
+
+// jsonDocuments yields the JSON values in content, which may follow one another.
+func jsonDocuments(content []byte) func(yield func(map[string]any, error) bool) {
+	return func(yield func(map[string]any, error) bool) {
+		decoder := json.NewDecoder(bytes.NewReader(content))
+		for {
+			var text json.RawMessage
+			err := decoder.Decode(&text)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				var syntax *json.SyntaxError
+				if errors.As(err, &syntax) {
+					line := 1 + bytes.Count(content[:min(syntax.Offset, int64(len(content)))], []byte{'\n'})
+					err = fmt.Errorf("line %d: %w", line, err)
+				}
+				yield(nil, err)
+				return // There is no telling where the next value begins.
+			}
+			object, err := jsonObject(text)
+			if !yield(object, err) {
+				return
+			}
+		}
+	}
+}
+
+// jsonObject returns the object in text, its integers as such, and nil for null.
+func jsonObject(text []byte) (map[string]any, error) {
+	var value any
+	if err := utiljson.Unmarshal(text, &value); err != nil {
+		return nil, err
+	}
+	object, ok := value.(map[string]any)
+	if !ok && value != nil {
+		return nil, errors.New("not an object")
+	}
+	return object, nil
+}
+
+func asObjects[T runtime.Object](typed []T) []runtime.Object {
+	objects := make([]runtime.Object, len(typed))
+	for i := range typed {
+		objects[i] = typed[i]
+	}
+	return objects
+}
