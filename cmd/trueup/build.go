@@ -5,32 +5,28 @@ package main
 import (
 	"context"
 	"fmt"
-
-	"github.com/spf13/cobra"
+	"io"
 
 	"trueup.dev/sandbox"
 )
 
-func buildCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "build",
-		Short: "Build the control plane, unless that has been done",
-		Long: `build makes sure that the binary of the control plane is there, and prints its path. The other commands and tests
-do the same when they need it; it is done ahead of them where minutes of building would get in the way.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := sandbox.Build(cmd.Context(), sandbox.Options{Progress: cmd.ErrOrStderr()})
-			if err != nil {
-				if cmd.Context().Err() != nil {
-					return context.Cause(cmd.Context())
-				}
-				return err
+func buildCommand() *subcommand {
+	c := newSubcommand("build", "Build the control plane, unless that has been done")
+	c.long = `build makes sure that the binary of the control plane is there, and prints its path. The other commands and tests
+do the same when they need it; it is done ahead of them where minutes of building would get in the way.`
+	c.run = func(ctx context.Context, stdout, stderr io.Writer) error {
+		path, err := sandbox.Build(ctx, sandbox.Options{Progress: stderr})
+		if err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
-			if path == "" {
-				path = "nothing to build: the environment names an existing cluster"
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
 			return err
-		},
+		}
+		if path == "" {
+			path = "nothing to build: the environment names an existing cluster"
+		}
+		_, err = fmt.Fprintln(stdout, path)
+		return err
 	}
+	return c
 }

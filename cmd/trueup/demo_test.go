@@ -132,7 +132,7 @@ spec: {domains: [x]}
 				invalid + `: document 3 (line 12): Website "blog": spec.domains: the kind has no such field`,
 			},
 		},
-		"no time":      {args: []string{"--timeout", "0s"}, want: []string{"error: --timeout: has to be more than 0, is 0s"}},
+		"no time":      {args: []string{"--timeout", "0s"}, want: []string{"error: --timeout: must be greater than 0, got 0s"}},
 		"unknown flag": {args: []string{"--stays"}, want: []string{"error: unknown flag: --stays"}},
 	}
 	for name, tc := range tests {

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
 	"trueup.dev/cmd/trueup/internal/demo"
 )
 
@@ -27,20 +25,8 @@ func main() {
 // run runs a command and returns the exit code: 0 if all went well, 1 if not, and 128 plus the number of the signal if
 // one ended it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := &cobra.Command{
-		Use:           "trueup",
-		Short:         "Kubernetes controllers on a disposable control plane",
-		Long:          "trueup starts a disposable Kubernetes control plane on this machine, and shows a controller at work on it.",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	root.AddCommand(demoCommand(), upCommand(), buildCommand(), versionCommand())
-
-	err := root.ExecuteContext(ctx)
+	commands := []*subcommand{demoCommand(), upCommand(), buildCommand(), versionCommand()}
+	err := dispatch(ctx, commands, args, stdout, stderr)
 	var by interruption
 	var failed *failure
 	var input *demo.InputError

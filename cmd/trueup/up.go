@@ -10,35 +10,30 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/spf13/cobra"
-
+	"trueup.dev/cmd/trueup/internal/manifests"
 	"trueup.dev/cmd/trueup/internal/screen"
 	"trueup.dev/sandbox"
 )
 
-func upCommand() *cobra.Command {
+func upCommand() *subcommand {
 	var o upOptions
-	command := &cobra.Command{
-		Use:   "up",
-		Short: "Start a Kubernetes control plane, and keep it until interrupted",
-		Long: `up starts a Kubernetes control plane on this machine: API server, etcd, the common controllers, and pods that run
+	c := newSubcommand("up", "Start a Kubernetes control plane, and keep it until interrupted")
+	c.long = `up starts a Kubernetes control plane on this machine: API server, etcd, the common controllers, and pods that run
 without nodes. It needs no root, no containers and no network. It says how to use kubectl with it, and stays until
-it is interrupted; then everything is removed.`,
-		Example: `  trueup up
-  trueup up --dir ./cluster --kubeconfig ./cluster.kubeconfig`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return up(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
-	}
-	flags := command.Flags()
-	flags.StringVar(&o.dir, "dir", "", "keep the data in this folder, for the next time (default: a temporary folder)")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "also write the kubeconfig to this file, which must not exist; it is removed at the end")
-	flags.CountVarP(&o.verbosity, "verbose", "v", "show the logs of the control plane; more of them with -vv")
-	return command
+it is interrupted; then everything is removed.`
+	c.example = `  trueup up
+  trueup up -f config/crd -f config/samples --kubeconfig ./kubeconfig
+  trueup up --dir ./cluster`
+	c.flags.StringArrayVarP(&o.files, "filename", "f", nil, "apply the objects in the file or folder `path`; CRDs and namespaces go first (may be repeated)")
+	c.flags.StringVar(&o.dir, "dir", "", "keep the data in this `folder`, for the next time (default: a temporary folder)")
+	c.flags.StringVar(&o.kubeconfig, "kubeconfig", "", "also write the kubeconfig to this `file`, which must not exist; it is removed at the end")
+	c.flags.CountVarP(&o.verbosity, "verbose", "v", "show the logs of the control plane; more of them with -vv")
+	c.run = func(ctx context.Context, stdout, stderr io.Writer) error { return up(ctx, o, stdout, stderr) }
+	return c
 }
 
 type upOptions struct {
+	files      []string
 	dir        string
 	kubeconfig string
 	verbosity  int
@@ -48,6 +43,10 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 	if os.Getenv(sandbox.KubeconfigVariable) != "" {
 		return fmt.Errorf("the environment variable %s names a cluster that is up already", sandbox.KubeconfigVariable)
 	}
+	documents, err := manifests.Load(o.files, manifests.Rules{})
+	if err != nil {
+		return err
+	}
 	sb, err := sandbox.Start(ctx, sandbox.Options{Dir: o.dir, Verbosity: o.verbosity, Progress: stderr, LogOutput: stderr})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -56,6 +55,12 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, sb.Stop()) }()
+	if err := apply(ctx, sb, documents); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
+	}
 
 	kubeconfig := sb.KubeconfigPath()
 	if o.kubeconfig != "" {
@@ -66,6 +71,9 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 		kubeconfig = o.kubeconfig
 	}
 	s := screen.New(stdout)
+	for _, document := range documents {
+		s.Print("applied " + document.Title() + "\n")
+	}
 	s.Print(fmt.Sprintf("Kubernetes is up at %s\n\n  %s\n  %s\n\nCtrl-C stops it%s.\n", sb.RESTConfig().Host,
 		s.Paint(screen.Bold, "export KUBECONFIG="+kubeconfig), s.Paint(screen.Bold, "kubectl get namespaces"), afterwards(o.dir)))
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -132,5 +134,83 @@ func eventually(t *testing.T, so func() bool) {
 			t.Fatal("it is not so within a minute")
 		}
 		<-ticker.C
+	}
+}
+
+const guestbook = `apiVersion: example.com/v1
+kind: Guestbook
+metadata: {name: mine, namespace: guests}
+spec: {pages: 3}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: by-default}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: guests}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: guestbooks.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: guestbooks, kind: Guestbook}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {spec: {type: object, properties: {pages: {type: integer}}}}
+`
+
+func TestUp_appliesFiles(t *testing.T) {
+	t.Parallel()
+	c := start(t, "up", "-f", write(t, "guestbook.yaml", guestbook))
+	_, kubeconfig, _ := strings.Cut(c.sees("export KUBECONFIG="), "=")
+	k := connect(t, kubeconfig)
+	book := &unstructured.Unstructured{}
+	book.SetAPIVersion("example.com/v1")
+	book.SetKind("Guestbook")
+	if err := k.Get(t.Context(), client.ObjectKey{Namespace: "guests", Name: "mine"}, book); err != nil {
+		t.Error(err)
+	}
+	if err := k.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "by-default"}, &corev1.ConfigMap{}); err != nil {
+		t.Error(err)
+	}
+	c.signal(syscall.SIGINT)
+	if code := c.ends(); code != 0 || !strings.Contains(c.stdout.String(), `applied Guestbook "mine"`) {
+		t.Errorf("exit code %d\n%s", code, c.output())
+	}
+}
+
+func TestUp_doesNotApplyMistakes(t *testing.T) {
+	t.Parallel()
+	unknown := write(t, "unknown.yaml", "apiVersion: example.com/v1\nkind: Teapot\nmetadata: {name: a}\n")
+	for file, want := range map[string]string{
+		"absent.yaml": "error: absent.yaml: no such file or directory",
+		unknown:       "error: " + unknown + `: document 1 (line 1): Teapot "a": the API serves no such kind of example.com/v1`,
+	} {
+		c := start(t, "up", "-f", file)
+		if code := c.ends(); code != 1 || !strings.Contains(c.stderr.String(), want) {
+			t.Errorf("exit code %d, want 1 and %q\n%s", code, want, c.output())
+		}
+		c.leavesNothing(nil, "")
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"help", "up"}, {"up", "-h"}, {"demo", "--help"}} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), args, &stdout, &stderr); code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), "Usage:\n  trueup ") {
+			t.Errorf("%q: exit code %d\n%s%s", args, code, &stdout, &stderr)
+		}
+		if len(args) == 2 && !strings.Contains(stdout.String(), "--filename path") {
+			t.Errorf("%q: the flags are not shown:\n%s", args, &stdout)
+		}
 	}
 }

@@ -3,21 +3,19 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"runtime/debug"
-
-	"github.com/spf13/cobra"
 )
 
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintln(cmd.OutOrStdout(), "trueup", version())
-		},
+func versionCommand() *subcommand {
+	c := newSubcommand("version", "Print the version")
+	c.run = func(_ context.Context, stdout, _ io.Writer) error {
+		_, err := fmt.Fprintln(stdout, "trueup", version())
+		return err
 	}
+	return c
 }
 
 // version is that of the module as the go command knows it.

@@ -67,7 +67,7 @@ var proofs = []string{
 
 // tools are the modules only the command line tool, examples and tests use.
 var tools = []string{
-	"github.com/spf13/cobra",
+	"github.com/spf13/pflag",
 	"go.uber.org/goleak",
 	"golang.org/x/term",
 	"k8s.io/klog/v2",
@@ -211,6 +211,16 @@ func TestLibrariesUseOnlyListedModules(t *testing.T) {
 	}
 	if checked == 0 {
 		t.Error("no imports were checked")
+	}
+}
+
+// TestTheToolNeedsNoModulesOfItsOwn: whoever uses the library can run the tool without further entries in go.sum.
+func TestTheToolNeedsNoModulesOfItsOwn(t *testing.T) {
+	library := modulesOf(t, []string{"./reconcilers"})
+	for path := range modulesOf(t, []string{"./cmd/trueup"}) {
+		if !library[path] {
+			t.Errorf("cmd/trueup needs module %s, which reconcilers does not", path)
+		}
 	}
 }
 

@@ -43,9 +43,9 @@ func (d Document) Title() string {
 
 // Rules say what documents may be.
 type Rules struct {
-	// Kinds are the kinds that are allowed.
+	// Kinds are the kinds that are allowed; all if empty.
 	Kinds []schema.GroupVersionKind
-	// Namespace is the one of objects that do not name theirs.
+	// Namespace is the one of objects that do not name theirs; they stay without if empty.
 	Namespace string
 }
 
@@ -148,7 +148,7 @@ func Parse(file string, content []byte, rules Rules) ([]Document, error) {
 			continue
 		}
 		dropServerFields(document.Object)
-		if document.Object.GetNamespace() == "" && document.Object.GetKind() != "Namespace" {
+		if rules.Namespace != "" && document.Object.GetNamespace() == "" && document.Object.GetKind() != "Namespace" {
 			document.Object.SetNamespace(rules.Namespace)
 		}
 		documents = append(documents, document)
@@ -216,7 +216,7 @@ func check(d Document, kinds []schema.GroupVersionKind) error {
 			problems = append(problems, field+": required, and has to be a string")
 		}
 	}
-	if len(problems) == 0 && !slices.Contains(kinds, d.Object.GroupVersionKind()) {
+	if len(problems) == 0 && len(kinds) > 0 && !slices.Contains(kinds, d.Object.GroupVersionKind()) {
 		problems = append(problems, fmt.Sprintf("kind: %s of %s is not known here; known are %s",
 			d.Object.GetKind(), d.Object.GetAPIVersion(), list(kinds)))
 	}

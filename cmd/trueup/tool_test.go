@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"trueup.dev/internal/usermodule"
+)
+
+// One command makes trueup a tool of a user's module, which does not inherit the modules of a Kubernetes server from it.
+func TestTool_OfAForeignModule(t *testing.T) {
+	t.Parallel()
+	if err := controlPlaneIsBuilt(); err != nil {
+		t.Fatal(err)
+	}
+	m := usermodule.New(t, "../..")
+	m.Run(t, "go", "mod", "init", "example.com/user")
+	m.UseCheckout(t)
+	m.Run(t, "go", "get", "-tool", "trueup.dev/cmd/trueup")
+	if out := m.Run(t, "go", "tool", "trueup", "version"); !strings.HasPrefix(out, "trueup ") {
+		t.Errorf("version: %q", out)
+	}
+	path := strings.TrimSpace(m.Run(t, "go", "tool", "trueup", "build"))
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("build has printed %q (error %v), want the path of the control plane", path, err)
+	}
+	for _, module := range []string{"k8s.io/kubernetes ", "go.etcd.io/etcd/server", "trueup.dev/controlplane v"} {
+		if strings.Contains(m.Read(t, "go.mod"), module) || strings.Contains(m.Read(t, "go.sum"), module) {
+			t.Errorf("go.mod or go.sum has %s", module)
+		}
+	}
+}
+
+// The tool needs no go.sum entries but those of the library.
+func TestTool_OfAModuleThatUsesTheLibrary(t *testing.T) {
+	t.Parallel()
+	m := usermodule.New(t, "../..")
+	m.Run(t, "go", "mod", "init", "example.com/user")
+	m.UseCheckout(t)
+	m.Write(t, "main.go", "package main\n\nimport _ \"trueup.dev/reconcilers\"\n\nfunc main() {}\n")
+	m.Run(t, "go", "get", ".")
+	for _, args := range [][]string{
+		{"run", "trueup.dev/cmd/trueup", "version"},
+		{"mod", "edit", "-tool", "trueup.dev/cmd/trueup"},
+		{"tool", "trueup", "version"},
+	} {
+		m.Run(t, "go", args...)
+	}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package usermodule lets tests run commands as users do: in a module of their own, outside of this repository.
+package usermodule
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// published are the modules of this repository by their folders.
+var published = map[string]string{"trueup.dev": ".", "trueup.dev/controlplane": "controlplane"}
+
+// Module is a folder for a user's module. It is empty at first.
+type Module struct {
+	// Dir is the path of the folder.
+	Dir string
+	// Env is the environment of its commands.
+	Env []string
+
+	checkout string
+}
+
+// New returns an empty folder outside of the repository, which is at the path checkout. Modules come from the module cache, and what it lacks from the module
+// proxy in use; modules of this repository are in no proxy.
+func New(t testing.TB, checkout string) *Module {
+	t.Helper()
+	absolute, err := filepath.Abs(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
+	if err != nil {
+		t.Fatalf("go env: %v", err)
+	}
+	settings := strings.Split(strings.TrimSpace(string(out)), "\n")
+	proxy := httptest.NewServer(moduleProxy(filepath.Join(settings[0], "cache", "download"), settings[1]))
+	t.Cleanup(proxy.Close)
+	m := &Module{Dir: t.TempDir(), checkout: absolute}
+	for _, variable := range os.Environ() {
+		// The repository's own settings, and those of a coverage run, are not the user's.
+		if name, _, _ := strings.Cut(variable, "="); name != "GOFLAGS" && name != "GOCOVERDIR" {
+			m.Env = append(m.Env, variable)
+		}
+	}
+	// The checksum database need not be asked for what the module cache has.
+	m.Env = append(m.Env, "GOPROXY="+proxy.URL, "GOSUMDB=off", "GOWORK=off", "PWD="+m.Dir)
+	return m
+}
+
+// moduleProxy serves the modules in a download cache, none of this repository, and leads to upstream for all others.
+func moduleProxy(cache, upstream string) http.Handler {
+	files := http.FileServer(http.Dir(cache))
+	elsewhere := ""
+	for entry := range strings.FieldsFuncSeq(upstream, func(r rune) bool { return r == ',' || r == '|' }) {
+		if parsed, err := url.Parse(entry); err == nil && strings.HasPrefix(parsed.Scheme, "http") {
+			elsewhere = strings.TrimSuffix(entry, "/")
+			break
+		}
+	}
+	return http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		module, _, _ := strings.Cut(in.URL.Path, "/@")
+		_, err := os.Stat(filepath.Join(cache, filepath.FromSlash(in.URL.Path)))
+		switch {
+		case module == "/trueup.dev" || strings.HasPrefix(module, "/trueup.dev/"):
+			http.NotFound(out, in)
+		case err == nil && !strings.HasSuffix(in.URL.Path, "/list"): // lists in the cache have what was downloaded only
+			files.ServeHTTP(out, in)
+		case elsewhere != "":
+			http.Redirect(out, in, elsewhere+in.URL.EscapedPath(), http.StatusFound)
+		default:
+			http.NotFound(out, in)
+		}
+	})
+}
+
+// UseCheckout has the module in the folder, which "go mod init" has made, use the modules of the repository from the checkout.
+func (m *Module) UseCheckout(t testing.TB) {
+	t.Helper()
+	args := []string{"mod", "edit"}
+	for module, dir := range published {
+		args = append(args, "-replace", module+"="+filepath.Join(m.checkout, dir))
+	}
+	m.Run(t, "go", args...)
+}
+
+// Command returns a command in the folder.
+func (m *Module) Command(t testing.TB, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir, cmd.Env = m.Dir, m.Env
+	return cmd
+}
+
+// Run runs a command in the folder and returns its standard output, or fails t with all that it has written.
+func (m *Module) Run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	cmd := m.Command(t, name, args...)
+	var stdout, all bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &tee{&stdout, &all}, &all
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, all.String())
+	}
+	return stdout.String()
+}
+
+// tee writes to two buffers.
+type tee struct{ first, second *bytes.Buffer }
+
+func (w *tee) Write(p []byte) (int, error) {
+	w.first.Write(p)
+	return w.second.Write(p)
+}
+
+// Write writes a file below the folder.
+func (m *Module) Write(t testing.TB, name, content string) {
+	t.Helper()
+	path := filepath.Join(m.Dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(fmt.Errorf("write a file of the module: %w", err))
+	}
+}
+
+// Read returns the content of a file below the folder.
+func (m *Module) Read(t testing.TB, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(m.Dir, filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
