@@ -38,7 +38,7 @@ ifeq ($(PKG),./...)
 	# 100,000 interleavings take too long with the race detector, where it is a tenth of them. So do all that converge tries by default.
 	$(GO) test -run '^TestSchedules$$' ./operator
 	$(GO) test ./internal/convergence
-	$(GO) test -run '^TestConverge' ./examples/website/internal/controller
+	$(GO) test -run '^TestConverge' ./examples/website/internal/controller ./examples/database/internal/controller
 	$(GO) test -run '^TestTheSameEachTime$$' ./converge
 	$(GO) test -run '^TestCorpus$$' ./converge/corpus
 	cd controlplane && $(GO) test -race -timeout 20m ./internal/...
@@ -63,11 +63,15 @@ control-plane: ## Build the control plane that tests and demo run on, unless it 
 
 .PHONY: generate
 generate: ## Generate deep copies, CRDs and RBAC rules of the examples.
-	$(TOOL) controller-gen object paths=./internal/fixture/... paths=./examples/website/api/...
+	$(TOOL) controller-gen object paths=./internal/fixture/... paths=./examples/website/api/... paths=./examples/database/api/...
 	cd examples/website && $(GO) tool -modfile=../../tools/go.mod controller-gen \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	cd examples/website && $(GO) tool -modfile=../../tools/go.mod controller-gen \
 		rbac:roleName=website-manager webhook paths=./internal/... output:rbac:dir=config/rbac output:webhook:dir=config/webhook
+	cd examples/database && $(GO) tool -modfile=../../tools/go.mod controller-gen \
+		crd paths=./api/... output:crd:dir=config/crd/bases
+	cd examples/database && $(GO) tool -modfile=../../tools/go.mod controller-gen \
+		rbac:roleName=database-manager webhook paths=./internal/... output:rbac:dir=config/rbac output:webhook:dir=config/webhook
 	cd benchmarks && $(GO) tool -modfile=../tools/go.mod controller-gen object crd paths=./internal/api/... output:crd:dir=internal/api/crd
 
 .PHONY: fmt

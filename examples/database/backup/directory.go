@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Directory is a [System] that writes a file <target>/<id>.json below one folder for each backup. The file holds the
+// request, not the data of the database: replace Directory with a client of your backup service.
+type Directory struct {
+	path string
+}
+
+var _ System = (*Directory)(nil)
+
+// NewDirectory returns a Directory for a folder, which the first backup creates.
+func NewDirectory(path string) *Directory {
+	return &Directory{path: path}
+}
+
+// Take implements [System]. A backup is complete when its file exists.
+func (d *Directory) Take(_ context.Context, request Request) (bool, error) {
+	file := filepath.Join(request.Target, request.ID+".json")
+	if !filepath.IsLocal(file) {
+		return false, fmt.Errorf("target %q and id %q lead out of the folder", request.Target, request.ID)
+	}
+	file = filepath.Join(d.path, file)
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		return err == nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+		return false, err
+	}
+	content, err := json.Marshal(request)
+	if err != nil {
+		return false, err
+	}
+	// A rename makes sure that a file is complete, whenever the process ends.
+	draft, err := os.CreateTemp(filepath.Dir(file), ".draft-*")
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(draft.Name())
+	_, err = draft.Write(content)
+	if err := errors.Join(err, draft.Close()); err != nil {
+		return false, err
+	}
+	if err := os.Rename(draft.Name(), file); err != nil {
+		return false, err
+	}
+	return true, nil
+}

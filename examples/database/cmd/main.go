@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command database runs the controller of the kind Database against the cluster that the kubeconfig, or the pod it runs
+// in, leads to.
+package main
+
+import (
+	"flag"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"trueup.dev/examples/database"
+	"trueup.dev/examples/database/backup"
+)
+
+var (
+	scheme   = runtime.NewScheme()
+	setupLog = ctrl.Log.WithName("setup")
+)
+
+func init() {
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(database.AddToScheme(scheme))
+}
+
+func main() {
+	var metricsAddr, probeAddr, backups string
+	var leaderElect, enableWebhooks bool
+	var webhookOptions webhook.Options
+	flag.StringVar(&metricsAddr, "metrics-bind-address", "0", "Where to serve metrics, for example :8080; 0 for nowhere.")
+	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081", "Where to serve /healthz and /readyz.")
+	flag.BoolVar(&leaderElect, "leader-elect", false, "Make sure that of several controller managers only one is active.")
+	flag.StringVar(&backups, "backups", "backups", "The folder that stands for a backup service.")
+	flag.BoolVar(&enableWebhooks, "enable-webhooks", true, "Serve the admission webhooks, which need a certificate.")
+	flag.StringVar(&webhookOptions.CertDir, "webhook-cert-path", "", "The folder with the certificate of the webhooks. Empty for <temporary folder>/k8s-webhook-server/serving-certs.")
+	flag.StringVar(&webhookOptions.CertName, "webhook-cert-name", "tls.crt", "The file with the certificate.")
+	flag.StringVar(&webhookOptions.KeyName, "webhook-cert-key", "tls.key", "The file with the key of the certificate.")
+	level := slog.LevelInfo
+	flag.TextVar(&level, "log-level", level, "How much to log: DEBUG, INFO, WARN or ERROR.")
+	flag.Parse()
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: metricsAddr},
+		WebhookServer:          webhook.NewServer(webhookOptions),
+		HealthProbeBindAddress: probeAddr,
+		LeaderElection:         leaderElect,
+		LeaderElectionID:       "database.trueup.dev",
+	})
+	if err != nil {
+		setupLog.Error(err, "no manager")
+		os.Exit(1)
+	}
+	ctx := ctrl.SetupSignalHandler()
+	if err := database.SetupWithManager(ctx, mgr, database.Options{Backups: backup.NewDirectory(backups)}); err != nil {
+		setupLog.Error(err, "no controller", "controller", "Database")
+		os.Exit(1)
+	}
+	if enableWebhooks {
+		if err := database.SetupWebhooks(ctx, mgr); err != nil {
+			setupLog.Error(err, "unable to create webhooks", "webhook", "Database")
+			os.Exit(1)
+		}
+	}
+	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
+		setupLog.Error(err, "unable to set up health check")
+		os.Exit(1)
+	}
+	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
+		setupLog.Error(err, "unable to set up ready check")
+		os.Exit(1)
+	}
+	setupLog.Info("starting manager")
+	if err := mgr.Start(ctx); err != nil {
+		setupLog.Error(err, "the manager has ended")
+		os.Exit(1)
+	}
+}

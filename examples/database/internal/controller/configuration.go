@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	databasev1 "trueup.dev/examples/database/api/v1"
+	"trueup.dev/examples/database/internal/manifest"
+	"trueup.dev/reconcilers"
+)
+
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update;patch;delete
+
+// ConfigurationReconciler manages the ConfigMap with postgresql.conf.
+func ConfigurationReconciler() reconcilers.SubReconciler[*databasev1.Database] {
+	return &reconcilers.ChildReconciler[*databasev1.Database, *corev1.ConfigMap, *corev1.ConfigMapList]{
+		Name: "Configuration",
+		DesiredChild: func(_ context.Context, db *databasev1.Database) (*corev1.ConfigMap, error) {
+			return manifest.Configuration(db), nil
+		},
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
+			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels) // others may label it, too
+			current.Data, current.BinaryData = desired.Data, nil
+		},
+		ReflectChildStatusOnParentWithError: func(ctx context.Context, db *databasev1.Database, child *corev1.ConfigMap, err error) error {
+			return mark(ctx, db, databasev1.ConditionConfigurationReady, child, err)
+		},
+	}
+}

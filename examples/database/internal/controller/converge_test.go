@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"trueup.dev/converge"
+	"trueup.dev/examples/database"
+	databasev1 "trueup.dev/examples/database/api/v1"
+	"trueup.dev/examples/database/backup"
+	rtesting "trueup.dev/testing"
+)
+
+// cloudBackups takes backups in the system outside of a scenario, where each call can fail.
+type cloudBackups struct{ cloud converge.Cloud }
+
+func (b cloudBackups) Take(ctx context.Context, request backup.Request) (bool, error) {
+	state, err := b.cloud.Get(ctx, request.ID)
+	switch {
+	case errors.Is(err, converge.ErrAbsent):
+		return false, b.cloud.Put(ctx, request.ID, "running")
+	case err != nil:
+		return false, err
+	case state == "running":
+		return false, b.cloud.Put(ctx, request.ID, "complete")
+	}
+	return true, nil
+}
+
+// databaseScenario has the controller as it is set up in a program, in a cluster that rolls StatefulSets out.
+func databaseScenario(t *testing.T) converge.Scenario {
+	t.Helper()
+	return converge.Scenario{
+		Scheme: newScheme(t),
+		For:    &databasev1.Database{},
+		CRDs:   []client.Object{databaseCRD(t)},
+		World:  []converge.Actor{converge.StatefulSets(converge.BecomeReady)},
+		Setup: func(mgr ctrl.Manager) error {
+			env := converge.EnvOf(mgr)
+			return database.SetupWithManager(t.Context(), mgr, database.Options{Backups: cloudBackups{env.Cloud}, Poll: time.Second})
+		},
+	}
+}
+
+// withFinalBackups is for scenarios in which a final backup is taken.
+func withFinalBackups(t *testing.T) converge.Scenario {
+	t.Helper()
+	s := databaseScenario(t)
+	s.Off = map[converge.Oracle]string{converge.Deletion: "a final backup outlives its Database"}
+	return s
+}
+
+func databaseCRD(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	manifest, err := fs.ReadFile(database.CRDs(), "database.trueup.dev_databases.yaml")
+	if err == nil {
+		err = yaml.UnmarshalStrict(manifest, crd)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return crd
+}
+
+// prove is converge.Run for tests that run side by side.
+func prove(t *testing.T, s converge.Scenario) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("without the race detector only, with which schedules take ten times as long")
+	}
+	t.Parallel()
+	converge.Run(t, s)
+}
+
+// inDefault is an object in the namespace of the scenarios.
+func inDefault[T client.Object](obj T) T {
+	obj.SetNamespace(metav1.NamespaceDefault)
+	return obj
+}
+
+func TestConverge_lifecycle(t *testing.T) {
+	db := inDefault(rtesting.With(newDatabase("shop"), withBackup))
+	s := withFinalBackups(t)
+	s.Steps = converge.Lifecycle(db,
+		func(db *databasev1.Database) {
+			db.Spec.Replicas, db.Spec.Backup.Schedule = new(int32(2)), ""
+			db.Spec.Parameters = map[string]string{"work_mem": "1MB"}
+		},
+	)
+	prove(t, s)
+}
+
+func TestConverge_certificateComesAndChanges(t *testing.T) {
+	db, certificate := inDefault(rtesting.With(newDatabase("shop"), withTLS)), inDefault(newCertificate("first"))
+	s := databaseScenario(t)
+	s.Steps = converge.Steps(
+		converge.Apply(db), converge.Settle(), // there is no certificate yet
+		converge.Apply(certificate), converge.Settle(),
+		converge.Change(certificate, func(secret *corev1.Secret) { secret.Data["tls.crt"] = []byte("second") }), converge.Settle(),
+		converge.Delete(db), converge.Settle(),
+	)
+	prove(t, s)
+}
+
+func TestConverge_sameNameAgain(t *testing.T) {
+	db := inDefault(rtesting.With(newDatabase("shop"), withBackup))
+	again := rtesting.With(db, func(db *databasev1.Database) { db.Spec.Parameters = map[string]string{"work_mem": "1MB"} })
+	s := withFinalBackups(t)
+	s.Steps = converge.Steps(
+		converge.Apply(db), converge.Settle(),
+		converge.Delete(db), converge.Settle(),
+		converge.Apply(again), converge.Settle(),
+		converge.Delete(again), converge.Settle(),
+	)
+	prove(t, s)
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	policyv1 "k8s.io/api/policy/v1"
+
+	databasev1 "trueup.dev/examples/database/api/v1"
+	"trueup.dev/examples/database/internal/manifest"
+	"trueup.dev/reconcilers"
+)
+
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;update;patch;delete
+
+// DisruptionBudgetReconciler manages the PodDisruptionBudget, which a single server must not have: no node could be
+// drained any more. An IfThen around this step would create it as well, and never delete it.
+func DisruptionBudgetReconciler() reconcilers.SubReconciler[*databasev1.Database] {
+	type (
+		budget  = *policyv1.PodDisruptionBudget
+		budgets = *policyv1.PodDisruptionBudgetList
+	)
+	return &reconcilers.ChildReconciler[*databasev1.Database, budget, budgets]{
+		Name: "DisruptionBudget",
+		DesiredChild: func(_ context.Context, db *databasev1.Database) (budget, error) {
+			if db.Spec.Replicas == nil || *db.Spec.Replicas < 2 {
+				return nil, nil // none, and delete the one from before
+			}
+			return manifest.DisruptionBudget(db), nil
+		},
+		MergeBeforeUpdate: func(current, desired budget) {
+			current.Labels, current.Spec = reconcilers.MergeMaps(current.Labels, desired.Labels), desired.Spec
+		},
+		ReflectChildStatusOnParentWithError: func(ctx context.Context, db *databasev1.Database, child budget, err error) error {
+			return mark(ctx, db, databasev1.ConditionDisruptionBudgetReady, child, err)
+		},
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	databasev1 "trueup.dev/examples/database/api/v1"
+	"trueup.dev/examples/database/backup"
+	"trueup.dev/examples/database/internal/manifest"
+	"trueup.dev/reconcilers"
+)
+
+// FinalBackupReconciler takes the final backup of a Database that is being deleted. A failure is shown in the condition
+// and tried again with back-off; until the backup is complete the servers and the Database stay.
+//
+// The pods do not stay when the Database is deleted with propagationPolicy=Foreground, since the garbage collector then
+// deletes children first. The webhook refuses that.
+func FinalBackupReconciler(backups backup.System, poll time.Duration) reconcilers.SubReconciler[*databasev1.Database] {
+	return &reconcilers.SyncReconciler[*databasev1.Database]{
+		Name: "FinalBackup",
+		Sync: func(context.Context, *databasev1.Database) error { return nil },
+		FinalizeWithResult: func(ctx context.Context, db *databasev1.Database) (reconcilers.Result, error) {
+			if wanted, err := wantsFinalBackup(ctx, db); err != nil || !wanted {
+				return reconcilers.Result{}, err
+			}
+			complete, err := backups.Take(ctx, backup.Request{
+				ID: string(db.UID), Source: manifest.Endpoint(db), Target: manifest.BackupTarget(db),
+			})
+			conditions := db.Status.ConditionManager(ctx)
+			switch {
+			case err != nil:
+				conditions.MarkFalse(databasev1.ConditionBackupReady, "FinalBackupFailed", "%s", err)
+				return reconcilers.Result{}, err
+			case !complete: // the backup system does not call us: look again
+				conditions.MarkUnknown(databasev1.ConditionBackupReady, "FinalBackupRunning", "")
+				return reconcilers.Result{RequeueAfter: poll}, reconcilers.ErrHaltSubReconcilers
+			}
+			return reconcilers.Result{}, nil
+		},
+	}
+}
+
+// wantsFinalBackup reports whether there are servers to back up. There are none when the Database was deleted before it
+// had any, and after an earlier pass that took the backup and deleted them.
+func wantsFinalBackup(ctx context.Context, db *databasev1.Database) (bool, error) {
+	if db.Spec.Backup == nil || db.Annotations[databasev1.AnnotationSkipFinalBackup] == "true" {
+		return false, nil
+	}
+	// The cache may not have seen the StatefulSet yet, and to go without a backup cannot be undone: ask the API server.
+	err := reconcilers.RetrieveConfigOrDie(ctx).APIReader.Get(ctx, client.ObjectKeyFromObject(db), &appsv1.StatefulSet{})
+	if apierrs.IsNotFound(err) {
+		logr.FromContextOrDiscard(ctx).Info("no final backup, there are no servers")
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package controller_test
+
+// raceDetector reports whether tests run with the race detector.
+const raceDetector = false

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	databasev1 "trueup.dev/examples/database/api/v1"
+	"trueup.dev/examples/database/internal/manifest"
+	"trueup.dev/reconcilers"
+)
+
+// +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;update;patch;delete
+
+// ScheduleReconciler manages the CronJob that takes backups. Whether the schedule is valid is for the API server to say:
+// its answer is in the condition.
+func ScheduleReconciler() reconcilers.SubReconciler[*databasev1.Database] {
+	return &reconcilers.ChildReconciler[*databasev1.Database, *batchv1.CronJob, *batchv1.CronJobList]{
+		Name: "Schedule",
+		DesiredChild: func(_ context.Context, db *databasev1.Database) (*batchv1.CronJob, error) {
+			if db.Spec.Backup == nil || db.Spec.Backup.Schedule == "" {
+				return nil, nil // none, and delete the one from before
+			}
+			return manifest.ScheduledBackup(db), nil
+		},
+		MergeBeforeUpdate: func(current, desired *batchv1.CronJob) {
+			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels)
+			desired.Spec.Suspend = current.Spec.Suspend // whoever suspends backups has a reason
+			current.Spec = desired.Spec
+		},
+		ReflectChildStatusOnParentWithError: func(ctx context.Context, db *databasev1.Database, child *batchv1.CronJob, err error) error {
+			return mark(ctx, db, databasev1.ConditionBackupReady, child, err)
+		},
+	}
+}

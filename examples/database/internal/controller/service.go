@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	databasev1 "trueup.dev/examples/database/api/v1"
+	"trueup.dev/examples/database/internal/manifest"
+	"trueup.dev/reconcilers"
+)
+
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
+
+// PodsServiceReconciler manages the Service that gives each server a name of its own.
+func PodsServiceReconciler() reconcilers.SubReconciler[*databasev1.Database] {
+	return serviceReconciler("PodsService", manifest.PodsService)
+}
+
+// ServiceReconciler manages the Service that clients connect to.
+func ServiceReconciler() reconcilers.SubReconciler[*databasev1.Database] {
+	return serviceReconciler("Service", manifest.Service)
+}
+
+func serviceReconciler(
+	name string, desired func(*databasev1.Database) *corev1.Service,
+) reconcilers.SubReconciler[*databasev1.Database] {
+	return &reconcilers.ChildReconciler[*databasev1.Database, *corev1.Service, *corev1.ServiceList]{
+		Name: name,
+		DesiredChild: func(_ context.Context, db *databasev1.Database) (*corev1.Service, error) {
+			return desired(db), nil
+		},
+		// A Database owns two Services. Without OurChild each step would take both for its own. The name tells them apart:
+		// unlike a label, nobody can edit it.
+		OurChild: func(db *databasev1.Database, child *corev1.Service) bool {
+			return child.Name == desired(db).Name
+		},
+		MergeBeforeUpdate: func(current, desired *corev1.Service) {
+			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels)
+			current.Spec.Selector, current.Spec.Ports = desired.Spec.Selector, desired.Spec.Ports
+			current.Spec.PublishNotReadyAddresses = desired.Spec.PublishNotReadyAddresses
+		},
+		ReflectChildStatusOnParentWithError: func(ctx context.Context, db *databasev1.Database, child *corev1.Service, err error) error {
+			if err := mark(ctx, db, databasev1.ConditionServiceReady, child, err); err != nil {
+				return err
+			}
+			db.Status.Endpoint = manifest.Endpoint(db)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	databasev1 "trueup.dev/examples/database/api/v1"
+	"trueup.dev/examples/database/internal/manifest"
+	"trueup.dev/reconcilers"
+)
+
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;update;patch;delete
+
+// StatefulSetReconciler manages the servers.
+func StatefulSetReconciler() reconcilers.SubReconciler[*databasev1.Database] {
+	return &reconcilers.ChildReconciler[*databasev1.Database, *appsv1.StatefulSet, *appsv1.StatefulSetList]{
+		Name: "StatefulSet",
+		DesiredChild: func(ctx context.Context, db *databasev1.Database) (*appsv1.StatefulSet, error) {
+			hash := manifest.Hash(manifest.Configuration(db).Data, certificateStash.RetrieveOrEmpty(ctx))
+			return manifest.StatefulSet(db, hash), nil
+		},
+		// The API server refuses to change these. The condition says what that means for the author.
+		HarmonizeImmutableFields: func(current, desired *appsv1.StatefulSet) {
+			desired.Spec.Selector, desired.Spec.ServiceName = current.Spec.Selector, current.Spec.ServiceName
+			desired.Spec.PodManagementPolicy = current.Spec.PodManagementPolicy
+			desired.Spec.VolumeClaimTemplates = current.Spec.VolumeClaimTemplates
+		},
+		MergeBeforeUpdate: func(current, desired *appsv1.StatefulSet) {
+			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels)
+			// kubectl rollout restart works through an annotation here: it stays.
+			annotations := reconcilers.MergeMaps(current.Spec.Template.Annotations, desired.Spec.Template.Annotations)
+			current.Spec = desired.Spec
+			current.Spec.Template.Annotations = annotations
+		},
+		ReflectChildStatusOnParentWithError: func(ctx context.Context, db *databasev1.Database, child *appsv1.StatefulSet, err error) error {
+			if err := mark(ctx, db, databasev1.ConditionStatefulSetReady, child, err); err != nil {
+				return err
+			}
+			db.Status.ReadyReplicas = child.Status.ReadyReplicas
+			reflectServers(ctx, db, child)
+			return nil
+		},
+	}
+}
+
+func reflectServers(ctx context.Context, db *databasev1.Database, child *appsv1.StatefulSet) {
+	conditions, status, want := db.Status.ConditionManager(ctx), child.Status, *child.Spec.Replicas
+	size := child.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage()
+	switch {
+	case size.Cmp(db.Spec.Storage) != 0:
+		conditions.MarkFalse(databasev1.ConditionStatefulSetReady, "StorageChangeRefused",
+			"the volumes have %s, and the volumes of a StatefulSet cannot change to %s", size, &db.Spec.Storage)
+	// Until the status is about the generation that was written, it says that all is well, with the old version.
+	case status.ObservedGeneration != child.Generation,
+		status.UpdatedReplicas != want, status.Replicas != want, status.AvailableReplicas != want:
+		conditions.MarkUnknown(databasev1.ConditionStatefulSetReady, "RollingOut", "waiting for servers with the current specification")
+	default:
+		conditions.MarkTrue(databasev1.ConditionStatefulSetReady, "RolledOut", "")
+	}
+}
