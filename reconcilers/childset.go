@@ -55,8 +55,7 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
 	// DesiredChildren returns the children as they should be; existing ones that are not among them are deleted. [OnlyReconcileChildStatus]
-	// as the error leaves all children alone. It is called for a parent that is being deleted too, when no child is desired whatever it
-	// returns; an error keeps the children and so may hold up the deletion. Required.
+	// as the error leaves all children alone. It is not called for a parent that is being deleted, when no child is desired. Required.
 	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
 
 	// ChildObjectManager creates, updates and deletes the children. Either this is required or MergeBeforeUpdate, which makes it an
@@ -209,7 +208,6 @@ func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T
 		return err
 	}
 	deleting := parent.GetDeletionTimestamp() != nil
-	onlyStatus = onlyStatus && !deleting
 	knownByID := map[string][]CT{}
 	for _, child := range known {
 		id := r.IdentifyChild(child)
@@ -239,9 +237,6 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 	slices.Sort(ids)
 
 	for _, id := range ids {
-		if len(known[id]) == 0 && parent.GetDeletionTimestamp() != nil {
-			continue
-		}
 		_, err := step.Run(ctx, step.Node{Name: id}, parent, func(ctx context.Context, parent T) (Result, error) {
 			if onlyStatus {
 				result.Children = append(result.Children, ChildSetPartialResult[CT]{Id: id, Child: r.children.private(known[id][0])})
@@ -262,6 +257,10 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 
 // desiredByID returns the desired children by their ids, and true when children are not to be managed.
 func (r *ChildSetReconciler[T, CT, CLT]) desiredByID(ctx context.Context, parent T) (map[string]CT, bool, error) {
+	if parent.GetDeletionTimestamp() != nil {
+		// An error must not keep the children, and with them the parent.
+		return nil, false, nil
+	}
 	desired, err := r.DesiredChildren(ctx, parent)
 	if errors.Is(err, OnlyReconcileChildStatus) {
 		return nil, true, nil

@@ -77,6 +77,33 @@ func TestDefect06_ChildSetWithFinalizer(t *testing.T) {
 	}
 }
 
+// What a deleted parent desires is of no interest: an error must not keep its children, nor the parent, for ever.
+func TestChildSetReconciler_AsksForNoDesiredChildrenOfADeletedParent(t *testing.T) {
+	held := newResource(finalizer("test-finalizer"), terminating)
+	undecided := func(r *childSetReconciler) {
+		r.DesiredChildren = func(context.Context, *fixture.Resource) ([]*corev1.ConfigMap, error) {
+			t.Error("DesiredChildren was called")
+			return nil, errTest
+		}
+	}
+	child := newConfigMap("child-a", identified("a"))
+	released := rtesting.With(held, reflecting("[]"), func(r *fixture.Resource) { r.Finalizers, r.ResourceVersion = nil, "1000" })
+	subReconcilerTests{
+		"with a finalizer": {
+			Resource: held, Metadata: changes(finalized, undecided), GivenObjects: objects{child},
+			ExpectResource: rtesting.With(held, reflecting("[]")), ExpectDeletes: deletes("child-a"), ExpectEvents: events{happened("Deleted", "child-a")},
+			AdditionalReconciles: []subReconcilerCase{{
+				Name: "no child left", Resource: held, ExpectResource: released,
+				ExpectPatches: patches{finalizers()}, ExpectEvents: events{finalizerPatched},
+			}},
+		},
+		"with the finalizer of another": {
+			Resource: held, Metadata: changes(withoutOwners, undecided), GivenObjects: objects{child},
+			ExpectResource: rtesting.With(held, reflecting("[]")), ExpectDeletes: deletes("child-a"), ExpectEvents: events{happened("Deleted", "child-a")},
+		},
+	}.Run(t, scheme, childSetFactory)
+}
+
 // Objects that only the server knows are those that have not reached the cache yet.
 func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
 	held, parent := newResource(finalizer("test-finalizer")), newResource(finalizer("test-finalizer"), terminating)

@@ -52,6 +52,8 @@ func TestTryCatch(t *testing.T) {
 		}
 	}
 	finally := func(res result, err error) subReconciler { return noting("finally", res, err) }
+	idle, high := noting("try", result{}, nil), new(5)
+	catchIdle := func(context.Context, *fixture.Resource, result, error) (result, error) { return result{}, errCaught }
 	subReconcilerTests{
 		// The outcome of Try is the outcome.
 		"try":       outcome(&tryCatch{Try: try}, minute, nil, "try"),
@@ -60,19 +62,25 @@ func TestTryCatch(t *testing.T) {
 		"catch clears":           outcome(&tryCatch{Try: fails, Catch: catch(hour, nil)}, hour, nil, "try", caught),
 		"catch replaces":         outcome(&tryCatch{Try: fails, Catch: catch(second, errCaught)}, second, errCaught, "try", caught),
 		"catch without an error": outcome(&tryCatch{Try: try, Catch: catch(hour, errCaught)}, hour, errCaught, "try", caughtNothing),
-		// Finally runs in any case. The sooner result wins.
-		"finally":                 outcome(&tryCatch{Try: try, Finally: finally(second, nil)}, second, nil, "try", "finally"),
-		"finally after a failure": outcome(&tryCatch{Try: fails, Finally: finally(second, nil)}, second, errTest, "try", "finally"),
-		// The error of Finally is the error.
+		// Finally runs in any case, and changes nothing.
+		"finally":                 outcome(&tryCatch{Try: try, Finally: finally(second, nil)}, minute, nil, "try", "finally"),
+		"finally after a failure": outcome(&tryCatch{Try: fails, Finally: finally(second, nil)}, minute, errTest, "try", "finally"),
+		"catch and finally": outcome(
+			&tryCatch{Try: fails, Catch: catch(hour, nil), Finally: finally(second, nil)}, hour, nil, "try", caught, "finally",
+		),
+		"finally, nothing else": outcome(&tryCatch{Try: try, Finally: finally(result{}, nil)}, minute, nil, "try", "finally"),
+		// Where nobody has asked for a requeue, there is nothing to change.
+		"finally alone": outcome(&tryCatch{Try: idle, Finally: finally(second, nil)}, second, nil, "try", "finally"),
+		"finally alone, after a failure": outcome(
+			&tryCatch{Try: idle, Catch: catchIdle, Finally: finally(second, nil)}, second, errCaught, "try", "finally",
+		),
+		"finally alone, beside a priority": outcome(&tryCatch{Try: noting("try", result{Priority: high}, nil), Finally: finally(second, nil)},
+			result{RequeueAfter: time.Second, Priority: high}, nil, "try", "finally"),
+		// The error of Finally is the error. The sooner result wins then.
 		"finally fails":        outcome(&tryCatch{Try: try, Finally: finally(hour, errFinally)}, minute, errFinally, "try", "finally"),
 		"try and finally fail": outcome(&tryCatch{Try: fails, Finally: finally(second, errFinally)}, second, errFinally, "try", "finally"),
-		// Finally adds to what Catch returns.
-		"catch and finally": outcome(
-			&tryCatch{Try: fails, Catch: catch(hour, nil), Finally: finally(second, nil)}, second, nil, "try", caught, "finally",
-		),
-		"catch and finally, later": outcome(
-			&tryCatch{Try: fails, Catch: catch(second, errCaught), Finally: finally(hour, nil)}, second, errCaught, "try", caught, "finally",
-		),
+		"catch and finally fail": outcome(&tryCatch{Try: fails, Catch: catch(hour, errCaught), Finally: finally(second, errFinally)},
+			second, errFinally, "try", caught, "finally"),
 	}.Run(t, scheme, fromCase)
 }
 

@@ -31,8 +31,9 @@ type TryCatch[Type client.Object] struct {
 	// Catch is called with what Try returned, also when there is no error, and returns what to go on with. Optional.
 	Catch func(ctx context.Context, resource Type, result Result, err error) (Result, error)
 
-	// Finally runs after Catch, whatever has happened. Its result is added with [AggregateResults], its error takes the place of another.
-	// Keep it simple: it is for cleaning up after Try. Optional.
+	// Finally runs after Catch, whatever has happened. It changes nothing of what Try and Catch came to unless it fails itself: then its error takes
+	// the place of another, and its result is added with [AggregateResults]. Only where nobody has asked for a requeue, one that Finally
+	// asks for holds. Keep it simple: it is for cleaning up after Try. Optional.
 	Finally SubReconciler[Type]
 
 	lazyInit sync.Once
@@ -79,8 +80,12 @@ func (r *TryCatch[T]) reconcile(ctx context.Context, resource T) (Result, error)
 		return result, err
 	}
 	finally, finallyErr := step.Run(ctx, step.Node{Name: "Finally"}, resource, r.Finally.Reconcile)
-	if finallyErr != nil {
-		err = finallyErr
+	switch {
+	case finallyErr != nil:
+		return AggregateResults(result, finally), finallyErr
+	case result.RequeueAfter == 0 && !result.Requeue: //nolint:staticcheck // users' sub reconcilers may still set it
+		return AggregateResults(result, finally), err
+	default:
+		return result, err
 	}
-	return AggregateResults(result, finally), err
 }
