@@ -16,6 +16,7 @@ func (c *ExpectConfig) AssertExpectations(t *testing.T) {
 	c.AssertRecorderExpectations(t)
 	c.AssertTrackerExpectations(t)
 	if t != nil && t.Failed() {
+		c.explainMissingBlockers(t)
 		for _, explanation := range c.actions().explanations {
 			t.Log(explanation)
 		}

@@ -67,6 +67,8 @@ type clientWrapper struct {
 	generated int
 	// explanations are for people who wonder why a call has failed.
 	explanations []string
+	// taken are the objects that are in the way of others, as creates that have failed say.
+	taken []client.Object
 }
 
 var (

@@ -5,6 +5,7 @@ package testing
 import (
 	"context"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,11 +20,15 @@ func (w *clientWrapper) Create(ctx context.Context, obj client.Object, opts ...c
 	options := *(&client.CreateOptions{}).ApplyOptions(opts).AsCreateOptions()
 	action := clientgotesting.NewCreateActionWithOptions(resource, obj.GetNamespace(), obj, options)
 	recordAction(w, &w.CreateActions, action.DeepCopy().(objectAction))
-	return w.call(action, obj, func() error {
+	err = w.call(action, obj, func() error {
 		// a reactor that handles the call may have kept the one that generates names from doing so
 		w.generateName(obj)
 		return w.client.Create(ctx, obj, opts...)
 	})
+	if apierrs.IsAlreadyExists(err) {
+		w.noteTaken(obj, err)
+	}
+	return err
 }
 
 // Update implements [client.Writer].

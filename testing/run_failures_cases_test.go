@@ -9,10 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -177,6 +181,14 @@ var caseFailures = map[string]func(t *testing.T){
 	},
 }
 
+// withoutLogs leaves the logs out of what a failing case prints.
+func withoutLogs[T client.Object](r reconcilers.SubReconciler[T]) reconcilers.SubReconciler[T] {
+	return &reconcilers.SyncReconciler[T]{Sync: func(ctx context.Context, resource T) error {
+		_, err := r.Reconcile(logr.NewContext(ctx, logr.Discard()), resource)
+		return err
+	}}
+}
+
 // subCaseFailures are those that only a sub reconciler can have.
 var subCaseFailures = map[string]func(t *testing.T){
 	"sub-resource-realistic": func(t *testing.T) {
@@ -193,6 +205,31 @@ var subCaseFailures = map[string]func(t *testing.T){
 			{Name: "is changed", Resource: site("blog", "")},
 			{Name: "is not changed so", Resource: site("blog", ""), ExpectResource: site("blog", "https://blog")},
 		}.Run(t, scheme, syncing(label[*fixture.Resource]))
+	},
+	"sub-name-is-taken": func(t *testing.T) {
+		blog, blocker := site("blog", ""), page("blog", "")
+		rtesting.SubReconcilerTestSuite[*fixture.Resource]{
+			{Name: "no blocker is given", Resource: blog},
+			{
+				Name: "the blocker is given", Resource: blog, APIGivenObjects: []client.Object{blocker},
+				ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(blocker, blog, scheme)},
+			},
+		}.Run(t, scheme, func(
+			_ *testing.T, tc *rtesting.SubReconcilerTestCase[*fixture.Resource], c reconcilers.Config,
+		) reconcilers.SubReconciler[*fixture.Resource] {
+			taken := apierrs.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, "blog")
+			c.Client.(rtesting.TestClient).AddReactor("create", "ConfigMap", func(rtesting.Action) (bool, runtime.Object, error) {
+				return true, nil, taken
+			})
+			return withoutLogs(&reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]{
+				DesiredChild: func(context.Context, *fixture.Resource) (*corev1.ConfigMap, error) { return page("blog", ""), nil },
+				// An object manager that has nothing to say.
+				ChildObjectManager: &rtesting.StubObjectManager[*corev1.ConfigMap]{},
+				ReflectChildStatusOnParent: func(_ context.Context, parent *fixture.Resource, _ *corev1.ConfigMap, err error) {
+					parent.Status.Fields = map[string]string{"error": err.Error()}
+				},
+			})
+		})
 	},
 	"sub-stash": func(t *testing.T) {
 		rtesting.SubReconcilerTests[*fixture.Resource]{"is there for the next": {

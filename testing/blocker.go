@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testing
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// noteTaken notes the object that is in the way of obj, as an error says. Reconcilers of children look it up.
+func (w *clientWrapper) noteTaken(obj client.Object, err error) {
+	gvk, kindErr := w.client.GroupVersionKindFor(obj)
+	if kindErr != nil {
+		return
+	}
+	taken := &unstructured.Unstructured{}
+	taken.SetGroupVersionKind(gvk)
+	taken.SetNamespace(obj.GetNamespace())
+	taken.SetName(obj.GetName())
+	if status := apierrs.APIStatus(nil); errors.As(err, &status) {
+		if details := status.Status().Details; details != nil && details.Name != "" {
+			taken.SetName(details.Name)
+		}
+	}
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if !slices.ContainsFunc(w.taken, func(other client.Object) bool { return sameTarget(other, taken) }) {
+		w.taken = append(w.taken, taken)
+	}
+}
+
+func sameTarget(a, b client.Object) bool {
+	return client.ObjectKeyFromObject(a) == client.ObjectKeyFromObject(b) &&
+		a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
+}
+
+// explainMissingBlockers logs which objects are in the way of others and still cannot be read: an AlreadyExists is then
+// returned, not reflected.
+func (c *ExpectConfig) explainMissingBlockers(t *testing.T) {
+	t.Helper()
+	opened := c.open()
+	opened.client.lock.Lock()
+	taken := slices.Clone(opened.client.taken)
+	opened.client.lock.Unlock()
+	for _, obj := range taken {
+		key := client.ObjectKeyFromObject(obj)
+		found := blankOf(obj)
+		if err := opened.config.APIReader.Get(context.Background(), key, found); !apierrs.IsNotFound(err) {
+			continue
+		}
+		t.Logf("create failed with AlreadyExists%s, and the APIReader does not find %s: a reconciler of children then returns "+
+			"the error, for a retry, instead of reflecting it. A blocker is needed in APIGivenObjects: what is in the way.",
+			c.configName(), target(obj.GetObjectKind().GroupVersionKind().GroupKind(), "", key.Namespace, key.Name))
+	}
+}
