@@ -36,7 +36,8 @@ var (
 // object manager. A resource that is being deleted is left alone. The first request is made when the controller starts, whether or not the resource
 // exists.
 //
-// The reconciler writes no status and emits no events of its own, the object manager does.
+// The reconciler writes no status. Events on the resource are those of the object manager, and in a controller Warning ReconcileFailed, with the step and
+// the object, for an error that has no other event.
 //
 // RBAC, with the group and the plural of the kind:
 //
@@ -201,7 +202,7 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 	}
 	defer this.end(ctx)
 
-	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req) })
+	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req, this) })
 	if isQuiet(err) {
 		if errors.Is(err, ErrRetryAfter) {
 			return result, nil
@@ -214,16 +215,16 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 			result = this.retryReflected(&r.retries, result)
 		}
 	}
-	return result, err
+	return result, this.report(ctx, r.Config, err)
 }
 
-func (r *AggregateReconciler[T]) request(ctx context.Context, req Request) (Result, error) {
+func (r *AggregateReconciler[T]) request(ctx context.Context, req Request, this *request) (Result, error) {
 	return hooks{before: r.BeforeReconcile, after: r.AfterReconcile}.around(ctx, req, func(ctx context.Context) (Result, error) {
-		return r.fetchAndReconcile(ctx, req)
+		return r.fetchAndReconcile(ctx, req, this)
 	})
 }
 
-func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Request) (Result, error) {
+func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Request, this *request) (Result, error) {
 	resource := r.Type.DeepCopyObject().(T)
 	if err := r.Config.Get(ctx, req.NamespacedName, resource); err != nil {
 		if !apierrs.IsNotFound(err) {
@@ -234,6 +235,8 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 		resource = r.Type.DeepCopyObject().(T)
 		resource.SetNamespace(req.Namespace)
 		resource.SetName(req.Name)
+	} else {
+		this.resource = resource
 	}
 	if resource.GetDeletionTimestamp() != nil {
 		return Result{}, nil

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/step"
 )
 
 // children is what [ChildReconciler] and [ChildSetReconciler] have in common: which objects are a parent's children, and how one of them is
@@ -161,6 +162,7 @@ func (c *children[T, CT]) manage(
 			return outcome[CT]{child: c.private(first(blankLike(c.childType), present, leaving))}, nil
 		}
 		if err != nil {
+			step.About(ctx, err, typeName(c.childType))
 			return nothing, err
 		}
 	}
@@ -210,17 +212,27 @@ func (c *children[T, CT]) manage(
 	return outcome[CT]{child: child, err: err}, nil
 }
 
-func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desired CT) (CT, error) {
+func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desired CT) (managed CT, err error) {
 	if manager, ok := c.manager.(*UpdatingObjectManager[CT]); ok {
-		return manager.manage(ctx, parent, actual, desired, !c.shared.Empty())
+		managed, err = manager.manage(ctx, parent, actual, desired, !c.shared.Empty())
+	} else {
+		managed, err = c.manager.Manage(ctx, parent, actual, desired)
 	}
-	return c.manager.Manage(ctx, parent, actual, desired)
+	switch {
+	case err == nil:
+	case !isNil(desired):
+		step.About(ctx, err, identify(desired))
+	case exists(actual):
+		step.About(ctx, err, identify(actual))
+	}
+	return managed, err
 }
 
 // claim makes the parent the owner of a desired child.
 func (c *children[T, CT]) claim(ctx context.Context, parent T, desired CT) error {
 	if !c.skipOwnerReference {
 		if err := controlBy(ctx, parent, desired); err != nil {
+			step.About(ctx, err, identify(desired))
 			return err
 		}
 	}

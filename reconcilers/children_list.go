@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"trueup.dev/internal/step"
 )
 
 // sharesWith is true when children can be listed without copying them: nothing that is done with them here changes them, while an object manager of
@@ -54,6 +56,7 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 	}
 	list := blankLike(c.childListType)
 	if err := config.List(ctx, list, opts...); err != nil {
+		step.About(ctx, err, typeName(c.childType))
 		return nil, err
 	}
 	if indexErr != nil {
@@ -77,6 +80,7 @@ func (c *children[T, CT]) lookTwice(ctx context.Context, parent T, known []CT) (
 	options.FieldSelector = servedFields(options.FieldSelector)
 	list := blankLike(c.childListType)
 	if err := config.APIReader.List(ctx, list, options); err != nil {
+		step.About(ctx, err, typeName(c.childType))
 		return nil, err
 	}
 	live, err := c.filter(parent, list)

@@ -266,6 +266,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) desiredByID(ctx context.Context, parent
 		return nil, true, nil
 	}
 	if err != nil {
+		step.About(ctx, err, typeName(r.ChildType))
 		return nil, false, err
 	}
 	byID := make(map[string]CT, len(desired))

@@ -188,6 +188,7 @@ func patchFinalizers(
 			logr.FromContextOrDiscard(ctx).Error(err, "unable to patch finalizers", "finalizer", finalizer)
 			config.Recorder.Eventf(current, corev1.EventTypeWarning, "FinalizerPatchFailed",
 				"Failed to patch finalizer %q: %s", finalizer, err)
+			step.Recorded(ctx, err)
 		}
 		return err
 	}

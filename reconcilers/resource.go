@@ -32,7 +32,7 @@ var (
 // find the request, the config and a fresh stash on the context.
 //
 // Events on the resource: Normal StatusUpdated, Warning StatusUpdateFailed; for duck types, whose status is patched, StatusPatched and
-// StatusPatchFailed.
+// StatusPatchFailed. In a controller also Warning ReconcileFailed, with the step and the object, for an error that has no other event.
 //
 // RBAC, with the group and the plural of the kind:
 //

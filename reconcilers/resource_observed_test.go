@@ -120,7 +120,7 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 		},
 		"no generation": {
 			reason: "a resource without a generation has none to observe",
-			given: newResource(func(r *fixture.Resource) { r.Generation, r.Status.Conditions = 0, steady(0, 0) }), sync: confirm,
+			given:  newResource(func(r *fixture.Resource) { r.Generation, r.Status.Conditions = 0, steady(0, 0) }), sync: confirm,
 		},
 		"called directly": {
 			reason: "tests of users compare conditions without one", direct: true,

@@ -36,7 +36,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byCo
 	defer this.end(ctx)
 
 	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) {
-		return r.request(ctx, req, byController)
+		return r.request(ctx, req, this)
 	})
 	if isQuiet(err) {
 		if errors.Is(err, ErrRetryAfter) || byController && errors.Is(err, ErrHaltSubReconcilers) && result.RequeueAfter > 0 {
@@ -50,7 +50,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byCo
 			result = this.retryReflected(&r.retries, result)
 		}
 	}
-	return result, err
+	return result, this.report(ctx, r.Config, err)
 }
 
 // hasOwnTime is true for a quiet error whose result tells when to try again.
@@ -66,16 +66,16 @@ func withPriority(result, from Result) Result {
 // backOff is a result that asks for a retry as for an error, without one: nothing of it is seen in logs and metrics.
 var backOff = Result{Requeue: true} //nolint:staticcheck // there is no other way to ask for it
 
-func (r *ResourceReconciler[T]) request(ctx context.Context, req Request, byController bool) (Result, error) {
+func (r *ResourceReconciler[T]) request(ctx context.Context, req Request, this *request) (Result, error) {
 	if r.SkipRequest != nil && r.SkipRequest(ctx, req) {
 		return Result{}, nil
 	}
 	return hooks{before: r.BeforeReconcile, after: r.AfterReconcile}.around(ctx, req, func(ctx context.Context) (Result, error) {
-		return r.fetchAndReconcile(ctx, req, byController)
+		return r.fetchAndReconcile(ctx, req, this)
 	})
 }
 
-func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Request, byController bool) (Result, error) {
+func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Request, this *request) (Result, error) {
 	resource, original, err := r.fetch(ctx, req.NamespacedName)
 	if err != nil {
 		if apierrs.IsNotFound(err) {
@@ -85,6 +85,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		return Result{}, err
 	}
 	noteUID(ctx, resource.GetUID())
+	this.resource = resource
 	if err := applyDefaults(ctx, resource); err != nil {
 		return Result{}, err
 	}
@@ -93,7 +94,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 	}
 
 	generation := int64(0)
-	if byController {
+	if this.byController {
 		generation = resource.GetGeneration()
 		ctx = r.status.withGeneration(ctx, resource)
 	}
@@ -108,7 +109,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		return result, err
 	}
 	result, err = r.writeStatus(ctx, resource, original, result, err)
-	if !byController {
+	if !this.byController {
 		result = Result{}
 	}
 	return result, err
@@ -209,6 +210,7 @@ func (r *ResourceReconciler[T]) writeStatus(ctx context.Context, resource, origi
 	logUnlessQuiet(ctx, err, write.unable)
 	if !isShutdown(ctx) {
 		r.Config.Recorder.Eventf(resource, corev1.EventTypeWarning, write.failed, write.failure, err)
+		step.Recorded(ctx, err)
 	}
 	return Result{}, reconcileErr
 }

@@ -5,6 +5,7 @@ package reconcilers_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -128,6 +129,14 @@ func TestResourceReconciler_Status(t *testing.T) {
 				tc.Verify = failsWith(errTest, result)
 			} else if differs {
 				tc.ExpectedResult = result
+			}
+			if tc.ShouldErr && name != "write fails" { // that has its own event
+				cause := errTest
+				if name == "skipped by the error" {
+					cause = reconcilers.ErrSkipStatusUpdate
+				}
+				failed := warning("ReconcileFailed", "ResourceResourceReconciler.SyncReconciler: "+cause.Error())
+				tc.ExpectEvents = append(slices.Clip(tc.ExpectEvents), failed)
 			}
 		}).Run(t, scheme, func(t *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
 			return ctrlreconcile.Func(resourceFactory(t, tc, c).(*resourceReconciler).ReconcileManaged)

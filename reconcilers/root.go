@@ -78,12 +78,16 @@ type request struct {
 	journal   guard.Journal
 	gate      *guard.Gate // nil unless the request is guarded
 	reflected reflected
-	panicPath step.PanicPath
+	trace     step.Trace
+	// byController is true for requests of a controller, and false for those of a test, whose logs and events users compare.
+	byController bool
+	// resource is the reconciled resource, nil as long as it is not known to exist.
+	resource client.Object
 }
 
 // end belongs in a defer of the root reconciler.
 func (r *request) end(ctx context.Context) {
-	r.panicPath.Log(ctx)
+	r.trace.LogPanic(ctx)
 	if r.gate != nil {
 		r.gate.Leave(r.scope.request, &r.journal)
 	}
@@ -106,7 +110,9 @@ func (r *request) settle(config Config, result Result) Result {
 func (r root) beginRequest(
 	ctx context.Context, gate *guard.Gate, scope scope, byController bool,
 ) (_ context.Context, this *request, wait time.Duration) {
-	this = &request{scope: scope, reflected: reflected{reconciler: r.name}}
+	this = &request{
+		scope: scope, byController: byController, reflected: reflected{reconciler: r.name}, trace: step.Trace{Ignore: isQuiet},
+	}
 	if byController && r.config.guard != nil && !r.config.AllowStaleReads {
 		wait = gate.Enter(ctx, r.name, this.scope.request, &this.journal, r.config.staleReadsTimeout())
 		if wait > 0 {
@@ -115,7 +121,7 @@ func (r root) beginRequest(
 		this.gate, this.scope.journal = gate, &this.journal
 	}
 	this.scope.requestErr, this.scope.reflected = ctx.Err, &this.reflected
-	ctx = step.Root(ctx, &this.panicPath)
+	ctx = step.Root(ctx, &this.trace)
 	ctx = stash.WithContext(ctx)
 	ctx = rtime.StashNow(ctx, time.Now())
 	return this.scope.ontoRoot(ctx), this, 0

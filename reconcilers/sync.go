@@ -122,8 +122,8 @@ func call[T client.Object](
 	}
 }
 
-func logUnlessQuiet(ctx context.Context, err error, message string) {
+func logUnlessQuiet(ctx context.Context, err error, message string, values ...any) {
 	if !isSilent(ctx, err) {
-		logr.FromContextOrDiscard(ctx).Error(err, message)
+		logr.FromContextOrDiscard(ctx).Error(err, message, values...)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/duck"
+	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
 
@@ -283,6 +284,8 @@ func (w writer) failed(err error, message, reason, verb string, obj client.Objec
 		w.log.Error(err, message, "resource", identify(obj))
 		w.original.Recorder.Eventf(w.resource, corev1.EventTypeWarning, reason,
 			"Failed to "+verb+" %s %q: %v", typeName(obj), obj.GetName(), err)
+		step.About(w.ctx, err, identify(obj))
+		step.Recorded(w.ctx, err)
 	}
 	return err
 }

@@ -133,9 +133,9 @@ func (r *AdmissionWebhookAdapter[T]) scope(req Request) scope {
 // Handle answers a request.
 func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
 	r.init()
-	path := &step.PanicPath{}
-	ctx = step.Root(ctx, path)
-	defer path.Log(ctx)
+	trace := &step.Trace{Ignore: isQuiet}
+	ctx = step.Root(ctx, trace)
+	defer trace.LogPanic(ctx)
 	if !stash.Configured(ctx) {
 		ctx = stash.WithContext(ctx)
 	}
@@ -159,7 +159,7 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 		return Result{}, r.handle(ctx, req, resp)
 	})
 	if err != nil {
-		logUnlessQuiet(ctx, err, "reconcile error")
+		logUnlessQuiet(ctx, err, "reconcile error", originOf(trace, err)...)
 		resp.Allowed = false
 		if resp.Result == nil {
 			resp.Result = &metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}

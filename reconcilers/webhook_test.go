@@ -191,6 +191,9 @@ func TestAdmissionWebhookAdapter_Log(t *testing.T) {
 			}}}
 			r.Handle(withLog(context.Background(), log), admissionRequest(admissionv1.Create, tc.object))
 			equal(t, "log", tc.want, lines.messages())
+			if tc.err == errTest { //nolint:errorlint // the others are not logged
+				contains(t, lines.all(), `"step"="ResourceNoStatusAdmissionWebhookAdapter.SyncReconciler"`)
+			}
 		})
 	}
 }

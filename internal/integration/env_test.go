@@ -56,6 +56,12 @@ type setup func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) err
 // start starts a manager. It stops with the test, or earlier with the returned function.
 func (e *env) start(setups ...setup) (stop func()) {
 	e.Helper()
+	return e.startWith(ctrl.Options{}, setups...)
+}
+
+// startWith is start for a manager with further options.
+func (e *env) startWith(options ctrl.Options, setups ...setup) (stop func()) {
+	e.Helper()
 	cfg := e.RESTConfig()
 	cfg.Wrap(e.traffic.wrap)
 	cfg.Wrap(e.watches.wrap)
@@ -63,7 +69,7 @@ func (e *env) start(setups ...setup) (stop func()) {
 	for _, name := range e.namespaces {
 		namespaces[name] = cache.Config{}
 	}
-	options := ctrl.Options{Cache: cache.Options{DefaultNamespaces: namespaces}}
+	options.Cache.DefaultNamespaces = namespaces
 	return e.Manager(cfg, options, func(ctx context.Context, mgr ctrl.Manager) error {
 		c := reconcilers.NewConfig(mgr, nil, time.Hour)
 		for _, setup := range setups {

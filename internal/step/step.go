@@ -5,8 +5,6 @@ package step
 import (
 	"context"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -77,12 +75,13 @@ func Run[T client.Object](
 		ctx = logr.NewContext(ctx, log)
 	}
 
-	path, _ := ctx.Value(panicKey{}).(*PanicPath)
+	trace, _ := ctx.Value(traceKey{}).(*Trace)
+	before := trace.length()
 	finished := false
 	defer func() {
 		// The panic itself is left alone: whoever recovers it sees its value and its stack as they were.
 		if !finished {
-			path.add(node.Name)
+			trace.addPanic(node.Name)
 		}
 	}()
 
@@ -92,7 +91,7 @@ func Run[T client.Object](
 		result, err = work(ctx, resource)
 	}
 	finished = true
-	path.clear()
+	trace.returned(node.Name, before, err)
 	return result, err
 }
 
@@ -113,42 +112,4 @@ func observe[T client.Object](
 	result, err = work(ctx, resource)
 	panicked = false
 	return result, err
-}
-
-type panicKey struct{}
-
-// PanicPath collects the names of the steps that a panic unwinds, innermost first. Each request has one.
-type PanicPath struct{ names atomic.Pointer[[]string] }
-
-// Root prepares a context for the steps of the request that path is for.
-func Root(ctx context.Context, path *PanicPath) context.Context {
-	return context.WithValue(ctx, panicKey{}, path)
-}
-
-// Log belongs in a defer of the root reconciler: when a panic passes, it logs the path of the step that panicked.
-func (p *PanicPath) Log(ctx context.Context) {
-	if noted := p.names.Load(); noted != nil {
-		names := slices.Clone(*noted)
-		slices.Reverse(names)
-		logr.FromContextOrDiscard(ctx).Info("reconciler panicked", "step", strings.Join(names, "."))
-	}
-}
-
-func (p *PanicPath) add(name string) {
-	if p == nil {
-		return
-	}
-	names := []string{}
-	if noted := p.names.Load(); noted != nil {
-		names = slices.Clip(*noted)
-	}
-	names = append(names, name)
-	p.names.Store(&names)
-}
-
-// clear forgets a panic that somebody below has recovered: the step above it has returned.
-func (p *PanicPath) clear() {
-	if p != nil && p.names.Load() != nil {
-		p.names.Store(nil)
-	}
 }

@@ -195,9 +195,9 @@ func TestPanic(t *testing.T) {
 						t.Errorf("the place of the panic is not on the stack:\n%s", stack)
 					}
 				}()
-				path := &step.PanicPath{}
-				ctx := step.Root(ctx, path)
-				defer path.Log(ctx)
+				trace := &step.Trace{}
+				ctx := step.Root(ctx, trace)
+				defer trace.LogPanic(ctx)
 				_, _ = nested([]string{"root", "1", "leaf"}, panicking)(ctx, resource)
 			}()
 			want := []string{` "level"=0 "msg"="reconciler panicked" "step"="root.1.leaf"`}
@@ -236,9 +236,9 @@ func recovering(inner work) work {
 func TestPanic_RecoveredOnTheWay(t *testing.T) {
 	log, lines := newLog()
 	func() {
-		path := &step.PanicPath{}
-		ctx := step.Root(logr.NewContext(context.Background(), log), path)
-		defer path.Log(ctx)
+		trace := &step.Trace{}
+		ctx := step.Root(logr.NewContext(context.Background(), log), trace)
+		defer trace.LogPanic(ctx)
 		_, _ = step.Run(ctx, step.Node{Name: "root"}, resource, recovering(nested([]string{"a", "b"}, panicking)))
 	}()
 	if len(*lines) > 0 {
@@ -247,9 +247,9 @@ func TestPanic_RecoveredOnTheWay(t *testing.T) {
 
 	func() {
 		defer func() { _ = recover() }()
-		path := &step.PanicPath{}
-		ctx := step.Root(logr.NewContext(context.Background(), log), path)
-		defer path.Log(ctx)
+		trace := &step.Trace{}
+		ctx := step.Root(logr.NewContext(context.Background(), log), trace)
+		defer trace.LogPanic(ctx)
 		_, _ = step.Run(ctx, step.Node{Name: "root"}, resource, func(ctx context.Context, resource *corev1.ConfigMap) (reconcile.Result, error) {
 			_, _ = step.Run(ctx, step.Node{Name: "careful"}, resource, recovering(nested([]string{"a", "b"}, panicking)))
 			return step.Run(ctx, step.Node{Name: "careless"}, resource, panicking)
@@ -263,7 +263,7 @@ func TestPanic_RecoveredOnTheWay(t *testing.T) {
 
 func TestRun_Allocations(t *testing.T) {
 	nothing := func(context.Context, *corev1.ConfigMap) (reconcile.Result, error) { return reconcile.Result{}, nil }
-	root := step.Root(context.Background(), &step.PanicPath{})
+	root := step.Root(context.Background(), &step.Trace{})
 	for name, ctx := range map[string]context.Context{
 		"no logger":      context.Background(),
 		"below a root":   root,
@@ -288,9 +288,9 @@ func TestRun_ConcurrentRequests(t *testing.T) {
 	for i := range requests {
 		done.Go(func() {
 			defer func() { _ = recover() }()
-			path := &step.PanicPath{}
-			ctx := step.Root(shared, path)
-			defer path.Log(ctx)
+			trace := &step.Trace{}
+			ctx := step.Root(shared, trace)
+			defer trace.LogPanic(ctx)
 			last := panicking
 			if i%2 == 0 {
 				last = say("fine")
@@ -323,7 +323,7 @@ func BenchmarkRun(b *testing.B) {
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			b.ReportAllocs()
-			ctx := step.Root(bc.ctx, &step.PanicPath{})
+			ctx := step.Root(bc.ctx, &step.Trace{})
 			for b.Loop() {
 				_, _ = step.Run(ctx, step.Node{Name: "a"}, resource, nothing)
 			}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+)
+
+type traceKey struct{}
+
+// Trace holds what the steps of one request leave for its root: the path of a panic, and where the errors come from. Errors themselves are never
+// changed, because callers compare them. The zero value is ready to use. A request without a panic or an error allocates nothing.
+//
+// Steps may run in several goroutines. Where their errors cannot be told apart, the trace names the step that started them.
+type Trace struct {
+	// Ignore reports errors that are not failures. Optional.
+	Ignore func(err error) bool
+
+	panicked atomic.Pointer[[]string]
+
+	// noted is the length of failures, so that a step that does not fail takes no lock.
+	noted    atomic.Int64
+	mu       sync.Mutex
+	failures []*failure
+}
+
+// Root prepares a context for the steps of the request that trace is for.
+func Root(ctx context.Context, trace *Trace) context.Context {
+	return context.WithValue(ctx, traceKey{}, trace)
+}
+
+// LogPanic belongs in a defer of the root reconciler: when a panic passes, it logs the path of the step that panicked.
+func (t *Trace) LogPanic(ctx context.Context) {
+	if noted := t.panicked.Load(); noted != nil {
+		logr.FromContextOrDiscard(ctx).Info("reconciler panicked", "step", joined(*noted))
+	}
+}
+
+// joined returns the path of names that were collected from the innermost step to the root.
+func joined(names []string) string {
+	names = slices.Clone(names)
+	slices.Reverse(names)
+	return strings.Join(names, ".")
+}
+
+func (t *Trace) addPanic(name string) {
+	if t == nil {
+		return
+	}
+	names := []string{}
+	if noted := t.panicked.Load(); noted != nil {
+		names = slices.Clip(*noted)
+	}
+	names = append(names, name)
+	t.panicked.Store(&names)
+}
+
+// returned notes that a step returned err. before is the length of the trace when the step started.
+func (t *Trace) returned(name string, before int, err error) {
+	if t == nil {
+		return
+	}
+	if t.panicked.Load() != nil {
+		// A reconciler below has recovered the panic.
+		t.panicked.Store(nil)
+	}
+	t.passes(name, before, err)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+
+	"trueup.dev/internal/step"
+)
+
+// locatedError is an error of a request whose text starts with where it comes from: the step, and the object that it is about. It reaches only the
+// controller, which logs it.
+type locatedError struct {
+	text string
+	err  error
+}
+
+func (e *locatedError) Error() string { return e.text }
+func (e *locatedError) Unwrap() error { return e.err }
+
+// report returns an error of a request for the controller, which logs it, with the path of the step and the object in its text. It records an event on
+// the reconciled resource unless there is one for the error already. Requests that a test makes are left alone.
+func (r *request) report(ctx context.Context, config Config, err error) error {
+	if err == nil || !r.byController || isSilent(ctx, err) {
+		return err
+	}
+	failures := r.trace.Failures(err)
+	if text := eventText(failures, err); text != "" && r.resource != nil && config.Recorder != nil {
+		config.Recorder.Event(r.resource, corev1.EventTypeWarning, "ReconcileFailed", text)
+	}
+	return &locatedError{text: locate(failures, err), err: err}
+}
+
+// eventText returns the text of an event about the failures that have none yet, and "" when there are no others. A conflict needs none: another client
+// was faster, and the request is made again.
+func eventText(failures []step.Failure, err error) string {
+	silent := func(f step.Failure) bool { return f.Recorded || apierrs.IsConflict(f.Err) }
+	loud := slices.DeleteFunc(slices.Clone(failures), silent)
+	switch len(loud) {
+	case 0:
+		return ""
+	case len(failures):
+		return truncate(locate(failures, err))
+	}
+	texts := make([]string, len(loud))
+	for i, f := range loud {
+		texts[i] = origin(f) + ": " + f.Err.Error()
+	}
+	return truncate(strings.Join(texts, "; "))
+}
+
+// locate returns the text of an error with the origins of its parts.
+func locate(failures []step.Failure, err error) string {
+	origins, located, plain := []string{}, []string{}, []string{}
+	for _, f := range failures {
+		from, text := origin(f), f.Err.Error()
+		origins, located, plain = append(origins, from), append(located, from+": "+text), append(plain, text)
+	}
+	if len(failures) > 1 && strings.Join(plain, "\n") == err.Error() { // the text of errors.Join
+		return strings.Join(located, "; ")
+	}
+	return strings.Join(origins, ", ") + ": " + err.Error()
+}
+
+// origin is where a failure comes from: the path of the step and, where known, the object.
+func origin(f step.Failure) string {
+	if f.Object == "" {
+		return f.Path
+	}
+	return f.Path + ": " + f.Object
+}
+
+// originOf returns a key and a value for a log line about an error.
+func originOf(trace *step.Trace, err error) []any {
+	origins := []string{}
+	for _, f := range trace.Failures(err) {
+		origins = append(origins, origin(f))
+	}
+	return []any{"step", strings.Join(origins, ", ")}
+}
+
+// maxEventText is what the API server accepts as the text of an event.
+const maxEventText = 1024
+
+func truncate(text string) string {
+	const ellipsis = "…"
+	if len(text) <= maxEventText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxEventText-len(ellipsis)], "") + ellipsis
+}
