@@ -3,7 +3,6 @@
 package reconcilers
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -44,18 +43,39 @@ func (r *UpdatingObjectManager[T]) describe(log logr.Logger, obj T) any {
 	}
 }
 
-// diff returns what to log of an object that is about to be updated.
-func (r *UpdatingObjectManager[T]) diff(log logr.Logger, current, desired T) any {
-	switch {
-	case !log.Enabled():
+// diff returns what to log, as keys and values, of an object that is about to be updated. Where the defaults of its kind are not known, it lists apart what
+// may be one: what only the current object has.
+func (r *UpdatingObjectManager[T]) diff(log logr.Logger, current, desired T, defaultsKnown bool) []any {
+	if !log.Enabled() {
 		return nil
-	case r.Sanitize != nil:
-		return cmp.Diff(r.Sanitize(current.DeepCopyObject().(T)), r.Sanitize(desired.DeepCopyObject().(T)), IgnoreAllUnexported)
-	case isSecret(current):
-		return changedPaths(current, desired)
-	default:
-		return changes(log, current, desired)
 	}
+	if r.Sanitize != nil {
+		return []any{"diff", cmp.Diff(r.Sanitize(current.DeepCopyObject().(T)), r.Sanitize(desired.DeepCopyObject().(T)), IgnoreAllUnexported)}
+	}
+	found := differences(current, desired)
+	var unset []difference
+	if !defaultsKnown && current.GetUID() != "" {
+		unset, found = partition(found, func(d difference) bool { return d.removed })
+	}
+	logged := []any{"diff", paths(found)}
+	if log.V(1).Enabled() && !isSecret(current) {
+		logged = []any{"diff", cmp.Diff(current, desired, IgnoreAllUnexported)}
+	}
+	if len(unset) > 0 {
+		logged = append(logged, "possiblyDefaults", paths(unset))
+	}
+	return logged
+}
+
+func partition[E any](all []E, belongs func(E) bool) (yes, no []E) {
+	for _, e := range all {
+		if belongs(e) {
+			yes = append(yes, e)
+		} else {
+			no = append(no, e)
+		}
+	}
+	return yes, no
 }
 
 // changes returns what to log of the difference between two values: where they differ, and with verbosity 1 how.
@@ -66,48 +86,7 @@ func changes(log logr.Logger, before, after any) any {
 	return changedPaths(before, after)
 }
 
-func changedPaths(before, after any) []string {
-	paths := pathReporter{}
-	cmp.Equal(before, after, IgnoreAllUnexported, cmp.Reporter(&paths))
-	return paths.found
-}
-
 // isSecret also knows Secrets that are unstructured, and duck types and copies of their Go type.
 func isSecret(obj client.Object) bool {
 	return typeName(obj) == "Secret" || strings.Contains(reflect.TypeOf(obj).String(), "Secret")
-}
-
-// maxLoggedPaths bounds the length of a log line.
-const maxLoggedPaths = 20
-
-// pathReporter collects the paths at which two values differ, and none of the values. Keys of maps are data too, but without them a difference
-// in labels or in a ConfigMap would say nothing.
-type pathReporter struct {
-	path  cmp.Path
-	found []string
-}
-
-func (r *pathReporter) PushStep(step cmp.PathStep) { r.path = append(r.path, step) }
-func (r *pathReporter) PopStep()                   { r.path = r.path[:len(r.path)-1] }
-
-func (r *pathReporter) Report(result cmp.Result) {
-	if result.Equal() || len(r.found) > maxLoggedPaths {
-		return
-	}
-	if len(r.found) == maxLoggedPaths {
-		r.found = append(r.found, "…")
-		return
-	}
-	var path strings.Builder
-	for _, step := range r.path {
-		switch step := step.(type) {
-		case cmp.StructField:
-			path.WriteString("." + step.Name())
-		case cmp.SliceIndex:
-			path.WriteString(step.String())
-		case cmp.MapIndex:
-			fmt.Fprintf(&path, "[%q]", fmt.Sprint(step.Key().Interface()))
-		}
-	}
-	r.found = append(r.found, strings.TrimPrefix(path.String(), "."))
 }

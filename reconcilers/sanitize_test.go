@@ -71,7 +71,7 @@ func TestDefect14_SecretsAreNotLogged(t *testing.T) {
 				lacks(t, logged, spelling)
 			}
 			contains(t, logged, "Secret default/child")
-			contains(t, logged, `Data[\"password\"]`)
+			contains(t, logged, `data[password]`)
 		})
 		t.Run(fmt.Sprintf("unstructured at verbosity %d", verbosity), func(t *testing.T) {
 			secret := func(value string) *unstructured.Unstructured {
@@ -104,7 +104,7 @@ func TestDefect14_ValuesAreLoggedOnRequestOnly(t *testing.T) {
 	lacks(t, logged, first)
 	lacks(t, logged, second)
 	contains(t, logged, "ConfigMap default/child")
-	contains(t, logged, `Data[\"key\"]`)
+	contains(t, logged, `data[key]`)
 
 	logged = manageAll(t, 1, manager(), wanted("child", "key", first), wanted("child", "key", second))
 	contains(t, logged, first)
@@ -141,6 +141,6 @@ func TestUpdatingObjectManager_LogsABoundedNumberOfPaths(t *testing.T) {
 			line = candidate
 		}
 	}
-	equal(t, "paths", 20, strings.Count(line, `Data[`))
+	equal(t, "paths", 20, strings.Count(line, `data[`))
 	contains(t, line, "…")
 }

@@ -29,9 +29,14 @@ var (
 // UpdatingObjectManager is an [ObjectManager] that updates whole objects: it merges the desired state into a copy of the actual object and sends
 // that to the API server when it differs from the actual one.
 //
-// What the API server and its admission webhooks change on the way in, defaults for example, is remembered and expected from then on, so
-// that it is not mistaken for drift. The memory is kept for an hour after its last use. Without one, as after a restart, the object is written once
-// more, which changes nothing on the server.
+// What the API server fills in is not mistaken for drift: a field that the author leaves unset and that has its default is in sync. One that has another
+// value is not, whoever has set it, and is written. The defaults of the kinds of Kubernetes are known, and so is what the server allocates for them (addresses
+// and ports of a Service, for example); those of custom resources are read from the API server, once for each version of a group, where [Config] has Discovery.
+// What admission webhooks change is remembered and expected from then on. The memory is kept for an hour after its last use. Without one, as after a restart,
+// an object that a webhook has changed is written once more, which changes nothing on the server.
+//
+// The log line of an update lists the fields that change. Where the defaults of a kind are not known, those that the author leaves unset and that the actual
+// object has are listed apart, as possiblyDefaults.
 //
 // Events on the reconciled resource: Normal Created, Updated, Deleted; Warning CreationFailed, UpdateFailed, DeleteFailed. Nothing is emitted for
 // an error that is [ErrQuiet].
@@ -206,7 +211,18 @@ func (r *UpdatingObjectManager[T]) update(ctx context.Context, resource client.O
 		return current, nil
 	}
 
-	w.log.Info("updating resource", "resource", identify(actual), "diff", r.diff(w.log, actual, current))
+	filled, known := r.withDefaults(w, current, actual)
+	if known && same(filled, actual) {
+		w.log.V(1).Info("resource is in sync with the defaults of the API server, no update required", "resource", identify(actual))
+		// It is what the server makes of what is desired.
+		r.remember(w.log, desired.DeepCopyObject().(T), actual)
+		if shared {
+			return r.copyToCompare(actual), nil
+		}
+		return actual, nil
+	}
+
+	w.log.Info("updating resource", append([]any{"resource", identify(actual)}, r.diff(w.log, actual, filled, known)...)...)
 	current.SetManagedFields(slices.Clone(current.GetManagedFields()))
 	if err := w.config.Update(ctx, current); err != nil {
 		var none T

@@ -10,58 +10,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/defaults"
 )
-
-func defaultService(s *corev1.Service) {
-	spec := &s.Spec
-	setDefault(&spec.SessionAffinity, corev1.ServiceAffinityNone)
-	switch spec.SessionAffinity {
-	case corev1.ServiceAffinityNone:
-		spec.SessionAffinityConfig = nil
-	case corev1.ServiceAffinityClientIP:
-		if c := spec.SessionAffinityConfig; c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil {
-			spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
-				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(corev1.DefaultClientIPServiceAffinitySeconds)},
-			}
-		}
-	}
-	setDefault(&spec.Type, corev1.ServiceTypeClusterIP)
-	for i := range spec.Ports {
-		port := &spec.Ports[i]
-		setDefault(&port.Protocol, corev1.ProtocolTCP)
-		if port.TargetPort == intstr.FromInt32(0) || port.TargetPort == intstr.FromString("") {
-			port.TargetPort = intstr.FromInt32(port.Port)
-		}
-	}
-	if isExternal(s) {
-		setDefault(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
-	}
-	if spec.Type != corev1.ServiceTypeExternalName {
-		setDefaultPointer(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
-	}
-	if spec.Type == corev1.ServiceTypeLoadBalancer {
-		setDefaultPointer(&spec.AllocateLoadBalancerNodePorts, true)
-		for i := range s.Status.LoadBalancer.Ingress {
-			if ingress := &s.Status.LoadBalancer.Ingress[i]; ingress.IP != "" {
-				setDefaultPointer(&ingress.IPMode, corev1.LoadBalancerIPModeVIP)
-			}
-		}
-	}
-}
-
-func isExternal(s *corev1.Service) bool {
-	return needsNodePorts(s) || s.Spec.Type == corev1.ServiceTypeClusterIP && len(s.Spec.ExternalIPs) > 0
-}
-
-func needsNodePorts(s *corev1.Service) bool {
-	return s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer
-}
-
-func needsHealthPort(s *corev1.Service) bool {
-	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
-}
 
 func createService(s *corev1.Service) {
 	if s.Spec.ClusterIP != "" && len(s.Spec.ClusterIPs) == 0 {
@@ -72,54 +24,12 @@ func createService(s *corev1.Service) {
 
 // updateService keeps what was allocated for a service whose writer has left it out, and gives back what its new type has no use for.
 func updateService(s, old *corev1.Service) {
-	keepAllocated(s, old)
+	defaults.KeepAllocated(s, old)
 	dropUnused(s, old)
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 	}
 	allocate(s, old)
-}
-
-func keepAllocated(s, old *corev1.Service) {
-	spec, before := &s.Spec, &old.Spec
-	if before.Type != corev1.ServiceTypeExternalName && spec.Type != corev1.ServiceTypeExternalName {
-		setDefault(&spec.ClusterIP, before.ClusterIP)
-		if len(spec.ClusterIPs) == 0 {
-			spec.ClusterIPs = before.ClusterIPs
-		}
-	}
-	if needsNodePorts(old) && needsNodePorts(s) {
-		keepNodePorts(s, old)
-	}
-	if needsHealthPort(old) && needsHealthPort(s) {
-		setDefault(&spec.HealthCheckNodePort, before.HealthCheckNodePort)
-	}
-	// clients that know only the address, or only the list, mean the other one, too
-	switch {
-	case spec.ClusterIP == before.ClusterIP && len(spec.ClusterIPs) == 0:
-		spec.ClusterIPs = before.ClusterIPs
-	case spec.ClusterIP != before.ClusterIP && slices.Equal(spec.ClusterIPs, before.ClusterIPs) && spec.ClusterIP == "":
-		spec.ClusterIPs = nil
-	case spec.ClusterIP != before.ClusterIP && slices.Equal(spec.ClusterIPs, before.ClusterIPs):
-		spec.ClusterIPs = []string{spec.ClusterIP}
-	}
-}
-
-// keepNodePorts gives ports without a node port that of the old port of the same name.
-func keepNodePorts(s, old *corev1.Service) {
-	used, named := map[int32]bool{}, map[string]int32{}
-	for _, port := range s.Spec.Ports {
-		used[port.NodePort] = true
-	}
-	for _, port := range old.Spec.Ports {
-		named[port.Name] = port.NodePort
-	}
-	s.Spec.Ports = slices.Clone(s.Spec.Ports)
-	for i := range s.Spec.Ports {
-		if port := &s.Spec.Ports[i]; port.NodePort == 0 && !used[named[port.Name]] {
-			port.NodePort = named[port.Name]
-		}
-	}
 }
 
 // dropUnused removes what the type of the old service needed and the new one does not, unless its writer has changed that as well.
@@ -137,13 +47,13 @@ func dropUnused(s, old *corev1.Service) {
 		}
 		spec.InternalTrafficPolicy = nil
 	}
-	if needsNodePorts(old) && !needsNodePorts(s) && sameNodePorts(s, old) {
+	if defaults.NeedsNodePorts(old) && !defaults.NeedsNodePorts(s) && sameNodePorts(s, old) {
 		spec.Ports = slices.Clone(spec.Ports)
 		for i := range spec.Ports {
 			spec.Ports[i].NodePort = 0
 		}
 	}
-	if needsHealthPort(old) && !needsHealthPort(s) && spec.HealthCheckNodePort == before.HealthCheckNodePort {
+	if defaults.NeedsHealthPort(old) && !defaults.NeedsHealthPort(s) && spec.HealthCheckNodePort == before.HealthCheckNodePort {
 		spec.HealthCheckNodePort = 0
 	}
 	if before.Type == corev1.ServiceTypeLoadBalancer && spec.Type != before.Type {
@@ -154,7 +64,7 @@ func dropUnused(s, old *corev1.Service) {
 			spec.LoadBalancerClass = nil
 		}
 	}
-	if isExternal(old) && !isExternal(s) && spec.ExternalTrafficPolicy == before.ExternalTrafficPolicy {
+	if defaults.IsExternal(old) && !defaults.IsExternal(s) && spec.ExternalTrafficPolicy == before.ExternalTrafficPolicy {
 		spec.ExternalTrafficPolicy = ""
 	}
 }
@@ -219,7 +129,7 @@ func allocateFamilies(s, old *corev1.Service) {
 }
 
 func allocatePorts(s, old *corev1.Service, name string) {
-	if !needsNodePorts(s) {
+	if !defaults.NeedsNodePorts(s) {
 		return
 	}
 	used := map[int32]bool{s.Spec.HealthCheckNodePort: true}
@@ -262,7 +172,7 @@ func allocatePorts(s, old *corev1.Service, name string) {
 			}
 		}
 	}
-	if needsHealthPort(s) && s.Spec.HealthCheckNodePort == 0 {
+	if defaults.NeedsHealthPort(s) && s.Spec.HealthCheckNodePort == 0 {
 		s.Spec.HealthCheckNodePort = next(name)
 	}
 }

@@ -19,43 +19,45 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"trueup.dev/internal/defaults"
 )
 
 var (
 	configMaps = strategyOf[*corev1.ConfigMap]{validate: validateConfigMap, replaceValidate: true, validateUpdate: validateConfigMapUpdate, exact: true}
 	secrets    = strategyOf[*corev1.Secret]{
-		defaults: defaultSecret, validate: validateSecret, replaceValidate: true, validateUpdate: validateSecretUpdate, exact: true,
+		defaults: defaults.Secret, validate: validateSecret, replaceValidate: true, validateUpdate: validateSecretUpdate, exact: true,
 	}
-	nodes     = strategyOf[*corev1.Node]{defaults: defaultNode}
+	nodes     = strategyOf[*corev1.Node]{defaults: defaults.Node}
 	events    = strategyOf[*corev1.Event]{validate: validateEvent}
-	endpoints = strategyOf[*corev1.Endpoints]{defaults: defaultEndpoints} //nolint:staticcheck // deprecated, and served all the same
+	endpoints = strategyOf[*corev1.Endpoints]{defaults: defaults.Endpoints} //nolint:staticcheck // deprecated, and served all the same
 	leases    = strategyOf[*coordinationv1.Lease]{validate: validateLease}
 	ingresses = strategyOf[*networkingv1.Ingress]{validate: validateIngress}
 	budgets   = strategyOf[*policyv1.PodDisruptionBudget]{validate: validateBudget, validateStatusUpdate: validateBudgetStatus}
 
-	autoscalers = strategyOf[*autoscalingv2.HorizontalPodAutoscaler]{defaults: defaultAutoscaler, validate: validateAutoscaler}
+	autoscalers = strategyOf[*autoscalingv2.HorizontalPodAutoscaler]{defaults: defaults.Autoscaler, validate: validateAutoscaler}
 	revisions   = strategyOf[*appsv1.ControllerRevision]{validateUpdate: validateRevisionUpdate}
 
 	roles        = strategyOf[*rbacv1.Role]{validate: validateRole}
 	clusterRoles = strategyOf[*rbacv1.ClusterRole]{validate: validateClusterRole}
 	roleBindings = strategyOf[*rbacv1.RoleBinding]{
-		defaults: defaultRoleBinding, validate: validateRoleBinding, validateUpdate: validateRoleBindingUpdate,
+		defaults: defaults.RoleBinding, validate: validateRoleBinding, validateUpdate: validateRoleBindingUpdate,
 	}
 	clusterRoleBindings = strategyOf[*rbacv1.ClusterRoleBinding]{
-		defaults: defaultClusterRoleBinding, validate: validateClusterRoleBinding, validateUpdate: validateClusterRoleBindingUpdate,
+		defaults: defaults.ClusterRoleBinding, validate: validateClusterRoleBinding, validateUpdate: validateClusterRoleBindingUpdate,
 	}
-	storageClasses = strategyOf[*storagev1.StorageClass]{defaults: defaultStorageClass, validateUpdate: validateStorageClassUpdate}
+	storageClasses = strategyOf[*storagev1.StorageClass]{defaults: defaults.StorageClass, validateUpdate: validateStorageClassUpdate}
 )
 
 var services = strategyOf[*corev1.Service]{
-	defaults: defaultService, create: createService, update: updateService,
+	defaults: defaults.Service, create: createService, update: updateService,
 	validate: validateNewService, replaceValidate: true, validateUpdate: validateServiceUpdate, validateStatusUpdate: validateServiceStatus,
 }
 
 var namespaces = strategyOf[*corev1.Namespace]{
-	defaults: defaultNamespace,
+	defaults: defaults.Namespace,
 	create: func(n *corev1.Namespace) {
-		defaultNamespace(n) // the name may have been generated
+		defaults.Namespace(n) // the name may have been generated
 		n.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
 		if !slices.Contains(n.Spec.Finalizers, corev1.FinalizerKubernetes) {
 			n.Spec.Finalizers = append(slices.Clone(n.Spec.Finalizers), corev1.FinalizerKubernetes)
@@ -66,7 +68,7 @@ var namespaces = strategyOf[*corev1.Namespace]{
 }
 
 var volumeClaims = strategyOf[*corev1.PersistentVolumeClaim]{
-	defaults: defaultVolumeClaim,
+	defaults: defaults.VolumeClaim,
 	create: func(c *corev1.PersistentVolumeClaim) {
 		c.Status.Phase = corev1.ClaimPending
 		syncDataSources(&c.Spec)
@@ -87,7 +89,7 @@ func syncDataSources(spec *corev1.PersistentVolumeClaimSpec) {
 }
 
 var persistentVolumes = strategyOf[*corev1.PersistentVolume]{
-	defaults: defaultPersistentVolume,
+	defaults: defaults.PersistentVolume,
 	create: func(v *corev1.PersistentVolume) {
 		v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: new(metav1.Now())}
 	},
@@ -103,7 +105,7 @@ var persistentVolumes = strategyOf[*corev1.PersistentVolume]{
 }
 
 var endpointSlices = strategyOf[*discoveryv1.EndpointSlice]{
-	defaults: defaultEndpointSlice,
+	defaults: defaults.EndpointSlice,
 	changed: func(s, old *discoveryv1.EndpointSlice) bool {
 		return !maps.Equal(s.Labels, old.Labels) || s.AddressType != old.AddressType ||
 			!equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) || !equality.Semantic.DeepEqual(s.Ports, old.Ports)
@@ -112,13 +114,13 @@ var endpointSlices = strategyOf[*discoveryv1.EndpointSlice]{
 }
 
 var csiDrivers = strategyOf[*storagev1.CSIDriver]{
-	defaults: defaultCSIDriver,
+	defaults: defaults.CSIDriver,
 	create:   func(d *storagev1.CSIDriver) { d.Generation = 0 },
 }
 
 var priorityClasses = strategyOf[*schedulingv1.PriorityClass]{
 	defaults: func(c *schedulingv1.PriorityClass) {
-		setDefaultPointer(&c.PreemptionPolicy, corev1.PreemptLowerPriority)
+		defaults.SetPointer(&c.PreemptionPolicy, corev1.PreemptLowerPriority)
 	},
 	changed:        func(_, _ *schedulingv1.PriorityClass) bool { return false },
 	validateUpdate: validatePriorityClassUpdate,

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"trueup.dev/internal/defaults"
 )
 
 var workloadScale = &Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"}
@@ -20,7 +22,7 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 			"ConfigMap":             {plural: "configmaps", strategy: configMaps},
 			"Endpoints":             {plural: "endpoints", createsOnUpdate: true, strategy: endpoints},
 			"Event":                 {plural: "events", createsOnUpdate: true, strategy: events},
-			"LimitRange":            {plural: "limitranges", createsOnUpdate: true, strategy: strategyOf[*corev1.LimitRange]{defaults: defaultLimitRange}},
+			"LimitRange":            {plural: "limitranges", createsOnUpdate: true, strategy: strategyOf[*corev1.LimitRange]{defaults: defaults.LimitRange}},
 			"Namespace":             {plural: "namespaces", cluster: true, status: true, strategy: namespaces},
 			"Node":                  {plural: "nodes", cluster: true, status: true, strategy: nodes, keepsStatus: true},
 			"PersistentVolume":      {plural: "persistentvolumes", cluster: true, status: true, strategy: persistentVolumes},
@@ -36,10 +38,10 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 		"admissionregistration.k8s.io/v1": {
 			"MutatingAdmissionPolicy":          {plural: "mutatingadmissionpolicies", cluster: true, generations: true, conditional: true},
 			"MutatingAdmissionPolicyBinding":   {plural: "mutatingadmissionpolicybindings", cluster: true, generations: true, conditional: true},
-			"MutatingWebhookConfiguration":     {plural: "mutatingwebhookconfigurations", cluster: true, generations: true, conditional: true, strategy: strategyOf[*admissionv1.MutatingWebhookConfiguration]{defaults: defaultMutatingWebhooks}},
+			"MutatingWebhookConfiguration":     {plural: "mutatingwebhookconfigurations", cluster: true, generations: true, conditional: true, strategy: strategyOf[*admissionv1.MutatingWebhookConfiguration]{defaults: defaults.MutatingWebhooks}},
 			"ValidatingAdmissionPolicy":        {plural: "validatingadmissionpolicies", cluster: true, status: true, generations: true, conditional: true, keepsMetadata: true},
 			"ValidatingAdmissionPolicyBinding": {plural: "validatingadmissionpolicybindings", cluster: true, generations: true, conditional: true},
-			"ValidatingWebhookConfiguration":   {plural: "validatingwebhookconfigurations", cluster: true, generations: true, conditional: true, strategy: strategyOf[*admissionv1.ValidatingWebhookConfiguration]{defaults: defaultValidatingWebhooks}},
+			"ValidatingWebhookConfiguration":   {plural: "validatingwebhookconfigurations", cluster: true, generations: true, conditional: true, strategy: strategyOf[*admissionv1.ValidatingWebhookConfiguration]{defaults: defaults.ValidatingWebhooks}},
 		},
 		"apiextensions.k8s.io/v1": {
 			"CustomResourceDefinition": {plural: "customresourcedefinitions", cluster: true, status: true, generations: true, conditional: true, strategy: definitions},
@@ -82,8 +84,8 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 		"networking.k8s.io/v1": {
 			"IPAddress":     {plural: "ipaddresses", cluster: true},
 			"Ingress":       {plural: "ingresses", status: true, generations: true, strategy: ingresses},
-			"IngressClass":  {plural: "ingressclasses", cluster: true, generations: true, strategy: strategyOf[*networkingv1.IngressClass]{defaults: defaultIngressClass}},
-			"NetworkPolicy": {plural: "networkpolicies", generations: true, strategy: strategyOf[*networkingv1.NetworkPolicy]{defaults: defaultNetworkPolicy}},
+			"IngressClass":  {plural: "ingressclasses", cluster: true, generations: true, strategy: strategyOf[*networkingv1.IngressClass]{defaults: defaults.IngressClass}},
+			"NetworkPolicy": {plural: "networkpolicies", generations: true, strategy: strategyOf[*networkingv1.NetworkPolicy]{defaults: defaults.NetworkPolicy}},
 			"ServiceCIDR":   {plural: "servicecidrs", cluster: true, status: true, keepsMetadata: true},
 		},
 		"node.k8s.io/v1": {

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"trueup.dev/internal/defaults"
 )
 
 const immutableMessage = "field is immutable when `immutable` is set"
@@ -145,7 +147,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 		} else {
 			errs = append(errs, invalid(specPath.Child("externalName"), spec.ExternalName, utilvalidation.IsDNS1123Subdomain(spec.ExternalName))...)
 		}
-	case headless && needsNodePorts(s):
+	case headless && defaults.NeedsNodePorts(s):
 		errs = append(errs, field.Invalid(specPath.Child("clusterIPs").Index(0), spec.ClusterIPs[0], "may not be set to 'None' for "+string(spec.Type)+" services"))
 	}
 	names := map[string]bool{}
@@ -163,7 +165,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 	if spec.AllocateLoadBalancerNodePorts != nil && spec.Type != corev1.ServiceTypeLoadBalancer {
 		errs = append(errs, field.Forbidden(specPath.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"))
 	}
-	if spec.ExternalTrafficPolicy != "" && !isExternal(s) {
+	if spec.ExternalTrafficPolicy != "" && !defaults.IsExternal(s) {
 		errs = append(errs, field.Invalid(specPath.Child("externalTrafficPolicy"), spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
 	}
 	return errs

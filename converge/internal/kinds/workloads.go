@@ -13,11 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"trueup.dev/internal/defaults"
 )
 
 // deployments count changes of annotations, which their replica sets get, too.
 var deployments = strategyOf[*appsv1.Deployment]{
-	defaults: defaultDeployment,
+	defaults: defaults.Deployment,
 	changed: func(d, old *appsv1.Deployment) bool {
 		return !equal(reflect.ValueOf(&d.Spec).Elem(), reflect.ValueOf(&old.Spec).Elem()) || !maps.Equal(d.Annotations, old.Annotations)
 	},
@@ -29,28 +31,28 @@ var deployments = strategyOf[*appsv1.Deployment]{
 
 var (
 	replicaSets = strategyOf[*appsv1.ReplicaSet]{
-		defaults: defaultReplicaSet, validate: validateReplicaSet, validateUpdate: validateReplicaSetUpdate, validateStatusUpdate: validateReplicaSetStatus,
+		defaults: defaults.ReplicaSet, validate: validateReplicaSet, validateUpdate: validateReplicaSetUpdate, validateStatusUpdate: validateReplicaSetStatus,
 	}
 	statefulSets = strategyOf[*appsv1.StatefulSet]{
-		defaults: defaultStatefulSet, validate: validateNewStatefulSet, replaceValidate: true, validateUpdate: validateStatefulSetUpdate,
+		defaults: defaults.StatefulSet, validate: validateNewStatefulSet, replaceValidate: true, validateUpdate: validateStatefulSetUpdate,
 		validateStatusUpdate: validateStatefulSetStatus, statusFirst: true,
 	}
 	jobs = strategyOf[*batchv1.Job]{
-		defaults: defaultJob, create: createJob, validate: validateJob, replaceValidate: true, validateUpdate: validateJobUpdate, validateStatusUpdate: validateJobStatus,
+		defaults: defaults.Job, create: defaults.GenerateJob, validate: validateJob, replaceValidate: true, validateUpdate: validateJobUpdate, validateStatusUpdate: validateJobStatus,
 	}
 	cronJobs = strategyOf[*batchv1.CronJob]{
-		defaults: defaultCronJob, validate: validateNewCronJob, replaceValidate: true,
+		defaults: defaults.CronJob, validate: validateNewCronJob, replaceValidate: true,
 		validateUpdate: func(c, _ *batchv1.CronJob) field.ErrorList { return validateCronJob(c) },
 	}
 	replicationControllers = strategyOf[*corev1.ReplicationController]{
-		defaults: defaultReplicationController, validateStatusUpdate: validateReplicationControllerStatus,
+		defaults: defaults.ReplicationController, validateStatusUpdate: validateReplicationControllerStatus,
 	}
-	podTemplates = strategyOf[*corev1.PodTemplate]{defaults: func(t *corev1.PodTemplate) { defaultPodSpec(&t.Template.Spec) }}
+	podTemplates = strategyOf[*corev1.PodTemplate]{defaults: func(t *corev1.PodTemplate) { defaults.PodSpec(&t.Template.Spec) }}
 )
 
 // daemonSets count changes of their template in an annotation.
 var daemonSets = strategyOf[*appsv1.DaemonSet]{
-	defaults: defaultDaemonSet,
+	defaults: defaults.DaemonSet,
 	create: func(d *appsv1.DaemonSet) {
 		if n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64); err != nil || n < 1 {
 			d.Annotations = maps.Clone(d.Annotations)
@@ -70,7 +72,7 @@ var daemonSets = strategyOf[*appsv1.DaemonSet]{
 }
 
 var pods = strategyOf[*corev1.Pod]{
-	defaults:       defaultPod,
+	defaults:       defaults.Pod,
 	validate:       validatePod,
 	validateUpdate: validatePodUpdate,
 	create: func(p *corev1.Pod) {
@@ -92,14 +94,14 @@ var pods = strategyOf[*corev1.Pod]{
 	},
 	updateStatus: func(p, old *corev1.Pod) {
 		p.DeletionTimestamp, p.OwnerReferences = old.DeletionTimestamp, old.OwnerReferences
-		setDefault(&p.Status.QOSClass, old.Status.QOSClass)
-		setDefault(&p.Status.ObservedGeneration, old.Status.ObservedGeneration)
+		defaults.Set(&p.Status.QOSClass, old.Status.QOSClass)
+		defaults.Set(&p.Status.ObservedGeneration, old.Status.ObservedGeneration)
 		p.Status.Conditions = slices.Clone(p.Status.Conditions)
 		for i := range p.Status.Conditions {
 			c := &p.Status.Conditions[i]
 			for _, before := range old.Status.Conditions {
 				if before.Type == c.Type {
-					setDefault(&c.ObservedGeneration, before.ObservedGeneration)
+					defaults.Set(&c.ObservedGeneration, before.ObservedGeneration)
 					break
 				}
 			}
@@ -110,8 +112,8 @@ var pods = strategyOf[*corev1.Pod]{
 // admitPod does what the admission plugins do that every server has: pods have a priority, and stay for a while on nodes that are gone.
 func admitPod(spec *corev1.PodSpec) {
 	if spec.PriorityClassName == "" {
-		setDefaultPointer(&spec.Priority, 0)
-		setDefaultPointer(&spec.PreemptionPolicy, corev1.PreemptLowerPriority)
+		defaults.SetPointer(&spec.Priority, 0)
+		defaults.SetPointer(&spec.PreemptionPolicy, corev1.PreemptLowerPriority)
 	}
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		if !slices.ContainsFunc(spec.Tolerations, func(t corev1.Toleration) bool {
@@ -139,7 +141,7 @@ func qualityOf(p *corev1.Pod) corev1.PodQOSClass {
 			quality = q
 		}
 	}
-	setDefault(&quality, corev1.PodQOSBestEffort)
+	defaults.Set(&quality, corev1.PodQOSBestEffort)
 	return quality
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kinds
+package defaults
 
 import (
 	"maps"
@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// defaultSecret also moves what clients write as text to where data is, as a server does when it decodes a secret.
-func defaultSecret(s *corev1.Secret) {
-	setDefault(&s.Type, corev1.SecretTypeOpaque)
+// Secret also moves what clients write as text to where data is, as a server does when it decodes a secret.
+func Secret(s *corev1.Secret) {
+	Set(&s.Type, corev1.SecretTypeOpaque)
 	if len(s.StringData) > 0 {
 		s.Data = maps.Clone(s.Data)
 		if s.Data == nil {
@@ -29,16 +29,17 @@ func defaultSecret(s *corev1.Secret) {
 	s.StringData = nil
 }
 
-// defaultNamespace labels namespaces with their names.
-func defaultNamespace(n *corev1.Namespace) {
+// Namespace labels namespaces with their names.
+func Namespace(n *corev1.Namespace) {
 	if n.Name != "" && n.Labels[corev1.LabelMetadataName] != n.Name {
 		n.Labels = maps.Clone(n.Labels)
 		metav1.SetMetaDataLabel(&n.ObjectMeta, corev1.LabelMetadataName, n.Name)
 	}
-	setDefault(&n.Status.Phase, corev1.NamespaceActive)
+	Set(&n.Status.Phase, corev1.NamespaceActive)
 }
 
-func defaultNode(n *corev1.Node) {
+// Node fills in a Node.
+func Node(n *corev1.Node) {
 	if n.Status.Allocatable == nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 	}
@@ -46,28 +47,30 @@ func defaultNode(n *corev1.Node) {
 	roundUp(n.Status.Allocatable)
 }
 
-func defaultVolumeClaim(c *corev1.PersistentVolumeClaim) {
-	setDefault(&c.Status.Phase, corev1.ClaimPending)
+// VolumeClaim fills in a PersistentVolumeClaim.
+func VolumeClaim(c *corev1.PersistentVolumeClaim) {
+	Set(&c.Status.Phase, corev1.ClaimPending)
 	defaultClaimSpec(&c.Spec)
 	roundUp(c.Status.Capacity)
 	roundUp(c.Status.AllocatedResources)
 }
 
-func defaultPersistentVolume(v *corev1.PersistentVolume) {
-	setDefault(&v.Status.Phase, corev1.VolumePending)
-	setDefault(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
-	setDefaultPointer(&v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+// PersistentVolume fills in a PersistentVolume.
+func PersistentVolume(v *corev1.PersistentVolume) {
+	Set(&v.Status.Phase, corev1.VolumePending)
+	Set(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
+	SetPointer(&v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	roundUp(v.Spec.Capacity)
 	if v.Spec.HostPath != nil {
-		setDefaultPointer(&v.Spec.HostPath.Type, corev1.HostPathUnset)
+		SetPointer(&v.Spec.HostPath.Type, corev1.HostPathUnset)
 	}
 	if v.Spec.ISCSI != nil {
-		setDefault(&v.Spec.ISCSI.ISCSIInterface, "default")
+		Set(&v.Spec.ISCSI.ISCSIInterface, "default")
 	}
 }
 
-// defaultLimitRange derives limits and requests of containers from each other.
-func defaultLimitRange(l *corev1.LimitRange) {
+// LimitRange derives limits and requests of containers from each other.
+func LimitRange(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
 		if item.Type == corev1.LimitTypeContainer {
@@ -90,22 +93,25 @@ func filledFrom(list, other corev1.ResourceList) corev1.ResourceList {
 	return filled
 }
 
-func defaultEndpoints(e *corev1.Endpoints) { //nolint:staticcheck // deprecated, and served all the same
+// Endpoints fills in Endpoints.
+func Endpoints(e *corev1.Endpoints) { //nolint:staticcheck // deprecated, and served all the same
 	for _, subset := range e.Subsets {
 		for i := range subset.Ports {
-			setDefault(&subset.Ports[i].Protocol, corev1.ProtocolTCP)
+			Set(&subset.Ports[i].Protocol, corev1.ProtocolTCP)
 		}
 	}
 }
 
-func defaultEndpointSlice(s *discoveryv1.EndpointSlice) {
+// EndpointSlice fills in an EndpointSlice.
+func EndpointSlice(s *discoveryv1.EndpointSlice) {
 	for i := range s.Ports {
-		setDefaultPointer(&s.Ports[i].Name, "")
-		setDefaultPointer(&s.Ports[i].Protocol, corev1.ProtocolTCP)
+		SetPointer(&s.Ports[i].Name, "")
+		SetPointer(&s.Ports[i].Protocol, corev1.ProtocolTCP)
 	}
 }
 
-func defaultNetworkPolicy(p *networkingv1.NetworkPolicy) {
+// NetworkPolicy fills in a NetworkPolicy.
+func NetworkPolicy(p *networkingv1.NetworkPolicy) {
 	for _, rule := range p.Spec.Ingress {
 		defaultPolicyPorts(rule.Ports)
 	}
@@ -122,64 +128,71 @@ func defaultNetworkPolicy(p *networkingv1.NetworkPolicy) {
 
 func defaultPolicyPorts(ports []networkingv1.NetworkPolicyPort) {
 	for i := range ports {
-		setDefaultPointer(&ports[i].Protocol, corev1.ProtocolTCP)
+		SetPointer(&ports[i].Protocol, corev1.ProtocolTCP)
 	}
 }
 
-func defaultIngressClass(c *networkingv1.IngressClass) {
+// IngressClass fills in an IngressClass.
+func IngressClass(c *networkingv1.IngressClass) {
 	if c.Spec.Parameters != nil {
-		setDefaultPointer(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)
+		SetPointer(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)
 	}
 }
 
-func defaultRoleBinding(b *rbacv1.RoleBinding) {
-	setDefault(&b.RoleRef.APIGroup, rbacv1.GroupName)
+// RoleBinding fills in a RoleBinding.
+func RoleBinding(b *rbacv1.RoleBinding) {
+	Set(&b.RoleRef.APIGroup, rbacv1.GroupName)
 	defaultSubjects(b.Subjects)
 }
 
-func defaultClusterRoleBinding(b *rbacv1.ClusterRoleBinding) {
-	setDefault(&b.RoleRef.APIGroup, rbacv1.GroupName)
+// ClusterRoleBinding fills in a ClusterRoleBinding.
+func ClusterRoleBinding(b *rbacv1.ClusterRoleBinding) {
+	Set(&b.RoleRef.APIGroup, rbacv1.GroupName)
 	defaultSubjects(b.Subjects)
 }
 
 func defaultSubjects(subjects []rbacv1.Subject) {
 	for i := range subjects {
 		if kind := subjects[i].Kind; kind == rbacv1.UserKind || kind == rbacv1.GroupKind {
-			setDefault(&subjects[i].APIGroup, rbacv1.GroupName)
+			Set(&subjects[i].APIGroup, rbacv1.GroupName)
 		}
 	}
 }
 
-func defaultStorageClass(c *storagev1.StorageClass) {
-	setDefaultPointer(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
-	setDefaultPointer(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
+// StorageClass fills in a StorageClass.
+func StorageClass(c *storagev1.StorageClass) {
+	SetPointer(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
+	SetPointer(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 }
 
-func defaultCSIDriver(d *storagev1.CSIDriver) {
-	setDefaultPointer(&d.Spec.AttachRequired, true)
-	setDefaultPointer(&d.Spec.PodInfoOnMount, false)
-	setDefaultPointer(&d.Spec.StorageCapacity, false)
-	setDefaultPointer(&d.Spec.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
+// CSIDriver fills in a CSIDriver.
+func CSIDriver(d *storagev1.CSIDriver) {
+	SetPointer(&d.Spec.AttachRequired, true)
+	SetPointer(&d.Spec.PodInfoOnMount, false)
+	SetPointer(&d.Spec.StorageCapacity, false)
+	SetPointer(&d.Spec.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
 	if len(d.Spec.VolumeLifecycleModes) == 0 {
 		d.Spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
 	}
-	setDefaultPointer(&d.Spec.RequiresRepublish, false)
-	setDefaultPointer(&d.Spec.SELinuxMount, false)
-	setDefaultPointer(&d.Spec.PreventPodSchedulingIfMissing, false)
+	SetPointer(&d.Spec.RequiresRepublish, false)
+	SetPointer(&d.Spec.SELinuxMount, false)
+	SetPointer(&d.Spec.PreventPodSchedulingIfMissing, false)
 }
 
-func defaultValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration) {
+// ValidatingWebhooks fills in a ValidatingWebhookConfiguration.
+func ValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration) {
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
 		defaultWebhook(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds, w.Rules, w.ClientConfig.Service)
 	}
 }
 
-func defaultMutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration) {
+// MutatingWebhooks fills in a MutatingWebhookConfiguration.
+func MutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration) {
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
 		defaultWebhook(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds, w.Rules, w.ClientConfig.Service)
-		setDefaultPointer(&w.ReinvocationPolicy, admissionv1.NeverReinvocationPolicy)
+		SetPointer(&w.ReinvocationPolicy, admissionv1.NeverReinvocationPolicy)
 	}
 }
 
@@ -187,15 +200,15 @@ func defaultWebhook(
 	failure **admissionv1.FailurePolicyType, match **admissionv1.MatchPolicyType, namespaces, objects **metav1.LabelSelector, timeout **int32,
 	rules []admissionv1.RuleWithOperations, service *admissionv1.ServiceReference,
 ) {
-	setDefaultPointer(failure, admissionv1.Fail)
-	setDefaultPointer(match, admissionv1.Equivalent)
-	setDefaultPointer(namespaces, metav1.LabelSelector{})
-	setDefaultPointer(objects, metav1.LabelSelector{})
-	setDefaultPointer(timeout, 10)
+	SetPointer(failure, admissionv1.Fail)
+	SetPointer(match, admissionv1.Equivalent)
+	SetPointer(namespaces, metav1.LabelSelector{})
+	SetPointer(objects, metav1.LabelSelector{})
+	SetPointer(timeout, 10)
 	for i := range rules {
-		setDefaultPointer(&rules[i].Scope, admissionv1.AllScopes)
+		SetPointer(&rules[i].Scope, admissionv1.AllScopes)
 	}
 	if service != nil {
-		setDefaultPointer(&service.Port, 443)
+		SetPointer(&service.Port, 443)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kinds
+package defaults
 
 import (
 	"maps"
@@ -15,27 +15,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-func defaultDeployment(d *appsv1.Deployment) {
-	setDefaultPointer(&d.Spec.Replicas, 1)
+// Deployment fills in a Deployment.
+func Deployment(d *appsv1.Deployment) {
+	SetPointer(&d.Spec.Replicas, 1)
 	strategy := &d.Spec.Strategy
-	setDefault(&strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	Set(&strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
 	if strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
-		setDefaultPointer(&strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
-		setDefaultPointer(&strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
-		setDefaultPointer(&strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+		SetPointer(&strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
+		SetPointer(&strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+		SetPointer(&strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
 	}
-	setDefaultPointer(&d.Spec.RevisionHistoryLimit, 10)
-	setDefaultPointer(&d.Spec.ProgressDeadlineSeconds, 600)
-	defaultPodSpec(&d.Spec.Template.Spec)
+	SetPointer(&d.Spec.RevisionHistoryLimit, 10)
+	SetPointer(&d.Spec.ProgressDeadlineSeconds, 600)
+	PodSpec(&d.Spec.Template.Spec)
 }
 
-func defaultReplicaSet(r *appsv1.ReplicaSet) {
-	setDefaultPointer(&r.Spec.Replicas, 1)
-	defaultPodSpec(&r.Spec.Template.Spec)
+// ReplicaSet fills in a ReplicaSet.
+func ReplicaSet(r *appsv1.ReplicaSet) {
+	SetPointer(&r.Spec.Replicas, 1)
+	PodSpec(&r.Spec.Template.Spec)
 }
 
-func defaultReplicationController(r *corev1.ReplicationController) {
-	setDefaultPointer(&r.Spec.Replicas, 1)
+// ReplicationController fills in a ReplicationController. It gets selector and labels from its template.
+func ReplicationController(r *corev1.ReplicationController) {
+	SetPointer(&r.Spec.Replicas, 1)
 	if r.Spec.Template == nil {
 		return
 	}
@@ -47,46 +50,49 @@ func defaultReplicationController(r *corev1.ReplicationController) {
 			r.Labels = maps.Clone(labels)
 		}
 	}
-	defaultPodSpec(&r.Spec.Template.Spec)
+	PodSpec(&r.Spec.Template.Spec)
 }
 
-func defaultDaemonSet(d *appsv1.DaemonSet) {
+// DaemonSet fills in a DaemonSet.
+func DaemonSet(d *appsv1.DaemonSet) {
 	strategy := &d.Spec.UpdateStrategy
-	setDefault(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	Set(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
 	if strategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
-		setDefaultPointer(&strategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
-		setDefaultPointer(&strategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
-		setDefaultPointer(&strategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+		SetPointer(&strategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+		SetPointer(&strategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		SetPointer(&strategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
 	}
-	setDefaultPointer(&d.Spec.RevisionHistoryLimit, 10)
-	defaultPodSpec(&d.Spec.Template.Spec)
+	SetPointer(&d.Spec.RevisionHistoryLimit, 10)
+	PodSpec(&d.Spec.Template.Spec)
 }
 
-func defaultStatefulSet(s *appsv1.StatefulSet) {
-	setDefault(&s.Spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+// StatefulSet fills in a StatefulSet.
+func StatefulSet(s *appsv1.StatefulSet) {
+	Set(&s.Spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
 	strategy := &s.Spec.UpdateStrategy
 	if strategy.Type == "" {
 		strategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
-		setDefaultPointer(&strategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+		SetPointer(&strategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
 	}
 	if rolling := strategy.RollingUpdate; strategy.Type == appsv1.RollingUpdateStatefulSetStrategyType && rolling != nil {
-		setDefaultPointer(&rolling.Partition, 0)
-		setDefaultPointer(&rolling.MaxUnavailable, intstr.FromInt32(1))
+		SetPointer(&rolling.Partition, 0)
+		SetPointer(&rolling.MaxUnavailable, intstr.FromInt32(1))
 	}
-	setDefaultPointer(&s.Spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
-	setDefault(&s.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
-	setDefault(&s.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
-	setDefaultPointer(&s.Spec.Replicas, 1)
-	setDefaultPointer(&s.Spec.RevisionHistoryLimit, 10)
+	SetPointer(&s.Spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	Set(&s.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	Set(&s.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	SetPointer(&s.Spec.Replicas, 1)
+	SetPointer(&s.Spec.RevisionHistoryLimit, 10)
 	for i := range s.Spec.VolumeClaimTemplates {
 		claim := &s.Spec.VolumeClaimTemplates[i]
-		setDefault(&claim.Status.Phase, corev1.ClaimPending)
+		Set(&claim.Status.Phase, corev1.ClaimPending)
 		defaultClaimSpec(&claim.Spec)
 	}
-	defaultPodSpec(&s.Spec.Template.Spec)
+	PodSpec(&s.Spec.Template.Spec)
 }
 
-func defaultJob(j *batchv1.Job) {
+// Job fills in a Job. Selector and labels are generated when it is created, see [GenerateJob].
+func Job(j *batchv1.Job) {
 	defaultJobSpec(&j.Spec)
 	if len(j.Labels) == 0 {
 		j.Labels = j.Spec.Template.Labels // the same map, so that a job gets the labels that are made for its pods
@@ -94,46 +100,47 @@ func defaultJob(j *batchv1.Job) {
 	if j.Spec.Completions == nil && j.Spec.Parallelism == nil {
 		j.Spec.Completions = new(int32(1))
 	}
-	setDefaultPointer(&j.Spec.Parallelism, 1)
+	SetPointer(&j.Spec.Parallelism, 1)
 	if j.Spec.BackoffLimit == nil {
 		j.Spec.BackoffLimit = new(int32(6))
 		if j.Spec.BackoffLimitPerIndex != nil {
 			*j.Spec.BackoffLimit = math.MaxInt32
 		}
 	}
-	setDefaultPointer(&j.Spec.CompletionMode, batchv1.NonIndexedCompletion)
-	setDefaultPointer(&j.Spec.Suspend, false)
+	SetPointer(&j.Spec.CompletionMode, batchv1.NonIndexedCompletion)
+	SetPointer(&j.Spec.Suspend, false)
 	if j.Spec.PodReplacementPolicy == nil {
 		j.Spec.PodReplacementPolicy = new(batchv1.TerminatingOrFailed)
 		if j.Spec.PodFailurePolicy != nil {
 			*j.Spec.PodReplacementPolicy = batchv1.Failed
 		}
 	}
-	setDefaultPointer(&j.Spec.ManualSelector, false)
+	SetPointer(&j.Spec.ManualSelector, false)
 }
 
 // defaultJobSpec is also for templates of jobs, which get few defaults.
 func defaultJobSpec(spec *batchv1.JobSpec) {
-	defaultPodSpec(&spec.Template.Spec)
+	PodSpec(&spec.Template.Spec)
 	if spec.PodFailurePolicy != nil {
 		for _, rule := range spec.PodFailurePolicy.Rules {
 			for i := range rule.OnPodConditions {
-				setDefault(&rule.OnPodConditions[i].Status, corev1.ConditionTrue)
+				Set(&rule.OnPodConditions[i].Status, corev1.ConditionTrue)
 			}
 		}
 	}
 }
 
-func defaultCronJob(c *batchv1.CronJob) {
-	setDefault(&c.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
-	setDefaultPointer(&c.Spec.Suspend, false)
-	setDefaultPointer(&c.Spec.SuccessfulJobsHistoryLimit, 3)
-	setDefaultPointer(&c.Spec.FailedJobsHistoryLimit, 1)
+// CronJob fills in a CronJob.
+func CronJob(c *batchv1.CronJob) {
+	Set(&c.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
+	SetPointer(&c.Spec.Suspend, false)
+	SetPointer(&c.Spec.SuccessfulJobsHistoryLimit, 3)
+	SetPointer(&c.Spec.FailedJobsHistoryLimit, 1)
 	defaultJobSpec(&c.Spec.JobTemplate.Spec)
 }
 
-// createJob has the pods of a job carry its name and UID, by which it finds them.
-func createJob(j *batchv1.Job) {
+// GenerateJob has the pods of a job carry its name and UID, by which it finds them.
+func GenerateJob(j *batchv1.Job) {
 	if *j.Spec.ManualSelector {
 		return
 	}
@@ -164,8 +171,9 @@ func createJob(j *batchv1.Job) {
 	j.Spec.Selector = selector
 }
 
-func defaultAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) {
-	setDefaultPointer(&h.Spec.MinReplicas, 1)
+// Autoscaler fills in a HorizontalPodAutoscaler.
+func Autoscaler(h *autoscalingv2.HorizontalPodAutoscaler) {
+	SetPointer(&h.Spec.MinReplicas, 1)
 	if len(h.Spec.Metrics) == 0 {
 		h.Spec.Metrics = []autoscalingv2.MetricSpec{{
 			Type: autoscalingv2.ResourceMetricSourceType,
@@ -177,16 +185,16 @@ func defaultAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) {
 	if b := h.Spec.Behavior; b != nil {
 		percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}
 		pods := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15}
-		setDefaultPointer(&b.ScaleUp, autoscalingv2.HPAScalingRules{})
-		setDefaultPointer(&b.ScaleUp.StabilizationWindowSeconds, 0)
+		SetPointer(&b.ScaleUp, autoscalingv2.HPAScalingRules{})
+		SetPointer(&b.ScaleUp.StabilizationWindowSeconds, 0)
 		defaultScaling(b.ScaleUp, pods, percent)
-		setDefaultPointer(&b.ScaleDown, autoscalingv2.HPAScalingRules{})
+		SetPointer(&b.ScaleDown, autoscalingv2.HPAScalingRules{})
 		defaultScaling(b.ScaleDown, percent)
 	}
 }
 
 func defaultScaling(rules *autoscalingv2.HPAScalingRules, policies ...autoscalingv2.HPAScalingPolicy) {
-	setDefaultPointer(&rules.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+	SetPointer(&rules.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
 	if rules.Policies == nil {
 		rules.Policies = policies
 	}

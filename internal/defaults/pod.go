@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kinds
+package defaults
 
 import (
 	"regexp"
@@ -10,39 +10,40 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// setDefault fills in a value that was left out.
-func setDefault[T comparable](field *T, value T) {
+// Set fills in a value that was left out.
+func Set[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
 		*field = value
 	}
 }
 
-// setDefaultPointer fills in a value behind a pointer. Every object gets a variable of its own.
-func setDefaultPointer[T any](field **T, value T) {
+// SetPointer fills in a value behind a pointer. Every object gets a variable of its own.
+func SetPointer[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value
 	}
 }
 
-func defaultPod(pod *corev1.Pod) {
+// Pod fills in a Pod, but for what admission plugins do.
+func Pod(pod *corev1.Pod) {
 	spec := &pod.Spec
 	if grace := spec.TerminationGracePeriodSeconds; grace != nil && *grace < 0 {
 		spec.TerminationGracePeriodSeconds = new(int64(1))
 	}
-	setDefaultPointer(&spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)
+	SetPointer(&spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)
 	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range containers {
 			c := &containers[i]
 			requestLimits(&c.Resources)
 			if spec.HostNetwork {
 				for j := range c.Ports {
-					setDefault(&c.Ports[j].HostPort, c.Ports[j].ContainerPort)
+					Set(&c.Ports[j].HostPort, c.Ports[j].ContainerPort)
 				}
 			}
 		}
 	}
-	defaultPodSpec(spec)
+	PodSpec(spec)
 	defaultPodIPs(&pod.Status)
 }
 
@@ -68,15 +69,15 @@ func defaultPodIPs(status *corev1.PodStatus) {
 	}
 }
 
-// defaultPodSpec is for pods and templates.
-func defaultPodSpec(spec *corev1.PodSpec) {
-	setDefault(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
+// PodSpec is for pods and templates.
+func PodSpec(spec *corev1.PodSpec) {
+	Set(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
-	setDefault(&spec.DNSPolicy, corev1.DNSClusterFirst)
-	setDefault(&spec.RestartPolicy, corev1.RestartPolicyAlways)
-	setDefaultPointer(&spec.SecurityContext, corev1.PodSecurityContext{})
-	setDefaultPointer(&spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
-	setDefault(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	Set(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	Set(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	SetPointer(&spec.SecurityContext, corev1.PodSecurityContext{})
+	SetPointer(&spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	Set(&spec.SchedulerName, corev1.DefaultSchedulerName)
 	for i := range spec.Volumes {
 		defaultVolume(&spec.Volumes[i])
 	}
@@ -96,17 +97,17 @@ func defaultPodSpec(spec *corev1.PodSpec) {
 }
 
 func defaultContainer(c *corev1.Container) {
-	setDefault(&c.ImagePullPolicy, pullPolicy(c.Image))
-	setDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
-	setDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	Set(&c.ImagePullPolicy, pullPolicy(c.Image))
+	Set(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	Set(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	for i := range c.Ports {
-		setDefault(&c.Ports[i].Protocol, corev1.ProtocolTCP)
+		Set(&c.Ports[i].Protocol, corev1.ProtocolTCP)
 	}
 	for i := range c.Env {
 		if from := c.Env[i].ValueFrom; from != nil {
 			defaultFieldRef(from.FieldRef)
 			if from.FileKeyRef != nil {
-				setDefaultPointer(&from.FileKeyRef.Optional, false)
+				SetPointer(&from.FileKeyRef.Optional, false)
 			}
 		}
 	}
@@ -116,17 +117,17 @@ func defaultContainer(c *corev1.Container) {
 		if probe == nil {
 			continue
 		}
-		setDefault(&probe.TimeoutSeconds, 1)
-		setDefault(&probe.PeriodSeconds, 10)
-		setDefault(&probe.SuccessThreshold, 1)
-		setDefault(&probe.FailureThreshold, 3)
+		Set(&probe.TimeoutSeconds, 1)
+		Set(&probe.PeriodSeconds, 10)
+		Set(&probe.SuccessThreshold, 1)
+		Set(&probe.FailureThreshold, 3)
 		if probe.GRPC != nil {
-			setDefaultPointer(&probe.GRPC.Service, "")
+			SetPointer(&probe.GRPC.Service, "")
 		}
 	}
 	for _, action := range httpActions(c) {
-		setDefault(&action.Path, "/")
-		setDefault(&action.Scheme, corev1.URISchemeHTTP)
+		Set(&action.Path, "/")
+		Set(&action.Scheme, corev1.URISchemeHTTP)
 	}
 }
 
@@ -150,7 +151,7 @@ func httpActions(c *corev1.Container) []*corev1.HTTPGetAction {
 
 func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
 	if ref != nil {
-		setDefault(&ref.APIVersion, "v1")
+		Set(&ref.APIVersion, "v1")
 	}
 }
 
@@ -175,34 +176,34 @@ func defaultVolume(v *corev1.Volume) {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
 	}
 	if v.HostPath != nil {
-		setDefaultPointer(&v.HostPath.Type, corev1.HostPathUnset)
+		SetPointer(&v.HostPath.Type, corev1.HostPathUnset)
 	}
 	if v.Secret != nil {
-		setDefaultPointer(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
+		SetPointer(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
 	}
 	if v.ConfigMap != nil {
-		setDefaultPointer(&v.ConfigMap.DefaultMode, corev1.ConfigMapVolumeSourceDefaultMode)
+		SetPointer(&v.ConfigMap.DefaultMode, corev1.ConfigMapVolumeSourceDefaultMode)
 	}
 	if v.DownwardAPI != nil {
-		setDefaultPointer(&v.DownwardAPI.DefaultMode, corev1.DownwardAPIVolumeSourceDefaultMode)
+		SetPointer(&v.DownwardAPI.DefaultMode, corev1.DownwardAPIVolumeSourceDefaultMode)
 		defaultFieldRefs(v.DownwardAPI.Items)
 	}
 	if v.Projected != nil {
-		setDefaultPointer(&v.Projected.DefaultMode, corev1.ProjectedVolumeSourceDefaultMode)
+		SetPointer(&v.Projected.DefaultMode, corev1.ProjectedVolumeSourceDefaultMode)
 		for _, source := range v.Projected.Sources {
 			if source.DownwardAPI != nil {
 				defaultFieldRefs(source.DownwardAPI.Items)
 			}
 			if source.ServiceAccountToken != nil {
-				setDefaultPointer(&source.ServiceAccountToken.ExpirationSeconds, 3600)
+				SetPointer(&source.ServiceAccountToken.ExpirationSeconds, 3600)
 			}
 		}
 	}
 	if v.Image != nil {
-		setDefault(&v.Image.PullPolicy, pullPolicy(v.Image.Reference))
+		Set(&v.Image.PullPolicy, pullPolicy(v.Image.Reference))
 	}
 	if v.ISCSI != nil {
-		setDefault(&v.ISCSI.ISCSIInterface, "default")
+		Set(&v.ISCSI.ISCSIInterface, "default")
 	}
 	if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
 		defaultClaimSpec(&v.Ephemeral.VolumeClaimTemplate.Spec)
@@ -216,7 +217,7 @@ func defaultFieldRefs(items []corev1.DownwardAPIVolumeFile) {
 }
 
 func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
-	setDefaultPointer(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	SetPointer(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	roundUp(spec.Resources.Limits)
 	roundUp(spec.Resources.Requests)
 }
