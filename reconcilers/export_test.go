@@ -14,3 +14,6 @@ var (
 func (r *ResourceReconciler[T]) ReconcileManaged(ctx context.Context, req Request) (Result, error) {
 	return r.reconcile(ctx, req, true)
 }
+
+// ChangedPaths is what is logged of a difference.
+var ChangedPaths = changedPaths
