@@ -51,6 +51,9 @@ func (i informer) Object() client.Object { return i.object }
 // Wrapped is for those who look for informers that are nil.
 func (i informer) Wrapped() any { return i.Cache }
 
+// CacheOf returns the cache that this is the informer of.
+func (i informer) CacheOf(client.Object) cache.Cache { return i.Cache }
+
 // InformerOptions tell which objects of a kind an informer has, and how. The API server does the selection. The zero value is for all objects.
 type InformerOptions struct {
 	// Namespaces are the namespaces to look at, for kinds that have any. Default: all.

@@ -112,6 +112,17 @@ type informedCache struct {
 	route
 }
 
+// CacheOf returns the cache behind this one that has the kind of obj, in its form.
+func (c *informedCache) CacheOf(obj client.Object) cache.Cache {
+	of := c.to(obj)
+	if behind, ok := of.(interface {
+		CacheOf(obj client.Object) cache.Cache
+	}); ok {
+		return behind.CacheOf(obj)
+	}
+	return of
+}
+
 func (c *informedCache) to(obj runtime.Object) cache.Cache {
 	if c.is(obj) {
 		return c.informer

@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -43,7 +42,7 @@ type children[Type, ChildType client.Object] struct {
 	// What follows is known once set up with a manager, and makes no difference to what a reconciler does, only to what it costs and to
 	// what triggers it.
 
-	// indexed is the kind that can be looked up by owner, if any.
+	// indexed is the kind to look up by owner, if any, once the index is registered.
 	indexed guard.Form
 	// shared is the kind when what is listed is what the cache holds, which nobody may change.
 	shared schema.GroupVersionKind
@@ -119,15 +118,10 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 		return err
 	}
 	kind := guard.NewForm(gvk, watched)
-	switch err := config.owners.register(ctx, kind, watched); {
-	case meta.IsNoMatchError(err):
-		// The kind is not served yet. Watches wait for it, an index cannot.
-		logr.FromContextOrDiscard(ctx).Info("kind is not served yet, its objects are looked up without an index", "kind", gvk.Kind)
-	case err != nil:
+	if err := config.owners.setUp(ctx, bldr, kind, watched); err != nil {
 		return err
-	default:
-		c.indexed = kind
 	}
+	c.indexed = kind
 	return c.manager.SetupWithManager(ctx, mgr, bldr)
 }
 

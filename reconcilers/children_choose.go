@@ -74,18 +74,6 @@ func isNamedLike(obj, desired client.Object) bool {
 	}
 }
 
-// partition splits objects into those that match and those that do not.
-func partition[CT client.Object](objs []CT, matches func(CT) bool) (matching, others []CT) {
-	for _, obj := range objs {
-		if matches(obj) {
-			matching = append(matching, obj)
-		} else {
-			others = append(others, obj)
-		}
-	}
-	return matching, others
-}
-
 // unidentifiedTTL is how long a warning about unidentified objects is not repeated for a parent.
 const unidentifiedTTL = 6 * time.Hour
 

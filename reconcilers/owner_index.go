@@ -5,12 +5,15 @@ package reconcilers
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/guard"
@@ -32,9 +35,38 @@ func newOwnerIndex(indexer client.FieldIndexer) *ownerIndex {
 	return &ownerIndex{indexer: indexer, kinds: map[guard.Form]struct{}{}}
 }
 
+// setUp registers the index for the kind of obj: at once where that needs no API server, else when the controller starts. The caches of
+// controller-runtime ask the API server for the resource of the kind first, and set-up must work without one.
+func (x *ownerIndex) setUp(ctx context.Context, bldr *Builder, kind guard.Form, obj client.Object) error {
+	if x == nil || x.has(kind) {
+		return nil
+	}
+	if !asksServer(x.indexer, obj) {
+		if err := x.register(ctx, kind, obj); err == nil || !mayPass(err) {
+			return err
+		}
+	}
+	bldr.WatchesRawSource(&ownerIndexSource{index: x, kind: kind, object: obj, log: logr.FromContextOrDiscard(ctx)})
+	return nil
+}
+
+// asksServer reports whether registering an index for the kind of obj makes requests to the API server.
+func asksServer(indexer client.FieldIndexer, obj client.Object) bool {
+	if routed, ok := indexer.(interface {
+		CacheOf(obj client.Object) cache.Cache
+	}); ok {
+		indexer = routed.CacheOf(obj)
+	}
+	t := reflect.TypeOf(indexer)
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t != nil && t.PkgPath() == reflect.TypeFor[cache.Options]().PkgPath()
+}
+
 // register indexes the kind of obj. It may be called many times for one kind, also through several Configs for one cache.
 func (x *ownerIndex) register(ctx context.Context, kind guard.Form, obj client.Object) error {
-	if x == nil || x.has(kind) {
+	if x.has(kind) {
 		return nil
 	}
 	err := x.indexer.IndexField(ctx, obj, ownerIndexField, controllerUID)

@@ -4,15 +4,22 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/await"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
 )
@@ -85,11 +92,37 @@ func TestOwnerIndex_Failures(t *testing.T) {
 	t.Run("kind is not served", func(t *testing.T) {
 		w := newWorld(t, newResource(settled))
 		mgr := newManager(t, w, nil, "ConfigMap")
+		r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: newChildReconciler(w)}
+		wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
+		equal(t, "lists", []string{byNamespace}, lists(t, w, r))
+	})
+	t.Run("kind is served later", func(t *testing.T) {
+		w := newWorld(t, newResource(settled))
+		events := newEventCache(w.Scheme)
+		events.indexErr = &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}
+		mgr := newManager(t, w, events)
 		log, lines := newLog(0)
 		r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: newChildReconciler(w)}
 		wantErr(t, nil, r.SetupWithManager(withLog(context.Background(), log), mgr))
-		contains(t, lines.all(), "kind is not served yet, its objects are looked up without an index")
-		equal(t, "lists", []string{byNamespace}, lists(t, w, r))
+		equal(t, "lists before", []string{byNamespace}, lists(t, w, r))
+		start(t, mgr)
+		const waiting = "unable to index children by owner yet, trying again"
+		await.Nil(t, time.Minute, func() error {
+			if !strings.Contains(lines.all(), waiting) {
+				return errors.New("nothing is said about the index")
+			}
+			return nil
+		})
+		events.mu.Lock()
+		events.indexErr = nil
+		events.mu.Unlock()
+		await.Nil(t, time.Minute, func() error {
+			if got := lists(t, w, r); !slices.Equal(got, []string{byOwner}) {
+				return fmt.Errorf("lists: %v", got)
+			}
+			return nil
+		})
+		equal(t, "times it is said", 1, strings.Count(lines.all(), waiting))
 	})
 	t.Run("index cannot be made", func(t *testing.T) {
 		w := newWorld(t)

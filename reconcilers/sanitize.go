@@ -67,6 +67,7 @@ func (r *UpdatingObjectManager[T]) diff(log logr.Logger, current, desired T, def
 	return logged
 }
 
+// partition splits a list into what belongs and what does not.
 func partition[E any](all []E, belongs func(E) bool) (yes, no []E) {
 	for _, e := range all {
 		if belongs(e) {
