@@ -94,6 +94,8 @@ type AggregateReconciler[Type client.Object] struct {
 	defaults shorthand[Type]
 	gate     guard.Gate
 	retries  reflectedRetries
+	watched  watched
+	halts    halts
 	step     rootStep
 }
 
@@ -124,13 +126,18 @@ func (r *AggregateReconciler[T]) init() {
 
 // SetupWithManager adds a controller for the resource to the manager.
 func (r *AggregateReconciler[T]) SetupWithManager(ctx context.Context, mgr Manager) error {
-	_, err := r.SetupWithManagerYieldingController(ctx, mgr)
+	_, err := r.setUp(ctx, mgr, false)
 	return err
 }
 
 // SetupWithManagerYieldingController is SetupWithManager that returns the controller, to add watches to it later.
 func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+	return r.setUp(ctx, mgr, true)
+}
+
+func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields bool) (controller.Controller, error) {
 	r.init()
+	r.watched.begin(r.Name)
 	root := r.root()
 	scope := r.scope()
 	ctx = withDeclarations(scope.ontoRoot(root.logger(ctx)))
@@ -142,10 +149,7 @@ func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.
 	options := append([]builder.ForOption{builder.WithPredicates(ours)}, r.SetupForOptions...)
 	bldr := root.builder(mgr, options)
 	// No event tells of a resource that does not exist.
-	bldr.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {
-		queue.Add(r.Request)
-		return nil
-	}))
+	bldr.WatchesRawSource(startSource(r.Request))
 	if r.Setup != nil {
 		if err := r.Setup(ctx, mgr, bldr); err != nil {
 			return nil, err
@@ -157,6 +161,7 @@ func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.
 	if err := r.AggregateObjectManager.SetupWithManager(ctx, mgr, bldr); err != nil {
 		return nil, err
 	}
+	r.watched.learn(mgr, bldr, yields)
 	return bldr.Build(r)
 }
 
@@ -168,6 +173,7 @@ func (r *AggregateReconciler[T]) scope() scope {
 	return scope{
 		request: r.Request, config: &r.Config, originalConfig: &r.Config,
 		resourceType: r.Type, originalResourceType: r.Type,
+		watched: &r.watched,
 	}
 }
 
@@ -205,10 +211,15 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req, this) })
 	if isQuiet(err) {
 		if errors.Is(err, ErrRetryAfter) {
+			r.halts.over(req)
 			return result, nil
+		}
+		if byController {
+			return this.halted(ctx, root, &r.halts, &r.retries, result, err), nil
 		}
 		return withPriority(backOff, result), nil
 	}
+	r.halts.over(req)
 	if err == nil {
 		result = this.settle(r.Config, result)
 		if byController {
@@ -281,3 +292,16 @@ func (discardTracker) TrackObject(client.Object, client.Object) error        { r
 func (discardTracker) GetObservers(client.Object) ([]types.NamespacedName, error) {
 	return []types.NamespacedName{}, nil
 }
+
+// startSource makes a request when the controller starts.
+type startSource Request
+
+var _ source.Source = startSource{}
+
+// Start makes the request.
+func (s startSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {
+	queue.Add(Request(s))
+	return nil
+}
+
+func (s startSource) String() string { return "start" }

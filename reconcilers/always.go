@@ -41,13 +41,16 @@ func (r Always[T]) Validate(ctx context.Context) error {
 // Reconcile runs the sub reconcilers.
 func (r Always[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	aggregate := Result{}
+	waits := waitsFrom(ctx)
 	errs := []error{}
 	for i, reconciler := range r {
 		if err := interrupted(ctx); err != nil {
 			errs = append(errs, err)
 			break
 		}
+		before := waits.begin()
 		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, reconciler.Reconcile)
+		waits.end(before, err)
 		aggregate = AggregateResults(aggregate, result)
 		errs = append(errs, err)
 	}

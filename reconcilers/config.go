@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
@@ -116,14 +118,19 @@ func (c Config) WithDangerousDuckClientOperations() Config {
 
 // TrackAndGet is [client.Client.Get] that also tracks the object for the reconciled resource: the resource is reconciled again when the object
 // is created, changed or deleted, provided that the controller watches its kind with [EnqueueTracked]. An object that does not exist yet is tracked
-// too.
+// too. For a kind that the controller does not watch, which set-up can tell in most cases, a message with the line to add is logged once, and each call is
+// counted by the metric trueup_tracked_unwatched_total.
 func (c Config) TrackAndGet(ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption) error {
-	if gvk, err := c.GroupVersionKindFor(obj); err != nil {
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
 		logUntracked(ctx, err, obj)
-	} else {
-		c.track(ctx, tracker.Reference{APIGroup: gvk.Group, Kind: gvk.Kind, Namespace: key.Namespace, Name: key.Name}, obj)
+		return c.Get(ctx, key, obj, opts...)
 	}
-	return c.Get(ctx, key, obj, opts...)
+	ref := tracker.Reference{APIGroup: gvk.Group, Kind: gvk.Kind, Namespace: key.Namespace, Name: key.Name}
+	by := c.track(ctx, ref, obj)
+	err = c.Get(ctx, key, obj, opts...)
+	waitsFrom(ctx).track(ctx, ref, by, apierrs.IsNotFound(err))
+	return err
 }
 
 // TrackAndList is [client.Client.List] that also tracks, for the reconciled resource, the objects the options select: now and in future. Field
@@ -138,14 +145,16 @@ func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts .
 		logUntracked(ctx, err, list)
 	} else {
 		kind := strings.TrimSuffix(gvk.Kind, "List")
-		c.track(ctx, tracker.Reference{APIGroup: gvk.Group, Kind: kind, Namespace: listOptions.Namespace, Selector: selector}, list)
+		ref := tracker.Reference{APIGroup: gvk.Group, Kind: kind, Namespace: listOptions.Namespace, Selector: selector}
+		waitsFrom(ctx).track(ctx, ref, c.track(ctx, ref, list), false)
 	}
 	return c.List(ctx, list, opts...)
 }
 
-// track registers the reconciled resource as an observer of ref, as what its root reconciler loads. What cannot be tracked can often still be read (names of
-// RBAC objects may hold colons, for example), so a failure is logged and does not stop the caller.
-func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtime.Object) {
+// track registers the reconciled resource as an observer of ref, as what its root reconciler loads, and returns which changes of what is tracked make a request
+// for certain. What cannot be tracked can often still be read (names of RBAC objects may hold colons, for example), so a failure is logged and does not stop the
+// caller.
+func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtime.Object) passes {
 	s := scopeFrom(ctx)
 	root := s.originalConfig
 	if root == nil {
@@ -153,7 +162,16 @@ func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtim
 	}
 	if err := c.Tracker.TrackReference(ref, root.observer(s.originalResourceType, s.request)); err != nil {
 		logUntracked(ctx, err, tracked)
+		return passes{}
 	}
+	if _, discarded := c.Tracker.(discardTracker); discarded {
+		return passes{}
+	}
+	kind := schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}
+	if s.watched.lacks(kind) {
+		c.warnUnwatched(ctx, s.watched, kind, tracked)
+	}
+	return s.watched.by(c.cache, kind)
 }
 
 // forget drops what a resource of the root reconciler with this config has tracked, if the tracker can. It is for resources that are gone.

@@ -29,6 +29,10 @@ type scope struct {
 	journal *guard.Journal
 	// reflected notes the errors that the request reflects. It is nil outside of root reconcilers.
 	reflected *reflected
+	// watched knows which kinds the controller watches. It is nil outside of root reconcilers with a controller.
+	watched *watched
+	// waits is what the request waits for. It is nil outside of requests of root reconcilers.
+	waits *waits
 }
 
 type scopeKey struct{}

@@ -15,10 +15,13 @@ import (
 //	bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
 //
 // It must be called with the context given to Setup, and panics when that holds no config.
+//
+// Given to a watch as it is, the handler tells the root reconciler which kinds are watched, see [Config.TrackAndGet]. Part of another handler, it works
+// as well.
 func EnqueueTracked(ctx context.Context) handler.EventHandler {
 	config := RetrieveConfigOrDie(ctx)
 
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request {
+	tracked := &trackedHandler{handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request {
 		observers, err := config.Tracker.GetObservers(obj)
 		if err != nil {
 			logUnlessQuiet(ctx, err, "unable to get tracked requests")
@@ -29,5 +32,10 @@ func EnqueueTracked(ctx context.Context) handler.EventHandler {
 			requests[i].NamespacedName = observers[i]
 		}
 		return requests
-	})
+	})}
+	scopeFrom(ctx).watched.issue(tracked)
+	return tracked
 }
+
+// trackedHandler is a handler of EnqueueTracked. Its type is how it is known in a watch.
+type trackedHandler struct{ handler.EventHandler }

@@ -10,6 +10,9 @@ var (
 	ControllerUID   = controllerUID
 )
 
+// Describe is how a reference is written in a log line.
+var Describe = describe
+
 // ReconcileManaged is Reconcile as a controller calls it.
 func (r *ResourceReconciler[T]) ReconcileManaged(ctx context.Context, req Request) (Result, error) {
 	return r.reconcile(ctx, req, true)

@@ -130,12 +130,15 @@ func (r *ForEach[T, I]) reconcile(ctx context.Context, resource T) (Result, erro
 	}
 	ctx = context.WithValue(ctx, loopKey[I]{}, true)
 	aggregate := Result{}
+	waits := waitsFrom(ctx)
 	for i := range items {
 		if err := interrupted(ctx); err != nil {
 			return aggregate, err
 		}
 		cursors.Store(ctx, Cursor[I]{Index: i, Length: len(items), Item: items[i]})
+		before := waits.begin()
 		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, r.Reconciler.Reconcile)
+		waits.end(before, err)
 		if err != nil {
 			return aggregate, err
 		}

@@ -88,6 +88,8 @@ type ResourceReconciler[Type client.Object] struct {
 	status   *statusType
 	gate     guard.Gate
 	retries  reflectedRetries
+	watched  watched
+	halts    halts
 	step     rootStep
 	// cached is the kind of the resource when it is read from the cache of a manager, which shares its objects.
 	cached schema.GroupVersionKind
@@ -110,13 +112,18 @@ func (r *ResourceReconciler[T]) init() {
 
 // SetupWithManager adds a controller for the resource to the manager.
 func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manager) error {
-	_, err := r.SetupWithManagerYieldingController(ctx, mgr)
+	_, err := r.setUp(ctx, mgr, false)
 	return err
 }
 
 // SetupWithManagerYieldingController is SetupWithManager that returns the controller, to add watches to it later.
 func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+	return r.setUp(ctx, mgr, true)
+}
+
+func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields bool) (controller.Controller, error) {
 	r.init()
+	r.watched.begin(r.Name)
 	root := r.root()
 	scope := r.scope(Request{})
 	ctx = withDeclarations(scope.ontoRoot(root.logger(ctx)))
@@ -136,6 +143,7 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.C
 	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
 		return nil, err
 	}
+	r.watched.learn(mgr, bldr, yields)
 	return bldr.Build(r)
 }
 
@@ -149,6 +157,7 @@ func (r *ResourceReconciler[T]) scope(req Request) scope {
 		request: req,
 		config:  &r.Config, originalConfig: &r.Config,
 		resourceType: r.Type, originalResourceType: r.Type,
+		watched: &r.watched,
 	}
 }
 

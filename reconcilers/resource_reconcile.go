@@ -40,10 +40,15 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byCo
 	})
 	if isQuiet(err) {
 		if errors.Is(err, ErrRetryAfter) || byController && errors.Is(err, ErrHaltSubReconcilers) && result.RequeueAfter > 0 {
+			r.halts.over(req)
 			return result, nil
+		}
+		if byController {
+			return this.halted(ctx, root, &r.halts, &r.retries, result, err), nil
 		}
 		return withPriority(backOff, result), nil
 	}
+	r.halts.over(req)
 	if err == nil {
 		result = this.settle(r.Config, result)
 		if byController {

@@ -77,6 +77,7 @@ type request struct {
 	scope     scope
 	journal   guard.Journal
 	gate      *guard.Gate // nil unless the request is guarded
+	waits     waits
 	reflected reflected
 	trace     step.Trace
 	// byController is true for requests of a controller, and false for those of a test, whose logs and events users compare.
@@ -120,7 +121,7 @@ func (r root) beginRequest(
 		}
 		this.gate, this.scope.journal = gate, &this.journal
 	}
-	this.scope.requestErr, this.scope.reflected = ctx.Err, &this.reflected
+	this.scope.requestErr, this.scope.reflected, this.scope.waits = ctx.Err, &this.reflected, &this.waits
 	ctx = step.Root(ctx, &this.trace)
 	ctx = stash.WithContext(ctx)
 	ctx = rtime.StashNow(ctx, time.Now())

@@ -36,11 +36,14 @@ func (r Sequence[T]) Validate(ctx context.Context) error {
 // Reconcile runs the sub reconcilers.
 func (r Sequence[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	aggregate := Result{}
+	waits := waitsFrom(ctx)
 	for i, reconciler := range r {
 		if err := interrupted(ctx); err != nil {
 			return aggregate, err
 		}
+		before := waits.begin()
 		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, reconciler.Reconcile)
+		waits.end(before, err)
 		if err != nil {
 			return result, err
 		}

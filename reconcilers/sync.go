@@ -4,6 +4,7 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -123,6 +124,9 @@ func call[T client.Object](
 }
 
 func logUnlessQuiet(ctx context.Context, err error, message string, values ...any) {
+	if errors.Is(err, ErrHaltSubReconcilers) {
+		waitsFrom(ctx).halted(ctx)
+	}
 	if !isSilent(ctx, err) {
 		logr.FromContextOrDiscard(ctx).Error(err, message, values...)
 	}

@@ -93,6 +93,7 @@ func (r *While[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 
 func (r *While[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	aggregate := Result{}
+	waits := waitsFrom(ctx)
 	for i := 0; ; i++ {
 		if err := interrupted(ctx); err != nil {
 			return aggregate, err
@@ -104,7 +105,9 @@ func (r *While[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 		if !r.Condition(ctx, resource) {
 			return aggregate, nil
 		}
+		before := waits.begin()
 		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, r.Reconciler.Reconcile)
+		waits.end(before, err)
 		aggregate = AggregateResults(aggregate, result)
 		if err != nil {
 			return aggregate, err
