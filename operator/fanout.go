@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/reconcilers"
 	"trueup.dev/validation"
@@ -91,7 +92,7 @@ func (r FanOut[T]) Validate(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("FanOut must not have a nil handler at index %d", i))
 			continue
 		}
-		if v, ok := handler.(validation.Validator); ok && validation.IsRecursive(ctx) {
+		if ctx, v := setupcheck.Part(ctx, handler, "FanOut must have a valid handler at index %d", i); v != nil {
 			if err := v.Validate(ctx); err != nil {
 				errs = append(errs, fmt.Errorf("FanOut must have a valid handler at index %d: %w", i, err))
 			}

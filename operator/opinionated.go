@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
@@ -126,7 +127,8 @@ func (r *Opinionated[T]) alias(resource T) string {
 // SetupWithManager validates the reconciler and sets up the handler.
 func (r *Opinionated[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
 	r.init()
-	if err := r.Validate(validation.WithRecursive(ctx)); err != nil {
+	validating, _ := setupcheck.Begin(ctx) // the handler validates the rest
+	if err := r.Validate(validating); err != nil {
 		return err
 	}
 	return r.Handler.SetupWithManager(ctx, mgr, bldr)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"trueup.dev/internal/setupcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
@@ -32,7 +33,7 @@ func (r *widened[T]) Validate(ctx context.Context) error {
 	if r.reconciler == nil {
 		return errors.New("the reconciler must not be nil")
 	}
-	if v, ok := r.reconciler.(validation.Validator); ok && validation.IsRecursive(ctx) {
+	if ctx, v := setupcheck.Part(ctx, r.reconciler, "Widen must have a valid reconciler"); v != nil {
 		return v.Validate(ctx)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/reconcilers"
 	"trueup.dev/validation"
@@ -131,11 +132,19 @@ func (r *WithEdge[T]) init() {
 // SetupWithManager has the events of the resource's kind noted, and sets up the nested reconciler.
 func (r *WithEdge[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
 	r.init()
-	if err := r.Validate(validation.WithRecursive(ctx)); err != nil {
+	validating, pass := setupcheck.Begin(ctx)
+	if err := r.Validate(validating); err != nil {
 		return err
 	}
 	r.listen(ctx, bldr)
-	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return err
+	}
+	var errs []error
+	for _, problem := range pass.Rest() {
+		errs = append(errs, fmt.Errorf("%s: %w", problem.Prefix, problem.Err))
+	}
+	return errors.Join(errs...)
 }
 
 // Validate checks the required fields and, when ctx asks for recursion, the nested reconciler.
@@ -148,7 +157,7 @@ func (r *WithEdge[T]) Validate(ctx context.Context) error {
 	if slices.Contains(r.Finalizers, "") {
 		errs = append(errs, fmt.Errorf("WithEdge %q must not have an empty name in Finalizers", r.Name))
 	}
-	if v, ok := r.Reconciler.(validation.Validator); ok && validation.IsRecursive(ctx) {
+	if ctx, v := setupcheck.Part(ctx, r.Reconciler, "WithEdge %q must have a valid Reconciler", r.Name); v != nil {
 		if err := v.Validate(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("WithEdge %q must have a valid Reconciler: %w", r.Name, err))
 		}

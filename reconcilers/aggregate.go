@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/tracker"
 	"trueup.dev/validation"
@@ -141,7 +142,8 @@ func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields 
 	root := r.root()
 	scope := r.scope()
 	ctx = withDeclarations(scope.ontoRoot(root.logger(ctx)))
-	if err := root.validate(ctx, r); err != nil {
+	validating, pass := setupcheck.Begin(ctx)
+	if err := root.validate(validating, r); err != nil {
 		return nil, err
 	}
 	// Events of other resources need not wake the controller. Predicates that the author gives take the place of this one.
@@ -159,6 +161,9 @@ func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields 
 		return nil, err
 	}
 	if err := r.AggregateObjectManager.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return nil, err
+	}
+	if err := validateRest(pass); err != nil {
 		return nil, err
 	}
 	r.watched.learn(mgr, bldr, yields)

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -25,7 +26,8 @@ type OverrideSetup[Type client.Object] struct {
 	// Setup is called instead of the set-up of Reconciler. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Reconciler runs as usual but is never set up. One of Setup and Reconciler is required.
+	// Reconciler runs as usual but is never set up. Set-up does not validate reconcilers of your own in it, since those may need theirs. One of Setup and
+	// Reconciler is required.
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once
@@ -52,7 +54,7 @@ func (r *OverrideSetup[T]) Validate(ctx context.Context) error {
 	if r.Setup == nil && r.Reconciler == nil {
 		problems.add("OverrideSetup %q must implement at least one of Setup or Reconciler", r.Name)
 	}
-	problems.nested(ctx, r.Reconciler, "OverrideSetup %q must have a valid Reconciler", r.Name)
+	problems.nested(setupcheck.NeverSetUp(ctx), r.Reconciler, "OverrideSetup %q must have a valid Reconciler", r.Name)
 	return problems.err()
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"trueup.dev/validation"
+	"trueup.dev/internal/setupcheck"
 )
 
 // invalid is the error of Validate methods. Its text is that of the first problem; all of them are listed by set-up, and available to
@@ -42,17 +42,20 @@ type hinted struct {
 
 func (h *hinted) Unwrap() error { return h.error }
 
-// nested validates a part of a reconciler when ctx asks for recursion, and adds each of its problems behind prefix.
+// nested validates a part of a reconciler when ctx asks for recursion, and adds each of its problems behind prefix. When the tree is about to be set up, a part
+// whose type is not of this module is validated after its set-up.
 func (p *problems) nested(ctx context.Context, part any, prefix string, args ...any) {
-	validator, ok := part.(validation.Validator)
-	if !ok || isNil(part) || !validation.IsRecursive(ctx) {
+	ctx, validator := setupcheck.Part(ctx, part, prefix, args...)
+	if validator == nil {
 		return
 	}
-	err := validator.Validate(ctx)
-	if err == nil {
-		return
+	if err := validator.Validate(ctx); err != nil {
+		p.behind(fmt.Sprintf(prefix, args...), err)
 	}
-	prefix = fmt.Sprintf(prefix, args...)
+}
+
+// behind adds each problem of a part behind prefix.
+func (p *problems) behind(prefix string, err error) {
 	below := []error{err}
 	if list := (*invalid)(nil); errors.As(err, &list) {
 		below = list.problems
@@ -115,4 +118,13 @@ func everyProblem(err error) error {
 		return every[0]
 	}
 	return errors.Join(every...)
+}
+
+// validateRest validates the parts of a tree that could not be before they were set up, and returns an error that lists every problem.
+func validateRest(pass *setupcheck.Pass) error {
+	problems := problems{}
+	for _, problem := range pass.Rest() {
+		problems.behind(problem.Prefix, problem.Err)
+	}
+	return everyProblem(problems.err())
 }

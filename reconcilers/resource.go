@@ -16,6 +16,7 @@ import (
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/setupcheck"
 	"trueup.dev/validation"
 )
 
@@ -127,7 +128,8 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 	root := r.root()
 	scope := r.scope(Request{})
 	ctx = withDeclarations(scope.ontoRoot(root.logger(ctx)))
-	if err := root.validate(ctx, r); err != nil {
+	validating, pass := setupcheck.Begin(ctx)
+	if err := root.validate(validating, r); err != nil {
 		return nil, err
 	}
 	if r.Config.cache != nil && !duck.IsDuck(r.Type, r.Config.Scheme()) {
@@ -141,6 +143,9 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 		}
 	}
 	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return nil, err
+	}
+	if err := validateRest(pass); err != nil {
 		return nil, err
 	}
 	r.watched.learn(mgr, bldr, yields)

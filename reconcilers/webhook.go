@@ -20,6 +20,7 @@ import (
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/stash"
 	rtime "trueup.dev/time"
@@ -111,7 +112,9 @@ func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
 // BuildWithContext validates the adapter and returns the webhook to register with a server of controller-runtime.
 func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*admission.Webhook, error) {
 	r.init()
-	if err := r.Validate(validation.WithRecursive(ctx)); err != nil {
+	// Nothing below is set up.
+	validating, _ := setupcheck.Begin(ctx)
+	if err := r.Validate(setupcheck.NeverSetUp(validating)); err != nil {
 		return nil, everyProblem(err)
 	}
 	return &admission.Webhook{

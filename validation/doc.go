@@ -11,8 +11,17 @@
 // at once, by field name. Give a reconciler of your own a Validate method and it
 // takes part.
 //
+// Set-up validates the reconcilers of trueup first, those of the whole tree, and
+// lists all their mistakes. Then it sets the tree up. Reconcilers of your own,
+// those that embed one of trueup included, are validated after that: Validate may
+// ask for what SetupWithManager has prepared. What is nested in a reconciler of
+// your own validates itself when your SetupWithManager sets it up. Below an
+// OverrideSetup and in a webhook nothing is set up, so reconcilers of your own
+// are not validated there.
+//
 // Most reconcilers nest others. Validate looks at the nested ones only when the
-// context asks for it. A test can thereby check a whole tree, without a manager:
+// context asks for it. A test can thereby check a whole tree, without a manager,
+// with all reconcilers of your own:
 //
 //	ctx = validation.WithRecursive(ctx)
 //	err := rootReconciler.Validate(ctx)
