@@ -4,16 +4,22 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
 )
@@ -64,5 +70,54 @@ func TestChildrenAreFoundByTheirOwner(t *testing.T) {
 	}
 	if passes, listed := passes.Load(), listed.Load(); listed == 0 || listed > passes {
 		t.Errorf("%d objects were listed in %d passes, want one in each at most", listed, passes)
+	}
+}
+
+// Controllers whose children are of a kind that is not served yet start when it is.
+func TestChildrenOfAKindThatIsServedLater(t *testing.T) {
+	e := newEnv(t)
+	type object = *unstructured.Unstructured
+	late := schema.GroupVersionKind{Group: "late.trueup.dev", Version: "v1", Kind: "Late"}
+	e.start(func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
+		for n := range 2 { // two controllers of one kind
+			r := &reconcilers.ResourceReconciler[*fixture.Resource]{
+				Name: fmt.Sprintf("children-of-a-late-kind-%d", n),
+				Reconciler: &reconcilers.ChildReconciler[*fixture.Resource, object, *unstructured.UnstructuredList]{
+					ChildType: newUnstructured(late, ""), ChildListType: newUnstructuredList(late),
+					OurChild: func(parent *fixture.Resource, child object) bool {
+						return child.GetName() == fmt.Sprintf("%s-%d", parent.Name, n)
+					},
+					DesiredChild: func(_ context.Context, parent *fixture.Resource) (object, error) {
+						child := newUnstructured(late, fmt.Sprintf("%s-%d", parent.Name, n))
+						child.SetNamespace(parent.Namespace)
+						return child, nil
+					},
+					MergeBeforeUpdate:          func(_, _ object) {},
+					ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, object, error) {},
+				},
+				Config: c,
+			}
+			if err := r.SetupWithManager(ctx, mgr); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	resource := newResource("it", nil)
+	e.Add(resource)
+	e.Eventually(func() error {
+		if apitest.Counted(t, "trueup_owner_index_failures_total", map[string]string{"kind": late.Kind}) == 0 {
+			return errors.New("the controller does not wait for the kind")
+		}
+		return nil
+	})
+	scheme := runtime.NewScheme()
+	e.Must(apiextensionsv1.AddToScheme(scheme))
+	definitions, err := client.New(e.RESTConfig(), client.Options{Scheme: scheme})
+	e.Must(err)
+	e.Must(definitions.Create(t.Context(), crd(late, "lates")))
+	e.Cleanup(func() { e.Must(definitions.Delete(context.Background(), crd(late, "lates"))) })
+	for n := range 2 {
+		e.Eventually(func() error { return e.Read(newUnstructured(late, fmt.Sprintf("it-%d", n))) })
 	}
 }
