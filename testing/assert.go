@@ -2,7 +2,10 @@
 
 package testing
 
-import "testing"
+import (
+	"maps"
+	"testing"
+)
 
 // AssertExpectations fails the test for each difference between what is expected and what was done through the config so far: by its clients, its
 // recorders and its tracker, in this order.
@@ -64,7 +67,7 @@ func (c *ExpectConfig) AssertClientPatchExpectations(t *testing.T) {
 	helper(t)()
 	assert(t, c, expectation[PatchRef]{
 		field: "ExpectPatches", item: "Patch", elem: "rtesting.PatchRef",
-		expected: c.ExpectPatches, observed: each(c.actions().PatchActions, NewPatchRef), diff: c.differ().PatchRef,
+		expected: c.ExpectPatches, observed: each(c.actions().PatchActions, NewPatchRef), diff: c.diffPatch,
 	})
 }
 
@@ -98,7 +101,7 @@ func (c *ExpectConfig) AssertClientStatusPatchExpectations(t *testing.T) {
 	helper(t)()
 	assert(t, c, expectation[PatchRef]{
 		field: "ExpectStatusPatches", item: "StatusPatch", elem: "rtesting.PatchRef",
-		expected: c.ExpectStatusPatches, observed: each(c.actions().StatusPatchActions, NewPatchRef), diff: c.differ().PatchRef,
+		expected: c.ExpectStatusPatches, observed: each(c.actions().StatusPatchActions, NewPatchRef), diff: c.diffPatch,
 	})
 }
 
@@ -162,5 +165,7 @@ func (c *ExpectConfig) actions() *clientWrapper {
 		StatusApplyActions:      w.StatusApplyActions,
 		SubResourceActions:      w.SubResourceActions,
 		explanations:            w.explanations,
+		taken:                   w.taken,
+		moved:                   maps.Clone(w.moved),
 	}
 }

@@ -44,14 +44,10 @@ func sameTarget(a, b client.Object) bool {
 // returned, not reflected.
 func (c *ExpectConfig) explainMissingBlockers(t *testing.T) {
 	t.Helper()
-	opened := c.open()
-	opened.client.lock.Lock()
-	taken := slices.Clone(opened.client.taken)
-	opened.client.lock.Unlock()
-	for _, obj := range taken {
+	for _, obj := range c.actions().taken {
 		key := client.ObjectKeyFromObject(obj)
 		found := blankOf(obj)
-		if err := opened.config.APIReader.Get(context.Background(), key, found); !apierrs.IsNotFound(err) {
+		if err := c.Config().APIReader.Get(context.Background(), key, found); !apierrs.IsNotFound(err) {
 			continue
 		}
 		t.Logf("create failed with AlreadyExists%s, and the APIReader does not find %s: a reconciler of children then returns "+

@@ -69,6 +69,8 @@ type clientWrapper struct {
 	explanations []string
 	// taken are the objects that are in the way of others, as creates that have failed say.
 	taken []client.Object
+	// moved are the versions that objects got by patches of their finalizers.
+	moved movedVersions
 }
 
 var (

@@ -56,7 +56,14 @@ func (w *clientWrapper) Patch(ctx context.Context, obj client.Object, patch clie
 	options := *(&client.PatchOptions{}).ApplyOptions(opts).AsPatchOptions()
 	action := clientgotesting.NewPatchActionWithOptions(resource, obj.GetNamespace(), obj.GetName(), patch.Type(), data, options)
 	recordAction(w, &w.PatchActions, action.DeepCopy().(PatchAction))
-	return w.call(action, obj, func() error { return w.client.Patch(ctx, obj, patch, opts...) })
+	return w.call(action, obj, func() error {
+		version := obj.GetResourceVersion()
+		if err := w.client.Patch(ctx, obj, patch, opts...); err != nil {
+			return err
+		}
+		w.noteMoved(action, version, obj)
+		return nil
+	})
 }
 
 // Apply implements [client.Writer].

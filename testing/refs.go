@@ -21,7 +21,7 @@ type PatchRef struct {
 	// SubResource is "status" for patches of the status, which are expected apart from others.
 	SubResource string
 	PatchType   types.PatchType
-	// Patch is what is sent, to the byte.
+	// Patch is what is sent, to the byte. After a patch of the object's finalizers the resource version can be left out, or be the one before.
 	Patch []byte
 }
 

@@ -58,7 +58,8 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// GivenTracks are tracked before the sub reconciler is called.
 	GivenTracks []TrackRequest
 
-	// ExpectResource is the resource after the call. Defaults to Resource: no change.
+	// ExpectResource is the resource after the call. Defaults to Resource: no change. The resource version after a patch of its finalizers can be
+	// left out, or be the one before.
 	ExpectResource Type
 	// ExpectParent is the resource after the call if ExpectResource is nil.
 	//

@@ -41,7 +41,8 @@ func copyAs[T client.Object](t *testing.T, field string, obj T) T {
 	return resource
 }
 
-// storedMetadata is what an API adds to the metadata of an object. A resource has it when a root reconciler hands it on, so a table can leave it out.
+// storedMetadata is what an API adds to the metadata of an object. A resource has it when a root reconciler hands it
+// on, so a table can leave it out.
 type storedMetadata struct {
 	resourceVersion string
 	uid             types.UID
@@ -77,7 +78,8 @@ func (m storedMetadata) complete(objs ...client.Object) {
 	}
 }
 
-// notIn returns the metadata without the uid and the generation of an object that has its own: who writes them down reads them, too.
+// notIn returns the metadata without the uid and the generation of an object that has its own: who writes them down
+// reads them, too.
 func (m storedMetadata) notIn(obj client.Object) storedMetadata {
 	if obj.GetUID() != "" {
 		m.uid = ""
@@ -88,17 +90,20 @@ func (m storedMetadata) notIn(obj client.Object) storedMetadata {
 	return m
 }
 
-// assertResource compares the resource to the expected one, which is complete. What is in metadata can be left out of the expected one.
-func assertResource(t *testing.T, config *ExpectConfig, metadata storedMetadata, expected, observed client.Object) {
+// assertResource compares the resource to the expected one, which is complete. What is in metadata can be left out of
+// the expected one, and so can the version that a patch of the finalizers has given to the resource; versionGiven tells
+// whether the test has one.
+func assertResource(t *testing.T, config *ExpectConfig, metadata storedMetadata, expected, observed client.Object, versionGiven bool) {
 	t.Helper()
 	expected, observed = config.normalize(expected, observed)
-	diff := config.differ().Resource(expected, observed)
+	diff := config.differ().Resource(config.settleVersion(expected, observed, versionGiven), observed)
 	if diff == "" {
 		return
 	}
 	failValue(t, "ExpectResource", diff, "ExpectResource", compared(observed, func(expected, observed client.Object) string {
 		expected = expected.DeepCopyObject().(client.Object)
+		versionGiven := expected.GetResourceVersion() != ""
 		metadata.complete(expected)
-		return config.differ().Resource(expected, observed)
+		return config.differ().Resource(config.settleVersion(expected, observed, versionGiven), observed)
 	}), config.Scheme)
 }

@@ -60,7 +60,7 @@ func (tc *SubReconcilerTestCase[T]) Run(t *testing.T, scheme *runtime.Scheme, fa
 	result, err := tc.reconcile(t, ctx, reconciler, resource)
 
 	outcome{shouldErr: tc.ShouldErr, result: tc.ExpectedResult, verify: tc.Verify, differ: config.differ()}.assert(t, result, err)
-	assertResource(t, config, metadata.notIn(tc.Resource), expected, resource)
+	assertResource(t, config, metadata.notIn(tc.Resource), expected, resource, tc.ExpectResource.GetResourceVersion() != "")
 	tc.assertStash(t, ctx, config)
 	run.assertExpectations(t)
 	if tc.ExpectWiring != nil {
