@@ -3,19 +3,80 @@
 package reconcilers
 
 import (
+	"encoding/json"
+	"reflect"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"trueup.dev/internal/defaults"
 )
 
 // withDefaults returns current, which is about to be written, with what the API server will fill in, and reports whether all of that is known. An object
 // without a UID does not come from an API server: nothing is known of where it is stored, a fake for example. It changes neither of the objects.
-func (r *UpdatingObjectManager[T]) withDefaults(_ writer, current, actual T) (filled T, known bool) {
+func (r *UpdatingObjectManager[T]) withDefaults(w writer, current, actual T) (filled T, known bool) {
 	if actual.GetUID() == "" {
 		return current, false
 	}
 	filled = r.copyToCompare(current)
-	if !defaults.Update(filled, actual) {
+	if defaults.Update(filled, actual) {
+		defaults.KeepUnset(filled, current, actual)
+		return filled, true
+	}
+	byServer, known := withSchemaDefaults(w.log, w.config, &r.schemas, current, mayBeDefaults(differences(actual, current)))
+	if !known {
 		return current, false
 	}
-	defaults.KeepUnset(filled, current, actual)
+	byServer.SetManagedFields(actual.GetManagedFields())
+	return byServer.(T), true
+}
+
+// withSchemaDefaults returns a custom resource that is about to be written with what the API server will fill in, and reports whether that is known. The schema
+// is read from the server only if that may explain all differences to the stored object.
+func withSchemaDefaults(
+	log logr.Logger, config Config, schemas *defaults.Schemas, obj client.Object, mayExplain bool,
+) (filled client.Object, known bool) {
+	if config.Client == nil || config.Discovery == nil {
+		return nil, false
+	}
+	kind, err := config.GroupVersionKindFor(obj)
+	if err != nil {
+		return nil, false
+	}
+	schema, known, fresh, err := schemas.For(config.Discovery, kind, !mayExplain)
+	if err != nil && fresh {
+		log.Info("unable to read the defaults of a kind, fields may be written in vain", "kind", kind.GroupKind().String(), "reason", err.Error())
+	}
+	if err != nil || !known {
+		return nil, false
+	}
+	if filled, err = filledIn(obj, schema); err != nil {
+		return nil, false
+	}
 	return filled, true
+}
+
+// filledIn returns a copy of an object with the defaults of a schema.
+func filledIn(obj client.Object, schema *defaults.Schema) (client.Object, error) {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		copied := u.DeepCopyObject().(runtime.Unstructured)
+		schema.Fill(copied.UnstructuredContent())
+		return copied.(client.Object), nil
+	}
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	content := map[string]any{}
+	if err := utiljson.Unmarshal(data, &content); err != nil {
+		return nil, err
+	}
+	schema.Fill(content)
+	if data, err = json.Marshal(content); err != nil {
+		return nil, err
+	}
+	filled := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+	return filled, json.Unmarshal(data, filled)
 }

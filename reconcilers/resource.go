@@ -87,6 +87,7 @@ type ResourceReconciler[Type client.Object] struct {
 	lazyInit sync.Once
 	named    bool
 	status   *statusType
+	admitted admittedStatuses
 	gate     guard.Gate
 	retries  reflectedRetries
 	watched  watched

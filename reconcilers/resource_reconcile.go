@@ -110,7 +110,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 	}
 	r.status.observeConditions(resource, original, generation)
 	r.status.keepTransitionTimes(resource, original)
-	if !r.mustWriteStatus(resource, original, err) {
+	if !r.mustWriteStatus(ctx, resource, original, err) {
 		return result, err
 	}
 	result, err = r.writeStatus(ctx, resource, original, result, err)
@@ -173,11 +173,12 @@ func (r *ResourceReconciler[T]) reconcileResource(ctx context.Context, resource 
 	return result, err
 }
 
-func (r *ResourceReconciler[T]) mustWriteStatus(resource, original T, err error) bool {
+func (r *ResourceReconciler[T]) mustWriteStatus(ctx context.Context, resource, original T, err error) bool {
 	if resource.GetDeletionTimestamp() != nil && !r.SyncStatusDuringFinalization {
 		return false
 	}
-	return !errors.Is(err, ErrSkipStatusUpdate) && !r.status.equal(resource, original)
+	return !errors.Is(err, ErrSkipStatusUpdate) && !r.status.equal(resource, original) &&
+		!r.admitted.isStored(ctx, r.Config, r.status, resource, original)
 }
 
 // writeStatus writes the status. It never hides a failure: an error of the reconcilers that is not quiet is returned although the status was
@@ -195,9 +196,11 @@ func (r *ResourceReconciler[T]) writeStatus(ctx context.Context, resource, origi
 		reconcileErr = nil
 	}
 
+	asked := r.status.snapshot(resource)
 	err := write.write(ctx, resource, original)
 	switch {
 	case err == nil:
+		r.admitted.learn(r.status, asked, resource)
 		r.Config.Recorder.Event(resource, corev1.EventTypeNormal, write.succeeded, write.done)
 		return result, reconcileErr
 	case apierrs.IsConflict(err) && !write.patch:

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/duck"
+	"trueup.dev/internal/defaults"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -75,6 +76,7 @@ type UpdatingObjectManager[Type client.Object] struct {
 
 	lazyInit  sync.Once
 	admission admissionMemory[Type]
+	schemas   defaults.Schemas
 	carriers  carriers
 }
 

@@ -251,7 +251,9 @@ func others[C any](e *env, check func(kind string, want C, writes, afterDrift in
 		func(current, desired *corev1.Namespace) { current.Labels, current.Spec = desired.Labels, desired.Spec }, nil)
 	check("Namespace", inSync, w, d)
 	w, d = manageNew(e, &schedulingv1.PriorityClass{ObjectMeta: named(name), Value: 7},
-		func(current, desired *schedulingv1.PriorityClass) { current.PreemptionPolicy = desired.PreemptionPolicy }, nil)
+		func(current, desired *schedulingv1.PriorityClass) {
+			current.PreemptionPolicy = desired.PreemptionPolicy
+		}, nil)
 	check("PriorityClass", inSync, w, d)
 	w, d = manageNew(e, &storagev1.StorageClass{ObjectMeta: named(name), Provisioner: "example.com/none"},
 		func(current, desired *storagev1.StorageClass) {

@@ -23,12 +23,13 @@ var (
 	gadgetKind = schema.GroupVersionKind{Group: "integration.trueup.dev", Version: "v1", Kind: "Gadget"}
 )
 
-// crds are the kinds of the tests. Their schemas keep every field, known or not.
+// crds are the kinds of the tests. Schemas keep every field, known or not, but that of gizmos.
 func crds() []any {
 	return []any{
 		crd(fixture.GroupVersion.WithKind("Resource"), "resources"),
 		crd(widgetKind, "widgets"),
 		crd(gadgetKind, "gadgets"),
+		gizmoCRD(),
 	}
 }
 
