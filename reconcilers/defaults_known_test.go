@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/defaults"
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+)
+
+// manageUnseen has a manager that has not seen an object before manage it. It returns the calls, and the log line of the update, if there is one.
+func manageUnseen[T client.Object](t *testing.T, r *reconcilers.UpdatingObjectManager[T], stored, desired T) (w *world, calls []string, line string) {
+	t.Helper()
+	stored.SetCreationTimestamp(longAgo)
+	w = newWorld(t, stored)
+	w.Config.Discovery = &fakediscovery.FakeDiscovery{} // which panics when it is asked for schemas
+	log, lines := newLog(0)
+	actual := stored.DeepCopyObject().(T)
+	wantErr(t, nil, w.Server.Get(t.Context(), client.ObjectKeyFromObject(stored), actual))
+	_, err := r.Manage(withLog(w.Context(), log), newResource(), actual, desired)
+	wantErr(t, nil, err)
+	return w, w.Trace(), lineOf(lines.all(), "updating resource")
+}
+
+func TestUpdatingObjectManager_UnseenObjects(t *testing.T) {
+	update := []string{"update Deployment default/child", `event default/test Normal Updated: Updated Deployment "child"`}
+	for name, tt := range map[string]struct {
+		reason string
+		uid    string
+		stored func(*appsv1.Deployment)
+		image  string
+		calls  []string
+		diff   string
+	}{
+		"in sync": {
+			reason: "defaults are no difference", uid: "child-uid", stored: func(*appsv1.Deployment) {}, image: "one",
+		},
+		"default changed": {
+			reason: "a value that is not the default is one, whoever has set it", uid: "child-uid", image: "one", calls: update,
+			stored: func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) }, diff: `"diff"=["spec.replicas"]`,
+		},
+		"left over": {
+			reason: "what an earlier version has set and this one leaves unset goes", uid: "child-uid", image: "one", calls: update,
+			stored: func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "fast"}
+				d.Spec.Template.Spec.HostNetwork = true
+			},
+			diff: `"diff"=["spec.template.spec.nodeSelector[disk]" "spec.template.spec.hostNetwork"]`,
+		},
+		"changed": {
+			reason: "the one field that differs is not lost among the defaults", uid: "child-uid", stored: func(*appsv1.Deployment) {}, image: "two",
+			calls: update, diff: `"diff"=["spec.template.spec.containers[main].image"]`,
+		},
+		"stored by a fake": {
+			reason: "what has no UID was not filled in by a server, so there are no defaults", stored: func(*appsv1.Deployment) {}, image: "one",
+			calls: update,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := wantedDeployment("one")
+			defaults.Update(stored, stored)
+			stored.UID = "child-uid"
+			tt.stored(stored)
+			if tt.uid == "" {
+				stored.UID = ""
+			}
+			r := &deployments{MergeBeforeUpdate: func(current, desired *appsv1.Deployment) { current.Spec = desired.Spec }}
+			w, calls, line := manageUnseen(t, r, stored, wantedDeployment(tt.image))
+			equal(t, "calls, for "+tt.reason, tt.calls, calls)
+			contains(t, line, tt.diff)
+			lacks(t, line, "possiblyDefaults")
+			if name == "changed" {
+				documented(t, "children.md", line)
+			}
+			if tt.calls == nil {
+				return
+			}
+			sent := &appsv1.Deployment{}
+			wantErr(t, nil, w.Server.Get(t.Context(), client.ObjectKeyFromObject(stored), sent))
+			equal(t, "spec that is sent", wantedDeployment(tt.image).Spec, sent.Spec)
+		})
+	}
+}
+
+func TestUpdatingObjectManager_ListsPossibleDefaultsApart(t *testing.T) {
+	stored, desired := newResource(), newResource()
+	stored.UID = "child-uid"
+	stored.Spec.Fields = map[string]string{"size": "small", "color": "red"}
+	stored.Annotations = map[string]string{"by": "server"}
+	desired.Spec.Fields = map[string]string{"color": "blue"}
+	r := &reconcilers.UpdatingObjectManager[*fixture.Resource]{MergeBeforeUpdate: func(current, desired *fixture.Resource) {
+		current.Annotations, current.Spec = desired.Annotations, desired.Spec
+	}}
+	_, calls, line := manageUnseen(t, r, stored, desired)
+	equal(t, "number of calls", 2, len(calls))
+	contains(t, line, `"diff"=["spec.fields[color]"] "possiblyDefaults"=["metadata.annotations[by]" "spec.fields[size]"]`)
+	documented(t, "children.md", line)
+}
+
+func TestUpdatingObjectManager_SecretOfAnEarlierVersion(t *testing.T) {
+	stored := &corev1.Secret{Data: map[string][]byte{"password": []byte("a"), "old": []byte("b")}}
+	stored.Namespace, stored.Name, stored.UID = "default", "child", "child-uid"
+	desired := &corev1.Secret{Data: map[string][]byte{"password": []byte("a")}}
+	desired.Namespace, desired.Name = "default", "child"
+	r := &reconcilers.UpdatingObjectManager[*corev1.Secret]{MergeBeforeUpdate: func(current, desired *corev1.Secret) {
+		current.Type, current.Data = desired.Type, desired.Data
+	}}
+	_, _, line := manageUnseen(t, r, stored, desired)
+	contains(t, line, `"diff"=["data[old]"]`)
+}
