@@ -41,10 +41,15 @@ ifeq ($(PKG),./...)
 	$(GO) test -run '^TestConverge' ./examples/website/internal/controller ./examples/database/internal/controller
 	$(GO) test -run '^TestTheSameEachTime$$' ./converge
 	$(GO) test -run '^TestCorpus$$' ./converge/corpus
+	$(GO) test -run '^TestStart$$' -timeout 20m ./docs -start
 	cd controlplane && $(GO) test -race -timeout 20m ./internal/...
 	cd controlplane && $(GO) test -timeout 20m . ./cmd/...
 	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
 endif
+
+.PHONY: start
+start: ## Run all commands of docs/start.md in a module outside of this repository, and show how long each takes.
+	$(GO) test -run '^TestStart$$' -timeout 20m -v ./docs -start
 
 .PHONY: bench
 bench: ## Run the benchmarks, with allocations, and the workloads against a hand-written controller. Pass flags with ARGS="…".

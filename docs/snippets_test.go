@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -31,6 +32,9 @@ func TestSnippets(t *testing.T) {
 	used := map[string]bool{}
 	guides := glob(t, "*.md", "migration/*.md", "converge/*.md", "converge/*/*.md")
 	for _, guide := range guides {
+		if guide == "start.md" {
+			continue // All of it is compiled and run by TestStart.
+		}
 		before := readFile(t, guide)
 		after, names := withBlocks(t, guide, before, "go", func(name string) (string, bool) {
 			region, ok := regions[name]
@@ -179,5 +183,20 @@ func TestSnippets_aStaleOneIsNoticed(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"one"}, names); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// An error that a reflect function is given must reach users: nothing that we show throws it away.
+func TestNothingShownIgnoresReflectedErrors(t *testing.T) {
+	empty := regexp.MustCompile(`Reflect(Child|Children)StatusOnParent(WithError)?:\s+func\([^)]*\) (error )?\{(\s*return nil\s*)?\}`)
+	files := glob(t, "*.md", "*/*.md", "*/*/*.md", "*_test.go", "../README.md", "../examples/*/*.go", "../examples/*/*/*.go",
+		"../examples/*/*/*/*.go", "../*/doc.go", "../*/*example*_test.go")
+	for _, file := range files {
+		if found := empty.FindString(readFile(t, file)); found != "" {
+			t.Errorf("%s shows a reflect function that ignores the error: %s", file, found)
+		}
+	}
+	if !empty.MatchString("ReflectChildStatusOnParent:"+" func(context.Context, *A, *B, error) {},") || len(files) < 50 {
+		t.Errorf("the pattern finds nothing, or only %d files were read", len(files))
 	}
 }

@@ -33,15 +33,17 @@ func quota() reconcilers.SubReconciler[*corev1.Namespace] {
 				Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("20")}},
 			}, nil
 		},
-		MergeBeforeUpdate:          func(current, desired *corev1.ResourceQuota) { current.Spec = desired.Spec },
-		ReflectChildStatusOnParent: func(context.Context, *corev1.Namespace, *corev1.ResourceQuota, error) {},
+		MergeBeforeUpdate: func(current, desired *corev1.ResourceQuota) { current.Spec = desired.Spec },
+		ReflectChildStatusOnParentWithError: func(_ context.Context, _ *corev1.Namespace, _ *corev1.ResourceQuota, err error) error {
+			return err // the status of a namespace is not ours: a quota that is refused is logged and tried again
+		},
 	}
 }
 
 func setup(ctx context.Context, mgr ctrl.Manager) error {
 	return (&reconcilers.ResourceReconciler[*corev1.Namespace]{
 		Reconciler:       quota(),
-		SkipStatusUpdate: true, // the status of a namespace is not ours
+		SkipStatusUpdate: true,
 		Config:           reconcilers.NewConfig(mgr, &corev1.Namespace{}, 10*time.Hour),
 	}).SetupWithManager(ctx, mgr)
 }
