@@ -161,8 +161,12 @@ func BackupReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "backups", Name: site.Namespace + "." + site.Name}}, nil
 		},
-		MergeBeforeUpdate:          func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
-		ReflectChildStatusOnParent: func(context.Context, *websitev1.Website, *corev1.ConfigMap, error) {},
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
+			if err != nil { // the name is taken, or the API server refuses the object
+				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+			}
+		},
 	}
 }
 
@@ -199,7 +203,11 @@ func Example_objectManager() {
 		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name}}, nil
 		},
-		ReflectChildStatusOnParent: func(context.Context, *websitev1.Website, *corev1.ConfigMap, error) {},
+		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
+			if err != nil { // the name is taken, or the API server refuses the object
+				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+			}
+		},
 	})
 	// Output:
 	// event: Normal Created: Created ConfigMap "bakery"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -63,8 +64,12 @@ func EdgePagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 				Namespace: "edge", Name: site.Name, Labels: map[string]string{websitev1.LabelWebsite: site.Name},
 			}}, nil
 		},
-		MergeBeforeUpdate:          func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
-		ReflectChildStatusOnParent: func(context.Context, *websitev1.Website, *corev1.ConfigMap, error) {},
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
+			if err != nil { // the name is taken, or the API server refuses the object
+				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+			}
+		},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -68,8 +69,12 @@ func PagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 				Data:       renderedStasher.RetrieveOrDie(ctx),
 			}, nil
 		},
-		MergeBeforeUpdate:          func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
-		ReflectChildStatusOnParent: func(context.Context, *websitev1.Website, *corev1.ConfigMap, error) {},
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
+			if err != nil { // the name is taken, or the API server refuses the object
+				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+			}
+		},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,8 +49,12 @@ func FunctionChildImageReconciler(reconcilers.Config) reconcilers.SubReconciler[
 			actual.Labels = desired.Labels
 			actual.Data = desired.Data
 		},
-		ReflectChildStatusOnParent: func(context.Context, *websitev1.Website, *corev1.ConfigMap, error) {},
-		Sanitize:                   func(child *corev1.ConfigMap) any { return child.Data },
+		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
+			if err != nil { // the name is taken, or the API server refuses the object
+				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+			}
+		},
+		Sanitize: func(child *corev1.ConfigMap) any { return child.Data },
 	}
 }
 
@@ -70,7 +75,11 @@ func Example_migratedObjectManager() {
 		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
 			return desiredConfigMap(site), nil
 		},
-		ReflectChildStatusOnParent: func(context.Context, *websitev1.Website, *corev1.ConfigMap, error) {},
+		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
+			if err != nil { // the name is taken, or the API server refuses the object
+				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+			}
+		},
 		// region migration-object-manager
 		ChildObjectManager: &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
 			MergeBeforeUpdate: func(actual, desired *corev1.ConfigMap) { actual.Data = desired.Data },

@@ -34,7 +34,9 @@ func quotaReconciler(c reconcilers.Config) *reconcilers.ResourceReconciler[*core
 			ChildObjectManager: &reconcilers.UpdatingObjectManager[*corev1.ResourceQuota]{
 				MergeBeforeUpdate: func(actual, desired *corev1.ResourceQuota) { actual.Spec = desired.Spec },
 			},
-			ReflectChildStatusOnParent: func(context.Context, *corev1.Namespace, *corev1.ResourceQuota, error) {},
+			ReflectChildStatusOnParentWithError: func(_ context.Context, _ *corev1.Namespace, _ *corev1.ResourceQuota, err error) error {
+				return err // it has no condition to put the error into
+			},
 		},
 		Config: c,
 	}

@@ -74,7 +74,9 @@ func themeReconciler(manager reconcilers.ObjectManager[*corev1.ConfigMap]) recon
 		DesiredChild: func(_ context.Context, blog *corev1.Pod) (*corev1.ConfigMap, error) {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: blog.Namespace, Name: blog.Name + "-theme"}}, nil
 		},
-		ReflectChildStatusOnParent: func(context.Context, *corev1.Pod, *corev1.ConfigMap, error) {},
+		ReflectChildStatusOnParentWithError: func(_ context.Context, _ *corev1.Pod, _ *corev1.ConfigMap, err error) error {
+			return err // it has no condition to put the error into
+		},
 	}
 }
 

@@ -22,8 +22,10 @@ func accountReconciler(c reconcilers.Config) *reconcilers.ResourceReconciler[*co
 			DesiredChild: func(context.Context, *corev1.Namespace) (*corev1.ServiceAccount, error) {
 				return &corev1.ServiceAccount{}, nil
 			},
-			ReflectChildStatusOnParent: func(context.Context, *corev1.Namespace, *corev1.ServiceAccount, error) {},
-			MergeBeforeUpdate:          func(_, _ *corev1.ServiceAccount) {},
+			ReflectChildStatusOnParentWithError: func(_ context.Context, _ *corev1.Namespace, _ *corev1.ServiceAccount, err error) error {
+				return err // it has no condition to put the error into
+			},
+			MergeBeforeUpdate: func(_, _ *corev1.ServiceAccount) {},
 		},
 		Config: c,
 	}

@@ -25,9 +25,11 @@ func setUpMirror(ctx context.Context, mgr ctrl.Manager, remote cluster.Cluster, 
 		Reconciler: &reconcilers.WithConfig[*corev1.ConfigMap]{
 			Config: func(context.Context, reconcilers.Config) (reconcilers.Config, error) { return there, nil },
 			Reconciler: &reconcilers.ChildReconciler[*corev1.ConfigMap, *corev1.Secret, *corev1.SecretList]{
-				DesiredChild:               func(context.Context, *corev1.ConfigMap) (*corev1.Secret, error) { return &corev1.Secret{}, nil },
-				ReflectChildStatusOnParent: func(context.Context, *corev1.ConfigMap, *corev1.Secret, error) {},
-				MergeBeforeUpdate:          func(_, _ *corev1.Secret) {},
+				DesiredChild: func(context.Context, *corev1.ConfigMap) (*corev1.Secret, error) { return &corev1.Secret{}, nil },
+				ReflectChildStatusOnParentWithError: func(_ context.Context, _ *corev1.ConfigMap, _ *corev1.Secret, err error) error {
+					return err // it has no condition to put the error into
+				},
+				MergeBeforeUpdate: func(_, _ *corev1.Secret) {},
 			},
 		},
 		Config: config,
