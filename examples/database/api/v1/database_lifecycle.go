@@ -23,7 +23,8 @@ const (
 	ConditionStatefulSetReady = "StatefulSetReady"
 	// DisruptionBudgetReady: the PodDisruptionBudget is current, or not needed.
 	ConditionDisruptionBudgetReady = "DisruptionBudgetReady"
-	// BackupReady: the CronJob is current, or not asked for. While the Database is being deleted: the final backup is taken.
+	// BackupReady: the CronJob is current, or not asked for. While the Database is being deleted: the final backup is
+	// taken.
 	ConditionBackupReady = "BackupReady"
 )
 
@@ -50,7 +51,8 @@ var conditions = apis.NewLivingConditionSet(
 	ConditionBackupReady,
 )
 
-// InitializeConditions sets the conditions that are missing to Unknown. The ResourceReconciler calls it before every pass.
+// InitializeConditions sets the conditions that are missing to Unknown. The ResourceReconciler calls it before every
+// pass.
 func (s *DatabaseStatus) InitializeConditions(ctx context.Context) {
 	s.ConditionManager(ctx).InitializeConditions()
 }
@@ -60,7 +62,8 @@ func (s *DatabaseStatus) ConditionManager(ctx context.Context) apis.ConditionMan
 	return conditions.ManageWithContext(ctx, s)
 }
 
-// DefaultTarget is where backups go that have no target. The webhook stores it; without the webhook the controller uses it.
+// DefaultTarget is where backups go that have no target. The webhook stores it; without the webhook the controller
+// uses it.
 func (d *Database) DefaultTarget() string {
 	return "backups/" + d.Namespace + "/" + d.Name
 }

@@ -11,8 +11,8 @@ import (
 
 // DatabaseSpec is what the author of a Database asks for.
 type DatabaseSpec struct {
-	// Version is the major version of PostgreSQL. It cannot be lowered. When it is raised, the servers restart with the new
-	// image, which has to upgrade the data.
+	// Version is the major version of PostgreSQL. It cannot be lowered. When it is raised, the servers restart with
+	// the new image, which has to upgrade the data.
 	//
 	// +optional
 	// +kubebuilder:default=18

@@ -17,17 +17,17 @@ import (
 // certificateStash hands the hash of the certificate to the StatefulSet.
 var certificateStash = reconcilers.NewStasher[string]("certificate")
 
-// CertificateReconciler looks up the TLS Secret. While it does not exist or is incomplete the pass ends here, and servers
-// that run already stay as they are. The Secret is tracked in any case: when it appears or changes, the Database is
-// reconciled.
-func CertificateReconciler() reconcilers.SubReconciler[*databasev1.Database] {
-	return &reconcilers.SyncReconciler[*databasev1.Database]{
+// CertificateReconciler looks up the TLS Secret. While it does not exist or is incomplete the pass ends here, and
+// servers that run already stay as they are. The Secret is tracked in any case: when it appears or changes, the
+// Database is reconciled.
+func CertificateReconciler() reconcilers.SubReconciler[*Database] {
+	return &reconcilers.SyncReconciler[*Database]{
 		Name: "Certificate",
 		Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
 			bldr.Watches(&corev1.Secret{}, reconcilers.EnqueueTracked(ctx))
 			return nil
 		},
-		Sync: func(ctx context.Context, db *databasev1.Database) error {
+		Sync: func(ctx context.Context, db *Database) error {
 			conditions := db.Status.ConditionManager(ctx)
 			if db.Spec.TLS == nil {
 				conditions.MarkTrue(databasev1.ConditionCertificateReady, "NotNeeded", "")

@@ -15,18 +15,16 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update;patch;delete
 
 // ConfigurationReconciler manages the ConfigMap with postgresql.conf.
-func ConfigurationReconciler() reconcilers.SubReconciler[*databasev1.Database] {
-	return &reconcilers.ChildReconciler[*databasev1.Database, *corev1.ConfigMap, *corev1.ConfigMapList]{
+func ConfigurationReconciler() reconcilers.SubReconciler[*Database] {
+	return &reconcilers.ChildReconciler[*Database, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		Name: "Configuration",
-		DesiredChild: func(_ context.Context, db *databasev1.Database) (*corev1.ConfigMap, error) {
+		DesiredChild: func(_ context.Context, db *Database) (*corev1.ConfigMap, error) {
 			return manifest.Configuration(db), nil
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
 			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels) // others may label it, too
 			current.Data, current.BinaryData = desired.Data, nil
 		},
-		ReflectChildStatusOnParentWithError: func(ctx context.Context, db *databasev1.Database, child *corev1.ConfigMap, err error) error {
-			return mark(ctx, db, databasev1.ConditionConfigurationReady, child, err)
-		},
+		ReflectChildStatusOnParentWithError: reflectOn[*corev1.ConfigMap](databasev1.ConditionConfigurationReady, nil),
 	}
 }

@@ -49,7 +49,8 @@ func databaseScenario(t *testing.T) converge.Scenario {
 		World:  []converge.Actor{converge.StatefulSets(converge.BecomeReady)},
 		Setup: func(mgr ctrl.Manager) error {
 			env := converge.EnvOf(mgr)
-			return database.SetupWithManager(t.Context(), mgr, database.Options{Backups: cloudBackups{env.Cloud}, Poll: time.Second})
+			options := database.Options{Backups: cloudBackups{env.Cloud}, Poll: time.Second}
+			return database.SetupWithManager(t.Context(), mgr, options)
 		},
 	}
 }
@@ -109,7 +110,8 @@ func TestConverge_certificateComesAndChanges(t *testing.T) {
 	s.Steps = converge.Steps(
 		converge.Apply(db), converge.Settle(), // there is no certificate yet
 		converge.Apply(certificate), converge.Settle(),
-		converge.Change(certificate, func(secret *corev1.Secret) { secret.Data["tls.crt"] = []byte("second") }), converge.Settle(),
+		converge.Change(certificate, func(secret *corev1.Secret) { secret.Data["tls.crt"] = []byte("second") }),
+		converge.Settle(),
 		converge.Delete(db), converge.Settle(),
 	)
 	prove(t, s)

@@ -16,14 +16,14 @@ import (
 
 // CredentialsReconciler manages the Secret with the password, which is made once and never changes.
 //
-// A new password is offered in every pass, because only the object manager knows whether there is a Secret. If there is
-// one, HarmonizeImmutableFields puts its data in the place of the offer. Nothing else remembers that a password was made:
-// not the status, which can be lost, and not the memory of the process. A cache that has not seen the Secret yet does no
-// harm, either: the name is always the same, so that the API server refuses a second one.
-func CredentialsReconciler(newPassword func() string) reconcilers.SubReconciler[*databasev1.Database] {
-	return &reconcilers.ChildReconciler[*databasev1.Database, *corev1.Secret, *corev1.SecretList]{
+// A new password is offered in every pass, because only the object manager knows whether there is a Secret. If there
+// is one, HarmonizeImmutableFields puts its data in the place of the offer. Nothing else remembers that a password
+// was made: not the status, which can be lost, and not the memory of the process. A cache that has not seen the
+// Secret yet does no harm, either: the name is always the same, so that the API server refuses a second one.
+func CredentialsReconciler(newPassword func() string) reconcilers.SubReconciler[*Database] {
+	return &reconcilers.ChildReconciler[*Database, *corev1.Secret, *corev1.SecretList]{
 		Name: "Credentials",
-		DesiredChild: func(_ context.Context, db *databasev1.Database) (*corev1.Secret, error) {
+		DesiredChild: func(_ context.Context, db *Database) (*corev1.Secret, error) {
 			return manifest.Credentials(db, newPassword()), nil
 		},
 		HarmonizeImmutableFields: func(current, desired *corev1.Secret) {
@@ -33,18 +33,17 @@ func CredentialsReconciler(newPassword func() string) reconcilers.SubReconciler[
 			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels)
 			current.Data, current.Immutable = desired.Data, desired.Immutable
 		},
-		ReflectChildStatusOnParentWithError: func(ctx context.Context, db *databasev1.Database, child *corev1.Secret, err error) error {
-			if err := mark(ctx, db, databasev1.ConditionCredentialsReady, child, err); err != nil {
-				return err
-			}
-			if len(child.Data[manifest.PasswordKey]) == 0 {
-				// Nobody but the servers may know the password. Another one is not made behind their back.
-				db.Status.ConditionManager(ctx).MarkFalse(databasev1.ConditionCredentialsReady, "PasswordMissing",
-					"Secret %q has no key %q; to get another password, delete it", child.Name, manifest.PasswordKey)
-				return reconcilers.ErrHaltSubReconcilers
-			}
-			db.Status.SecretName = child.Name
-			return nil
-		},
+		ReflectChildStatusOnParentWithError: reflectOn(databasev1.ConditionCredentialsReady, reflectCredentials),
 	}
+}
+
+func reflectCredentials(ctx context.Context, db *Database, child *corev1.Secret) error {
+	if len(child.Data[manifest.PasswordKey]) == 0 {
+		// The servers may have been initialized with the one that is lost. Another one is not made behind their back.
+		db.Status.ConditionManager(ctx).MarkFalse(databasev1.ConditionCredentialsReady, "PasswordMissing",
+			"Secret %q has no key %q; to get another password, delete it", child.Name, manifest.PasswordKey)
+		return reconcilers.ErrHaltSubReconcilers
+	}
+	db.Status.SecretName = child.Name
+	return nil
 }

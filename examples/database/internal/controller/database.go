@@ -32,16 +32,19 @@ import (
 // +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 
+// Database is what the steps reconcile.
+type Database = databasev1.Database
+
 // NewDatabaseReconciler returns the reconciler of the kind Database. It asks the backup system every poll whether a
 // running final backup is complete.
 func NewDatabaseReconciler(
 	c reconcilers.Config, backups backup.System, poll time.Duration,
-) *reconcilers.ResourceReconciler[*databasev1.Database] {
-	return &reconcilers.ResourceReconciler[*databasev1.Database]{
+) *reconcilers.ResourceReconciler[*Database] {
+	return &reconcilers.ResourceReconciler[*Database]{
 		Name: "Database",
-		Reconciler: &reconcilers.WithFinalizer[*databasev1.Database]{
+		Reconciler: &reconcilers.WithFinalizer[*Database]{
 			Finalizer: databasev1.Finalizer,
-			Reconciler: reconcilers.Sequence[*databasev1.Database]{
+			Reconciler: reconcilers.Sequence[*Database]{
 				// First, because steps that manage children delete them when the Database is being deleted: as long as this
 				// step fails or halts, the servers stay.
 				FinalBackupReconciler(backups, poll),
@@ -52,7 +55,7 @@ func NewDatabaseReconciler(
 				ServiceReconciler(),
 				StatefulSetReconciler(),
 				// One that is refused does not keep the other from being created.
-				reconcilers.Always[*databasev1.Database]{DisruptionBudgetReconciler(), ScheduleReconciler()},
+				reconcilers.Always[*Database]{DisruptionBudgetReconciler(), ScheduleReconciler()},
 			},
 		},
 		SyncStatusDuringFinalization: true, // for the condition of the final backup
@@ -66,21 +69,29 @@ type object interface {
 	client.Object
 }
 
-// mark sets the condition of a part from what became of its child, and halts the steps that follow while it is not there.
-func mark[C object](ctx context.Context, db *databasev1.Database, condition string, child C, err error) error {
-	conditions := db.Status.ConditionManager(ctx)
-	var none C
-	switch {
-	case err != nil: // the name is taken, or the API server refuses the object
-		conditions.MarkFalse(condition, string(apierrs.ReasonForError(err)), "%s", err)
-		return reconcilers.ErrHaltSubReconcilers
-	case child == none:
-		conditions.MarkTrue(condition, "NotNeeded", "")
-	case child.GetDeletionTimestamp() != nil:
-		conditions.MarkUnknown(condition, "Replacing", "waiting until the former %q is deleted", child.GetName())
-		return reconcilers.ErrHaltSubReconcilers
-	default:
+// reflectOn returns a function that sets the condition of a part from what became of its child. As long as the child
+// does not exist, the steps that follow are halted. When it exists, then is called; it is optional.
+func reflectOn[C object](
+	condition string, then func(ctx context.Context, db *Database, child C) error,
+) func(context.Context, *Database, C, error) error {
+	return func(ctx context.Context, db *Database, child C, err error) error {
+		conditions := db.Status.ConditionManager(ctx)
+		var none C
+		switch {
+		case err != nil: // the name is taken, or the API server refuses the object
+			conditions.MarkFalse(condition, string(apierrs.ReasonForError(err)), "%s", err)
+			return reconcilers.ErrHaltSubReconcilers
+		case child == none:
+			conditions.MarkTrue(condition, "NotNeeded", "")
+			return nil
+		case child.GetDeletionTimestamp() != nil:
+			conditions.MarkUnknown(condition, "Replacing", "waiting until the former %q is deleted", child.GetName())
+			return reconcilers.ErrHaltSubReconcilers
+		}
 		conditions.MarkTrue(condition, "Current", "")
+		if then == nil {
+			return nil
+		}
+		return then(ctx, db, child)
 	}
-	return nil
 }

@@ -26,9 +26,7 @@ import (
 func TestDatabase_becomesReady(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	e.Add(rtesting.With(newDatabase("shop"), withBackup, func(db *databasev1.Database) {
-		db.Spec.Replicas = new(int32(2))
-	}))
+	e.Add(rtesting.With(newDatabase("shop"), withBackup, withReplicas(2)))
 	db := e.ready("shop")
 
 	conditions := map[string]string{}
@@ -80,7 +78,7 @@ func TestDatabase_becomesReady(t *testing.T) {
 func wantOwned(t *testing.T, db *databasev1.Database, child client.Object) {
 	t.Helper()
 	if !metav1.IsControlledBy(child, db) || child.GetLabels()[databasev1.LabelDatabase] != db.Name {
-		t.Errorf("%T %s has the owners %v and labels %v", child, child.GetName(), child.GetOwnerReferences(), child.GetLabels())
+		t.Errorf("%T %s has owners %v and labels %v", child, child.GetName(), child.GetOwnerReferences(), child.GetLabels())
 	}
 }
 
@@ -142,7 +140,7 @@ func TestDatabase_passwordNeverChanges(t *testing.T) {
 
 	stop()
 	e.startController()
-	apitest.Change(e.Env, db, func(db *databasev1.Database) { db.Spec.Parameters = map[string]string{"max_connections": "9"} })
+	apitest.Change(e.Env, db, func(db *databasev1.Database) { db.Spec.Parameters = map[string]string{"work_mem": "1MB"} })
 	same("after a restart")
 
 	apitest.Change(e.Env, secret, func(secret *corev1.Secret) { secret.Labels = nil })
@@ -219,7 +217,8 @@ func TestDatabase_waitsForItsCertificate(t *testing.T) {
 	db := rtesting.With(newDatabase("shop"), withTLS)
 	e.Add(db)
 	got := e.condition("shop", databasev1.ConditionReady, metav1.ConditionFalse, "SecretNotFound")
-	if message := got.Status.GetCondition(databasev1.ConditionReady).Message; message != `Secret "shop-tls" does not exist` {
+	message := got.Status.GetCondition(databasev1.ConditionReady).Message
+	if message != `Secret "shop-tls" does not exist` {
 		t.Errorf("message = %q", message)
 	}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
@@ -325,9 +324,9 @@ func TestDatabase_deletedBeforeItHadServers(t *testing.T) {
 	}
 }
 
-// A quota keeps the servers from being created. The condition says so, and they are created when the quota allows it.
-func TestDatabase_reportsAQuota(t *testing.T) {
-	e := newEnv(t)
+// allowNoServers creates a quota of no StatefulSets.
+func (e *env) allowNoServers() *corev1.ResourceQuota {
+	e.Helper()
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "small"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/statefulsets.apps": resource.MustParse("0")}},
@@ -339,6 +338,13 @@ func TestDatabase_reportsAQuota(t *testing.T) {
 		}
 		return nil
 	})
+	return quota
+}
+
+// A quota keeps the servers from being created. The condition says so, and they are created when the quota allows it.
+func TestDatabase_reportsAQuota(t *testing.T) {
+	e := newEnv(t)
+	quota := e.allowNoServers()
 	e.startController()
 	e.Add(newDatabase("shop"))
 	db := e.condition("shop", databasev1.ConditionReady, metav1.ConditionFalse, "Forbidden")

@@ -16,14 +16,14 @@ import (
 
 // DisruptionBudgetReconciler manages the PodDisruptionBudget, which a single server must not have: no node could be
 // drained any more. An IfThen around this step would create it as well, and never delete it.
-func DisruptionBudgetReconciler() reconcilers.SubReconciler[*databasev1.Database] {
+func DisruptionBudgetReconciler() reconcilers.SubReconciler[*Database] {
 	type (
 		budget  = *policyv1.PodDisruptionBudget
 		budgets = *policyv1.PodDisruptionBudgetList
 	)
-	return &reconcilers.ChildReconciler[*databasev1.Database, budget, budgets]{
+	return &reconcilers.ChildReconciler[*Database, budget, budgets]{
 		Name: "DisruptionBudget",
-		DesiredChild: func(_ context.Context, db *databasev1.Database) (budget, error) {
+		DesiredChild: func(_ context.Context, db *Database) (budget, error) {
 			if db.Spec.Replicas == nil || *db.Spec.Replicas < 2 {
 				return nil, nil // none, and delete the one from before
 			}
@@ -32,8 +32,6 @@ func DisruptionBudgetReconciler() reconcilers.SubReconciler[*databasev1.Database
 		MergeBeforeUpdate: func(current, desired budget) {
 			current.Labels, current.Spec = reconcilers.MergeMaps(current.Labels, desired.Labels), desired.Spec
 		},
-		ReflectChildStatusOnParentWithError: func(ctx context.Context, db *databasev1.Database, child budget, err error) error {
-			return mark(ctx, db, databasev1.ConditionDisruptionBudgetReady, child, err)
-		},
+		ReflectChildStatusOnParentWithError: reflectOn[budget](databasev1.ConditionDisruptionBudgetReady, nil),
 	}
 }

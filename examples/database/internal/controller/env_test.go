@@ -39,8 +39,8 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// env is a namespace of a real Kubernetes API, with a controller that sees only that namespace, and may only do what its
-// RBAC markers say.
+// env is a namespace of a real Kubernetes API, with a controller that sees only that namespace, and may only do what
+// its RBAC markers say.
 type env struct {
 	*apitest.Env
 	backups *backup.Fake
@@ -87,8 +87,8 @@ func (e *env) start(options ctrl.Options) (stop func()) {
 	})
 }
 
-// condition waits until a Database has a condition, at its current generation unless it is being deleted, and returns the
-// Database.
+// condition waits until a Database has a condition, at its current generation unless it is being deleted, and returns
+// the Database.
 func (e *env) condition(name, condition string, status metav1.ConditionStatus, reason string) *databasev1.Database {
 	e.Helper()
 	db := &databasev1.Database{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -126,6 +126,10 @@ func newDatabase(name string) *databasev1.Database {
 
 func withBackup(db *databasev1.Database) {
 	db.Spec.Backup = &databasev1.Backup{Schedule: "0 3 * * *", Image: "registry.example.com/pg-backup:1"}
+}
+
+func withReplicas(n int32) func(*databasev1.Database) {
+	return func(db *databasev1.Database) { db.Spec.Replicas = &n }
 }
 
 func withTLS(db *databasev1.Database) { db.Spec.TLS = &databasev1.TLS{SecretName: "shop-tls"} }

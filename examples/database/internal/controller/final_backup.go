@@ -22,11 +22,11 @@ import (
 //
 // The pods do not stay when the Database is deleted with propagationPolicy=Foreground, since the garbage collector then
 // deletes children first. The webhook refuses that.
-func FinalBackupReconciler(backups backup.System, poll time.Duration) reconcilers.SubReconciler[*databasev1.Database] {
-	return &reconcilers.SyncReconciler[*databasev1.Database]{
+func FinalBackupReconciler(backups backup.System, poll time.Duration) reconcilers.SubReconciler[*Database] {
+	return &reconcilers.SyncReconciler[*Database]{
 		Name: "FinalBackup",
-		Sync: func(context.Context, *databasev1.Database) error { return nil },
-		FinalizeWithResult: func(ctx context.Context, db *databasev1.Database) (reconcilers.Result, error) {
+		Sync: func(context.Context, *Database) error { return nil },
+		FinalizeWithResult: func(ctx context.Context, db *Database) (reconcilers.Result, error) {
 			if wanted, err := wantsFinalBackup(ctx, db); err != nil || !wanted {
 				return reconcilers.Result{}, err
 			}
@@ -49,7 +49,7 @@ func FinalBackupReconciler(backups backup.System, poll time.Duration) reconciler
 
 // wantsFinalBackup reports whether there are servers to back up. There are none when the Database was deleted before it
 // had any, and after an earlier pass that took the backup and deleted them.
-func wantsFinalBackup(ctx context.Context, db *databasev1.Database) (bool, error) {
+func wantsFinalBackup(ctx context.Context, db *Database) (bool, error) {
 	if db.Spec.Backup == nil || db.Annotations[databasev1.AnnotationSkipFinalBackup] == "true" {
 		return false, nil
 	}

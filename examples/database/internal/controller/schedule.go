@@ -14,12 +14,12 @@ import (
 
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;update;patch;delete
 
-// ScheduleReconciler manages the CronJob that takes backups. Whether the schedule is valid is for the API server to say:
-// its answer is in the condition.
-func ScheduleReconciler() reconcilers.SubReconciler[*databasev1.Database] {
-	return &reconcilers.ChildReconciler[*databasev1.Database, *batchv1.CronJob, *batchv1.CronJobList]{
+// ScheduleReconciler manages the CronJob that takes backups. Whether the schedule is valid is for the API server to
+// say: its answer is in the condition.
+func ScheduleReconciler() reconcilers.SubReconciler[*Database] {
+	return &reconcilers.ChildReconciler[*Database, *batchv1.CronJob, *batchv1.CronJobList]{
 		Name: "Schedule",
-		DesiredChild: func(_ context.Context, db *databasev1.Database) (*batchv1.CronJob, error) {
+		DesiredChild: func(_ context.Context, db *Database) (*batchv1.CronJob, error) {
 			if db.Spec.Backup == nil || db.Spec.Backup.Schedule == "" {
 				return nil, nil // none, and delete the one from before
 			}
@@ -30,8 +30,6 @@ func ScheduleReconciler() reconcilers.SubReconciler[*databasev1.Database] {
 			desired.Spec.Suspend = current.Spec.Suspend // whoever suspends backups has a reason
 			current.Spec = desired.Spec
 		},
-		ReflectChildStatusOnParentWithError: func(ctx context.Context, db *databasev1.Database, child *batchv1.CronJob, err error) error {
-			return mark(ctx, db, databasev1.ConditionBackupReady, child, err)
-		},
+		ReflectChildStatusOnParentWithError: reflectOn[*batchv1.CronJob](databasev1.ConditionBackupReady, nil),
 	}
 }

@@ -15,26 +15,24 @@ import (
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
 
 // PodsServiceReconciler manages the Service that gives each server a name of its own.
-func PodsServiceReconciler() reconcilers.SubReconciler[*databasev1.Database] {
+func PodsServiceReconciler() reconcilers.SubReconciler[*Database] {
 	return serviceReconciler("PodsService", manifest.PodsService)
 }
 
 // ServiceReconciler manages the Service that clients connect to.
-func ServiceReconciler() reconcilers.SubReconciler[*databasev1.Database] {
+func ServiceReconciler() reconcilers.SubReconciler[*Database] {
 	return serviceReconciler("Service", manifest.Service)
 }
 
-func serviceReconciler(
-	name string, desired func(*databasev1.Database) *corev1.Service,
-) reconcilers.SubReconciler[*databasev1.Database] {
-	return &reconcilers.ChildReconciler[*databasev1.Database, *corev1.Service, *corev1.ServiceList]{
+func serviceReconciler(name string, desired func(*Database) *corev1.Service) reconcilers.SubReconciler[*Database] {
+	return &reconcilers.ChildReconciler[*Database, *corev1.Service, *corev1.ServiceList]{
 		Name: name,
-		DesiredChild: func(_ context.Context, db *databasev1.Database) (*corev1.Service, error) {
+		DesiredChild: func(_ context.Context, db *Database) (*corev1.Service, error) {
 			return desired(db), nil
 		},
 		// A Database owns two Services. Without OurChild each step would take both for its own. The name tells them apart:
 		// unlike a label, nobody can edit it.
-		OurChild: func(db *databasev1.Database, child *corev1.Service) bool {
+		OurChild: func(db *Database, child *corev1.Service) bool {
 			return child.Name == desired(db).Name
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.Service) {
@@ -42,12 +40,10 @@ func serviceReconciler(
 			current.Spec.Selector, current.Spec.Ports = desired.Spec.Selector, desired.Spec.Ports
 			current.Spec.PublishNotReadyAddresses = desired.Spec.PublishNotReadyAddresses
 		},
-		ReflectChildStatusOnParentWithError: func(ctx context.Context, db *databasev1.Database, child *corev1.Service, err error) error {
-			if err := mark(ctx, db, databasev1.ConditionServiceReady, child, err); err != nil {
-				return err
-			}
-			db.Status.Endpoint = manifest.Endpoint(db)
-			return nil
-		},
+		ReflectChildStatusOnParentWithError: reflectOn(databasev1.ConditionServiceReady,
+			func(_ context.Context, db *Database, _ *corev1.Service) error {
+				db.Status.Endpoint = manifest.Endpoint(db)
+				return nil
+			}),
 	}
 }

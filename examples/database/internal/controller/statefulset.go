@@ -15,10 +15,10 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;update;patch;delete
 
 // StatefulSetReconciler manages the servers.
-func StatefulSetReconciler() reconcilers.SubReconciler[*databasev1.Database] {
-	return &reconcilers.ChildReconciler[*databasev1.Database, *appsv1.StatefulSet, *appsv1.StatefulSetList]{
+func StatefulSetReconciler() reconcilers.SubReconciler[*Database] {
+	return &reconcilers.ChildReconciler[*Database, *appsv1.StatefulSet, *appsv1.StatefulSetList]{
 		Name: "StatefulSet",
-		DesiredChild: func(ctx context.Context, db *databasev1.Database) (*appsv1.StatefulSet, error) {
+		DesiredChild: func(ctx context.Context, db *Database) (*appsv1.StatefulSet, error) {
 			hash := manifest.Hash(manifest.Configuration(db).Data, certificateStash.RetrieveOrEmpty(ctx))
 			return manifest.StatefulSet(db, hash), nil
 		},
@@ -35,18 +35,12 @@ func StatefulSetReconciler() reconcilers.SubReconciler[*databasev1.Database] {
 			current.Spec = desired.Spec
 			current.Spec.Template.Annotations = annotations
 		},
-		ReflectChildStatusOnParentWithError: func(ctx context.Context, db *databasev1.Database, child *appsv1.StatefulSet, err error) error {
-			if err := mark(ctx, db, databasev1.ConditionStatefulSetReady, child, err); err != nil {
-				return err
-			}
-			db.Status.ReadyReplicas = child.Status.ReadyReplicas
-			reflectServers(ctx, db, child)
-			return nil
-		},
+		ReflectChildStatusOnParentWithError: reflectOn(databasev1.ConditionStatefulSetReady, reflectServers),
 	}
 }
 
-func reflectServers(ctx context.Context, db *databasev1.Database, child *appsv1.StatefulSet) {
+func reflectServers(ctx context.Context, db *Database, child *appsv1.StatefulSet) error {
+	db.Status.ReadyReplicas = child.Status.ReadyReplicas
 	conditions, status, want := db.Status.ConditionManager(ctx), child.Status, *child.Spec.Replicas
 	size := child.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage()
 	switch {
@@ -56,8 +50,10 @@ func reflectServers(ctx context.Context, db *databasev1.Database, child *appsv1.
 	// Until the status is about the generation that was written, it says that all is well, with the old version.
 	case status.ObservedGeneration != child.Generation,
 		status.UpdatedReplicas != want, status.Replicas != want, status.AvailableReplicas != want:
-		conditions.MarkUnknown(databasev1.ConditionStatefulSetReady, "RollingOut", "waiting for servers with the current specification")
+		conditions.MarkUnknown(databasev1.ConditionStatefulSetReady, "RollingOut",
+			"waiting for servers with the current specification")
 	default:
 		conditions.MarkTrue(databasev1.ConditionStatefulSetReady, "RolledOut", "")
 	}
+	return nil
 }

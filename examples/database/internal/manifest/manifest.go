@@ -110,8 +110,8 @@ func Labels(db *databasev1.Database) map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "database", databasev1.LabelDatabase: db.Name}
 }
 
-// Hash returns a short text that changes when the content changes. Do not hash what is secret: it would show in the hash
-// whether a guess is right.
+// Hash returns a short text that changes when the content changes. Do not hash what is secret: it would show in the
+// hash whether a guess is right.
 func Hash(content ...any) string {
 	data, err := json.Marshal(content)
 	if err != nil {

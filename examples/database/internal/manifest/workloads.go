@@ -70,7 +70,9 @@ func StatefulSet(db *databasev1.Database, hash string) *appsv1.StatefulSet {
 				ObjectMeta: metav1.ObjectMeta{Name: dataVolume},
 				Spec: corev1.PersistentVolumeClaimSpec{
 					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: db.Spec.Storage}},
+					Resources: corev1.VolumeResourceRequirements{
+						Requests: corev1.ResourceList{corev1.ResourceStorage: db.Spec.Storage},
+					},
 				},
 			}},
 		},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package v1 has the admission webhooks of the kind Database. They are reconcilers like any other, below an
-// AdmissionWebhookAdapter: what they change of the Database becomes a patch, and what they refuse they say on the response.
+// AdmissionWebhookAdapter: what they change of the Database becomes a patch, and what they refuse they say on the
+// response.
 //
 // They do only what the schema cannot. The controller does not rely on them, because a webhook can be switched off.
 package v1
@@ -48,7 +49,8 @@ func SetupDatabaseWebhookWithManager(ctx context.Context, mgr ctrl.Manager) erro
 	return nil
 }
 
-// NewDefaultingWebhook returns the webhook that fills in what depends on other fields, which a default in the schema cannot.
+// NewDefaultingWebhook returns the webhook that fills in what depends on other fields, which a default in the schema
+// cannot.
 func NewDefaultingWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*databasev1.Database] {
 	return &reconcilers.AdmissionWebhookAdapter[*databasev1.Database]{
 		Name: "DatabaseDefaulting",
@@ -85,8 +87,8 @@ func NewValidatingWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAda
 	}
 }
 
-// BackgroundDeletion refuses to delete a Database in the foreground: the garbage collector would delete the servers first, and
-// the final backup would find none.
+// BackgroundDeletion refuses to delete a Database in the foreground: the garbage collector would delete the servers
+// first, and the final backup would find none.
 func BackgroundDeletion() reconcilers.SubReconciler[*databasev1.Database] {
 	return &reconcilers.SyncReconciler[*databasev1.Database]{
 		Name: "BackgroundDeletion",
@@ -106,8 +108,10 @@ func BackgroundDeletion() reconcilers.SubReconciler[*databasev1.Database] {
 				return nil
 			}
 			// An error that is returned denies the request, too, but with code 500: as if the webhook were broken.
-			denied := apierrs.NewForbidden(databasev1.GroupVersion.WithResource("databases").GroupResource(), db.Name, fmt.Errorf(
-				"foreground deletion stops the servers before the final backup, use --cascade=background or set the annotation %s to \"true\"",
+			resource := databasev1.GroupVersion.WithResource("databases").GroupResource()
+			denied := apierrs.NewForbidden(resource, db.Name, fmt.Errorf(
+				"foreground deletion stops the servers before the final backup: use --cascade=background, "+
+					"or set the annotation %s to true",
 				databasev1.AnnotationSkipFinalBackup))
 			response := reconcilers.RetrieveAdmissionResponse(ctx)
 			response.Allowed, response.Result = false, new(denied.Status())
@@ -116,8 +120,8 @@ func BackgroundDeletion() reconcilers.SubReconciler[*databasev1.Database] {
 	}
 }
 
-// StorageStays warns about another size of the volumes. It does not refuse it: the controller says in the condition that the
-// change has no effect.
+// StorageStays warns about another size of the volumes. It does not refuse it: the controller says in the condition
+// that the change has no effect.
 func StorageStays() reconcilers.SubReconciler[*databasev1.Database] {
 	return &reconcilers.SyncReconciler[*databasev1.Database]{
 		Name: "StorageStays",
@@ -133,7 +137,8 @@ func StorageStays() reconcilers.SubReconciler[*databasev1.Database] {
 			if old.Spec.Storage.Cmp(db.Spec.Storage) != 0 {
 				response := reconcilers.RetrieveAdmissionResponse(ctx)
 				response.Warnings = append(response.Warnings, fmt.Sprintf(
-					"spec.storage: volumes that exist keep their size, the change from %s to %s is refused", &old.Spec.Storage, &db.Spec.Storage))
+					"spec.storage: volumes that exist keep their size, the change from %s to %s is refused",
+					&old.Spec.Storage, &db.Spec.Storage))
 			}
 			return nil
 		},
