@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"trueup.dev/examples/database/backup"
+)
+
+var request = backup.Request{ID: "1234", Source: "shop.default.svc:5432", Target: "backups/default/shop"}
+
+func ExampleDirectory() {
+	folder, err := os.MkdirTemp("", "backups")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(folder)
+	complete, err := backup.NewDirectory(folder).Take(context.Background(), request)
+	fmt.Println(complete, err)
+	content, err := os.ReadFile(filepath.Join(folder, "backups/default/shop/1234.json"))
+	fmt.Println(string(content), err)
+	// Output:
+	// true <nil>
+	// {"id":"1234","source":"shop.default.svc:5432","target":"backups/default/shop"} <nil>
+}
+
+func ExampleFake() {
+	var fake backup.Fake
+	for range 2 {
+		fmt.Println(fake.Take(context.Background(), request))
+	}
+	fmt.Println(len(fake.Taken()))
+	// Output:
+	// false <nil>
+	// true <nil>
+	// 1
+}
+
+// A backup that is complete is not taken again: it does not change, and leaves no draft behind.
+func TestDirectory_takesABackupOnce(t *testing.T) {
+	folder := t.TempDir()
+	directory := backup.NewDirectory(folder)
+	later := request
+	later.Source = "gone.default.svc:5432"
+	for _, r := range []backup.Request{request, later} {
+		if complete, err := directory.Take(t.Context(), r); !complete || err != nil {
+			t.Fatalf("Take() = %v, %v", complete, err)
+		}
+	}
+	files, err := os.ReadDir(filepath.Join(folder, request.Target))
+	if err != nil || len(files) != 1 {
+		t.Errorf("files = %v, error %v, want one", files, err)
+	}
+	content, err := os.ReadFile(filepath.Join(folder, request.Target, "1234.json"))
+	want := `{"id":"1234","source":"shop.default.svc:5432","target":"backups/default/shop"}`
+	if diff := cmp.Diff(want, string(content)); diff != "" || err != nil {
+		t.Errorf("content, error %v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestDirectory_staysInItsFolder(t *testing.T) {
+	folder := t.TempDir()
+	inside := filepath.Join(folder, "inside")
+	for _, target := range []string{"..", "/", "a/../.."} {
+		r := request
+		r.Target = target
+		if complete, err := backup.NewDirectory(inside).Take(t.Context(), r); complete || err == nil {
+			t.Errorf("target %q: Take() = %v, %v, want an error", target, complete, err)
+		}
+	}
+	if files, err := os.ReadDir(folder); len(files) != 0 || err != nil {
+		t.Errorf("files = %v, error %v, want none", files, err)
+	}
+}
+
+func TestDirectory_reportsAFailure(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if complete, err := backup.NewDirectory(file).Take(t.Context(), request); complete || err == nil {
+		t.Errorf("Take() = %v, %v, want an error", complete, err)
+	}
+}
+
+func TestFake_failsUntilToldOtherwise(t *testing.T) {
+	var fake backup.Fake
+	want := errors.New("the bucket is full")
+	fake.FailWith(want)
+	if complete, err := fake.Take(t.Context(), request); complete || !errors.Is(err, want) || len(fake.Taken()) != 0 {
+		t.Errorf("Take() = %v, %v, and %v are taken", complete, err, fake.Taken())
+	}
+	fake.FailWith(nil)
+	for i, want := range []bool{false, true, true} {
+		if complete, err := fake.Take(t.Context(), request); complete != want || err != nil {
+			t.Errorf("call %d: Take() = %v, %v, want %v", i+1, complete, err, want)
+		}
+	}
+	fake.FailWith(want) // a backup that is complete needs nothing more
+	if complete, err := fake.Take(t.Context(), request); !complete || err != nil {
+		t.Errorf("Take() = %v, %v", complete, err)
+	}
+}
