@@ -4,6 +4,7 @@ package database
 
 import (
 	"context"
+	"crypto/rand"
 	"embed"
 	"errors"
 	"io/fs"
@@ -69,7 +70,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		o.SyncPeriod = 10 * time.Hour
 	}
 	c := reconcilers.NewConfig(mgr, &databasev1.Database{}, o.SyncPeriod)
-	return controller.NewDatabaseReconciler(c, o.Backups, o.Poll).SetupWithManager(ctx, mgr)
+	return controller.NewDatabaseReconciler(c, o.Backups, o.Poll, rand.Text).SetupWithManager(ctx, mgr)
 }
 
 // SetupWebhooks serves the admission webhooks of the kind Database from the webhook server of a manager, whose scheme

@@ -15,7 +15,6 @@ package controller
 
 import (
 	"context"
-	"crypto/rand"
 	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -36,9 +35,9 @@ import (
 type Database = databasev1.Database
 
 // NewDatabaseReconciler returns the reconciler of the kind Database. It asks the backup system every poll whether a
-// running final backup is complete.
+// running final backup is complete, and newPassword for what could be the password of a new Database.
 func NewDatabaseReconciler(
-	c reconcilers.Config, backups backup.System, poll time.Duration,
+	c reconcilers.Config, backups backup.System, poll time.Duration, newPassword func() string,
 ) *reconcilers.ResourceReconciler[*Database] {
 	return &reconcilers.ResourceReconciler[*Database]{
 		Name: "Database",
@@ -50,7 +49,7 @@ func NewDatabaseReconciler(
 				FinalBackupReconciler(backups, poll),
 				CertificateReconciler(),
 				ConfigurationReconciler(),
-				CredentialsReconciler(rand.Text),
+				CredentialsReconciler(newPassword),
 				PodsServiceReconciler(),
 				ServiceReconciler(),
 				StatefulSetReconciler(),

@@ -30,10 +30,15 @@ import (
 
 func TestMain(m *testing.M) { apitest.Main(m) }
 
+func buildScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), database.AddToScheme(scheme))
+}
+
 func newScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), database.AddToScheme(scheme)); err != nil {
+	scheme, err := buildScheme()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return scheme
