@@ -143,6 +143,13 @@ func runSteps(t *testing.T, tests subCases, step func() subReconcile) {
 	})
 }
 
+// inMemory runs cases that give a StatefulSet a status: in a cluster another controller would correct it meanwhile.
+func inMemory(t *testing.T, tests subCases, step func() subReconcile) {
+	t.Helper()
+	factory := subFactory(func(*testing.T, *subCase, reconcilers.Config) subReconcile { return step() })
+	tests.Run(t, cases, factory, rtesting.Realistic())
+}
+
 // onBoth runs cases in memory, and then the same cases on a real API.
 func onBoth(t *testing.T, run func(t *testing.T, options ...rtesting.RunOption)) {
 	t.Helper()
