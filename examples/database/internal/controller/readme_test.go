@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -121,7 +122,39 @@ func TestReadme(t *testing.T) {
 	_, region, _ := strings.Cut(string(source), "// region wrong-credentials\n")
 	region, _, _ = strings.Cut(region, "\n// endregion")
 	printed["go wrong-credentials"] = region
+	printed["text size"] = fmt.Sprintf("%d lines of Go", linesOfCode(t))
 	compareReadme(t, printed)
+}
+
+// linesOfCode counts the lines of the controller that are neither blank nor a comment.
+func linesOfCode(t *testing.T) (count int) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(content)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// The example shows how much code a controller needs.
+func TestSize(t *testing.T) {
+	if lines := linesOfCode(t); lines == 0 || lines > 350 {
+		t.Errorf("the controller has %d lines, want at most 350", lines)
+	}
 }
 
 // conditionTable formats conditions, without those that are True.

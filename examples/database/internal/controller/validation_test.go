@@ -38,7 +38,10 @@ func TestSpec_validation(t *testing.T) {
 			change: func(db *databasev1.Database) { db.Spec.TLS = &databasev1.TLS{} },
 			field:  "spec.tls.secretName", want: "at least 1 chars",
 		},
-		"a long name": {change: func(db *databasev1.Database) { db.Name = strings.Repeat("a", 41) }, want: "at most 40 of them"},
+		"a long name": {
+			change: func(db *databasev1.Database) { db.Name = strings.Repeat("a", 41) },
+			want:   "at most 40 of them",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
