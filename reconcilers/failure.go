@@ -31,7 +31,7 @@ func (r *request) report(ctx context.Context, config Config, err error) error {
 	}
 	failures := r.trace.Failures(err)
 	if text := eventText(failures, err); text != "" && r.resource != nil && config.Recorder != nil {
-		config.Recorder.Event(r.resource, corev1.EventTypeWarning, "ReconcileFailed", text)
+		config.Recorder.Eventf(r.resource, corev1.EventTypeWarning, "ReconcileFailed", "%s", text)
 	}
 	return &locatedError{text: locate(failures, err), err: err}
 }
