@@ -131,8 +131,12 @@ func TestCluster_upsert(t *testing.T) {
 	if err := store.Delete(t.Context(), e.a); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Upsert(t.Context(), e.a, replaced); !apierrs.IsNotFound(err) {
-		t.Errorf("error %v: an object that was read has been created again", err)
+	again := must[*MyKind](t)(store.Upsert(t.Context(), e.a, replaced))
+	if again.UID == replaced.UID || again.Spec.SomeInfo != "replaced" {
+		t.Errorf("what no longer exists was not created, but is %+v", again)
+	}
+	if _, err := store.Upsert(t.Context(), e.a, replaced); !apierrs.IsConflict(err) {
+		t.Errorf("error %v, want a conflict with the object that was created", err)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // change of somebody else.
 var ErrMissingResourceVersion = errors.New("the object's resource version is missing: update an object that has been read")
 
-// upsertAttempts is how often Upsert tries to write an object that others write or delete at the same time.
+// upsertAttempts is how often Upsert tries to write an object that other clients write or delete at the same time.
 const upsertAttempts = 3
 
 // Add creates the object. An object without a name needs a generateName.
@@ -52,18 +52,26 @@ func (s *TypedStore[T]) Update(ctx context.Context, id Identifier, obj T) (T, er
 	return s.result("update", id, out, err)
 }
 
-// Upsert creates the object, or replaces the one that is there. When obj has a resource version it is an Update: nothing is created, and an object that
-// somebody else has changed is a conflict. Without one the last writer wins: it replaces the object whatever it is, finalizers and owner references
-// included. Use [UpdateObject] or [TypedStore.Apply] to change a part.
+// Upsert creates the object, or replaces the one that exists. When obj has a resource version and the object exists, it is an Update: an object that
+// has changed since is a conflict. Without one the last writer wins: it replaces the object whatever it is, finalizers and owner references included. Use
+// [UpdateObject] or [TypedStore.Apply] to change a part.
+//
+// An object that no longer exists is created, whatever the resource version of obj, which is dropped then together with its UID.
 func (s *TypedStore[T]) Upsert(ctx context.Context, id Identifier, obj T) (T, error) {
-	if !isNil(obj) && obj.GetResourceVersion() != "" {
-		return s.Update(ctx, id, obj)
-	}
-	out, err := s.outgoing(id, obj)
+	outgoing, err := s.outgoing(id, obj)
 	if err != nil {
-		return s.result("upsert", id, out, err)
+		return s.result("upsert", id, outgoing, err)
 	}
-	outgoing, source := out, s.source
+	out, source := outgoing, s.source
+	if outgoing.GetResourceVersion() != "" {
+		out = copyOf(outgoing)
+		if err = s.client.Update(ctx, out); !apierrs.IsNotFound(err) {
+			return s.result("upsert", id, out, err)
+		}
+		outgoing.SetResourceVersion("")
+		outgoing.SetUID("")
+		source = Live // a cache may still have it
+	}
 	for range upsertAttempts {
 		out = copyOf(outgoing)
 		existing := s.kind.ZeroValue()
@@ -76,7 +84,7 @@ func (s *TypedStore[T]) Upsert(ctx context.Context, id Identifier, obj T) (T, er
 		if !apierrs.IsAlreadyExists(err) && !apierrs.IsConflict(err) && !apierrs.IsNotFound(err) {
 			break
 		}
-		source = Live // what has been read was old
+		source = Live // what was read was old
 	}
 	return s.result("upsert", id, out, err)
 }

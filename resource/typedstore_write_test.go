@@ -82,7 +82,7 @@ func TestTypedStore_writes(t *testing.T) {
 			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Upsert(ctx, id("a"), arg) },
 		},
 		"UpsertGone": {
-			reason: "what was read is not there any more", arg: newMyKind("a", changed, version("1")), wantErr: apierrs.IsNotFound,
+			reason: "what was read no longer exists", arg: newMyKind("a", changed, version("1")), wantInfo: "changed", replicas: 9,
 			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Upsert(ctx, id("a"), arg) },
 		},
 		"Merge": {
