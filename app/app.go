@@ -28,6 +28,19 @@ type App interface {
 	Runner() Runnable
 }
 
+// HealthCheck is a check of the readiness of an app. Its methods are safe for concurrent use.
+type HealthCheck interface {
+	// HealthCheckName is the name of the check, unique within the app.
+	HealthCheckName() string
+	// HealthCheck returns an error while the app is not ready.
+	HealthCheck(ctx context.Context) error
+}
+
+// HealthChecker is an [App] with checks of its readiness.
+type HealthChecker interface {
+	HealthChecks() []HealthCheck
+}
+
 // Runnable is something that runs.
 type Runnable interface {
 	// Run runs until ctx ends, and returns nil then, or until something has gone wrong.

@@ -6,31 +6,100 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"trueup.dev/app"
+	"trueup.dev/internal/nilcheck"
+	"trueup.dev/logging"
 )
 
-// Runner runs apps.
+// Runner runs apps, those of package simple and any other [app.App].
 type Runner struct{ config RunnerConfig }
 
-// RunnerConfig is what a Runner needs to know. Where metrics, health and webhooks are served is up to the app.
+// RunnerConfig tells a Runner where the cluster is, and what it serves for the app. An app of package simple also serves by itself, as its own config says,
+// except webhooks that WebhookConfig serves.
 type RunnerConfig struct {
 	// KubeConfig leads to the cluster of the app. Required.
 	KubeConfig rest.Config
+	// WebhookConfig serves admission and conversion webhooks for all ManagedKinds of the app. Default: none are served.
+	WebhookConfig RunnerWebhookConfig
+	// MetricsConfig serves metrics. Default: none are served.
+	MetricsConfig RunnerMetricsConfig
+	// HealthConfig serves the health of the app. Default: it is not served.
+	HealthConfig RunnerHealthConfig
 }
 
-// NewRunner returns a Runner.
+// RunnerWebhookConfig tells where webhooks are served, see [AppWebhooks] for their paths.
+type RunnerWebhookConfig struct {
+	// Host is the address to listen on. Default: all addresses of the machine.
+	Host string
+	// Port to listen on. Default: 9443.
+	Port int
+	// TLSConfig is the certificate of the server. Required to serve webhooks.
+	TLSConfig RunnerTLSConfig
+}
+
+// RunnerTLSConfig names the files of a certificate. They are read again when they change.
+type RunnerTLSConfig struct {
+	// CertPath is the path of the certificate, KeyPath that of its key, in PEM.
+	CertPath, KeyPath string
+}
+
+// RunnerMetricsConfig tells where metrics are served, under /metrics: those of controller-runtime, of this module, and of the app if it has a method
+// PrometheusCollectors() []prometheus.Collector.
+type RunnerMetricsConfig struct {
+	// Enabled serves metrics. Defaults to false.
+	Enabled bool
+	// Host is the address to listen on. Default: all addresses of the machine.
+	Host string
+	// Port to listen on. Default: 9090.
+	Port int
+}
+
+// RunnerHealthConfig tells where health is served: /livez, which is fine while the process answers, and /readyz, which asks the checks of the app if it is an
+// [app.HealthChecker], and the server of webhooks.
+type RunnerHealthConfig struct {
+	// Enabled serves health. Defaults to false.
+	Enabled bool
+	// Host is the address to listen on. Default: all addresses of the machine.
+	Host string
+	// Port to listen on. Default: 8081.
+	Port int
+}
+
+// NewRunner returns a Runner. All mistakes in the config are in one error.
 func NewRunner(config RunnerConfig) (*Runner, error) {
+	var problems []error
 	if config.KubeConfig.Host == "" {
-		return nil, errors.New("the runner must have a KubeConfig with a Host")
+		problems = append(problems, errors.New("the runner must have a KubeConfig with a Host"))
 	}
-	return &Runner{config}, nil
+	w := config.WebhookConfig
+	if w != (RunnerWebhookConfig{}) && (w.TLSConfig.CertPath == "" || w.TLSConfig.KeyPath == "") {
+		problems = append(problems, errors.New("the runner must have WebhookConfig.TLSConfig.CertPath and .KeyPath to serve webhooks"))
+	}
+	for _, p := range []struct {
+		field string
+		port  int
+	}{{"WebhookConfig", w.Port}, {"MetricsConfig", config.MetricsConfig.Port}, {"HealthConfig", config.HealthConfig.Port}} {
+		if p.port < 0 || p.port > 65535 {
+			problems = append(problems, fmt.Errorf("the runner must have a port from 1 to 65535 in %s.Port, got %d", p.field, p.port))
+		}
+	}
+	return &Runner{config}, errors.Join(problems...)
 }
 
-// Run makes the app of a provider, checks that it does what its manifest says, if it can tell, and runs it until ctx ends.
+// Run makes the app of a provider and runs it until ctx ends, or the app does. It warns about what the manifest says and the app does not do, and the other
+// way round, with the logger of ctx.
 func (r *Runner) Run(ctx context.Context, provider app.Provider) error {
+	if nilcheck.IsNil(provider) {
+		return errors.New("the provider of the app must not be nil")
+	}
 	manifest := provider.Manifest()
 	made, err := provider.NewApp(app.Config{
 		KubeConfig: *rest.CopyConfig(&r.config.KubeConfig), ManifestData: manifest, SpecificConfig: provider.SpecificConfig(),
@@ -38,10 +107,107 @@ func (r *Runner) Run(ctx context.Context, provider app.Provider) error {
 	if err != nil {
 		return fmt.Errorf("make the app %s: %w", manifest.AppName, err)
 	}
-	if checker, ok := made.(interface{ ValidateManifest(app.ManifestData) error }); ok {
-		if err := checker.ValidateManifest(manifest); err != nil {
-			return fmt.Errorf("the app %s does not do what its manifest says: %w", manifest.AppName, err)
+	if nilcheck.IsNil(made) {
+		return fmt.Errorf("make the app %s: the provider has returned no app and no error", manifest.AppName)
+	}
+	for _, difference := range r.differences(made, manifest) {
+		logging.FromContext(ctx).Warn("the manifest and the app differ", "app", manifest.AppName, "difference", difference)
+	}
+	runnable := made.Runner()
+	if nilcheck.IsNil(runnable) {
+		return fmt.Errorf("run the app %s: its Runner is nil", manifest.AppName)
+	}
+	if own, ok := made.(webhookOwner); ok {
+		if own.ServeWebhooksOf(made); r.servesWebhooks() {
+			own.ServeWebhooksOf(nil)
 		}
 	}
-	return made.Runner().Run(ctx)
+	if !r.servesWebhooks() && !r.config.MetricsConfig.Enabled && !r.config.HealthConfig.Enabled {
+		return runnable.Run(ctx)
+	}
+	return r.runServed(ctx, made, runnable, manifest.AppName)
+}
+
+// webhookOwner is an app that serves webhooks itself: of the app that it is part of, or not when that is nil.
+type webhookOwner interface{ ServeWebhooksOf(outer app.App) }
+
+func (r *Runner) servesWebhooks() bool { return r.config.WebhookConfig != RunnerWebhookConfig{} }
+
+// differences are those between the manifest and the app.
+func (r *Runner) differences(made app.App, manifest app.ManifestData) []string {
+	var differences []string
+	managed := map[schema.GroupVersionKind]bool{} // whether they are in the manifest
+	for _, kind := range made.ManagedKinds() {
+		managed[kind.GroupVersionKind()] = false
+	}
+	_, owner := made.(webhookOwner)
+	asks := false
+	for _, version := range manifest.Versions {
+		for _, kind := range version.Kinds {
+			gvk := schema.GroupVersionKind{Group: manifest.Group, Version: version.Name, Kind: kind.Kind}
+			if _, ok := managed[gvk]; !ok {
+				differences = append(differences, fmt.Sprintf("%s is not among ManagedKinds", gvk))
+			}
+			managed[gvk] = true
+			asks = asks || kind.SupportsMutation() || kind.SupportsValidation() || kind.Conversion
+		}
+	}
+	if checker, ok := made.(interface{ ValidateManifest(app.ManifestData) error }); ok {
+		if err := checker.ValidateManifest(manifest); err != nil {
+			differences = linesOf(err)
+		}
+	}
+	if asks && !owner && !r.servesWebhooks() {
+		differences = append(differences, "the manifest has webhooks, which nobody serves: set RunnerConfig.WebhookConfig")
+	}
+	for _, kind := range made.ManagedKinds() {
+		if len(manifest.Versions) > 0 && !managed[kind.GroupVersionKind()] {
+			differences = append(differences, fmt.Sprintf("%s is not in the manifest", kind.GroupVersionKind()))
+		}
+	}
+	return differences
+}
+
+func linesOf(err error) []string {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []string{err.Error()}
+	}
+	var lines []string
+	for _, err := range joined.Unwrap() {
+		lines = append(lines, err.Error())
+	}
+	return lines
+}
+
+// collectors registers the metrics of an app, unless they are registered.
+func collectors(made app.App, registry prometheus.Registerer) error {
+	provider, ok := made.(interface{ PrometheusCollectors() []prometheus.Collector })
+	if !ok {
+		return nil
+	}
+	for _, collector := range provider.PrometheusCollectors() {
+		var known prometheus.AlreadyRegisteredError
+		if err := registry.Register(collector); err != nil && !errors.As(err, &known) {
+			return fmt.Errorf("register the metrics of the app: %w", err)
+		}
+	}
+	return nil
+}
+
+// bindAddress is where to listen, "0" for nowhere.
+func bindAddress(enabled bool, host string, port int) string {
+	if !enabled {
+		return "0"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// split returns the paths as controller-runtime takes them: a directory, and files relative to it.
+func (c RunnerTLSConfig) split() (dir, cert, key string, err error) {
+	certPath, certErr := filepath.Abs(c.CertPath)
+	keyPath, keyErr := filepath.Abs(c.KeyPath)
+	dir, cert = filepath.Dir(certPath), filepath.Base(certPath)
+	key, err = filepath.Rel(dir, keyPath)
+	return dir, cert, key, errors.Join(certErr, keyErr, err)
 }

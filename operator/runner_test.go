@@ -5,8 +5,13 @@ package operator_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"trueup.dev/app"
@@ -64,11 +69,9 @@ func TestRunner(t *testing.T) {
 		provider provider
 		want     string
 	}{
-		"the app runs":    {provider: provider{app: &providedApp{}}},
-		"there is no app": {provider: provider{app: &providedApp{}, err: errOnPurpose}, want: "make the app it: on purpose"},
-		"the app does not do what it says": {
-			provider: provider{app: &providedApp{unfaithful: errOnPurpose}}, want: "the app it does not do what its manifest says: on purpose",
-		},
+		"the app runs":                     {provider: provider{app: &providedApp{}}},
+		"there is no app":                  {provider: provider{app: &providedApp{}, err: errOnPurpose}, want: "make the app it: on purpose"},
+		"the app does not do what it says": {provider: provider{app: &providedApp{unfaithful: errOnPurpose}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runner, err := operator.NewRunner(operator.RunnerConfig{KubeConfig: rest.Config{Host: "nowhere.invalid"}})
@@ -88,9 +91,101 @@ func TestRunner(t *testing.T) {
 			}
 		})
 	}
-	if _, err := operator.NewRunner(operator.RunnerConfig{}); err == nil {
-		t.Error("a Runner without a cluster is made")
+}
+
+func TestNewRunner_ListsAllMistakes(t *testing.T) {
+	_, err := operator.NewRunner(operator.RunnerConfig{
+		WebhookConfig: operator.RunnerWebhookConfig{Port: 8443}, MetricsConfig: operator.RunnerMetricsConfig{Port: -1}, HealthConfig: operator.RunnerHealthConfig{Port: 70000},
+	})
+	wantText(t, `the runner must have a KubeConfig with a Host
+the runner must have WebhookConfig.TLSConfig.CertPath and .KeyPath to serve webhooks
+the runner must have a port from 1 to 65535 in MetricsConfig.Port, got -1
+the runner must have a port from 1 to 65535 in HealthConfig.Port, got 70000`, err)
+}
+
+// brokenProvider returns what no provider may return.
+type brokenProvider struct {
+	provider
+	app app.App
+}
+
+func (p brokenProvider) NewApp(app.Config) (app.App, error) { return p.app, nil }
+
+// idleApp is an app that has nothing to run.
+type idleApp struct{ app.App }
+
+func (idleApp) ManagedKinds() []resource.Kind { return nil }
+
+func (idleApp) Runner() app.Runnable { return nil }
+
+func TestRunner_WithNilWhereAnAppShouldBe(t *testing.T) {
+	runner, err := operator.NewRunner(operator.RunnerConfig{KubeConfig: rest.Config{Host: "nowhere.invalid"}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	for name, tc := range map[string]struct {
+		provider app.Provider
+		want     string
+	}{
+		"no provider": {nil, "the provider of the app must not be nil"},
+		"no app":      {brokenProvider{}, "make the app it: the provider has returned no app and no error"},
+		"nil app":     {brokenProvider{app: (*providedApp)(nil)}, "make the app it: the provider has returned no app and no error"},
+		"no runner":   {brokenProvider{app: idleApp{}}, "run the app it: its Runner is nil"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantText(t, tc.want, runner.Run(t.Context(), tc.provider))
+		})
+	}
+}
+
+// What the manifest and the app say differently is a warning, and the app runs.
+func TestRunner_WarnsWhereTheManifestAndTheAppDiffer(t *testing.T) {
+	var warnings []string
+	log := funcr.New(func(_, args string) { warnings = append(warnings, args) }, funcr.Options{})
+	runner, err := operator.NewRunner(operator.RunnerConfig{KubeConfig: rest.Config{Host: "nowhere.invalid"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := false
+	different := brokenProvider{app: kindsApp{ran: &ran}}
+	if err := runner.Run(logr.NewContext(t.Context(), log), manifested{different}); err != nil || !ran {
+		t.Fatalf("error = %v, ran = %t", err, ran)
+	}
+	for _, want := range []string{
+		"example.com/v1, Kind=Widget is not among ManagedKinds",
+		"the manifest has webhooks, which nobody serves: set RunnerConfig.WebhookConfig",
+		"/v1, Kind=ConfigMap is not in the manifest",
+	} {
+		if !slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, want) }) {
+			t.Errorf("no warning %q among %q", want, warnings)
+		}
+	}
+	if len(warnings) != 3 {
+		t.Errorf("%d warnings, want 3: %q", len(warnings), warnings)
+	}
+}
+
+// kindsApp is an app with a kind, and nothing else.
+type kindsApp struct {
+	app.App
+	ran *bool
+}
+
+func (kindsApp) ManagedKinds() []resource.Kind {
+	return []resource.Kind{{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}}
+}
+
+func (a kindsApp) Runner() app.Runnable {
+	return app.RunnableFunc(func(context.Context) error { *a.ran = true; return nil })
+}
+
+// manifested is a provider whose manifest has another kind than its app.
+type manifested struct{ brokenProvider }
+
+func (manifested) Manifest() app.ManifestData {
+	return app.ManifestData{AppName: "it", Group: "example.com", Versions: []app.ManifestVersion{
+		{Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Widget", Conversion: true}}},
+	}}
 }
 
 func ExampleRunner() {

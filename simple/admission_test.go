@@ -161,24 +161,26 @@ func TestMutatorThatChangesNothingSendsNoPatch(t *testing.T) {
 		"it returns the same":      {title: "UPPER"},
 		"it returns another title": {title: "lower", want: `[{"op":"replace","path":"/spec/title","value":"LOWER"}]`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			object := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Widget","metadata":{"name":"it"},"spec":{"title":%q,"size":0,"color":"red"}}`, group, tc.title)
-			body, err := json.Marshal(admissionv1.AdmissionReview{
-				TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
-				Request: &admissionv1.AdmissionRequest{
-					UID: "uid", Kind: metav1.GroupVersionKind(widgetKind.GroupVersionKind()), Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
-				},
+		for _, path := range []string{"/mutate/widgets." + group, "/mutate"} { // that of the kind, and that of all kinds
+			t.Run(name+" "+path, func(t *testing.T) {
+				object := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Widget","metadata":{"name":"it"},"spec":{"title":%q,"size":0,"color":"red"}}`, group, tc.title)
+				body, err := json.Marshal(admissionv1.AdmissionReview{
+					TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+					Request: &admissionv1.AdmissionRequest{
+						UID: "uid", Kind: metav1.GroupVersionKind(widgetKind.GroupVersionKind()), Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
+					},
+				})
+				e.Must(err)
+				answer, err := http.Post(server.URL+path, "application/json", bytes.NewReader(body))
+				e.Must(err)
+				defer answer.Body.Close()
+				review := admissionv1.AdmissionReview{}
+				e.Must(json.NewDecoder(answer.Body).Decode(&review))
+				if !review.Response.Allowed || string(review.Response.Patch) != tc.want {
+					t.Errorf("allowed = %t, patch = %s, want %s", review.Response.Allowed, review.Response.Patch, tc.want)
+				}
 			})
-			e.Must(err)
-			answer, err := http.Post(server.URL+"/mutate/widgets."+group, "application/json", bytes.NewReader(body))
-			e.Must(err)
-			defer answer.Body.Close()
-			review := admissionv1.AdmissionReview{}
-			e.Must(json.NewDecoder(answer.Body).Decode(&review))
-			if !review.Response.Allowed || string(review.Response.Patch) != tc.want {
-				t.Errorf("allowed = %t, patch = %s, want %s", review.Response.Allowed, review.Response.Patch, tc.want)
-			}
-		})
+		}
 	}
 }
 

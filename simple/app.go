@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,6 +39,9 @@ type App struct {
 	configs map[schema.GroupVersionKind]reconcilers.Config
 	// informers are those of kinds, by the names of their controllers.
 	informers map[string]operator.Informer
+	webhooks  *webhookServer
+	// asked is what answers the API server, see ServeWebhooksOf.
+	asked atomic.Pointer[app.App]
 }
 
 // NewApp makes an app. The API server has to be there and to serve all kinds, with the plural and the scope that they say. All mistakes in the config are
@@ -117,6 +121,32 @@ func (a *App) ManagedKinds() []resource.Kind {
 		kinds[i] = a.config.ManagedKinds[i].Kind
 	}
 	return kinds
+}
+
+// HealthChecks returns a check for each informer that the app waits for. They are part of the app's own /readyz, too.
+func (a *App) HealthChecks() []app.HealthCheck {
+	if len(a.config.Converters) > 0 {
+		return nil // see NewApp
+	}
+	var checks []app.HealthCheck
+	for _, name := range slices.Sorted(maps.Keys(a.informers)) {
+		checks = append(checks, informerCheck{name, a.informers[name]})
+	}
+	return checks
+}
+
+type informerCheck struct {
+	name     string
+	informer operator.Informer
+}
+
+func (c informerCheck) HealthCheckName() string { return "informer-" + c.name }
+
+func (c informerCheck) HealthCheck(context.Context) error {
+	if !lifecycle.IsFilled(c.informer) {
+		return errors.New("not all objects are known yet")
+	}
+	return nil
 }
 
 // ValidateManifest returns an error that lists what a manifest says the app does, but the app does not.

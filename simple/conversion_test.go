@@ -109,9 +109,15 @@ func TestConverterServesTheAPI(t *testing.T) {
 // convertGadgets changes how the API server converts gadgets.
 func (e *env) convertGadgets(conversion *apiextensionsv1.CustomResourceConversion) {
 	e.Helper()
+	e.convert("gadgets", conversion)
+}
+
+// convert changes how the API server converts objects of a kind.
+func (e *env) convert(plural string, conversion *apiextensionsv1.CustomResourceConversion) {
+	e.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	e.Eventually(func() error { // the API server writes its status, too
-		if err := e.Get(context.Background(), client.ObjectKey{Name: "gadgets." + group}, definition); err != nil {
+		if err := e.Get(context.Background(), client.ObjectKey{Name: plural + "." + group}, definition); err != nil {
 			return err
 		}
 		definition.Spec.Conversion = conversion

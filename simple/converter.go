@@ -3,10 +3,11 @@
 package simple
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"trueup.dev/app"
 )
 
 // Converter converts objects of a kind from one version to another. It is safe for concurrent use.
@@ -45,18 +46,11 @@ func (k RawKind) GroupVersionKind() schema.GroupVersionKind {
 
 // rawKind reads what kind an object is of.
 func rawKind(raw []byte) (RawKind, error) {
-	var head struct{ APIVersion, Kind string }
-	if err := json.Unmarshal(raw, &head); err != nil {
-		return RawKind{}, fmt.Errorf("not an object: %w", err)
-	}
-	gv, err := schema.ParseGroupVersion(head.APIVersion)
-	switch {
-	case err != nil:
+	gvk, err := app.RawObject{Raw: raw}.GroupVersionKind()
+	if err != nil {
 		return RawKind{}, err
-	case gv.Version == "" || head.Kind == "":
-		return RawKind{}, fmt.Errorf("not an object: apiVersion is %q, kind is %q", head.APIVersion, head.Kind)
 	}
-	return RawKind{Kind: head.Kind, APIVersion: head.APIVersion, Group: gv.Group, Version: gv.Version, Raw: raw}, nil
+	return RawKind{Kind: gvk.Kind, APIVersion: gvk.GroupVersion().String(), Group: gvk.Group, Version: gvk.Version, Raw: raw}, nil
 }
 
 // convert calls a converter unless there is nothing to do, and makes sure of what has come out.

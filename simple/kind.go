@@ -12,8 +12,8 @@ import (
 	"trueup.dev/resource"
 )
 
-// AppManagedKind is a kind of the app, in one version. At most one of Watcher, Reconciler and SubReconciler is set: the handler. There is a handler, a Mutator, a
-// Validator, or a Converter for the kind.
+// AppManagedKind is a kind of the app, in one version. At most one of Watcher, Reconciler and SubReconciler is set: the handler. All fields but Kind are
+// optional: a kind without a handler is part of the app and of its manifest, may have webhooks, and is watched by nobody.
 type AppManagedKind struct {
 	// Kind is the kind. Required.
 	Kind resource.Kind

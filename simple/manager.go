@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -40,11 +39,12 @@ func (a *App) makeManager(kinds []*handled) error {
 		return err
 	}
 	c := &a.config
+	a.webhooks = &webhookServer{Server: webhook.NewServer(c.Webhooks)}
 	options := ctrl.Options{
 		Scheme:                  scheme,
 		Metrics:                 metricsserver.Options{BindAddress: c.MetricsBindAddress},
 		HealthProbeBindAddress:  cmp.Or(c.HealthBindAddress, ":8081"),
-		WebhookServer:           webhook.NewServer(c.Webhooks),
+		WebhookServer:           a.webhooks,
 		GracefulShutdownTimeout: new(cmp.Or(c.GracefulShutdownTimeout, 30*time.Second)),
 		Cache: cache.Options{
 			DefaultTransform:  cache.TransformStripManagedFields(),
@@ -198,26 +198,4 @@ func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, i
 		return fmt.Errorf("%s: %w", h.field, err)
 	}
 	return nil
-}
-
-// serveWebhooks registers what the API server may ask for. Without anything to ask for there is no server, which would need certificates.
-func (a *App) serveWebhooks() error {
-	hooks := map[string]http.Handler{}
-	for _, kinds := range a.kindsWith(hasMutator) {
-		hooks[admissionPath("mutate", kinds[0])] = a.admit("mutator", kinds, a.mutate)
-	}
-	for _, kinds := range a.kindsWith(hasValidator) {
-		hooks[admissionPath("validate", kinds[0])] = a.admit("validator", kinds, a.validate)
-	}
-	if len(a.config.Converters) > 0 {
-		hooks[conversionPath] = http.HandlerFunc(a.serveConversion)
-	}
-	if len(hooks) == 0 {
-		return nil
-	}
-	server := a.mgr.GetWebhookServer()
-	for path, hook := range hooks {
-		server.Register(path, hook)
-	}
-	return a.mgr.AddReadyzCheck("webhooks", server.StartedChecker())
 }

@@ -38,7 +38,6 @@ func TestNewAppFindsHandlersThatAreNil(t *testing.T) {
 	wantMistakes(t, config, []string{
 		`ManagedKinds[0].Mutator is a nil *simple.Mutator`,
 		`ManagedKinds[0].Validator is a nil *simple.Validator`,
-		`ManagedKinds[2] has none of .Watcher, .Reconciler, .SubReconciler, .Mutator and .Validator, and no Converter`,
 		`ManagedKinds[0].Watcher is a nil pointer, or made of one`,
 		`ManagedKinds[1].Reconciler is a nil pointer, or made of one`,
 		`UnmanagedKinds[0].Watcher is a nil pointer, or made of one`,

@@ -40,6 +40,27 @@ func TestProvider(t *testing.T) {
 	}
 }
 
+// A kind without a handler is served by webhooks, listed in a manifest, and watched by nobody.
+func TestKindsWithoutHandlers(t *testing.T) {
+	e := newEnv(t, crd("Gauge", "gauges", "v1", "v2"))
+	config := e.config("unwatched")
+	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind}, {Kind: gaugeV1, Validator: &simple.Validator{}}, {Kind: gaugeV2}}
+	made := e.make(config)
+	if err := made.ValidateManifest(app.ManifestData{Group: group, Versions: []app.ManifestVersion{
+		{Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Widget"}, {Kind: "Gauge"}}}, {Name: "v2", Kinds: []app.ManifestVersionKind{{Kind: "Gauge"}}},
+	}}); err != nil {
+		t.Errorf("the manifest differs: %v", err)
+	}
+	if checks := made.HealthChecks(); len(checks) > 0 {
+		t.Errorf("the app waits for informers: %v", checks)
+	}
+	if got := len(made.ManagedKinds()); got != 3 {
+		t.Errorf("%d managed kinds, want 3", got)
+	}
+	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind}}
+	e.start(config)
+}
+
 func TestValidateManifest(t *testing.T) {
 	e := newEnv(t, crd("Gauge", "gauges", "v1", "v2"))
 	config := e.config("manifest")

@@ -87,10 +87,7 @@ func (c *AppConfig) validateManaged(p *problems) {
 			}
 		}
 		if k.Watcher == nil && k.Reconciler == nil && k.SubReconciler == nil {
-			if _, converted := c.Converters[k.Kind.GroupKind()]; !converted && k.Mutator == nil && k.Validator == nil {
-				p.add("%s has none of .Watcher, .Reconciler, .SubReconciler, .Mutator and .Validator, and no Converter", field)
-			}
-			continue
+			continue // it is watched by nobody
 		}
 		if first, ok := handling[k.Kind.GroupKind()]; ok {
 			p.add("%s has a handler for %s, and so has %s: objects reach a handler in its version, whatever their own, so that just one version must have one",

@@ -4,24 +4,17 @@ package simple
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
-	"runtime/debug"
+	"slices"
+	"sync/atomic"
 
-	"github.com/go-logr/logr"
-	admissionv1 "k8s.io/api/admission/v1"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/app"
 	"trueup.dev/internal/nilcheck"
-	"trueup.dev/reconcilers"
-	"trueup.dev/resource"
+	"trueup.dev/operator"
 )
 
 // Validate asks the Validator of the kind, as the API server has it done.
@@ -51,100 +44,72 @@ func (a *App) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.Mutat
 	return response, nil
 }
 
-// admit answers the requests for objects of a kind in several versions: by what answer does with the object as it is to be stored.
-func (a *App) admit(what string, kinds []resource.Kind, answer func(ctx context.Context, req *app.AdmissionRequest, object resource.Object) error) *admission.Webhook {
-	versions := map[schema.GroupVersionKind]admission.Handler{}
-	for _, kind := range kinds {
-		versions[kind.GroupVersionKind()] = &reconcilers.AdmissionWebhookAdapter[resource.Object]{
-			Name: a.config.Name,
-			Type: kind.ZeroValue(),
-			Reconciler: &reconcilers.SyncReconciler[resource.Object]{
-				Name:                   kind.Kind(),
-				SyncDuringFinalization: true,
-				Sync: func(ctx context.Context, object resource.Object) error {
-					req, err := admissionRequest(kind, reconcilers.RetrieveAdmissionRequest(ctx), object)
-					if err != nil {
-						return err
-					}
-					if err := a.recovered(ctx, what, func() error { return answer(ctx, req, object) }); err != nil {
-						response := reconcilers.RetrieveAdmissionResponse(ctx)
-						response.Allowed, response.Result = false, denial(err)
-					}
-					return nil
-				},
-			},
-			Config: a.base,
-		}
+// ServeWebhooksOf makes another app answer the API server at the app's webhooks: an app that embeds this one and has methods of its own. With nil the app
+// serves no webhooks, since they are served elsewhere. An operator.Runner calls it. It must be called before Run.
+func (a *App) ServeWebhooksOf(outer app.App) {
+	if outer == nil {
+		a.webhooks.elsewhere.Store(true)
+		return
 	}
-	return &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
-		gvk := schema.GroupVersionKind(req.Kind)
-		if handler, ok := versions[gvk]; ok {
-			return handler.Handle(ctx, req)
-		}
-		return admission.Errored(http.StatusNotFound, fmt.Errorf("%s is not a kind that is handled here", gvk))
-	})}
+	a.asked.Store(&outer)
 }
 
-// recovered makes an error of a panic. Users get to read it, so that it does not say more than what they can tell others; the rest is logged.
-func (a *App) recovered(ctx context.Context, what string, call func() error) (err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			logr.FromContextOrDiscard(ctx).Error(fmt.Errorf("%v", panicked), "the "+what+" panicked", "stack", string(debug.Stack()))
-			err = &apierrs.StatusError{ErrStatus: metav1.Status{
-				Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
-				Message: fmt.Sprintf("the %s of app %q panicked", what, a.config.Name),
-			}}
-		}
-	}()
-	return call()
+// askedApp is the app that answers the API server.
+type askedApp struct{ *App }
+
+func (a askedApp) Validate(ctx context.Context, req *app.AdmissionRequest) error {
+	return (*a.asked.Load()).Validate(ctx, req)
 }
 
-func (a *App) validate(ctx context.Context, req *app.AdmissionRequest, _ resource.Object) error {
-	return a.Validate(ctx, req)
+func (a askedApp) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.MutatingResponse, error) {
+	return (*a.asked.Load()).Mutate(ctx, req)
 }
 
-func (a *App) mutate(ctx context.Context, req *app.AdmissionRequest, object resource.Object) error {
-	response, err := a.Mutate(ctx, req)
-	if err != nil || req.Object == nil {
-		return err
-	}
-	reflect.ValueOf(object).Elem().Set(reflect.ValueOf(response.UpdatedObject).Elem())
-	object.GetObjectKind().SetGroupVersionKind(req.GroupVersionKind()) // objects made in Go rarely say it
-	return nil
+func (a askedApp) Convert(ctx context.Context, req app.ConversionRequest) (*app.RawObject, error) {
+	return (*a.asked.Load()).Convert(ctx, req)
 }
 
-// admissionRequest has copies of the object.
-func admissionRequest(kind resource.Kind, from admission.Request, object resource.Object) (*app.AdmissionRequest, error) {
-	req := &app.AdmissionRequest{
-		Action:   app.AdmissionAction(from.Operation),
-		Group:    kind.Group(),
-		Version:  kind.Version(),
-		Kind:     kind.Kind(),
-		UserInfo: from.UserInfo,
-		DryRun:   from.DryRun != nil && *from.DryRun,
+// serveWebhooks registers what the API server may ask for. Without anything to ask for there is no server, which would need certificates.
+func (a *App) serveWebhooks() error {
+	self := app.App(a)
+	a.asked.Store(&self)
+	hooks := &operator.AppWebhooks{
+		App:       askedApp{a},
+		Name:      a.config.Name,
+		Mutated:   slices.Concat(a.kindsWith(hasMutator)...),
+		Validated: slices.Concat(a.kindsWith(hasValidator)...),
+		Converted: len(a.config.Converters) > 0,
+		Config:    a.base,
+		Logger:    a.log,
 	}
-	copied := object.DeepCopyObject().(resource.Object)
-	if from.Operation == admissionv1.Delete {
-		req.OldObject = copied
-		return req, nil
+	handlers := hooks.Handlers()
+	if len(handlers) == 0 {
+		return nil
 	}
-	req.Object = copied
-	if len(from.OldObject.Raw) > 0 {
-		req.OldObject = kind.ZeroValue()
-		if err := json.Unmarshal(from.OldObject.Raw, req.OldObject); err != nil {
-			return nil, fmt.Errorf("old object: %w", err)
-		}
+	server := a.mgr.GetWebhookServer()
+	for path, handler := range handlers {
+		server.Register(path, handler)
 	}
-	return req, nil
+	return a.mgr.AddReadyzCheck("webhooks", server.StartedChecker())
 }
 
-// denial is what the user gets to read.
-func denial(err error) *metav1.Status {
-	var status apierrs.APIStatus
-	if errors.As(err, &status) {
-		denied := status.Status()
-		denied.Message = err.Error()
-		return &denied
+// webhookServer is a server that does nothing when webhooks are served elsewhere.
+type webhookServer struct {
+	webhook.Server
+	elsewhere atomic.Bool
+}
+
+func (s *webhookServer) Start(ctx context.Context) error {
+	if s.elsewhere.Load() {
+		<-ctx.Done()
+		return nil
 	}
-	return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: err.Error()}
+	return s.Server.Start(ctx)
+}
+
+func (s *webhookServer) StartedChecker() healthz.Checker {
+	if started := s.Server.StartedChecker(); !s.elsewhere.Load() {
+		return started
+	}
+	return healthz.Ping
 }

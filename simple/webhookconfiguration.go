@@ -3,12 +3,12 @@
 package simple
 
 import (
-	"cmp"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"trueup.dev/operator"
 	"trueup.dev/resource"
 )
 
@@ -27,7 +27,7 @@ func (a *App) WebhookConfigurations(to admissionregistrationv1.WebhookClientConf
 			mutating = &admissionregistrationv1.MutatingWebhookConfiguration{}
 			mutating.Name = a.config.Name
 		}
-		path := admissionPath("mutate", kinds[0])
+		path := operator.AdmissionPath("mutate", kinds[0])
 		mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
 			Name:                    webhookName(path),
 			ClientConfig:            reachedAt(to, path),
@@ -43,7 +43,7 @@ func (a *App) WebhookConfigurations(to admissionregistrationv1.WebhookClientConf
 			validating = &admissionregistrationv1.ValidatingWebhookConfiguration{}
 			validating.Name = a.config.Name
 		}
-		path := admissionPath("validate", kinds[0])
+		path := operator.AdmissionPath("validate", kinds[0])
 		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
 			Name:                    webhookName(path),
 			ClientConfig:            reachedAt(to, path),
@@ -60,7 +60,7 @@ func (a *App) WebhookConfigurations(to admissionregistrationv1.WebhookClientConf
 // CustomResourceConversion returns what tells the API server to ask the app's Converters: it is spec.conversion of their CustomResourceDefinitions. to is where
 // the app is reached: the path of the service or URL is filled in.
 func (a *App) CustomResourceConversion(to admissionregistrationv1.WebhookClientConfig) *apiextensionsv1.CustomResourceConversion {
-	at := reachedAt(to, conversionPath)
+	at := reachedAt(to, operator.ConversionPath)
 	config := &apiextensionsv1.WebhookClientConfig{URL: at.URL, CABundle: at.CABundle}
 	if at.Service != nil {
 		config.Service = new(apiextensionsv1.ServiceReference(*at.Service))
@@ -69,11 +69,6 @@ func (a *App) CustomResourceConversion(to admissionregistrationv1.WebhookClientC
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: config, ConversionReviewVersions: []string{"v1"}},
 	}
-}
-
-// admissionPath is where requests for a kind are answered, whatever their version.
-func admissionPath(verb string, kind resource.Kind) string {
-	return "/" + verb + "/" + kind.Plural() + "." + cmp.Or(kind.Group(), "core")
 }
 
 // webhookName is a name for the webhook at a path. It needs three segments.
