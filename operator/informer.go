@@ -67,7 +67,8 @@ type InformerOptions struct {
 	CacheResyncInterval time.Duration
 	// MetadataOnly leaves out all but the metadata of objects, to save memory: objects are of type *metav1.PartialObjectMetadata. Default: false.
 	MetadataOnly bool
-	// ErrorHandler is called when a list or a watch has failed. The informer tries again by itself, whatever the handler does. Default: errors are only logged.
+	// ErrorHandler is called when a list or a watch has failed, and in an App for every attempt of a handler that has failed. The informer and the handler
+	// are tried again by themselves, whatever it does. Default: errors are only logged.
 	ErrorHandler func(ctx context.Context, err error)
 }
 

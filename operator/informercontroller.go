@@ -27,8 +27,8 @@ import (
 // selectors, are kept apart by different names.
 //
 // The handlers of a kind are called one after the other, in the order in which they were added, watchers and reconcilers alike. None stops those that follow:
-// each has its own failures and its own retries, see [FanOut]. They are called for every change and for resyncs. To be called for less, or with a finalizer,
-// use a [Controller], of which this is a simpler form.
+// each has its own failures and its own retries, see [FanOut]. They are called for every change and for resyncs, except those that are an [Opinionated], or
+// are made of one: see [AsOpinionated]. A [Controller] has more choices, of which this is a simpler form.
 //
 // Everything has to be added before Run or SetupWithManager.
 type InformerController struct {
@@ -82,6 +82,39 @@ type informedHandler struct {
 	isWatcher bool
 	// edge makes what calls the handler. Each informer has its own.
 	edge func() *WithEdge[resource.Object]
+}
+
+// configured returns what calls the handler for one informer.
+func (h informedHandler) configured(config InformerControllerConfig) reconcilers.SubReconciler[resource.Object] {
+	opinionated, ok := AsOpinionated(h.handler)
+	var edge *WithEdge[resource.Object]
+	if ok {
+		if edge = opinionated.Handler; edge == nil {
+			return opinionated // which is an error at set-up
+		}
+	} else {
+		edge = h.edge()
+		edge.Resync, edge.PreviousState = true, config.PreviousState
+	}
+	if edge.RetryPolicy == nil {
+		edge.RetryPolicy = config.RetryPolicy
+	}
+	if edge.RetryDequeuePolicy == nil {
+		edge.RetryDequeuePolicy = config.RetryDequeuePolicy
+	}
+	if report := config.ErrorHandler; report != nil {
+		own := edge.OnError
+		edge.OnError = func(ctx context.Context, object resource.Object, err error) {
+			if own != nil {
+				own(ctx, object, err)
+			}
+			report(ctx, err)
+		}
+	}
+	if ok {
+		return opinionated
+	}
+	return edge
 }
 
 // NewInformerController returns a controller without informers and handlers.
@@ -259,14 +292,7 @@ func (c *InformerController) add(ctx context.Context, mgr ctrl.Manager, name str
 		Config: reconcilers.NewConfig(view, nil, defaultResync+time.Hour),
 	}
 	for _, handler := range handlers {
-		edge := handler.edge()
-		edge.Resync = true
-		edge.PreviousState = c.config.PreviousState
-		edge.RetryPolicy, edge.RetryDequeuePolicy = c.config.RetryPolicy, c.config.RetryDequeuePolicy
-		if c.config.ErrorHandler != nil {
-			edge.OnError = func(ctx context.Context, _ resource.Object, err error) { c.config.ErrorHandler(ctx, err) }
-		}
-		controller.Handlers = append(controller.Handlers, edge)
+		controller.Handlers = append(controller.Handlers, handler.configured(c.config))
 	}
 	return controller.SetupWithManager(ctx, view)
 }

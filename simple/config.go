@@ -16,7 +16,7 @@ import (
 
 // AppConfig is what an [App] is made of.
 type AppConfig struct {
-	// Name of the app, a DNS label. It is part of the names of finalizers: it must never change. Required.
+	// Name of the app, a DNS name such as myapp or myapp.example.com. It is part of the names of finalizers: it must never change. Required.
 	Name string
 
 	// KubeConfig leads to the cluster. Required.

@@ -29,8 +29,8 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 	}{
 		"nothing is there": {
 			want: []string{
-				`Name "" is not a DNS label: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an ` +
-					`alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+				`Name "" is not a DNS name: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an ` +
+					`alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 				`KubeConfig.Host is missing`,
 				`ManagedKinds, UnmanagedKinds and Converters are all empty: there is nothing to do`,
 			},
@@ -87,10 +87,10 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 			want: []string{
 				`ManagedKinds[0].ReconcileOptions.UsePlain and .UseOpinionated are both set`,
 				`ManagedKinds[0].ReconcileOptions.MaxConcurrentReconciles is negative`,
-				`ManagedKinds[0].ReconcileOptions.Finalizer has no effect on a handler that is plain, or a SubReconciler: no finalizer is set for it`,
-				`ManagedKinds[0].ReconcileOptions.FinalizerAliases has no effect on a handler that is plain, or a SubReconciler: no finalizer is set for it`,
-				`ManagedKinds[0].ReconcileOptions.InProgressFinalizer has no effect on a handler that is plain, or a SubReconciler: no finalizer is set for it`,
-				`ManagedKinds[1].ReconcileOptions.Finalizer has no effect on a handler that is plain, or a SubReconciler: no finalizer is set for it`,
+				`ManagedKinds[0].ReconcileOptions.Finalizer has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set for it`,
+				`ManagedKinds[0].ReconcileOptions.FinalizerAliases has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set for it`,
+				`ManagedKinds[0].ReconcileOptions.InProgressFinalizer has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set for it`,
+				`ManagedKinds[1].ReconcileOptions.Finalizer has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set for it`,
 				`ManagedKinds[1].ReconcileOptions.UseOpinionated has no effect on a SubReconciler`,
 				`ManagedKinds[1].ReconcileOptions.React has no effect on a SubReconciler`,
 				`ManagedKinds[1].ReconcileOptions.RetryPolicy has no effect on a SubReconciler`,

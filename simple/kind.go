@@ -5,11 +5,13 @@ package simple
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
+	"trueup.dev/validation"
 )
 
 // AppManagedKind is a kind of the app, in one version. At most one of Watcher, Reconciler and SubReconciler is set: the handler. All fields but Kind are
@@ -50,7 +52,8 @@ type AppUnmanagedKind struct {
 // ReconcileOptions tell when a handler is called, and for which objects.
 //
 // A Watcher or Reconciler of a managed kind is wrapped in an [operator.Opinionated], unless UsePlain is set; one of an unmanaged kind is not, unless
-// UseOpinionated is set. What is plain misses deletions while the app is down.
+// UseOpinionated is set. What is plain misses deletions while the app is down. A Watcher or Reconciler that is an [operator.Opinionated] itself, or is made
+// of one, keeps its own finalizer, whatever these options say; RetryPolicy and React of these options go before its own.
 type ReconcileOptions struct {
 	// UsePlain calls the handler of a managed kind without any finalizer. Defaults to false.
 	UsePlain bool
@@ -81,6 +84,9 @@ type ReconcileOptions struct {
 	RetryPolicy operator.RetryPolicy
 	// RetryDequeuePolicy tells whether a change replaces a retry. Defaults to that of the app.
 	RetryDequeuePolicy operator.RetryDequeuePolicy
+	// OnError is called for every attempt of the handler that has failed, whether it is tried again or not, before the ErrorHandler of the app's
+	// InformerOptions. Optional.
+	OnError func(ctx context.Context, object resource.Object, err error)
 	// OnExhausted is called when RetryPolicy has given up on an object. Optional.
 	OnExhausted func(ctx context.Context, object resource.Object, err error)
 	// MaxConcurrentReconciles is how many objects are handled at the same time. Defaults to 1.
@@ -110,50 +116,109 @@ type handled struct {
 	name string
 }
 
-// handler returns what calls the handler.
-func (h *handled) handler(config *AppInformerConfig) reconcilers.SubReconciler[resource.Object] {
-	switch {
-	case h.subReconciler != nil:
-		return h.subReconciler
-	case h.opinionated:
-		return h.opinionatedHandler(config)
+// given returns the watcher or reconciler if that is opinionated itself.
+func (h *handled) given() (*operator.Opinionated[resource.Object], bool) {
+	if h.watcher != nil {
+		return operator.AsOpinionated(h.watcher)
 	}
-	return h.plainHandler(config)
+	return operator.AsOpinionated(h.reconciler)
 }
 
-func (h *handled) opinionatedHandler(config *AppInformerConfig) *operator.Opinionated[resource.Object] {
-	plain := h.plainHandler(config)
-	plain.React = cmp.Or(plain.React, operator.ReactSpec)
+// handler returns what calls the handler.
+func (h *handled) handler(config *AppInformerConfig) reconcilers.SubReconciler[resource.Object] {
+	if h.subReconciler != nil {
+		if h.options.OnError == nil && config.InformerOptions.ErrorHandler == nil {
+			return h.subReconciler
+		}
+		return &reportingTree{SubReconciler: h.subReconciler, report: h.onError(config, nil)}
+	}
+	if given, ok := h.given(); ok {
+		if given.Handler != nil {
+			h.configure(given.Handler, config)
+		}
+		return given
+	}
+	edge := h.plain()
+	h.configure(edge, config)
+	if !h.opinionated {
+		return edge
+	}
+	edge.React = cmp.Or(edge.React, operator.ReactSpec)
 	return &operator.Opinionated[resource.Object]{
 		Finalizer:           h.finalizer,
 		Aliases:             h.options.FinalizerAliases,
 		InProgressFinalizer: h.options.InProgressFinalizer,
-		Handler:             plain,
+		Handler:             edge,
 	}
 }
 
-func (h *handled) plainHandler(config *AppInformerConfig) *operator.WithEdge[resource.Object] {
-	var edge *operator.WithEdge[resource.Object]
+func (h *handled) plain() *operator.WithEdge[resource.Object] {
 	if h.watcher != nil {
-		edge = operator.WatcherReconciler(h.watcher)
-	} else {
-		edge = operator.AsSubReconciler[resource.Object](h.reconciler)
+		return operator.WatcherReconciler(h.watcher)
 	}
+	return operator.AsSubReconciler[resource.Object](h.reconciler)
+}
+
+// configure sets what the config and the options of the kind say.
+func (h *handled) configure(edge *operator.WithEdge[resource.Object], config *AppInformerConfig) {
 	edge.Name = h.name
-	edge.React = h.options.React
-	edge.Resync = h.informerOptions(config.InformerOptions).CacheResyncInterval > 0
-	edge.OnExhausted = h.options.OnExhausted
-	for _, policy := range []operator.RetryPolicy{operator.DefaultRetryPolicy, config.RetryPolicy, h.options.RetryPolicy} {
+	edge.React = cmp.Or(h.options.React, edge.React)
+	edge.Resync = edge.Resync || h.informerOptions(config.InformerOptions).CacheResyncInterval > 0
+	edge.OnError = h.onError(config, edge.OnError)
+	if h.options.OnExhausted != nil {
+		edge.OnExhausted = h.options.OnExhausted
+	}
+	for _, policy := range []operator.RetryPolicy{operator.DefaultRetryPolicy, config.RetryPolicy, edge.RetryPolicy, h.options.RetryPolicy} {
 		if policy != nil {
 			edge.RetryPolicy = policy
 		}
 	}
-	for _, policy := range []operator.RetryDequeuePolicy{config.RetryDequeuePolicy, h.options.RetryDequeuePolicy} {
+	for _, policy := range []operator.RetryDequeuePolicy{config.RetryDequeuePolicy, edge.RetryDequeuePolicy, h.options.RetryDequeuePolicy} {
 		if policy != nil {
 			edge.RetryDequeuePolicy = policy
 		}
 	}
-	return edge
+}
+
+// onError returns what is called for each attempt that fails: the handler's own function, that of the kind and that of the app. It is nil when there is none.
+func (h *handled) onError(
+	config *AppInformerConfig, own func(ctx context.Context, object resource.Object, err error),
+) func(ctx context.Context, object resource.Object, err error) {
+	ofKind, ofApp := h.options.OnError, config.InformerOptions.ErrorHandler
+	if own == nil && ofKind == nil && ofApp == nil {
+		return nil
+	}
+	return func(ctx context.Context, object resource.Object, err error) {
+		for _, hook := range []func(context.Context, resource.Object, error){own, ofKind} {
+			if hook != nil {
+				hook(ctx, object, err)
+			}
+		}
+		if ofApp != nil {
+			ofApp(ctx, err)
+		}
+	}
+}
+
+// reportingTree calls a function for each failure of a tree of reconcilers.
+type reportingTree struct {
+	reconcilers.SubReconciler[resource.Object]
+	report func(ctx context.Context, object resource.Object, err error)
+}
+
+func (r *reportingTree) Validate(ctx context.Context) error {
+	if v, ok := r.SubReconciler.(validation.Validator); ok {
+		return v.Validate(ctx)
+	}
+	return nil
+}
+
+func (r *reportingTree) Reconcile(ctx context.Context, object resource.Object) (reconcilers.Result, error) {
+	result, err := r.SubReconciler.Reconcile(ctx, object)
+	if err != nil && !errors.Is(err, reconcilers.ErrHaltSubReconcilers) && !errors.Is(err, reconcilers.ErrRetryAfter) {
+		r.report(ctx, object, err)
+	}
+	return result, err
 }
 
 // informerOptions are those of the app, but for what the kind has of its own.

@@ -38,8 +38,8 @@ func (p *problems) addAll(part string, err error) {
 // validate returns the kinds with handlers, and every problem.
 func (c *AppConfig) validate() ([]*handled, error) {
 	p := problems{}
-	for _, problem := range kvalidation.IsDNS1123Label(c.Name) {
-		p.add("Name %q is not a DNS label: %s", c.Name, problem)
+	for _, problem := range kvalidation.IsDNS1123Subdomain(c.Name) {
+		p.add("Name %q is not a DNS name: %s", c.Name, problem)
 	}
 	if c.KubeConfig.Host == "" {
 		p.add("KubeConfig.Host is missing")
@@ -120,7 +120,7 @@ func (c *AppConfig) handled(p *problems) []*handled {
 		}
 		all = append(all, &handled{
 			field: fmt.Sprintf("ManagedKinds[%d]", i), managed: true, kind: k.Kind, watcher: k.Watcher, reconciler: k.Reconciler, subReconciler: k.SubReconciler,
-			options: k.ReconcileOptions, opinionated: !k.ReconcileOptions.UsePlain && k.SubReconciler == nil,
+			options: k.ReconcileOptions, opinionated: !k.ReconcileOptions.UsePlain,
 		})
 	}
 	for i := range c.UnmanagedKinds {
@@ -134,11 +134,14 @@ func (c *AppConfig) handled(p *problems) []*handled {
 		}
 		all = append(all, &handled{
 			field: field, kind: k.Kind, watcher: k.Watcher, reconciler: k.Reconciler, subReconciler: k.SubReconciler,
-			options: k.ReconcileOptions, opinionated: k.ReconcileOptions.UseOpinionated && k.SubReconciler == nil,
+			options: k.ReconcileOptions, opinionated: k.ReconcileOptions.UseOpinionated,
 		})
 	}
 	names := map[string]int{}
 	for _, h := range all {
+		if _, given := h.given(); given || h.subReconciler != nil {
+			h.opinionated = false // it needs no finalizer, or has its own
+		}
 		h.name = strings.TrimSuffix(h.kind.Plural()+"."+h.kind.Group(), ".")
 		if names[h.name]++; names[h.name] > 1 {
 			h.name = fmt.Sprintf("%s-%d", h.name, names[h.name])
@@ -185,7 +188,7 @@ func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 		check(options+".Finalizer", o.Finalizer)
 	case c.InformerConfig.FinalizerSupplier != nil:
 		check("the finalizer that InformerConfig.FinalizerSupplier returns for "+h.field, h.finalizer)
-	case len(kvalidation.IsDNS1123Label(c.Name)) == 0: // otherwise the name is at fault, which was said
+	case len(kvalidation.IsDNS1123Subdomain(c.Name)) == 0: // otherwise the name is at fault, which was said
 		check("the finalizer of "+h.field+", made of the names of the app and the kind since "+options+".Finalizer is empty,", h.finalizer)
 	}
 	for i, alias := range o.FinalizerAliases {
@@ -261,7 +264,7 @@ func (h *handled) validate(p *problems) {
 			field{"Finalizer", o.Finalizer != ""}, field{"FinalizerAliases", len(o.FinalizerAliases) > 0},
 			field{"InProgressFinalizer", o.InProgressFinalizer != ""},
 		) {
-			p.add("%s.%s has no effect on a handler that is plain, or a SubReconciler: no finalizer is set for it", options, name)
+			p.add("%s.%s has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set for it", options, name)
 		}
 	}
 	if isSubReconciler {

@@ -14,47 +14,67 @@ var (
 	_ operator.Syncer[resource.Object] = (*Watcher)(nil)
 )
 
-// Watcher is an [operator.ResourceWatcher] made of functions. A function that is nil has nothing to do, and succeeds.
-type Watcher struct {
+// Watcher is an [operator.ResourceWatcher] made of functions for objects of any type. See [WatcherFuncs] for one Go type.
+type Watcher = WatcherFuncs[resource.Object]
+
+// TypedWatcher is [WatcherFuncs] under its former name. It is not the interface [operator.TypedWatcher].
+//
+// Deprecated: use [WatcherFuncs].
+//
+//go:fix inline
+type TypedWatcher[T resource.Object] = WatcherFuncs[T]
+
+// WatcherFuncs is an [operator.ResourceWatcher] made of functions for one Go type. A function that is nil has nothing to do, and succeeds. Objects of another
+// type are an [operator.CannotCastError], which is not retried.
+type WatcherFuncs[T resource.Object] struct {
 	// AddFunc is called for an object that has not been handled before.
-	AddFunc func(ctx context.Context, object resource.Object) error
+	AddFunc func(ctx context.Context, object T) error
 	// UpdateFunc is called for an object that has changed since it was last handled with success, when it was as in previous.
-	UpdateFunc func(ctx context.Context, previous, object resource.Object) error
-	// DeleteFunc is called once for an object that is gone, or that is only kept by its finalizer.
-	DeleteFunc func(ctx context.Context, object resource.Object) error
-	// SyncFunc is called for an object that was handled before, by an earlier process perhaps, and may have changed since. Defaults to AddFunc, so that what
-	// has changed while the app was down is not missed.
-	SyncFunc func(ctx context.Context, object resource.Object) error
+	UpdateFunc func(ctx context.Context, previous, object T) error
+	// DeleteFunc is called once for an object that no longer exists, or that is only kept by its finalizer.
+	DeleteFunc func(ctx context.Context, object T) error
+	// SyncFunc is called for an object that was handled before, by an earlier process perhaps, and may have changed since. Defaults to AddFunc, so that
+	// changes made while the app was down are not missed.
+	SyncFunc func(ctx context.Context, object T) error
 }
 
 // Add calls AddFunc.
-func (w *Watcher) Add(ctx context.Context, object resource.Object) error {
-	if w.AddFunc == nil {
-		return nil
-	}
-	return w.AddFunc(ctx, object)
+func (w *WatcherFuncs[T]) Add(ctx context.Context, object resource.Object) error {
+	return callTyped(ctx, w.AddFunc, object)
 }
 
 // Update calls UpdateFunc.
-func (w *Watcher) Update(ctx context.Context, previous, object resource.Object) error {
+func (w *WatcherFuncs[T]) Update(ctx context.Context, previous, object resource.Object) error {
 	if w.UpdateFunc == nil {
 		return nil
 	}
-	return w.UpdateFunc(ctx, previous, object)
+	before, ok := previous.(T)
+	if !ok {
+		return operator.NewCannotCastError[T](previous)
+	}
+	return callTyped(ctx, func(ctx context.Context, object T) error { return w.UpdateFunc(ctx, before, object) }, object)
 }
 
 // Delete calls DeleteFunc.
-func (w *Watcher) Delete(ctx context.Context, object resource.Object) error {
-	if w.DeleteFunc == nil {
-		return nil
-	}
-	return w.DeleteFunc(ctx, object)
+func (w *WatcherFuncs[T]) Delete(ctx context.Context, object resource.Object) error {
+	return callTyped(ctx, w.DeleteFunc, object)
 }
 
 // Sync calls SyncFunc, or else AddFunc.
-func (w *Watcher) Sync(ctx context.Context, object resource.Object) error {
+func (w *WatcherFuncs[T]) Sync(ctx context.Context, object resource.Object) error {
 	if w.SyncFunc == nil {
 		return w.Add(ctx, object)
 	}
-	return w.SyncFunc(ctx, object)
+	return callTyped(ctx, w.SyncFunc, object)
+}
+
+func callTyped[T resource.Object](ctx context.Context, f func(ctx context.Context, object T) error, object resource.Object) error {
+	if f == nil {
+		return nil
+	}
+	typed, ok := object.(T)
+	if !ok {
+		return operator.NewCannotCastError[T](object)
+	}
+	return f(ctx, typed)
 }

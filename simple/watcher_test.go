@@ -23,7 +23,7 @@ type watcherFuncs struct{ add, update, remove, sync bool }
 
 // watchers returns a Watcher and a TypedWatcher that have these functions. They note the last call and fail.
 func (f watcherFuncs) watchers(seen *string) map[string]operator.ResourceWatcher {
-	untyped, typed := &simple.Watcher{}, &simple.TypedWatcher[*Widget]{}
+	untyped, typed := &simple.Watcher{}, &simple.WatcherFuncs[*Widget]{}
 	set := func(isSet bool, name string, untyped *func(context.Context, resource.Object) error, typed *func(context.Context, *Widget) error) {
 		if !isSet {
 			return

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"trueup.dev/internal/nilcheck"
+	"trueup.dev/reconcilers"
+	"trueup.dev/resource"
+)
+
+var _ TypedWatcher[resource.Object] = (*Opinionated[resource.Object])(nil)
+
+// errNotAWatcher is for an Opinionated of a Reconciler that is called as a watcher. An App and an InformerController do not call its methods, but what it is
+// made of.
+var errNotAWatcher = errors.New("an Opinionated that is not made of a watcher is called by controllers only")
+
+// watcher returns what was given to OpinionatedWatcher.
+func (r *Opinionated[T]) watcher() (TypedWatcher[T], error) {
+	if r.Handler != nil {
+		if l, ok := r.Handler.Reconciler.(*leaf[T]); ok {
+			if watcher, ok := l.handler.(TypedWatcher[T]); ok && !nilcheck.IsNil(watcher) {
+				return watcher, nil
+			}
+		}
+	}
+	return nil, errNotAWatcher
+}
+
+// Add calls the watcher, without a finalizer. It makes an Opinionated a watcher, for those who take one: see [AsOpinionated].
+func (r *Opinionated[T]) Add(ctx context.Context, object T) error {
+	watcher, err := r.watcher()
+	if err != nil {
+		return err
+	}
+	return watcher.Add(ctx, object)
+}
+
+// Update calls the watcher, as Add does.
+func (r *Opinionated[T]) Update(ctx context.Context, previous, object T) error {
+	watcher, err := r.watcher()
+	if err != nil {
+		return err
+	}
+	return watcher.Update(ctx, previous, object)
+}
+
+// Delete calls the watcher, as Add does.
+func (r *Opinionated[T]) Delete(ctx context.Context, object T) error {
+	watcher, err := r.watcher()
+	if err != nil {
+		return err
+	}
+	return watcher.Delete(ctx, object)
+}
+
+// AsOpinionated returns a new [Opinionated] for objects of any type when a watcher or a reconciler is one, or is made of one by [WidenWatcher] or
+// [AsReconciler]. An App and an [InformerController] use it so that what is opinionated already is neither wrapped again nor called as if it were plain.
+func AsOpinionated(handler any) (*Opinionated[resource.Object], bool) {
+	for !nilcheck.IsNil(handler) {
+		if given, ok := handler.(interface {
+			untyped() *Opinionated[resource.Object]
+		}); ok {
+			return given.untyped(), true
+		}
+		switch wrapper := handler.(type) {
+		case interface{ Wrapped() any }:
+			handler = wrapper.Wrapped()
+		case interface{ tree() any }:
+			handler = wrapper.tree()
+		default:
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// untyped returns a copy for objects of any type, with a memory of its own.
+func (r *Opinionated[T]) untyped() *Opinionated[resource.Object] {
+	out := &Opinionated[resource.Object]{
+		Name: r.Name, Finalizer: r.Finalizer, Aliases: slices.Clone(r.Aliases), InProgressFinalizer: r.InProgressFinalizer,
+	}
+	if r.Handler != nil {
+		out.Handler = r.Handler.untyped()
+	}
+	return out
+}
+
+// untyped returns a copy for objects of any type, with a memory of its own.
+func (r *WithEdge[T]) untyped() *WithEdge[resource.Object] {
+	out := &WithEdge[resource.Object]{
+		Name: r.Name, OnlyChanges: r.OnlyChanges, React: r.React, Resync: r.Resync, Finalizers: slices.Clone(r.Finalizers),
+		RetryPolicy: r.RetryPolicy, RetryDequeuePolicy: r.RetryDequeuePolicy, PreviousState: r.PreviousState,
+		OnError: untypedHook(r.OnError), OnExhausted: untypedHook(r.OnExhausted),
+	}
+	if r.Handled != nil {
+		out.Handled = func(object resource.Object) bool {
+			typed, ok := object.(T)
+			return ok && r.Handled(typed)
+		}
+	}
+	l, ok := r.Reconciler.(*leaf[T])
+	if !ok {
+		if r.Reconciler != nil {
+			out.Reconciler = Widen(r.Reconciler)
+		}
+		return out
+	}
+	switch handler := l.handler.(type) {
+	case TypedWatcher[T]:
+		out.Reconciler = WatcherReconciler(WidenWatcher(handler)).Reconciler
+	case Reconciler:
+		out.Reconciler = AsSubReconciler[resource.Object](handler).Reconciler
+	default: // nil, which is an error at set-up
+		out.Reconciler = &leaf[resource.Object]{handler: l.handler}
+	}
+	return out
+}
+
+// untypedHook returns a hook for objects of any type. Objects of another type have failed before they reach it.
+func untypedHook[T resource.Object](hook func(ctx context.Context, object T, err error)) func(ctx context.Context, object resource.Object, err error) {
+	if hook == nil {
+		return nil
+	}
+	return func(ctx context.Context, object resource.Object, err error) {
+		if typed, ok := object.(T); ok {
+			hook(ctx, typed, err)
+		}
+	}
+}
+
+func (r *subReconciler[T]) tree() any { return r.SubReconciler }
+
+var _ reconcilers.SubReconciler[resource.Object] = (*Opinionated[resource.Object])(nil)
