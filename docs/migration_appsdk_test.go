@@ -3,13 +3,33 @@
 package docs
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"trueup.dev/app"
+	"trueup.dev/operator"
 	"trueup.dev/resource"
+	"trueup.dev/sandbox"
 	"trueup.dev/simple"
 )
 
@@ -26,11 +46,295 @@ func WidgetKind(kind resource.Kind, watcher *simple.Watcher) simple.AppManagedKi
 
 // endregion
 
+// region migration-app-sdk-workers
+func TenWorkers(kind simple.AppManagedKind) simple.AppManagedKind {
+	kind.ReconcileOptions.MaxConcurrentReconciles = 10 // what the App SDK has unless told otherwise
+	return kind
+}
+
+// endregion
+
+// region migration-app-sdk-opinionated
+func OwnFinalizer(kind resource.Kind, watcher operator.ResourceWatcher, reconciler operator.Reconciler) []simple.AppManagedKind {
+	return []simple.AppManagedKind{
+		{Kind: kind, Watcher: operator.OpinionatedWatcher("example.com/mine", watcher)},
+		{Kind: kind, Reconciler: operator.AsReconciler(operator.OpinionatedReconciler[resource.Object]("example.com/mine", reconciler))},
+	}
+}
+
+// endregion
+
+// region migration-app-sdk-kinds
+type (
+	IssueSpec struct {
+		Title  string    `json:"title"`
+		Labels CommaList `json:"labels,omitempty"`
+	}
+	IssueStatus struct {
+		ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	}
+	Issue     = resource.TypedSpecStatusObject[IssueSpec, IssueStatus]
+	IssueList = resource.TypedList[Issue]
+
+	BoardSpec struct {
+		Columns []string `json:"columns,omitempty"`
+	}
+	Board     = resource.TypedSpecObject[BoardSpec]
+	BoardList = resource.TypedList[Board]
+)
+
+// IssueKind returns the kind, as the generated function of that name did.
+func IssueKind() resource.Kind {
+	return resource.Kind{Schema: resource.NewSimpleSchema("tracker.example.com", "v1", &Issue{}, &IssueList{}, resource.WithKind("Issue"))}
+}
+
+// BoardKind returns a kind that is managed and watched by nobody.
+func BoardKind() resource.Kind {
+	return resource.Kind{Schema: resource.NewSimpleSchema("tracker.example.com", "v1", &Board{}, &BoardList{}, resource.WithKind("Board"))}
+}
+
+// endregion
+
+// region migration-app-sdk-codec
+// CommaList is stored as one string, for which there was a codec.
+type CommaList []string
+
+func (l CommaList) MarshalJSON() ([]byte, error) { return json.Marshal(strings.Join(l, ",")) }
+
+func (l *CommaList) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	*l = strings.Split(text, ",")
+	return nil
+}
+
+// endregion
+
+// region migration-app-sdk-routes
+// Routes serves what was a custom route. The server runs with the app, in every replica.
+func Routes(issues *resource.TypedStore[*Issue], address string) manager.Runnable {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /summary/{namespace}", func(w http.ResponseWriter, r *http.Request) {
+		list, err := issues.List(r.Context(), resource.StoreListOptions{Namespace: r.PathValue("namespace")})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintf(w, "%d issues", len(list.Items))
+	})
+	return &manager.Server{Name: "routes", Server: &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Minute}}
+}
+
+// endregion
+
+// region migration-app-sdk-app
+// TrackerConfig is the specific config of the app.
+type TrackerConfig struct {
+	RoutesAddress string
+	Namespaces    []string
+	Watcher       operator.ResourceWatcher
+}
+
+func NewTracker(config app.Config) (app.App, error) {
+	specific := config.SpecificConfig.(TrackerConfig)
+	clients := &simple.Clients{} // was a ClientRegistry
+	issues, err := resource.NewTypedStore[*Issue](IssueKind(), clients)
+	if err != nil {
+		return nil, err
+	}
+	made, err := simple.NewApp(simple.AppConfig{
+		Name:       config.ManifestData.AppName,
+		KubeConfig: config.KubeConfig,
+		Clients:    clients,
+		InformerConfig: simple.AppInformerConfig{
+			InformerOptions: operator.InformerOptions{Namespaces: specific.Namespaces},
+		},
+		ManagedKinds: []simple.AppManagedKind{
+			{Kind: IssueKind(), Watcher: specific.Watcher, Validator: &simple.Validator{ValidateFunc: validateIssue}},
+			{Kind: BoardKind()}, // without a handler
+		},
+		// The Runner serves these.
+		MetricsBindAddress: "0",
+		HealthBindAddress:  "0",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, made.Manager().Add(Routes(issues, specific.RoutesAddress))
+}
+
+func validateIssue(_ context.Context, req *app.AdmissionRequest) error {
+	if issue, ok := req.Object.(*Issue); ok && issue.Spec.Title == "" {
+		return fmt.Errorf("an issue needs a title")
+	}
+	return nil
+}
+
+// endregion
+
+// region migration-app-sdk-main
+func RunTracker(ctx context.Context, config operator.RunnerConfig, specific TrackerConfig) error {
+	runner, err := operator.NewRunner(config)
+	if err != nil {
+		return err
+	}
+	return runner.Run(ctx, simple.NewAppProvider(TrackerManifest(), specific, NewTracker))
+}
+
+func TrackerManifest() app.ManifestData {
+	return app.ManifestData{AppName: "tracker", Group: "tracker.example.com", Versions: []app.ManifestVersion{{
+		Name: "v1", Served: true, Kinds: []app.ManifestVersionKind{
+			{Kind: "Issue", Admission: &app.AdmissionCapabilities{
+				Validation: &app.AdmissionCapability{Operations: []app.AdmissionAction{app.AdmissionActionCreate}},
+			}},
+			{Kind: "Board"},
+		},
+	}}}
+}
+
+// endregion
+
+// The migrated app runs on a real API: codec, route, webhook, a kind without a handler.
+func TestMigratedTracker(t *testing.T) {
+	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{trackerCRD("Issue", "issues"), trackerCRD("Board", "boards")}})
+	handled := &handledIssues{}
+	certs := newCertificate(t)
+	routes, webhooks, health := freePort(t), freePort(t), freePort(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- RunTracker(ctx, operator.RunnerConfig{
+			KubeConfig: *env.RESTConfig(),
+			WebhookConfig: operator.RunnerWebhookConfig{Host: "127.0.0.1", Port: webhooks, TLSConfig: operator.RunnerTLSConfig{
+				CertPath: filepath.Join(certs, "tls.crt"), KeyPath: filepath.Join(certs, "tls.key"),
+			}},
+			HealthConfig: operator.RunnerHealthConfig{Enabled: true, Host: "127.0.0.1", Port: health},
+		}, TrackerConfig{RoutesAddress: fmt.Sprintf("127.0.0.1:%d", routes), Namespaces: []string{env.Namespace}, Watcher: handled.watcher()})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	get := func(port int, path string) (string, error) {
+		answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", port, path))
+		if err != nil {
+			return "", err
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if answer.StatusCode != http.StatusOK {
+			return "", fmt.Errorf("%s: %s", answer.Status, body)
+		}
+		return string(body), err
+	}
+	eventually(t, "the app is ready", func(context.Context) (bool, error) {
+		_, err := get(health, "/readyz")
+		return err == nil, nil
+	})
+	api, err := client.New(env.RESTConfig(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	issue := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "tracker.example.com/v1", "kind": "Issue", "metadata": map[string]any{"namespace": env.Namespace, "name": "one"},
+		"spec": map[string]any{"title": "First", "labels": "bug,urgent"},
+	}}
+	if err := api.Create(t.Context(), issue); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the watcher gets what the codec has read", func(context.Context) (bool, error) {
+		return handled.has("one [bug urgent]"), nil
+	})
+	if body, err := get(routes, "/summary/"+env.Namespace); err != nil || body != "1 issues" {
+		t.Errorf("the route answers %q, %v", body, err)
+	}
+	if err := api.Delete(t.Context(), issue); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its finalizer is cleared", func(ctx context.Context) (bool, error) {
+		err := api.Get(ctx, client.ObjectKeyFromObject(issue), issue)
+		return err != nil, client.IgnoreNotFound(err)
+	})
+}
+
+// handledIssues notes issues that were added.
+type handledIssues struct {
+	mu    sync.Mutex
+	added []string
+}
+
+func (h *handledIssues) watcher() operator.ResourceWatcher {
+	return &simple.WatcherFuncs[*Issue]{AddFunc: func(_ context.Context, issue *Issue) error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.added = append(h.added, fmt.Sprint(issue.Name, " ", issue.Spec.Labels))
+		return nil
+	}}
+}
+
+func (h *handledIssues) has(added string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.added, added)
+}
+
+func trackerCRD(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + ".tracker.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "tracker.example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural, Singular: strings.ToLower(kind), ListKind: kind + "List"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", XPreserveUnknownFields: new(true),
+				}},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	}
+}
+
+func newCertificate(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.ParseIP("127.0.0.1")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
 // What the guide shows is a valid config: only the cluster is missing.
 func TestMigratedKind(t *testing.T) {
 	kind := resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}
-	_, err := simple.NewApp(simple.AppConfig{Name: "myapp", KubeConfig: rest.Config{Host: "127.0.0.1:1"}, ManagedKinds: []simple.AppManagedKind{WidgetKind(kind, &simple.Watcher{})}})
-	if err == nil || strings.Contains(err.Error(), "invalid config") {
-		t.Errorf("NewApp = %v", err)
+	managed := append(OwnFinalizer(kind, &simple.Watcher{}, &simple.Reconciler{}), TenWorkers(WidgetKind(kind, &simple.Watcher{})))
+	for i, managed := range managed {
+		_, err := simple.NewApp(simple.AppConfig{
+			Name: "myapp", KubeConfig: rest.Config{Host: "127.0.0.1:1"}, MetricsBindAddress: "0", HealthBindAddress: "0",
+			ManagedKinds: []simple.AppManagedKind{managed},
+		})
+		if err == nil || strings.Contains(err.Error(), "invalid config") {
+			t.Errorf("kind %d: NewApp = %v", i, err)
+		}
 	}
 }

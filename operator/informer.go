@@ -48,8 +48,8 @@ type informer struct {
 
 func (i informer) Object() client.Object { return i.object }
 
-// Wrapped is for those who look for informers that are nil.
-func (i informer) Wrapped() any { return i.Cache }
+// isEmpty reports whether there is no cache.
+func (i informer) isEmpty() bool { return nilcheck.IsNil(i.Cache) }
 
 // CacheOf returns the cache that this is the informer of.
 func (i informer) CacheOf(client.Object) cache.Cache { return i.Cache }

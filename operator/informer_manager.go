@@ -29,7 +29,7 @@ import (
 //
 // It is an error when the API server does not serve the kind.
 func WithInformer(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error) {
-	if nilcheck.IsNil(informer) {
+	if made, ok := informer.(interface{ isEmpty() bool }); ok && made.isEmpty() || nilcheck.IsNil(informer) {
 		return nil, fmt.Errorf("informer %q must not be nil", name)
 	}
 	object := informer.Object()
