@@ -70,6 +70,9 @@ func NewCustomCacheInformer(kind resource.Kind, cluster cluster.Cluster, store S
 	if nilcheck.IsNil(cluster) {
 		return nil, fmt.Errorf("informer of %s must have a cluster", kind)
 	}
+	if options.ShardFilter != nil {
+		return nil, fmt.Errorf("informer of %s does not have a ShardFilter, unless CustomCacheInformerSupplier makes it", kind)
+	}
 	if nilcheck.IsNil(store) {
 		return nil, fmt.Errorf("informer of %s must have a store", kind)
 	}
@@ -101,7 +104,13 @@ func CustomCacheInformerSupplier(storeFor func(kind resource.Kind) (Store, error
 		if err != nil {
 			return nil, fmt.Errorf("make the store of %s: %w", kind, err)
 		}
-		return NewCustomCacheInformer(kind, cluster, store, options)
+		filter := options.ShardFilter
+		options.ShardFilter = nil
+		informer, err := NewCustomCacheInformer(kind, cluster, store, options)
+		if err != nil {
+			return nil, err
+		}
+		return sharded(informer, filter), nil
 	}
 }
 

@@ -63,6 +63,9 @@ type InformerOptions struct {
 	// FieldSelectors are field selectors, `metadata.name=mine` for example; what other fields can be selected depends on the kind. Objects have to match each.
 	// Default: none.
 	FieldSelectors []string
+	// ShardFilter selects the objects that an instance of several handles, by what never changes, see [Shard]. Others are neither read from the informer nor
+	// handled; the API server sends them all the same. Each instance needs a lease of its own, or no leader election. Default: all objects.
+	ShardFilter func(object client.Object) bool
 	// CacheResyncInterval is the time after which all objects are told of again, though unchanged, see [WithEdge.Resync]. Default: 10 hours.
 	CacheResyncInterval time.Duration
 	// MetadataOnly leaves out all but the metadata of objects, to save memory: objects are of type *metav1.PartialObjectMetadata. Default: false.
@@ -89,7 +92,7 @@ func DefaultInformerSupplier(kind resource.Kind, cluster cluster.Cluster, option
 	if err != nil {
 		return nil, fmt.Errorf("make the informer of %s: %w", kind, err)
 	}
-	return NewInformer(objects, s.object), nil
+	return sharded(NewInformer(objects, s.object), options.ShardFilter), nil
 }
 
 // MetadataOnlyInformerSupplier is [DefaultInformerSupplier] with [InformerOptions.MetadataOnly]: for kinds with very many or very large objects, whose handlers

@@ -244,7 +244,7 @@ func (h *handled) informerOptions(options operator.InformerOptions) operator.Inf
 // selectsAll is true when its informer has all objects of the kind that the app looks at.
 func (h *handled) selectsAll(config *AppInformerConfig) bool {
 	options := h.informerOptions(config.InformerOptions)
-	return h.options.Namespace == "" && len(options.LabelFilters) == 0 && len(options.FieldSelectors) == 0
+	return h.options.Namespace == "" && len(options.LabelFilters) == 0 && len(options.FieldSelectors) == 0 && options.ShardFilter == nil
 }
 
 // takesAll is true when all objects of the kind are watched that the app looks at, and in no special way.

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simple_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/operator"
+	"trueup.dev/resource"
+	"trueup.dev/simple"
+)
+
+// Instances with a shard each handle each object once, all of its life, and read all objects.
+func TestShards(t *testing.T) {
+	for name, supplier := range map[string]operator.InformerSupplier{
+		"in memory": operator.DefaultInformerSupplier,
+		"in a store": operator.CustomCacheInformerSupplier(func(resource.Kind) (operator.Store, error) {
+			return operator.NewMemoryStore(), nil
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			var calls [2]record
+			var stores [2]*resource.TypedStore[*Widget]
+			for i := range calls {
+				shard, err := operator.Shard(i, len(calls))
+				e.Must(err)
+				config := e.config("sharded")
+				config.Clients = &simple.Clients{}
+				stores[i], err = resource.NewTypedStore[*Widget](widgetKind, config.Clients)
+				e.Must(err)
+				config.InformerConfig.InformerOptions.ShardFilter = shard
+				config.InformerConfig.InformerSupplier = supplier
+				config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: calls[i].watcher()}}
+				e.start(config)
+			}
+			const count = 12
+			for i := range count {
+				e.Add(newWidget(fmt.Sprint("n", i), "first"))
+			}
+			handled := func(verb string) func() error {
+				return func() error {
+					first, second := calls[0].all(), calls[1].all()
+					for i := range count {
+						prefix, times := fmt.Sprintf("%s n%d", verb, i), 0
+						for _, call := range append(first[:len(first):len(first)], second...) {
+							if call == prefix || strings.HasPrefix(call, prefix+" ") {
+								times++
+							}
+						}
+						if times != 1 {
+							return fmt.Errorf("%s: %d times, want once: %q and %q", prefix, times, first, second)
+						}
+					}
+					return nil
+				}
+			}
+			e.Eventually(handled("add"))
+			for i := range calls {
+				if len(calls[i].all()) == 0 {
+					t.Errorf("instance %d has handled nothing", i)
+				}
+				list, err := stores[i].List(e.Context(), resource.StoreListOptions{Namespace: e.Namespace})
+				e.Must(err)
+				if len(list.Items) != count {
+					t.Errorf("instance %d reads %d objects, want all %d", i, len(list.Items), count)
+				}
+			}
+			for i := range count {
+				widget := newWidget(fmt.Sprint("n", i), "")
+				widget.Namespace = e.Namespace
+				e.patch(widget, `{"spec":{"title":"second"}}`)
+			}
+			e.Eventually(handled("update"))
+			e.Must(e.DeleteAllOf(e.Context(), &Widget{}, client.InNamespace(e.Namespace)))
+			for i := range count {
+				widget := newWidget(fmt.Sprint("n", i), "")
+				widget.Namespace = e.Namespace
+				e.Gone(widget)
+			}
+			e.Eventually(handled("delete"))
+		})
+	}
+	for _, wrong := range [][2]int{{0, 0}, {-1, 2}, {2, 2}} {
+		if _, err := operator.Shard(wrong[0], wrong[1]); err == nil {
+			t.Errorf("Shard(%d, %d) is no error", wrong[0], wrong[1])
+		}
+	}
+}
