@@ -86,7 +86,7 @@ func TestSetup_NeedsNoAPIServer(t *testing.T) {
 			return nil
 		},
 		Reconciler: sequence{
-			newChildReconciler(w), newChildSetReconciler(w, func(r *childSetReconciler) {
+			newChildReconciler(w, identifiedByName), newChildSetReconciler(w, identifiedByLabel, func(r *childSetReconciler) {
 				r.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeData, TrackDesired: true}
 			}),
 			&reconcilers.ChildReconciler[*fixture.Resource, *unstructured.Unstructured, *unstructured.UnstructuredList]{
