@@ -229,7 +229,8 @@ func TestInformerController_Refuses(t *testing.T) {
 	if err := c.SetupWithManager(t.Context(), nil); err != nil {
 		t.Errorf("nothing to set up: %v", err)
 	}
-	for name, err := range map[string]error{"late": c.AddWatcher(&nothing{}, "k"), "second": c.SetupWithManager(t.Context(), nil)} {
+	informer := NewInformer(nil, &corev1.ConfigMap{})
+	for name, err := range map[string]error{"late, without a handler": c.AddInformer(informer, "k"), "second": c.SetupWithManager(t.Context(), nil)} {
 		if err == nil {
 			t.Errorf("%s is not refused", name)
 		}

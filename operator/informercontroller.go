@@ -30,12 +30,15 @@ import (
 // each has its own failures and its own retries, see [FanOut]. They are called for every change and for resyncs, except those that are an [Opinionated], or
 // are made of one: see [AsOpinionated]. A [Controller] has more choices, of which this is a simpler form.
 //
-// Everything has to be added before Run or SetupWithManager.
+// Informers may be added and removed at any time. Handlers must be added before the informers of their kind run.
 type InformerController struct {
 	config InformerControllerConfig
 
 	mu    sync.Mutex
 	setUp bool
+	// mgr runs what is added after the controller is set up, with the values of ctx.
+	mgr ctrl.Manager
+	ctx context.Context
 	// order is that of the kinds.
 	order []string
 	kinds map[string]*informedKind
@@ -74,6 +77,14 @@ func DefaultInformerControllerConfig() InformerControllerConfig {
 type informedKind struct {
 	informers []Informer
 	handlers  []informedHandler
+	// stops end what runs for informers, in the order of all that were ever started: an informer runs once.
+	stops []startedInformerOf
+}
+
+// startedInformerOf is an informer that runs, or has run.
+type startedInformerOf struct {
+	informer Informer
+	stop     context.CancelFunc
 }
 
 // informedHandler is a watcher or a reconciler.
@@ -125,38 +136,57 @@ func NewInformerController(config InformerControllerConfig) *InformerController 
 	return &InformerController{config: config, kinds: map[string]*informedKind{}}
 }
 
-// AddInformer adds an informer for a kind. An informer belongs to one kind of one controller, which starts it.
+// AddInformer adds an informer for a kind. An informer belongs to one kind of one controller, which starts it: at once if the controller runs. Then it is no
+// part of the manager's readiness, and the kind must have handlers.
 func (c *InformerController) AddInformer(informer Informer, kind string) error {
-	return c.change(kind, informer, func(k *informedKind) { k.informers = append(k.informers, informer) })
+	return c.change(kind, informer, func(k *informedKind) error {
+		if c.setUp {
+			if err := c.validateLate(kind, informer); err != nil {
+				return err
+			}
+			if err := c.start(kind, informer, true); err != nil {
+				return fmt.Errorf("kind %q: %w", kind, err)
+			}
+		}
+		k.informers = append(k.informers, informer)
+		return nil
+	})
 }
 
-// RemoveInformer takes back AddInformer.
+// RemoveInformer takes back AddInformer. An informer that runs is stopped, and with it what handles its objects: handlers are called no more, not for deletions
+// either, and the context of calls in progress ends. It cannot be added again.
 func (c *InformerController) RemoveInformer(informer Informer, kind string) error {
-	return c.change(kind, informer, func(k *informedKind) {
+	return c.change(kind, informer, func(k *informedKind) error {
 		k.informers = slices.DeleteFunc(k.informers, func(other Informer) bool { return isSame(other, informer) })
+		for _, started := range k.stops {
+			if isSame(started.informer, informer) {
+				started.stop()
+			}
+		}
+		return nil
 	})
 }
 
 // AddWatcher adds a watcher for the objects of a kind.
 func (c *InformerController) AddWatcher(watcher ResourceWatcher, kind string) error {
-	return c.change(kind, watcher, func(k *informedKind) {
+	return c.changeHandlers(kind, watcher, func(k *informedKind) {
 		k.handlers = append(k.handlers, informedHandler{watcher, true, func() *WithEdge[resource.Object] { return WatcherReconciler(watcher) }})
 	})
 }
 
 // RemoveWatcher takes back AddWatcher, as often as it was called.
 func (c *InformerController) RemoveWatcher(watcher ResourceWatcher, kind string) error {
-	return c.change(kind, watcher, func(k *informedKind) { k.remove(true, watcher) })
+	return c.changeHandlers(kind, watcher, func(k *informedKind) { k.remove(true, watcher) })
 }
 
 // RemoveAllWatchersForResource takes back all AddWatcher of a kind.
 func (c *InformerController) RemoveAllWatchersForResource(kind string) error {
-	return c.change(kind, all, func(k *informedKind) { k.remove(true, all) })
+	return c.changeHandlers(kind, all, func(k *informedKind) { k.remove(true, all) })
 }
 
 // AddReconciler adds a reconciler for the objects of a kind.
 func (c *InformerController) AddReconciler(reconciler Reconciler, kind string) error {
-	return c.change(kind, reconciler, func(k *informedKind) {
+	return c.changeHandlers(kind, reconciler, func(k *informedKind) {
 		k.handlers = append(k.handlers, informedHandler{reconciler, false, func() *WithEdge[resource.Object] {
 			return AsSubReconciler[resource.Object](reconciler)
 		}})
@@ -165,12 +195,12 @@ func (c *InformerController) AddReconciler(reconciler Reconciler, kind string) e
 
 // RemoveReconciler takes back AddReconciler, as often as it was called.
 func (c *InformerController) RemoveReconciler(reconciler Reconciler, kind string) error {
-	return c.change(kind, reconciler, func(k *informedKind) { k.remove(false, reconciler) })
+	return c.changeHandlers(kind, reconciler, func(k *informedKind) { k.remove(false, reconciler) })
 }
 
 // RemoveAllReconcilersForResource takes back all AddReconciler of a kind.
 func (c *InformerController) RemoveAllReconcilersForResource(kind string) error {
-	return c.change(kind, all, func(k *informedKind) { k.remove(false, all) })
+	return c.changeHandlers(kind, all, func(k *informedKind) { k.remove(false, all) })
 }
 
 // all stands for all handlers.
@@ -187,8 +217,19 @@ func (k *informedKind) remove(watchers bool, which any) {
 	})
 }
 
-// change changes what is there of a kind. What is to be added or removed must not be nil.
-func (c *InformerController) change(kind string, what any, do func(k *informedKind)) error {
+// changeHandlers changes the handlers of a kind whose informers do not run yet.
+func (c *InformerController) changeHandlers(kind string, what any, do func(k *informedKind)) error {
+	return c.change(kind, what, func(k *informedKind) error {
+		if len(k.stops) > 0 {
+			return fmt.Errorf("the handlers of kind %q cannot be changed any more, its informers run", kind)
+		}
+		do(k)
+		return nil
+	})
+}
+
+// change changes what there is of a kind. What is to be added or removed must not be nil.
+func (c *InformerController) change(kind string, what any, do func(k *informedKind) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -196,15 +237,12 @@ func (c *InformerController) change(kind string, what any, do func(k *informedKi
 		return errors.New("the kind must not be empty")
 	case nilcheck.IsNil(what):
 		return fmt.Errorf("what is added or removed for kind %q must not be nil", kind)
-	case c.setUp:
-		return fmt.Errorf("kind %q cannot be changed any more, the controller runs", kind)
 	}
 	if c.kinds[kind] == nil {
 		c.kinds[kind] = &informedKind{}
 		c.order = append(c.order, kind)
 	}
-	do(c.kinds[kind])
-	return nil
+	return do(c.kinds[kind])
 }
 
 // Run sets up the controllers and runs the manager, until the context ends or something has failed. It is an error, which names them, when the context has ended
@@ -231,6 +269,8 @@ func (c *InformerController) Run(ctx context.Context) error {
 
 // unfilled are the kinds with informers that do not have all objects yet.
 func (c *InformerController) unfilled() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.order), func(kind string) bool {
 		return !slices.ContainsFunc(c.kinds[kind].informers, func(informer Informer) bool { return !lifecycle.IsFilled(informer) })
 	})
@@ -244,19 +284,46 @@ func (c *InformerController) SetupWithManager(ctx context.Context, mgr ctrl.Mana
 	if c.setUp {
 		return errors.New("InformerController was set up already")
 	}
-	c.setUp = true
+	c.setUp, c.mgr, c.ctx = true, mgr, context.WithoutCancel(ctx)
 	if err := c.validate(); err != nil {
 		return err
 	}
 	for _, kind := range c.order {
-		for i, informer := range c.kinds[kind].informers {
-			name := kind
-			if i > 0 {
-				name += "-" + strconv.Itoa(i+1)
-			}
-			if err := c.add(ctx, mgr, name, informer, c.kinds[kind].handlers); err != nil {
+		for _, informer := range c.kinds[kind].informers {
+			if err := c.start(kind, informer, false); err != nil {
 				return fmt.Errorf("kind %q: %w", kind, err)
 			}
+		}
+	}
+	return nil
+}
+
+// start adds what handles the objects of an informer to the manager.
+func (c *InformerController) start(kind string, informer Informer, late bool) error {
+	if nilcheck.IsNil(c.mgr) {
+		return errors.New("the manager must not be nil")
+	}
+	k, name := c.kinds[kind], kind
+	if n := len(k.stops); n > 0 {
+		name += "-" + strconv.Itoa(n+1)
+	}
+	scope, stop := context.WithCancel(c.ctx)
+	k.stops = append(k.stops, startedInformerOf{informer, stop})
+	if err := c.add(scope, &scopedManager{c.mgr, scope, late}, name, informer, k.handlers); err != nil {
+		stop()
+		return err
+	}
+	return nil
+}
+
+// validateLate checks what is added while the controller runs.
+func (c *InformerController) validateLate(kind string, informer Informer) error {
+	if len(c.kinds[kind].handlers) == 0 {
+		return fmt.Errorf("kind %q must have a watcher or a reconciler", kind)
+	}
+	for _, k := range c.kinds {
+		if slices.ContainsFunc(k.stops, func(s startedInformerOf) bool { return isSame(s.informer, informer) }) {
+			return fmt.Errorf("kind %q must have an informer of its own, which no other has or has had", kind)
 		}
 	}
 	return nil

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"net/http"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// scopedManager is a view of a manager. What is added through it stops when its scope ends, and the manager goes on.
+type scopedManager struct {
+	ctrl.Manager
+	scope context.Context
+	// late is true when the manager may run already, and takes no checks.
+	late bool
+}
+
+func (m *scopedManager) Add(runnable manager.Runnable) error {
+	scoped := scopedRunnable{runnable, m.scope}
+	if cached, ok := runnable.(hasCache); ok {
+		return m.Manager.Add(scopedCache{scoped, cached})
+	}
+	return m.Manager.Add(scoped)
+}
+
+func (m *scopedManager) AddReadyzCheck(name string, check healthz.Checker) error {
+	if m.late {
+		return nil
+	}
+	return m.Manager.AddReadyzCheck(name, func(req *http.Request) error {
+		if m.scope.Err() != nil {
+			return nil
+		}
+		return check(req)
+	})
+}
+
+type scopedRunnable struct {
+	manager.Runnable
+	scope context.Context
+}
+
+func (r scopedRunnable) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.scope, cancel)()
+	return r.Runnable.Start(ctx)
+}
+
+func (r scopedRunnable) NeedLeaderElection() bool {
+	elected, ok := r.Runnable.(manager.LeaderElectionRunnable)
+	return !ok || elected.NeedLeaderElection()
+}
+
+// hasCache is what a manager starts, and waits for, before anything else.
+type hasCache interface{ GetCache() cache.Cache }
+
+type scopedCache struct {
+	scopedRunnable
+	hasCache
+}
