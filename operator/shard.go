@@ -118,3 +118,13 @@ func (e shardEvents) AddEventHandlerWithOptions(
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	return e.Informer.AddEventHandlerWithOptions(e.only(handler), options)
 }
+
+// CacheOf returns the cache behind the informer.
+func (s *shardInformer) CacheOf(obj client.Object) cache.Cache {
+	if behind, ok := s.Informer.(interface {
+		CacheOf(obj client.Object) cache.Cache
+	}); ok {
+		return behind.CacheOf(obj)
+	}
+	return s.Informer
+}
