@@ -4,6 +4,7 @@ package docs
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"trueup.dev/examples/website"
@@ -63,10 +63,7 @@ func AccountReconciler(closeAccount func(ctx context.Context, password string) e
 					if err := closeAccount(ctx, string(secret.Data["password"])); err != nil {
 						return err
 					}
-					before := secret.DeepCopy()
-					controllerutil.RemoveFinalizer(secret, accountFinalizer)
-					patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-					return reconcilers.RetrieveConfigOrDie(ctx).Patch(ctx, secret, patch)
+					return reconcilers.ClearFinalizer(ctx, secret, accountFinalizer)
 				},
 			},
 		},
@@ -78,15 +75,22 @@ func AccountReconciler(closeAccount func(ctx context.Context, password string) e
 // The garbage collector of a real control plane deletes the child first, and Finalize finds it all the same.
 func TestRecipe_ForegroundDeletion(t *testing.T) {
 	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{website.CRDs()}})
-	closed := make(chan string, 10)
-	startAccounts(t, env, func(_ context.Context, password string) error {
-		closed <- password
-		return nil
-	})
 	api, err := client.New(env.RESTConfig(), client.Options{Scheme: newScheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	closed := make(chan string, 10)
+	startAccounts(t, env, func(ctx context.Context, password string) error {
+		secret := &corev1.Secret{}
+		if err := api.Get(ctx, client.ObjectKey{Namespace: env.Namespace, Name: "bakery-account"}, secret); err != nil {
+			return err
+		}
+		if secret.DeletionTimestamp.IsZero() {
+			return errors.New("the garbage collector has not deleted the child yet")
+		}
+		closed <- password
+		return nil
+	})
 	site := newSite()
 	site.ObjectMeta = metav1.ObjectMeta{Namespace: env.Namespace, Name: "bakery"}
 	if err := api.Create(t.Context(), site); err != nil {
