@@ -4,6 +4,7 @@ package reconcilers_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -141,8 +142,8 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 			}
 			if tt.err != nil {
 				tc.ShouldErr, tc.Verify = true, failsWith(tt.err)
-				failed := warning("ReconcileFailed", "ResourceResourceReconciler.SyncReconciler: "+tt.err.Error())
-				tc.ExpectEvents = append(tc.ExpectEvents[:len(tc.ExpectEvents):len(tc.ExpectEvents)], failed)
+				tc.ExpectEvents = append(slices.Clone(tc.ExpectEvents),
+					warning("ReconcileFailed", "ResourceResourceReconciler.SyncReconciler: "+tt.err.Error()))
 			}
 			t.Log(tt.reason)
 			tc.Run(t, scheme, func(t *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {

@@ -44,9 +44,11 @@ func (a *admittedStatuses) isStored(ctx context.Context, config Config, status *
 			return true
 		}
 	}
+	if !mayBeDefaults(differences(status.of(stored), status.of(obj))) {
+		return false
+	}
 	log := logr.FromContextOrDiscard(ctx)
-	found := differences(status.of(stored), status.of(obj))
-	filled, known := withSchemaDefaults(log, config, &a.schemas, obj, mayBeDefaults(found))
+	filled, known := withSchemaDefaults(log, config, &a.schemas, obj, true)
 	if !known || !status.equal(filled, stored) {
 		return false
 	}
