@@ -13,7 +13,9 @@ var (
 	// ErrQuiet marks an error that is neither logged nor recorded as an event. The request is retried with back-off.
 	ErrQuiet = errors.New("quiet errors are returned as errors, but not logged or recorded")
 
-	// ErrHaltSubReconcilers stops the reconcilers that follow without being a failure: the status is written as usual.
+	// ErrHaltSubReconcilers stops the reconcilers that follow without being a failure: the status is written as usual. The request is retried with back-off,
+	// unless the result beside it has a RequeueAfter, or the step waits for an object: it was missing, it is tracked with [Config.TrackAndGet], and the
+	// controller watches its kind with [EnqueueTracked].
 	ErrHaltSubReconcilers = fmt.Errorf("stop processing SubReconcilers, without returning an error: %w", ErrQuiet)
 
 	// ErrRetryAfter marks a failure that is dealt with: the reconcilers that follow are stopped, and the request is retried after the RequeueAfter of the result
@@ -24,7 +26,8 @@ var (
 	// join it with ErrQuiet or the error that is the reason.
 	ErrSkipStatusUpdate = errors.New("skip ResourceReconciler status update for this request")
 
-	// ErrDurable marks an error that will not go away before the state changes. It is quiet and halts.
+	// ErrDurable marks an error that will not go away before the state changes. It is quiet and halts. The request is not retried when the step has tracked
+	// objects and the controller watches their kinds with [EnqueueTracked]. Otherwise nothing tells of the change, and it is retried with back-off.
 	ErrDurable = errors.Join(ErrQuiet, ErrHaltSubReconcilers)
 
 	// OnlyReconcileChildStatus is returned by DesiredChild or DesiredChildren to leave the children as they are and only reflect their
