@@ -42,6 +42,9 @@ type Controller[Type resource.Object] struct {
 	// mark of what was handled. Defaults to false.
 	SkipStatusUpdate bool
 
+	// StatusEvents emits an event for each status that is written, see [reconcilers.ResourceReconciler]. Defaults to false.
+	StatusEvents bool
+
 	// MaxConcurrentReconciles is how many resources are handled at the same time. Defaults to that of the manager, which is 1 unless set.
 	MaxConcurrentReconciles int
 
@@ -71,6 +74,7 @@ func (c *Controller[T]) init() {
 			Setup:            c.setup,
 			SetupForOptions:  c.SetupForOptions,
 			SkipStatusUpdate: !status,
+			StatusEvents:     c.StatusEvents,
 			Reconciler:       handlers,
 			ReconcileAbsent:  handlers.Absent,
 			Config:           c.Config,

@@ -70,8 +70,9 @@ func (c Config) staleReadsTimeout() time.Duration {
 const recorderName = "controller"
 
 // NewConfig returns the config for the cluster of a manager, with a tracker of its own. The sync period is the time after which all resources
-// are reconciled at the latest (the manager's cache.Options.SyncPeriod): tracked references live twice as long without being renewed. The second
-// argument is not used.
+// are reconciled at the latest (the manager's cache.Options.SyncPeriod): tracked references live twice as long without being renewed.
+//
+// The second argument is ignored, and may be nil: users of earlier versions pass the kind of the resource.
 func NewConfig(mgr ctrl.Manager, _ client.Object, syncPeriod time.Duration) Config {
 	return Config{syncPeriod: syncPeriod}.WithCluster(mgr).WithTracker()
 }

@@ -32,8 +32,8 @@ var (
 // observed generation, and writes the status when that has changed. Conditions that have not changed keep their transition time. Reconcilers below
 // find the request, the config and a fresh stash on the context.
 //
-// Events on the resource: Normal StatusUpdated, Warning StatusUpdateFailed; for duck types, whose status is patched, StatusPatched and
-// StatusPatchFailed. In a controller also Warning ReconcileFailed, with the step and the object, for an error that has no other event.
+// Events on the resource: Warning StatusUpdateFailed, and with StatusEvents Normal StatusUpdated; for duck types, whose status is patched,
+// StatusPatchFailed and StatusPatched. In a controller also Warning ReconcileFailed, with the step and the object, for an error that has no other event.
 //
 // RBAC, with the group and the plural of the kind:
 //
@@ -60,6 +60,10 @@ type ResourceReconciler[Type client.Object] struct {
 
 	// SyncStatusDuringFinalization writes the status also while the resource is being deleted. Defaults to false.
 	SyncStatusDuringFinalization bool
+
+	// StatusEvents emits an event for each status that a controller writes. Most say no more than the status itself. Reconcile called by anyone but a
+	// controller, a test for example, emits them in any case. Failures are always events. Defaults to false.
+	StatusEvents bool
 
 	// Reconciler does the work, most often a [Sequence]. Required.
 	Reconciler SubReconciler[Type]

@@ -113,7 +113,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 	if !r.mustWriteStatus(ctx, resource, original, err) {
 		return result, err
 	}
-	result, err = r.writeStatus(ctx, resource, original, result, err)
+	result, err = r.writeStatus(ctx, resource, original, result, err, r.StatusEvents || !this.byController)
 	if !this.byController {
 		result = Result{}
 	}
@@ -183,7 +183,9 @@ func (r *ResourceReconciler[T]) mustWriteStatus(ctx context.Context, resource, o
 
 // writeStatus writes the status. It never hides a failure: an error of the reconcilers that is not quiet is returned although the status was
 // written, so that the request is retried with back-off, logged and counted.
-func (r *ResourceReconciler[T]) writeStatus(ctx context.Context, resource, original T, result Result, reconcileErr error) (Result, error) {
+func (r *ResourceReconciler[T]) writeStatus(
+	ctx context.Context, resource, original T, result Result, reconcileErr error, announce bool,
+) (Result, error) {
 	log := logr.FromContextOrDiscard(ctx)
 	write := r.statusWriter(resource)
 	if log.Enabled() {
@@ -201,7 +203,9 @@ func (r *ResourceReconciler[T]) writeStatus(ctx context.Context, resource, origi
 	switch {
 	case err == nil:
 		r.admitted.learn(r.status, asked, resource)
-		r.Config.Recorder.Event(resource, corev1.EventTypeNormal, write.succeeded, write.done)
+		if announce {
+			r.Config.Recorder.Event(resource, corev1.EventTypeNormal, write.succeeded, write.done)
+		}
 		return result, reconcileErr
 	case apierrs.IsConflict(err) && !write.patch:
 		// Somebody else was faster. The event of their change triggers the next request, but may not reach us.

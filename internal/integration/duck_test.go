@@ -24,7 +24,8 @@ var resourceKind = fixture.GroupVersion.WithKind("Resource")
 // ducks is a controller that knows a part of its resources.
 func ducks(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
 	return (&reconcilers.ResourceReconciler[*fixture.Duck]{
-		Type: fixture.NewDuck("", ""),
+		Type:         fixture.NewDuck("", ""),
+		StatusEvents: true,
 		Reconciler: reconcilers.Sequence[*fixture.Duck]{
 			configMapOf("-of-a-duck", duckFields),
 			&reconcilers.SyncReconciler[*fixture.Duck]{
@@ -125,7 +126,7 @@ func TestCastResource(t *testing.T) {
 	}
 	change(e, child, func(cm *corev1.ConfigMap) { cm.Data = nil }) // the owner is called, by the root's watch
 	until(e, child, dataIs(map[string]string{"sound": "quack"}))
-	e.events("it", "FinalizerPatched", "Created", "Updated", "StatusUpdated")
+	e.events("it", "FinalizerPatched", "Created", "Updated")
 
 	// What a sub reconciler says of a resource arrives also when it fails.
 	change(e, resource, func(r *fixture.Resource) { r.Spec.Fields["sound"] = "none" })

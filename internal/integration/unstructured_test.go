@@ -90,7 +90,7 @@ func TestUnstructured(t *testing.T) {
 	change(e, widget, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{} })
 	e.Gone(gadget)
 	until(e, widget, statusIs(map[string]any{"gadget": ""}))
-	e.events("it", "Created", "Updated", "Deleted", "StatusUpdated")
+	e.events("it", "Created", "Updated", "Deleted")
 }
 
 // The garbage collector follows the owner reference.
