@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/hotloop"
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/tracker"
@@ -97,6 +98,7 @@ type AggregateReconciler[Type client.Object] struct {
 	retries  reflectedRetries
 	watched  watched
 	halts    halts
+	loops    hotloop.Detector
 	step     rootStep
 }
 
@@ -206,13 +208,20 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 		return Result{}, nil
 	}
 	root := r.root()
-	byController := controller.ReconcileIDFromContext(ctx) != ""
-	ctx, this, wait := root.beginRequest(ctx, &r.gate, r.scope(), byController)
+	ctx, this, wait := root.beginRequest(ctx, &r.gate, &r.loops, r.scope(), controller.ReconcileIDFromContext(ctx) != "")
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil
 	}
 	defer this.end(ctx)
 
+	result, err := r.run(ctx, req, this)
+	this.leaveLoop(ctx, root, result, err)
+	return result, err
+}
+
+// run makes the request and settles what it returns.
+func (r *AggregateReconciler[T]) run(ctx context.Context, req Request, this *request) (Result, error) {
+	root, byController := r.root(), this.byController
 	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req, this) })
 	if isQuiet(err) {
 		if errors.Is(err, ErrRetryAfter) {

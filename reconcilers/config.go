@@ -54,6 +54,12 @@ type Config struct {
 	// not in the caches: should that go before they have it, nothing would tell. Defaults to 10 seconds.
 	StaleReadsTimeout time.Duration
 
+	// AllowHotLoops lets a controller reconcile a resource at full speed although each reconcile is only a consequence of the one before. Defaults to
+	// false: after 100 such reconciles in a row, faster than five a second, the controller logs the hot loop, records the Warning event HotLoop, counts it
+	// in the metric trueup_hot_loops_total, and puts off the next requests for that resource, for 1 second at first and a minute at most. A change by
+	// another client ends the delay. Set this for a controller that works through a queue one reconcile at a time.
+	AllowHotLoops bool
+
 	syncPeriod time.Duration
 	owners     *ownerIndex
 	// guard knows what has been written. It is nil in a Config that was not made for a cluster.
@@ -96,6 +102,7 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 
 		AllowStaleReads:   c.AllowStaleReads,
 		StaleReadsTimeout: c.StaleReadsTimeout,
+		AllowHotLoops:     c.AllowHotLoops,
 
 		syncPeriod: c.syncPeriod,
 		guard:      guarded,

@@ -16,6 +16,7 @@ import (
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/hotloop"
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/validation"
 )
@@ -96,6 +97,7 @@ type ResourceReconciler[Type client.Object] struct {
 	retries  reflectedRetries
 	watched  watched
 	halts    halts
+	loops    hotloop.Detector
 	step     rootStep
 	// cached is the kind of the resource when it is read from the cache of a manager, which shares its objects.
 	cached schema.GroupVersionKind

@@ -29,12 +29,20 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byController bool) (Result, error) {
 	r.init()
 	root := r.root()
-	ctx, this, wait := root.beginRequest(ctx, &r.gate, r.scope(req), byController)
+	ctx, this, wait := root.beginRequest(ctx, &r.gate, &r.loops, r.scope(req), byController)
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil
 	}
 	defer this.end(ctx)
 
+	result, err := r.run(ctx, req, this)
+	this.leaveLoop(ctx, root, result, err)
+	return result, err
+}
+
+// run makes the request and settles what it returns.
+func (r *ResourceReconciler[T]) run(ctx context.Context, req Request, this *request) (Result, error) {
+	root, byController := r.root(), this.byController
 	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) {
 		return r.request(ctx, req, this)
 	})

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/hotloop"
 	"trueup.dev/internal/step"
 	"trueup.dev/stash"
 	rtime "trueup.dev/time"
@@ -84,6 +85,10 @@ type request struct {
 	byController bool
 	// resource is the reconciled resource, nil as long as it is not known to exist.
 	resource client.Object
+	// loops is nil unless hot loops are looked for, and requeues is for requests that may be in one.
+	loops    *hotloop.Detector
+	requeues requeues
+	started  time.Time
 }
 
 // end belongs in a defer of the root reconciler.
@@ -109,17 +114,31 @@ func (r *request) settle(config Config, result Result) Result {
 // beginRequest prepares the context of one request. A request whose own last writes have not reached the caches must not begin yet: then wait is not 0, and
 // there is no request.
 func (r root) beginRequest(
-	ctx context.Context, gate *guard.Gate, scope scope, byController bool,
+	ctx context.Context, gate *guard.Gate, loops *hotloop.Detector, scope scope, byController bool,
 ) (_ context.Context, this *request, wait time.Duration) {
 	this = &request{
 		scope: scope, byController: byController, reflected: reflected{reconciler: r.name}, trace: step.Trace{Ignore: isQuiet},
+	}
+	inspect := false
+	if byController && !r.config.AllowHotLoops {
+		this.loops, this.started = loops, time.Now()
+		if wait, inspect = r.enterLoop(ctx, loops, scope.request); wait > 0 {
+			return ctx, nil, wait
+		}
 	}
 	if byController && r.config.guard != nil && !r.config.AllowStaleReads {
 		wait = gate.Enter(ctx, r.name, this.scope.request, &this.journal, r.config.staleReadsTimeout())
 		if wait > 0 {
 			return ctx, nil, wait
 		}
-		this.gate, this.scope.journal = gate, &this.journal
+		this.gate = gate
+	}
+	if this.gate != nil || this.loops != nil {
+		this.scope.journal = &this.journal
+	}
+	if inspect {
+		this.journal.Inspect()
+		ctx = step.WithObserver(ctx, &this.requeues)
 	}
 	this.scope.requestErr, this.scope.reflected, this.scope.waits = ctx.Err, &this.reflected, &this.waits
 	ctx = step.Root(ctx, &this.trace)

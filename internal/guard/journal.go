@@ -24,6 +24,8 @@ type Journal struct {
 	remembers bool
 	// unseen is true when the request depends on an object that is not in the caches.
 	unseen bool
+	// inspection is nil unless someone wants to know more about the request.
+	inspection *inspection
 }
 
 // unseen is the journal of a request that has ended.
@@ -55,7 +57,11 @@ type write struct {
 	uid     types.UID
 	// version is the resource version after the write, and for objects that go the last one known.
 	version string
-	effect  effect
+	// generation is that after the write, and 0 where it is not known.
+	generation int64
+	effect     effect
+	// read is true for an object that was only read, from the API server.
+	read bool
 }
 
 // NoteUnseen tells that the request depends on an object that is not in the caches. A nil Journal does nothing.
@@ -90,6 +96,8 @@ func (j *Journal) add(w write) {
 		if earlier.uid == w.uid && older(w.version, earlier.version) {
 			w.version = earlier.version
 		}
+		w.read = w.read && earlier.read
+		w.generation = max(w.generation, earlier.generation)
 		j.writes[i] = w
 		return
 	}

@@ -21,7 +21,7 @@ func (c *Cluster) readLive(ctx context.Context, key client.ObjectKey, obj client
 	if kindErr != nil {
 		return
 	}
-	w := write{cluster: c, kind: gvk.GroupKind(), key: key, uid: obj.GetUID(), version: obj.GetResourceVersion()}
+	w := write{cluster: c, kind: gvk.GroupKind(), key: key, uid: obj.GetUID(), version: obj.GetResourceVersion(), read: true}
 	if err == nil {
 		journal.addUnlessSeen(ctx, w)
 		return

@@ -27,7 +27,9 @@ func (r *recorder) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 		r.cluster.readLive(ctx, key, obj, err)
 		return err
 	}
-	return r.cluster.client.Get(ctx, key, obj, opts...)
+	err := r.cluster.client.Get(ctx, key, obj, opts...)
+	r.cluster.inspectRead(ctx, obj, err)
+	return err
 }
 
 func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -41,23 +43,31 @@ func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...cli
 			return err
 		}
 	}
-	return r.cluster.client.List(ctx, list, opts...)
+	err := r.cluster.client.List(ctx, list, opts...)
+	r.cluster.inspectList(ctx, list, err)
+	return err
 }
 
 func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	inspected := r.cluster.inspectWrite(ctx, "creates", obj)
 	err := r.cluster.client.Create(ctx, obj, opts...)
+	inspected(err)
 	r.cluster.wrote(ctx, obj, (&client.CreateOptions{}).ApplyOptions(opts).DryRun, err)
 	return err
 }
 
 func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	inspected := r.cluster.inspectWrite(ctx, "updates", obj)
 	err := r.cluster.client.Update(ctx, obj, opts...)
+	inspected(err)
 	r.cluster.wrote(ctx, obj, (&client.UpdateOptions{}).ApplyOptions(opts).DryRun, err)
 	return err
 }
 
 func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	inspected := r.cluster.inspectWrite(ctx, "patches", obj)
 	err := r.cluster.client.Patch(ctx, obj, patch, opts...)
+	inspected(err)
 	r.cluster.wrote(ctx, obj, (&client.PatchOptions{}).ApplyOptions(opts).DryRun, err)
 	return err
 }
@@ -71,7 +81,9 @@ func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, op
 func (r *recorder) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	o := (&client.DeleteOptions{}).ApplyOptions(opts)
 	known := r.cluster.known(ctx, obj, o.Preconditions)
+	inspected := r.cluster.inspectWrite(ctx, "deletes", obj)
 	err := r.cluster.client.Delete(ctx, obj, opts...)
+	inspected(err)
 	r.cluster.deleted(ctx, o.DryRun, err, known)
 	return err
 }
@@ -122,14 +134,18 @@ func (r *subResourceRecorder) Create(ctx context.Context, obj, sub client.Object
 }
 
 func (r *subResourceRecorder) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	inspected := r.cluster.inspectWrite(ctx, "updates "+r.name+" of", obj)
 	err := r.client.Update(ctx, obj, opts...)
+	inspected(err)
 	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
 	r.cluster.wroteSub(ctx, obj, o.SubResourceBody, o.DryRun, err)
 	return err
 }
 
 func (r *subResourceRecorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	inspected := r.cluster.inspectWrite(ctx, "patches "+r.name+" of", obj)
 	err := r.client.Patch(ctx, obj, patch, opts...)
+	inspected(err)
 	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
 	r.cluster.wroteSub(ctx, obj, o.SubResourceBody, o.DryRun, err)
 	return err
@@ -165,6 +181,7 @@ func (c *Cluster) applied(ctx context.Context, obj runtime.ApplyConfiguration, d
 	if data, jsonErr := json.Marshal(obj); jsonErr != nil || json.Unmarshal(data, answer) != nil {
 		return
 	}
+	c.inspectWrite(ctx, "applies", answer)(err)
 	c.note(ctx, answer.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(answer), answer, dryRun, err)
 }
 
@@ -179,7 +196,7 @@ func (c *Cluster) note(
 			journal.addDoubt()
 		}
 	default:
-		w := write{cluster: c, kind: kind, key: key, uid: answer.GetUID(), version: answer.GetResourceVersion()}
+		w := write{cluster: c, kind: kind, key: key, uid: answer.GetUID(), version: answer.GetResourceVersion(), generation: answer.GetGeneration()}
 		if answer.GetDeletionTimestamp() != nil && len(answer.GetFinalizers()) == 0 {
 			// That was the last finalizer: the object is gone, and the answer has the version from before.
 			w.effect = removed

@@ -34,6 +34,12 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
+	return newBenchmarkEnv(t)
+}
+
+// newBenchmarkEnv is newEnv for what does not run in parallel.
+func newBenchmarkEnv(t testing.TB) *env {
+	t.Helper()
 	e := &env{Env: apitest.New(t, fixture.NewScheme(), sandbox.TestOptions{CRDs: crds()})}
 	e.namespaces = []string{e.Namespace}
 	e.ReleaseAtEnd(&fixture.ResourceList{})

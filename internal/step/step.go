@@ -5,6 +5,7 @@ package step
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -57,9 +58,32 @@ type observation struct {
 	path     []string
 }
 
-// WithObserver attaches an observer to all steps run with the returned context.
+// WithObserver attaches an observer to all steps run with the returned context, besides those that are attached already.
 func WithObserver(ctx context.Context, observer Observer) context.Context {
-	return context.WithValue(ctx, observerKey{}, observation{observer: observer})
+	observed, ok := ctx.Value(observerKey{}).(observation)
+	if ok {
+		observer = both{observed.observer, observer}
+	}
+	return context.WithValue(ctx, observerKey{}, observation{observer: observer, path: observed.path})
+}
+
+// both are two observers of the same steps.
+type both struct{ first, second Observer }
+
+func (b both) StepStarted(ctx context.Context, started Started) context.Context {
+	return b.second.StepStarted(b.first.StepStarted(ctx, started), started)
+}
+
+func (b both) StepFinished(ctx context.Context, finished Finished) {
+	b.second.StepFinished(ctx, finished)
+	b.first.StepFinished(ctx, finished)
+}
+
+// Path returns the names of the steps from the root to the one that ctx is of, joined with dots. It is known only where an observer is attached, and ""
+// elsewhere.
+func Path(ctx context.Context) string {
+	observed, _ := ctx.Value(observerKey{}).(observation)
+	return strings.Join(observed.path, ".")
 }
 
 // Run calls work as the step that node describes and returns what it returns.

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hotloop
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/guard"
+)
+
+const (
+	// Short is the shortest time until the next reconcile that is not taken for "at once". To look five times a second is a poll.
+	Short = 200 * time.Millisecond
+
+	// Limit is how many reconciles in a row make a hot loop, if as many of the whole controller were such within Window. No resource that converges needs
+	// so many, and more than five a second of them are no loop that waits for something.
+	Limit  = 100
+	Window = 20 * time.Second
+
+	// A reconcile that repeats what earlier ones have written counts repeated, and one that writes something new counts fresh.
+	repeated, fresh = 10, 1
+	hotAt           = Limit * repeated
+	inspectAt       = hotAt / 2
+
+	// firstDelay and lastDelay bound the time for which a request is put off. It doubles each time.
+	firstDelay, lastDelay = time.Second, time.Minute
+
+	// pause is the time after which a row ends without a reconcile.
+	pause = 5 * time.Minute
+	// maxRows and maxWritten bound memory: the resources that are watched, and the objects that are remembered for each.
+	maxRows, maxWritten = 10_000, 64
+	sweepInterval       = time.Minute
+)
+
+// Detector finds the hot loops of one controller. The zero value is ready to use. Its methods are safe for concurrent use.
+type Detector struct {
+	// watched is the number of rows, so that a look is cheap when there are none.
+	watched atomic.Int64
+
+	mu    sync.Mutex
+	rows  map[reconcile.Request]*row
+	swept time.Time
+	// recent are the times of the last reconciles that counted, of all resources; next is the place of the oldest.
+	recent [Limit]time.Time
+	next   int
+}
+
+// row is reconciles of one resource of which each was driven by the one before.
+type row struct {
+	points, reconciles int
+	since, ended       time.Time
+	generation         int64
+	// requeue is what the last reconcile asked for, and early is true when the next one came before that.
+	requeue time.Duration
+	early   bool
+	// written are objects that were written in this row, and last those of the last reconcile.
+	written map[guard.Object]bool
+	last    map[guard.Object]bool
+	// versions are what has been read and written, as far as requests were inspected.
+	versions guard.Versions
+
+	// hot is true from when the loop was found until it has ended.
+	hot   bool
+	delay time.Duration
+	until time.Time
+}
+
+// Entry is the answer to a request that is about to be made.
+type Entry struct {
+	// Wait is how long the request is to be put off. 0 lets it pass.
+	Wait time.Duration
+	// Inspect is true when the journal of the request is to be inspected.
+	Inspect bool
+}
+
+// Look is what the detector asks for about a request that it wants to put off.
+type Look struct {
+	// Generation is that of the resource after the last reconcile.
+	Generation int64
+	// Versions are the objects that the last reconciles have read, and Ours those that the last one wrote.
+	Versions guard.Versions
+	Ours     func(guard.Object) bool
+}
+
+// Idle reports whether no resource has a row, so that there is nothing to ask Enter for.
+func (d *Detector) Idle() bool { return d.watched.Load() == 0 }
+
+// Enter is called for a request that is about to be made. changed reports whether other clients have changed something since the last reconcile; it is asked
+// only about requests that would be put off.
+func (d *Detector) Enter(req reconcile.Request, changed func(Look) bool) Entry {
+	if d.Idle() {
+		return Entry{}
+	}
+	now := time.Now()
+	d.mu.Lock()
+	r := d.rows[req]
+	if r == nil {
+		d.mu.Unlock()
+		return Entry{}
+	}
+	if now.Before(r.ended.Add(r.requeue)) {
+		r.early = true
+	}
+	wait, entry := r.until.Sub(now), Entry{Inspect: r.points >= inspectAt || r.hot}
+	look := Look{Generation: r.generation, Versions: r.versions, Ours: func(o guard.Object) bool { return r.last[o] }}
+	d.mu.Unlock()
+
+	// The queue makes no two requests for one resource at a time, so nobody else changes what is looked at.
+	if wait > 0 && !changed(look) {
+		entry.Wait = wait
+	}
+	return entry
+}
+
+// Reconcile is what the detector is told about a reconcile that did not fail.
+type Reconcile struct {
+	// Started is when it started.
+	Started time.Time
+	// Generation is that of the resource that was reconciled, 0 if there was none.
+	Generation int64
+	// Resource and its Cluster tell new generations that the controller itself has written from those of others. Optional.
+	Resource client.Object
+	Cluster  *guard.Cluster
+	// RequeueAfter is what it asks for.
+	RequeueAfter time.Duration
+	// Journal has what it wrote.
+	Journal *guard.Journal
+}
+
+// Loop is a hot loop that was found.
+type Loop struct {
+	// Reconciles is how many reconciles there were in a row, and Within the time they took.
+	Reconciles int
+	Within     time.Duration
+}
+
+// Leave is called after a reconcile that did not fail. It returns a hot loop when this reconcile completes one, once until that has ended.
+func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
+	written, generation := map[guard.Object]bool(nil), this.Generation
+	versions := guard.Versions(nil)
+	for object, state := range this.Journal.Written {
+		if written == nil {
+			written, versions = map[guard.Object]bool{}, guard.Versions{}
+		}
+		written[object], versions[object] = true, state.Version
+		if state.Generation > generation && this.Resource != nil && object == this.Cluster.Object(this.Resource) {
+			generation = state.Generation
+		}
+	}
+	atOnce := this.RequeueAfter > 0 && this.RequeueAfter < Short
+	if written == nil && !atOnce {
+		d.Forget(req)
+		return nil
+	}
+
+	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.rows[req]
+	if r == nil || r.ends(this) {
+		if r = d.start(req, now); r == nil {
+			return nil
+		}
+		r.since = this.Started
+	} else {
+		r.reconciles++
+		switch {
+		case r.foreign(this.Journal.Reads(), written):
+			r.points, r.delay = min(r.points, inspectAt), 0
+		default:
+			r.count(written)
+			d.recent[d.next%Limit] = now
+			d.next++
+			r.delay = r.nextDelay()
+		}
+	}
+	r.note(this.Journal.Reads(), versions, written)
+	r.generation, r.ended, r.requeue, r.early = generation, now, this.RequeueAfter, false
+	if atOnce {
+		r.requeue = 0
+	}
+	if r.points < hotAt || !r.hot && now.Sub(d.recent[d.next%Limit]) > Window {
+		r.delay, r.until = 0, time.Time{}
+		return nil
+	}
+	r.delay = max(r.delay, firstDelay)
+	r.until = now.Add(r.delay)
+	if r.hot {
+		return nil
+	}
+	r.hot = true
+	return &Loop{Reconciles: r.reconciles, Within: now.Sub(r.since)}
+}
+
+// Forget ends the row of a request.
+func (d *Detector) Forget(req reconcile.Request) {
+	if d.Idle() {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.rows, req)
+	d.watched.Store(int64(len(d.rows)))
+}
+
+// start returns a new row, and nil if there are too many.
+func (d *Detector) start(req reconcile.Request, now time.Time) *row {
+	if d.rows == nil {
+		d.rows = map[reconcile.Request]*row{}
+	}
+	d.sweep(now)
+	if len(d.rows) >= maxRows && d.rows[req] == nil {
+		return nil
+	}
+	r := &row{reconciles: 1}
+	d.rows[req] = r
+	d.watched.Store(int64(len(d.rows)))
+	return r
+}
+
+// sweep ends the rows of resources that have not been reconciled for long, most often because they no longer exist.
+func (d *Detector) sweep(now time.Time) {
+	if now.Sub(d.swept) < sweepInterval {
+		return
+	}
+	d.swept = now
+	for req, r := range d.rows {
+		if now.Sub(r.ended) > pause {
+			delete(d.rows, req)
+		}
+	}
+}
+
+// ends reports whether the last reconcile did not drive this one.
+func (r *row) ends(this Reconcile) bool {
+	byTimer := r.requeue >= Short && !r.early
+	return byTimer || this.Generation > r.generation || this.Started.Sub(r.ended) > pause
+}
+
+// count adds a reconcile to the row.
+func (r *row) count(written map[guard.Object]bool) {
+	points := repeated
+	for object := range written {
+		if !r.written[object] {
+			points = fresh
+		}
+	}
+	r.points = min(r.points+points, hotAt)
+}
+
+func (r *row) nextDelay() time.Duration { return min(2*r.delay, lastDelay) }
+
+// foreign reports whether another client has changed something that the reconcile has read and not written. Without an earlier inspection to compare with,
+// that is not known.
+func (r *row) foreign(reads guard.Versions, written map[guard.Object]bool) bool {
+	if reads == nil || r.versions == nil {
+		return false
+	}
+	for object, version := range reads {
+		if written[object] {
+			continue
+		}
+		known, ok := r.versions[object]
+		if ok && known != version || !ok && len(r.versions) < guard.MaxReads {
+			return true
+		}
+	}
+	return false
+}
+
+// note remembers what a reconcile has read and written.
+func (r *row) note(reads, versions guard.Versions, written map[guard.Object]bool) {
+	r.last = written
+	if r.written == nil {
+		r.written = map[guard.Object]bool{}
+	}
+	for object := range written {
+		if len(r.written) < maxWritten {
+			r.written[object] = true
+		}
+	}
+	if reads == nil {
+		return
+	}
+	if r.versions == nil {
+		r.versions = guard.Versions{}
+	}
+	for _, known := range []guard.Versions{reads, versions} {
+		for object, version := range known {
+			if _, ok := r.versions[object]; ok || len(r.versions) < guard.MaxReads {
+				r.versions[object] = version
+			}
+		}
+	}
+}

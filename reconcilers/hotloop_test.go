@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/fixture"
+	"trueup.dev/reconcilers"
+)
+
+// loopWorld reconciles the test resource as a controller does: again after the time that the result asks for, and at once when the reconcile, or another
+// client, has changed something.
+type loopWorld struct {
+	*world
+	reconciler *resourceReconciler
+	// ran is how often the sub reconciler was called, and requests how often the root.
+	ran, requests int
+	// between is called after each call of the sub reconciler, for other clients.
+	between func()
+	failed  int
+	found   []string
+	lines   *logSink
+	began   time.Time
+}
+
+func newLoopWorld(t *testing.T, do func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error)) *loopWorld {
+	w := newWorld(t, newResource(settled))
+	l := &loopWorld{world: w}
+	l.reconciler = &resourceReconciler{
+		Config: configFor(w, newManager(t, w, newEventCache(w.Scheme))),
+		Reconciler: sequence{
+			failingSync(nil),
+			&syncReconciler{Name: "Work", SyncWithResult: func(ctx context.Context, r *fixture.Resource) (reconcilers.Result, error) {
+				l.ran++
+				time.Sleep(5 * time.Millisecond)
+				return do(ctx, l, r)
+			}},
+		},
+	}
+	return l
+}
+
+// run makes requests for some time, or until there is none to make. It returns how often the sub reconciler was called.
+func (l *loopWorld) run(long time.Duration) int {
+	l.t.Helper()
+	log, lines := newLog(0)
+	l.lines = lines
+	l.began = time.Now()
+	before := l.ran
+	for again := true; again && time.Since(l.began) < long; {
+		again = false
+		if l.requests++; l.requests > 2_500 {
+			break // the test fails, and need not take long
+		}
+		ran := l.ran
+		result, err := l.reconciler.ReconcileManaged(withLog(context.Background(), log), testRequest)
+		for _, line := range l.Trace() {
+			if event, ok := strings.CutPrefix(line, "event default/test Warning HotLoop: "); ok {
+				l.found = append(l.found, event)
+			}
+			verb, _, _ := strings.Cut(line, " ")
+			again = again || slices.Contains([]string{"create", "update", "patch", "delete"}, verb)
+		}
+		if l.ran > ran && l.between != nil {
+			l.between()
+			again = true
+		}
+		switch {
+		case err != nil:
+			again = true
+			time.Sleep(min(5*time.Millisecond<<min(l.failed, 20), time.Minute))
+			l.failed++
+		case !again && result.RequeueAfter > 0:
+			again = true
+			time.Sleep(result.RequeueAfter)
+		}
+	}
+	return l.ran - before
+}
+
+// warnings returns the texts of the events about hot loops since the last call.
+func (l *loopWorld) warnings() []string {
+	found := l.found
+	l.found = nil
+	return found
+}
+
+type work = func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error)
+
+// mirror copies the data of a ConfigMap into the status.
+func mirror(ctx context.Context, r *fixture.Resource, name string) error {
+	var cm corev1.ConfigMap
+	key := types.NamespacedName{Namespace: r.Namespace, Name: name}
+	if err := reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, key, &cm); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	r.Status.Fields = cm.Data
+	return nil
+}
+
+// set makes the data of a ConfigMap what it should be.
+func set(ctx context.Context, r *fixture.Resource, name string, data map[string]string) error {
+	c := reconcilers.RetrieveConfigOrDie(ctx)
+	cm := &corev1.ConfigMap{}
+	err := c.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: name}, cm)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return err
+	case err != nil:
+		cm.ObjectMeta = metav1.ObjectMeta{Namespace: r.Namespace, Name: name}
+		cm.Data = data
+		return c.Create(ctx, cm)
+	case fmt.Sprint(cm.Data) == fmt.Sprint(data):
+		return nil
+	}
+	cm.Data = data
+	return c.Update(ctx, cm)
+}
+
+func number(l *loopWorld) map[string]string { return map[string]string{"nonce": fmt.Sprint(l.ran)} }
+
+func TestHotLoop_IsFoundAndSlowedDown(t *testing.T) {
+	const step = "ResourceResourceReconciler.1.Work "
+	for name, tc := range map[string]struct {
+		do      work
+		between func(l *loopWorld)
+		repeats string
+		atMost  int
+	}{
+		"RequeueAfter: 1ns": {
+			do: func(context.Context, *loopWorld, *fixture.Resource) (reconcilers.Result, error) {
+				return reconcilers.Result{RequeueAfter: 1}, nil
+			},
+			repeats: step + "asks for RequeueAfter 1ns",
+		},
+		"random content of a child": {
+			do: func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+				return reconcilers.Result{}, set(ctx, r, "child", number(l))
+			},
+			repeats: step + `updates ConfigMap default/child: Data["nonce"]`,
+		},
+		"a time in the status": {
+			do: func(_ context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+				r.Status.Fields = number(l)
+				return reconcilers.Result{}, nil
+			},
+			repeats: `ResourceResourceReconciler updates status of Resource default/test: Status.Fields["nonce"]`,
+		},
+		"a child with a new name each time": {
+			do: func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+				return reconcilers.Result{}, set(ctx, r, fmt.Sprint("child-", l.ran), number(l))
+			},
+			repeats: step + "creates ConfigMap default/child-",
+			atMost:  1100,
+		},
+		"a fight with another controller": {
+			do: func(ctx context.Context, _ *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+				return reconcilers.Result{}, set(ctx, r, "child", map[string]string{"replicas": "1"})
+			},
+			between: func(l *loopWorld) {
+				cm := stored(l.world, newConfigMap("child"))
+				cm.Data = map[string]string{"replicas": "2"}
+				wantErr(l.t, nil, l.Server.Update(context.Background(), cm))
+			},
+			repeats: step + `updates ConfigMap default/child: Data["replicas"]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoopWorld(t, tc.do)
+			synctest.Test(t, func(t *testing.T) {
+				labels := map[string]string{"reconciler": "ResourceResourceReconciler"}
+				found := apitest.Counted(t, "trueup_hot_loops_total", labels)
+				waits := apitest.Counted(t, "trueup_hot_loop_waits_total", labels)
+				if tc.between != nil {
+					l.between = func() { tc.between(l) }
+				}
+				if tc.atMost == 0 {
+					tc.atMost = 200
+				}
+				ran := l.run(time.Hour)
+				// An hour of a delay of a minute, and what there was before.
+				if ran < 100 || ran > tc.atMost {
+					t.Errorf("%d reconciles in an hour", ran)
+				}
+				warnings := l.warnings()
+				if len(warnings) != 1 {
+					t.Fatalf("warnings: %q", warnings)
+				}
+				contains(t, warnings[0], "each because of the one before; slowed down. ")
+				contains(t, warnings[0], tc.repeats)
+				line := slices.IndexFunc(l.lines.messages(), func(m string) bool { return strings.HasPrefix(m, "hot loop") })
+				if line < 0 {
+					t.Fatalf("no line in the log:\n%s", l.lines.all())
+				}
+				if got := apitest.Counted(t, "trueup_hot_loops_total", labels) - found; got != 1 {
+					t.Errorf("%v hot loops are counted, want 1", got)
+				}
+				if apitest.Counted(t, "trueup_hot_loop_waits_total", labels) <= waits {
+					t.Error("no waits are counted")
+				}
+			})
+		})
+	}
+}
+
+func TestHotLoop_IsNoneWhenSomethingElseDrivesIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do      work
+		between func(l *loopWorld)
+		ran     int
+		long    time.Duration // three seconds unless set, in which 600 reconciles fit
+	}{
+		"200 children, one by one": {
+			do: func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+				var children corev1.ConfigMapList
+				c := reconcilers.RetrieveConfigOrDie(ctx)
+				if err := c.List(ctx, &children); err != nil || len(children.Items) == 200 {
+					return reconcilers.Result{}, err
+				}
+				r.Status.Fields = map[string]string{"created": fmt.Sprint(len(children.Items) + 1)}
+				return reconcilers.Result{RequeueAfter: 1}, set(ctx, r, fmt.Sprint("child-", len(children.Items)), number(l))
+			},
+			ran: 201,
+		},
+		"a rollout of a child": {
+			do: func(ctx context.Context, _ *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+				return reconcilers.Result{}, mirror(ctx, r, "child")
+			},
+			between: func(l *loopWorld) { l.foreign("child") },
+		},
+		"a poll five times a second": {
+			do: func(_ context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+				return reconcilers.Result{RequeueAfter: 200 * time.Millisecond}, nil
+			},
+			long: 5 * time.Minute,
+		},
+		"new generations": {
+			do: func(_ context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+				r.Status.Fields = r.Spec.Fields
+				return reconcilers.Result{}, nil
+			},
+			between: func(l *loopWorld) { l.newGeneration() },
+		},
+		"failures": {
+			do: func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+				return reconcilers.Result{}, errors.Join(set(ctx, r, "child", number(l)), errTest)
+			},
+		},
+		"allowed": {
+			do: func(_ context.Context, l *loopWorld, _ *fixture.Resource) (reconcilers.Result, error) {
+				l.reconciler.Config.AllowHotLoops = true
+				return reconcilers.Result{RequeueAfter: 1}, nil
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoopWorld(t, tc.do)
+			if name == "allowed" {
+				l.reconciler.Config.AllowHotLoops = true
+			}
+			synctest.Test(t, func(t *testing.T) {
+				waits := apitest.Counted(t, "trueup_hot_loop_waits_total", nil)
+				if tc.between != nil {
+					l.between = func() { tc.between(l) }
+				}
+				if tc.long == 0 {
+					tc.long = 3 * time.Second
+				}
+				ran := l.run(tc.long)
+				if tc.ran > 0 && ran != tc.ran {
+					t.Errorf("%d reconciles, want %d", ran, tc.ran)
+				}
+				equal(t, "warnings", nil, l.warnings())
+				if got := apitest.Counted(t, "trueup_hot_loop_waits_total", nil) - waits; got > 0 {
+					t.Errorf("%v requests were put off", got)
+				}
+			})
+		})
+	}
+}
+
+// foreign is another client that changes a ConfigMap.
+func (l *loopWorld) foreign(name string) {
+	l.t.Helper()
+	ctx := context.Background()
+	cm := stored(l.world, newConfigMap(name))
+	if cm == nil {
+		cm = wanted(name)
+		wantErr(l.t, nil, l.Server.Create(ctx, cm))
+	}
+	cm.Data = map[string]string{"value": fmt.Sprint(time.Now().UnixNano())}
+	wantErr(l.t, nil, l.Server.Update(ctx, cm))
+}
+
+// newGeneration is a user who changes the spec.
+func (l *loopWorld) newGeneration() {
+	l.t.Helper()
+	r := stored(l.world, newResource())
+	r.Spec.Fields = map[string]string{"generation": fmt.Sprint(r.Generation + 1)}
+	wantErr(l.t, nil, l.Config.Update(context.Background(), r)) // the server of the world counts generations there
+}
+
+func TestHotLoop_ChangesOfOthersEndTheDelay(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(l *loopWorld)
+		again  int // warnings
+	}{
+		"generation":              {change: (*loopWorld).newGeneration, again: 1},
+		"an object that it reads": {change: func(l *loopWorld) { l.foreign("other") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoopWorld(t, func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+				return reconcilers.Result{}, errors.Join(mirror(ctx, r, "other"), set(ctx, r, "child", number(l)))
+			})
+			synctest.Test(t, func(t *testing.T) {
+				l.foreign("other")
+				l.run(time.Hour)
+				equal(t, "warnings", 1, len(l.warnings()))
+				if ran := l.run(10 * time.Second); ran > 1 {
+					t.Fatalf("%d reconciles in ten seconds, they are not slowed down", ran)
+				}
+				tc.change(l)
+				if ran := l.run(time.Second); ran < 50 {
+					t.Errorf("%d reconciles after the change, they are still slowed down", ran)
+				}
+				l.run(time.Hour)
+				equal(t, "warnings after the change", tc.again, len(l.warnings()))
+			})
+		})
+	}
+}
+
+func TestHotLoop_SecretsAreNotNamed(t *testing.T) {
+	l := newLoopWorld(t, func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+		c := reconcilers.RetrieveConfigOrDie(ctx)
+		secret := &corev1.Secret{}
+		if err := c.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: "db"}, secret); err != nil {
+			return reconcilers.Result{}, err
+		}
+		secret.Data = map[string][]byte{"password": fmt.Appendf(nil, "s3cr3t-%d", l.ran)}
+		return reconcilers.Result{}, c.Update(ctx, secret)
+	})
+	wantErr(t, nil, l.Server.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}}))
+	synctest.Test(t, func(t *testing.T) {
+		l.run(time.Minute)
+		warnings := strings.Join(l.warnings(), "\n")
+		contains(t, warnings, `updates Secret default/db: Data["password"]`)
+		lacks(t, warnings+l.lines.all(), "s3cr3t")
+	})
+}
+
+// What is remembered of resources goes with them.
+func TestHotLoop_AllocatesNothingForAnIdleResource(t *testing.T) {
+	l := newLoopWorld(t, nil)
+	l.reconciler.Reconciler = sequence{}
+	ctx := context.Background()
+	measure := func(allow bool) float64 {
+		l.reconciler.Config.AllowHotLoops = allow
+		return testing.AllocsPerRun(100, func() { _, _ = l.reconciler.ReconcileManaged(ctx, testRequest) })
+	}
+	without, with := measure(true), measure(false)
+	if with > without {
+		t.Errorf("%v allocations, and %v where hot loops are allowed", with, without)
+	}
+}
