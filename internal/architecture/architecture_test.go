@@ -35,7 +35,7 @@ var layers = [][]string{
 var sameLayer = map[string][]string{
 	"apis":     {"time"},
 	"app":      {"resource"},
-	"internal": {"apis", "sandbox"}, // the fixture of tests has a status, and tests have an API
+	"internal": {"apis", "sandbox", "validation"}, // the fixture of tests has a status, tests have an API, and set-up validates
 }
 
 // libraries are the modules that users inherit by importing packages of this one: controller-runtime, what it is made for, and few small ones.
