@@ -44,6 +44,7 @@ func (f *failing) Add(ctx context.Context, _ *fixture.Resource) error {
 func (f *failing) Update(ctx context.Context, _, object *fixture.Resource) error {
 	return f.Add(ctx, object)
 }
+
 func (f *failing) Delete(ctx context.Context, object *fixture.Resource) error {
 	return f.Add(ctx, object)
 }

@@ -33,12 +33,15 @@ func (m *scopedManager) AddReadyzCheck(name string, check healthz.Checker) error
 		return nil
 	}
 	return m.Manager.AddReadyzCheck(name, func(req *http.Request) error {
-		if m.scope.Err() != nil {
+		if ended(m.scope) {
 			return nil
 		}
 		return check(req)
 	})
 }
+
+// ended reports whether a context is done.
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
 type scopedRunnable struct {
 	manager.Runnable

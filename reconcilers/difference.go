@@ -216,7 +216,10 @@ func paths(found []difference) []string {
 
 var jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 
-// isLeaf is true for the types of apimachinery that are more than their fields: times, quantities.
+// isLeaf reports whether values of a type are compared whole: times and quantities of apimachinery, which are more than their fields, and bytes.
 func isLeaf(t reflect.Type) bool {
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+		return true
+	}
 	return strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/") && reflect.PointerTo(t).Implements(jsonMarshaler)
 }

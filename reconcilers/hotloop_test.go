@@ -151,14 +151,14 @@ func TestHotLoop_IsFoundAndSlowedDown(t *testing.T) {
 			do: func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
 				return reconcilers.Result{}, set(ctx, r, "child", number(l))
 			},
-			repeats: step + `updates ConfigMap default/child: Data["nonce"]`,
+			repeats: step + `updates ConfigMap default/child: data[nonce]`,
 		},
 		"a time in the status": {
 			do: func(_ context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
 				r.Status.Fields = number(l)
 				return reconcilers.Result{}, nil
 			},
-			repeats: `ResourceResourceReconciler updates status of Resource default/test: Status.Fields["nonce"]`,
+			repeats: `ResourceResourceReconciler updates status of Resource default/test: status.fields[nonce]`,
 		},
 		"a child with a new name each time": {
 			do: func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
@@ -176,7 +176,7 @@ func TestHotLoop_IsFoundAndSlowedDown(t *testing.T) {
 				cm.Data = map[string]string{"replicas": "2"}
 				wantErr(l.t, nil, l.Server.Update(context.Background(), cm))
 			},
-			repeats: step + `updates ConfigMap default/child: Data["replicas"]`,
+			repeats: step + `updates ConfigMap default/child: data[replicas]`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,13 +243,13 @@ func TestHotLoop_IsNoneWhenSomethingElseDrivesIt(t *testing.T) {
 			between: func(l *loopWorld) { l.foreign("child") },
 		},
 		"a poll five times a second": {
-			do: func(_ context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+			do: func(context.Context, *loopWorld, *fixture.Resource) (reconcilers.Result, error) {
 				return reconcilers.Result{RequeueAfter: 200 * time.Millisecond}, nil
 			},
 			long: 5 * time.Minute,
 		},
 		"new generations": {
-			do: func(_ context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
+			do: func(_ context.Context, _ *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
 				r.Status.Fields = r.Spec.Fields
 				return reconcilers.Result{}, nil
 			},
@@ -358,7 +358,7 @@ func TestHotLoop_SecretsAreNotNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l.run(time.Minute)
 		warnings := strings.Join(l.warnings(), "\n")
-		contains(t, warnings, `updates Secret default/db: Data["password"]`)
+		contains(t, warnings, `updates Secret default/db: data[password]`)
 		lacks(t, warnings+l.lines.all(), "s3cr3t")
 	})
 }

@@ -253,7 +253,9 @@ func TestFinalizers_AreThoseOfTheObjectThatIsPassed_WithoutUIDs(t *testing.T) {
 		},
 		"another kind": {
 			calling(clearing, got[*fixture.Resource](untyped(&corev1.ConfigMap{ObjectMeta: bare("test")}, configMapKind))),
-			configMapKind, []string{}, []string{"f"},
+			configMapKind,
+			[]string{},
+			[]string{"f"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

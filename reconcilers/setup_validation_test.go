@@ -98,7 +98,8 @@ func TestSetup_AuthorsReconcilersAreValidatedOnceSetUp(t *testing.T) {
 	}{
 		"alone": {reconciler: &notifier{}},
 		"below everything": {reconciler: sequence{
-			always{&notifier{}}, &ifThen{If: isTrue, Then: &notifier{}, Else: &notifier{}}, &while{Condition: isTrue, Reconciler: &notifier{}},
+			always{&notifier{}},
+			&ifThen{If: isTrue, Then: &notifier{}, Else: &notifier{}}, &while{Condition: isTrue, Reconciler: &notifier{}},
 			&forEach{Items: items("a"), Reconciler: &notifier{}}, &tryCatch{Try: &notifier{}, Finally: &notifier{}},
 			&withConfig{Config: sameConfig, Reconciler: &notifier{}}, &suppress{Reconciler: &notifier{}},
 			&reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: "test/finalizer", Reconciler: &notifier{}},
@@ -132,7 +133,7 @@ func TestSetup_AuthorsReconcilersAreValidatedOnceSetUp(t *testing.T) {
 		},
 		"panics": {
 			reconciler: sequence{&panics{}},
-			want:       []string{below + "Sequence must have a valid Sequence[0]: Validate of *reconcilers_test.panics panicked after its set-up: not yet"},
+			want:       []string{below + "Sequence must have a valid Sequence[0]: method Validate of *reconcilers_test.panics panicked after its set-up: not yet"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,16 +38,14 @@ func theme(name string, err error) *syncReconciler {
 
 // themes is a step that tracks ConfigMaps by label, of which there are none.
 func themes(err error) *syncReconciler {
-	return &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+	return &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
 		got := reconcilers.RetrieveConfigOrDie(ctx).TrackAndList(ctx, &corev1.ConfigMapList{}, client.MatchingLabels{"theme": ""})
 		return errors.Join(got, err)
 	}}
 }
 
-func halting(result reconcilers.Result) *syncReconciler {
-	return &syncReconciler{SyncWithResult: func(context.Context, *fixture.Resource) (reconcilers.Result, error) {
-		return result, reconcilers.ErrHaltSubReconcilers
-	}}
+func halting() *syncReconciler {
+	return &syncReconciler{Sync: func(context.Context, *fixture.Resource) error { return reconcilers.ErrHaltSubReconcilers }}
 }
 
 // untracked is a tracker that tracks nothing.
@@ -57,7 +55,7 @@ func (untracked) TrackReference(tracker.Reference, client.Object) error { return
 
 func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 	halt, durable := reconcilers.ErrHaltSubReconcilers, reconcilers.ErrDurable
-	retry, wait := reconcilers.Result{Requeue: true}, reconcilers.Result{RequeueAfter: time.Hour}
+	retry, wait := requeue, reconcilers.Result{RequeueAfter: time.Hour}
 	w := newWorld(t)
 	remote := newManager(t, w, newEventCache(w.Scheme))
 	watch := func(opts ...builder.WatchesOption) func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
@@ -97,14 +95,14 @@ func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 		}},
 		"found: what the step did with it may be what it waits for": {step: theme("found", halt), want: retry},
 		"list: that it is empty may be all right":                   {step: themes(halt), want: retry},
-		"nothing is tracked":                                        {step: halting(reconcilers.Result{}), want: retry},
+		"nothing is tracked":                                        {step: halting(), want: retry},
 		"nothing is tracked, durable":                               {step: returning(reconcilers.Result{}, durable), want: retry},
-		"missing in a step that did not mind":                       {step: sequence{theme("missing", nil), halting(reconcilers.Result{})}, want: retry},
-		"missing in a part that did not mind":                       {step: always{theme("missing", nil), halting(reconcilers.Result{})}, want: retry},
+		"missing in a step that did not mind":                       {step: sequence{theme("missing", nil), halting()}, want: retry},
+		"missing in a part that did not mind":                       {step: always{theme("missing", nil), halting()}, want: retry},
 		"missing in a turn that did not mind": {step: sequence{
-			&forEach{Items: items("a"), Reconciler: theme("missing", nil)}, halting(reconcilers.Result{}),
+			&forEach{Items: items("a"), Reconciler: theme("missing", nil)}, halting(),
 		}, want: retry},
-		"missing, and something else":    {step: always{theme("missing", halt), halting(reconcilers.Result{})}, want: retry},
+		"missing, and something else":    {step: always{theme("missing", halt), halting()}, want: retry},
 		"missing, the author asks":       {step: sequence{always{theme("missing", halt), returning(retry, nil)}}, want: retry},
 		"missing, the author has a time": {step: always{theme("missing", halt), returning(reconcilers.Result{RequeueAfter: time.Minute}, nil)}, want: reconcilers.Result{RequeueAfter: time.Minute}},
 		"missing, not watched": {step: theme("missing", halt), want: retry, setup: func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {

@@ -118,11 +118,11 @@ func (o *WebhookOptions) prepare() ([]webhookConfiguration, error) {
 	}
 	configurations, err := readWebhookConfigurations(o.Configurations)
 	if err != nil {
-		errs = append(errs, fmt.Errorf("Configurations: %w", err))
+		errs = append(errs, fmt.Errorf("field Configurations: %w", err))
 	}
 	for i, crd := range o.Conversions {
 		if plural, group, ok := strings.Cut(crd, "."); !ok || plural == "" || group == "" {
-			errs = append(errs, fmt.Errorf("Conversions[%d]: %q is not the name of a CustomResourceDefinition: want <plural>.<group>", i, crd))
+			errs = append(errs, fmt.Errorf("field Conversions[%d]: %q is not the name of a CustomResourceDefinition: want <plural>.<group>", i, crd))
 		}
 	}
 	if len(errs) > 0 {

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -98,7 +99,7 @@ func serveWebhooks(t *testing.T, w *Webhooks) {
 	}()
 	t.Cleanup(func() {
 		_ = server.Close()
-		if err := <-ended; err != http.ErrServerClosed {
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})
@@ -319,7 +320,7 @@ func TestWebhookOptions_EveryMistakeIsReported(t *testing.T) {
 		"source 4: element 0: metadata.name is required",
 		`source 5: old.yaml: document 1: apiVersion "admissionregistration.k8s.io/v1beta1": want admissionregistration.k8s.io/v1`,
 		"source 6: webhooks: at least one is required",
-		`Conversions[0]: "Website" is not the name of a CustomResourceDefinition: want <plural>.<group>`,
+		`field Conversions[0]: "Website" is not the name of a CustomResourceDefinition: want <plural>.<group>`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not reported: %s\n%v", want, err)

@@ -90,10 +90,10 @@ func (s stasher[T]) RetrieveOrDie(ctx context.Context) T {
 
 func (s stasher[T]) RetrieveOrError(ctx context.Context) (T, error) {
 	value, err := s.retrieve(ctx)
-	switch err {
-	case ErrValueNotFound:
+	switch {
+	case errors.Is(err, ErrValueNotFound):
 		err = fmt.Errorf("%w: nothing is stored under %q, store it in a reconciler that runs before", err, s.key)
-	case ErrValueNotAssignable:
+	case errors.Is(err, ErrValueNotAssignable):
 		err = fmt.Errorf("%w: %q holds %T, not %v", err, s.key, RetrieveValue(ctx, s.key), reflect.TypeFor[T]())
 	}
 	return value, err

@@ -215,7 +215,7 @@ var subCaseFailures = map[string]func(t *testing.T){
 				ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(blocker, blog, scheme)},
 			},
 		}.Run(t, scheme, func(
-			_ *testing.T, tc *rtesting.SubReconcilerTestCase[*fixture.Resource], c reconcilers.Config,
+			_ *testing.T, _ *rtesting.SubReconcilerTestCase[*fixture.Resource], c reconcilers.Config,
 		) reconcilers.SubReconciler[*fixture.Resource] {
 			taken := apierrs.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, "blog")
 			c.Client.(rtesting.TestClient).AddReactor("create", "ConfigMap", func(rtesting.Action) (bool, runtime.Object, error) {

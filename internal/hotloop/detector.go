@@ -17,9 +17,10 @@ const (
 	// Short is the shortest time until the next reconcile that is not taken for "at once". To look five times a second is a poll.
 	Short = 200 * time.Millisecond
 
-	// Limit is how many reconciles in a row make a hot loop, if as many of the whole controller were such within Window. No resource that converges needs
-	// so many, and more than five a second of them are no loop that waits for something.
-	Limit  = 100
+	// Limit is how many reconciles in a row make a hot loop, if the whole controller made as many such within Window. No resource that converges needs
+	// as many, and a loop that waits for something makes at most five a second.
+	Limit = 100
+	// Window is the time within which a controller must make Limit such reconciles.
 	Window = 20 * time.Second
 
 	// A reconcile that repeats what earlier ones have written counts repeated, and one that writes something new counts fresh.

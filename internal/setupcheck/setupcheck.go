@@ -101,7 +101,7 @@ func (p *Pass) Rest() []Problem {
 func (p part) validate() (err error) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
-			err = fmt.Errorf("Validate of %T panicked after its set-up: %v", p.validator, recovered)
+			err = fmt.Errorf("method Validate of %T panicked after its set-up: %v", p.validator, recovered)
 			logr.FromContextOrDiscard(p.ctx).Error(err, "unable to validate", "stack", string(debug.Stack()))
 		}
 	}()

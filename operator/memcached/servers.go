@@ -3,6 +3,7 @@
 package memcached
 
 import (
+	"context"
 	"hash/crc32"
 	"net"
 	"strings"
@@ -58,7 +59,7 @@ func checkAddress(addr string) error {
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err == nil {
-		_, err = net.LookupPort("tcp", port)
+		_, err = net.DefaultResolver.LookupPort(context.Background(), "tcp", port) // names of ports are looked up in a file
 	}
 	return err
 }

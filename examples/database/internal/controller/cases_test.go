@@ -29,7 +29,7 @@ var (
 	now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 	// shop has the defaults that its CustomResourceDefinition sets.
-	shop = rtesting.With(newDatabase("shop"), func(db *databasev1.Database) {
+	shop = rtesting.With(newDatabase(), func(db *databasev1.Database) {
 		db.Namespace, db.UID, db.Generation, db.Spec.Version = "cases", "uid-of-shop", 1, 18
 	})
 	leavingShop = rtesting.With(shop, withFinalizer, withBackup, func(db *databasev1.Database) {

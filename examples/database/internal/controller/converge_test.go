@@ -93,7 +93,7 @@ func inDefault[T client.Object](obj T) T {
 }
 
 func TestConverge_lifecycle(t *testing.T) {
-	db := inDefault(rtesting.With(newDatabase("shop"), withBackup))
+	db := inDefault(rtesting.With(newDatabase(), withBackup))
 	s := withFinalBackups(t)
 	s.Steps = converge.Lifecycle(db,
 		func(db *databasev1.Database) {
@@ -105,7 +105,7 @@ func TestConverge_lifecycle(t *testing.T) {
 }
 
 func TestConverge_certificateComesAndChanges(t *testing.T) {
-	db, certificate := inDefault(rtesting.With(newDatabase("shop"), withTLS)), inDefault(newCertificate("first"))
+	db, certificate := inDefault(rtesting.With(newDatabase(), withTLS)), inDefault(newCertificate("first"))
 	s := databaseScenario(t)
 	s.Steps = converge.Steps(
 		converge.Apply(db), converge.Settle(), // there is no certificate yet
@@ -118,7 +118,7 @@ func TestConverge_certificateComesAndChanges(t *testing.T) {
 }
 
 func TestConverge_sameNameAgain(t *testing.T) {
-	db := inDefault(rtesting.With(newDatabase("shop"), withBackup))
+	db := inDefault(rtesting.With(newDatabase(), withBackup))
 	again := rtesting.With(db, func(db *databasev1.Database) { db.Spec.Parameters = map[string]string{"work_mem": "1MB"} })
 	s := withFinalBackups(t)
 	s.Steps = converge.Steps(

@@ -26,7 +26,7 @@ import (
 func TestDatabase_becomesReady(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	e.Add(rtesting.With(newDatabase("shop"), withBackup, withReplicas(2)))
+	e.Add(rtesting.With(newDatabase(), withBackup, withReplicas(2)))
 	db := e.ready("shop")
 
 	conditions := map[string]string{}
@@ -86,7 +86,7 @@ func wantOwned(t *testing.T, db *databasev1.Database, child client.Object) {
 func TestDatabase_optionalChildren(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	db := newDatabase("shop")
+	db := newDatabase()
 	e.Add(db)
 	e.ready("shop")
 	optional := func() []client.Object {
@@ -122,7 +122,7 @@ func TestDatabase_optionalChildren(t *testing.T) {
 func TestDatabase_passwordNeverChanges(t *testing.T) {
 	e := newEnv(t)
 	stop := e.startController()
-	db := newDatabase("shop")
+	db := newDatabase()
 	e.Add(db)
 	e.ready("shop")
 	secret := read(e, &corev1.Secret{}, "shop-credentials")
@@ -163,7 +163,7 @@ func TestDatabase_passwordNeverChanges(t *testing.T) {
 func TestDatabase_restartsServers(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	db := rtesting.With(newDatabase("shop"), withTLS)
+	db := rtesting.With(newDatabase(), withTLS)
 	e.Add(newCertificate("first"), db)
 	e.ready("shop")
 	hash := func() string {
@@ -214,7 +214,7 @@ func newCertificate(content string) *corev1.Secret {
 func TestDatabase_waitsForItsCertificate(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	db := rtesting.With(newDatabase("shop"), withTLS)
+	db := rtesting.With(newDatabase(), withTLS)
 	e.Add(db)
 	got := e.condition("shop", databasev1.ConditionReady, metav1.ConditionFalse, "SecretNotFound")
 	message := got.Status.GetCondition(databasev1.ConditionReady).Message
@@ -239,7 +239,7 @@ func TestDatabase_waitsForItsCertificate(t *testing.T) {
 func TestDatabase_refusesAStorageChange(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	db := newDatabase("shop")
+	db := newDatabase()
 	e.Add(db)
 	e.ready("shop")
 	apitest.Change(e.Env, db, func(db *databasev1.Database) {
@@ -261,7 +261,7 @@ func TestDatabase_refusesAStorageChange(t *testing.T) {
 func TestDatabase_finalBackup(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	db := rtesting.With(newDatabase("shop"), withBackup)
+	db := rtesting.With(newDatabase(), withBackup)
 	e.Add(db)
 	db = e.ready("shop")
 	e.backups.FailWith(errors.New("the bucket is full"))
@@ -295,7 +295,7 @@ func TestDatabase_finalBackup(t *testing.T) {
 func TestDatabase_skipsTheFinalBackup(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	db := rtesting.With(newDatabase("shop"), withBackup)
+	db := rtesting.With(newDatabase(), withBackup)
 	e.Add(db)
 	e.ready("shop")
 	e.backups.FailWith(errors.New("the bucket is full"))
@@ -314,7 +314,7 @@ func TestDatabase_skipsTheFinalBackup(t *testing.T) {
 func TestDatabase_deletedBeforeItHadServers(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	db := rtesting.With(newDatabase("shop"), withTLS, withBackup)
+	db := rtesting.With(newDatabase(), withTLS, withBackup)
 	e.Add(db)
 	e.condition("shop", databasev1.ConditionReady, metav1.ConditionFalse, "SecretNotFound")
 	e.Must(e.Delete(t.Context(), db))
@@ -346,7 +346,7 @@ func TestDatabase_reportsAQuota(t *testing.T) {
 	e := newEnv(t)
 	quota := e.allowNoServers()
 	e.startController()
-	e.Add(newDatabase("shop"))
+	e.Add(newDatabase())
 	db := e.condition("shop", databasev1.ConditionReady, metav1.ConditionFalse, "Forbidden")
 	want := `statefulsets.apps "shop" is forbidden: exceeded quota: small, requested: count/statefulsets.apps=1, ` +
 		`used: count/statefulsets.apps=0, limited: count/statefulsets.apps=0`

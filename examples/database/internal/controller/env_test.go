@@ -122,9 +122,9 @@ func read[T client.Object](e *env, object T, name string) T {
 	return object
 }
 
-func newDatabase(name string) *databasev1.Database {
+func newDatabase() *databasev1.Database {
 	return &databasev1.Database{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
 		Spec:       databasev1.DatabaseSpec{Replicas: new(int32(1)), Storage: resource.MustParse("1Gi")},
 	}
 }

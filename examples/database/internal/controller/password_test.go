@@ -105,7 +105,7 @@ func passwordScenario(
 	t.Helper()
 	s := databaseScenario(t)
 	s.World = append(s.World, postgres)
-	s.Steps = converge.Steps(converge.Apply(inDefault(newDatabase("shop"))), converge.Settle())
+	s.Steps = converge.Steps(converge.Apply(inDefault(newDatabase())), converge.Settle())
 	s.Desired = clientsCanLogIn
 	s.Without = map[converge.Fault]string{
 		converge.ChildDeleted: "whoever deletes the Secret deletes the password, and the database has to be told another one",

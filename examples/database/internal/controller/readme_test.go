@@ -96,7 +96,7 @@ func TestReadme(t *testing.T) {
 		t.Run("log", func(t *testing.T) {
 			e := newEnv(t)
 			log := e.startLogging(slog.LevelInfo)
-			e.Add(rtesting.With(newDatabase("shop"), withBackup, withReplicas(2)))
+			e.Add(rtesting.With(newDatabase(), withBackup, withReplicas(2)))
 			e.ready("shop")
 			show("log", firstReconcile(e, log.String()))
 		})
@@ -104,7 +104,7 @@ func TestReadme(t *testing.T) {
 			e := newEnv(t)
 			e.allowNoServers()
 			log := e.startLogging(slog.LevelError)
-			e.Add(newDatabase("shop"))
+			e.Add(newDatabase())
 			db := e.condition("shop", databasev1.ConditionReady, metav1.ConditionFalse, "Forbidden")
 			show("failure", firstReconcile(e, log.String()))
 			show("conditions", conditionTable(db))
@@ -205,7 +205,7 @@ func compareReadme(t *testing.T, printed map[string]string) {
 func TestDatabase_secretsAreNotLogged(t *testing.T) {
 	e := newEnv(t)
 	log := e.startLogging(slog.Level(-10))
-	db := rtesting.With(newDatabase("shop"), withTLS)
+	db := rtesting.With(newDatabase(), withTLS)
 	e.Add(newCertificate("first"), db)
 	e.ready("shop")
 	secret := read(e, &corev1.Secret{}, "shop-credentials")

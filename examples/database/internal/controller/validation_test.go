@@ -45,7 +45,7 @@ func TestSpec_validation(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			db := rtesting.With(newDatabase("shop"), tc.change)
+			db := rtesting.With(newDatabase(), tc.change)
 			db.Namespace = e.Namespace
 			err := e.Create(t.Context(), db)
 			if tc.want == "" {
@@ -70,7 +70,7 @@ func TestSpec_validation(t *testing.T) {
 
 func TestSpec_versionDoesNotGoBack(t *testing.T) {
 	e := newEnv(t)
-	db := rtesting.With(newDatabase("shop"), func(db *databasev1.Database) { db.Spec.Version = 17 })
+	db := rtesting.With(newDatabase(), func(db *databasev1.Database) { db.Spec.Version = 17 })
 	e.Add(db)
 	db.Spec.Version = 18
 	e.Must(e.Update(t.Context(), db))
@@ -84,7 +84,7 @@ func TestSpec_versionDoesNotGoBack(t *testing.T) {
 func TestDatabase_reportsAnInvalidSchedule(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
-	db := rtesting.With(newDatabase("shop"), withBackup, withReplicas(2), func(db *databasev1.Database) {
+	db := rtesting.With(newDatabase(), withBackup, withReplicas(2), func(db *databasev1.Database) {
 		db.Spec.Backup.Schedule = "at night"
 	})
 	e.Add(db)
