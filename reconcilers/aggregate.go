@@ -261,7 +261,7 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 		resource.SetNamespace(req.Namespace)
 		resource.SetName(req.Name)
 	} else {
-		this.resource = resource
+		this.fetched(resource)
 	}
 	if resource.GetDeletionTimestamp() != nil {
 		return Result{}, nil

@@ -68,7 +68,7 @@ func (r *request) leaveLoop(ctx context.Context, root root, result Result, err e
 	}
 	this := hotloop.Reconcile{Started: r.started, RequeueAfter: result.RequeueAfter, Journal: &r.journal}
 	if r.resource != nil {
-		this.Generation = r.resource.GetGeneration()
+		this.Generation = r.generation
 		this.Resource, this.Cluster = r.resource, root.config.guard
 	}
 	loop := r.loops.Leave(r.scope.request, this)

@@ -98,7 +98,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		return Result{}, err
 	}
 	noteUID(ctx, resource.GetUID())
-	this.resource = resource
+	this.fetched(resource)
 	if err := applyDefaults(ctx, resource); err != nil {
 		return Result{}, err
 	}

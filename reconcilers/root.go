@@ -85,10 +85,17 @@ type request struct {
 	byController bool
 	// resource is the reconciled resource, nil as long as it is not known to exist.
 	resource client.Object
+	// generation is that of the resource as it was fetched: writes of the request move that of resource.
+	generation int64
 	// loops is nil unless hot loops are looked for, and requeues is for requests that may be in one.
 	loops    *hotloop.Detector
 	requeues requeues
 	started  time.Time
+}
+
+// fetched notes the resource that the request is about.
+func (r *request) fetched(resource client.Object) {
+	r.resource, r.generation = resource, resource.GetGeneration()
 }
 
 // end belongs in a defer of the root reconciler.

@@ -122,7 +122,7 @@ func (d *Detector) Enter(req reconcile.Request, changed func(Look) bool) Entry {
 type Reconcile struct {
 	// Started is when it started.
 	Started time.Time
-	// Generation is that of the resource that was reconciled, 0 if there was none.
+	// Generation is that of the resource when the reconcile started, 0 if there was none.
 	Generation int64
 	// Resource and its Cluster tell new generations that the controller itself has written from those of others. Optional.
 	Resource client.Object
