@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"trueup.dev/internal/observed"
 )
 
 // ConditionManager changes the conditions of one status and keeps the happy
@@ -68,8 +70,8 @@ type conditionManager struct {
 	set    ConditionSet
 	status ConditionsAccessor
 	now    time.Time
-	// generation is that of the reconciled resource, 0 where it is not known.
-	generation int64
+	// observation is that of the reconciled resource, nil where it is not known.
+	observation *observed.Observation
 }
 
 func (m *conditionManager) IsHappy() bool {
@@ -91,7 +93,9 @@ func (m *conditionManager) SetCondition(condition metav1.Condition) {
 	// from what is read back.
 	condition.LastTransitionTime = metav1.NewTime(m.now).Rfc3339Copy()
 	if condition.ObservedGeneration == 0 {
-		condition.ObservedGeneration = m.generation
+		condition.ObservedGeneration = m.observation.Generation()
+	} else {
+		m.observation.Manage(false, condition.Type)
 	}
 	current := m.status.GetConditions()
 	conditions := make([]metav1.Condition, 0, len(current)+1)
@@ -175,6 +179,8 @@ func (m *conditionManager) MarkFalse(t string, reason, messageFormat string, mes
 }
 
 func (m *conditionManager) InitializeConditions() {
+	m.observation.Manage(true, m.set.happyType)
+	m.observation.Manage(true, m.set.dependents...)
 	if m.GetCondition(m.set.happyType) == nil {
 		m.mark(m.set.happyType, metav1.ConditionUnknown, reasonInitializing, "")
 	}

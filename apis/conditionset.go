@@ -68,6 +68,6 @@ func newConditionSet(happyType, happyReason string, dependents []string) Conditi
 // With a nil status the manager finds no conditions and changes none.
 func (r ConditionSet) ManageWithContext(ctx context.Context, status ConditionsAccessor) ConditionManager {
 	return &conditionManager{
-		set: r, status: status, now: rtime.RetrieveNow(ctx), generation: observed.Generation(ctx, status),
+		set: r, status: status, now: rtime.RetrieveNow(ctx), observation: observed.Of(ctx, status),
 	}
 }

@@ -57,8 +57,19 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 			given:  observed(7, steady(7, 7)...), sync: confirm,
 		},
 		"not set": {
-			reason: "what was not looked at is as old as it was",
-			given:  observed(3, steady(3, 3)...), sync: func(context.Context, *fixture.Resource) {}, want: observed(7, steady(3, 3)...),
+			reason: "what InitializeConditions manages is up to date when all steps have had their say, and nothing else is",
+			given:  observed(3, steady(3, 3)...), sync: func(context.Context, *fixture.Resource) {}, want: observed(7, steady(3, 7)...),
+		},
+		"not set, and a failure": {
+			reason: "a step that did not run has nothing to say about the generation",
+			given:  observed(3, steady(3, 3)...), sync: func(context.Context, *fixture.Resource) {}, err: errTest,
+		},
+		"by the author, of an initialized condition": {
+			reason: "an author knows best",
+			given:  observed(7, steady(7, 5)...),
+			sync: func(ctx context.Context, r *fixture.Resource) {
+				set.ManageWithContext(ctx, &r.Status).SetCondition(condition("Ready", 5))
+			},
 		},
 		"of another writer": {
 			reason: "a condition that the reconcilers do not set is not theirs",
@@ -84,7 +95,7 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 				meta.SetStatusCondition(&r.Status.Conditions, condition("Published", 0))
 				meta.SetStatusCondition(&r.Status.Conditions, condition("Added", 0))
 			},
-			want: observed(7, condition("Published", 7), condition("Ready", 3), condition("Added", 7)),
+			want: observed(7, condition("Published", 7), condition("Ready", 7), condition("Added", 7)),
 		},
 		"changed in place": {
 			reason: "a condition with a new message is computed anew",
@@ -102,7 +113,7 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 			sync: func(ctx context.Context, r *fixture.Resource) {
 				set.ManageWithContext(ctx, &r.Status).SetCondition(condition("Published", 5))
 			},
-			want: observed(7, steady(5, 3)...),
+			want: observed(7, steady(5, 7)...),
 		},
 		"of another object": {
 			reason: "what is computed for another object is not of this generation",

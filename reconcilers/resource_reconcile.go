@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"trueup.dev/duck"
+	"trueup.dev/internal/observed"
 	"trueup.dev/internal/step"
 )
 
@@ -106,17 +107,16 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		return Result{}, nil
 	}
 
-	generation := int64(0)
+	var observation *observed.Observation
 	if this.byController {
-		generation = resource.GetGeneration()
-		ctx = r.status.withGeneration(ctx, resource)
+		ctx, observation = r.status.withGeneration(ctx, resource)
 	}
 	r.status.initializeConditions(ctx, resource)
 	result, err := r.reconcileResource(ctx, resource)
 	if r.SkipStatusUpdate {
 		return result, err
 	}
-	r.status.observeConditions(resource, original, generation)
+	r.status.observeConditions(resource, original, observation, err)
 	r.status.keepTransitionTimes(resource, original)
 	if !r.mustWriteStatus(ctx, resource, original, err) {
 		return result, err

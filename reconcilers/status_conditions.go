@@ -34,18 +34,19 @@ func conditionOf(conditions []metav1.Condition, conditionType string) *metav1.Co
 }
 
 // withGeneration returns a context with which the apis package sets the observedGeneration of the conditions of obj.
-func (s *statusType) withGeneration(ctx context.Context, obj client.Object) context.Context {
+func (s *statusType) withGeneration(ctx context.Context, obj client.Object) (context.Context, *observed.Observation) {
 	status := s.value(obj)
 	if s.conditions == nil || !status.IsValid() || obj.GetGeneration() == 0 {
-		return ctx
+		return ctx, nil
 	}
 	return observed.WithGeneration(ctx, obj.GetGeneration(), status)
 }
 
 // observeConditions sets the observedGeneration of the conditions of obj that were set, by whatever means, since it was original: those that are new or
-// changed, and those whose observedGeneration is no longer set. It leaves alone what an author has set, and the conditions of other writers. Generation 0 is
-// none.
-func (s *statusType) observeConditions(obj, original client.Object, generation int64) {
+// changed, and those whose observedGeneration is no longer set. After a reconcile without an error those that InitializeConditions manages are up to date,
+// too: all steps have had their say. It leaves alone what an author has set, and the conditions of other writers.
+func (s *statusType) observeConditions(obj, original client.Object, observation *observed.Observation, err error) {
+	generation := observation.Generation()
 	if generation == 0 {
 		return
 	}
@@ -62,6 +63,8 @@ func (s *statusType) observeConditions(obj, original client.Object, generation i
 			c.ObservedGeneration = generation
 		case changed && observed == before.ObservedGeneration && observed < generation:
 			c.ObservedGeneration = generation // changed in place
+		case err == nil && 0 < observed && observed < generation && observation.IsManaged(c.Type):
+			c.ObservedGeneration = generation
 		}
 	}
 }
