@@ -103,20 +103,12 @@ func (m *Module) Command(t testing.TB, name string, args ...string) *exec.Cmd {
 func (m *Module) Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	cmd := m.Command(t, name, args...)
-	var stdout, all bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &tee{&stdout, &all}, &all
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, all.String())
+		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, stdout.String(), stderr.String())
 	}
 	return stdout.String()
-}
-
-// tee writes to two buffers.
-type tee struct{ first, second *bytes.Buffer }
-
-func (w *tee) Write(p []byte) (int, error) {
-	w.first.Write(p)
-	return w.second.Write(p)
 }
 
 // Write writes a file below the folder.
