@@ -55,6 +55,7 @@ func (untracked) TrackReference(tracker.Reference, client.Object) error { return
 
 func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 	halt, durable := reconcilers.ErrHaltSubReconcilers, reconcilers.ErrDurable
+	turn := &forEach{Items: items("a"), Reconciler: theme("missing", nil)}
 	retry, wait := requeue, reconcilers.Result{RequeueAfter: time.Hour}
 	w := newWorld(t)
 	remote := newManager(t, w, newEventCache(w.Scheme))
@@ -93,18 +94,18 @@ func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 			bldr.WithEventFilter(predicate.NewPredicateFuncs(func(client.Object) bool { return true }))
 			return watch()(ctx, mgr, bldr)
 		}},
-		"found: what the step did with it may be what it waits for": {step: theme("found", halt), want: retry},
-		"list: that it is empty may be all right":                   {step: themes(halt), want: retry},
-		"nothing is tracked":                                        {step: halting(), want: retry},
-		"nothing is tracked, durable":                               {step: returning(reconcilers.Result{}, durable), want: retry},
-		"missing in a step that did not mind":                       {step: sequence{theme("missing", nil), halting()}, want: retry},
-		"missing in a part that did not mind":                       {step: always{theme("missing", nil), halting()}, want: retry},
-		"missing in a turn that did not mind": {step: sequence{
-			&forEach{Items: items("a"), Reconciler: theme("missing", nil)}, halting(),
-		}, want: retry},
-		"missing, and something else":    {step: always{theme("missing", halt), halting()}, want: retry},
-		"missing, the author asks":       {step: sequence{always{theme("missing", halt), returning(retry, nil)}}, want: retry},
-		"missing, the author has a time": {step: always{theme("missing", halt), returning(reconcilers.Result{RequeueAfter: time.Minute}, nil)}, want: reconcilers.Result{RequeueAfter: time.Minute}},
+		// What the step did with it may be what it waits for.
+		"found and halted": {step: theme("found", halt), want: retry},
+		// That it is empty may be all right.
+		"an empty list":                       {step: themes(halt), want: retry},
+		"nothing is tracked":                  {step: halting(), want: retry},
+		"nothing is tracked, durable":         {step: returning(reconcilers.Result{}, durable), want: retry},
+		"missing in a step that did not mind": {step: sequence{theme("missing", nil), halting()}, want: retry},
+		"missing in a part that did not mind": {step: always{theme("missing", nil), halting()}, want: retry},
+		"missing in a turn that did not mind": {step: sequence{turn, halting()}, want: retry},
+		"missing, and something else":         {step: always{theme("missing", halt), halting()}, want: retry},
+		"missing, the author asks":            {step: sequence{always{theme("missing", halt), returning(retry, nil)}}, want: retry},
+		"missing, the author has a time":      {step: always{theme("missing", halt), returning(reconcilers.Result{RequeueAfter: time.Minute}, nil)}, want: reconcilers.Result{RequeueAfter: time.Minute}},
 		"missing, not watched": {step: theme("missing", halt), want: retry, setup: func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
 			return nil
 		}},
