@@ -362,18 +362,3 @@ func TestHotLoop_SecretsAreNotNamed(t *testing.T) {
 		lacks(t, warnings+l.lines.all(), "s3cr3t")
 	})
 }
-
-// What is remembered of resources goes with them.
-func TestHotLoop_AllocatesNothingForAnIdleResource(t *testing.T) {
-	l := newLoopWorld(t, nil)
-	l.reconciler.Reconciler = sequence{}
-	ctx := context.Background()
-	measure := func(allow bool) float64 {
-		l.reconciler.Config.AllowHotLoops = allow
-		return testing.AllocsPerRun(100, func() { _, _ = l.reconciler.ReconcileManaged(ctx, testRequest) })
-	}
-	without, with := measure(true), measure(false)
-	if with > without {
-		t.Errorf("%v allocations, and %v where hot loops are allowed", with, without)
-	}
-}

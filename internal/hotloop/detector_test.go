@@ -135,3 +135,14 @@ func TestDetector_IsBounded(t *testing.T) {
 		}
 	})
 }
+
+func TestDetector_AllocatesNothingForAnIdleResource(t *testing.T) {
+	d, journal, req := &Detector{}, &guard.Journal{}, request(0)
+	allocations := testing.AllocsPerRun(100, func() {
+		d.Enter(req, unchanged)
+		d.Leave(req, Reconcile{Started: time.Now(), Journal: journal})
+	})
+	if allocations > 0 {
+		t.Errorf("%v allocations, want none", allocations)
+	}
+}
