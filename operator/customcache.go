@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,7 +60,7 @@ type CustomCacheInformer struct {
 	synced, stopped chan struct{}
 }
 
-// NewCustomCacheInformer returns an informer of a kind over a store. It starts nothing.
+// NewCustomCacheInformer returns an informer of a kind over a store. It makes no request and starts nothing.
 func NewCustomCacheInformer(kind resource.Kind, cluster cluster.Cluster, store Store, options InformerOptions) (*CustomCacheInformer, error) {
 	s, err := options.selection(kind)
 	if err != nil {
@@ -85,11 +84,8 @@ func NewCustomCacheInformer(kind resource.Kind, cluster cluster.Cluster, store S
 		namespaces = []string{""}
 	}
 	for _, namespace := range namespaces {
-		lw, err := listWatch(cluster, s, options, namespace)
-		if err != nil {
-			return nil, fmt.Errorf("make the informer of %s: %w", kind, err)
-		}
-		c.addFeed(namespace, lw).onError = options.onWatchError
+		source := &lazyListWatch{find: func() (toolscache.ListerWatcher, error) { return listWatch(cluster, s, options, namespace) }}
+		c.addFeed(namespace, source).onError = options.onWatchError
 	}
 	return c, nil
 }
@@ -131,43 +127,6 @@ func newCustomCache(s selection, scheme *runtime.Scheme, live client.Reader, sto
 	c.listeners = &listeners{informer: c}
 	return c, nil
 }
-
-// listWatch returns how controller-runtime lists and watches a kind, in all forms and with all that clusters are configured with.
-func listWatch(cluster cluster.Cluster, s selection, options InformerOptions, namespace string) (toolscache.ListerWatcher, error) {
-	var found toolscache.ListerWatcher
-	namespaces := []string{}
-	if namespace != "" {
-		namespaces = append(namespaces, namespace)
-	}
-	cacheOptions := s.cacheOptions(cluster, options, namespaces)
-	cacheOptions.NewInformer = func(
-		lw toolscache.ListerWatcher, object runtime.Object, _ time.Duration, indexers toolscache.Indexers,
-	) toolscache.SharedIndexInformer {
-		found = lw
-		return neverStarted{toolscache.NewSharedIndexInformer(lw, object, 0, indexers)}
-	}
-	unused, err := cache.New(cluster.GetConfig(), cacheOptions)
-	if err != nil {
-		return nil, err
-	}
-	_, err = unused.GetInformer(context.Background(), s.object, cache.BlockUntilSynced(false))
-	return found, err
-}
-
-// neverStarted is an informer that nobody has to wait for: caches of several namespaces have a goroutine that does.
-type neverStarted struct{ toolscache.SharedIndexInformer }
-
-func (i neverStarted) HasSyncedChecker() toolscache.DoneChecker { return i }
-
-func (neverStarted) Name() string { return "never started" }
-
-func (neverStarted) Done() <-chan struct{} { return closed }
-
-var closed = func() <-chan struct{} {
-	done := make(chan struct{})
-	close(done)
-	return done
-}()
 
 // Object implements [Informer].
 func (c *CustomCacheInformer) Object() client.Object { return c.object }

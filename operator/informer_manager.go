@@ -9,25 +9,31 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/lifecycle"
 	"trueup.dev/internal/nilcheck"
 )
 
 // WithInformer returns a view of the manager that has the objects of one kind from an informer: its cache, its client and its field indexer use the informer for
-// that kind in the informer's form, and what the manager has for all else. A controller that is made with it, and with the [reconcilers.Config] of it, works on
-// the objects of the informer; others are not affected.
+// that kind in the informer's form, and what the manager has for all else. A controller that is made with it, and with the
+// [reconcilers.Config] of it, works on the objects of the informer; others are not affected.
 //
-// The manager starts the informer and waits for it before controllers. Until it is filled the manager is not ready: there is a check named `informer-<name>`,
-// so that the name should be unique. An informer belongs to one call. Views can be made of views.
+// The manager starts the informer and waits for it before it starts controllers. Until the informer has all objects,
+// the manager is not ready: a check named `informer-<name>` says why, so the name should be unique. An informer belongs
+// to one call. Views can be made of views.
 //
-// It is an error when the API server does not serve the kind.
+// WithInformer makes no request. While the API server cannot be reached, or does not serve the kind, the manager waits
+// and tries again; the reason is logged once, and counted in trueup_informer_start_failures_total.
 func WithInformer(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error) {
 	if made, ok := informer.(interface{ isEmpty() bool }); ok && made.isEmpty() || nilcheck.IsNil(informer) {
 		return nil, fmt.Errorf("informer %q must not be nil", name)
@@ -40,15 +46,11 @@ func WithInformer(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manage
 	if err != nil {
 		return nil, fmt.Errorf("informer %q: %w", name, err)
 	}
-	// From now on the cache knows that it has to have the kind when it is started.
-	events, err := informer.GetInformer(context.Background(), object, cache.BlockUntilSynced(false))
-	if err != nil {
-		return nil, fmt.Errorf("informer %q of %s: %w", name, gvk.GroupKind(), err)
-	}
-	if err := mgr.Add(startedInformer{informer}); err != nil {
+	started := startedInformer{informer, gvk.GroupKind().String(), mgr.GetLogger().WithValues("informer", name, "kind", gvk.GroupKind().String())}
+	if err := mgr.Add(started); err != nil {
 		return nil, fmt.Errorf("add informer %q: %w", name, err)
 	}
-	if err := mgr.AddReadyzCheck("informer-"+name, func(*http.Request) error { return isFilled(events) }); err != nil {
+	if err := mgr.AddReadyzCheck("informer-"+name, started.check); err != nil {
 		return nil, fmt.Errorf("add the check of informer %q: %w", name, err)
 	}
 	route := route{form: guard.NewForm(gvk, object), scheme: mgr.GetScheme(), informer: informer}
@@ -61,17 +63,51 @@ func WithInformer(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manage
 
 var errNotFilled = errors.New("not all objects are known yet")
 
-func isFilled(events cache.Informer) error {
-	if !events.HasSynced() {
-		return errNotFilled
-	}
-	return nil
+var informerStartFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "trueup_informer_start_failures_total",
+	Help: "Failed attempts to start an informer. Each is tried again.",
+}, []string{"kind"})
+
+func init() {
+	metrics.Registry.MustRegister(informerStartFailures)
 }
 
-// startedInformer is what the manager starts. The method makes it wait for the objects before it starts anything that is not a cache.
-type startedInformer struct{ Informer }
+// startedInformer is an informer with the methods by which a manager starts a cache, and waits for it before it starts
+// anything else.
+type startedInformer struct {
+	Informer
+	kind string
+	log  logr.Logger
+}
 
-func (i startedInformer) GetCache() cache.Cache { return i.Informer }
+func (i startedInformer) GetCache() cache.Cache { return i }
+
+// WaitForCacheSync has the informer watch its kind, and waits until it has all objects. It tries again while the API
+// server cannot be asked for the kind: a manager does not stop when a cache cannot be started.
+func (i startedInformer) WaitForCacheSync(ctx context.Context) bool {
+	err := lifecycle.Retry(ctx, i.watch, func(err error, failures int) bool {
+		informerStartFailures.WithLabelValues(i.kind).Inc()
+		if failures == 1 {
+			i.log.Info("unable to start the informer yet, trying again", "reason", err.Error())
+		}
+		return true
+	})
+	return err == nil && i.Informer.WaitForCacheSync(ctx)
+}
+
+func (i startedInformer) watch(ctx context.Context) error {
+	_, err := i.GetInformer(ctx, i.Object(), cache.BlockUntilSynced(false))
+	return err
+}
+
+// check is the readiness check of the informer.
+func (i startedInformer) check(req *http.Request) error {
+	events, err := i.GetInformer(req.Context(), i.Object(), cache.BlockUntilSynced(false))
+	if err == nil && !events.HasSynced() {
+		err = errNotFilled
+	}
+	return err
+}
 
 type informedManager struct {
 	ctrl.Manager

@@ -67,3 +67,18 @@ type scopedCache struct {
 	scopedRunnable
 	hasCache
 }
+
+func (c scopedCache) GetCache() cache.Cache { return scopedSync{c.hasCache.GetCache(), c.scope} }
+
+// scopedSync is a cache that the manager no longer waits for when its scope ends.
+type scopedSync struct {
+	cache.Cache
+	scope context.Context
+}
+
+func (s scopedSync) WaitForCacheSync(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.scope, cancel)()
+	return s.Cache.WaitForCacheSync(ctx) || ended(s.scope)
+}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/lifecycle"
 )
 
 var ownerIndexFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -30,12 +31,6 @@ var ownerIndexFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
 func init() {
 	metrics.Registry.MustRegister(ownerIndexFailures)
 }
-
-const (
-	firstIndexRetry = 500 * time.Millisecond
-	// lastIndexRetry is how often the sources of controller-runtime look for a kind that is not served.
-	lastIndexRetry = 10 * time.Second
-)
 
 // ownerIndexSource registers an owner index when its controller starts, before its workers. It is a source because those are what a controller waits for; it
 // has no events.
@@ -61,36 +56,28 @@ func (s *ownerIndexSource) Start(context.Context, workqueue.TypedRateLimitingInt
 // WaitForSync registers the index. While the kind is not served, or the API server is away, it tries again. It gives up a moment before ctx is done: the
 // other sources, which have the same time, do not say what they waited for.
 func (s *ownerIndexSource) WaitForSync(ctx context.Context) error {
-	patience := ctx
+	limited := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		patience, cancel = context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/10))
+		limited, cancel = context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/10))
 		defer cancel()
 	}
-	for wait, reported := firstIndexRetry, false; ; wait = min(2*wait, lastIndexRetry) {
-		err := s.index.register(ctx, s.kind, s.object)
-		if err == nil {
-			return nil
-		}
+	err := lifecycle.Retry(limited, func(context.Context) error {
+		return s.index.register(ctx, s.kind, s.object)
+	}, func(err error, failures int) bool {
 		if !mayPass(err) {
-			return err
+			return false
 		}
 		ownerIndexFailures.WithLabelValues(s.kind.Kind).Inc()
-		if !reported {
+		if failures == 1 {
 			s.log.Info("unable to index children by owner yet, trying again", "kind", s.kind.Kind, "reason", err.Error())
-			reported = true
 		}
-		retry := time.NewTimer(wait)
-		select {
-		case <-retry.C:
-		case <-patience.Done():
-			retry.Stop()
-			if errors.Is(ctx.Err(), context.Canceled) {
-				return nil
-			}
-			return err
-		}
+		return true
+	})
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil
 	}
+	return err
 }
 
 // mayPass reports whether an error goes when the API server comes, or serves a kind.

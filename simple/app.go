@@ -44,8 +44,7 @@ type App struct {
 	asked atomic.Pointer[app.App]
 }
 
-// NewApp makes an app. The API server has to be there and to serve all kinds, with the plural and the scope that they say. All mistakes in the config are
-// reported in one error, by their fields.
+// NewApp makes an app. It makes no request. One error reports all mistakes in the config, by their fields.
 //
 // Each kind with a handler has a controller, named `<plural>.<group>`, and an informer. All informers are filled before the first call of a handler;
 // /readyz has a check for each, and one for the webhooks. With Converters it is ready without its informers: to fill them the API server may have to ask for
@@ -70,9 +69,6 @@ func NewApp(config AppConfig) (*App, error) {
 	if err := a.makeManager(kinds); err != nil {
 		return nil, fmt.Errorf("app %q: %w", config.Name, err)
 	}
-	if err := a.checkServed(); err != nil {
-		return nil, fmt.Errorf("app %q: %w", config.Name, err)
-	}
 	if err := a.makeControllers(kinds); err != nil {
 		return nil, fmt.Errorf("app %q: %w", config.Name, err)
 	}
@@ -88,7 +84,14 @@ func NewApp(config AppConfig) (*App, error) {
 // Run runs the app until ctx ends, and returns nil then; or until it cannot go on, because it has lost its lease for example. When it returns, calls of handlers
 // have ended, unless that has taken longer than the GracefulShutdownTimeout, which is an error. It is an error, too, that names them, when ctx has ended and some
 // informers could not be filled. An app runs once, and the process should end after it.
+//
+// Run first compares the kinds with what the API server serves. A kind that is not served, or has another plural or scope
+// than the API server says, is an error that names its field. While the API server cannot be reached, Run tries again;
+// the reason is logged once.
 func (a *App) Run(ctx context.Context) error {
+	if err := a.waitUntilServed(ctx); err != nil {
+		return fmt.Errorf("app %q: %w", a.config.Name, err)
+	}
 	return lifecycle.Run(ctx, a.mgr, a.unfilled)
 }
 

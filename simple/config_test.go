@@ -165,7 +165,7 @@ func TestFinalizerSupplierAndNamespaces(t *testing.T) {
 }
 
 // What the API server does not serve cannot be watched.
-func TestNewAppNamesKindsThatAreNotServed(t *testing.T) {
+func TestApp_NamesKindsThatAreNotServed(t *testing.T) {
 	e := newEnv(t)
 	config := e.config("unserved")
 	type GizmoSpec struct{ Gizmo string }
@@ -176,7 +176,7 @@ func TestNewAppNamesKindsThatAreNotServed(t *testing.T) {
 		{Kind: gizmo, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"a=b"}}},
 		{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"a=b"}}},
 	}
-	_, err := simple.NewApp(config)
+	err := e.make(config).Run(e.Context())
 	if err == nil {
 		t.Fatal("no error")
 	}

@@ -3,8 +3,10 @@
 package simple_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -113,19 +115,29 @@ func wantMistakes(t *testing.T, config simple.AppConfig, want []string) {
 	}
 }
 
-// Nothing is wrong with a kind only because the API server is not there.
-func TestNewAppBlamesNoKindForTheAPIServer(t *testing.T) {
-	_, err := simple.NewApp(simple.AppConfig{
+// A kind is not wrong because the API server cannot be reached.
+func TestApp_WaitsForTheAPIServer(t *testing.T) {
+	config := simple.AppConfig{
 		Name: "it", KubeConfig: rest.Config{Host: "http://127.0.0.1:1"}, MetricsBindAddress: "0", HealthBindAddress: "0",
-		ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}}},
-	})
-	if err == nil || strings.Contains(err.Error(), "ManagedKinds") || !strings.HasPrefix(err.Error(), `app "it": the API server at http://127.0.0.1:1 cannot be asked`) {
+		ManagedKinds: []simple.AppManagedKind{
+			{Kind: widgetKind, Watcher: &simple.Watcher{}, Validator: &simple.Validator{}},
+		},
+	}
+	app, err := simple.NewApp(config)
+	if err != nil {
+		t.Fatalf("NewApp: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 1700*time.Millisecond)
+	defer cancel()
+	err = app.Run(ctx)
+	if err == nil || strings.Contains(err.Error(), "ManagedKinds") ||
+		!strings.HasPrefix(err.Error(), `app "it": ask the API server at http://127.0.0.1:1 for its kinds: `) {
 		t.Errorf("error = %v", err)
 	}
 }
 
 // A wrong plural would be one that the API server never asks for admission.
-func TestNewAppComparesKindsWithTheAPIServer(t *testing.T) {
+func TestApp_ComparesKindsWithTheAPIServer(t *testing.T) {
 	e := newEnv(t)
 	wrong := func(options ...resource.SimpleSchemaOption) resource.Kind {
 		return resource.Kind{Schema: resource.NewSimpleSchema(group, "v1", &Widget{}, &WidgetList{}, append(options, resource.WithKind("Widget"))...)}
@@ -133,7 +145,7 @@ func TestNewAppComparesKindsWithTheAPIServer(t *testing.T) {
 	config := e.config("wrong")
 	config.ManagedKinds = []simple.AppManagedKind{{Kind: wrong(resource.WithPlural("wodgets")), Validator: &simple.Validator{}}}
 	config.UnmanagedKinds = []simple.AppUnmanagedKind{{Kind: wrong(resource.WithScope(resource.ClusterScope)), Watcher: &simple.Watcher{}}}
-	_, err := simple.NewApp(config)
+	err := e.make(config).Run(e.Context())
 	want := `app "wrong": ManagedKinds[0].Kind: Plural is "wodgets", but the API server serves Widget.simple.example.com/v1 as "widgets"` + "\n" +
 		`UnmanagedKinds[0].Kind: Scope is "Cluster", but the API server serves Widget.simple.example.com/v1 with scope "Namespaced"`
 	if err == nil || err.Error() != want {

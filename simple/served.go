@@ -3,29 +3,46 @@
 package simple
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"trueup.dev/internal/lifecycle"
 	"trueup.dev/resource"
 )
 
-// checkServed compares all kinds with what the API server serves. A wrong plural would have it never ask for admission, and a wrong scope have namespaces
-// ignored.
-func (a *App) checkServed() error {
+// waitUntilServed compares all kinds with what the API server serves, as soon as it can be asked. With a wrong plural the
+// API server would never ask for admission, and with a wrong scope namespaces would be ignored.
+func (a *App) waitUntilServed(ctx context.Context) error {
+	var wrong error
+	err := lifecycle.Retry(ctx, func(context.Context) (err error) {
+		wrong, err = a.checkServed()
+		return err
+	}, func(err error, failures int) bool {
+		if failures == 1 {
+			a.log.Info("unable to ask the API server for the kinds of the app yet, trying again", "reason", err.Error())
+		}
+		return ctx.Err() == nil
+	})
+	return errors.Join(err, wrong)
+}
+
+// checkServed returns what is wrong with the kinds, and an error when the API server could not be asked.
+func (a *App) checkServed() (wrong, err error) {
 	p := problems{}
 	for i := range a.config.ManagedKinds {
 		if err := a.checkKind(&p, fmt.Sprintf("ManagedKinds[%d].Kind", i), a.config.ManagedKinds[i].Kind); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for i := range a.config.UnmanagedKinds {
 		if err := a.checkKind(&p, fmt.Sprintf("UnmanagedKinds[%d].Kind", i), a.config.UnmanagedKinds[i].Kind); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return errors.Join(p...)
+	return errors.Join(p...), nil
 }
 
 // checkKind returns an error when the API server could not be asked.
@@ -37,7 +54,7 @@ func (a *App) checkKind(p *problems, field string, kind resource.Kind) error {
 		p.add("%s: the API server does not serve %s; is its CustomResourceDefinition installed?", field, name)
 		return nil
 	case err != nil:
-		return fmt.Errorf("the API server at %s cannot be asked what it serves: %w", a.config.KubeConfig.Host, err)
+		return fmt.Errorf("ask the API server at %s for its kinds: %w", a.config.KubeConfig.Host, err)
 	}
 	if served := mapping.Resource.Resource; served != kind.Plural() {
 		p.add("%s: Plural is %q, but the API server serves %s as %q", field, kind.Plural(), name, served)
