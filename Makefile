@@ -6,7 +6,7 @@ SHELL := /usr/bin/env bash -o pipefail
 
 GO      ?= go
 TOOL    := $(GO) tool -modfile=tools/go.mod
-MODULES := . controlplane benchmarks tools
+MODULES := . controlplane benchmarks research tools
 # Where the main module's tests look for packages; change it to test less, for example `make test PKG=./tracker/...`.
 PKG     ?= ./...
 # One test binary at a time: each may run a control plane of its own.
@@ -40,11 +40,11 @@ ifeq ($(PKG),./...)
 	$(GO) test ./internal/convergence
 	$(GO) test -run '^TestConverge' ./examples/website/internal/controller ./examples/database/internal/controller
 	$(GO) test -run '^TestTheSameEachTime$$' ./converge
-	$(GO) test -run '^TestCorpus$$' ./converge/corpus
 	$(GO) test -run '^TestStart$$' -timeout 20m ./docs -start
 	cd controlplane && $(GO) test -race -timeout 20m ./internal/...
 	cd controlplane && $(GO) test -timeout 20m . ./cmd/...
 	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
+	cd research && $(GO) test -p 1 -timeout 30m ./...
 endif
 
 .PHONY: start
@@ -58,7 +58,7 @@ bench: ## Run the benchmarks, with allocations, and the workloads against a hand
 
 .PHONY: report
 report: ## Measure what converge finds of a corpus of bugs and of mutants, and what it costs. Takes some 20 minutes.
-	cd converge/corpus && $(GO) test -run '^TestReport$$' -timeout 3h -corpus.report -corpus.out=../../docs/converge/report.json $(ARGS)
+	cd research/corpus && $(GO) test -run '^TestReport$$' -timeout 3h -corpus.report -corpus.out=../../docs/converge/report.json $(ARGS)
 
 .PHONY: control-plane
 control-plane: ## Build the control plane that tests and demo run on, unless it is there already.
@@ -88,12 +88,14 @@ lint: vet ## Run the linters over all modules.
 	$(TOOL) golangci-lint run ./...
 	cd controlplane && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 	cd benchmarks && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
+	cd research && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 
 .PHONY: vet
 vet: ## Run go vet over all modules.
 	$(GO) vet ./...
 	cd controlplane && $(GO) vet ./...
 	cd benchmarks && $(GO) vet ./...
+	cd research && $(GO) vet ./...
 
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum of all modules.

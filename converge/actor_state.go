@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/converge/internal/apiserver"
+	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -29,7 +29,7 @@ const maxActs = 2000
 var actorFaults = setOf(Late, Early)
 
 // tellActors has the actors know of an event, and the garbage collector.
-func (r *run) tellActors(e apiserver.Event) {
+func (r *run) tellActors(e memapi.Event) {
 	if e.Type == watch.Deleted || e.Object.GetDeletionTimestamp() != nil || len(e.Object.GetOwnerReferences()) > 0 && newOwners(e) {
 		r.rubbish = true
 	}
@@ -58,7 +58,7 @@ func (r *run) tellActors(e apiserver.Event) {
 }
 
 // newOwners is true for an object that has other owners than before.
-func newOwners(e apiserver.Event) bool {
+func newOwners(e memapi.Event) bool {
 	return nilcheck.IsNil(e.Old) || !slices.Equal(ownersOf(e.Old), ownersOf(e.Object))
 }
 

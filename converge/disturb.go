@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/converge/internal/apiserver"
+	"trueup.dev/internal/memapi"
 )
 
 // disturb does what can go wrong when all is quiet, and returns true if something has.
@@ -77,8 +77,8 @@ func (r *run) disturb() bool {
 }
 
 // eventsOf lists the events of a kind.
-func (r *run) eventsOf(kind schema.GroupVersionKind) []apiserver.Event {
-	return slices.DeleteFunc(slices.Clone(r.server.Events(0)), func(e apiserver.Event) bool { return e.Kind != kind })
+func (r *run) eventsOf(kind schema.GroupVersionKind) []memapi.Event {
+	return slices.DeleteFunc(slices.Clone(r.server.Events(0)), func(e memapi.Event) bool { return e.Kind != kind })
 }
 
 func (r *run) disturbObject(kind schema.GroupVersionKind, key types.NamespacedName, verb string, fault Fault, do func(client.Object) error) {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/converge/internal/apiserver"
+	"trueup.dev/internal/memapi"
 )
 
 // informer is the cache of a kind, with the watch that fills it.
@@ -25,7 +25,7 @@ type informer struct {
 	// position is the version that the cache is at: the one of the list it began with, or of the last event.
 	position int64
 	// coming are events that the API server has had, and the cache has not.
-	coming []apiserver.Event
+	coming []memapi.Event
 	held   *hold
 	// reads counts lists, which come in another order each time if they are to.
 	reads int

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/converge/internal/apiserver"
+	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -172,7 +172,7 @@ func (r *run) orphanWithin(obj client.Object, depth int) bool {
 }
 
 // observe looks at a change of the state.
-func (r *run) observe(e apiserver.Event) {
+func (r *run) observe(e memapi.Event) {
 	if r.acting == "user" {
 		r.unsettled[e.Key]++
 	}
@@ -207,7 +207,7 @@ func (r *run) observe(e apiserver.Event) {
 }
 
 // observePrimary looks at what the status of a primary object tells.
-func (r *run) observePrimary(e apiserver.Event) {
+func (r *run) observePrimary(e memapi.Event) {
 	if r.acting == byProcess && slices.ContainsFunc(e.Object.GetFinalizers(), func(f string) bool {
 		return nilcheck.IsNil(e.Old) || !slices.Contains(e.Old.GetFinalizers(), f)
 	}) {

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"trueup.dev/converge/internal/apply"
-	"trueup.dev/converge/internal/kinds"
+	"trueup.dev/internal/memapi/apply"
+	"trueup.dev/internal/memapi/kinds"
 	"trueup.dev/internal/nilcheck"
 )
 

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/converge/internal/apiserver"
+	"trueup.dev/internal/memapi"
 )
 
 // observeReady looks whether a primary object that gets ready has what it has when all is quiet. Only without faults: with them, a status can be no
 // better than what could be seen.
-func (r *run) observeReady(e apiserver.Event, before, after objectStatus) {
+func (r *run) observeReady(e memapi.Event, before, after objectStatus) {
 	if r.plan.reference != nil || r.acting != byProcess {
 		return
 	}

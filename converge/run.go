@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/converge/internal/apiserver"
+	"trueup.dev/internal/memapi"
 )
 
 // run is one way that a scenario can go. Everything in it belongs to the goroutine that made it, and happens in one bubble of synctest.
@@ -25,7 +25,7 @@ type run struct {
 	// woken tells that a process has something to be served.
 	woken chan struct{}
 
-	server *apiserver.Server
+	server *memapi.Server
 	user   client.Client
 	other  client.Client
 	// acting is who writes at the moment.
@@ -259,7 +259,7 @@ func (r *run) changed() {
 }
 
 // arrive puts an event on its way to a cache.
-func (r *run) arrive(i *informer, e apiserver.Event) {
+func (r *run) arrive(i *informer, e memapi.Event) {
 	i.coming = append(i.coming, e)
 	if i.held != nil {
 		return

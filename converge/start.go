@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/converge/internal/apiserver"
 	"trueup.dev/internal/calledby"
+	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -46,7 +46,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	}
 	r := &run{
 		plan: p, skip: v.skip, twice: v.twice, slow: v.slow, reverse: v.reverse, schedule: s, begin: time.Now(), ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
-		server: apiserver.New(apiserver.Options{Registry: p.registry, Applier: p.applier, Seed: v.seed}),
+		server: memapi.New(memapi.Options{Registry: p.registry, Applier: p.applier, Seed: v.seed}),
 		own:    map[types.UID]bool{}, visits: map[site]int{}, finalized: map[string]bool{}, unsettled: map[types.NamespacedName]int{}, calm: map[request]int{}, far: map[request]time.Time{}, patient: map[request]bool{}, waited: map[request]wait{}, made: newLedger(), quietAt: time.Now(),
 	}
 	r.user, r.other = r.server.Client("user"), r.server.Client("somebody")

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"sync"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	generatedopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientgoapply "k8s.io/client-go/applyconfigurations"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"trueup.dev/internal/memapi/kinds"
+)
+
+// converterFor returns what knows how to merge objects of a kind.
+func converterFor(k *kinds.Kind) (managedfields.TypeConverter, error) {
+	switch structural := k.Schema(); {
+	case structural != nil:
+		converter, err := managedfields.NewTypeConverter(models(k, structural), false)
+		if err != nil {
+			return nil, fmt.Errorf("schema of %s: %w", k.GroupVersionKind, err)
+		}
+		return converter, nil
+	case clientgoscheme.Scheme.Recognizes(k.GroupVersionKind):
+		return builtinConverter(), nil
+	}
+	return managedfields.NewDeducedTypeConverter(), nil
+}
+
+// builtinConverter takes a while to be made, and is the same for all.
+var builtinConverter = sync.OnceValue(func() managedfields.TypeConverter {
+	return clientgoapply.NewTypeConverter(clientgoscheme.Scheme)
+})
+
+const (
+	metaPackage   = "io.k8s.apimachinery.pkg.apis.meta.v1."
+	reference     = "#/components/schemas/"
+	objectMetaRef = reference + metaPackage + "ObjectMeta"
+)
+
+// metaModels are the models of metadata, to which all others refer.
+var metaModels = sync.OnceValue(func() map[string]*spec.Schema {
+	found := map[string]*spec.Schema{}
+	for name, definition := range generatedopenapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef(reference + path) }) {
+		if strings.HasPrefix(name, metaPackage) {
+			found[name] = new(definition.Schema)
+		}
+	}
+	return found
+})
+
+// models returns the model of a custom resource, and those it refers to.
+func models(k *kinds.Kind, structural *structuralschema.Structural) map[string]*spec.Schema {
+	model := structural.DeepCopy().Unfold().ToKubeOpenAPI() // to unfold it is to change it, and others may read it
+	embed(model)
+	addObject(model)
+	model.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}})
+	all := map[string]*spec.Schema{k.Group + "." + k.Version + "." + k.Kind: model}
+	for name, m := range metaModels() {
+		all[name] = m
+	}
+	return all
+}
+
+// addObject gives a model what all objects have.
+func addObject(model *spec.Schema) {
+	model.SetProperty("apiVersion", *spec.StringProperty())
+	model.SetProperty("kind", *spec.StringProperty())
+	model.SetProperty("metadata", *spec.RefSchema(objectMetaRef))
+}
+
+// embed does that for all objects that are part of a model.
+func embed(model *spec.Schema) {
+	if model == nil {
+		return
+	}
+	for name, property := range model.Properties {
+		embed(&property)
+		model.Properties[name] = property
+	}
+	if model.Items != nil {
+		embed(model.Items.Schema)
+	}
+	if model.AdditionalProperties != nil {
+		embed(model.AdditionalProperties.Schema)
+	}
+	if embedded, ok := model.Extensions.GetBool("x-kubernetes-embedded-resource"); ok && embedded {
+		addObject(model)
+	}
+}
+
+// compareEntries is the order in which a server lists managed fields.
+func compareEntries(a, b metav1.ManagedFieldsEntry) int {
+	return cmp.Or(
+		cmp.Compare(a.Operation, b.Operation), cmp.Compare(seconds(a.Time), seconds(b.Time)), cmp.Compare(a.Manager, b.Manager),
+		cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource),
+	)
+}
+
+func seconds(t *metav1.Time) int64 {
+	if t == nil {
+		return 0
+	}
+	return t.Unix()
+}

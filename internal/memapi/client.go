@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// serverClient is a client of a server that reads what is stored.
+type serverClient struct {
+	server  *Server
+	manager string
+}
+
+var _ client.WithWatch = (*serverClient)(nil)
+
+// Client returns a client that reads from the server and not from a cache. What it writes belongs to a manager, unless a request says otherwise.
+func (s *Server) Client(manager string) client.WithWatch {
+	return &serverClient{server: s, manager: manager}
+}
+
+func (c *serverClient) Scheme() *runtime.Scheme {
+	return c.server.registry.Scheme()
+}
+
+func (c *serverClient) RESTMapper() meta.RESTMapper {
+	return c.server.registry.Mapper()
+}
+
+func (c *serverClient) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(obj, c.Scheme())
+}
+
+func (c *serverClient) IsObjectNamespaced(obj runtime.Object) (bool, error) {
+	return apiutil.IsObjectNamespaced(obj, c.Scheme(), c.RESTMapper())
+}
+
+// request returns what all requests that write have, by the options of one.
+func (c *serverClient) request(fieldManager string, dryRun []string, subresource string) request {
+	if fieldManager == "" {
+		fieldManager = c.manager
+	}
+	return request{manager: fieldManager, dryRun: len(dryRun) > 0, subresource: subresource}
+}
+
+// target returns the table and the key of the object that a request names. As a client does, it refuses names that cannot be part of a URL. Not all verbs
+// are refused without a namespace.
+func (c *serverClient) target(obj runtime.Object, key client.ObjectKey, needsNamespace bool) (*table, client.ObjectKey, error) {
+	t, err := c.server.tableOf(obj)
+	if err != nil {
+		return nil, key, err
+	}
+	if !t.kind.Namespaced {
+		key.Namespace = ""
+	}
+	if msgs := content.IsPathSegmentName(key.Namespace); len(msgs) > 0 {
+		return nil, key, fmt.Errorf("invalid namespace %q: %v", key.Namespace, msgs)
+	}
+	if key.Name == "" {
+		return nil, key, errors.New("resource name may not be empty")
+	}
+	if msgs := content.IsPathSegmentName(key.Name); len(msgs) > 0 {
+		return nil, key, fmt.Errorf("invalid resource name %q: %v", key.Name, msgs)
+	}
+	if t.kind.Namespaced && key.Namespace == "" && needsNamespace {
+		return nil, key, errors.New("an empty namespace may not be set when a resource name is provided")
+	}
+	return t, key, nil
+}

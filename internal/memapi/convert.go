@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// isGeneric reports whether an object tells its kind by content rather than by its Go type.
+func isGeneric(obj runtime.Object) bool {
+	switch obj.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return true
+	default:
+		return false
+	}
+}
+
+// decode makes of an object that a client sends one that may be stored: a copy, of the right type, as it would arrive, with defaults.
+func (t *table) decode(obj client.Object) (client.Object, error) {
+	u, isUnstructured := obj.(*unstructured.Unstructured)
+	var decoded client.Object
+	switch {
+	case isUnstructured:
+		content := u.DeepCopy().Object
+		content["apiVersion"], content["kind"] = t.kind.GroupVersion().String(), t.kind.Kind
+		return t.decodeContent(content)
+	case t.goType == nil:
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if err != nil {
+			return nil, err
+		}
+		decoded = &unstructured.Unstructured{Object: content}
+	case reflect.TypeOf(obj) != reflect.PointerTo(t.goType):
+		return nil, fmt.Errorf("%T is not the type of %s in the scheme", obj, t.kind.GroupVersionKind)
+	default:
+		decoded = obj.DeepCopyObject().(client.Object)
+		decoded.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	t.kind.Normalize(decoded)
+	return decoded, t.kind.Default(decoded)
+}
+
+// decodeContent is decode for an object as maps and lists, which become part of the result.
+func (t *table) decodeContent(content map[string]any) (client.Object, error) {
+	if t.kind.Custom {
+		obj := &unstructured.Unstructured{Object: content}
+		t.kind.Normalize(obj)
+		return obj, t.kind.Default(obj)
+	}
+	obj, err := t.parse(content)
+	if err != nil {
+		return nil, err
+	}
+	t.kind.NormalizeDecoded(obj)
+	return obj, t.kind.Default(obj)
+}
+
+// unfit reports whether an object is not of the type that is stored. Custom objects that were sent as content get as far as validation with that: content
+// can lack what a Go type always has, or have what does not fit into it, and it is the schema that has to tell what is wrong.
+func (t *table) unfit(obj client.Object) bool {
+	_, ok := obj.(*unstructured.Unstructured)
+	return ok && t.goType != nil
+}
+
+// hasStatus reports whether a custom object that a request writes, and that is stored as a Go type, has a status on the wire. One that a configuration was
+// applied to is not sent as that type: if its status is empty, there need not be any.
+func (t *table) hasStatus(obj client.Object, req request) bool {
+	if !t.kind.Custom || t.goType == nil {
+		return false
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		_, found := u.Object["status"]
+		return found
+	}
+	field, found := t.goType.FieldByName("Status")
+	if !found {
+		return false
+	}
+	status := reflect.ValueOf(obj).Elem().FieldByIndex(field.Index)
+	if !req.applied && status.Kind() == reflect.Struct && !strings.Contains(field.Tag.Get("json"), ",omitzero") {
+		return true
+	}
+	return !status.IsZero()
+}
+
+// fit makes of an object that has been validated one that is stored.
+func (t *table) fit(obj client.Object) (client.Object, error) {
+	if !t.unfit(obj) {
+		t.kind.Store(obj)
+		return obj, nil
+	}
+	obj, err := t.parse(obj.(*unstructured.Unstructured).Object)
+	if err == nil {
+		t.kind.Normalize(obj)
+	}
+	return obj, err
+}
+
+// parse makes of an object as maps and lists one that may be stored.
+func (t *table) parse(content map[string]any) (client.Object, error) {
+	if t.goType == nil {
+		return &unstructured.Unstructured{Object: content}, nil
+	}
+	obj := t.empty()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", t.kind.Kind, t.kind.Version, t.kind.Kind, err))
+	}
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return obj, nil
+}
+
+// empty returns a new object as they are stored.
+func (t *table) empty() client.Object {
+	if t.goType == nil {
+		return newUnstructured(t.kind.GroupVersionKind)
+	}
+	return reflect.New(t.goType).Interface().(client.Object)
+}
+
+func newUnstructured(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	return obj
+}
+
+// contentOf returns a stored object as maps and lists, which are not to be changed.
+func contentOf(obj client.Object, gvk schema.GroupVersionKind, custom bool) map[string]any {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.Object
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		panic(fmt.Sprintf("convert a stored %s: %v", gvk, err)) // it came over the wire
+	}
+	content["apiVersion"], content["kind"] = gvk.GroupVersion().String(), gvk.Kind
+	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 && custom {
+		delete(content, "status") // Go has no absent struct
+	}
+	if metadata := content["metadata"].(map[string]any); metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
+	}
+	if gvk == statefulSetKind {
+		nameClaims(content)
+	}
+	return content
+}
+
+var (
+	statefulSetKind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
+	claimKind       = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+)
+
+// nameClaims has the templates of claims in a stateful set say what they are. On their way to a typed client, that gets lost.
+func nameClaims(content map[string]any) {
+	claims, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "volumeClaimTemplates")
+	items, _ := claims.([]any)
+	for _, item := range items {
+		claim := item.(map[string]any)
+		claim["apiVersion"], claim["kind"] = claimKind.Version, claimKind.Kind
+	}
+}
+
+func (t *table) contentOf(obj client.Object) map[string]any {
+	return contentOf(obj, t.kind.GroupVersionKind, t.kind.Custom)
+}
+
+// contents is contentOf, kept with the record.
+func (r *record) contents(t *table) map[string]any {
+	if r.content == nil {
+		r.content = t.contentOf(r.object)
+		if _, found := r.content["status"]; r.status && !found && t.goType != nil {
+			r.content["status"] = map[string]any{}
+		}
+	}
+	return r.content
+}
+
+// encode returns a stored object as JSON.
+func (r *record) encode(t *table) ([]byte, error) {
+	return json.Marshal(r.contents(t))
+}
+
+// respond writes a stored object into the one of the caller, as the clients of controller-runtime do: typed objects lose their kind.
+func (t *table) respond(r *record, obj client.Object) error {
+	stored := r.object
+	switch obj := obj.(type) {
+	case *unstructured.Unstructured:
+		obj.Object = runtime.DeepCopyJSON(r.contents(t))
+		return nil
+	case *metav1.PartialObjectMetadata:
+		*obj = metav1.PartialObjectMetadata{ObjectMeta: metadataOf(stored)}
+		obj.SetGroupVersionKind(t.kind.GroupVersionKind)
+		return nil
+	}
+	if u, ok := stored.(*unstructured.Unstructured); ok {
+		reflect.ValueOf(obj).Elem().SetZero()
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj)
+	}
+	if reflect.TypeOf(obj) != reflect.PointerTo(t.goType) {
+		return fmt.Errorf("%T is not the type of %s in the scheme", obj, t.kind.GroupVersionKind)
+	}
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(stored.DeepCopyObject()).Elem())
+	return nil
+}
+
+// metadataOf returns a copy of the metadata of an object.
+func metadataOf(obj client.Object) metav1.ObjectMeta {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		var partial metav1.PartialObjectMetadata
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"metadata": u.Object["metadata"]}, &partial); err == nil {
+			return *partial.ObjectMeta.DeepCopy()
+		}
+	}
+	if m := metadataPointer(obj); m != nil {
+		return *m.DeepCopy()
+	}
+	return metav1.ObjectMeta{}
+}
+
+// shallowCopy returns an object whose metadata may be replaced field by field.
+func shallowCopy(obj client.Object) client.Object {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		content := maps.Clone(u.Object)
+		if metadata, ok := content["metadata"].(map[string]any); ok {
+			content["metadata"] = maps.Clone(metadata)
+		}
+		return &unstructured.Unstructured{Object: content}
+	}
+	copied := reflect.New(reflect.TypeOf(obj).Elem())
+	copied.Elem().Set(reflect.ValueOf(obj).Elem())
+	return copied.Interface().(client.Object)
+}

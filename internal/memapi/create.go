@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// generateAttempts is how often a server tries another generated name when there is an object with it already.
+const generateAttempts = 8
+
+// request is what all requests that write have.
+type request struct {
+	manager, subresource string
+	dryRun               bool
+	applied              bool           // as a configuration
+	managed              bool           // whether the object that is written has the managed fields it shall have
+	status               bool           // whether it has a status, see record
+	lost                 map[string]any // see tidy
+	sent                 client.Object  // for managed fields: what is written, before the server adds anything but defaults; nil if it adds nothing
+}
+
+// create stores an object that decode has returned, and returns what it is then. The result is not to be changed.
+func (s *Server) create(t *table, namespace string, obj client.Object, req request) (*record, error) {
+	if req.applied {
+		req.lost = t.tidy(obj)
+	}
+	wipeSystemFields(obj)
+	if err := matchNamespace(t, namespace, obj); err != nil {
+		return nil, err
+	}
+	dropDuplicateOwners(obj)
+	if err := s.admitToNamespace(t, obj); err != nil {
+		return nil, err
+	}
+	key := client.ObjectKeyFromObject(obj)
+	var taken *record
+	if prefix := obj.GetGenerateName(); key.Name == "" && prefix != "" {
+		for range generateAttempts {
+			key.Name = s.generateName(prefix)
+			if taken = t.objects[key]; taken == nil {
+				break
+			}
+		}
+		obj = obj.DeepCopyObject().(client.Object) // a copy for each attempt: what defaults share is not shared any more
+		obj.SetName(key.Name)
+	} else {
+		taken = t.objects[key]
+	}
+	obj.SetUID(s.newUID(t, key))
+	obj.SetCreationTimestamp(seconds(s.now()))
+	if !req.managed {
+		obj.SetManagedFields(nil)
+	}
+	sent := shallowCopy(obj)
+	if s.applier != nil && !req.managed && req.sent == nil {
+		req.sent = sent
+	}
+	if req.subresource == statusSubresource {
+		t.kind.PrepareForCreateByStatus(obj)
+	} else {
+		t.kind.PrepareForCreate(obj)
+	}
+	if req.dryRun {
+		t.kind.ShowDryRun(obj, sent, nil)
+	}
+	if err := t.validateCreate(obj); err != nil {
+		return nil, err
+	}
+	req.status = !t.kind.Status && t.hasStatus(obj, req)
+	obj, err := t.fit(obj)
+	if err != nil {
+		return nil, err
+	}
+	if !req.dryRun {
+		if version, err := parseVersion(obj); err == nil && version != 0 {
+			return nil, internal(errors.New("resourceVersion should not be set on objects to be created"))
+		}
+	}
+	if taken != nil {
+		return nil, alreadyExists(t, obj, taken)
+	}
+	if req.dryRun {
+		t.used(key) // nobody sees the same UID again
+		return &record{object: obj, status: req.status}, nil
+	}
+	return s.put(t, key, obj, req), nil
+}
+
+// createByUpdate is create for a request that would have replaced an object, if there was one. Its resource version does not matter.
+func (s *Server) createByUpdate(t *table, namespace string, obj client.Object, req request) (*record, error) {
+	if err := s.admitToNamespace(t, obj); err != nil {
+		return nil, err
+	}
+	if _, err := parseVersion(obj); err != nil {
+		return nil, err
+	}
+	if !req.managed {
+		req.sent = shallowCopy(obj) // with all that it should not have
+	}
+	if !req.dryRun { // which shows it
+		obj.SetResourceVersion("")
+	}
+	return s.create(t, namespace, obj, req)
+}
+
+func alreadyExists(t *table, obj client.Object, taken *record) error {
+	err := apierrors.NewAlreadyExists(t.resource, obj.GetName())
+	if obj.GetGenerateName() != "" {
+		err = apierrors.NewGenerateNameConflict(t.resource, obj.GetName(), 1)
+	}
+	if taken.object.GetDeletionTimestamp() != nil {
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+	}
+	return err
+}
+
+// wipeSystemFields drops what only a server sets.
+func wipeSystemFields(obj client.Object) {
+	obj.SetCreationTimestamp(metav1.Time{})
+	obj.SetUID("")
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetSelfLink("")
+}
+
+// matchNamespace makes an object one of the namespace that the request is for.
+func matchNamespace(t *table, namespace string, obj client.Object) error {
+	if !t.kind.Namespaced {
+		namespace = ""
+	}
+	switch found := obj.GetNamespace(); {
+	case found == namespace:
+	case found == "", namespace == "":
+		obj.SetNamespace(namespace)
+	default:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// dropDuplicateOwners drops owner references that are there twice.
+func dropDuplicateOwners(obj client.Object) {
+	refs := obj.GetOwnerReferences()
+	if len(refs) < 2 {
+		return
+	}
+	var kept []metav1.OwnerReference
+	seen := map[types.UID]bool{}
+next:
+	for _, ref := range refs {
+		if seen[ref.UID] {
+			for _, other := range kept {
+				if equality.Semantic.DeepEqual(other, ref) {
+					continue next
+				}
+			}
+		}
+		seen[ref.UID] = true
+		kept = append(kept, ref)
+	}
+	if len(kept) < len(refs) {
+		obj.SetOwnerReferences(kept)
+	}
+}
+
+// seconds is a time as it is after its way over the wire.
+func seconds(now time.Time) metav1.Time {
+	return metav1.Unix(now.Unix(), 0)
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// delete deletes an object, or marks it as being deleted.
+func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptions) error {
+	if errs := metavalidation.ValidateDeleteOptions(opts); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	}
+	if err := t.admitDelete(key); err != nil {
+		return err
+	}
+	r := t.objects[key]
+	if r == nil {
+		return t.notFound(key.Name)
+	}
+	if isNamespace(t) {
+		if done, err := s.terminate(t, r, opts); done || err != nil {
+			return err
+		}
+	}
+	if err := t.checkPreconditions(r, opts.Preconditions); err != nil {
+		return err
+	}
+
+	obj := shallowCopy(r.object)
+	graceful, pending := s.beGraceful(t, obj, opts)
+	if pending {
+		return nil
+	}
+	finalizers := t.deletionFinalizers(obj, opts)
+	obj.SetFinalizers(finalizers)
+	if !graceful && len(finalizers) > 0 {
+		markDeleting(obj, s.now())
+	}
+	dryRun := len(opts.DryRun) > 0
+	// A graceful deletion that takes no time is stored as well, before the object goes.
+	if (graceful || len(finalizers) > 0) && !dryRun && (r.loose || !sameDeletion(obj, r.object)) {
+		r = s.put(t, key, obj, r.request())
+	}
+	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && len(r.object.GetFinalizers()) > 0 && len(finalizers) == 0 && !graceful && !dryRun {
+		// A real server has forgotten the version by the time it finds that the garbage collector need not be waited for any more.
+		return t.failedPrecondition(key, "ResourceVersion", "", r.object.GetResourceVersion(), false)
+	}
+	if len(finalizers) > 0 || graceful && *obj.GetDeletionGracePeriodSeconds() > 0 || dryRun {
+		return nil
+	}
+	s.remove(t, r)
+	return nil
+}
+
+// sameDeletion reports whether marking an object for deletion has changed nothing.
+func sameDeletion(obj, old client.Object) bool {
+	a, b := obj.GetDeletionGracePeriodSeconds(), old.GetDeletionGracePeriodSeconds()
+	return old.GetDeletionTimestamp() != nil && obj.GetDeletionTimestamp().Equal(old.GetDeletionTimestamp()) &&
+		a != nil && b != nil && *a == *b && slices.Equal(obj.GetFinalizers(), old.GetFinalizers())
+}
+
+// checkPreconditions compares an object to what the deletion was meant for.
+func (t *table) checkPreconditions(r *record, preconditions *metav1.Preconditions) error {
+	if preconditions == nil {
+		return nil
+	}
+	// The resource is the kind here, as messages of real servers have it.
+	resource := schema.GroupResource{Group: t.kind.Group, Resource: t.kind.Kind}
+	if uid := preconditions.UID; uid != nil && *uid != r.uid {
+		return apierrors.NewConflict(resource, r.key.Name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
+			"The object might have been deleted and then recreated", *uid, r.uid))
+	}
+	if version := preconditions.ResourceVersion; version != nil && *version != r.object.GetResourceVersion() {
+		return apierrors.NewConflict(resource, r.key.Name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
+			"The object might have been modified", *version, r.object.GetResourceVersion()))
+	}
+	return nil
+}
+
+// beGraceful gives an object time to end, if its kind does. It reports whether it has, or whether the object is ending already and has no less time.
+func (s *Server) beGraceful(t *table, obj client.Object, opts *metav1.DeleteOptions) (graceful, pending bool) {
+	wanted := opts.GracePeriodSeconds
+	if wanted != nil && *wanted < 0 {
+		wanted = new(int64(1))
+	}
+	if !t.kind.Graceful {
+		return false, false
+	}
+	if deleted := obj.GetDeletionTimestamp(); deleted != nil {
+		left := obj.GetDeletionGracePeriodSeconds()
+		switch {
+		case left == nil || *left == 0:
+			return false, false
+		case wanted == nil || *wanted >= *left:
+			return false, true
+		}
+		at, period := deleted.Add(time.Duration(*wanted-*left)*time.Second), *wanted
+		if now := s.now(); at.Before(now) {
+			if at = now; period != 0 {
+				period = 1
+			}
+		}
+		obj.SetDeletionTimestamp(new(seconds(at)))
+		obj.SetDeletionGracePeriodSeconds(&period)
+		return true, false
+	}
+	period := gracePeriod(obj, wanted)
+	obj.SetDeletionTimestamp(new(seconds(s.now().Add(time.Duration(period) * time.Second))))
+	obj.SetDeletionGracePeriodSeconds(&period)
+	if generation := obj.GetGeneration(); generation > 0 {
+		obj.SetGeneration(generation + 1)
+	}
+	return true, false
+}
+
+// markDeleting marks an object that has finalizers left.
+func markDeleting(obj client.Object, now time.Time) {
+	deleted := obj.GetDeletionTimestamp()
+	if generation := obj.GetGeneration(); deleted == nil && generation > 0 {
+		obj.SetGeneration(generation + 1)
+	}
+	if deleted == nil || deleted.After(now) {
+		obj.SetDeletionTimestamp(new(seconds(now)))
+	}
+	obj.SetDeletionGracePeriodSeconds(new(int64(0)))
+}
+
+// deletionFinalizers returns the finalizers of an object that is deleted, among them those that the garbage collector acts on.
+func (t *table) deletionFinalizers(obj client.Object, opts *metav1.DeleteOptions) []string {
+	found := obj.GetFinalizers()
+	orphan, foreground := t.propagation(found, opts)
+	var finalizers []string
+	for _, f := range found {
+		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
+			finalizers = append(finalizers, f)
+		}
+	}
+	if orphan {
+		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
+	}
+	if foreground {
+		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
+	}
+	if len(found) == len(finalizers) && !slices.ContainsFunc(found, func(f string) bool { return !slices.Contains(finalizers, f) }) {
+		return found
+	}
+	return finalizers
+}
+
+// propagation tells what becomes of the dependents of an object: options go before finalizers, and those before the default of the kind.
+func (t *table) propagation(finalizers []string, opts *metav1.DeleteOptions) (orphan, foreground bool) {
+	if t.kind.Kind == "Event" {
+		return false, false // has no dependents
+	}
+	if opts.OrphanDependents != nil { //nolint:staticcheck // deprecated, but it is still there
+		return *opts.OrphanDependents, false //nolint:staticcheck // as above
+	}
+	if policy := opts.PropagationPolicy; policy != nil {
+		return *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
+	}
+	for _, f := range finalizers {
+		switch f {
+		case metav1.FinalizerOrphanDependents:
+			return true, false
+		case metav1.FinalizerDeleteDependents:
+			return false, true
+		}
+	}
+	return t.kind.Orphans, false
+}

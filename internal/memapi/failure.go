@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// staleMessage is what an update from an older version is told.
+const staleMessage = "the object has been modified; please apply your changes to the latest version and try again"
+
+func (t *table) notFound(name string) error {
+	return apierrors.NewNotFound(t.resource, name)
+}
+
+func (t *table) stale(name string) error {
+	return apierrors.NewConflict(t.resource, name, errors.New(staleMessage))
+}
+
+// otherUID is the conflict of an update that is meant for another object of the same name.
+func (t *table) otherUID(key client.ObjectKey, wanted, found types.UID, dryRun bool) error {
+	return t.failedPrecondition(key, "UID", string(wanted), string(found), dryRun)
+}
+
+// failedPrecondition is a conflict as the storage words it.
+func (t *table) failedPrecondition(key client.ObjectKey, field, wanted, found string, dryRun bool) error {
+	return apierrors.NewConflict(t.resource, key.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, "+
+		"AdditionalErrorMsg: Precondition failed: %s in precondition: %s, %s in object meta: %s", t.storageKey(key, dryRun), field, wanted, field, found))
+}
+
+// internal is an error that a server has no words for.
+func internal(err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
+	}}
+}
+
+// notServed is what a client is told about a subresource that a kind does not have.
+func (t *table) notServed(name string) error {
+	if t.kind.Custom {
+		return t.notFound(name)
+	}
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "404 page not found", 0, false)
+}
+
+// notAllowed is what a client is told about a verb that a subresource does not have.
+func (t *table) notAllowed(verb string) error {
+	if t.kind.Custom {
+		return apierrors.NewMethodNotSupported(t.resource, verb)
+	}
+	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, verb, schema.GroupResource{}, "", "", 0, false)
+}
+
+// needNamespace returns what a client is told about a patch whose path has no namespace: only of the other verbs it knows by itself that there must be one.
+func (t *table) needNamespace(key client.ObjectKey) error {
+	if !t.kind.Namespaced || key.Namespace != "" {
+		return nil
+	}
+	if !t.kind.Custom {
+		return t.notServed(key.Name)
+	}
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, t.resource, key.Name, "404 page not found", 0, true)
+}

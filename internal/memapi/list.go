@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// page is a part of the objects of a kind, at a version.
+type page struct {
+	records   []*record
+	version   int64
+	next      string // where the next page begins
+	remaining *int64 // how many objects there are after this page, if that is known
+}
+
+// list writes the objects that options select into a list of the caller.
+func (s *Server) list(t *table, list client.ObjectList, options *client.ListOptions) error {
+	p, err := s.page(t, options)
+	if err != nil {
+		return err
+	}
+	switch list := list.(type) {
+	case *unstructured.UnstructuredList:
+		list.Object = map[string]any{}
+		list.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))
+		list.Items = make([]unstructured.Unstructured, len(p.records))
+		for i, r := range p.records {
+			if err := t.respond(r, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+	case *metav1.PartialObjectMetadataList:
+		*list = metav1.PartialObjectMetadataList{TypeMeta: list.TypeMeta, Items: make([]metav1.PartialObjectMetadata, len(p.records))}
+		for i, r := range p.records {
+			if err := t.respond(r, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+	default:
+		if err := t.fill(list, p.records); err != nil {
+			return err
+		}
+	}
+	list.SetResourceVersion(strconv.FormatInt(p.version, 10))
+	if p.next != "" || t.kind.Custom { // an empty one shows in unstructured lists
+		list.SetContinue(p.next)
+	}
+	if p.remaining != nil {
+		list.SetRemainingItemCount(p.remaining)
+	}
+	return nil
+}
+
+// fill writes objects into a list of a Go type. Custom objects come with their kind, because they come as JSON.
+func (t *table) fill(list client.ObjectList, records []*record) error {
+	reflect.ValueOf(list).Elem().SetZero()
+	pointer, err := meta.GetItemsPtr(list)
+	if err != nil {
+		return err
+	}
+	items := reflect.ValueOf(pointer).Elem()
+	if len(records) == 0 {
+		if t.kind.Custom {
+			items.Set(reflect.MakeSlice(items.Type(), 0, 0))
+		}
+		return nil
+	}
+	items.Set(reflect.MakeSlice(items.Type(), len(records), len(records)))
+	pointers := items.Type().Elem().Kind() == reflect.Pointer
+	for i, r := range records {
+		item := items.Index(i)
+		if pointers {
+			item.Set(reflect.New(item.Type().Elem()))
+		} else {
+			item = item.Addr()
+		}
+		obj, ok := reflect.Indirect(item).Addr().Interface().(client.Object)
+		if !ok {
+			return fmt.Errorf("items of %T are no objects", list)
+		}
+		if err := t.respond(r, obj); err != nil {
+			return err
+		}
+		if t.kind.Custom {
+			obj.GetObjectKind().SetGroupVersionKind(t.kind.GroupVersionKind)
+		}
+	}
+	return nil
+}
+
+// page returns the objects that options select.
+func (s *Server) page(t *table, options *client.ListOptions) (page, error) {
+	sel, err := newSelector(t, options)
+	if err != nil {
+		return page{}, err
+	}
+	p := page{records: t.sorted, version: s.version}
+	var after client.ObjectKey
+	limit := options.Limit
+	if options.Continue != "" {
+		if p.version, after, err = parseContinue(options.Continue); err != nil {
+			return page{}, err
+		}
+	} else if raw := options.Raw; raw != nil && raw.ResourceVersion != "" {
+		if p.version, err = s.listVersion(raw, limit); err != nil {
+			return page{}, err
+		}
+	}
+	if p.version != s.version {
+		if p.version < s.compacted {
+			return page{}, apierrors.NewResourceExpired(expiredMessage(options.Continue != ""))
+		}
+		p.records = s.snapshot(t, p.version)
+	}
+	p.take(t, sel, after, limit)
+	return p, nil
+}
+
+// take leaves of all objects those that are selected, after a key, up to a limit. There is a next page if there are any more objects in the namespace, even if
+// it turns out to be empty because none of them is selected.
+func (p *page) take(t *table, sel selector, after client.ObjectKey, limit int64) {
+	all := p.records
+	p.records = make([]*record, 0, len(all))
+	left := int64(0)
+	for _, r := range all {
+		switch {
+		case after.Name != "" && compareKeys(r.key, after) <= 0, sel.namespace != "" && r.key.Namespace != sel.namespace:
+		case limit > 0 && int64(len(p.records)) == limit:
+			left++
+		case sel.matches(t, r.key, r.object):
+			p.records = append(p.records, r)
+		}
+	}
+	if left > 0 && !sel.single() {
+		p.next = formatContinue(p.version, p.records[limit-1].key)
+		if sel.all() {
+			p.remaining = &left
+		}
+	}
+}
+
+// listVersion returns the version to list at, if one is asked for.
+func (s *Server) listVersion(raw *metav1.ListOptions, limit int64) (int64, error) {
+	version, err := strconv.ParseInt(raw.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", raw.ResourceVersion, err))
+	}
+	if version > s.version {
+		return 0, tooLargeVersion(version, s.version)
+	}
+	if version == 0 || raw.ResourceVersionMatch == metav1.ResourceVersionMatchNotOlderThan || raw.ResourceVersionMatch == "" && limit == 0 {
+		return s.version, nil
+	}
+	return version, nil
+}
+
+func tooLargeVersion(wanted, current int64) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", wanted, current), 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return err
+}
+
+func expiredMessage(continued bool) string {
+	if continued {
+		return "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, " +
+			"or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an " +
+			"inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list."
+	}
+	return "The resourceVersion for the provided list is too old."
+}
+
+// snapshot returns the objects of a kind as they were at a version.
+func (s *Server) snapshot(t *table, version int64) []*record {
+	records := slices.Clone(t.sorted)
+	events := s.Events(version)
+	for i := len(events) - 1; i >= 0; i-- {
+		event := events[i]
+		if event.Kind != t.kind.GroupVersionKind {
+			continue
+		}
+		at, found := slices.BinarySearchFunc(records, event.Key, func(r *record, key client.ObjectKey) int { return compareKeys(r.key, key) })
+		switch {
+		case event.Type == watch.Added:
+			records = slices.Delete(records, at, at+1)
+		case found:
+			records[at] = event.before
+		default:
+			records = slices.Insert(records, at, event.before)
+		}
+	}
+	return records
+}
+
+func formatContinue(version int64, last client.ObjectKey) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d/%s/%s", version, last.Namespace, last.Name))
+}
+
+func parseContinue(token string) (int64, client.ObjectKey, error) {
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	parts := strings.Split(string(text), "/")
+	if err == nil && len(parts) != 3 {
+		err = errors.New("wrong number of parts")
+	}
+	if err != nil {
+		return 0, client.ObjectKey{}, apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: %v", err))
+	}
+	version, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil {
+		return 0, client.ObjectKey{}, apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: %v", err))
+	}
+	return version, client.ObjectKey{Namespace: parts[1], Name: parts[2]}, nil
+}
+
+// deleteAll deletes the objects that options select, one by one.
+func (s *Server) deleteAll(t *table, options *client.DeleteAllOfOptions) error {
+	p, err := s.page(t, &options.ListOptions)
+	if err != nil {
+		return err
+	}
+	for _, r := range p.records {
+		if err := s.delete(t, r.key, options.AsDeleteOptions()); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// manage gives an object that replaces another the managed fields it has then, if they are kept.
+func (s *Server) manage(t *table, r *record, obj client.Object, req request) (client.Object, error) {
+	if !r.managed || req.manager == "" {
+		return obj, nil
+	}
+	updated, err := s.applier.Update(r.onWire(t), obj, req.manager, req.subresource, s.now())
+	if err != nil {
+		return nil, internal(err)
+	}
+	obj.SetManagedFields(updated.GetManagedFields())
+	return obj, nil
+}
+
+// onWire returns an object as a server that knows no Go types stores it: a custom one as content, since its type does not tell an empty status from none.
+func (r *record) onWire(t *table) client.Object {
+	if t.kind.Custom && t.goType != nil {
+		return &unstructured.Unstructured{Object: r.contents(t)}
+	}
+	return r.object
+}
+
+// fromApplier returns what an applier has returned as it is stored.
+func (t *table) fromApplier(obj client.Object, err error) (client.Object, error) {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil && t.goType != nil && !t.unfit(obj):
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	case err != nil && !errors.As(err, &status):
+		return nil, internal(err)
+	}
+	return obj, err
+}
+
+// withManagedFields returns a record of the same object that has managed fields: they are made up for from the history, when something is applied to it
+// for the first time.
+func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
+	if r.managed {
+		return r, nil
+	}
+	var fields []metav1.ManagedFieldsEntry
+	var live client.Object
+	for _, event := range s.history {
+		if event.Key != r.key || event.Kind != t.kind.GroupVersionKind || event.Object.GetUID() != r.uid {
+			continue
+		}
+		stored := event.record.onWire(t)
+		if event.request.manager != "" { // and not a deletion
+			written := stored
+			if event.request.sent != nil {
+				written = event.request.sent
+			}
+			updated, err := s.applier.Update(live, withFields(written, fields), event.request.manager, event.request.subresource, event.at)
+			if err != nil {
+				return nil, internal(err)
+			}
+			fields = updated.GetManagedFields()
+		}
+		live = withFields(stored, fields)
+	}
+	managed := *r
+	managed.managed, managed.content, managed.object = true, nil, withFields(r.object, fields)
+	return &managed, nil
+}
+
+// movesFields reports whether an update that changes nothing else changes who manages what, of an object whose managed fields are not kept. That is a new
+// version, too. It takes long to find out, but who sends what is stored changes nothing: only the scale of an object is less than what is stored, and adds an
+// entry that the next write of any kind does away with.
+func (s *Server) movesFields(t *table, r *record, req request) (bool, error) {
+	if r.managed || req.sent == nil || req.manager == "" {
+		return false, nil
+	}
+	stored := r.object
+	if t.unfit(req.sent) {
+		stored = r.onWire(t)
+	}
+	if !r.scaled && req.subresource != scaleSubresource && same(req.sent, stored) {
+		return false, nil
+	}
+	managed, err := s.withManagedFields(t, r)
+	if err != nil {
+		return false, err
+	}
+	fields := managed.object.GetManagedFields()
+	updated, err := s.applier.Update(managed.onWire(t), withFields(req.sent, fields), req.manager, req.subresource, s.now())
+	if err != nil {
+		return false, internal(err)
+	}
+	return !sameButTimes(updated.GetManagedFields(), fields), nil
+}
+
+// withFields returns an object with managed fields.
+func withFields(obj client.Object, fields []metav1.ManagedFieldsEntry) client.Object {
+	obj = shallowCopy(obj)
+	obj.SetManagedFields(fields)
+	return obj
+}
+
+// ignoreManagedTimes keeps the managed fields of the old object if nothing but their times differs.
+func ignoreManagedTimes(obj, old client.Object) {
+	fields, oldFields := obj.GetManagedFields(), old.GetManagedFields()
+	if !sameButTimes(fields, oldFields) {
+		return
+	}
+	obj.SetManagedFields(oldFields)
+	if !same(obj, old) {
+		obj.SetManagedFields(fields)
+	}
+}
+
+func sameButTimes(a, b []metav1.ManagedFieldsEntry) bool {
+	return slices.EqualFunc(a, b, func(x, y metav1.ManagedFieldsEntry) bool {
+		x.Time = y.Time
+		return equality.Semantic.DeepEqual(x, y)
+	})
+}

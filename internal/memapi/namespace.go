@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+
+// initialNamespaces are those that are there from the start. The last one may be deleted.
+var initialNamespaces = []string{"default", "kube-node-lease", "kube-public", "kube-system"}
+
+// immortal reports whether a namespace cannot be deleted.
+func immortal(name string) bool {
+	return name == metav1.NamespaceDefault || name == metav1.NamespaceSystem || name == metav1.NamespacePublic
+}
+
+func isNamespace(t *table) bool {
+	return t.kind.GroupVersionKind == namespaceKind
+}
+
+// createNamespaces has the initial namespaces in the table, but not in the history.
+func (s *Server) createNamespaces() {
+	t, err := s.table(namespaceKind)
+	if err != nil {
+		return
+	}
+	for _, name := range initialNamespaces {
+		key := client.ObjectKey{Name: name}
+		ns := &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, UID: s.newUID(t, key), ResourceVersion: "1", CreationTimestamp: seconds(s.now()), Labels: map[string]string{corev1.LabelMetadataName: name},
+			},
+			Spec:   corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{corev1.FinalizerKubernetes}},
+			Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive},
+		}
+		var obj client.Object = ns
+		if t.goType == nil {
+			obj = &unstructured.Unstructured{Object: contentOf(ns, namespaceKind, false)}
+		}
+		r := &record{key: key, object: obj, uid: ns.UID, version: 1}
+		t.objects[key], t.sorted = r, append(t.sorted, r)
+	}
+}
+
+// admitToNamespace refuses objects of namespaces that do not exist or are being deleted.
+func (s *Server) admitToNamespace(t *table, obj client.Object) error {
+	namespaces := s.tables[namespaceKind]
+	if namespaces == nil || !t.kind.Namespaced { // a scheme without namespaces, or a kind
+		return nil
+	}
+	name := obj.GetNamespace()
+	r := namespaces.objects[types.NamespacedName{Name: name}]
+	if r == nil {
+		return namespaces.notFound(name)
+	}
+	if namespacePhase(r.object) != corev1.NamespaceTerminating {
+		return nil
+	}
+	objName := obj.GetName()
+	if objName == "" {
+		objName = "Unknown"
+		if prefix := obj.GetGenerateName(); prefix != "" {
+			objName = prefix
+		}
+	}
+	err := apierrors.NewForbidden(t.resource, objName, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", name))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", name), Field: "metadata.namespace",
+	})
+	return err
+}
+
+// admitDelete refuses to delete what a cluster cannot be without.
+func (t *table) admitDelete(key client.ObjectKey) error {
+	if isNamespace(t) && t.objects[key] != nil && immortal(key.Name) {
+		return apierrors.NewForbidden(t.resource, key.Name, fmt.Errorf("this namespace may not be deleted"))
+	}
+	return nil
+}
+
+// terminate begins the deletion of a namespace, and reports whether there is nothing else to do about it: not until its finalizers are gone.
+func (s *Server) terminate(t *table, r *record, opts *metav1.DeleteOptions) (done bool, err error) {
+	if p := opts.Preconditions; p != nil {
+		conflict := func(field, wanted, found string) error {
+			return apierrors.NewConflict(t.resource, r.key.Name,
+				fmt.Errorf("Precondition failed: %[1]s in precondition: %[2]s, %[1]s in object meta: %[3]s", field, wanted, found)) //nolint:staticcheck // as servers word it
+		}
+		if p.UID != nil && *p.UID != r.uid {
+			return true, conflict("UID", string(*p.UID), string(r.uid))
+		}
+		if version := r.object.GetResourceVersion(); p.ResourceVersion != nil && *p.ResourceVersion != version {
+			return true, conflict("ResourceVersion", *p.ResourceVersion, version)
+		}
+	}
+	if r.object.GetDeletionTimestamp() != nil {
+		return len(namespaceFinalizers(r.object)) > 0, nil
+	}
+	obj := r.object.DeepCopyObject().(client.Object)
+	obj.SetDeletionTimestamp(new(seconds(s.now())))
+	setNamespacePhase(obj, corev1.NamespaceTerminating)
+	obj.SetFinalizers(t.namespaceDeletionFinalizers(obj.GetFinalizers(), opts))
+	if len(opts.DryRun) == 0 {
+		s.put(t, r.key, obj, r.request())
+	}
+	return true, nil
+}
+
+// namespaceDeletionFinalizers is deletionFinalizers for namespaces, which do otherwise about the deprecated option.
+func (t *table) namespaceDeletionFinalizers(found []string, opts *metav1.DeleteOptions) []string {
+	wanted := map[string]bool{
+		metav1.FinalizerOrphanDependents: slices.Contains(found, metav1.FinalizerOrphanDependents),
+		metav1.FinalizerDeleteDependents: slices.Contains(found, metav1.FinalizerDeleteDependents),
+	}
+	if orphan := opts.OrphanDependents; orphan != nil { //nolint:staticcheck // deprecated, but it is still there
+		wanted[metav1.FinalizerOrphanDependents], wanted[metav1.FinalizerDeleteDependents] = *orphan, !*orphan
+	} else if policy := opts.PropagationPolicy; policy != nil {
+		wanted[metav1.FinalizerOrphanDependents] = *policy == metav1.DeletePropagationOrphan
+		wanted[metav1.FinalizerDeleteDependents] = *policy == metav1.DeletePropagationForeground
+	}
+	var finalizers []string
+	for _, f := range found {
+		if keep, special := wanted[f]; keep || !special {
+			finalizers = append(finalizers, f)
+		}
+	}
+	for _, f := range []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents} {
+		if wanted[f] && !slices.Contains(finalizers, f) {
+			finalizers = append(finalizers, f)
+		}
+	}
+	return finalizers
+}
+
+func namespacePhase(obj client.Object) corev1.NamespacePhase {
+	if ns, ok := obj.(*corev1.Namespace); ok {
+		return ns.Status.Phase
+	}
+	phase, _, _ := unstructured.NestedString(obj.(*unstructured.Unstructured).Object, "status", "phase")
+	return corev1.NamespacePhase(phase)
+}
+
+func setNamespacePhase(obj client.Object, phase corev1.NamespacePhase) {
+	if ns, ok := obj.(*corev1.Namespace); ok {
+		ns.Status.Phase = phase
+		return
+	}
+	_ = unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, string(phase), "status", "phase")
+}
+
+func namespaceFinalizers(obj client.Object) []corev1.FinalizerName {
+	if ns, ok := obj.(*corev1.Namespace); ok {
+		return ns.Spec.Finalizers
+	}
+	texts, _, _ := unstructured.NestedStringSlice(obj.(*unstructured.Unstructured).Object, "spec", "finalizers")
+	var finalizers []corev1.FinalizerName
+	for _, text := range texts {
+		finalizers = append(finalizers, corev1.FinalizerName(text))
+	}
+	return finalizers
+}
+
+func clearNamespaceFinalizers(obj client.Object) {
+	if ns, ok := obj.(*corev1.Namespace); ok {
+		ns.Spec.Finalizers = nil
+		return
+	}
+	unstructured.RemoveNestedField(obj.(*unstructured.Unstructured).Object, "spec", "finalizers")
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"trueup.dev/internal/memapi/kinds"
+)
+
+// table has the objects of a kind.
+type table struct {
+	kind     *kinds.Kind
+	resource schema.GroupResource
+	goType   reflect.Type // what a pointer to is stored; nil for unstructured objects
+
+	objects map[client.ObjectKey]*record
+	sorted  []*record
+	lives   map[client.ObjectKey]uint64 // how many UIDs have been used
+}
+
+// record is a version of an object.
+type record struct {
+	key     client.ObjectKey
+	object  client.Object
+	uid     types.UID
+	version int64
+	managed bool // whether managed fields are kept, because something was applied
+	status  bool // whether a custom object has a status, if only an empty one: its Go type does not tell
+	waited  bool // whether it was being deleted once its dependents were, at any time
+	loose   bool // whether more is stored than can be read, so that no write leaves it as it is: see tidy
+	scaled  bool // whether the last write was that of its scale
+
+	content map[string]any // the object as maps and lists, once it has been needed
+}
+
+// table returns the table of a kind, or an error if it is not served.
+func (s *Server) table(gvk schema.GroupVersionKind) (*table, error) {
+	if t := s.tables[gvk]; t != nil {
+		return t, nil
+	}
+	kind, served := s.registry.For(gvk)
+	if !served {
+		return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	t := &table{
+		kind: kind, resource: schema.GroupResource{Group: kind.Group, Resource: kind.Plural},
+		goType: s.registry.Scheme().AllKnownTypes()[gvk], objects: map[client.ObjectKey]*record{},
+	}
+	s.tables[gvk] = t
+	i, _ := slices.BinarySearchFunc(s.sorted, gvk, func(t *table, gvk schema.GroupVersionKind) int { return compareKinds(t.kind.GroupVersionKind, gvk) })
+	s.sorted = slices.Insert(s.sorted, i, t)
+	return t, nil
+}
+
+// tableOf returns the table that an object, or the objects of a list, belong to.
+func (s *Server) tableOf(obj runtime.Object) (*table, error) {
+	goType := reflect.TypeOf(obj)
+	if t := s.types[goType]; t != nil {
+		return t, nil
+	}
+	gvk, err := apiutil.GVKForObject(obj, s.registry.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	if meta.IsListType(obj) {
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	}
+	t, err := s.table(gvk)
+	if err == nil && !isGeneric(obj) {
+		s.types[goType] = t
+	}
+	return t, err
+}
+
+func compareKeys(a, b client.ObjectKey) int {
+	if a.Namespace != b.Namespace {
+		return strings.Compare(a.Namespace+"/", b.Namespace+"/") // as paths are ordered
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func (t *table) find(key client.ObjectKey) (int, bool) {
+	return slices.BinarySearchFunc(t.sorted, key, func(r *record, key client.ObjectKey) int { return compareKeys(r.key, key) })
+}
+
+// request is that of a change a server makes by itself.
+func (r *record) request() request {
+	return request{managed: r.managed, status: r.status}
+}
+
+// put stores an object, which is not to be changed any more, as the next version, and returns its record.
+func (s *Server) put(t *table, key client.ObjectKey, obj client.Object, req request) *record {
+	s.version++
+	obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	r := &record{key: key, object: obj, uid: obj.GetUID(), version: s.version, managed: req.managed, status: req.status, loose: len(req.lost) > 0, scaled: req.subresource == scaleSubresource}
+	event := Event{Version: s.version, Type: watch.Added, Kind: t.kind.GroupVersionKind, Key: key, Object: obj, request: req, at: s.now(), record: r}
+	i, found := t.find(key)
+	if !found {
+		t.sorted = slices.Insert(t.sorted, i, r)
+	} else {
+		event.Type, event.Old, event.before = watch.Modified, t.sorted[i].object, t.sorted[i]
+		t.sorted[i] = r
+	}
+	r.waited = r.waits() || event.before != nil && event.before.waited
+	t.objects[key] = r
+	s.record(t, event)
+	return r
+}
+
+// replace has another record of the same version of an object.
+func (t *table) replace(r *record) {
+	i, _ := t.find(r.key)
+	t.sorted[i], t.objects[r.key] = r, r
+}
+
+// remove deletes an object.
+func (s *Server) remove(t *table, r *record) {
+	s.version++
+	last := shallowCopy(r.object)
+	last.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	i, _ := t.find(r.key)
+	t.sorted = slices.Delete(t.sorted, i, i+1)
+	delete(t.objects, r.key)
+	t.used(r.key)
+	s.record(t, Event{
+		Version: s.version, Type: watch.Deleted, Kind: t.kind.GroupVersionKind, Key: r.key, Object: last, Old: r.object,
+		record: &record{key: r.key, object: last, status: r.status}, before: r,
+	})
+}
+
+// used has the next object with a key have another UID.
+func (t *table) used(key client.ObjectKey) {
+	if t.lives == nil {
+		t.lives = map[client.ObjectKey]uint64{}
+	}
+	t.lives[key]++
+}
+
+func (s *Server) record(t *table, event Event) {
+	s.history = append(s.history, event)
+	for _, w := range s.watchers {
+		w.see(t, event)
+	}
+}
+
+// storagePaths are where resources are that are not stored under their name.
+var storagePaths = map[schema.GroupResource]string{
+	{Resource: "services"}:                              "services/specs",
+	{Resource: "endpoints"}:                             "services/endpoints",
+	{Resource: "nodes"}:                                 "minions",
+	{Resource: "replicationcontrollers"}:                "controllers",
+	{Group: "networking.k8s.io", Resource: "ingresses"}: "ingress",
+}
+
+// storageKey is the path of an object as messages of the storage show it.
+func (t *table) storageKey(key client.ObjectKey, dryRun bool) string {
+	path := t.resource.Resource
+	if t.kind.Custom {
+		path = t.resource.Group + "/" + path
+	} else if renamed, ok := storagePaths[t.resource]; ok {
+		path = renamed
+	}
+	if path = "/" + path; !dryRun {
+		path = "/registry" + path
+	}
+	if key.Namespace != "" {
+		path += "/" + key.Namespace
+	}
+	return path + "/" + key.Name
+}

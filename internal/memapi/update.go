@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const statusSubresource = "status"
+
+// update replaces an object by what change makes of it, which gets the record of the object that is there and returns one that decode has returned. The
+// result is what is stored then, or the object that was sent if it has been deleted. It is not to be changed.
+func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req request, change func(*record) (client.Object, error)) (*record, error) {
+	r := t.objects[key]
+	if r == nil {
+		return nil, t.notFound(key.Name)
+	}
+	if uid != "" && uid != r.uid {
+		return nil, t.otherUID(key, uid, r.uid, req.dryRun)
+	}
+	before := r
+	if req.managed {
+		var err error
+		if r, err = s.withManagedFields(t, r); err != nil {
+			return nil, err
+		}
+	}
+	obj, err := change(r)
+	if err != nil {
+		return nil, err
+	}
+	if req.applied {
+		req.lost = t.tidy(obj)
+	}
+	if err := t.matchVersion(obj, r); err != nil {
+		return nil, err
+	}
+	if req.managed = r.managed; !req.managed {
+		obj.SetManagedFields(nil)
+		if s.applier != nil {
+			req.sent = shallowCopy(obj)
+		}
+	}
+	old := r.object
+	if t.unfit(obj) {
+		old = &unstructured.Unstructured{Object: r.contents(t)}
+	}
+	if err := t.prepareUpdate(obj, old, req); err != nil {
+		return nil, err
+	}
+	switch req.status = r.status; {
+	case req.applied:
+		req.status = r.status || t.hasStatus(obj, req)
+	case !t.kind.Status || req.subresource == statusSubresource:
+		req.status = t.hasStatus(obj, req)
+	}
+	if obj, err = t.fit(obj); err != nil {
+		return nil, err
+	}
+	if emptied(t, obj, r.object) {
+		if !req.dryRun {
+			s.remove(t, r)
+		}
+		last := &record{object: obj, status: req.status}
+		if len(req.lost) > 0 { // it was not stored
+			maps.Copy(last.contents(t)["metadata"].(map[string]any), req.lost)
+		}
+		return last, nil
+	}
+	if req.managed && len(req.lost) == 0 {
+		ignoreManagedTimes(obj, r.object)
+	}
+	if req.dryRun {
+		return &record{object: obj, status: req.status}, nil
+	}
+	obj.SetSelfLink("")
+	if len(req.lost) == 0 && !r.loose && req.status == r.status && same(obj, r.object) {
+		if r != before {
+			t.replace(r)
+		}
+		if moved, err := s.movesFields(t, r, req); !moved {
+			return r, err
+		}
+	}
+	return s.put(t, key, obj, req), nil
+}
+
+// parseVersion returns the resource version of an object, or 0 if it has none.
+func parseVersion(obj client.Object) (uint64, error) {
+	version := obj.GetResourceVersion()
+	if version == "" {
+		return 0, nil
+	}
+	number, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0, internal(err)
+	}
+	return number, nil
+}
+
+// matchVersion checks the resource version of an update, and fills it in where none is needed.
+func (t *table) matchVersion(obj client.Object, r *record) error {
+	number, err := parseVersion(obj)
+	switch {
+	case err != nil:
+		return err
+	case number == uint64(r.version):
+	case number == 0 && t.kind.UnconditionalUpdate:
+		obj.SetResourceVersion(strconv.FormatInt(r.version, 10))
+	case number == 0:
+		return apierrors.NewInvalid(schema.GroupKind{Group: t.resource.Group, Kind: t.resource.Resource}, r.key.Name, field.ErrorList{
+			field.Invalid(metadataPath.Child("resourceVersion"), number, "must be specified for an update"),
+		})
+	default:
+		return t.stale(r.key.Name)
+	}
+	return nil
+}
+
+// prepareUpdate makes of an object what replaces the old one, or refuses it.
+func (t *table) prepareUpdate(obj, old client.Object, req request) error {
+	if err := matchNamespace(t, old.GetNamespace(), obj); err != nil {
+		return err
+	}
+	obj.SetGeneration(old.GetGeneration())
+	switch {
+	case req.subresource == statusSubresource:
+		t.kind.PrepareForStatusUpdate(obj, old)
+	case req.dryRun:
+		sent := shallowCopy(obj)
+		t.kind.PrepareForUpdate(obj, old)
+		t.kind.ShowDryRun(obj, sent, old)
+	default:
+		t.kind.PrepareForUpdate(obj, old)
+	}
+	if obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
+	}
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	if deleted := old.GetDeletionTimestamp(); deleted != nil {
+		obj.SetDeletionTimestamp(deleted)
+	}
+	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && obj.GetDeletionGracePeriodSeconds() == nil {
+		obj.SetDeletionGracePeriodSeconds(grace)
+	}
+	return t.validateUpdate(obj, old, req.subresource)
+}
+
+// emptied reports whether an update removes the last thing that keeps an object from being deleted.
+func emptied(t *table, obj, old client.Object) bool {
+	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
+		return false
+	}
+	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && *grace != 0 {
+		return false
+	}
+	return !isNamespace(t) || len(namespaceFinalizers(obj)) == 0
+}
+
+// matchName refuses an object that has another name than the request.
+func matchName(key client.ObjectKey, obj client.Object) error {
+	switch name := obj.GetName(); name {
+	case key.Name:
+		return nil
+	case "":
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", key.Name))
+	default:
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, key.Name))
+	}
+}

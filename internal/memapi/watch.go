@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// watchBuffer is how many events a watcher may leave unread, before the server ends the watch.
+const watchBuffer = 1024
+
+// watcher hands events to a client. It has no goroutine: the server writes into its channel, which the client reads in its own time.
+type watcher struct {
+	table     *table
+	selector  selector
+	prototype client.Object // of what the client wants to see
+	bookmarks bool
+
+	mu      sync.Mutex // the client may stop while the server writes
+	stopped bool
+	events  chan watch.Event
+}
+
+func (w *watcher) ResultChan() <-chan watch.Event {
+	return w.events
+}
+
+// Stop ends the watch. Events that have been written already can still be read.
+func (w *watcher) Stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.stopped {
+		w.stopped = true
+		close(w.events)
+	}
+}
+
+// send writes an event, or ends the watch if the client is too slow.
+func (w *watcher) send(kind watch.EventType, obj runtime.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return
+	}
+	select {
+	case w.events <- watch.Event{Type: kind, Object: obj}:
+	default:
+		w.stopped = true
+		close(w.events)
+	}
+}
+
+// see sends what an event means to those who see only what they have selected.
+func (w *watcher) see(t *table, event Event) {
+	if t != w.table {
+		return
+	}
+	before := event.Old != nil && w.selector.matches(t, event.Key, event.Old)
+	after := event.Type != watch.Deleted && w.selector.matches(t, event.Key, event.Object)
+	switch {
+	case before && after:
+		w.show(watch.Modified, event.record)
+	case after:
+		w.show(watch.Added, event.record)
+	case before && event.Type == watch.Deleted:
+		w.show(watch.Deleted, event.record)
+	case before:
+		gone := shallowCopy(event.Old)
+		gone.SetResourceVersion(strconv.FormatInt(event.Version, 10))
+		w.show(watch.Deleted, &record{object: gone, status: event.before.status})
+	}
+}
+
+func (w *watcher) show(kind watch.EventType, r *record) {
+	obj := w.prototype.DeepCopyObject().(client.Object)
+	if err := w.table.respond(r, obj); err != nil {
+		w.send(watch.Error, &apierrors.NewInternalError(err).ErrStatus)
+		return
+	}
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as clients leave it
+	}
+	w.send(kind, obj)
+}
+
+// bookmark tells the client that it has seen all up to a version.
+func (w *watcher) bookmark(version int64, annotations map[string]string) {
+	obj := w.prototype.DeepCopyObject().(client.Object)
+	obj.SetResourceVersion(strconv.FormatInt(version, 10))
+	obj.SetAnnotations(annotations)
+	w.send(watch.Bookmark, obj)
+}
+
+// Bookmark sends a bookmark to every watcher that has asked for them. A real server does so about once a minute.
+func (s *Server) Bookmark() {
+	for _, w := range s.open() {
+		if w.bookmarks {
+			w.bookmark(s.version, nil)
+		}
+	}
+}
+
+// open returns the watchers that have not been stopped.
+func (s *Server) open() []*watcher {
+	s.watchers = slices.DeleteFunc(s.watchers, func(w *watcher) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.stopped
+	})
+	return s.watchers
+}
+
+// Watch watches the objects of a kind, until the watch is stopped or the context ends. Changes after the resource version in the raw options come first;
+// without one, all objects there are come first, as if they had just been added.
+func (c *serverClient) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := c.server
+	t, err := s.tableOf(list)
+	if err != nil {
+		return nil, err
+	}
+	var options client.ListOptions
+	options.ApplyOptions(opts)
+	sel, err := newSelector(t, &options)
+	if err != nil {
+		return nil, err
+	}
+	prototype, err := t.prototype(list)
+	if err != nil {
+		return nil, err
+	}
+	raw := options.Raw
+	if raw == nil {
+		raw = &metav1.ListOptions{}
+	}
+	since := int64(0)
+	if raw.ResourceVersion != "" {
+		if since, err = strconv.ParseInt(raw.ResourceVersion, 10, 64); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", raw.ResourceVersion, err))
+		}
+	}
+	if since > s.version {
+		return nil, tooLargeVersion(since, s.version)
+	}
+
+	initial := raw.SendInitialEvents != nil && *raw.SendInitialEvents || raw.SendInitialEvents == nil && since == 0
+	w := &watcher{table: t, selector: sel, prototype: prototype, bookmarks: raw.AllowWatchBookmarks}
+	replayed := s.Events(since)
+	w.events = make(chan watch.Event, watchBuffer+len(t.sorted)+len(replayed))
+	switch {
+	case initial:
+		for _, r := range t.sorted {
+			if sel.matches(t, r.key, r.object) {
+				w.show(watch.Added, r)
+			}
+		}
+		if raw.SendInitialEvents != nil && w.bookmarks {
+			w.bookmark(s.version, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		}
+	case since == 0: // from now on
+	case since < s.compacted:
+		w.send(watch.Error, &apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", since, s.compacted)).ErrStatus)
+		w.Stop()
+		return w, nil
+	default:
+		for _, event := range replayed {
+			if event.Kind == t.kind.GroupVersionKind {
+				w.see(t, event)
+			}
+		}
+	}
+	s.watchers = append(s.open(), w)
+	context.AfterFunc(ctx, w.Stop)
+	return w, nil
+}
+
+// prototype returns an object of the kind that a list of the same client has.
+func (t *table) prototype(list client.ObjectList) (client.Object, error) {
+	switch list.(type) {
+	case *metav1.PartialObjectMetadataList:
+		obj := &metav1.PartialObjectMetadata{}
+		obj.SetGroupVersionKind(t.kind.GroupVersionKind)
+		return obj, nil
+	case runtime.Unstructured:
+		return newUnstructured(t.kind.GroupVersionKind), nil
+	}
+	if t.goType == nil {
+		return nil, fmt.Errorf("the scheme has no type for %s", t.kind.GroupVersionKind)
+	}
+	return t.empty(), nil
+}

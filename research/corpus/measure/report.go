@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"trueup.dev/research/corpus/mutation"
+)
+
+// Report is what was measured. It may be added to by several goroutines.
+type Report struct {
+	Started time.Time `json:"started"`
+	Go      string    `json:"go"`
+	CPUs    int       `json:"cpus"`
+	// Complete is false for a report of something that was interrupted, or of a part only.
+	Complete bool `json:"complete"`
+	// Entries is how many entries there are, and Buggy how many of them have a bug.
+	Entries int `json:"entries"`
+	Buggy   int `json:"buggy"`
+
+	// Searches are the attempts to find a bug, and Controls what became of correct reconcilers.
+	Searches []Search  `json:"searches"`
+	Controls []Control `json:"controls"`
+	// Killed is how many mutants were found, and Survivors are those that were not.
+	Killed    int               `json:"killed"`
+	Survivors []mutation.Result `json:"survivors"`
+	// Usual is how many seconds the default run of a correct reconciler takes, by entry.
+	Usual map[string]float64 `json:"usual,omitempty"`
+	// Speed is how many schedules a core makes in a second, by how the reconciler is called.
+	Speed map[string]float64 `json:"speed,omitempty"`
+	// Lines is how many lines it takes to put a reconciler under test.
+	Lines int `json:"lines,omitempty"`
+	// Bars are what is wanted of all that. They are filled in by Judge.
+	Bars []Bar `json:"-"`
+
+	mu sync.Mutex
+}
+
+// Search is an attempt to find a bug.
+type Search struct {
+	Entry string `json:"entry"`
+	// Faults is how many faults it takes, and Shrunk how many there were in the end.
+	Faults int    `json:"faults"`
+	Seed   uint64 `json:"seed"`
+	Found  bool   `json:"found"`
+	Oracle string `json:"oracle,omitempty"`
+	Shrunk int    `json:"shrunk"`
+	// Lines is how long the timeline is.
+	Lines     int     `json:"lines"`
+	Schedules int     `json:"schedules"`
+	Seconds   float64 `json:"seconds"`
+}
+
+// Control is a correct reconciler, in which nothing should be found.
+type Control struct {
+	Entry string `json:"entry"`
+	// Alarm is what was found all the same, with the schedule.
+	Alarm     string  `json:"alarm,omitempty"`
+	Replay    string  `json:"replay,omitempty"`
+	Singles   int     `json:"singles"`
+	Pairs     int     `json:"pairs"`
+	Random    int     `json:"random"`
+	Schedules int     `json:"schedules"`
+	Seconds   float64 `json:"seconds"`
+}
+
+// Bar is something that is wanted.
+type Bar struct {
+	What     string `json:"what"`
+	Wanted   string `json:"wanted"`
+	Measured string `json:"measured"`
+	Met      bool   `json:"met"`
+}
+
+// New returns an empty report.
+func New(entries, buggy int) *Report {
+	return &Report{Started: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPUs: runtime.NumCPU(), Entries: entries, Buggy: buggy}
+}
+
+// Add changes the report.
+func (r *Report) Add(change func(*Report)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(r)
+}
+
+// Judge compares what was measured to what is wanted, as far as it was measured, and sorts it.
+func (r *Report) Judge() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slices.SortStableFunc(r.Searches, func(a, b Search) int { return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Seed, b.Seed)) })
+	slices.SortFunc(r.Controls, func(a, b Control) int { return cmp.Compare(a.Entry, b.Entry) })
+	slices.SortFunc(r.Survivors, func(a, b mutation.Result) int { return cmp.Compare(a.Name, b.Name) })
+	r.Bars = nil
+	r.judgeSearches()
+	r.judgeControls()
+	r.judgeMutants()
+	if seconds := slices.Sorted(maps.Values(r.Usual)); len(seconds) > 0 {
+		slow := len(slices.DeleteFunc(slices.Clone(seconds), func(s float64) bool { return s <= 2 }))
+		r.bar("default run of one scenario", "≤ 2 s", slow == 0, "median %.1f s, at most %.1f s, %d of %d above 2 s", median(seconds), seconds[len(seconds)-1], slow, len(seconds))
+	}
+	if len(r.Speed) > 0 {
+		r.bar("schedules per second and core, ten calls", "≥ 2000", r.Speed["direct"] >= 2000,
+			"%.0f called directly, %.0f by a controller", r.Speed["direct"], r.Speed["controller"])
+	}
+	if r.Lines > 0 {
+		r.bar("lines to put a reconciler under test", "≤ 15", r.Lines <= 15, "%d", r.Lines)
+	}
+}
+
+func (r *Report) bar(what, wanted string, met bool, format string, args ...any) {
+	r.Bars = append(r.Bars, Bar{What: what, Wanted: wanted, Measured: fmt.Sprintf(format, args...), Met: met})
+}
+
+func (r *Report) judgeSearches() {
+	found, all := map[bool]int{}, map[bool]int{}
+	var faults, lines []int
+	for _, s := range r.Searches {
+		two := s.Faults > 1
+		all[two]++
+		if !s.Found {
+			continue
+		}
+		found[two]++
+		faults, lines = append(faults, s.Shrunk), append(lines, s.Lines)
+	}
+	if n := all[false]; n > 0 {
+		r.bar("bugs of one fault or none, found by the default run", "100 %", found[false] == n, "%d of %d", found[false], n)
+	}
+	if n := all[true]; n > 0 {
+		r.bar("bugs of two faults, found within 60 s, seeds 1 to 3", "≥ 95 %", 100*found[true] >= 95*n, "%d of %d", found[true], n)
+	}
+	if len(faults) > 0 {
+		f, l := median(faults), median(lines)
+		r.bar("shrunk failures, median", "≤ 2 faults, ≤ 12 lines", f <= 2 && l <= 12, "%d faults, %d lines (at most %d and %d)", f, l, slices.Max(faults), slices.Max(lines))
+	}
+}
+
+func (r *Report) judgeControls() {
+	if len(r.Controls) == 0 {
+		return
+	}
+	alarms, schedules := 0, 0
+	for _, c := range r.Controls {
+		if c.Alarm != "" {
+			alarms++
+		}
+		schedules += c.Schedules
+	}
+	r.bar("false alarms: all single faults, all pairs, 10,000 random schedules each", "0", alarms == 0, "%d of %d correct ones, in %d schedules", alarms, len(r.Controls), schedules)
+}
+
+func (r *Report) judgeMutants() {
+	all := r.Killed + len(r.Survivors)
+	if all == 0 {
+		return
+	}
+	proved, explained, missed, later := 0, 0, 0, 0
+	for _, m := range r.Survivors {
+		switch reason, known := mutation.Reasons[m.Name]; {
+		case m.Equivalent:
+			proved++
+		case known && !reason.Missed:
+			explained++
+		default:
+			missed++
+		}
+		if m.Later != "" {
+			later++
+		}
+	}
+	percent := func(of int) float64 { return 100 * float64(r.Killed) / float64(max(of, 1)) }
+	r.bar("mutants killed, of those that are not equivalent", "≥ 90 % of ≥ 500", all >= 500 && percent(all-proved-explained) >= 90,
+		"%d of %d: %.1f %%", r.Killed, all-proved-explained, percent(all-proved-explained))
+	r.bar("mutants killed, of those not proved equivalent in all runs", "", percent(all-proved) >= 90, "%d of %d: %.1f %%", r.Killed, all-proved, percent(all-proved))
+	r.bar("mutants killed, of all", "", percent(all) >= 90, "%d of %d: %.1f %% (%d proved equivalent, %d explained, %d missed)", r.Killed, all, percent(all), proved, explained, missed)
+	r.bar("survivors, but for those proved equivalent, that a longer search finds", "", true, "%d of %d", later, explained+missed)
+	problems := len(mutation.Unexplained(r.Survivors, r.Complete))
+	r.bar("survivors without a reason, reasons without a survivor", "0", problems == 0, "%d", problems)
+}
+
+// Print writes the report for people: what is wanted, and then what is not as wanted.
+func (r *Report) Print(w io.Writer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.Complete {
+		fmt.Fprintln(w, "This is only a part of the report.")
+	}
+	fmt.Fprintf(w, "%d entries, %d with a bug; %s, %d CPUs\n", r.Entries, r.Buggy, r.Go, r.CPUs)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "what\twanted\tmeasured\t")
+	for _, b := range r.Bars {
+		met := "yes"
+		switch {
+		case b.Wanted == "":
+			met = ""
+		case !b.Met:
+			met = "NO"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.What, b.Wanted, b.Measured, met)
+	}
+	_ = table.Flush()
+	for _, line := range r.negatives() {
+		fmt.Fprintln(w, line)
+	}
+}
+
+// negatives lists what is not as it should be.
+func (r *Report) negatives() []string {
+	var lines []string
+	for _, s := range r.Searches {
+		if !s.Found {
+			lines = append(lines, fmt.Sprintf("not found: %s (%d faults, seed %d, %d schedules)", s.Entry, s.Faults, s.Seed, s.Schedules))
+		} else if s.Shrunk > s.Faults {
+			lines = append(lines, fmt.Sprintf("found with %d faults instead of %d: %s", s.Shrunk, s.Faults, s.Entry))
+		}
+	}
+	for _, c := range r.Controls {
+		if c.Alarm != "" {
+			lines = append(lines, fmt.Sprintf("false alarm: %s: %s (%s)", c.Entry, c.Alarm, c.Replay))
+		}
+	}
+	for _, m := range r.Survivors {
+		if reason, known := mutation.Reasons[m.Name]; !m.Equivalent && known && reason.Missed {
+			lines = append(lines, fmt.Sprintf("not killed: %s: %s", m.Name, reason.Why))
+		}
+	}
+	return append(lines, mutation.Unexplained(r.Survivors, r.Complete)...)
+}
+
+// Read returns a report that was written to a file, judged anew.
+func Read(file string) (*Report, error) {
+	encoded, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{}
+	if err := json.Unmarshal(encoded, r); err != nil {
+		return nil, err
+	}
+	r.Judge()
+	return r, nil
+}
+
+func median[T cmp.Ordered](values []T) T {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// timelineLines is how many lines of a timeline tell something, without its head.
+func timelineLines(timeline string) int { return max(strings.Count(timeline, "\n")-1, 0) }

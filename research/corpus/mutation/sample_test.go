@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutation_test
+
+import (
+	"testing"
+
+	"trueup.dev/converge"
+	"trueup.dev/research/corpus"
+	"trueup.dev/research/corpus/mutation"
+)
+
+// every is of how many entries one is in the sample, with one mutant. The report of the corpus tries all mutants.
+const every = 5
+
+// TestSample tries few schedules, so that not all are found that a default run finds.
+func TestSample(t *testing.T) {
+	killed, open := 0, 0
+	for i, e := range corpus.All() {
+		if i%every != 0 {
+			continue
+		}
+		mutants, err := mutation.Of(t, e)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		m := mutants[i%len(mutants)]
+		t.Run(m.Name(), func(t *testing.T) {
+			result, err := m.Check(t, converge.Options{Seed: 1, Recoveries: 50, Pairs: 50})
+			if err != nil {
+				t.Fatal(err)
+			}
+			reason, known := mutation.Reasons[m.Name()]
+			switch {
+			case result.Killed && known:
+				t.Errorf("%s finds it, and it was said not to be found: %s", result.By, reason.Why)
+			case result.Killed:
+				killed++
+				t.Logf("%s, %d faults", result.By, result.Faults)
+			case !result.Equivalent && !known:
+				open++
+				t.Log("it is not found")
+			}
+		})
+	}
+	if killed < 8 || 4*killed < 3*(killed+open) {
+		t.Errorf("%d mutants are found, and %d are not that should be", killed, open)
+	}
+}
