@@ -14,14 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Actor is another controller, for example the one of deployments. It sees what the API server has and its requests do not fail, but it can be late.
+// Actor is another controller, for example the one of deployments. It sees what the API server has and its requests do
+// not fail, but it can be late.
 type Actor struct {
 	// Name is for people. Required.
 	Name string
 	// For is the kind of the objects that the actor acts on. Required.
 	For client.Object
-	// Act is called with an object, some time after it has changed and as long as it exists, also while it is being deleted, and also after a change that
-	// Act has made. What it has nothing to do about, it leaves alone. An error without faults fails the scenario. Required.
+	// Act is called with an object, some time after it has changed and as long as it exists, also while it is being
+	// deleted, and also after a change that Act has made. What it has nothing to do about, it leaves alone. An error
+	// without faults fails the scenario. Required.
 	Act func(ctx context.Context, c client.Client, obj client.Object) error
 
 	// collector is true for the garbage collector.
@@ -56,13 +58,17 @@ func actorOn[T client.Object](name string, kind T, act func(ctx context.Context,
 
 // Deployments is an actor that has deployments make progress: all at once, without replica sets and pods.
 func Deployments(progress Progress) Actor {
-	a := actorOn("deployments", &appsv1.Deployment{}, func(ctx context.Context, c client.Client, obj *appsv1.Deployment) error {
+	a := actorOn("deployments", &appsv1.Deployment{}, func(
+		ctx context.Context, c client.Client, obj *appsv1.Deployment,
+	) error {
 		before := obj.Status.DeepCopy()
 		replicas := count(obj.Spec.Replicas)
 		ready := readyOf(replicas, progress)
 		obj.Status.ObservedGeneration, obj.Status.Replicas, obj.Status.UpdatedReplicas = obj.Generation, replicas, replicas
 		obj.Status.ReadyReplicas, obj.Status.AvailableReplicas, obj.Status.UnavailableReplicas = ready, ready, replicas-ready
-		condition := appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"}
+		condition := appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable",
+		}
 		if ready < replicas {
 			condition.Status, condition.Reason = corev1.ConditionFalse, "MinimumReplicasUnavailable"
 		}
@@ -83,11 +89,14 @@ func Deployments(progress Progress) Actor {
 
 // StatefulSets is an actor that has stateful sets make progress: all at once, without pods.
 func StatefulSets(progress Progress) Actor {
-	a := actorOn("statefulsets", &appsv1.StatefulSet{}, func(ctx context.Context, c client.Client, obj *appsv1.StatefulSet) error {
+	a := actorOn("statefulsets", &appsv1.StatefulSet{}, func(
+		ctx context.Context, c client.Client, obj *appsv1.StatefulSet,
+	) error {
 		before := obj.Status.DeepCopy()
 		replicas := count(obj.Spec.Replicas)
 		ready := readyOf(replicas, progress)
-		obj.Status.ObservedGeneration, obj.Status.Replicas, obj.Status.UpdatedReplicas, obj.Status.CurrentReplicas = obj.Generation, replicas, replicas, replicas
+		obj.Status.ObservedGeneration, obj.Status.Replicas, obj.Status.UpdatedReplicas, obj.Status.CurrentReplicas =
+			obj.Generation, replicas, replicas, replicas
 		obj.Status.ReadyReplicas, obj.Status.AvailableReplicas = ready, ready
 		if equality.Semantic.DeepEqual(before, &obj.Status) {
 			return nil
@@ -107,16 +116,22 @@ func Jobs(progress Progress) Actor {
 		now := metav1.Now()
 		obj.Status.StartTime = &now
 		// Each end has a condition that announces it.
-		ends, reason := []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete}, batchv1.JobReasonCompletionsReached
+		ends, reason := []batchv1.JobConditionType{
+			batchv1.JobSuccessCriteriaMet, batchv1.JobComplete,
+		}, batchv1.JobReasonCompletionsReached
 		if progress == Fail {
 			obj.Status.Failed = 1
-			ends, reason = []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed}, batchv1.JobReasonBackoffLimitExceeded
+			ends, reason = []batchv1.JobConditionType{
+				batchv1.JobFailureTarget, batchv1.JobFailed,
+			}, batchv1.JobReasonBackoffLimitExceeded
 		} else {
 			obj.Status.Succeeded, obj.Status.CompletionTime = count(obj.Spec.Completions), &now
 		}
 		for _, end := range ends {
 			obj.Status.Conditions = append(obj.Status.Conditions,
-				batchv1.JobCondition{Type: end, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: now, LastProbeTime: now})
+				batchv1.JobCondition{
+					Type: end, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: now, LastProbeTime: now,
+				})
 		}
 		return c.Status().Update(ctx, obj)
 	})

@@ -23,14 +23,16 @@ type actorState struct {
 	due, late []types.NamespacedName
 }
 
-// maxActs is how often actors act in a run. More than that, and they work against each other, or against the reconciler.
+// maxActs is how often actors act in a run. More than that, and they work against each other, or against the
+// reconciler.
 const maxActs = 2000
 
 var actorFaults = setOf(Late, Early)
 
 // tellActors has the actors know of an event, and the garbage collector.
 func (r *run) tellActors(e memapi.Event) {
-	if e.Type == watch.Deleted || e.Object.GetDeletionTimestamp() != nil || len(e.Object.GetOwnerReferences()) > 0 && newOwners(e) {
+	if e.Type == watch.Deleted || e.Object.GetDeletionTimestamp() != nil || len(e.Object.GetOwnerReferences()) > 0 &&
+		newOwners(e) {
 		r.rubbish = true
 	}
 	if e.Type == watch.Deleted {
@@ -100,7 +102,9 @@ func (r *run) act(a *actorState, key types.NamespacedName) {
 		return
 	}
 	if r.acts++; r.acts > maxActs {
-		r.violate(Violation{Oracle: scenarioItself, Message: fmt.Sprintf("actor %s: it has acted %d times and finds no end", a.Name, maxActs)})
+		r.violate(Violation{
+			Oracle: scenarioItself, Message: fmt.Sprintf("actor %s: it has acted %d times and finds no end", a.Name, maxActs),
+		})
 		return
 	}
 	defer r.as(a.Name)()
@@ -110,7 +114,9 @@ func (r *run) act(a *actorState, key types.NamespacedName) {
 		r.log.actor(r, a.Name, a.kind.Kind+" "+nameOf(key), err)
 	}
 	if err != nil && len(r.schedule) == 0 {
-		r.violate(Violation{Oracle: scenarioItself, Message: fmt.Sprintf("actor %s: %s %s: %v", a.Name, a.kind.Kind, nameOf(key), err)})
+		r.violate(Violation{
+			Oracle: scenarioItself, Message: fmt.Sprintf("actor %s: %s %s: %v", a.Name, a.kind.Kind, nameOf(key), err),
+		})
 	}
 }
 
@@ -121,7 +127,8 @@ func (r *run) collect(late bool) bool {
 		if r.spared[name] && !late {
 			continue
 		}
-		if _, known := r.spared[name]; !known && !late && r.meet(site{"collect", garbage.Kind.Kind, r.keyFor(garbage.Kind, garbage.Key)}, setOf(Late)) == Late {
+		if _, known := r.spared[name]; !known && !late &&
+			r.meet(site{"collect", garbage.Kind.Kind, r.keyFor(garbage.Kind, garbage.Key)}, setOf(Late)) == Late {
 			r.log.fault(r, "gc", "is late with "+name, Late)
 			if r.spared == nil {
 				r.spared = map[string]bool{}
@@ -130,7 +137,10 @@ func (r *run) collect(late bool) bool {
 			continue
 		}
 		if r.acts++; r.acts > maxActs {
-			r.violate(Violation{Oracle: scenarioItself, Message: fmt.Sprintf("the garbage collector has acted %d times and finds no end: %s", maxActs, name)})
+			r.violate(Violation{
+				Oracle:  scenarioItself,
+				Message: fmt.Sprintf("the garbage collector has acted %d times and finds no end: %s", maxActs, name),
+			})
 			return false
 		}
 		delete(r.spared, name)

@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// advise looks at a write that does harm some day: it hits another object, or another version, than the one that the reconciler has seen.
+// advise looks at a write that does harm some day: it hits another object, or another version, than the one that the
+// reconciler has seen.
 func (r *run) advise(c *call) {
 	if c.obj == nil || c.conditional || c.obj.GetName() == "" || c.act != "delete" && c.act != "update" {
 		return
@@ -26,9 +27,13 @@ func (r *run) advise(c *call) {
 	name := c.gvk.Kind + " " + nameOf(key)
 	switch {
 	case c.act == "delete" && seen.GetUID() != stored.GetUID():
-		r.advice(fmt.Sprintf("the delete of %s hits another object than the one in the cache: use a precondition with its UID", name))
+		r.advice(
+			fmt.Sprintf("the delete of %s hits another object than the one in the cache: use a precondition with its UID", name),
+		)
 	case c.act == "update" && c.obj.GetResourceVersion() == "" && seen.GetResourceVersion() != stored.GetResourceVersion():
-		r.advice(fmt.Sprintf("the update of %s has no resource version, and overwrites a change that the cache has not seen", name))
+		r.advice(
+			fmt.Sprintf("the update of %s has no resource version, and overwrites a change that the cache has not seen", name),
+		)
 	}
 }
 

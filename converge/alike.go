@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// alike is true for states that are the same, apart from versions, UIDs and times. It is quick, because most states are: what it does not find to be alike is
-// looked at field by field.
+// alike is true for states that are the same, apart from versions, UIDs and times. It is quick, because most states
+// are: what it does not find to be alike is looked at field by field.
 func alike(a, b *snapshot) bool {
 	if !slices.Equal(a.kinds, b.kinds) || !maps.Equal(a.cloud, b.cloud) {
 		return false
@@ -102,10 +102,14 @@ func same(a, b reflect.Value) bool {
 }
 
 func sameMetadata(a, b *metav1.ObjectMeta) bool {
-	return a.Name == b.Name && a.Namespace == b.Namespace && maps.Equal(a.Labels, b.Labels) && sameAnnotations(a.Annotations, b.Annotations) &&
+	return a.Name == b.Name && a.Namespace == b.Namespace && maps.Equal(a.Labels, b.Labels) &&
+		sameAnnotations(a.Annotations, b.Annotations) &&
 		slices.Equal(a.Finalizers, b.Finalizers) && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
-		// UIDs are given by name and number, so that they are the same unless something was created anew; then a closer look is due.
-		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, func(x, y metav1.OwnerReference) bool { return same(reflect.ValueOf(x), reflect.ValueOf(y)) })
+		// UIDs are given by name and number, so that they are the same unless something was created anew; then a closer look
+		// is due.
+		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, func(x, y metav1.OwnerReference) bool {
+			return same(reflect.ValueOf(x), reflect.ValueOf(y))
+		})
 }
 
 func sameAnnotations(a, b map[string]string) bool {

@@ -54,12 +54,15 @@ func tenCallsScenarios() map[string]Scenario {
 	direct.New = func(e Env) reconcile.Reconciler { return &tenCalls{e.Client} }
 	direct.Owns = []client.Object{&corev1.ConfigMap{}, &corev1.Service{}}
 	controller.Setup = func(mgr ctrl.Manager) error {
-		return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Owns(&corev1.Service{}).Complete(&tenCalls{mgr.GetClient()})
+		return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(
+			&corev1.ConfigMap{},
+		).Owns(&corev1.Service{}).Complete(&tenCalls{mgr.GetClient()})
 	}
 	return map[string]Scenario{"direct": direct, "controller": controller}
 }
 
-// BenchmarkSchedule makes runs with one fault, another one each time. Its reconciler makes ten calls when there is nothing yet.
+// BenchmarkSchedule makes runs with one fault, another one each time. Its reconciler makes ten calls when there is
+// nothing yet.
 func BenchmarkSchedule(b *testing.B) {
 	for name, s := range tenCallsScenarios() {
 		b.Run(name, func(b *testing.B) {

@@ -31,7 +31,9 @@ type processCache struct {
 var _ cache.Cache = (*processCache)(nil)
 
 // IndexField registers a field index.
-func (c *processCache) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+func (c *processCache) IndexField(
+	_ context.Context, obj client.Object, field string, extract client.IndexerFunc,
+) error {
 	gvk, err := apiutil.GVKForObject(obj, c.process.run.plan.Scheme)
 	if err != nil {
 		return err
@@ -43,8 +45,11 @@ func (c *processCache) IndexField(_ context.Context, obj client.Object, field st
 	return nil
 }
 
-// GetInformer returns the informer of a kind. It is a call, so that the order in which informers come into being is always the same.
-func (c *processCache) GetInformer(ctx context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+// GetInformer returns the informer of a kind. It is a call, so that the order in which informers come into being is
+// always the same.
+func (c *processCache) GetInformer(
+	ctx context.Context, obj client.Object, _ ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	gvk, err := apiutil.GVKForObject(obj, c.process.run.plan.Scheme)
 	if err != nil {
 		return nil, err
@@ -75,11 +80,15 @@ func formOf(gvk schema.GroupVersionKind, obj client.Object) func(client.Object) 
 }
 
 // GetInformerForKind returns the informer of a kind.
-func (c *processCache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, _ ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *processCache) GetInformerForKind(
+	ctx context.Context, gvk schema.GroupVersionKind, _ ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	return c.informer(ctx, gvk, nil)
 }
 
-func (c *processCache) informer(ctx context.Context, gvk schema.GroupVersionKind, form func(client.Object) client.Object) (cache.Informer, error) {
+func (c *processCache) informer(
+	ctx context.Context, gvk schema.GroupVersionKind, form func(client.Object) client.Object,
+) (cache.Informer, error) {
 	if _, ok := c.process.run.plan.registry.For(gvk); !ok {
 		return nil, fmt.Errorf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
 	}
@@ -87,7 +96,9 @@ func (c *processCache) informer(ctx context.Context, gvk schema.GroupVersionKind
 		return &processInformer{process: c.process, informer: c.process.informer(gvk), form: form}, nil
 	}
 	var i *informer
-	err := c.process.make(ctx, &call{site: site{act: "watch", kind: gvk.Kind}, begin: func() { i = c.process.informer(gvk) }})
+	err := c.process.make(ctx, &call{
+		site: site{act: "watch", kind: gvk.Kind}, begin: func() { i = c.process.informer(gvk) },
+	})
 	return &processInformer{process: c.process, informer: i, form: form}, err
 }
 
@@ -115,7 +126,8 @@ func (i *processInformer) SeenUpTo() string {
 	return strconv.FormatInt(i.process.seenUpTo(i.informer), 10)
 }
 
-// seenUpTo is the version up to which a cache has everything: bookmarks tell that nothing has happened since its last event.
+// seenUpTo is the version up to which a cache has everything: bookmarks tell that nothing has happened since its last
+// event.
 func (p *process) seenUpTo(i *informer) int64 {
 	if len(i.coming) == 0 && i.held == nil {
 		return p.run.server.Version()
@@ -124,13 +136,17 @@ func (p *process) seenUpTo(i *informer) int64 {
 }
 
 // AddEventHandler adds a handler, which is told of what there is first.
-func (i *processInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *processInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (
+	toolscache.ResourceEventHandlerRegistration, error,
+) {
 	r := &registration{handler: handler, form: i.form, synced: make(chan struct{})}
 	add := func() {
 		i.informer.handlers = append(i.informer.handlers, r)
 		i.informer.joining = append(i.informer.joining, r)
 	}
-	return r, i.process.make(i.process.ctx, &call{site: site{act: "watch", kind: i.informer.kind.Kind + " with a handler"}, begin: add})
+	return r, i.process.make(i.process.ctx, &call{
+		site: site{act: "watch", kind: i.informer.kind.Kind + " with a handler"}, begin: add,
+	})
 }
 
 // AddEventHandlerWithResyncPeriod is AddEventHandler: resyncs happen as faults.

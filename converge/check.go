@@ -73,7 +73,10 @@ func (r *run) checkGone(s *snapshot) {
 		for _, obj := range r.server.List(r.plan.primary) {
 			if obj.GetDeletionTimestamp() != nil && r.step == len(r.plan.Steps)-1 {
 				name := r.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(obj))
-				r.violate(Violation{Oracle: Deletion, About: name, Message: fmt.Sprintf("%s is not gone: it has the finalizers %s", name, strings.Join(obj.GetFinalizers(), ", "))})
+				r.violate(Violation{
+					Oracle: Deletion, About: name,
+					Message: fmt.Sprintf("%s is not gone: it has the finalizers %s", name, strings.Join(obj.GetFinalizers(), ", ")),
+				})
 				return
 			}
 		}
@@ -83,13 +86,18 @@ func (r *run) checkGone(s *snapshot) {
 		for _, obj := range s.objects[i] {
 			if r.own[obj.GetUID()] {
 				name := thingOf(kind, obj).String()
-				r.violate(Violation{Oracle: Deletion, About: name, Message: name + " is left over: nothing that it could belong to is there any more"})
+				r.violate(Violation{
+					Oracle: Deletion, About: name, Message: name + " is left over: nothing that it could belong to is there any more",
+				})
 				return
 			}
 		}
 	}
 	for _, key := range sortedKeys(s.cloud) {
-		r.violate(Violation{Oracle: Deletion, About: "cloud " + key, Message: "cloud " + key + " is left over: nothing that it could belong to is there any more"})
+		r.violate(Violation{
+			Oracle: Deletion, About: "cloud " + key,
+			Message: "cloud " + key + " is left over: nothing that it could belong to is there any more",
+		})
 		return
 	}
 }
@@ -103,12 +111,16 @@ func (r *run) checkObserved() {
 		status := statusOf(obj)
 		name := r.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(obj))
 		if status.observed != 0 && status.observed != obj.GetGeneration() {
-			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: observedGeneration is %d, of generation %d", name, status.observed, obj.GetGeneration())})
+			r.violate(Violation{
+				Oracle: Status, About: name,
+				Message: fmt.Sprintf("%s: observedGeneration is %d, of generation %d", name, status.observed, obj.GetGeneration()),
+			})
 			return
 		}
 		for _, condition := range status.conditions {
 			if condition.ObservedGeneration != 0 && condition.ObservedGeneration != obj.GetGeneration() {
-				r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: observedGeneration is %d, of generation %d",
+				r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: observedGeneration is "+
+					"%d, of generation %d",
 					name, condition.Type, condition.ObservedGeneration, obj.GetGeneration())})
 				return
 			}
@@ -134,7 +146,9 @@ func (r *run) checkStay() {
 			return
 		}
 		if effect := r.lastEffect; r.effects != effects {
-			v := Violation{Oracle: Idempotence, About: effect, Message: "reconciling again, with nothing to do, writes: " + effect}
+			v := Violation{
+				Oracle: Idempotence, About: effect, Message: "reconciling again, with nothing to do, writes: " + effect,
+			}
 			if _, off := r.plan.Off[Idempotence]; off {
 				continue
 			}
@@ -148,7 +162,9 @@ func (r *run) checkStay() {
 			return
 		}
 		if r.idle != idle && r.plan.Strict {
-			r.violate(Violation{Oracle: Advice, Message: plural(r.idle-idle, "request") + " without an effect when everything is reconciled again"})
+			r.violate(Violation{
+				Oracle: Advice, Message: plural(r.idle-idle, "request") + " without an effect when everything is reconciled again",
+			})
 		}
 	}
 }
@@ -204,7 +220,9 @@ func (r *run) observeOutside(verb, key string) {
 	}
 	name := r.process.activity(r.serving.who).NamespacedName
 	if primary := r.server.Get(r.plan.primary, name); len(primary.GetFinalizers()) == 0 {
-		r.unprotected = append(r.unprotected, unprotected{r.plan.primary.Kind + " " + nameOf(name), "cloud " + verb + " " + key})
+		r.unprotected = append(r.unprotected, unprotected{
+			r.plan.primary.Kind + " " + nameOf(name), "cloud " + verb + " " + key,
+		})
 	}
 }
 
@@ -215,7 +233,10 @@ type unprotected struct{ name, by string }
 func (r *run) checkProtected() {
 	for _, u := range r.unprotected {
 		if r.finalized[u.name] {
-			r.violate(Violation{Oracle: Deletion, About: u.name, Message: fmt.Sprintf("%s has no finalizer yet when the first effect outside happens: %s", u.name, u.by)})
+			r.violate(Violation{
+				Oracle: Deletion, About: u.name,
+				Message: fmt.Sprintf("%s has no finalizer yet when the first effect outside happens: %s", u.name, u.by),
+			})
 			return
 		}
 	}

@@ -35,7 +35,8 @@ func (c *processClient) kindOf(obj runtime.Object) (schema.GroupVersionKind, err
 	return gvk, err
 }
 
-// served is the context of a call that is being served, which happens also after the end of its process if it is to land late.
+// served is the context of a call that is being served, which happens also after the end of its process if it is to
+// land late.
 func served(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // cached is true for what is read from a cache.
@@ -44,7 +45,9 @@ func (c *processClient) cached(obj runtime.Object, gvk schema.GroupVersionKind) 
 	return !c.live && !untyped && !c.process.run.plan.uncached[gvk]
 }
 
-func (c *processClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (c *processClient) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	gvk, err := c.kindOf(obj)
 	if err != nil {
 		return err
@@ -65,7 +68,9 @@ func (c *processClient) List(ctx context.Context, list client.ObjectList, opts .
 		return err
 	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
-	call := &call{site: site{act: "list", kind: gvk.Kind, key: types.NamespacedName{Namespace: options.Namespace}}, gvk: gvk, out: list}
+	call := &call{
+		site: site{act: "list", kind: gvk.Kind, key: types.NamespacedName{Namespace: options.Namespace}}, gvk: gvk, out: list,
+	}
 	if call.cached = c.cached(list, gvk); call.cached {
 		call.do = func(client.Object) error { return c.process.list(gvk, list, options) }
 	} else {
@@ -75,11 +80,15 @@ func (c *processClient) List(ctx context.Context, list client.ObjectList, opts .
 	return c.process.make(ctx, call)
 }
 
-func (c *processClient) write(ctx context.Context, act, sub string, obj client.Object, do func(client.Object) error) error {
+func (c *processClient) write(
+	ctx context.Context, act, sub string, obj client.Object, do func(client.Object) error,
+) error {
 	return c.writeIf(ctx, act, sub, obj, false, do)
 }
 
-func (c *processClient) writeIf(ctx context.Context, act, sub string, obj client.Object, conditional bool, do func(client.Object) error) error {
+func (c *processClient) writeIf(
+	ctx context.Context, act, sub string, obj client.Object, conditional bool, do func(client.Object) error,
+) error {
 	gvk, err := c.kindOf(obj)
 	if err != nil {
 		return err
@@ -92,44 +101,62 @@ func (c *processClient) writeIf(ctx context.Context, act, sub string, obj client
 	if key.Name == "" {
 		key.Name = obj.GetGenerateName()
 	}
-	return c.process.make(ctx, &call{site: site{act: act, kind: kind, key: key}, gvk: gvk, obj: obj, conditional: conditional, do: do})
+	return c.process.make(ctx, &call{
+		site: site{act: act, kind: kind, key: key}, gvk: gvk, obj: obj, conditional: conditional, do: do,
+	})
 }
 
 func (c *processClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return c.write(ctx, "create", "", obj, func(obj client.Object) error { return c.Client.Create(served(ctx), obj, opts...) })
+	return c.write(ctx, "create", "", obj, func(obj client.Object) error {
+		return c.Client.Create(served(ctx), obj, opts...)
+	})
 }
 
 func (c *processClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return c.write(ctx, "update", "", obj, func(obj client.Object) error { return c.Client.Update(served(ctx), obj, opts...) })
+	return c.write(ctx, "update", "", obj, func(obj client.Object) error {
+		return c.Client.Update(served(ctx), obj, opts...)
+	})
 }
 
-func (c *processClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c *processClient) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
 	act := "patch"
 	if patch.Type() == types.ApplyPatchType {
 		act = "apply"
 	}
-	return c.write(ctx, act, "", obj, func(obj client.Object) error { return c.Client.Patch(served(ctx), obj, patch, opts...) })
+	return c.write(ctx, act, "", obj, func(obj client.Object) error {
+		return c.Client.Patch(served(ctx), obj, patch, opts...)
+	})
 }
 
 func (c *processClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	preconditions := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions
 	conditional := preconditions != nil && (preconditions.UID != nil || preconditions.ResourceVersion != nil)
-	return c.writeIf(ctx, "delete", "", obj, conditional, func(obj client.Object) error { return c.Client.Delete(served(ctx), obj, opts...) })
+	return c.writeIf(ctx, "delete", "", obj, conditional, func(obj client.Object) error {
+		return c.Client.Delete(served(ctx), obj, opts...)
+	})
 }
 
 func (c *processClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	return c.write(ctx, "delete all", "", obj, func(obj client.Object) error { return c.Client.DeleteAllOf(served(ctx), obj, opts...) })
+	return c.write(ctx, "delete all", "", obj, func(obj client.Object) error {
+		return c.Client.DeleteAllOf(served(ctx), obj, opts...)
+	})
 }
 
 // Apply applies a configuration. While it waits to be served it is an object like others.
-func (c *processClient) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+func (c *processClient) Apply(
+	ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption,
+) error {
 	obj, err := untyped(config)
 	if err != nil {
 		return err
 	}
 	return c.write(ctx, "apply", "", obj, func(written client.Object) error {
 		if written != obj { // the answer gets lost
-			return c.Client.Apply(served(ctx), client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...)
+			return c.Client.Apply(
+				served(ctx), client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...,
+			)
 		}
 		return c.Client.Apply(served(ctx), config, opts...)
 	})
@@ -157,7 +184,9 @@ type processSubResource struct {
 	server client.SubResourceClient
 }
 
-func (s *processSubResource) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
+func (s *processSubResource) Get(
+	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption,
+) error {
 	gvk, err := s.client.kindOf(obj)
 	if err != nil {
 		return err
@@ -168,30 +197,46 @@ func (s *processSubResource) Get(ctx context.Context, obj, sub client.Object, op
 	})
 }
 
-func (s *processSubResource) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
-	return s.client.write(ctx, "create", s.name, obj, func(obj client.Object) error { return s.server.Create(served(ctx), obj, sub, opts...) })
+func (s *processSubResource) Create(
+	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption,
+) error {
+	return s.client.write(ctx, "create", s.name, obj, func(obj client.Object) error {
+		return s.server.Create(served(ctx), obj, sub, opts...)
+	})
 }
 
-func (s *processSubResource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-	return s.client.write(ctx, "update", s.name, obj, func(obj client.Object) error { return s.server.Update(served(ctx), obj, opts...) })
+func (s *processSubResource) Update(
+	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
+) error {
+	return s.client.write(ctx, "update", s.name, obj, func(obj client.Object) error {
+		return s.server.Update(served(ctx), obj, opts...)
+	})
 }
 
-func (s *processSubResource) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (s *processSubResource) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+) error {
 	act := "patch"
 	if patch.Type() == types.ApplyPatchType {
 		act = "apply"
 	}
-	return s.client.write(ctx, act, s.name, obj, func(obj client.Object) error { return s.server.Patch(served(ctx), obj, patch, opts...) })
+	return s.client.write(ctx, act, s.name, obj, func(obj client.Object) error {
+		return s.server.Patch(served(ctx), obj, patch, opts...)
+	})
 }
 
-func (s *processSubResource) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+func (s *processSubResource) Apply(
+	ctx context.Context, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+) error {
 	obj, err := untyped(config)
 	if err != nil {
 		return err
 	}
 	return s.client.write(ctx, "apply", s.name, obj, func(written client.Object) error {
 		if written != obj {
-			return s.server.Apply(served(ctx), client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...)
+			return s.server.Apply(
+				served(ctx), client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...,
+			)
 		}
 		return s.server.Apply(served(ctx), config, opts...)
 	})

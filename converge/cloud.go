@@ -18,8 +18,8 @@ var (
 	ErrAbsent = errors.New("does not exist")
 )
 
-// Cloud is a system outside of the cluster, for example one that has buckets. It has values by keys. Each call can fail, with or without an effect, as calls
-// of Env.Call do.
+// Cloud is a system outside of the cluster, for example one that has buckets. It has values by keys. Each call can
+// fail, with or without an effect, as calls of Env.Call do.
 type Cloud struct{ process *process }
 
 // cloudState is what the system outside has.
@@ -58,7 +58,8 @@ func (c Cloud) Create(ctx context.Context, key, value string) error {
 	})
 }
 
-// CreateNamed creates something that the system names: the key begins with the prefix. Called twice, it creates two things.
+// CreateNamed creates something that the system names: the key begins with the prefix. Called twice, it creates two
+// things.
 func (c Cloud) CreateNamed(ctx context.Context, prefix, value string) (key string, err error) {
 	err = c.call(ctx, "create", prefix, func(s *cloudState) error {
 		if s.named == nil {
@@ -123,14 +124,18 @@ func (c Cloud) Delete(ctx context.Context, key string) error {
 func (c Cloud) read(ctx context.Context, verb, key string, do func(*cloudState) error) error {
 	r := c.process.run
 	return c.process.make(ctx, &call{
-		site: site{act: "call", kind: "cloud " + verb + " " + key}, outside: true, do: func(client.Object) error { return do(&r.cloud) },
+		site: site{
+			act: "call", kind: "cloud " + verb + " " + key,
+		}, outside: true, do: func(client.Object) error { return do(&r.cloud) },
 	})
 }
 
 func (c Cloud) call(ctx context.Context, verb, key string, do func(*cloudState) error) error {
 	r := c.process.run
 	return c.process.make(ctx, &call{
-		site: site{act: "call", kind: "cloud " + verb + " " + key}, outside: true, effect: true, do: func(client.Object) error {
+		site: site{
+			act: "call", kind: "cloud " + verb + " " + key,
+		}, outside: true, effect: true, do: func(client.Object) error {
 			before := r.cloud.version
 			_, existed := r.cloud.values[key]
 			err := do(&r.cloud)

@@ -32,7 +32,8 @@ func (p *process) guarded(cached client.Client, live client.Reader, cache *proce
 	return p.guard.Client()
 }
 
-// consistent returns a reconciler whose requests wait until caches have what they have written before, if that is what is promised.
+// consistent returns a reconciler whose requests wait until caches have what they have written before, if that is what
+// is promised.
 func (r *run) consistent(p *process, inner reconcile.Reconciler) reconcile.Reconciler {
 	if p.guard == nil || inner == nil {
 		return inner

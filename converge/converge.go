@@ -19,23 +19,31 @@ import (
 
 // The flags of test binaries that import this package.
 var (
-	budgetFlag = flag.Duration("converge.budget", 0, "how long to look for failures of several faults; 0 is for a fixed number of schedules")
+	budgetFlag = flag.Duration(
+		"converge.budget", 0, "how long to look for failures of several faults; 0 is for a fixed number of schedules",
+	)
 	pairsFlag  = flag.Bool("converge.pairs", false, "try all pairs of faults")
 	randomFlag = flag.Int("converge.random", 0, "how many random schedules to try")
-	seedFlag   = flag.Uint64("converge.seed", 1, "seed of what is chosen by chance; schedules that are replayed have their own")
+	seedFlag   = flag.Uint64(
+		"converge.seed", 1, "seed of what is chosen by chance; schedules that are replayed have their own",
+	)
 	replayFlag = flag.String("converge.replay", "", "a schedule to replay, as a failure prints it")
-	htmlFlag   = flag.String("converge.html", "", "an .html file for the page of a failure, or a directory with one for each test")
+	htmlFlag   = flag.String(
+		"converge.html", "", "an .html file for the page of a failure, or a directory with one for each test",
+	)
 )
 
 // Options tell how much to try.
 type Options struct {
-	// Budget ends the search for failures of several faults. The default is no limit of time. Single faults are always tried, all of them.
+	// Budget ends the search for failures of several faults. The default is no limit of time. Single faults are always
+	// tried, all of them.
 	Budget time.Duration
 	// Recoveries is how many second faults on the way back from a first one are tried at most; -1 is for all.
 	Recoveries int
 	// Pairs is how many pairs of faults are tried, chosen by chance; -1 is for all.
 	Pairs int
-	// Requests has Recoveries and Pairs be fewer where runs are long, so that all runs for either make about so many requests. 0 is for no limit.
+	// Requests has Recoveries and Pairs be fewer where runs are long, so that all runs for either make about so many
+	// requests. 0 is for no limit.
 	Requests int
 	// Random is how many schedules of up to six faults are tried.
 	Random int
@@ -60,14 +68,17 @@ func (o *Options) limit(length int) {
 	}
 }
 
-// DefaultOptions returns the options of Run, as flags change them: all single faults, 1,000 second faults on the way back, and 1,000 pairs, or as many of
-// these as make 20,000 requests, which takes about a second. With the race detector, which makes runs ten times as long, it is a tenth of that.
+// DefaultOptions returns the options of Run, as flags change them: all single faults, 1,000 second faults on the way
+// back, and 1,000 pairs, or as many of these as make 20,000 requests, which takes about a second. With the race
+// detector, which makes runs ten times as long, it is a tenth of that.
 func DefaultOptions() Options {
 	some, requests := 1000, 20_000
 	if raceDetector {
 		some, requests = some/10, requests/10
 	}
-	o := Options{Budget: *budgetFlag, Recoveries: some, Pairs: some, Requests: requests, Random: *randomFlag, Seed: *seedFlag}
+	o := Options{
+		Budget: *budgetFlag, Recoveries: some, Pairs: some, Requests: requests, Random: *randomFlag, Seed: *seedFlag,
+	}
 	if *pairsFlag {
 		o.Pairs = -1
 	}
@@ -80,9 +91,10 @@ func DefaultOptions() Options {
 	return o
 }
 
-// Run proves that a reconciler converges: it tries every single fault at every point, and some combinations, and fails the test with the timeline of the
-// first failure, shrunk to the fewest faults. A failure is saved below testdata/converge, and tried first next time. With the flag -converge.html it is also
-// written as a page, see [Failure.HTML].
+// Run proves that a reconciler converges: it tries every single fault at every point, and some combinations, and fails
+// the test with the timeline of the first failure, shrunk to the fewest faults. A failure is saved below
+// testdata/converge, and tried first next time. With the flag -converge.html it is also written as a page, see
+// [Failure.HTML].
 func Run(t *testing.T, s Scenario) {
 	t.Helper()
 	if *replayFlag != "" {
@@ -170,7 +182,9 @@ func (p *plan) fail(t *testing.T, f *Failure) {
 
 // command is what replays the failure.
 func (f *Failure) command() string {
-	return fmt.Sprintf("go test -run '^%s$' -converge.replay='%s'", strings.ReplaceAll(regexp.QuoteMeta(f.test), "/", "$/^"), f.Replay)
+	return fmt.Sprintf(
+		"go test -run '^%s$' -converge.replay='%s'", strings.ReplaceAll(regexp.QuoteMeta(f.test), "/", "$/^"), f.Replay,
+	)
 }
 
 // folder is where the schedules of a test are saved.
@@ -246,7 +260,10 @@ func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 func (p *plan) failure(t *testing.T, file string, s schedule) *Failure {
 	o := p.execute(t, s, p.usual(), nil)
 	if o.hit < len(s) && len(o.violations) == 0 {
-		t.Logf("%s: only %d of %d faults come true: the scenario or the reconciler has changed, and the file says nothing any more", file, o.hit, len(s))
+		t.Logf(
+			"%s: only %d of %d faults come true: the scenario or the reconciler has changed, and the file says nothing any more",
+			file, o.hit, len(s),
+		)
 	}
 	v, ok := o.violation()
 	if !ok {

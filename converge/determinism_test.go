@@ -31,7 +31,9 @@ func (c *crowd) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	errs := make(chan error)
 	for n := range 4 {
 		go func() {
-			configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: fmt.Sprintf("%s-%d", req.Name, n)}}
+			configMap := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: fmt.Sprintf("%s-%d", req.Name, n)},
+			}
 			_, err := controllerutil.CreateOrUpdate(ctx, c.Client, configMap, func() error {
 				configMap.Data = map[string]string{"value": string(secret.Data["value"])}
 				return controllerutil.SetControllerReference(secret, configMap, scheme.Scheme)
@@ -64,18 +66,22 @@ func crowdScenario() Scenario {
 				WithOptions(controller.Options{MaxConcurrentReconciles: 3}).Complete(&crowd{mgr.GetClient()})
 		},
 		Steps: Steps(Apply(newSecret("a")), Apply(newSecret("b")), Apply(newSecret("c")), Settle(),
-			Change(newSecret("b"), func(s *corev1.Secret) { s.Data["value"] = []byte("2") }), Settle(), Delete(newSecret("a")), Settle()),
+			Change(newSecret("b"), func(s *corev1.Secret) {
+				s.Data["value"] = []byte("2")
+			}), Settle(), Delete(newSecret("a")), Settle()),
 	}
 }
 
-// TestTheSameEachTime runs the same schedules again and again: their timelines are the same to the byte, however many processors there are, and although
-// maps have another order each time.
+// TestTheSameEachTime runs the same schedules again and again: their timelines are the same to the byte, however many
+// processors there are, and although maps have another order each time.
 func TestTheSameEachTime(t *testing.T) {
 	times := 100
 	if testing.Short() || raceDetector {
 		times = 10
 	}
-	for name, s := range map[string]Scenario{"direct": copierScenario(true), "controller": controllerScenario(false), "crowd": crowdScenario()} {
+	for name, s := range map[string]Scenario{
+		"direct": copierScenario(true), "controller": controllerScenario(false), "crowd": crowdScenario(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			p := mustPlan(t, s)
 			o, ok := p.refer(t)
@@ -101,7 +107,10 @@ func TestTheSameEachTime(t *testing.T) {
 					for at < min(len(a), len(b)) && a[at] == b[at] {
 						at++
 					}
-					t.Fatalf("the %d. time it goes otherwise from line %d on:\n%s\ninstead of\n%s", n+2, at, b[min(at, len(b)-1)], a[min(at, len(a)-1)])
+					t.Fatalf(
+						"the %d. time it goes otherwise from line %d on:\n%s\ninstead of\n%s", n+2, at, b[min(at, len(b)-1)],
+						a[min(at, len(a)-1)],
+					)
 				}
 			}
 		})
@@ -122,7 +131,10 @@ func timelines(t *testing.T, p *plan, schedules []schedule) string {
 	for _, s := range schedules {
 		log := &timeline{}
 		o := p.execute(t, s, p.usual(), log)
-		all = append(all, s.encode(1), (&Failure{entries: log.entries}).full(), fmt.Sprint(o.violations, o.reconciles, o.hit, slices.Clone(o.met)))
+		all = append(
+			all, s.encode(1), (&Failure{entries: log.entries}).full(),
+			fmt.Sprint(o.violations, o.reconciles, o.hit, slices.Clone(o.met)),
+		)
 	}
 	return strings.Join(all, "\n")
 }

@@ -34,7 +34,9 @@ func (r *run) disturb() bool {
 		for back := 1; back <= most; back++ {
 			at := site{"quiet", i.kind.Kind, types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}}
 			if r.meet(at, setOf(Stale)) == Stale {
-				r.log.fault(r, "process", fmt.Sprintf("is ended, and begins with %s of %s ago", i.kind.Kind, plural(back, "event")), Stale)
+				r.log.fault(
+					r, "process", fmt.Sprintf("is ended, and begins with %s of %s ago", i.kind.Kind, plural(back, "event")), Stale,
+				)
 				r.crash()
 				r.stale = append(r.stale, staleStart{i.kind, back})
 				disturbed = true
@@ -81,7 +83,9 @@ func (r *run) eventsOf(kind schema.GroupVersionKind) []memapi.Event {
 	return slices.DeleteFunc(slices.Clone(r.server.Events(0)), func(e memapi.Event) bool { return e.Kind != kind })
 }
 
-func (r *run) disturbObject(kind schema.GroupVersionKind, key types.NamespacedName, verb string, fault Fault, do func(client.Object) error) {
+func (r *run) disturbObject(
+	kind schema.GroupVersionKind, key types.NamespacedName, verb string, fault Fault, do func(client.Object) error,
+) {
 	defer r.as("somebody")()
 	r.made.explain(r, kind, key)
 	obj := r.withKind(r.server.Get(kind, key), kind)
@@ -109,7 +113,8 @@ func (r *run) unavailable(obj client.Object) error {
 		obj.Status.ReadyReplicas, obj.Status.AvailableReplicas, obj.Status.UnavailableReplicas = 0, 0, obj.Status.Replicas
 		for i := range obj.Status.Conditions {
 			if c := &obj.Status.Conditions[i]; c.Type == appsv1.DeploymentAvailable {
-				c.Status, c.Reason, c.LastTransitionTime, c.LastUpdateTime = corev1.ConditionFalse, "MinimumReplicasUnavailable", metav1.Now(), metav1.Now()
+				c.Status, c.Reason, c.LastTransitionTime, c.LastUpdateTime =
+					corev1.ConditionFalse, "MinimumReplicasUnavailable", metav1.Now(), metav1.Now()
 			}
 		}
 	case *appsv1.StatefulSet:

@@ -32,17 +32,18 @@ type Env struct {
 	process *process
 }
 
-// Call makes a call to a system outside of the cluster that effect stands for. It is a point where faults happen: the process crashes before or after
-// the effect, the call fails without an effect, or fails although there was one. The name should tell what is done to what, like "create bucket a".
+// Call makes a call to a system outside of the cluster that effect stands for. It is a point where faults happen: the
+// process crashes before or after the effect, the call fails without an effect, or fails although there was one. The
+// name should tell what is done to what, like "create bucket a".
 //
-// Nobody knows whether a call has changed something, so that calls are no writes for [Idempotence] and [Deletion]; those of a [Cloud] are. The effect must not
-// wait for anything. A panic in it is one of the reconciler.
+// Nobody knows whether a call has changed something, so that calls are no writes for [Idempotence] and [Deletion];
+// those of a [Cloud] are. The effect must not wait for anything. A panic in it is one of the reconciler.
 func (e Env) Call(ctx context.Context, name string, effect func() error) error {
 	return e.process.callOutside(ctx, name, effect)
 }
 
-// EnvOf returns what belongs to a manager that Setup was called with, or to one that wraps it and has a method Unwrap. It is the zero Env for any other
-// manager.
+// EnvOf returns what belongs to a manager that Setup was called with, or to one that wraps it and has a method Unwrap.
+// It is the zero Env for any other manager.
 func EnvOf(mgr manager.Manager) Env {
 	for inner := mgr; ; {
 		switch m := inner.(type) {

@@ -77,8 +77,10 @@ func (p *plan) execute(t *testing.T, s schedule, v variation, log *timeline) (o 
 var stuckTime = 30 * time.Second
 
 var tellStuck = func(test string) {
-	fmt.Fprintf(os.Stderr, "%s: a run has taken %s, and most take less than a millisecond. Does a goroutine wait for a lock that is held across a request, for the "+
-		"network, or for something outside of the scenario? It waits until that comes. SIGQUIT shows where.\n", test, stuckTime)
+	fmt.Fprintf(os.Stderr, "%s: a run has taken %s, and most take less than a millisecond. Does a goroutine wait for a "+
+		"lock that is held across a request, for the "+
+		"network, or for something outside of the scenario? It waits until that comes. SIGQUIT shows where.\n", test,
+		stuckTime)
 }
 
 // end ends the process, and with it all that it has started.
@@ -95,7 +97,8 @@ const leakTime = 10 * time.Second
 
 func (r *run) outcome() outcome {
 	return outcome{
-		violations: r.violations, advices: r.advices, met: r.met, hit: r.hit, settled: r.settled, settledAt: r.settledAt, reconciles: r.reconciles, made: r.made, readies: r.readies, idle: r.idle, requests: r.requests,
+		violations: r.violations, advices: r.advices, met: r.met, hit: r.hit, settled: r.settled, settledAt: r.settledAt,
+		reconciles: r.reconciles, made: r.made, readies: r.readies, idle: r.idle, requests: r.requests,
 		informers: r.process.informers,
 	}
 }
@@ -161,7 +164,12 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 			// If that fails by itself, users have to wait.
 			o := p.execute(t, nil, v, nil)
 			if violation, failed := o.violation(); failed {
-				patient = append(patient, fmt.Sprintf("without users who do not wait at step %d, %s: without any fault that leads to %s", step+1, s.name, violation))
+				patient = append(
+					patient,
+					fmt.Sprintf(
+						"without users who do not wait at step %d, %s: without any fault that leads to %s", step+1, s.name, violation,
+					),
+				)
 				continue
 			}
 			quick[step] = &reference{outcome: o}

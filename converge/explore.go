@@ -34,8 +34,8 @@ type recovery struct {
 	second meeting
 }
 
-// explore looks for a schedule that violates something, and returns the first one. The order, and so the result, depends on nothing but the scenario and the
-// options, as long as no budget of time ends it.
+// explore looks for a schedule that violates something, and returns the first one. The order, and so the result,
+// depends on nothing but the scenario and the options, as long as no budget of time ends it.
 func explore(t *testing.T, p *plan, options Options) *Report {
 	x := &exploration{plan: p, t: t, options: options, begin: time.Now(), told: time.Now(), seen: map[point]bool{}}
 	x.cert.Seed = options.Seed
@@ -95,7 +95,8 @@ func (x *exploration) progress() {
 	}
 	x.told = time.Now()
 	fmt.Fprintf(os.Stderr, "%s: %d schedules in %s: %d single faults, %d second faults, %d pairs, %d random\n",
-		x.t.Name(), x.cert.Schedules, time.Since(x.begin).Round(time.Second), x.cert.Singles, x.cert.Recoveries, x.cert.Pairs, x.cert.Random)
+		x.t.Name(), x.cert.Schedules, time.Since(x.begin).Round(time.Second), x.cert.Singles, x.cert.Recoveries, x.cert.Pairs,
+		x.cert.Random)
 }
 
 // singles tries each fault at each point of the run without faults.
@@ -126,8 +127,9 @@ func candidatesOf(met []meeting) []deviation {
 	return found
 }
 
-// candidates lists the faults at points, without those that are the same as another one: a crash before a request is the same as one after the last write
-// before it, and an answer to a write without an effect can as well be lost. It also counts those that are left out.
+// candidates lists the faults at points, without those that are the same as another one: a crash before a request is
+// the same as one after the last write before it, and an answer to a write without an effect can as well be lost. It
+// also counts those that are left out.
 func candidates(met []meeting) (found []deviation, enumerated int) {
 	type end struct {
 		version int64
@@ -208,8 +210,8 @@ func (x *exploration) recoveries(*outcome) *Failure {
 	return nil
 }
 
-// pairs tries two faults at once: all of them, if that is asked for and there is time, or some. Those that are near each other come first, because there one
-// is more likely to meet what the other one has left.
+// pairs tries two faults at once: all of them, if that is asked for and there is time, or some. Those that are near
+// each other come first, because there one is more likely to meet what the other one has left.
 func (x *exploration) pairs(reference *outcome) *Failure {
 	singles := candidatesOf(reference.met)
 	at := map[point]int{}
@@ -275,7 +277,8 @@ func mixed(n int, random *rand.Rand) func() int {
 	if n < 2 {
 		return func() int { return 0 }
 	}
-	// Steps of a length that has no divisor in common with n lead to all. Those of about 0.618 n are never near those that were there just before.
+	// Steps of a length that has no divisor in common with n lead to all. Those of about 0.618 n are never near those that
+	// were there just before.
 	step := int(0.618*float64(n)) + random.IntN(n/8+1)
 	for gcd(step, n) != 1 {
 		step++
@@ -306,7 +309,8 @@ func pairOf(n int) [2]int {
 // nearby is how many points two faults are apart that are near each other.
 const nearby = 6
 
-// swarm tries up to six faults at once, of some kinds at a time: a few kinds that meet often find what all kinds together hide.
+// swarm tries up to six faults at once, of some kinds at a time: a few kinds that meet often find what all kinds
+// together hide.
 func (x *exploration) swarm(reference *outcome) *Failure {
 	points := slices.Clone(reference.met)
 	for _, r := range x.more {

@@ -10,7 +10,9 @@ import (
 
 // TestEachSingleFaultComesTrue runs each fault at each point: none of them is counted without having happened.
 func TestEachSingleFaultComesTrue(t *testing.T) {
-	for name, s := range map[string]Scenario{"direct": copierScenario(false), "controller": controllerScenario(false), "faulty": faultyScenario()} {
+	for name, s := range map[string]Scenario{
+		"direct": copierScenario(false), "controller": controllerScenario(false), "faulty": faultyScenario(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			p := mustPlan(t, s)
 			reference, ok := p.refer(t)

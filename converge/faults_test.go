@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// faultyScenario has points for all faults: requests of all kinds, an actor, a system outside, and caches that may begin with an old list.
+// faultyScenario has points for all faults: requests of all kinds, an actor, a system outside, and caches that may
+// begin with an old list.
 func faultyScenario() Scenario {
 	s := copierScenario(false)
 	s.New = func(e Env) reconcile.Reconciler {
@@ -66,7 +67,10 @@ func faultyScenario() Scenario {
 			return reconcile.Result{}, e.Client.Update(ctx, configMap)
 		})
 	}
-	s.World = []Actor{Deployments(BecomeReady), actorOn("watcher", &corev1.ConfigMap{}, func(context.Context, client.Client, *corev1.ConfigMap) error { return nil })}
+	s.World = []Actor{
+		Deployments(BecomeReady),
+		actorOn("watcher", &corev1.ConfigMap{}, func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }),
+	}
 	s.Owns = append(s.Owns, &appsv1.Deployment{})
 	s.Consistency = TimeTravel
 	s.With = askedFor
@@ -80,7 +84,10 @@ func deploymentOf(secret *corev1.Secret) *appsv1.Deployment {
 		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+			},
 		},
 	}
 	_ = controllerutil.SetControllerReference(secret, deployment, scheme.Scheme)

@@ -34,8 +34,9 @@ func (r *run) annotate(c *call) {
 	r.changed()
 }
 
-// checkAnnotated looks whether a write has undone what somebody else has written just before. Only the write of an object that was read counts, which has a
-// UID: it has not told which version it is based on. An object that is made from nothing each time may be meant to be all that there is.
+// checkAnnotated looks whether a write has undone what somebody else has written just before. Only the write of an
+// object that was read counts, which has a UID: it has not told which version it is based on. An object that is made
+// from nothing each time may be meant to be all that there is.
 func (r *run) checkAnnotated(c *call, uid types.UID) {
 	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
 	if uid == "" || stored == nil || stored.GetUID() != uid || stored.GetDeletionTimestamp() != nil {
@@ -43,7 +44,9 @@ func (r *run) checkAnnotated(c *call, uid types.UID) {
 	}
 	if !r.isAnnotated(c) {
 		name := c.gvk.Kind + " " + nameOf(c.key)
-		r.violate(Violation{Oracle: EndState, About: name, Message: c.act + " " + name + " undoes what somebody else has written meanwhile"})
+		r.violate(Violation{
+			Oracle: EndState, About: name, Message: c.act + " " + name + " undoes what somebody else has written meanwhile",
+		})
 	}
 }
 
@@ -93,7 +96,9 @@ func (r *run) takeName(c *call, noticed bool) {
 		if err := r.other.Create(r.ctx, owner); err != nil {
 			owner = nil
 		} else {
-			obj.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GetObjectKind().GroupVersionKind())})
+			obj.SetOwnerReferences([]metav1.OwnerReference{
+				*metav1.NewControllerRef(owner, owner.GetObjectKind().GroupVersionKind()),
+			})
 		}
 	}
 	err := r.other.Create(r.ctx, obj)
@@ -107,7 +112,12 @@ func (r *run) takeName(c *call, noticed bool) {
 		defer r.as("somebody")()
 		if err == nil {
 			r.made.explain(r, c.gvk, c.key) // with what was made for it meanwhile
-			r.log.foreign(r, "delete", c, r.other.Delete(r.ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+			r.log.foreign(
+				r, "delete", c,
+				r.other.Delete(
+					r.ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground),
+				),
+			)
 		}
 		if owner != nil {
 			_ = r.other.Delete(r.ctx, owner)
@@ -125,7 +135,9 @@ func (r *run) remove(c *call, again bool) {
 	}
 	defer r.as("somebody")()
 	r.made.explain(r, c.gvk, c.key)
-	err := r.other.Delete(r.ctx, obj.DeepCopyObject().(client.Object), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.other.Delete(
+		r.ctx, obj.DeepCopyObject().(client.Object), client.PropagationPolicy(metav1.DeletePropagationBackground),
+	)
 	r.log.foreign(r, "delete", c, err)
 	r.changed()
 	if err != nil {
@@ -143,7 +155,8 @@ func (r *run) remove(c *call, again bool) {
 	}
 }
 
-// otherVersion is true for an update of an object that was read, with another version than it was read with: nobody is told of changes in between.
+// otherVersion is true for an update of an object that was read, with another version than it was read with: nobody is
+// told of changes in between.
 func (r *run) otherVersion(c *call) bool {
 	version, read := r.process.filled[c.obj]
 	return read && c.act == "update" && version != c.obj.GetResourceVersion()

@@ -17,13 +17,14 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// HTML returns the failure as a page: what is wrong, with which faults, how to replay it, what was tried before, and a drawing of what happens. The page is one
-// file that needs nothing else, so that it can be kept, printed and sent.
+// HTML returns the failure as a page: what is wrong, with which faults, how to replay it, what was tried before, and a
+// drawing of what happens. The page is one file that needs nothing else, so that it can be kept, printed and sent.
 func (f *Failure) HTML() ([]byte, error) {
 	d := newDrawing(f.entries, f.arrivals)
 	p := pageOf{
-		Test: f.test, Violation: f.Violation, Means: oracleMeanings[f.Violation.Oracle], Faults: f.faultRows(), Hint: f.Hint, Command: f.command(),
-		Tried: f.triedText(), LeftOut: f.leftOut, Drawing: d, Rows: f.rows(d), Lines: len(f.entries),
+		Test: f.test, Violation: f.Violation, Means: oracleMeanings[f.Violation.Oracle], Faults: f.faultRows(), Hint: f.Hint,
+		Command: f.command(),
+		Tried:   f.triedText(), LeftOut: f.leftOut, Drawing: d, Rows: f.rows(d), Lines: len(f.entries),
 	}
 	for _, r := range p.Rows {
 		if r.Matters && r.Gap == 0 {
@@ -62,7 +63,9 @@ type faultRow struct {
 func (f *Failure) faultRows() []faultRow {
 	rows := make([]faultRow, 0, len(f.schedule))
 	for _, d := range f.schedule {
-		rows = append(rows, faultRow{Fault: string(d.fault), At: d.point.String(), Means: faultMeanings[d.fault], Number: f.lineOf(d)})
+		rows = append(rows, faultRow{
+			Fault: string(d.fault), At: d.point.String(), Means: faultMeanings[d.fault], Number: f.lineOf(d),
+		})
 	}
 	slices.SortStableFunc(rows, func(a, b faultRow) int { return a.Number - b.Number })
 	return rows
@@ -135,7 +138,9 @@ func (f *Failure) rows(d *drawing) []row {
 
 func rowOf(e entry, d *drawing) row {
 	return row{
-		Time: e.at.Round(time.Millisecond).String(), Who: e.who, What: e.what, Cache: e.cache, Result: e.result, Short: shorten(e.result), Mark: e.mark, Means: faultMeanings[e.fault],
+		Time: e.at.Round(
+			time.Millisecond,
+		).String(), Who: e.who, What: e.what, Cache: e.cache, Result: e.result, Short: shorten(e.result), Mark: e.mark, Means: faultMeanings[e.fault],
 		Process: e.process, Version: e.version, Shapes: d.row(e),
 	}
 }
@@ -174,10 +179,15 @@ func (f *Failure) triedText() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s in %s, with seed %d. ", plural(c.Schedules, "run"), c.Elapsed.Round(time.Millisecond), c.Seed)
-	fmt.Fprintf(&b, "The run without faults has %s and %s where something can go wrong: %d faults, %d of them the same as others, and %d tried one at a time.",
+	fmt.Fprintf(&b,
+		"The run without faults has %s and %s where something can go wrong: %d faults, %d of them the same as others, and "+
+			"%d tried one at a time.",
 		plural(c.Reconciles, "reconcile"), plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
 	if c.Recoveries+c.Pairs+c.Random > 0 {
-		fmt.Fprintf(&b, " After that %d second faults on the way back, %d pairs, and %d random schedules.", c.Recoveries, c.Pairs, c.Random)
+		fmt.Fprintf(
+			&b, " After that %d second faults on the way back, %d pairs, and %d random schedules.", c.Recoveries, c.Pairs,
+			c.Random,
+		)
 	}
 	fmt.Fprintf(&b, " It took %s to find the fewest faults.", plural(f.Shrinks, "further run"))
 	return b.String()

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// drawing has a lane for everybody who takes part, and time goes downwards. Each row is drawn for itself, from its top to its bottom, so that rows can be
-// hidden and can grow.
+// drawing has a lane for everybody who takes part, and time goes downwards. Each row is drawn for itself, from its top
+// to its bottom, so that rows can be hidden and can grow.
 type drawing struct {
 	Lanes []lane
 	// at is where lanes are.
@@ -39,7 +39,8 @@ type block struct {
 	slot int
 }
 
-// shape is a part of what a row shows: a symbol or a text at X1, or a line. X are percents of the width, Y pixels from the top or "100%".
+// shape is a part of what a row shows: a symbol or a text at X1, or a line. X are percents of the width, Y pixels from
+// the top or "100%".
 type shape struct {
 	Class  string
 	X1, X2 float64
@@ -49,7 +50,8 @@ type shape struct {
 	Symbol, Text string
 }
 
-// The heights in a row: what happens is in the middle, what comes back is later, and a block opens and closes around the middle.
+// The heights in a row: what happens is in the middle, what comes back is later, and a block opens and closes around
+// the middle.
 const (
 	top, opens, middle, closes, later, bottom = "0", "6", "15", "24", "24", "100%"
 )
@@ -261,7 +263,9 @@ func (d *drawing) signs(e entry) []shape {
 	case e.turn == dying:
 		shapes = append(shapes, shape{Class: "arrow fault", X1: d.at[theProcess], Y1: closes, Symbol: "cross"})
 	case e.turn == ending && e.failed:
-		shapes = append(shapes, shape{Class: "arrow", X1: d.at[theProcess], Y1: middle, Shift: blockWidth + 2, Symbol: "cross"})
+		shapes = append(shapes, shape{
+			Class: "arrow", X1: d.at[theProcess], Y1: middle, Shift: blockWidth + 2, Symbol: "cross",
+		})
 	case e.turn == starting:
 		shapes = append(shapes, shape{Class: "arrow", X1: d.at[theProcess], Y1: middle, Symbol: "ring"},
 			shape{Class: "version", X1: d.at[theProcess], Shift: 12, Text: "process " + strconv.Itoa(e.process)})

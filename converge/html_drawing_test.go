@@ -37,7 +37,8 @@ func TestNewDrawing_lanes(t *testing.T) {
 		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s", l.Title, l.Name))+fmt.Sprintf(" at %g", d.at[l.place]))
 	}
 	want := []string{
-		"outside at 6.3", "process at 18.8", "cache ConfigMap at 31.3", "cache Widget at 43.8", "API server at 56.3", "user at 68.8", "gc at 81.3", "somebody at 93.8",
+		"outside at 6.3", "process at 18.8", "cache ConfigMap at 31.3", "cache Widget at 43.8", "API server at 56.3",
+		"user at 68.8", "gc at 81.3", "somebody at 93.8",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lanes (-want +got):\n%s", diff)
@@ -74,20 +75,34 @@ func TestDrawing_row(t *testing.T) {
 		entry  entry
 		want   []string
 	}{
-		{"a write with an effect", call(entry{version: 2}), []string{"from 30 to 70 (arrow effect)", "right at 70 (arrow effect)", `"v2" at 70 (version)`}},
+		{
+			"a write with an effect", call(entry{version: 2}),
+			[]string{"from 30 to 70 (arrow effect)", "right at 70 (arrow effect)", `"v2" at 70 (version)`},
+		},
 		{"a write without an effect", call(entry{version: 1}), []string{"from 30 to 70 (arrow)", "right at 70 (arrow)"}},
 		{"a refused write", call(entry{version: 1, failed: true}), []string{"from 30 to 70 (arrow)", "cross at 70 (arrow)"}},
-		{"a read from the cache", call(entry{to: secrets, cache: "cache@1"}), []string{"from 30 to 50 (arrow)", "right at 50 (arrow)", `"@1" at 50 (version)`}},
-		{"nothing in the cache", call(entry{to: secrets, cache: "cache@1", failed: true}), []string{"from 30 to 50 (arrow)", "right at 50 (arrow)", `"@1" at 50 (version)`}},
+		{
+			"a read from the cache", call(entry{to: secrets, cache: "cache@1"}),
+			[]string{"from 30 to 50 (arrow)", "right at 50 (arrow)", `"@1" at 50 (version)`},
+		},
+		{
+			"nothing in the cache", call(entry{to: secrets, cache: "cache@1", failed: true}),
+			[]string{"from 30 to 50 (arrow)", "right at 50 (arrow)", `"@1" at 50 (version)`},
+		},
 		{"a read from an old cache", call(entry{to: secrets, cache: "cache@1 of 3", mark: staleMark}), []string{
-			"from 30 to 50 (arrow stale)", "right at 50 (arrow stale)", `"@1 of 3" at 50 (version stale)`, "stale at 50 (sign stale)",
+			"from 30 to 50 (arrow stale)", "right at 50 (arrow stale)", `"@1 of 3" at 50 (version stale)`,
+			"stale at 50 (sign stale)",
 		}},
-		{"a call outside", call(entry{to: theOutside, weight: write}), []string{"from 30 to 10 (arrow effect)", "left at 10 (arrow effect)"}},
+		{
+			"a call outside", call(entry{to: theOutside, weight: write}),
+			[]string{"from 30 to 10 (arrow effect)", "left at 10 (arrow effect)"},
+		},
 		{"a request that does not arrive", call(entry{mark: faultMark, fault: TimeoutLost, failed: true, version: 1}), []string{
 			"from 30 to 60 (arrow fault)", "cross at 60 (arrow fault)", "fault at 30 (sign fault)",
 		}},
 		{"an answer that does not arrive", call(entry{mark: faultMark, fault: TimeoutApplied, failed: true, version: 2}), []string{
-			"from 30 to 70 (arrow fault effect)", "right at 70 (arrow fault effect)", "from 70 to 40 (arrow event fault)", "cross at 40 (arrow fault)",
+			"from 30 to 70 (arrow fault effect)", "right at 70 (arrow fault effect)", "from 70 to 40 (arrow event fault)",
+			"cross at 40 (arrow fault)",
 			`"v2" at 70 (version fault)`, "fault at 30 (sign fault)",
 		}},
 		{"a request that is refused with 500", call(entry{mark: faultMark, fault: ServerError, failed: true, version: 1}), []string{
@@ -100,7 +115,8 @@ func TestDrawing_row(t *testing.T) {
 			"from 30 to 60 (arrow fault event)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
 		}},
 		{"it arrives", call(entry{mark: staleMark, version: 2}), []string{
-			"from 30 to 70 (arrow stale event)", "right at 70 (arrow stale event)", `"v2" at 70 (version stale)`, "stale at 30 (sign stale)",
+			"from 30 to 70 (arrow stale event)", "right at 70 (arrow stale event)", `"v2" at 70 (version stale)`,
+			"stale at 30 (sign stale)",
 		}},
 		{"an event", entry{who: "watch", from: theServer, to: secrets, news: arriving, cache: "cache@2"}, []string{
 			"from 70 to 50 (arrow event)", "left at 50 (arrow event)", `"@2" at 50 (version before)`,
@@ -108,8 +124,16 @@ func TestDrawing_row(t *testing.T) {
 		{"an event that is late", entry{who: "watch", from: theServer, to: secrets, news: holding, mark: faultMark, fault: LagLong}, []string{
 			"from 70 to 60 (arrow fault event)", "cross at 60 (arrow fault event)", "fault at 50 (sign fault)",
 		}},
-		{"the end of that", entry{who: "watch", from: theServer, to: secrets, news: catchingUp}, []string{"ring at 50 (arrow)"}},
-		{"all events again", entry{who: "watch", from: theServer, to: secrets, news: repeating, mark: faultMark, fault: Resync}, []string{"fault at 50 (sign fault)"}},
+		{
+			"the end of that",
+			entry{who: "watch", from: theServer, to: secrets, news: catchingUp},
+			[]string{"ring at 50 (arrow)"},
+		},
+		{
+			"all events again",
+			entry{who: "watch", from: theServer, to: secrets, news: repeating, mark: faultMark, fault: Resync},
+			[]string{"fault at 50 (sign fault)"},
+		},
 		{"a user", entry{who: "user", from: other("user"), to: theServer, version: 2}, []string{
 			"from 90 to 70 (arrow effect)", "left at 70 (arrow effect)", `"v2" at 70 (version before)`,
 		}},
@@ -117,8 +141,16 @@ func TestDrawing_row(t *testing.T) {
 		{"a restart", entry{who: "process", from: theProcess, turn: dying, mark: faultMark, fault: Restart}, []string{
 			"cross at 30 (arrow fault)", "fault at 30 (sign fault)",
 		}},
-		{"the next process", entry{who: "process", from: theProcess, turn: starting, process: 2}, []string{"ring at 30 (arrow)", `"process 2" at 30 (version)`}},
-		{"a violation", entry{who: "check", mark: harmMark}, []string{"from 0 to 100 (across violation)", "violation at 70 (sign violation)"}},
+		{
+			"the next process",
+			entry{who: "process", from: theProcess, turn: starting, process: 2},
+			[]string{"ring at 30 (arrow)", `"process 2" at 30 (version)`},
+		},
+		{
+			"a violation",
+			entry{who: "check", mark: harmMark},
+			[]string{"from 0 to 100 (across violation)", "violation at 70 (sign violation)"},
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			d := drawn()
@@ -141,7 +173,8 @@ func columns(shapes []shape, class string, x float64) []string {
 	return lines
 }
 
-// TestDrawing_processes checks that a lane ends with its process and begins with the next one, and that reconciles at the same time are side by side.
+// TestDrawing_processes checks that a lane ends with its process and begins with the next one, and that reconciles at
+// the same time are side by side.
 func TestDrawing_processes(t *testing.T) {
 	d := drawn()
 	turns := func(who string, turn turn) entry { return entry{who: who, from: theProcess, turn: turn} }

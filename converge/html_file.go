@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// page writes the page of a failure where the flag has it, and returns a line for people that tells where that is. Without the flag there is neither.
+// page writes the page of a failure where the flag has it, and returns a line for people that tells where that is.
+// Without the flag there is neither.
 func page(t *testing.T, f *Failure) string {
 	if *htmlFlag == "" {
 		return ""
@@ -30,7 +31,8 @@ func pageFile(flag, test string) string {
 	return filepath.Join(flag, filepath.FromSlash(test)+".html")
 }
 
-// writePage writes the page, and returns where it is: tests run in the directory of their package, which is not where people are.
+// writePage writes the page, and returns where it is: tests run in the directory of their package, which is not where
+// people are.
 func (f *Failure) writePage(file string) (string, error) {
 	content, err := f.HTML()
 	if err != nil {

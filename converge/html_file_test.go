@@ -37,7 +37,9 @@ func TestHTMLFlag(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			dir := t.TempDir()
-			child := exec.CommandContext(t.Context(), os.Args[0], append(c.more, "-test.run=^TestChildOfHTMLFlag$", "-converge.html="+c.flag)...)
+			child := exec.CommandContext(
+				t.Context(), os.Args[0], append(c.more, "-test.run=^TestChildOfHTMLFlag$", "-converge.html="+c.flag)...,
+			)
 			child.Dir, child.Env = dir, append(os.Environ(), inChild+"=true")
 			output, err := child.CombinedOutput()
 			if err == nil {
@@ -68,7 +70,8 @@ func TestPage_cannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	*htmlFlag = filepath.Join(blocked, "a.html")
-	if got := page(t, &Failure{}); !strings.HasPrefix(got, "the page cannot be written: ") || !strings.Contains(got, blocked) {
+	if got := page(t, &Failure{}); !strings.HasPrefix(got, "the page cannot be written: ") ||
+		!strings.Contains(got, blocked) {
 		t.Errorf("got %q", got)
 	}
 	*htmlFlag = ""

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// bucketKeeper has a bucket outside of the cluster for each Secret. It creates the bucket first, and adds its finalizer later.
+// bucketKeeper has a bucket outside of the cluster for each Secret. It creates the bucket first, and adds its finalizer
+// later.
 type bucketKeeper struct {
 	client.Client
 	cloud Cloud

@@ -101,7 +101,8 @@ func texts(elements []element) []string {
 	return all
 }
 
-// TestFailure_HTML checks pages of real failures: each is well-formed, needs nothing from elsewhere, and tells what the text tells.
+// TestFailure_HTML checks pages of real failures: each is well-formed, needs nothing from elsewhere, and tells what the
+// text tells.
 func TestFailure_HTML(t *testing.T) {
 	for name, scenario := range map[string]Scenario{
 		"called directly":           copierScenario(true),
@@ -123,17 +124,22 @@ func TestFailure_HTML(t *testing.T) {
 					}
 				}
 			}
-			if bytes.Contains(page, []byte("://")) || bytes.Contains(page, []byte("@import")) || bytes.Contains(page, []byte("url(")) {
+			if bytes.Contains(page, []byte("://")) || bytes.Contains(page, []byte("@import")) ||
+				bytes.Contains(page, []byte("url(")) {
 				t.Error("the page refers to something elsewhere")
 			}
 			said := strings.Join(texts(find(elements, "main", "")), "")
-			want := append([]string{t.Name(), string(f.Violation.Oracle), f.Violation.Message, f.Hint, f.command()}, f.Violation.Details...)
+			want := append(
+				[]string{t.Name(), string(f.Violation.Oracle), f.Violation.Message, f.Hint, f.command()}, f.Violation.Details...,
+			)
 			for _, want := range append(want, f.Faults...) {
 				if !strings.Contains(said, want) {
 					t.Errorf("the page does not say %q", want)
 				}
 			}
-			if title := texts(find(elements, "title", "")); !cmp.Equal(title, []string{t.Name() + ": " + string(f.Violation.Oracle)}) {
+			if title := texts(find(elements, "title", "")); !cmp.Equal(title, []string{
+				t.Name() + ": " + string(f.Violation.Oracle),
+			}) {
 				t.Errorf("title: %q", title)
 			}
 		})
@@ -146,22 +152,28 @@ func without(s Scenario) Scenario {
 	return s
 }
 
-// duplicated is a failure with all marks: a config map is created again, because the answer to its creation was lost, and the cache is late.
+// duplicated is a failure with all marks: a config map is created again, because the answer to its creation was lost,
+// and the cache is late.
 func duplicated(t *testing.T) *Failure {
 	t.Helper()
 	p := mustPlan(t, copierScenario(true))
 	p.refer(t)
-	added := slices.IndexFunc(p.reference.met, func(m meeting) bool { return m.act == "event added" && m.kind == "ConfigMap" })
+	added := slices.IndexFunc(p.reference.met, func(m meeting) bool {
+		return m.act == "event added" && m.kind == "ConfigMap"
+	})
 	created := slices.IndexFunc(p.reference.met, func(m meeting) bool { return m.act == "create" })
 	if added < 0 || created < 0 {
 		t.Fatal("no config map is created")
 	}
-	f := &Failure{schedule: schedule{{p.reference.met[created].point, TimeoutApplied}, {p.reference.met[added].point, LagLong}}}
+	f := &Failure{
+		schedule: schedule{{p.reference.met[created].point, TimeoutApplied}, {p.reference.met[added].point, LagLong}},
+	}
 	p.tell(t, f)
 	return f
 }
 
-// TestFailure_HTML_lines checks that the page shows first what the text shows, and marks it by a symbol and a word, in the drawing and in the table.
+// TestFailure_HTML_lines checks that the page shows first what the text shows, and marks it by a symbol and a word, in
+// the drawing and in the table.
 func TestFailure_HTML_lines(t *testing.T) {
 	f := duplicated(t)
 	elements := pageElements(t, f)
@@ -226,7 +238,9 @@ func TestFailure_HTML_lines(t *testing.T) {
 func TestFailure_HTML_faults(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	p.refer(t)
-	s, _, err := decodeSchedule("v1:1:server-error@update:ConfigMap:default/a:2,timeout-lost@create:ConfigMap:default/a:1,server-error@update:ConfigMap:default/a:1,list-order@lists::/:1")
+	s, _, err := decodeSchedule(
+		"v1:1:server-error@update:ConfigMap:default/a:2,timeout-lost@create:ConfigMap:default/a:1,server-error@update:ConfigMap:default/a:1,list-order@lists::/:1",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +276,11 @@ func TestFailure_HTML_faults(t *testing.T) {
 func TestFailure_HTML_meanwhile(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	p.refer(t)
-	f := &Failure{schedule: schedule{{point{site{act: "create", kind: "ConfigMap", key: client.ObjectKeyFromObject(newSecret("a"))}, 1}, Meanwhile}}}
+	f := &Failure{
+		schedule: schedule{
+			{point{site{act: "create", kind: "ConfigMap", key: client.ObjectKeyFromObject(newSecret("a"))}, 1}, Meanwhile},
+		},
+	}
 	p.tell(t, f)
 	rows := find(pageElements(t, f), "details", "fault")
 	if len(rows) != 1 || !strings.Contains(rows[0].text, "change Secret default/a") {
@@ -275,14 +293,21 @@ func TestFailure_HTML_escapes(t *testing.T) {
 	const evil = `"'><script>alert(1)</script><!--`
 	key := cacheOf(newSecret(evil).GroupVersionKind())
 	f := &Failure{
-		Violation: Violation{Oracle: EndState, About: evil, Message: evil, Details: []string{evil}}, Faults: []string{evil}, Replay: evil, Hint: evil, test: evil,
+		Violation: Violation{
+			Oracle: EndState, About: evil, Message: evil, Details: []string{evil},
+		}, Faults: []string{evil}, Replay: evil, Hint: evil, test: evil,
 		tried: &Certificate{Schedules: 1}, leftOut: []string{evil},
 		schedule: schedule{{point{site{act: evil, kind: evil}, 1}, Fault(evil)}},
 		entries: []entry{
-			{who: evil, what: evil, cache: "cache@" + evil, result: evil, mark: faultMark, weight: crucial, from: theProcess, to: key, fault: Fault(evil)},
+			{
+				who: evil, what: evil, cache: "cache@" + evil, result: evil, mark: faultMark, weight: crucial, from: theProcess,
+				to: key, fault: Fault(evil),
+			},
 			{who: evil, what: evil, from: other(evil), to: theServer, weight: crucial},
 		},
-		arrivals: []arrival{{entry: entry{who: evil, what: evil, from: theServer, to: place{cacheRole, evil}, news: arriving}}},
+		arrivals: []arrival{
+			{entry: entry{who: evil, what: evil, from: theServer, to: place{cacheRole, evil}, news: arriving}},
+		},
 	}
 	elements := pageElements(t, f)
 	if scripts := find(elements, "script", ""); len(scripts) != 1 || strings.Contains(scripts[0].text, "alert") {
@@ -305,7 +330,9 @@ func TestFailure_HTML_escapes(t *testing.T) {
 		{"text", "version"},
 		{"div", "names"},
 	} {
-		if !slices.ContainsFunc(find(elements, place.name, place.class), func(e element) bool { return strings.Contains(e.text, evil) }) {
+		if !slices.ContainsFunc(find(elements, place.name, place.class), func(e element) bool {
+			return strings.Contains(e.text, evil)
+		}) {
 			t.Errorf("%s %s does not have the text as it is", place.name, place.class)
 		}
 	}
@@ -320,8 +347,14 @@ func TestTriedText(t *testing.T) {
 	}{
 		{"a schedule that was saved", nil, "saved, or given"},
 		{"no fault is needed", &Certificate{Seed: 7}, "without any fault"},
-		{"single faults found it", &Certificate{Seed: 7, Schedules: 31, Points: 9, Singles: 31}, "31 runs in 0s, with seed 7."},
-		{"pairs found it", &Certificate{Schedules: 40, Singles: 31, Recoveries: 5, Pairs: 4}, "After that 5 second faults on the way back, 4 pairs, and 0 random schedules."},
+		{
+			"single faults found it", &Certificate{Seed: 7, Schedules: 31, Points: 9, Singles: 31},
+			"31 runs in 0s, with seed 7.",
+		},
+		{
+			"pairs found it", &Certificate{Schedules: 40, Singles: 31, Recoveries: 5, Pairs: 4},
+			"After that 5 second faults on the way back, 4 pairs, and 0 random schedules.",
+		},
 	} {
 		f := &Failure{tried: c.tried, Shrinks: 3}
 		if got := f.triedText(); !strings.Contains(got, c.want) {

@@ -26,10 +26,14 @@ func told(t *testing.T, s Scenario, encoded string) *Failure {
 // way writes down what a drawing needs of an entry.
 func (e entry) way() string {
 	name := func(p place) string {
-		return map[role]string{0: "nowhere", outsideRole: "outside", processRole: "process", cacheRole: "cache ", serverRole: "server"}[p.role] + p.name
+		return map[role]string{
+			0: "nowhere", outsideRole: "outside", processRole: "process", cacheRole: "cache ", serverRole: "server",
+		}[p.role] + p.name
 	}
 	turn := map[turn]string{beginning: ", begins", ending: ", ends", dying: ", dies", starting: ", starts"}[e.turn]
-	news := map[news]string{arriving: ", arrives", holding: ", held", catchingUp: ", catches up", repeating: ", repeats"}[e.news]
+	news := map[news]string{
+		arriving: ", arrives", holding: ", held", catchingUp: ", catches up", repeating: ", repeats",
+	}[e.news]
 	failed := ""
 	if e.failed {
 		failed = ", fails"
@@ -59,17 +63,44 @@ func TestTimeline_drawing(t *testing.T) {
 		{"a check", copierScenario(false), "v1:1:", "checks", "", "nowhere to nowhere"},
 		{"a call outside", keeping(), "v1:1:", "reconcile 1", "call", "process to outside"},
 		{"a violation", keeping(), "v1:1:", "check", "O5", "nowhere to nowhere"},
-		{"an error", copierScenario(false), "v1:1:server-error@" + create, "reconcile 1", "create", "process to server, fails"},
-		{"the end with an error", copierScenario(false), "v1:1:server-error@" + create, "reconcile 1", "ends", "process to nowhere, ends, fails"},
+		{
+			"an error", copierScenario(false), "v1:1:server-error@" + create, "reconcile 1", "create",
+			"process to server, fails",
+		},
+		{
+			"the end with an error", copierScenario(false), "v1:1:server-error@" + create, "reconcile 1", "ends",
+			"process to nowhere, ends, fails",
+		},
 		{"a crash", copierScenario(false), "v1:1:crash-before@" + create, "reconcile 1", "create", "process to server, dies"},
-		{"the next process", copierScenario(false), "v1:1:crash-before@" + create, "process", "starts", "process to nowhere, starts"},
-		{"a late write", copierScenario(false), "v1:1:hand-over@" + create, "reconcile 1", "create ConfigMap default/a lands", "process to server, fails"},
+		{
+			"the next process", copierScenario(false), "v1:1:crash-before@" + create, "process", "starts",
+			"process to nowhere, starts",
+		},
+		{
+			"a late write", copierScenario(false), "v1:1:hand-over@" + create, "reconcile 1", "create ConfigMap default/a lands",
+			"process to server, fails",
+		},
 		{"somebody else", copierScenario(false), "v1:1:exists@" + create, "somebody", "create", "somebody to server"},
-		{"a late event", copierScenario(false), "v1:1:lag-long@event+added:ConfigMap:default/a:1", "watch", "added ConfigMap default/a is late", "server to cache ConfigMap, held"},
-		{"the end of that", copierScenario(false), "v1:1:lag-long@event+added:ConfigMap:default/a:1", "watch", "ConfigMap catches", "server to cache ConfigMap, catches up"},
-		{"all events again", copierScenario(false), "v1:1:resync@event+added:ConfigMap:default/a:1", "watch", "all", "server to cache ConfigMap, repeats"},
-		{"a restart", copierScenario(false), "v1:1:restart@quiet::/step+2:1", "process", "is ended", "process to nowhere, dies"},
-		{"a deletion", copierScenario(false), "v1:1:child-deleted@quiet:ConfigMap:default/a:1", "somebody", "delete", "somebody to server"},
+		{
+			"a late event", copierScenario(false), "v1:1:lag-long@event+added:ConfigMap:default/a:1", "watch",
+			"added ConfigMap default/a is late", "server to cache ConfigMap, held",
+		},
+		{
+			"the end of that", copierScenario(false), "v1:1:lag-long@event+added:ConfigMap:default/a:1", "watch",
+			"ConfigMap catches", "server to cache ConfigMap, catches up",
+		},
+		{
+			"all events again", copierScenario(false), "v1:1:resync@event+added:ConfigMap:default/a:1", "watch", "all",
+			"server to cache ConfigMap, repeats",
+		},
+		{
+			"a restart", copierScenario(false), "v1:1:restart@quiet::/step+2:1", "process", "is ended",
+			"process to nowhere, dies",
+		},
+		{
+			"a deletion", copierScenario(false), "v1:1:child-deleted@quiet:ConfigMap:default/a:1", "somebody", "delete",
+			"somebody to server",
+		},
 		{"a late actor", copierScenario(false), "v1:1:late@collect:ConfigMap:default/a:1", "gc", "is late", "gc to nowhere"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -87,7 +118,10 @@ func TestTimeline_drawing(t *testing.T) {
 			}
 			for i, e := range entries[:len(f.entries)] {
 				if i > 0 && (e.version < entries[i-1].version || e.process < entries[i-1].process) {
-					t.Errorf("line %d: version %d and process %d come after %d and %d", i+1, e.version, e.process, entries[i-1].version, entries[i-1].process)
+					t.Errorf(
+						"line %d: version %d and process %d come after %d and %d", i+1, e.version, e.process, entries[i-1].version,
+						entries[i-1].process,
+					)
 				}
 			}
 		})

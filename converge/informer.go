@@ -122,8 +122,8 @@ func (i *informer) store(kind watch.EventType, key types.NamespacedName, obj cli
 	}
 }
 
-// relist has the cache jump to what there is, and returns what it tells then: an object that was replaced by another one of the same name has changed, and
-// one that is gone has been deleted at some time.
+// relist has the cache jump to what there is, and returns what it tells then: an object that was replaced by another
+// one of the same name has changed, and one that is gone has been deleted at some time.
 func (i *informer) relist(objects []client.Object, version int64) []change {
 	before := i.objects
 	i.objects, i.position, i.coming = slices.Clone(objects), version, nil

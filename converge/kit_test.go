@@ -45,7 +45,9 @@ func (c *copier) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		found.Data = map[string]string{"value": value}
 		return reconcile.Result{}, c.Update(ctx, &found)
 	}
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}, Data: map[string]string{"value": value}}
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}, Data: map[string]string{"value": value},
+	}
 	if c.generated {
 		configMap.Name, configMap.GenerateName = "", req.Name+"-"
 	}
@@ -56,7 +58,9 @@ func (c *copier) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 }
 
 func newSecret(name string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string][]byte{"value": []byte("1")}}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string][]byte{"value": []byte("1")},
+	}
 }
 
 // copierScenario has the copier called directly.
@@ -75,7 +79,9 @@ func controllerScenario(generated bool) Scenario {
 	s := copierScenario(generated)
 	s.New, s.Owns = nil, nil
 	s.Setup = func(mgr ctrl.Manager) error {
-		return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Complete(&copier{mgr.GetClient(), generated})
+		return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Complete(&copier{
+			mgr.GetClient(), generated,
+		})
 	}
 	return s
 }

@@ -17,7 +17,8 @@ func (r *run) work(until time.Time) {
 			r.restart()
 			continue
 		}
-		if r.endDelivery() || r.finishReconciles() || r.join() || r.deliverNext() || r.serveNext() || r.actNext() || r.startNext() || r.doLater() {
+		if r.endDelivery() || r.finishReconciles() || r.join() || r.deliverNext() || r.serveNext() || r.actNext() ||
+			r.startNext() || r.doLater() {
 			continue
 		}
 		if !r.pass(until) {
@@ -87,7 +88,8 @@ func (r *run) doLater() bool {
 	return true
 }
 
-// pass lets time pass, until something is due. It returns false when nothing is going to happen any more, or not before until.
+// pass lets time pass, until something is due. It returns false when nothing is going to happen any more, or not before
+// until.
 func (r *run) pass(until time.Time) bool {
 	busy := len(r.process.active) > 0 || r.process.delivering
 	if until.IsZero() && !busy {
@@ -158,7 +160,8 @@ func (r *run) nextTime() (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// calmEnough is true if all that would still be reconciled has been since the last change, twice, with nothing to do, or comes back only after a long time.
+// calmEnough is true if all that would still be reconciled has been since the last change, twice, with nothing to do,
+// or comes back only after a long time.
 func (r *run) calmEnough() bool {
 	if len(r.later) > 0 {
 		return false
@@ -178,7 +181,8 @@ func (r *run) calmEnough() bool {
 	return true
 }
 
-// Who looks again and again, at something that only time changes for example, may do so for pollTime, or maxPolls times.
+// Who looks again and again, at something that only time changes for example, may do so for pollTime, or maxPolls
+// times.
 const (
 	pollTime = 15 * time.Second
 	maxPolls = 50
@@ -189,7 +193,8 @@ const (
 // hotTime is how long it takes at least to look maxPolls times, for who does not look all the time.
 const hotTime = time.Second
 
-// wait tells how often a request has been waited for that was to come back only after a long time, and how many changes of others there were then.
+// wait tells how often a request has been waited for that was to come back only after a long time, and how many changes
+// of others there were then.
 type wait struct{ times, foreign int }
 
 // waitedFor is true for a request that need not be waited for again.
@@ -209,7 +214,10 @@ func (r *run) checkHot() {
 			name := nameOf(item.request.NamespacedName)
 			r.violate(Violation{
 				Oracle: Quiescence, About: name,
-				Message: fmt.Sprintf("%s was reconciled %d times in %s, with nothing to do, and will be again", name, calm, took.Round(time.Millisecond)),
+				Message: fmt.Sprintf(
+					"%s was reconciled %d times in %s, with nothing to do, and will be again", name, calm,
+					took.Round(time.Millisecond),
+				),
 			})
 			return
 		}

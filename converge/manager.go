@@ -27,7 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 )
 
-// processManager is the manager of a process. Its controllers are real ones, with their own handlers, predicates and queues.
+// processManager is the manager of a process. Its controllers are real ones, with their own handlers, predicates and
+// queues.
 type processManager struct {
 	process *process
 	client  client.Client
@@ -45,7 +46,9 @@ type processManager struct {
 var _ ctrlmanager.Manager = (*processManager)(nil)
 
 func newManager(p *process, c client.Client) *processManager {
-	return &processManager{process: p, client: c, cache: &processCache{process: p, Reader: c}, queues: map[string]reflect.Value{}}
+	return &processManager{
+		process: p, client: c, cache: &processCache{process: p, Reader: c}, queues: map[string]reflect.Value{},
+	}
 }
 
 // Add keeps what is to be started. Reconciles of controllers are noted.
@@ -97,7 +100,8 @@ func (p *process) ask(req request) {
 	}
 }
 
-// controlled makes a reconcile of a controller. Its beginning is a call, so that the order of those that begin at once is always the same.
+// controlled makes a reconcile of a controller. Its beginning is a call, so that the order of those that begin at once
+// is always the same.
 func (p *process) controlled(ctx context.Context, req request, do reconcile.Reconciler) (reconcile.Result, error) {
 	var a *activity
 	err := p.make(ctx, &call{
@@ -179,7 +183,9 @@ func (m *processManager) GetConfig() *rest.Config {
 type noServer struct{}
 
 func (noServer) RoundTrip(request *http.Request) (*http.Response, error) {
-	return nil, fmt.Errorf("%s %s: the API server of a scenario is only there for the clients of its manager", request.Method, request.URL.Path)
+	return nil, fmt.Errorf(
+		"%s %s: the API server of a scenario is only there for the clients of its manager", request.Method, request.URL.Path,
+	)
 }
 
 func (m *processManager) GetEventRecorderFor(string) record.EventRecorder {

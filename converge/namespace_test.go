@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// namespaceScenario has a whole namespace deleted. The reconciler leaves a note before it lets go, which nobody can create in a namespace that ends.
+// namespaceScenario has a whole namespace deleted. The reconciler leaves a note before it lets go, which nobody can
+// create in a namespace that ends.
 func namespaceScenario(stubborn bool, forbidden *int) Scenario {
 	const finalizer = "example.com/note"
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
@@ -50,8 +51,8 @@ func namespaceScenario(stubborn bool, forbidden *int) Scenario {
 	return s
 }
 
-// TestNamespacesThatEnd finds a reconciler that cannot let go, and that the other one meets the refusal on its way up, too: users may delete the namespace at
-// any time.
+// TestNamespacesThatEnd finds a reconciler that cannot let go, and that the other one meets the refusal on its way up,
+// too: users may delete the namespace at any time.
 func TestNamespacesThatEnd(t *testing.T) {
 	forbidden := 0
 	report, err := Check(t, namespaceScenario(false, &forbidden), DefaultOptions())
@@ -65,7 +66,8 @@ func TestNamespacesThatEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := report.Failure
-	if f == nil || f.Violation.Oracle != Quiescence || !strings.Contains(f.Violation.Message, "because it is being terminated") {
+	if f == nil || f.Violation.Oracle != Quiescence ||
+		!strings.Contains(f.Violation.Message, "because it is being terminated") {
 		t.Errorf("got %v, want that it finds no end", f)
 	}
 }

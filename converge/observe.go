@@ -41,7 +41,8 @@ func thingOf(kind schema.GroupVersionKind, obj client.Object) thing {
 	return thing{kind, obj.GetNamespace(), obj.GetName(), false}
 }
 
-// keyOf is by what points name an object: those that the API server has named are named otherwise when there are other faults.
+// keyOf is by what points name an object: those that the API server has named are named otherwise when there are other
+// faults.
 func keyOf(obj client.Object) types.NamespacedName {
 	key := client.ObjectKeyFromObject(obj)
 	if t := thingOf(schema.GroupVersionKind{}, obj); t.generated {
@@ -86,7 +87,8 @@ func (l *ledger) explainAll(r *run, kind schema.GroupVersionKind, key types.Name
 	whole := kind.Group == "" && kind.Kind == "Namespace"
 	for _, owned := range r.server.Kinds() {
 		for _, obj := range r.server.List(owned) {
-			if whole && obj.GetNamespace() == key.Name || slices.ContainsFunc(ownersOf(obj), func(uid types.UID) bool { return uid == stored.GetUID() }) {
+			if whole && obj.GetNamespace() == key.Name ||
+				slices.ContainsFunc(ownersOf(obj), func(uid types.UID) bool { return uid == stored.GetUID() }) {
 				l.explainAll(r, owned, client.ObjectKeyFromObject(obj), done)
 			}
 		}
@@ -101,8 +103,8 @@ func ownersOf(obj client.Object) []types.UID {
 	return uids
 }
 
-// excess returns what there was more of than without faults, and than faults explain. If chosen is true the reconciler may choose names, so that only
-// those that it also chooses without faults say anything.
+// excess returns what there was more of than without faults, and than faults explain. If chosen is true the reconciler
+// may choose names, so that only those that it also chooses without faults say anything.
 func (l *ledger) excess(reference *reference, skipped []int, chosen bool) string {
 	for _, c := range []struct {
 		verb   string
@@ -113,7 +115,9 @@ func (l *ledger) excess(reference *reference, skipped []int, chosen bool) string
 		{"live at once", func(l *ledger) map[thing]int { return l.most }},
 	} {
 		mine := c.counts(l)
-		for _, t := range slices.SortedFunc(maps.Keys(mine), func(a, b thing) int { return strings.Compare(a.String(), b.String()) }) {
+		for _, t := range slices.SortedFunc(maps.Keys(mine), func(a, b thing) int {
+			return strings.Compare(a.String(), b.String())
+		}) {
 			expected := c.counts(&reference.made)[t]
 			for _, step := range skipped {
 				if quick := reference.quick[step]; quick != nil {
@@ -128,7 +132,8 @@ func (l *ledger) excess(reference *reference, skipped []int, chosen bool) string
 	return ""
 }
 
-// primaryIsThere is true if the request that is being worked on is for a primary object that is there, and is not about to go.
+// primaryIsThere is true if the request that is being worked on is for a primary object that is there, and is not about
+// to go.
 func (r *run) primaryIsThere() bool {
 	if r.serving == nil {
 		return false
@@ -141,7 +146,8 @@ func (r *run) primaryIsThere() bool {
 	return primary != nil && primary.GetDeletionTimestamp() == nil && !r.orphan(primary)
 }
 
-// onlyAnew is true if no fault is more than a cache that begins anew, or tells all again. Then nothing is undone to be done again.
+// onlyAnew is true if no fault is more than a cache that begins anew, or tells all again. Then nothing is undone to be
+// done again.
 func (r *run) onlyAnew() bool {
 	return !slices.ContainsFunc(r.schedule, func(d deviation) bool { return !anewFaults.has(d.fault) })
 }
@@ -221,18 +227,27 @@ func (r *run) observePrimary(e memapi.Event) {
 	generation := e.Object.GetGeneration()
 	switch {
 	case after.observed > generation:
-		r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: observedGeneration is %d, of generation %d", name, after.observed, generation)})
+		r.violate(Violation{
+			Oracle: Status, About: name,
+			Message: fmt.Sprintf("%s: observedGeneration is %d, of generation %d", name, after.observed, generation),
+		})
 	case after.observed < before.observed && !r.late:
-		r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: observedGeneration goes from %d back to %d", name, before.observed, after.observed)})
+		r.violate(Violation{
+			Oracle: Status, About: name,
+			Message: fmt.Sprintf("%s: observedGeneration goes from %d back to %d", name, before.observed, after.observed),
+		})
 	}
 	for _, condition := range after.conditions {
 		if condition.ObservedGeneration > generation {
-			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: observedGeneration is %d, of generation %d",
+			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: observedGeneration is "+
+				"%d, of generation %d",
 				name, condition.Type, condition.ObservedGeneration, generation)})
 		}
 		old := meta.FindStatusCondition(before.conditions, condition.Type)
-		if old != nil && old.Status == condition.Status && !old.LastTransitionTime.IsZero() && !old.LastTransitionTime.Equal(&condition.LastTransitionTime) {
-			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: lastTransitionTime changes, and the status stays %s",
+		if old != nil && old.Status == condition.Status && !old.LastTransitionTime.IsZero() &&
+			!old.LastTransitionTime.Equal(&condition.LastTransitionTime) {
+			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: lastTransitionTime "+
+				"changes, and the status stays %s",
 				name, condition.Type, condition.Status)})
 		}
 	}

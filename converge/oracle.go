@@ -14,12 +14,13 @@ const (
 	Idempotence Oracle = "O3 idempotence"
 	// Duplicates fails when objects are created or deleted more often than without faults, and no fault explains it.
 	Duplicates Oracle = "O4 duplicates"
-	// Deletion fails when something of a primary object is left over after it is gone, when it does not go, or when the first effect outside of the cluster
-	// comes before there is a finalizer.
+	// Deletion fails when something of a primary object is left over after it is gone, when it does not go, or when the
+	// first effect outside of the cluster comes before there is a finalizer.
 	Deletion Oracle = "O5 deletion"
 	// Status fails when a status does not tell the truth about the generation it is of.
 	Status Oracle = "O6 status"
-	// Errors fails when a reconciler panics, or takes a transient error for a terminal one. An error that is forgotten shows in what is not done: see EndState.
+	// Errors fails when a reconciler panics, or takes a transient error for a terminal one. An error that is forgotten
+	// shows in what is not done: see EndState.
 	Errors Oracle = "O7 errors"
 	// SharedObjects fails when an object of the cache is changed.
 	SharedObjects Oracle = "O8 shared objects"

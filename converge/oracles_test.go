@@ -38,7 +38,9 @@ func secretScenario(do func(ctx context.Context, e Env, secret *corev1.Secret) (
 // configMapOf returns a config map with the name and the value of a secret.
 func configMapOf(secret *corev1.Secret, owned bool) *corev1.ConfigMap {
 	configMap := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}, Data: map[string]string{"value": string(secret.Data["value"])},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: secret.Namespace, Name: secret.Name,
+		}, Data: map[string]string{"value": string(secret.Data["value"])},
 	}
 	if owned {
 		_ = controllerutil.SetControllerReference(secret, configMap, scheme.Scheme)
@@ -62,11 +64,15 @@ func TestEachOracle(t *testing.T) {
 			time.Sleep(48 * time.Hour)
 			return reconcile.Result{}, nil
 		}, Quiescence, "the reconcile of default/a does not return", "in each reconcile"},
-		"end state: an error is swallowed": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		"end state: an error is swallowed": {func(
+			ctx context.Context, e Env, secret *corev1.Secret,
+		) (reconcile.Result, error) {
 			_ = e.Client.Create(ctx, configMapOf(secret, true))
 			return reconcile.Result{}, nil
 		}, EndState, "data.value is", ""},
-		"idempotence: a time in the data": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		"idempotence: a time in the data": {func(
+			ctx context.Context, e Env, secret *corev1.Secret,
+		) (reconcile.Result, error) {
 			configMap := configMapOf(secret, true)
 			_, err := controllerutil.CreateOrUpdate(ctx, e.Client, configMap, func() error {
 				configMap.Data = map[string]string{"time": time.Now().Truncate(time.Minute).Format(time.RFC3339)}
@@ -74,7 +80,9 @@ func TestEachOracle(t *testing.T) {
 			})
 			return reconcile.Result{}, err
 		}, Idempotence, "writes: modified ConfigMap default/a", "compare before writing"},
-		"duplicates: deleted and created anew": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		"duplicates: deleted and created anew": {func(
+			ctx context.Context, e Env, secret *corev1.Secret,
+		) (reconcile.Result, error) {
 			configMap := configMapOf(secret, true)
 			err := e.Client.Get(ctx, client.ObjectKeyFromObject(configMap), &corev1.ConfigMap{})
 			if apierrs.IsNotFound(err) {
@@ -94,7 +102,9 @@ func TestEachOracle(t *testing.T) {
 			}
 			return reconcile.Result{}, nil
 		}, Deletion, "Secret default/a is not gone: it has the finalizers example.com/kept", "a finalizer is not removed"},
-		"deletion: an effect before the finalizer": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		"deletion: an effect before the finalizer": {func(
+			ctx context.Context, e Env, secret *corev1.Secret,
+		) (reconcile.Result, error) {
 			switch {
 			case secret.DeletionTimestamp == nil:
 				if err := e.Cloud.Put(ctx, secret.Name, "there"); err != nil {
@@ -111,7 +121,9 @@ func TestEachOracle(t *testing.T) {
 			}
 			return reconcile.Result{}, nil
 		}, Deletion, "has no finalizer yet when the first effect outside happens: cloud put a", "before the first effect"},
-		"idempotence: something that is due": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		"idempotence: something that is due": {func(
+			ctx context.Context, e Env, secret *corev1.Secret,
+		) (reconcile.Result, error) {
 			if time.Since(secret.CreationTimestamp.Time) < time.Minute || secret.Labels["old"] != "" {
 				return reconcile.Result{}, nil
 			}
@@ -151,7 +163,8 @@ func TestEachOracle(t *testing.T) {
 			if f == nil {
 				t.Fatalf("nothing is found: %s", report.Certificate)
 			}
-			if f.Violation.Oracle != c.oracle || !strings.Contains(f.Violation.Message+strings.Join(f.Violation.Details, ""), c.message) {
+			if f.Violation.Oracle != c.oracle ||
+				!strings.Contains(f.Violation.Message+strings.Join(f.Violation.Details, ""), c.message) {
 				t.Errorf("got %s, want %s: … %s …", f.Violation, c.oracle, c.message)
 			}
 			if !strings.Contains(f.Hint, c.hint) {
@@ -184,7 +197,9 @@ func TestOraclesThatAreOff(t *testing.T) {
 // conditionScenario reconciles pods, which have a status.
 func conditionScenario(do func(ctx context.Context, e Env, pod *corev1.Pod) error) Scenario {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "a", Image: "a"}},
+		},
 	}
 	return Scenario{
 		Scheme: scheme.Scheme, For: &corev1.Pod{},
@@ -198,7 +213,10 @@ func conditionScenario(do func(ctx context.Context, e Env, pod *corev1.Pod) erro
 			})
 		},
 		Steps: Steps(Apply(pod), Settle(), Do("change the image", func(ctx context.Context, c client.Client) error {
-			return c.Patch(ctx, pod.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"activeDeadlineSeconds":100}}`)))
+			return c.Patch(
+				ctx, pod.DeepCopy(),
+				client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"activeDeadlineSeconds":100}}`)),
+			)
 		}), Settle()),
 	}
 }
@@ -249,7 +267,8 @@ func TestAdviceFailsOnlyWhenStrict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := report.Failure; f == nil || f.Violation.Oracle != Advice || !strings.Contains(f.Violation.Message, "without an effect") {
+	if f := report.Failure; f == nil || f.Violation.Oracle != Advice ||
+		!strings.Contains(f.Violation.Message, "without an effect") {
 		t.Errorf("strict: got %v, want requests without an effect", f)
 	}
 	s.Strict, s.Without = false, map[Fault]string{Taken: "it overwrites what others have"}
@@ -275,7 +294,9 @@ func TestAdvice(t *testing.T) {
 	if err != nil || report.Failure != nil {
 		t.Fatal(report.Failure, err)
 	}
-	want := []string{"the delete of ConfigMap default/a hits another object than the one in the cache: use a precondition with its UID"}
+	want := []string{
+		"the delete of ConfigMap default/a hits another object than the one in the cache: use a precondition with its UID",
+	}
 	if diff := cmp.Diff(want, report.Certificate.Advice); diff != "" {
 		t.Errorf("advice (-want +got):\n%s", diff)
 	}
@@ -312,7 +333,8 @@ func TestSystemsOutsideAndOldCaches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := report.Failure; f == nil || f.Violation.Message != "cloud b: 1 deleted, 0 without faults" || f.schedule[0].fault != Stale {
+	if f := report.Failure; f == nil || f.Violation.Message != "cloud b: 1 deleted, 0 without faults" ||
+		f.schedule[0].fault != Stale {
 		t.Errorf("got %v, want that b is deleted because of an old list", f)
 	}
 }
@@ -329,7 +351,9 @@ func TestReadyBeforeWhatIsOutside(t *testing.T) {
 					return reconcile.Result{}, client.IgnoreNotFound(err)
 				}
 				if len(found.Status.Conditions) == 0 {
-					found.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Soon", LastTransitionTime: metav1.Now()}}
+					found.Status.Conditions = []metav1.Condition{
+						{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Soon", LastTransitionTime: metav1.Now()},
+					}
 					return reconcile.Result{}, e.Client.Status().Update(ctx, found)
 				}
 				return reconcile.Result{}, e.Cloud.Put(ctx, "address", found.Name)
@@ -340,7 +364,8 @@ func TestReadyBeforeWhatIsOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := report.Failure; f == nil || f.Violation.Message != "PodDisruptionBudget default/a is Ready before there is cloud address" {
+	if f := report.Failure; f == nil ||
+		f.Violation.Message != "PodDisruptionBudget default/a is Ready before there is cloud address" {
 		t.Errorf("got %v, want that it is Ready too early", f)
 	}
 }

@@ -34,7 +34,8 @@ type plan struct {
 	// settles is how many steps wait until all is quiet.
 	settles int
 	seed    uint64
-	// read are the kinds that are read from caches, which are there from the beginning: other controllers of the same process may use them.
+	// read are the kinds that are read from caches, which are there from the beginning: other controllers of the same
+	// process may use them.
 	read []schema.GroupVersionKind
 	// waits is true if primary objects are not ready before their workloads are.
 	waits bool

@@ -73,10 +73,14 @@ func TestScenariosThatCannotBe(t *testing.T) {
 		change func(*Scenario)
 		want   string
 	}{
-		"no scheme":          {func(s *Scenario) { s.Scheme = nil }, "scenario: Scheme is required"},
-		"an unknown kind":    {func(s *Scenario) { s.Scheme = runtime.NewScheme() }, "For: no kind is registered for the type v1.Secret"},
-		"no reconciler":      {func(s *Scenario) { s.New = nil }, "New or Setup is required"},
-		"a bad definition":   {func(s *Scenario) { s.CRDs = []client.Object{&corev1.ConfigMap{}} }, "is no custom resource definition"},
+		"no scheme": {func(s *Scenario) { s.Scheme = nil }, "scenario: Scheme is required"},
+		"an unknown kind": {
+			func(s *Scenario) { s.Scheme = runtime.NewScheme() }, "For: no kind is registered for the type v1.Secret",
+		},
+		"no reconciler": {func(s *Scenario) { s.New = nil }, "New or Setup is required"},
+		"a bad definition": {
+			func(s *Scenario) { s.CRDs = []client.Object{&corev1.ConfigMap{}} }, "is no custom resource definition",
+		},
 		"an unknown watched": {func(s *Scenario) { s.Watches = []Watch{{}} }, "Watches[0].Object is required"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,9 +99,16 @@ func TestTheScenarioItselfMayNotWork(t *testing.T) {
 		change func(*Scenario)
 		want   string
 	}{
-		"a step fails":         {func(s *Scenario) { s.Steps = Steps(Update(newSecret("absent")), Settle()) }, `step update Secret default/absent: secrets "absent" not found`},
-		"the given is invalid": {func(s *Scenario) { s.Given = []client.Object{newSecret("A")} }, "Given[0]: Secret \"A\" is invalid"},
-		"New returns nil":      {func(s *Scenario) { s.New = func(Env) reconcile.Reconciler { return nil } }, "New returned nil"},
+		"a step fails": {
+			func(s *Scenario) { s.Steps = Steps(Update(newSecret("absent")), Settle()) },
+			`step update Secret default/absent: secrets "absent" not found`,
+		},
+		"the given is invalid": {
+			func(s *Scenario) { s.Given = []client.Object{newSecret("A")} }, "Given[0]: Secret \"A\" is invalid",
+		},
+		"New returns nil": {
+			func(s *Scenario) { s.New = func(Env) reconcile.Reconciler { return nil } }, "New returned nil",
+		},
 		"an index twice": {func(s *Scenario) {
 			s.Indexes = func(i client.FieldIndexer) error {
 				none := func(client.Object) []string { return nil }
@@ -105,7 +116,9 @@ func TestTheScenarioItselfMayNotWork(t *testing.T) {
 				return i.IndexField(context.Background(), &corev1.Secret{}, "field", none)
 			}
 		}, "Indexes: indexer conflict"},
-		"it is not as desired": {func(s *Scenario) { s.Desired = func(State) error { return context.Canceled } }, "context canceled"},
+		"it is not as desired": {
+			func(s *Scenario) { s.Desired = func(State) error { return context.Canceled } }, "context canceled",
+		},
 		"an actor finds no end": {func(s *Scenario) {
 			s.World = []Actor{actorOn("one", &corev1.Secret{}, labelled), actorOn("other", &corev1.Secret{}, labelled)}
 		}, "it has acted 2000 times and finds no end"},

@@ -21,7 +21,8 @@ type site struct {
 	key  types.NamespacedName
 }
 
-// point is the n-th time that something happens in a run. The same point is in other runs, too, which makes it stable when other faults come or go.
+// point is the n-th time that something happens in a run. The same point is in other runs, too, which makes it stable
+// when other faults come or go.
 type point struct {
 	site
 
@@ -60,7 +61,8 @@ type deviation struct {
 
 func (d deviation) String() string { return fmt.Sprintf("%s at %s", d.fault, d.point) }
 
-// schedule is a run that is not the one where nothing goes wrong: at these points something does. With order 0 lists come sorted.
+// schedule is a run that is not the one where nothing goes wrong: at these points something does. With order 0 lists
+// come sorted.
 type schedule []deviation
 
 // at returns the fault at a point, if there is one.
@@ -82,7 +84,9 @@ func (s schedule) encode(seed uint64) string {
 	encoded := make([]string, 0, len(s))
 	for _, d := range s {
 		encoded = append(encoded, fmt.Sprintf("%s@%s:%s:%s:%d", d.fault,
-			url.QueryEscape(d.act), url.QueryEscape(d.kind), url.QueryEscape(d.key.Namespace)+"/"+url.QueryEscape(d.key.Name), d.n))
+			url.QueryEscape(d.act), url.QueryEscape(d.kind), url.QueryEscape(
+				d.key.Namespace,
+			)+"/"+url.QueryEscape(d.key.Name), d.n))
 	}
 	return fmt.Sprintf("%s:%d:%s", scheduleVersion, seed, strings.Join(encoded, ","))
 }

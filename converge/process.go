@@ -108,7 +108,8 @@ func (p *process) make(ctx context.Context, c *call) error {
 	return err
 }
 
-// next returns a call that waits. If several do, because there are several goroutines, the order does not depend on which was quicker.
+// next returns a call that waits. If several do, because there are several goroutines, the order does not depend on
+// which was quicker.
 func (p *process) next() *call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +179,9 @@ func (p *process) die() {
 
 func (p *process) callOutside(ctx context.Context, name string, effect func() error) error {
 	var panicked any
-	err := p.make(ctx, &call{site: site{act: "call", kind: name}, outside: true, effect: true, do: func(client.Object) error {
+	err := p.make(ctx, &call{site: site{act: "call", kind: name}, outside: true, effect: true, do: func(
+		client.Object,
+	) error {
 		defer func() { panicked = recover() }()
 		return effect()
 	}})
@@ -240,7 +243,8 @@ func whoIn(ctx context.Context) string {
 	return "process"
 }
 
-// reconcile makes a reconcile. It is called in a goroutine of its own, or in one of a controller. Panics go on if again is true.
+// reconcile makes a reconcile. It is called in a goroutine of its own, or in one of a controller. Panics go on if again
+// is true.
 func (p *process) reconcile(ctx context.Context, a *activity, do reconcile.Reconciler, again bool) {
 	defer func() {
 		r := recover()

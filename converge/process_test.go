@@ -25,7 +25,8 @@ func TestCallsThatPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := report.Failure; f == nil || f.Violation.Oracle != Errors || f.Violation.Message != "the reconcile of default/a panics: boom" {
+	if f := report.Failure; f == nil || f.Violation.Oracle != Errors ||
+		f.Violation.Message != "the reconcile of default/a panics: boom" {
 		t.Errorf("got %v, want a panic", f)
 	}
 }
@@ -120,7 +121,9 @@ func TestWatchesAreToldOneAfterTheOther(t *testing.T) {
 	}
 	called := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
 	s.Given = []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: called("one")}, &corev1.ServiceAccount{ObjectMeta: called("two")}, &corev1.ConfigMap{ObjectMeta: called("three")},
+		&corev1.ServiceAccount{
+			ObjectMeta: called("one"),
+		}, &corev1.ServiceAccount{ObjectMeta: called("two")}, &corev1.ConfigMap{ObjectMeta: called("three")},
 	}
 	through := func(ctx context.Context, obj client.Object) []reconcile.Request { return mapped(ctx, obj) }
 	s.Watches = []Watch{{&corev1.ServiceAccount{}, through}, {&corev1.ConfigMap{}, through}}

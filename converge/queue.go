@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The delays of a controller's rate limiter, for requests that fail: 5 ms, doubled each time, 1,000 s at most. (controller-runtime,
-// pkg/controller/controller.go, with the priority queue.)
+// The delays of a controller's rate limiter, for requests that fail: 5 ms, doubled each time, 1,000 s at most.
+// (controller-runtime, pkg/controller/controller.go, with the priority queue.)
 const (
 	firstDelay = 5 * time.Millisecond
 	lastDelay  = 1000 * time.Second
@@ -23,8 +23,8 @@ type request struct {
 	controller string
 }
 
-// queue is the workqueue of a controller. A request is in it once at most, for the earliest time it was added for. Those that are due come out in the order in
-// which they became so.
+// queue is the workqueue of a controller. A request is in it once at most, for the earliest time it was added for.
+// Those that are due come out in the order in which they became so.
 type queue struct {
 	items    []queued
 	failures map[request]int

@@ -28,7 +28,9 @@ type index struct {
 }
 
 // read answers a Get as the cache of a manager does.
-func (i *informer) read(gvk schema.GroupVersionKind, key types.NamespacedName, out client.Object, opts ...client.GetOption) error {
+func (i *informer) read(
+	gvk schema.GroupVersionKind, key types.NamespacedName, out client.Object, opts ...client.GetOption,
+) error {
 	obj := i.get(key)
 	if obj == nil {
 		// The kind stands for the resource, as it does in a manager's cache.
@@ -123,7 +125,9 @@ func (r *run) ordered(i *informer) []client.Object {
 }
 
 // byFields returns what tells whether an object is selected by its fields, of which the cache must have indexes.
-func (p *process) byFields(gvk schema.GroupVersionKind, selector fieldselectors.Selector) (func(client.Object) bool, error) {
+func (p *process) byFields(
+	gvk schema.GroupVersionKind, selector fieldselectors.Selector,
+) (func(client.Object) bool, error) {
 	if selector == nil || selector.Empty() {
 		return func(client.Object) bool { return true }, nil
 	}

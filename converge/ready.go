@@ -15,14 +15,16 @@ import (
 	"trueup.dev/internal/memapi"
 )
 
-// observeReady looks whether a primary object that gets ready has what it has when all is quiet. Only without faults: with them, a status can be no
-// better than what could be seen.
+// observeReady looks whether a primary object that gets ready has what it has when all is quiet. Only without faults:
+// with them, a status can be no better than what could be seen.
 func (r *run) observeReady(e memapi.Event, before, after objectStatus) {
 	if r.plan.reference != nil || r.acting != byProcess {
 		return
 	}
 	if after.ready(e.Object.GetGeneration()) && !before.ready(e.Old.GetGeneration()) {
-		r.readies = append(r.readies, readiness{r.step, time.Now(), e.Kind.Kind + " " + nameOf(e.Key), e.Object.GetUID(), r.snapshot()})
+		r.readies = append(r.readies, readiness{
+			r.step, time.Now(), e.Kind.Kind + " " + nameOf(e.Key), e.Object.GetUID(), r.snapshot(),
+		})
 	}
 }
 
@@ -35,12 +37,14 @@ type readiness struct {
 	state *snapshot
 }
 
-// checkReady looks, after a run without faults, for objects that got ready before they had what they have. What comes much later is not what Ready is about.
+// checkReady looks, after a run without faults, for objects that got ready before they had what they have. What comes
+// much later is not what Ready is about.
 func (r *run) checkReady() {
 	for _, ready := range r.readies {
 		for _, w := range ready.workloads() {
 			if r.plan.waits && w.observed < w.generation {
-				r.violate(Violation{Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before %s is rolled out: its generation is %d, and that of its status %d",
+				r.violate(Violation{Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before %s is rolled "+
+					"out: its generation is %d, and that of its status %d",
 					ready.name, w.thing, w.generation, w.observed)})
 				return
 			}
@@ -52,7 +56,9 @@ func (r *run) checkReady() {
 		if r.settled[at].count(r.plan.primary) == 1 { // or else it may be of another one
 			for _, key := range sortedKeys(r.settled[at].cloud) {
 				if _, ok := ready.state.cloud[key]; !ok && r.cloud.created[key].Sub(ready.at) < pollTime {
-					r.violate(Violation{Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is cloud %s", ready.name, key)})
+					r.violate(Violation{
+						Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is cloud %s", ready.name, key),
+					})
 					return
 				}
 			}
@@ -63,7 +69,9 @@ func (r *run) checkReady() {
 				name := thingOf(kind, obj).String()
 				created := obj.GetCreationTimestamp()
 				if then[name] == nil && created.Sub(ready.at) < pollTime && slices.Contains(ownersOf(obj), ready.uid) {
-					r.violate(Violation{Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is %s", ready.name, name)})
+					r.violate(Violation{
+						Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is %s", ready.name, name),
+					})
 					return
 				}
 			}
@@ -96,9 +104,13 @@ func workloadOf(kind schema.GroupVersionKind, obj client.Object) (workload, bool
 	w := workload{thing: thingOf(kind, obj), generation: obj.GetGeneration()}
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
-		w.observed, w.wanted, w.available = obj.Status.ObservedGeneration, count(obj.Spec.Replicas), obj.Status.AvailableReplicas
+		w.observed, w.wanted, w.available = obj.Status.ObservedGeneration, count(
+			obj.Spec.Replicas,
+		), obj.Status.AvailableReplicas
 	case *appsv1.StatefulSet:
-		w.observed, w.wanted, w.available = obj.Status.ObservedGeneration, count(obj.Spec.Replicas), obj.Status.AvailableReplicas
+		w.observed, w.wanted, w.available = obj.Status.ObservedGeneration, count(
+			obj.Spec.Replicas,
+		), obj.Status.AvailableReplicas
 	default:
 		return w, false
 	}
@@ -111,14 +123,16 @@ func (o outcome) waits() bool {
 		return false
 	}
 	workloads := o.readies[0].workloads()
-	return len(workloads) > 0 && !slices.ContainsFunc(workloads, func(w workload) bool { return w.observed < w.generation || w.available < w.wanted })
+	return len(workloads) > 0 &&
+		!slices.ContainsFunc(workloads, func(w workload) bool { return w.observed < w.generation || w.available < w.wanted })
 }
 
-// checkUnready looks, before a workload that had no replica for a while has some again, whether anybody has noticed. Only if that is the one fault, and nobody
-// looks again by himself.
+// checkUnready looks, before a workload that had no replica for a while has some again, whether anybody has noticed.
+// Only if that is the one fault, and nobody looks again by himself.
 func (r *run) checkUnready(kind schema.GroupVersionKind, key types.NamespacedName) {
 	obj := r.server.Get(kind, key)
-	if obj == nil || r.flapped != thingOf(kind, obj) || !r.plan.waits || len(r.schedule) > 1 || len(r.process.queue.items) > 0 {
+	if obj == nil || r.flapped != thingOf(kind, obj) || !r.plan.waits || len(r.schedule) > 1 ||
+		len(r.process.queue.items) > 0 {
 		return
 	}
 	if m := r.process.manager; m != nil && m.busy {
@@ -126,9 +140,13 @@ func (r *run) checkUnready(kind schema.GroupVersionKind, key types.NamespacedNam
 	}
 	r.flapped = thing{}
 	for _, primary := range r.server.List(r.plan.primary) {
-		if slices.Contains(ownersOf(obj), primary.GetUID()) && primary.GetDeletionTimestamp() == nil && statusOf(primary).ready(primary.GetGeneration()) {
+		if slices.Contains(ownersOf(obj), primary.GetUID()) && primary.GetDeletionTimestamp() == nil &&
+			statusOf(primary).ready(primary.GetGeneration()) {
 			name := r.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(primary))
-			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s is Ready although %s has no replica that is available", name, thingOf(kind, obj))})
+			r.violate(Violation{
+				Oracle: Status, About: name,
+				Message: fmt.Sprintf("%s is Ready although %s has no replica that is available", name, thingOf(kind, obj)),
+			})
 			return
 		}
 	}

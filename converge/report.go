@@ -39,15 +39,17 @@ type Failure struct {
 	leftOut []string
 }
 
-// Certificate tells what was tried. Without a failure, and if nothing is left of Recoveries, it proves that no single fault of the model has the reconciler end
-// in another state; of several faults at once it only tells how many were tried.
+// Certificate tells what was tried. Without a failure, and if nothing is left of Recoveries, it proves that no single
+// fault of the model has the reconciler end in another state; of several faults at once it only tells how many were
+// tried.
 type Certificate struct {
 	Seed uint64
 	// Points are where something can go wrong in the run without faults, and Reconciles how many there are in it.
 	Points, Reconciles int
 	// Enumerated counts faults at points, Pruned those that are the same as others, and Singles those that were tried.
 	Enumerated, Pruned, Singles int
-	// Recoveries counts second faults at points that are only there after a first one, and RecoveriesLeft those that were not tried.
+	// Recoveries counts second faults at points that are only there after a first one, and RecoveriesLeft those that were
+	// not tried.
 	Recoveries, RecoveriesLeft int
 	// Pairs counts pairs of faults that were tried, of PairsInAll, and Random schedules of up to six faults.
 	Pairs, PairsInAll, Random int
@@ -55,8 +57,8 @@ type Certificate struct {
 	Schedules int
 	// Advice is what is dangerous but did no harm in what was tried.
 	Advice []string
-	// LeftOut lists what was not looked for or not tried, and why: oracles that are off, faults that the scenario does without, and settlings that users
-	// have to wait for, because the run without faults fails if they do not.
+	// LeftOut lists what was not looked for or not tried, and why: oracles that are off, faults that the scenario does
+	// without, and settlings that users have to wait for, because the run without faults fails if they do not.
 	LeftOut []string
 	// Idle counts requests without an effect in the run without faults.
 	Idle    int
@@ -76,7 +78,10 @@ func (c Certificate) String() string {
 	default:
 		b.WriteString("converges under every single fault")
 	}
-	fmt.Fprintf(&b, ": %s with %d faults, %d of them the same as others, %d run", plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
+	fmt.Fprintf(
+		&b, ": %s with %d faults, %d of them the same as others, %d run", plural(c.Points, "point"), c.Enumerated, c.Pruned,
+		c.Singles,
+	)
 	fmt.Fprintf(&b, "; %d second faults on the way back", c.Recoveries)
 	if c.RecoveriesLeft > 0 {
 		fmt.Fprintf(&b, " (%d not run, -converge.budget is for more)", c.RecoveriesLeft)
@@ -133,7 +138,10 @@ func (f *Failure) format(lines []int) string {
 			mark = "  ◄ " + string(e.mark)
 		}
 		// What is last is not aligned, so that a long result does not make all lines long.
-		fmt.Fprintf(w, "%2d\t%s\t%s\t%s\t%s\t%s%s\n", i+1, e.at.Round(time.Millisecond), e.who, shorten(e.what), e.cache, shorten(e.result), mark)
+		fmt.Fprintf(
+			w, "%2d\t%s\t%s\t%s\t%s\t%s%s\n", i+1, e.at.Round(time.Millisecond), e.who, shorten(e.what), e.cache,
+			shorten(e.result), mark,
+		)
 	}
 	_ = w.Flush()
 	var trimmed strings.Builder
@@ -186,7 +194,8 @@ func userFrames(stack string) []string {
 	lines := strings.Split(stack, "\n")
 	for i := 0; i+1 < len(lines); i++ {
 		where := strings.TrimSpace(lines[i+1])
-		if !strings.HasPrefix(lines[i+1], "\t") || strings.Contains(where, "/runtime/") || strings.Contains(lines[i], "trueup.dev/converge.") {
+		if !strings.HasPrefix(lines[i+1], "\t") || strings.Contains(where, "/runtime/") ||
+			strings.Contains(lines[i], "trueup.dev/converge.") {
 			continue
 		}
 		where, _, _ = strings.Cut(where, " +0x")

@@ -14,7 +14,8 @@ import (
 	"trueup.dev/internal/memapi"
 )
 
-// run is one way that a scenario can go. Everything in it belongs to the goroutine that made it, and happens in one bubble of synctest.
+// run is one way that a scenario can go. Everything in it belongs to the goroutine that made it, and happens in one
+// bubble of synctest.
 type run struct {
 	plan     *plan
 	schedule schedule
@@ -71,8 +72,8 @@ type run struct {
 	requests int
 	// calm is how often a request was worked on since the last change, with nothing to do.
 	calm map[request]int
-	// far is when requests come back that only do after a long time, patient are those that ever did, which later may be asked while they wait, and waited are
-	// those that have been waited for.
+	// far is when requests come back that only do after a long time, patient are those that ever did, which later may be
+	// asked while they wait, and waited are those that have been waited for.
 	far     map[request]time.Time
 	patient map[request]bool
 	waited  map[request]wait
@@ -89,14 +90,16 @@ type run struct {
 	lastEffect string
 	lastResult *activity
 	readies    []readiness
-	// unprotected are the objects that had no finalizer when something happened outside, and finalized those that have got one from the process.
+	// unprotected are the objects that had no finalizer when something happened outside, and finalized those that have got
+	// one from the process.
 	unprotected []unprotected
 	finalized   map[string]bool
 	// serving is the request that is being answered.
 	serving *call
 	// requested are the requests that there were since all was quiet, in their order.
 	requested []request
-	// unsettled counts what users have done to objects since all was quiet, and between is true if the process may have seen what was only there in between.
+	// unsettled counts what users have done to objects since all was quiet, and between is true if the process may have
+	// seen what was only there in between.
 	unsettled map[types.NamespacedName]int
 	between   bool
 	// late is true while a write of an earlier process has its effect.
@@ -232,7 +235,8 @@ func (r *run) meanwhile() {
 // canMeanwhile is true if there is a step after the present settling.
 func (r *run) canMeanwhile() bool {
 	// What is under way lands before users go on: what comes after everybody has cleaned up nobody can help.
-	return len(r.landing) == 0 && r.plan.Steps[r.step].settle && r.step+1 < len(r.plan.Steps) && (r.plan.reference == nil || r.plan.reference.quick[r.step] != nil)
+	return len(r.landing) == 0 && r.plan.Steps[r.step].settle && r.step+1 < len(r.plan.Steps) &&
+		(r.plan.reference == nil || r.plan.reference.quick[r.step] != nil)
 }
 
 // changed is called after whatever may have changed the state, and passes the events on.

@@ -173,7 +173,8 @@ func (r *run) foreign(c *call) faultSet {
 	}
 	if c.act != "create" && r.own[stored.GetUID()] && stored.GetDeletionTimestamp() == nil && !ended(stored) {
 		faults |= setOf(Deleted)
-		// What the API server has named does not come back under that name, and what was applied would have fields that are those of somebody else, for ever.
+		// What the API server has named does not come back under that name, and what was applied would have fields that are
+		// those of somebody else, for ever.
 		if len(stored.GetFinalizers()) == 0 && !thingOf(c.gvk, stored).generated && !applied(stored) {
 			faults |= setOf(Recreated)
 		}
@@ -183,7 +184,9 @@ func (r *run) foreign(c *call) faultSet {
 
 // applied is true for an object that was applied.
 func applied(obj client.Object) bool {
-	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Operation == metav1.ManagedFieldsOperationApply })
+	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Operation == metav1.ManagedFieldsOperationApply
+	})
 }
 
 // answer makes a call happen, as a fault has it.

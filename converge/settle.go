@@ -78,7 +78,8 @@ func (r *run) settle() {
 	r.settledAt = append(r.settledAt, r.step)
 }
 
-// outwait lets time pass for those who look again and again, reconcilers and others that were started: what they do once some time has passed gets done.
+// outwait lets time pass for those who look again and again, reconcilers and others that were started: what they do
+// once some time has passed gets done.
 func (r *run) outwait() {
 	for range maxWaits {
 		// The queues of controllers may have what handlers have put off.
@@ -103,9 +104,15 @@ func (r *run) checkResult(a *activity) {
 	name := nameOf(a.NamespacedName)
 	switch {
 	case a.panicked != nil:
-		r.violate(Violation{Oracle: Errors, About: name, Message: fmt.Sprintf("the reconcile of %s panics: %v", name, a.panicked), Details: userFrames(a.stack)})
+		r.violate(Violation{
+			Oracle: Errors, About: name, Message: fmt.Sprintf("the reconcile of %s panics: %v", name, a.panicked),
+			Details: userFrames(a.stack),
+		})
 	case isTerminal(a.err) && transient(a.err):
-		r.violate(Violation{Oracle: Errors, About: name, Message: fmt.Sprintf("the reconcile of %s ends with a terminal error for what is transient: %v", name, a.err)})
+		r.violate(Violation{
+			Oracle: Errors, About: name,
+			Message: fmt.Sprintf("the reconcile of %s ends with a terminal error for what is transient: %v", name, a.err),
+		})
 	}
 	r.lastResult = a
 }
@@ -114,7 +121,8 @@ func isTerminal(err error) bool { return errors.Is(err, reconcile.TerminalError(
 
 // transient is true for errors that another attempt may not meet.
 func transient(err error) bool {
-	return apierrs.IsConflict(err) || apierrs.IsTimeout(err) || apierrs.IsServerTimeout(err) || apierrs.IsTooManyRequests(err) || apierrs.IsInternalError(err) ||
+	return apierrs.IsConflict(err) || apierrs.IsTimeout(err) || apierrs.IsServerTimeout(err) ||
+		apierrs.IsTooManyRequests(err) || apierrs.IsInternalError(err) ||
 		errors.Is(err, context.DeadlineExceeded)
 }
 

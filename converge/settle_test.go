@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestWhatIsDueLaterIsNotReconcilingAgain polls until something is old enough, which takes longer than most things do. That is no write without a reason.
+// TestWhatIsDueLaterIsNotReconcilingAgain polls until something is old enough, which takes longer than most things do.
+// That is no write without a reason.
 func TestWhatIsDueLaterIsNotReconcilingAgain(t *testing.T) {
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 		if secret.Labels["old"] != "" {
@@ -44,12 +45,15 @@ func TestWhatIsDueLaterIsNotReconcilingAgain(t *testing.T) {
 	}
 }
 
-// TestReconcilingAgainPassesPredicates counts reconciles in an object, and has a predicate that keeps resyncs from being one.
+// TestReconcilingAgainPassesPredicates counts reconciles in an object, and has a predicate that keeps resyncs from
+// being one.
 func TestReconcilingAgainPassesPredicates(t *testing.T) {
 	s := Scenario{
 		Scheme: secretScenario(nil).Scheme, For: &corev1.Secret{},
 		Setup: func(mgr ctrl.Manager) error {
-			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+			return ctrl.NewControllerManagedBy(mgr).For(
+				&corev1.Secret{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}),
+			).
 				Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 					secret := &corev1.Secret{}
 					if err := mgr.GetClient().Get(ctx, req.NamespacedName, secret); err != nil {
@@ -109,16 +113,20 @@ func TestUsersWhoHaveToWait(t *testing.T) {
 	if report.Failure != nil {
 		t.Fatal(report.Failure)
 	}
-	want := "without users who do not wait at step 2, settle: without any fault that leads to scenario: step must have been there: context deadline exceeded"
+	want := "without users who do not wait at step 2, settle: without any fault that leads to scenario: step must have " +
+		"been there: context deadline exceeded"
 	if left := report.Certificate.LeftOut; len(left) != 1 || left[0] != want {
 		t.Errorf("left out is %q, want %q", left, want)
 	}
-	if got := report.Certificate.String(); !strings.HasPrefix(got, "converges under every single fault, but for what is left out: ") {
+	if got := report.Certificate.String(); !strings.HasPrefix(
+		got, "converges under every single fault, but for what is left out: ",
+	) {
 		t.Errorf("the certificate says %s", got)
 	}
 }
 
-// TestRenewalsOnPurpose has tokens that are made anew when they are old: what is due in hours or months is nothing to wait for.
+// TestRenewalsOnPurpose has tokens that are made anew when they are old: what is due in hours or months is nothing to
+// wait for.
 func TestRenewalsOnPurpose(t *testing.T) {
 	for _, lifetime := range []time.Duration{time.Hour, 20 * time.Hour, 24 * time.Hour, 60 * 24 * time.Hour} {
 		t.Run(lifetime.String(), func(t *testing.T) {
@@ -156,7 +164,9 @@ func TestPollsThatIgnoreErrors(t *testing.T) {
 		if _, err := e.Cloud.Get(ctx, "nothing"); err != nil && !errors.Is(err, ErrAbsent) {
 			return reconcile.Result{}, err
 		}
-		return reconcile.Result{RequeueAfter: time.Minute}, client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, true)))
+		return reconcile.Result{RequeueAfter: time.Minute}, client.IgnoreAlreadyExists(
+			e.Client.Create(ctx, configMapOf(secret, true)),
+		)
 	})
 	s.Without = map[Fault]string{Taken: "any object of the name will do"}
 	s.Steps = Steps(Apply(newSecret("a")), Settle())
@@ -208,7 +218,8 @@ func TestPollsThatMayBeHot(t *testing.T) {
 	}
 }
 
-// TestUsersWhoChangeTheirMind has a late cache show what was only there in between: what that leads to is nobody's mistake.
+// TestUsersWhoChangeTheirMind has a late cache show what was only there in between: what that leads to is nobody's
+// mistake.
 func TestUsersWhoChangeTheirMind(t *testing.T) {
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 		found := &corev1.ConfigMapList{}

@@ -135,7 +135,8 @@ func maskKey(name, path string) string {
 	return name + ":" + b.String()
 }
 
-// flatten makes of a state a list of fields by object, without what is different in each run: versions, UIDs, times, and names that the API server has made.
+// flatten makes of a state a list of fields by object, without what is different in each run: versions, UIDs, times,
+// and names that the API server has made.
 func (p *plan) flatten(s *snapshot) map[string]fields {
 	if s.flat != nil {
 		return s.flat
@@ -220,7 +221,8 @@ func (p *plan) fieldsOf(kind schema.GroupVersionKind, obj client.Object, replace
 			}
 		}
 		for path := range f {
-			if _, plain, _ := strings.Cut(maskKey("", path), ":"); plain == mask.Field || strings.HasPrefix(plain, mask.Field+".") || strings.HasPrefix(plain, mask.Field+"[") {
+			if _, plain, _ := strings.Cut(maskKey("", path), ":"); plain == mask.Field ||
+				strings.HasPrefix(plain, mask.Field+".") || strings.HasPrefix(plain, mask.Field+"[") {
 				delete(f, path)
 			}
 		}
@@ -247,7 +249,9 @@ func (f fields) addMetadata(obj client.Object, replace *strings.Replacer) {
 			kind = "the controller"
 		}
 		// The UID of an owner that is gone has no name.
-		f["metadata.ownerReferences["+owner.Kind+" "+replace.Replace(owner.Name)+"]"] = kind + ", " + replace.Replace(string(owner.UID))
+		f["metadata.ownerReferences["+owner.Kind+" "+replace.Replace(owner.Name)+"]"] = kind + ", " + replace.Replace(
+			string(owner.UID),
+		)
 	}
 	if !obj.GetDeletionTimestamp().IsZero() {
 		f["metadata.deletionTimestamp"] = "is set"

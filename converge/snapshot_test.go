@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestKindsOfTheSameNameAreNotTheSame has two groups with a kind of the same name, and an object of the same name in each.
+// TestKindsOfTheSameNameAreNotTheSame has two groups with a kind of the same name, and an object of the same name in
+// each.
 func TestKindsOfTheSameNameAreNotTheSame(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	state := func(one, other string) *snapshot {
@@ -27,7 +28,12 @@ func TestKindsOfTheSameNameAreNotTheSame(t *testing.T) {
 		}
 		return s
 	}
-	want := []difference{{"Service default/a of serving.example.com", []string{`Service default/a of serving.example.com: spec.value is "3", want "2"`}}}
+	want := []difference{
+		{
+			"Service default/a of serving.example.com",
+			[]string{`Service default/a of serving.example.com: spec.value is "3", want "2"`},
+		},
+	}
 	got := p.differences(state("1", "2"), state("1", "3"), nil)
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(difference{})); diff != "" {
 		t.Errorf("differences (-want +got):\n%s", diff)

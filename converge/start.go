@@ -38,16 +38,20 @@ type variation struct {
 	slow, reverse bool
 }
 
-// newRun starts a run: the API server has what was given, and the process has started. It belongs in a bubble of synctest.
+// newRun starts a run: the API server has what was given, and the process has started. It belongs in a bubble of
+// synctest.
 func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	time.Sleep(v.delay)
 	if p.Reset != nil {
 		p.Reset()
 	}
 	r := &run{
-		plan: p, skip: v.skip, twice: v.twice, slow: v.slow, reverse: v.reverse, schedule: s, begin: time.Now(), ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
+		plan: p, skip: v.skip, twice: v.twice, slow: v.slow, reverse: v.reverse, schedule: s, begin: time.Now(),
+		ctx: context.Background(), woken: make(chan struct{}, 1), log: log,
 		server: memapi.New(memapi.Options{Registry: p.registry, Applier: p.applier, Seed: v.seed}),
-		own:    map[types.UID]bool{}, visits: map[site]int{}, finalized: map[string]bool{}, unsettled: map[types.NamespacedName]int{}, calm: map[request]int{}, far: map[request]time.Time{}, patient: map[request]bool{}, waited: map[request]wait{}, made: newLedger(), quietAt: time.Now(),
+		own:    map[types.UID]bool{}, visits: map[site]int{}, finalized: map[string]bool{},
+		unsettled: map[types.NamespacedName]int{}, calm: map[request]int{}, far: map[request]time.Time{},
+		patient: map[request]bool{}, waited: map[request]wait{}, made: newLedger(), quietAt: time.Now(),
 	}
 	r.user, r.other = r.server.Client("user"), r.server.Client("somebody")
 	for _, actor := range p.actors {
@@ -57,7 +61,9 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	r.age(v.versions)
 	r.give()
 	for order := 1; order <= 3; order++ {
-		if r.meet(site{act: "lists", key: types.NamespacedName{Name: fmt.Sprint("order ", order)}}, setOf(ListOrder)) == ListOrder {
+		if r.meet(
+			site{act: "lists", key: types.NamespacedName{Name: fmt.Sprint("order ", order)}}, setOf(ListOrder),
+		) == ListOrder {
 			r.shuffled = order
 		}
 	}
@@ -109,7 +115,10 @@ func (r *run) give() {
 
 // start starts a process, whose caches begin with what there is.
 func (r *run) start(number int, stale ...staleStart) {
-	p := &process{run: r, number: number, written: map[schema.GroupVersionKind]int64{}, filled: map[client.Object]string{}, stale: stale}
+	p := &process{
+		run: r, number: number, written: map[schema.GroupVersionKind]int64{}, filled: map[client.Object]string{},
+		stale: stale,
+	}
 	p.ctx, p.cancel = context.WithCancel(calledby.Controller())
 	r.process = p
 	base := r.server.Client("manager")

@@ -23,7 +23,8 @@ type objectStatus struct {
 // ready is true if the condition Ready is, of a generation.
 func (s objectStatus) ready(generation int64) bool {
 	c := meta.FindStatusCondition(s.conditions, "Ready")
-	return c != nil && c.Status == metav1.ConditionTrue && (c.ObservedGeneration == 0 || c.ObservedGeneration == generation)
+	return c != nil && c.Status == metav1.ConditionTrue &&
+		(c.ObservedGeneration == 0 || c.ObservedGeneration == generation)
 }
 
 // statusOf returns what the status of an object tells.
@@ -59,7 +60,8 @@ func untypedStatus(u *unstructured.Unstructured) objectStatus {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, item := range list {
 		condition := metav1.Condition{}
-		if content, ok := item.(map[string]any); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(content, &condition) == nil {
+		if content, ok := item.(map[string]any); ok &&
+			runtime.DefaultUnstructuredConverter.FromUnstructured(content, &condition) == nil {
 			s.conditions = append(s.conditions, condition)
 		}
 	}

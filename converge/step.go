@@ -26,11 +26,12 @@ type Step struct {
 // Steps are steps one after the other.
 func Steps(steps ...Step) []Step { return steps }
 
-// Settle waits until all is quiet: faults have stopped, caches have caught up, and no reconcile is due that would change anything. The oracles look at
-// what there is then.
+// Settle waits until all is quiet: faults have stopped, caches have caught up, and no reconcile is due that would
+// change anything. The oracles look at what there is then.
 //
-// Who looks again and again is waited for as long as something comes of it, and another minute. Who comes back after half an hour or more is waited for once, if
-// that is not longer than half of [Scenario.Patience]: what is done then may be the same each time. All else that only time brings needs a [Sleep] before.
+// Who looks again and again is waited for as long as something comes of it, and another minute. Who comes back after
+// half an hour or more is waited for once, if that is not longer than half of [Scenario.Patience]: what is done then
+// may be the same each time. All else that only time brings needs a [Sleep] before.
 func Settle() Step { return Step{name: "settle", settle: true} }
 
 // Sleep lets time pass, and what happens meanwhile happen.
@@ -41,7 +42,8 @@ func Do(name string, do func(ctx context.Context, c client.Client) error) Step {
 	return Step{name: name, do: do}
 }
 
-// Apply creates an object, or makes the existing one have the same content: all is replaced but metadata and status; labels and annotations are added.
+// Apply creates an object, or makes the existing one have the same content: all is replaced but metadata and status;
+// labels and annotations are added.
 func Apply(obj client.Object) Step {
 	return Step{name: "apply " + describe(obj), do: func(ctx context.Context, c client.Client) error {
 		err := replace(ctx, c, obj)
@@ -54,7 +56,9 @@ func Apply(obj client.Object) Step {
 
 // Update is Apply for an object that must be there already.
 func Update(obj client.Object) Step {
-	return Step{name: "update " + describe(obj), do: func(ctx context.Context, c client.Client) error { return replace(ctx, c, obj) }}
+	return Step{
+		name: "update " + describe(obj), do: func(ctx context.Context, c client.Client) error { return replace(ctx, c, obj) },
+	}
 }
 
 // Change changes an object, which must be there.

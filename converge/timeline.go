@@ -124,7 +124,9 @@ func (t *timeline) add(r *run, e entry) {
 
 func (t *timeline) user(r *run, step Step, err error) {
 	if t != nil {
-		e := entry{who: "user", what: step.name, result: errorText(err), weight: write, from: other("user"), failed: err != nil}
+		e := entry{
+			who: "user", what: step.name, result: errorText(err), weight: write, from: other("user"), failed: err != nil,
+		}
 		switch {
 		case step.settle:
 			e.weight = aside
@@ -145,7 +147,9 @@ func (t *timeline) fault(r *run, who, what string, fault Fault) {
 	if t == nil {
 		return
 	}
-	e := entry{who: who, what: what, result: string(fault), mark: faultMark, weight: crucial, from: other(who), fault: fault}
+	e := entry{
+		who: who, what: what, result: string(fault), mark: faultMark, weight: crucial, from: other(who), fault: fault,
+	}
 	switch fault {
 	case Restart, Stale:
 		e.from, e.turn = theProcess, dying
@@ -190,15 +194,18 @@ func (t *timeline) arrive(r *run, i *informer) {
 	}
 	next := i.coming[0]
 	t.arrivals = append(t.arrivals, arrival{after: len(t.entries), entry: entry{
-		at: r.now(), who: "watch", what: eventNames[next.Type] + " " + next.Kind.Kind + " " + nameOf(next.Key), cache: fmt.Sprintf("cache@%d", next.Version),
-		from: theServer, to: cacheOf(i.kind), news: arriving, process: r.process.number, version: r.server.Version(),
+		at: r.now(), who: "watch", what: eventNames[next.Type] + " " + next.Kind.Kind + " " + nameOf(next.Key),
+		cache: fmt.Sprintf("cache@%d", next.Version),
+		from:  theServer, to: cacheOf(i.kind), news: arriving, process: r.process.number, version: r.server.Version(),
 	}})
 }
 
 // start tells that a process starts after another one.
 func (t *timeline) start(r *run, number int) {
 	if t != nil {
-		t.add(r, entry{who: "process", what: "starts again", weight: notable, from: theProcess, turn: starting, process: number})
+		t.add(r, entry{
+			who: "process", what: "starts again", weight: notable, from: theProcess, turn: starting, process: number,
+		})
 	}
 }
 
@@ -210,14 +217,17 @@ func (t *timeline) violation(r *run, v Violation) {
 
 func (t *timeline) actor(r *run, name, what string, err error) {
 	if t != nil {
-		t.add(r, entry{who: name, what: what, result: errorText(err), weight: notable, from: other(name), to: theServer, failed: err != nil})
+		t.add(r, entry{
+			who: name, what: what, result: errorText(err), weight: notable, from: other(name), to: theServer, failed: err != nil,
+		})
 	}
 }
 
 func (t *timeline) foreign(r *run, verb string, c *call, err error) {
 	if t != nil {
 		t.add(r, entry{
-			who: "somebody", what: verb + " " + c.kind + " " + nameOf(c.key), result: errorText(err), weight: crucial, mark: faultMark,
+			who: "somebody", what: verb + " " + c.kind + " " + nameOf(c.key), result: errorText(err), weight: crucial,
+			mark: faultMark,
 			from: other("somebody"), to: theServer, failed: err != nil,
 		})
 	}
@@ -226,7 +236,8 @@ func (t *timeline) foreign(r *run, verb string, c *call, err error) {
 func (t *timeline) late(r *run, c *call, who string, err error) {
 	if t != nil {
 		t.add(r, entry{
-			who: who, what: c.act + " " + c.kind + " " + nameOf(c.key) + " lands late", result: errorText(err), weight: crucial, mark: staleMark,
+			who: who, what: c.act + " " + c.kind + " " + nameOf(c.key) + " lands late", result: errorText(err), weight: crucial,
+			mark: staleMark,
 			from: theProcess, to: theServer, failed: err != nil,
 		})
 	}
@@ -234,7 +245,9 @@ func (t *timeline) late(r *run, c *call, who string, err error) {
 
 func (t *timeline) begin(r *run, a *activity) {
 	if t != nil {
-		t.add(r, entry{who: a.name, what: "begins: " + nameOf(a.NamespacedName), weight: aside, from: theProcess, turn: beginning})
+		t.add(r, entry{
+			who: a.name, what: "begins: " + nameOf(a.NamespacedName), weight: aside, from: theProcess, turn: beginning,
+		})
 	}
 }
 
@@ -242,7 +255,10 @@ func (t *timeline) end(r *run, a *activity) {
 	if t == nil {
 		return
 	}
-	e := entry{who: a.name, what: "ends", result: "ok", weight: aside, from: theProcess, turn: ending, failed: a.panicked != nil || a.err != nil}
+	e := entry{
+		who: a.name, what: "ends", result: "ok", weight: aside, from: theProcess, turn: ending,
+		failed: a.panicked != nil || a.err != nil,
+	}
 	switch {
 	case a.panicked != nil:
 		e.result, e.weight = fmt.Sprintf("panic: %v", a.panicked), crucial

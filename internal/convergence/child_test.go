@@ -51,7 +51,9 @@ func inNamespace(_ context.Context, resource *fixture.Resource) []client.ListOpt
 
 // lives are what a resource with one child goes through: the child comes, changes, goes and comes again.
 func lives() []converge.Step {
-	return converge.Lifecycle(newResource("one"), setField("value", "two"), setField("childless", "yes"), setField("childless", ""))
+	return converge.Lifecycle(
+		newResource("one"), setField("value", "two"), setField("childless", "yes"), setField("childless", ""),
+	)
 }
 
 func TestChildReconciler(t *testing.T) {

@@ -76,7 +76,9 @@ func TestChildReconciler_blockedForAMoment(t *testing.T) {
 	blocker, resource := config("child", "other"), newResource("one")
 	s := under(t, func(converge.Env) sub { return newChild(fixedName) })
 	s.Steps = converge.Steps(
-		converge.Apply(blocker), converge.Apply(resource), converge.Sleep(20*time.Millisecond), converge.Delete(blocker), converge.Settle(),
+		converge.Apply(blocker), converge.Apply(resource), converge.Sleep(
+			20*time.Millisecond,
+		), converge.Delete(blocker), converge.Settle(),
 		converge.Delete(resource), converge.Settle(),
 	)
 	prove(t, s)
@@ -92,7 +94,11 @@ func TestChildReconciler_otherNamespace(t *testing.T) {
 					obj.Namespace, obj.Labels = "elsewhere", map[string]string{"of": "a"}
 				})
 				c.Finalizer = finalizer
-				c.OurChild = func(parent *fixture.Resource, child *corev1.ConfigMap) bool { return child.Labels["of"] == parent.Name }
+				c.OurChild = func(
+					parent *fixture.Resource, child *corev1.ConfigMap,
+				) bool {
+					return child.Labels["of"] == parent.Name
+				}
 				c.ListOptions = func(context.Context, *fixture.Resource) []client.ListOption {
 					return []client.ListOption{client.InNamespace("elsewhere")}
 				}

@@ -35,7 +35,9 @@ func newChildSet(name func(child *corev1.ConfigMap, id string)) *childSet {
 			return children, nil
 		},
 		IdentifyChild: func(child *corev1.ConfigMap) string { return child.Labels["id"] },
-		ReflectChildrenStatusOnParent: func(_ context.Context, parent *fixture.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+		ReflectChildrenStatusOnParent: func(
+			_ context.Context, parent *fixture.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+		) {
 			var there []string
 			problem := ""
 			for _, child := range result.Children {

@@ -26,7 +26,9 @@ func TestTwoControllers(t *testing.T) {
 	s := under(t, nil)
 	s.Setup = func(mgr ctrl.Manager) error {
 		env := converge.EnvOf(mgr)
-		upper := &reconcilers.ResourceReconciler[*fixture.Resource]{Reconciler: newChild(fixedName), Config: reconcilers.NewConfig(mgr, nil, time.Hour)}
+		upper := &reconcilers.ResourceReconciler[*fixture.Resource]{
+			Reconciler: newChild(fixedName), Config: reconcilers.NewConfig(mgr, nil, time.Hour),
+		}
 		lower := &reconcilers.ResourceReconciler[*corev1.ConfigMap]{
 			Reconciler: &reconcilers.WithFinalizer[*corev1.ConfigMap]{
 				Finalizer: finalizer,
@@ -50,7 +52,9 @@ func inNamed(_ context.Context, space *corev1.Namespace) []client.ListOption {
 
 // A resource of no namespace has a child in one, which is that resource itself.
 func TestNamespaces(t *testing.T) {
-	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "space", Labels: map[string]string{"managed": "yes", "value": "one"}}}
+	space := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "space", Labels: map[string]string{"managed": "yes", "value": "one"}},
+	}
 	prove(t, converge.Scenario{
 		Scheme: scheme,
 		For:    &corev1.Namespace{},
@@ -65,9 +69,13 @@ func TestNamespaces(t *testing.T) {
 							Data:       map[string]string{"value": space.Labels["value"]},
 						}, nil
 					},
-					ReflectChildStatusOnParentWithError: func(_ context.Context, _ *corev1.Namespace, _ *corev1.ConfigMap, err error) error { return err },
-					MergeBeforeUpdate:                   mergeConfigMap,
-					ListOptions:                         inNamed,
+					ReflectChildStatusOnParentWithError: func(
+						_ context.Context, _ *corev1.Namespace, _ *corev1.ConfigMap, err error,
+					) error {
+						return err
+					},
+					MergeBeforeUpdate: mergeConfigMap,
+					ListOptions:       inNamed,
 				},
 				Config: reconcilers.NewConfig(mgr, nil, time.Hour),
 			}
@@ -83,8 +91,10 @@ func TestGenerationChangedPredicate(t *testing.T) {
 	s.Setup = func(mgr ctrl.Manager) error {
 		root := &reconcilers.ResourceReconciler[*fixture.Resource]{
 			SetupForOptions: []builder.ForOption{builder.WithPredicates(predicate.GenerationChangedPredicate{})},
-			Reconciler:      protected(reconcilers.Sequence[*fixture.Resource]{newChild(generatedName), publishes(converge.EnvOf(mgr), "thing")}),
-			Config:          reconcilers.NewConfig(mgr, nil, time.Hour),
+			Reconciler: protected(reconcilers.Sequence[*fixture.Resource]{
+				newChild(generatedName), publishes(converge.EnvOf(mgr), "thing"),
+			}),
+			Config: reconcilers.NewConfig(mgr, nil, time.Hour),
 		}
 		return root.SetupWithManager(t.Context(), mgr)
 	}
@@ -100,8 +110,10 @@ func TestAggregateReconciler_comesAndGoes(t *testing.T) {
 		For:    &corev1.ConfigMap{},
 		Setup: func(mgr ctrl.Manager) error {
 			root := &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
-				Request: reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "aggregate"}},
-				Setup:   watchTracked(&fixture.Resource{}),
+				Request: reconcilers.Request{
+					NamespacedName: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "aggregate"},
+				},
+				Setup: watchTracked(&fixture.Resource{}),
 				Reconciler: &reconcilers.SyncReconciler[*corev1.ConfigMap]{
 					Sync: func(ctx context.Context, aggregate *corev1.ConfigMap) error {
 						var list fixture.ResourceList

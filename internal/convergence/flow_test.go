@@ -27,7 +27,9 @@ func TestSequence(t *testing.T) {
 
 func TestAlways(t *testing.T) {
 	prove(t, under(t, func(env converge.Env) sub {
-		return protected(reconcilers.Always[*fixture.Resource]{publishes(env, "thing"), newChild(generatedName), publishes(env, "other")})
+		return protected(reconcilers.Always[*fixture.Resource]{
+			publishes(env, "thing"), newChild(generatedName), publishes(env, "other"),
+		})
 	}))
 }
 
@@ -96,7 +98,9 @@ func TestTryCatch(t *testing.T) {
 	prove(t, under(t, func(env converge.Env) sub {
 		return protected(&reconcilers.TryCatch[*fixture.Resource]{
 			Try: publishes(env, "thing"),
-			Catch: func(_ context.Context, resource *fixture.Resource, _ reconcilers.Result, err error) (reconcilers.Result, error) {
+			Catch: func(
+				_ context.Context, resource *fixture.Resource, _ reconcilers.Result, err error,
+			) (reconcilers.Result, error) {
 				if err == nil || resource.DeletionTimestamp != nil {
 					return reconcilers.Result{}, err
 				}
@@ -131,7 +135,9 @@ func TestAdvice(t *testing.T) {
 				}
 				return result, err
 			},
-			After: func(_ context.Context, resource *fixture.Resource, result reconcilers.Result, err error) (reconcilers.Result, error) {
+			After: func(
+				_ context.Context, resource *fixture.Resource, result reconcilers.Result, err error,
+			) (reconcilers.Result, error) {
 				tell(resource, "after", resource.Status.Fields["before"])
 				return result, err
 			},
@@ -142,7 +148,8 @@ func TestAdvice(t *testing.T) {
 // Errors that do not count as failures have the request made again all the same.
 func TestQuietErrors(t *testing.T) {
 	for name, quiet := range map[string]error{
-		"quiet": reconcilers.ErrQuiet, "durable": reconcilers.ErrDurable, "halt": reconcilers.ErrHaltSubReconcilers, "retry after": reconcilers.ErrRetryAfter,
+		"quiet": reconcilers.ErrQuiet, "durable": reconcilers.ErrDurable, "halt": reconcilers.ErrHaltSubReconcilers,
+		"retry after": reconcilers.ErrRetryAfter,
 	} {
 		t.Run(name, func(t *testing.T) {
 			prove(t, under(t, func(env converge.Env) sub {

@@ -39,7 +39,9 @@ func inTwoAttempts(env converge.Env) func(context.Context, request) (operator.Re
 			return do(ctx, req)
 		}
 		if begun, _ := req.State["begun"].(string); begun != req.Object.Spec.Fields["value"] {
-			return operator.ReconcileResult{RequeueAfter: time.Second, State: map[string]any{"begun": req.Object.Spec.Fields["value"]}}, nil
+			return operator.ReconcileResult{
+				RequeueAfter: time.Second, State: map[string]any{"begun": req.Object.Spec.Fields["value"]},
+			}, nil
 		}
 		return do(ctx, req)
 	}
@@ -60,7 +62,9 @@ func TestOpinionatedReconciler(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			prove(t, handled(t, func(env converge.Env) []sub {
-				o := operator.OpinionatedReconciler[*fixture.Resource](finalizer, &operator.TypedReconciler[*fixture.Resource]{ReconcileFunc: c.do(env)})
+				o := operator.OpinionatedReconciler[*fixture.Resource](finalizer, &operator.TypedReconciler[*fixture.Resource]{
+					ReconcileFunc: c.do(env),
+				})
 				o.Handler.RetryPolicy = c.policy
 				return []sub{o}
 			}))
@@ -71,7 +75,9 @@ func TestOpinionatedReconciler(t *testing.T) {
 // A tree of reconcilers is called for everything, and writes its status.
 func TestAsReconciler(t *testing.T) {
 	prove(t, handled(t, func(env converge.Env) []sub {
-		tree := operator.AsReconciler[*fixture.Resource](reconcilers.Sequence[*fixture.Resource]{newChild(generatedName), publishes(env, "thing")})
+		tree := operator.AsReconciler[*fixture.Resource](reconcilers.Sequence[*fixture.Resource]{
+			newChild(generatedName), publishes(env, "thing"),
+		})
 		return []sub{operator.OpinionatedReconciler[*fixture.Resource](finalizer, tree)}
 	}))
 }
@@ -95,7 +101,8 @@ func TestRetriesExhausted(t *testing.T) {
 	// What could not be handled has another name after a restart.
 	s.Masks = []converge.Mask{{Object: &fixture.Resource{}, Field: "status.conditions.reason"}}
 	s.Off = map[converge.Oracle]string{
-		converge.Status: "a generation that was given up is not handled: observedGeneration stays behind, so that the next process tries it again",
+		converge.Status: "a generation that was given up is not handled: observedGeneration stays behind, so that the next " +
+			"process tries it again",
 	}
 	prove(t, s)
 }

@@ -62,7 +62,9 @@ func TestWithFinalizer_notReadyToClear(t *testing.T) {
 
 // The aggregate is made of the resources that there are.
 func TestAggregateReconciler(t *testing.T) {
-	request := reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "aggregate"}}
+	request := reconcilers.Request{
+		NamespacedName: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "aggregate"},
+	}
 	a, b := newResource("one"), newResource("two")
 	b.Name = "b"
 	prove(t, converge.Scenario{

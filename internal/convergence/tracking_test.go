@@ -21,8 +21,10 @@ import (
 // config is a ConfigMap that belongs to somebody else.
 func config(name, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{"config": "true"}},
-		Data:       map[string]string{"value": value},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{"config": "true"},
+		},
+		Data: map[string]string{"value": value},
 	}
 }
 
@@ -52,7 +54,9 @@ func TestTrackAndGet(t *testing.T) {
 			Setup: watchTracked(&corev1.ConfigMap{}),
 			Sync: func(ctx context.Context, resource *fixture.Resource) error {
 				found := &corev1.ConfigMap{}
-				err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, types.NamespacedName{Namespace: resource.Namespace, Name: "config"}, found)
+				err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(
+					ctx, types.NamespacedName{Namespace: resource.Namespace, Name: "config"}, found,
+				)
 				if err != nil && !apierrs.IsNotFound(err) {
 					return err
 				}

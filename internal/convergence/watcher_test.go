@@ -118,7 +118,9 @@ func TestFanOut(t *testing.T) {
 
 // ConfigMaps have neither a generation nor a status.
 func TestOpinionatedWatcher_withoutGenerations(t *testing.T) {
-	first := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a"}, Data: map[string]string{"value": "one"}}
+	first := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a"}, Data: map[string]string{"value": "one"},
+	}
 	second := first.DeepCopy()
 	second.Data["value"] = "three"
 	prove(t, converge.Scenario{
@@ -150,7 +152,8 @@ func TestWatcherReconciler(t *testing.T) {
 	prove(t, s)
 }
 
-const missed = "without a finalizer a deletion is missed while there is no process, that is what OpinionatedWatcher is for"
+const missed = "without a finalizer a deletion is missed while there is no process, that is what OpinionatedWatcher " +
+	"is for"
 
 // A watcher may be a part of a tree, whose finalizer it relies on.
 func TestWatcherReconciler_inATree(t *testing.T) {

@@ -70,10 +70,14 @@ func TestApply(t *testing.T) {
 			obj.Data["other"] = "1"
 			w.must(w.c.Update(w.Context(), obj, bob))
 			w.equal("managers before", 0, len(w.stored(obj).GetManagedFields()))
-			w.wantError(w.c.Apply(w.Context(), applied(map[string]string{"other": "2"}), alice), 409, metav1.StatusReasonConflict,
+			w.wantError(w.c.Apply(w.Context(), applied(map[string]string{"other": "2"}), alice), 409,
+				metav1.StatusReasonConflict,
 				`Apply failed with 1 conflict: conflict with "bob" using v1: .data.other`)
 			w.must(w.c.Apply(w.Context(), applied(map[string]string{"x": "1"}), alice))
-			w.equal("managers", map[string]metav1.ManagedFieldsOperationType{"tester": "Update", "bob": "Update", "alice": "Apply"}, managers(w.stored(obj)))
+			w.equal(
+				"managers", map[string]metav1.ManagedFieldsOperationType{"tester": "Update", "bob": "Update", "alice": "Apply"},
+				managers(w.stored(obj)),
+			)
 			w.equal("data", map[string]string{"key": "value", "other": "1", "x": "1"}, w.stored(obj).(*corev1.ConfigMap).Data)
 		}},
 		{"knows who writes afterwards", func(w *world) {
@@ -90,7 +94,9 @@ func TestApply(t *testing.T) {
 		}},
 		{"of unstructured content", func(w *world) {
 			content := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "default", "name": "a"}, "data": map[string]any{"x": "1"},
+				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+					"namespace": "default", "name": "a",
+				}, "data": map[string]any{"x": "1"},
 			}}
 			w.must(w.c.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(content), alice))
 			w.equal("version", "2", content.GetResourceVersion())
@@ -103,20 +109,30 @@ func TestApply(t *testing.T) {
 		{"of a status", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
-			patch := client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget, status: {ready: true}, spec: {size: 9}}"))
+			patch := client.RawPatch(
+				types.ApplyYAMLPatchType,
+				[]byte("{apiVersion: example.org/v1, kind: Widget, status: {ready: true}, spec: {size: 9}}"),
+			)
 			w.must(w.c.Status().Patch(w.Context(), obj, patch, alice))
 			w.equal("status", WidgetStatus{Ready: true}, obj.Status)
 			w.equal("spec", WidgetSpec{Size: 1}, obj.Spec)
-			w.equal("managers", map[string]metav1.ManagedFieldsOperationType{"tester": "Update", "alicestatus": "Apply"}, managers(obj))
+			w.equal(
+				"managers", map[string]metav1.ManagedFieldsOperationType{"tester": "Update", "alicestatus": "Apply"}, managers(obj),
+			)
 		}},
 		{"of the status of what is not there", func(w *world) {
 			patch := client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget}"))
-			w.wantError(w.c.Status().Patch(w.Context(), widget("a"), patch, alice), 404, metav1.StatusReasonNotFound, `widgets.example.org "a" not found`)
+			w.wantError(
+				w.c.Status().Patch(w.Context(), widget("a"), patch, alice), 404, metav1.StatusReasonNotFound,
+				`widgets.example.org "a" not found`,
+			)
 		}},
 		{"of a status that an update does not change", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
-			patch := client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget, status: {ready: true}}"))
+			patch := client.RawPatch(
+				types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget, status: {ready: true}}"),
+			)
 			w.must(w.c.Status().Patch(w.Context(), obj, patch, alice))
 			before := w.Version()
 			w.must(w.c.Status().Update(w.Context(), obj, alice))
@@ -126,11 +142,21 @@ func TestApply(t *testing.T) {
 			obj := widget("a")
 			w.create(obj)
 			w.must(w.c.Status().Patch(w.Context(), obj, mergePatch(`{"status":{"ready":null}}`), bob))
-			w.must(w.c.Patch(w.Context(), obj, client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget}")), alice))
-			w.equal("managers", map[string]metav1.ManagedFieldsOperationType{"tester": "Update", "bobstatus": "Update"}, managers(obj))
+			w.must(
+				w.c.Patch(
+					w.Context(), obj, client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget}")),
+					alice,
+				),
+			)
+			w.equal(
+				"managers", map[string]metav1.ManagedFieldsOperationType{"tester": "Update", "bobstatus": "Update"}, managers(obj),
+			)
 		}},
 		{"knows that nobody has written what the server has added to an update", func(w *world) {
-			obj := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+			obj := &corev1.Service{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
+				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+			}
 			w.create(obj)
 			w.must(w.c.Patch(w.Context(), obj, mergePatch(`{"spec":{"type":"NodePort"}}`), bob))
 			if obj.Spec.Ports[0].NodePort == 0 {
@@ -144,11 +170,19 @@ func TestApply(t *testing.T) {
 			}
 		}},
 		{"of content that does not fit", func(w *world) {
-			patch := client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: big}}"))
-			w.wantError(w.c.Patch(w.Context(), widget("a"), patch, alice), 400, metav1.StatusReasonBadRequest, `Widget in version "v1" cannot be handled as a Widget`)
+			patch := client.RawPatch(
+				types.ApplyYAMLPatchType,
+				[]byte("{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {size: big}}"),
+			)
+			w.wantError(
+				w.c.Patch(w.Context(), widget("a"), patch, alice), 400, metav1.StatusReasonBadRequest,
+				`Widget in version "v1" cannot be handled as a Widget`,
+			)
 			obj := widget("a")
 			obj.Namespace = "absent"
-			w.wantError(w.c.Patch(w.Context(), obj, patch, alice), 404, metav1.StatusReasonNotFound, `namespaces "absent" not found`)
+			w.wantError(
+				w.c.Patch(w.Context(), obj, patch, alice), 404, metav1.StatusReasonNotFound, `namespaces "absent" not found`,
+			)
 		}},
 		{"of another UID", func(w *world) {
 			config := applied(nil).WithUID("other")
@@ -157,7 +191,10 @@ func TestApply(t *testing.T) {
 		}},
 		{"is not served without an applier", func(w *world) {
 			c := memapi.New(memapi.Options{Registry: registry()}).Client("tester")
-			w.wantError(c.Apply(w.Context(), applied(nil), alice), 415, metav1.StatusReasonUnsupportedMediaType, "the body of the request was in an unknown format")
+			w.wantError(
+				c.Apply(w.Context(), applied(nil), alice), 415, metav1.StatusReasonUnsupportedMediaType,
+				"the body of the request was in an unknown format",
+			)
 		}},
 	})
 }

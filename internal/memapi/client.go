@@ -22,7 +22,8 @@ type serverClient struct {
 
 var _ client.WithWatch = (*serverClient)(nil)
 
-// Client returns a client that reads from the server and not from a cache. What it writes belongs to a manager, unless a request says otherwise.
+// Client returns a client that reads from the server and not from a cache. What it writes belongs to a manager, unless
+// a request says otherwise.
 func (s *Server) Client(manager string) client.WithWatch {
 	return &serverClient{server: s, manager: manager}
 }
@@ -51,9 +52,11 @@ func (c *serverClient) request(fieldManager string, dryRun []string, subresource
 	return request{manager: fieldManager, dryRun: len(dryRun) > 0, subresource: subresource}
 }
 
-// target returns the table and the key of the object that a request names. As a client does, it refuses names that cannot be part of a URL. Not all verbs
-// are refused without a namespace.
-func (c *serverClient) target(obj runtime.Object, key client.ObjectKey, needsNamespace bool) (*table, client.ObjectKey, error) {
+// target returns the table and the key of the object that a request names. As a client does, it refuses names that
+// cannot be part of a URL. Not all verbs are refused without a namespace.
+func (c *serverClient) target(
+	obj runtime.Object, key client.ObjectKey, needsNamespace bool,
+) (*table, client.ObjectKey, error) {
 	t, err := c.server.tableOf(obj)
 	if err != nil {
 		return nil, key, err

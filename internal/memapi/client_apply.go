@@ -24,7 +24,9 @@ func (c *serverClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration
 	return c.apply(ctx, obj, obj, *options.AsPatchOptions(), "")
 }
 
-func (c *subresourceClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+func (c *subresourceClient) Apply(
+	ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+) error {
 	var options client.SubResourceApplyOptions
 	options.ApplyOpts(opts)
 	body := obj
@@ -46,7 +48,9 @@ func (c *subresourceClient) Apply(ctx context.Context, obj runtime.ApplyConfigur
 }
 
 // apply applies a body to an object or one of its subresources.
-func (c *serverClient) apply(ctx context.Context, obj, body runtime.ApplyConfiguration, options metav1.PatchOptions, subresource string) error {
+func (c *serverClient) apply(
+	ctx context.Context, obj, body runtime.ApplyConfiguration, options metav1.PatchOptions, subresource string,
+) error {
 	named, err := configurationOf(obj)
 	if err != nil {
 		return err
@@ -75,7 +79,10 @@ func (c *serverClient) apply(ctx context.Context, obj, body runtime.ApplyConfigu
 	return json.Unmarshal(data, body)
 }
 
-func (c *serverClient) applyTo(ctx context.Context, t *table, key client.ObjectKey, patch *unstructured.Unstructured, options metav1.PatchOptions, subresource string) (*record, error) {
+func (c *serverClient) applyTo(
+	ctx context.Context, t *table, key client.ObjectKey, patch *unstructured.Unstructured, options metav1.PatchOptions,
+	subresource string,
+) (*record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -85,7 +92,9 @@ func (c *serverClient) applyTo(ctx context.Context, t *table, key client.ObjectK
 	if err := validatePatchOptions(&options, types.ApplyYAMLPatchType); err != nil {
 		return nil, err
 	}
-	return c.server.apply(t, key, patch, options.Force != nil && *options.Force, c.request(options.FieldManager, options.DryRun, subresource))
+	return c.server.apply(
+		t, key, patch, options.Force != nil && *options.Force, c.request(options.FieldManager, options.DryRun, subresource),
+	)
 }
 
 // configurationOf returns what a client sends for an applied configuration.
@@ -111,7 +120,8 @@ func (s *Server) applyData(t *table, key client.ObjectKey, data []byte, force bo
 	return s.apply(t, key, &unstructured.Unstructured{Object: content}, force, req)
 }
 
-// validatePatchOptions refuses options that do not go with a patch: only apply requests can be forced, and they need a manager.
+// validatePatchOptions refuses options that do not go with a patch: only apply requests can be forced, and they need a
+// manager.
 func validatePatchOptions(options *metav1.PatchOptions, kind types.PatchType) error {
 	if errs := metavalidation.ValidatePatchOptions(options, kind); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "PatchOptions"}, "", errs)

@@ -106,13 +106,17 @@ func (t *table) respondTo(obj, body client.Object, r *record) error {
 	return nil
 }
 
-func (c *serverClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c *serverClient) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
 	var options client.PatchOptions
 	options.ApplyOptions(opts)
 	return c.patch(ctx, obj, obj, patch, *options.AsPatchOptions(), "")
 }
 
-func (c *serverClient) patch(ctx context.Context, obj, body client.Object, patch client.Patch, options metav1.PatchOptions, subresource string) error {
+func (c *serverClient) patch(
+	ctx context.Context, obj, body client.Object, patch client.Patch, options metav1.PatchOptions, subresource string,
+) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

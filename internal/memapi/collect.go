@@ -13,8 +13,8 @@ import (
 // collector is the field manager of what the garbage collector does.
 const collector = "kube-controller-manager"
 
-// Collect does what Garbage has returned, now or some time ago. Nothing happens if the object is not there any more, or is another one. What it fails with
-// is that of a request; it can be tried again.
+// Collect does what Garbage has returned, now or some time ago. Nothing happens if the object is not there any more, or
+// is another one. What it fails with is that of a request; it can be tried again.
 func (s *Server) Collect(c Collection) error {
 	t := s.tables[c.Kind]
 	if t == nil || t.objects[c.Key] == nil || t.objects[c.Key].uid != c.UID {
@@ -23,10 +23,14 @@ func (s *Server) Collect(c Collection) error {
 	var err error
 	switch c.Type {
 	case DeleteOrphan, DeleteContent:
-		err = s.delete(t, c.Key, &metav1.DeleteOptions{PropagationPolicy: &c.policy, Preconditions: &metav1.Preconditions{UID: &c.UID}})
+		err = s.delete(t, c.Key, &metav1.DeleteOptions{
+			PropagationPolicy: &c.policy, Preconditions: &metav1.Preconditions{UID: &c.UID},
+		})
 	case DropOwners, Release:
 		err = s.edit(t, c, func(obj client.Object) {
-			obj.SetOwnerReferences(slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+			obj.SetOwnerReferences(slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), func(
+				ref metav1.OwnerReference,
+			) bool {
 				return slices.Contains(c.owners, ref.UID)
 			}))
 		})

@@ -29,7 +29,8 @@ func isGeneric(obj runtime.Object) bool {
 	}
 }
 
-// decode makes of an object that a client sends one that may be stored: a copy, of the right type, as it would arrive, with defaults.
+// decode makes of an object that a client sends one that may be stored: a copy, of the right type, as it would arrive,
+// with defaults.
 func (t *table) decode(obj client.Object) (client.Object, error) {
 	u, isUnstructured := obj.(*unstructured.Unstructured)
 	var decoded client.Object
@@ -69,15 +70,17 @@ func (t *table) decodeContent(content map[string]any) (client.Object, error) {
 	return obj, t.kind.Default(obj)
 }
 
-// unfit reports whether an object is not of the type that is stored. Custom objects that were sent as content get as far as validation with that: content
-// can lack what a Go type always has, or have what does not fit into it, and it is the schema that has to tell what is wrong.
+// unfit reports whether an object is not of the type that is stored. Custom objects that were sent as content get as
+// far as validation with that: content can lack what a Go type always has, or have what does not fit into it, and it is
+// the schema that has to tell what is wrong.
 func (t *table) unfit(obj client.Object) bool {
 	_, ok := obj.(*unstructured.Unstructured)
 	return ok && t.goType != nil
 }
 
-// hasStatus reports whether a custom object that a request writes, and that is stored as a Go type, has a status on the wire. One that a configuration was
-// applied to is not sent as that type: if its status is empty, there need not be any.
+// hasStatus reports whether a custom object that a request writes, and that is stored as a Go type, has a status on the
+// wire. One that a configuration was applied to is not sent as that type: if its status is empty, there need not be
+// any.
 func (t *table) hasStatus(obj client.Object, req request) bool {
 	if !t.kind.Custom || t.goType == nil {
 		return false
@@ -117,7 +120,9 @@ func (t *table) parse(content map[string]any) (client.Object, error) {
 	}
 	obj := t.empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", t.kind.Kind, t.kind.Version, t.kind.Kind, err))
+		return nil, apierrors.NewBadRequest(
+			fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", t.kind.Kind, t.kind.Version, t.kind.Kind, err),
+		)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	return obj, nil
@@ -164,7 +169,8 @@ var (
 	claimKind       = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 )
 
-// nameClaims has the templates of claims in a stateful set say what they are. On their way to a typed client, that gets lost.
+// nameClaims has the templates of claims in a stateful set say what they are. On their way to a typed client, that gets
+// lost.
 func nameClaims(content map[string]any) {
 	claims, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "volumeClaimTemplates")
 	items, _ := claims.([]any)
@@ -194,7 +200,8 @@ func (r *record) encode(t *table) ([]byte, error) {
 	return json.Marshal(r.contents(t))
 }
 
-// respond writes a stored object into the one of the caller, as the clients of controller-runtime do: typed objects lose their kind.
+// respond writes a stored object into the one of the caller, as the clients of controller-runtime do: typed objects
+// lose their kind.
 func (t *table) respond(r *record, obj client.Object) error {
 	stored := r.object
 	switch obj := obj.(type) {
@@ -221,7 +228,9 @@ func (t *table) respond(r *record, obj client.Object) error {
 func metadataOf(obj client.Object) metav1.ObjectMeta {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		var partial metav1.PartialObjectMetadata
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"metadata": u.Object["metadata"]}, &partial); err == nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(
+			map[string]any{"metadata": u.Object["metadata"]}, &partial,
+		); err == nil {
 			return *partial.ObjectMeta.DeepCopy()
 		}
 	}

@@ -24,7 +24,8 @@ type request struct {
 	managed              bool           // whether the object that is written has the managed fields it shall have
 	status               bool           // whether it has a status, see record
 	lost                 map[string]any // see tidy
-	sent                 client.Object  // for managed fields: what is written, before the server adds anything but defaults; nil if it adds nothing
+	// for managed fields: what is written, before the server adds anything but defaults; nil if it adds nothing
+	sent client.Object
 }
 
 // create stores an object that decode has returned, and returns what it is then. The result is not to be changed.
@@ -94,7 +95,8 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	return s.put(t, key, obj, req), nil
 }
 
-// createByUpdate is create for a request that would have replaced an object, if there was one. Its resource version does not matter.
+// createByUpdate is create for a request that would have replaced an object, if there was one. Its resource version
+// does not matter.
 func (s *Server) createByUpdate(t *table, namespace string, obj client.Object, req request) (*record, error) {
 	if err := s.admitToNamespace(t, obj); err != nil {
 		return nil, err
@@ -141,7 +143,9 @@ func matchNamespace(t *table, namespace string, obj client.Object) error {
 	case found == "", namespace == "":
 		obj.SetNamespace(namespace)
 	default:
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return apierrors.NewBadRequest(
+			"the namespace of the provided object does not match the namespace sent on the request",
+		)
 	}
 	return nil
 }

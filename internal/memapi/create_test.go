@@ -56,7 +56,10 @@ func TestCreate(t *testing.T) {
 			obj.Finalizers = []string{"example.org/hold"}
 			w.create(obj)
 			w.must(w.c.Delete(w.Context(), obj))
-			w.wantError(w.c.Create(w.Context(), configMap("a")), 409, metav1.StatusReasonAlreadyExists, `object is being deleted: configmaps "a" already exists`)
+			w.wantError(
+				w.c.Create(w.Context(), configMap("a")), 409, metav1.StatusReasonAlreadyExists,
+				`object is being deleted: configmaps "a" already exists`,
+			)
 		}},
 		{"generated names differ, and are the same for the same seed", func(w *world) {
 			names := func(w *world) (names []string) {
@@ -69,7 +72,8 @@ func TestCreate(t *testing.T) {
 				return names
 			}
 			first := names(w)
-			if first[0] == first[1] || first[1] == first[2] || len(first[0]) != len("a-")+5 || !strings.HasPrefix(first[0], "a-") {
+			if first[0] == first[1] || first[1] == first[2] || len(first[0]) != len("a-")+5 ||
+				!strings.HasPrefix(first[0], "a-") {
 				w.Errorf("names %v", first)
 			}
 			w.equal("names of another server", first, names(newWorld(w.TB)))
@@ -117,12 +121,16 @@ func TestCreate(t *testing.T) {
 		{"invalid labels", func(w *world) {
 			obj := widget("a")
 			obj.Labels = map[string]string{"-": "x"}
-			w.wantError(w.c.Create(w.Context(), obj), 422, metav1.StatusReasonInvalid, `Widget.example.org "a" is invalid: metadata.labels: Invalid value: "-"`)
+			w.wantError(
+				w.c.Create(w.Context(), obj), 422, metav1.StatusReasonInvalid,
+				`Widget.example.org "a" is invalid: metadata.labels: Invalid value: "-"`,
+			)
 		}},
 		{"without a namespace", func(w *world) {
 			obj := configMap("a")
 			obj.Namespace = ""
-			if err := w.c.Create(w.Context(), obj); err == nil || err.Error() != "an empty namespace may not be set during creation" {
+			if err := w.c.Create(w.Context(), obj); err == nil ||
+				err.Error() != "an empty namespace may not be set during creation" {
 				w.Errorf("error %v", err)
 			}
 		}},
@@ -162,7 +170,8 @@ func TestCreate(t *testing.T) {
 			var got corev1.ConfigMap
 			w.must(w.c.Get(w.Context(), client.ObjectKeyFromObject(obj), &got))
 			want := configMap("a")
-			want.UID, want.ResourceVersion, want.CreationTimestamp, want.Generation = obj.UID, obj.ResourceVersion, obj.CreationTimestamp, obj.Generation
+			want.UID, want.ResourceVersion, want.CreationTimestamp, want.Generation =
+				obj.UID, obj.ResourceVersion, obj.CreationTimestamp, obj.Generation
 			w.equal("stored", want, &got)
 		}},
 		{"typed objects lose their kind", func(w *world) {

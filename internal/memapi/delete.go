@@ -50,8 +50,10 @@ func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptio
 	if (graceful || len(finalizers) > 0) && !dryRun && (r.loose || !sameDeletion(obj, r.object)) {
 		r = s.put(t, key, obj, r.request())
 	}
-	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && len(r.object.GetFinalizers()) > 0 && len(finalizers) == 0 && !graceful && !dryRun {
-		// A real server has forgotten the version by the time it finds that the garbage collector need not be waited for any more.
+	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && len(r.object.GetFinalizers()) > 0 &&
+		len(finalizers) == 0 && !graceful && !dryRun {
+		// A real server has forgotten the version by the time it finds that the garbage collector need not be waited for any
+		// more.
 		return t.failedPrecondition(key, "ResourceVersion", "", r.object.GetResourceVersion(), false)
 	}
 	if len(finalizers) > 0 || graceful && *obj.GetDeletionGracePeriodSeconds() > 0 || dryRun {
@@ -76,17 +78,20 @@ func (t *table) checkPreconditions(r *record, preconditions *metav1.Precondition
 	// The resource is the kind here, as messages of real servers have it.
 	resource := schema.GroupResource{Group: t.kind.Group, Resource: t.kind.Kind}
 	if uid := preconditions.UID; uid != nil && *uid != r.uid {
-		return apierrors.NewConflict(resource, r.key.Name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
+		return apierrors.NewConflict(resource, r.key.Name, fmt.Errorf("the UID in the precondition (%s) does not match the "+
+			"UID in record (%s). "+
 			"The object might have been deleted and then recreated", *uid, r.uid))
 	}
 	if version := preconditions.ResourceVersion; version != nil && *version != r.object.GetResourceVersion() {
-		return apierrors.NewConflict(resource, r.key.Name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
+		return apierrors.NewConflict(resource, r.key.Name, fmt.Errorf("the ResourceVersion in the precondition (%s) does "+
+			"not match the ResourceVersion in record (%s). "+
 			"The object might have been modified", *version, r.object.GetResourceVersion()))
 	}
 	return nil
 }
 
-// beGraceful gives an object time to end, if its kind does. It reports whether it has, or whether the object is ending already and has no less time.
+// beGraceful gives an object time to end, if its kind does. It reports whether it has, or whether the object is ending
+// already and has no less time.
 func (s *Server) beGraceful(t *table, obj client.Object, opts *metav1.DeleteOptions) (graceful, pending bool) {
 	wanted := opts.GracePeriodSeconds
 	if wanted != nil && *wanted < 0 {
@@ -134,7 +139,8 @@ func markDeleting(obj client.Object, now time.Time) {
 	obj.SetDeletionGracePeriodSeconds(new(int64(0)))
 }
 
-// deletionFinalizers returns the finalizers of an object that is deleted, among them those that the garbage collector acts on.
+// deletionFinalizers returns the finalizers of an object that is deleted, among them those that the garbage collector
+// acts on.
 func (t *table) deletionFinalizers(obj client.Object, opts *metav1.DeleteOptions) []string {
 	found := obj.GetFinalizers()
 	orphan, foreground := t.propagation(found, opts)
@@ -150,13 +156,15 @@ func (t *table) deletionFinalizers(obj client.Object, opts *metav1.DeleteOptions
 	if foreground {
 		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
 	}
-	if len(found) == len(finalizers) && !slices.ContainsFunc(found, func(f string) bool { return !slices.Contains(finalizers, f) }) {
+	if len(found) == len(finalizers) &&
+		!slices.ContainsFunc(found, func(f string) bool { return !slices.Contains(finalizers, f) }) {
 		return found
 	}
 	return finalizers
 }
 
-// propagation tells what becomes of the dependents of an object: options go before finalizers, and those before the default of the kind.
+// propagation tells what becomes of the dependents of an object: options go before finalizers, and those before the
+// default of the kind.
 func (t *table) propagation(finalizers []string, opts *metav1.DeleteOptions) (orphan, foreground bool) {
 	if t.kind.Kind == "Event" {
 		return false, false // has no dependents

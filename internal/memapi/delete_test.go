@@ -36,7 +36,10 @@ func TestDelete(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), obj))
 			w.equal("caller's object", want, obj)
 			w.wantChanges(before, "DELETED ConfigMap a +1")
-			w.wantError(w.c.Get(w.Context(), client.ObjectKeyFromObject(obj), obj), 404, metav1.StatusReasonNotFound, `configmaps "a" not found`)
+			w.wantError(
+				w.c.Get(w.Context(), client.ObjectKeyFromObject(obj), obj), 404, metav1.StatusReasonNotFound,
+				`configmaps "a" not found`,
+			)
 		}},
 		{"the event has the last state and the version of the deletion", func(w *world) {
 			obj := configMap("a")
@@ -79,7 +82,9 @@ func TestDelete(t *testing.T) {
 		{"ends by a patch as well", func(w *world) {
 			obj := held(w)
 			before := w.Version()
-			w.must(w.c.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+			w.must(
+				w.c.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))),
+			)
 			w.wantChanges(before, "DELETED Widget a +1")
 		}},
 		{"allows no more finalizers", func(w *world) {
@@ -99,7 +104,8 @@ func TestDelete(t *testing.T) {
 		{"precondition on the resource version", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
-			w.wantError(w.c.Delete(w.Context(), obj, client.Preconditions{ResourceVersion: new("1")}), 409, metav1.StatusReasonConflict,
+			w.wantError(w.c.Delete(w.Context(), obj, client.Preconditions{ResourceVersion: new("1")}), 409,
+				metav1.StatusReasonConflict,
 				`Operation cannot be fulfilled on ConfigMap "a": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (2). `+
 					`The object might have been modified`)
 			w.must(w.c.Delete(w.Context(), obj, client.Preconditions{ResourceVersion: &obj.ResourceVersion}))
@@ -109,7 +115,10 @@ func TestDelete(t *testing.T) {
 			w.create(obj)
 			w.must(w.c.Delete(w.Context(), obj, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 			version := w.stored(obj).GetResourceVersion()
-			err := w.c.Delete(w.Context(), obj, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{ResourceVersion: &version})
+			err := w.c.Delete(
+				w.Context(), obj, client.PropagationPolicy(metav1.DeletePropagationBackground),
+				client.Preconditions{ResourceVersion: &version},
+			)
 			w.wantError(err, 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on configmaps "a": StorageError: invalid object, Code: 4, `+
 				`Key: /registry/configmaps/default/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: ResourceVersion in precondition: , `+
 				`ResourceVersion in object meta: 3`)
@@ -245,7 +254,11 @@ func TestDeleteAllOf(t *testing.T) {
 				w.create(obj)
 			}
 			before := w.Version()
-			w.must(w.c.DeleteAllOf(w.Context(), &corev1.ConfigMap{}, client.InNamespace("default"), client.MatchingLabels{"app": "web"}))
+			w.must(
+				w.c.DeleteAllOf(w.Context(), &corev1.ConfigMap{}, client.InNamespace("default"), client.MatchingLabels{
+					"app": "web",
+				}),
+			)
 			w.wantChanges(before, "DELETED ConfigMap a +1", "DELETED ConfigMap c +2")
 		}},
 		{"marks what has finalizers", func(w *world) {

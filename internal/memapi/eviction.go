@@ -20,8 +20,8 @@ import (
 
 const evictionSubresource = "eviction"
 
-// evict deletes a pod, if the disruption budget it belongs to has something left. The answer is a status, of which a typed eviction takes nothing but that
-// it has to be emptied.
+// evict deletes a pod, if the disruption budget it belongs to has something left. The answer is a status, of which a
+// typed eviction takes nothing but that it has to be emptied.
 func (c *subresourceClient) evict(ctx context.Context, obj, body client.Object, dryRun []string) error {
 	var eviction policyv1.Eviction
 	switch body := body.(type) {
@@ -42,13 +42,17 @@ func (c *subresourceClient) evict(ctx context.Context, obj, body client.Object, 
 	case *policyv1.Eviction:
 		*body = policyv1.Eviction{}
 	case *unstructured.Unstructured:
-		body.Object = map[string]any{"metadata": map[string]any{}, "status": metav1.StatusSuccess, "code": int64(http.StatusCreated)}
+		body.Object = map[string]any{
+			"metadata": map[string]any{}, "status": metav1.StatusSuccess, "code": int64(http.StatusCreated),
+		}
 	}
 	body.GetObjectKind().SetGroupVersionKind(gvk)
 	return nil
 }
 
-func (c *subresourceClient) evictPod(ctx context.Context, obj client.Object, eviction *policyv1.Eviction, dryRun []string) error {
+func (c *subresourceClient) evictPod(
+	ctx context.Context, obj client.Object, eviction *policyv1.Eviction, dryRun []string,
+) error {
 	t, key, err := c.target(obj, client.ObjectKeyFromObject(obj), true)
 	if err != nil {
 		return err
@@ -76,7 +80,8 @@ func (c *subresourceClient) evictPod(ctx context.Context, obj client.Object, evi
 	}
 	req := request{dryRun: len(opts.DryRun) > 0, subresource: statusSubresource} // of the server itself
 	pod := r.object.(*corev1.Pod)
-	if phase := pod.Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed && phase != corev1.PodPending && pod.DeletionTimestamp == nil {
+	if phase := pod.Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed &&
+		phase != corev1.PodPending && pod.DeletionTimestamp == nil {
 		if err := s.disrupt(pod, req); err != nil {
 			return err
 		}
@@ -102,7 +107,8 @@ func (c *subresourceClient) evictPod(ctx context.Context, obj client.Object, evi
 
 func setDisruptionTarget(status *corev1.PodStatus, now metav1.Time) {
 	condition := corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", LastTransitionTime: now,
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI",
+		Message: "Eviction API: evicting", LastTransitionTime: now,
 	}
 	for i, other := range status.Conditions {
 		if other.Type == condition.Type {
@@ -182,18 +188,28 @@ func exhausted(budget *policyv1.PodDisruptionBudget) error {
 	var message string
 	switch {
 	case status.ObservedGeneration < budget.Generation:
-		err, message = apierrors.NewTooManyRequests(text, 10), fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget.Name)
+		err, message = apierrors.NewTooManyRequests(text, 10), fmt.Sprintf(
+			"The disruption budget %s is still being processed by the server.", budget.Name,
+		)
 	case status.DisruptionsAllowed > 0:
 		return nil
 	case status.CurrentHealthy <= status.DesiredHealthy:
 		err = apierrors.NewTooManyRequests(text, 0)
-		message = fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, status.DesiredHealthy, status.CurrentHealthy)
+		message = fmt.Sprintf(
+			"The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, status.DesiredHealthy,
+			status.CurrentHealthy,
+		)
 	default:
-		err, message = apierrors.NewTooManyRequests(text, 0), fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", budget.Name)
-		if c := meta.FindStatusCondition(status.Conditions, policyv1.DisruptionAllowedCondition); c != nil && c.Status == metav1.ConditionFalse && c.Message != "" {
+		err, message = apierrors.NewTooManyRequests(text, 0), fmt.Sprintf(
+			"The disruption budget %s does not allow evicting pods currently", budget.Name,
+		)
+		if c := meta.FindStatusCondition(status.Conditions, policyv1.DisruptionAllowedCondition); c != nil &&
+			c.Status == metav1.ConditionFalse && c.Message != "" {
 			message += fmt.Sprintf(" (%s): %s", c.Reason, c.Message)
 		}
 	}
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: message})
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type: policyv1.DisruptionBudgetCause, Message: message,
+	})
 	return err
 }

@@ -32,8 +32,10 @@ func (t *table) otherUID(key client.ObjectKey, wanted, found types.UID, dryRun b
 
 // failedPrecondition is a conflict as the storage words it.
 func (t *table) failedPrecondition(key client.ObjectKey, field, wanted, found string, dryRun bool) error {
-	return apierrors.NewConflict(t.resource, key.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, "+
-		"AdditionalErrorMsg: Precondition failed: %s in precondition: %s, %s in object meta: %s", t.storageKey(key, dryRun), field, wanted, field, found))
+	return apierrors.NewConflict(t.resource, key.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, "+
+		"ResourceVersion: 0, "+
+		"AdditionalErrorMsg: Precondition failed: %s in precondition: %s, %s in object meta: %s", t.storageKey(key, dryRun),
+		field, wanted, field, found))
 }
 
 // internal is an error that a server has no words for.
@@ -48,7 +50,9 @@ func (t *table) notServed(name string) error {
 	if t.kind.Custom {
 		return t.notFound(name)
 	}
-	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "404 page not found", 0, false)
+	return apierrors.NewGenericServerResponse(
+		http.StatusNotFound, "", schema.GroupResource{}, "", "404 page not found", 0, false,
+	)
 }
 
 // notAllowed is what a client is told about a verb that a subresource does not have.
@@ -59,7 +63,8 @@ func (t *table) notAllowed(verb string) error {
 	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, verb, schema.GroupResource{}, "", "", 0, false)
 }
 
-// needNamespace returns what a client is told about a patch whose path has no namespace: only of the other verbs it knows by itself that there must be one.
+// needNamespace returns what a client is told about a patch whose path has no namespace: only of the other verbs it
+// knows by itself that there must be one.
 func (t *table) needNamespace(key client.ObjectKey) error {
 	if !t.kind.Namespaced || key.Namespace != "" {
 		return nil
@@ -67,5 +72,7 @@ func (t *table) needNamespace(key client.ObjectKey) error {
 	if !t.kind.Custom {
 		return t.notServed(key.Name)
 	}
-	return apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, t.resource, key.Name, "404 page not found", 0, true)
+	return apierrors.NewGenericServerResponse(
+		http.StatusNotFound, http.MethodPatch, t.resource, key.Name, "404 page not found", 0, true,
+	)
 }

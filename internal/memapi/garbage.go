@@ -21,8 +21,8 @@ const (
 	DropOwners CollectionType = "drop owners"
 	// Release removes references to an owner that was deleted on condition that its dependents stay.
 	Release CollectionType = "release"
-	// Unblock has an object whose owners wait for it to go not keep them any more, because something that it owns waits as well, or has: they may own each
-	// other. A collector does not notice that an object has ceased to wait.
+	// Unblock has an object whose owners wait for it to go not keep them any more, because something that it owns waits as
+	// well, or has: they may own each other. A collector does not notice that an object has ceased to wait.
 	Unblock CollectionType = "unblock"
 	// FinishDeletion removes the finalizer of an owner that waited for its dependents: to go, or to be released.
 	FinishDeletion CollectionType = "finish deletion"
@@ -44,8 +44,8 @@ type Collection struct {
 	policy metav1.DeletionPropagation
 }
 
-// Garbage returns what the garbage collector and the controller of namespaces would do next, always in the same order. It does not change anything. What
-// becomes possible only by one of these steps is not among them.
+// Garbage returns what the garbage collector and the controller of namespaces would do next, always in the same order.
+// It does not change anything. What becomes possible only by one of these steps is not among them.
 func (s *Server) Garbage() []Collection {
 	if s.garbageVersion == s.version {
 		return s.garbage
@@ -108,7 +108,8 @@ func (s *Server) collection(t *table, r *record) (Collection, bool) {
 		dependents = s.dependents(r.uid, false)
 	}
 	switch {
-	case slices.ContainsFunc(dependents, func(d *record) bool { return d.waited }) && slices.ContainsFunc(r.object.GetOwnerReferences(), blocks):
+	case slices.ContainsFunc(dependents, func(d *record) bool { return d.waited }) &&
+		slices.ContainsFunc(r.object.GetOwnerReferences(), blocks):
 		c.Type = Unblock
 	case len(dependents) > 0:
 		c.policy = metav1.DeletePropagationForeground
@@ -122,7 +123,8 @@ func (s *Server) collection(t *table, r *record) (Collection, bool) {
 
 // waits reports whether an object is being deleted once its dependents are.
 func (r *record) waits() bool {
-	return r.object.GetDeletionTimestamp() != nil && slices.Contains(r.object.GetFinalizers(), metav1.FinalizerDeleteDependents)
+	return r.object.GetDeletionTimestamp() != nil &&
+		slices.Contains(r.object.GetFinalizers(), metav1.FinalizerDeleteDependents)
 }
 
 // blocks reports whether an owner waits for what refers to it.
@@ -189,7 +191,8 @@ func (s *Server) dependents(owner types.UID, blocking bool) []*record {
 	return found
 }
 
-// terminating adds what there is to do about namespaces that are being deleted: their content has to go, pods first, and then their finalizer.
+// terminating adds what there is to do about namespaces that are being deleted: their content has to go, pods first,
+// and then their finalizer.
 func (s *Server) terminating(garbage []Collection) []Collection {
 	namespaces := s.tables[namespaceKind]
 	if namespaces == nil {
@@ -232,7 +235,8 @@ func (s *Server) content(namespace string) (content []Collection, pods int) {
 				pods++
 			}
 			content = append(content, Collection{
-				Type: DeleteContent, Kind: t.kind.GroupVersionKind, Key: r.key, UID: r.uid, policy: metav1.DeletePropagationBackground,
+				Type: DeleteContent, Kind: t.kind.GroupVersionKind, Key: r.key, UID: r.uid,
+				policy: metav1.DeletePropagationBackground,
 			})
 		}
 	}

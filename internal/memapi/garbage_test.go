@@ -16,8 +16,10 @@ import (
 // refTo refers to an owner that waits for its dependents.
 func refTo(obj client.Object, kind string) metav1.OwnerReference {
 	return metav1.OwnerReference{
-		APIVersion: map[string]string{"Widget": "example.org/v1"}[kind] + map[string]string{"ConfigMap": "v1", "Namespace": "v1"}[kind],
-		Kind:       kind, Name: obj.GetName(), UID: obj.GetUID(), BlockOwnerDeletion: new(true), Controller: new(true),
+		APIVersion: map[string]string{"Widget": "example.org/v1"}[kind] + map[string]string{
+			"ConfigMap": "v1", "Namespace": "v1",
+		}[kind],
+		Kind: kind, Name: obj.GetName(), UID: obj.GetUID(), BlockOwnerDeletion: new(true), Controller: new(true),
 	}
 }
 
@@ -75,7 +77,9 @@ func (w *world) collect() []string {
 }
 
 func TestGarbage(t *testing.T) {
-	foreground, orphan := client.PropagationPolicy(metav1.DeletePropagationForeground), client.PropagationPolicy(metav1.DeletePropagationOrphan)
+	foreground, orphan := client.PropagationPolicy(
+		metav1.DeletePropagationForeground,
+	), client.PropagationPolicy(metav1.DeletePropagationOrphan)
 	runRules(t, []rule{
 		{"what has no owner stays", func(w *world) {
 			w.create(configMap("a"))
@@ -158,7 +162,11 @@ func TestGarbage(t *testing.T) {
 			child := w.owned("b", refTo(owner, "Widget"))
 			w.owned("a", refTo(child, "ConfigMap"))
 			w.must(w.c.Delete(w.Context(), owner, foreground))
-			w.equal("steps", []string{"delete ConfigMap b", "delete ConfigMap a", "finish deletion ConfigMap b", "finish deletion Widget o"}, w.collect())
+			w.equal(
+				"steps",
+				[]string{"delete ConfigMap b", "delete ConfigMap a", "finish deletion ConfigMap b", "finish deletion Widget o"},
+				w.collect(),
+			)
 		}},
 		{"foreground: does not wait for those that do not block", func(w *world) {
 			owner := widget("o")
@@ -184,7 +192,11 @@ func TestGarbage(t *testing.T) {
 			owner.OwnerReferences = []metav1.OwnerReference{refTo(child, "ConfigMap")}
 			w.must(w.c.Update(w.Context(), owner))
 			w.must(w.c.Delete(w.Context(), owner, foreground))
-			w.equal("steps", []string{"unblock ConfigMap a", "delete ConfigMap a", "finish deletion Widget o", "finish deletion ConfigMap a"}, w.collect())
+			w.equal(
+				"steps",
+				[]string{"unblock ConfigMap a", "delete ConfigMap a", "finish deletion Widget o", "finish deletion ConfigMap a"},
+				w.collect(),
+			)
 		}},
 		{"foreground: what has ceased to wait is taken for a circle, too", func(w *world) {
 			owner, _, last := w.chain()
@@ -250,7 +262,8 @@ func TestNamespace(t *testing.T) {
 			w.wantChanges(0)
 		}},
 		{"some cannot be deleted", func(w *world) {
-			w.wantError(w.c.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), 403, metav1.StatusReasonForbidden,
+			w.wantError(w.c.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), 403,
+				metav1.StatusReasonForbidden,
 				`namespaces "default" is forbidden: this namespace may not be deleted`)
 		}},
 		{"terminates first", func(w *world) {
@@ -283,7 +296,10 @@ func TestNamespace(t *testing.T) {
 			w.create(pod)
 			w.create(obj)
 			w.must(w.c.Delete(w.Context(), ns))
-			w.equal("steps", []string{"delete content Pod p", "delete content ConfigMap a", "finish namespace Namespace n"}, w.collect())
+			w.equal(
+				"steps", []string{"delete content Pod p", "delete content ConfigMap a", "finish namespace Namespace n"},
+				w.collect(),
+			)
 			if w.stored(ns) != nil {
 				w.Error("still there")
 			}
@@ -295,7 +311,9 @@ func TestNamespace(t *testing.T) {
 			w.create(obj)
 			w.must(w.c.Delete(w.Context(), ns))
 			w.equal("steps", []string{"delete content ConfigMap a"}, w.collect())
-			w.must(w.c.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+			w.must(
+				w.c.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))),
+			)
 			w.equal("steps", []string{"finish namespace Namespace n"}, w.collect())
 		}},
 		{"waits for its own finalizers at last", func(w *world) {

@@ -34,7 +34,8 @@ func (s *Server) generateName(prefix string) string {
 	return prefix + string(suffix[:])
 }
 
-// newUID returns the UID of the next object with a key. It depends on the seed, the key, and how many there have been, and on nothing else that happens.
+// newUID returns the UID of the next object with a key. It depends on the seed, the key, and how many there have been,
+// and on nothing else that happens.
 func (s *Server) newUID(t *table, key client.ObjectKey) types.UID {
 	h := hash(hash(hash(hash(s.seed, t.kind.Group), t.kind.Kind), key.Namespace), key.Name) + t.lives[key]
 	a, b := mix(h), mix(h^0x9e3779b97f4a7c15)

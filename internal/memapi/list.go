@@ -44,7 +44,9 @@ func (s *Server) list(t *table, list client.ObjectList, options *client.ListOpti
 			}
 		}
 	case *metav1.PartialObjectMetadataList:
-		*list = metav1.PartialObjectMetadataList{TypeMeta: list.TypeMeta, Items: make([]metav1.PartialObjectMetadata, len(p.records))}
+		*list = metav1.PartialObjectMetadataList{
+			TypeMeta: list.TypeMeta, Items: make([]metav1.PartialObjectMetadata, len(p.records)),
+		}
 		for i, r := range p.records {
 			if err := t.respond(r, &list.Items[i]); err != nil {
 				return err
@@ -130,8 +132,8 @@ func (s *Server) page(t *table, options *client.ListOptions) (page, error) {
 	return p, nil
 }
 
-// take leaves of all objects those that are selected, after a key, up to a limit. There is a next page if there are any more objects in the namespace, even if
-// it turns out to be empty because none of them is selected.
+// take leaves of all objects those that are selected, after a key, up to a limit. There is a next page if there are any
+// more objects in the namespace, even if it turns out to be empty because none of them is selected.
 func (p *page) take(t *table, sel selector, after client.ObjectKey, limit int64) {
 	all := p.records
 	p.records = make([]*record, 0, len(all))
@@ -162,7 +164,8 @@ func (s *Server) listVersion(raw *metav1.ListOptions, limit int64) (int64, error
 	if version > s.version {
 		return 0, tooLargeVersion(version, s.version)
 	}
-	if version == 0 || raw.ResourceVersionMatch == metav1.ResourceVersionMatchNotOlderThan || raw.ResourceVersionMatch == "" && limit == 0 {
+	if version == 0 || raw.ResourceVersionMatch == metav1.ResourceVersionMatchNotOlderThan ||
+		raw.ResourceVersionMatch == "" && limit == 0 {
 		return s.version, nil
 	}
 	return version, nil
@@ -170,15 +173,20 @@ func (s *Server) listVersion(raw *metav1.ListOptions, limit int64) (int64, error
 
 func tooLargeVersion(wanted, current int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", wanted, current), 1)
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{
+		{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"},
+	}
 	return err
 }
 
 func expiredMessage(continued bool) string {
 	if continued {
-		return "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, " +
-			"or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an " +
-			"inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list."
+		return "The provided continue parameter is too old to display a consistent list result. You can start a new list " +
+			"without the continue parameter, " +
+			"or use the continue token in this response to retrieve the remainder of the results. Continuing with the " +
+			"provided token results in an " +
+			"inconsistent list - objects that were created, modified, or deleted between the time the first chunk was " +
+			"returned and now may show up in the list."
 	}
 	return "The resourceVersion for the provided list is too old."
 }
@@ -192,7 +200,9 @@ func (s *Server) snapshot(t *table, version int64) []*record {
 		if event.Kind != t.kind.GroupVersionKind {
 			continue
 		}
-		at, found := slices.BinarySearchFunc(records, event.Key, func(r *record, key client.ObjectKey) int { return compareKeys(r.key, key) })
+		at, found := slices.BinarySearchFunc(records, event.Key, func(r *record, key client.ObjectKey) int {
+			return compareKeys(r.key, key)
+		})
 		switch {
 		case event.Type == watch.Added:
 			records = slices.Delete(records, at, at+1)

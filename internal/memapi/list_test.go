@@ -67,12 +67,16 @@ func TestList(t *testing.T) {
 		{"by fields", func(w *world) {
 			fill(w)
 			w.equal("by name", []string{"default/a", "kube-public/a"}, w.names(client.MatchingFields{"metadata.name": "a"}))
-			w.equal("by namespace", []string{"kube-public/a"}, w.names(client.MatchingFields{"metadata.namespace": "kube-public"}))
+			w.equal(
+				"by namespace", []string{"kube-public/a"}, w.names(client.MatchingFields{"metadata.namespace": "kube-public"}),
+			)
 		}},
 		{"by a field that is none", func(w *world) {
-			w.wantError(w.c.List(w.Context(), &corev1.ConfigMapList{}, client.MatchingFields{"data.x": "a"}), 400, metav1.StatusReasonBadRequest,
+			w.wantError(w.c.List(w.Context(), &corev1.ConfigMapList{}, client.MatchingFields{"data.x": "a"}), 400,
+				metav1.StatusReasonBadRequest,
 				`"data.x" is not a known field selector: only "metadata.name", "metadata.namespace"`)
-			w.wantError(w.c.List(w.Context(), &WidgetList{}, client.MatchingFields{"spec.size": "1"}), 400, metav1.StatusReasonBadRequest,
+			w.wantError(w.c.List(w.Context(), &WidgetList{}, client.MatchingFields{"spec.size": "1"}), 400,
+				metav1.StatusReasonBadRequest,
 				`field label not supported: spec.size`)
 		}},
 		{"pods by node", func(w *world) {
@@ -81,7 +85,11 @@ func TestList(t *testing.T) {
 			other.Spec.NodeName = "other"
 			w.create(other)
 			var list corev1.PodList
-			w.must(w.c.List(w.Context(), &list, client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("spec.nodeName!=node")}))
+			w.must(
+				w.c.List(w.Context(), &list, client.MatchingFieldsSelector{
+					Selector: fields.ParseSelectorOrDie("spec.nodeName!=node"),
+				}),
+			)
 			w.equal("count", 1, len(list.Items))
 			w.equal("name", "b", list.Items[0].Name)
 		}},
@@ -100,7 +108,11 @@ func TestList(t *testing.T) {
 			var list corev1.ConfigMapList
 			w.must(w.c.List(w.Context(), &list, client.InNamespace("default"), selected, client.Limit(1)))
 			w.equal("remaining", (*int64)(nil), list.RemainingItemCount)
-			w.must(w.c.List(w.Context(), &list, client.InNamespace("default"), selected, client.Limit(1), client.Continue(list.Continue)))
+			w.must(
+				w.c.List(
+					w.Context(), &list, client.InNamespace("default"), selected, client.Limit(1), client.Continue(list.Continue),
+				),
+			)
 			w.equal("count", 0, len(list.Items))
 			w.equal("continue", "", list.Continue)
 		}},
@@ -110,18 +122,24 @@ func TestList(t *testing.T) {
 			w.must(w.c.List(w.Context(), &list, client.Limit(2)))
 			w.create(configMap("d"))
 			w.Compact(w.Version())
-			w.wantError(w.c.List(w.Context(), &list, client.Limit(2), client.Continue(list.Continue)), 410, metav1.StatusReasonExpired,
+			w.wantError(w.c.List(w.Context(), &list, client.Limit(2), client.Continue(list.Continue)), 410,
+				metav1.StatusReasonExpired,
 				"The provided continue parameter is too old")
 		}},
 		{"at an exact version", func(w *world) {
 			fill(w)
 			w.must(w.c.Delete(w.Context(), configMap("c")))
-			exact := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "3", ResourceVersionMatch: metav1.ResourceVersionMatchExact}}
+			exact := &client.ListOptions{
+				Raw: &metav1.ListOptions{ResourceVersion: "3", ResourceVersionMatch: metav1.ResourceVersionMatchExact},
+			}
 			w.equal("names", []string{"default/b", "default/c"}, w.names(exact))
 		}},
 		{"at a version that is not there yet", func(w *world) {
 			late := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "99"}}
-			w.wantError(w.c.List(w.Context(), &corev1.ConfigMapList{}, late), 504, metav1.StatusReasonTimeout, "Timeout: Too large resource version: 99, current: 1")
+			w.wantError(
+				w.c.List(w.Context(), &corev1.ConfigMapList{}, late), 504, metav1.StatusReasonTimeout,
+				"Timeout: Too large resource version: 99, current: 1",
+			)
 		}},
 		{"items of custom kinds have their kind, others do not", func(w *world) {
 			w.create(widget("a"))
@@ -146,14 +164,18 @@ func TestGeneric(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	content := func() *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "default", "name": "a"}, "data": map[string]any{"key": "value"},
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+				"namespace": "default", "name": "a",
+			}, "data": map[string]any{"key": "value"},
 		}}
 	}
 	runRules(t, []rule{
 		{"unstructured objects are created, read, updated and deleted", func(w *world) {
 			obj := content()
 			w.create(obj)
-			w.equal("stored", map[string]string{"key": "value"}, w.Get(kind, client.ObjectKeyFromObject(obj)).(*corev1.ConfigMap).Data)
+			w.equal(
+				"stored", map[string]string{"key": "value"}, w.Get(kind, client.ObjectKeyFromObject(obj)).(*corev1.ConfigMap).Data,
+			)
 			got := &unstructured.Unstructured{}
 			got.SetGroupVersionKind(kind)
 			w.must(w.c.Get(w.Context(), client.ObjectKeyFromObject(obj), got))
@@ -166,7 +188,10 @@ func TestGeneric(t *testing.T) {
 		{"unstructured objects of a wrong type", func(w *world) {
 			obj := content()
 			obj.Object["data"] = int64(7)
-			w.wantError(w.c.Create(w.Context(), obj), 400, metav1.StatusReasonBadRequest, `ConfigMap in version "v1" cannot be handled as a ConfigMap: `)
+			w.wantError(
+				w.c.Create(w.Context(), obj), 400, metav1.StatusReasonBadRequest,
+				`ConfigMap in version "v1" cannot be handled as a ConfigMap: `,
+			)
 		}},
 		{"unstructured lists", func(w *world) {
 			w.create(content())
@@ -192,7 +217,8 @@ func TestGeneric(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), obj))
 		}},
 		{"metadata cannot be created", func(w *world) {
-			if err := w.c.Create(w.Context(), &metav1.PartialObjectMetadata{}); err == nil || err.Error() != "cannot create using only metadata" {
+			if err := w.c.Create(w.Context(), &metav1.PartialObjectMetadata{}); err == nil ||
+				err.Error() != "cannot create using only metadata" {
 				w.Errorf("error %v", err)
 			}
 		}},
@@ -200,7 +226,8 @@ func TestGeneric(t *testing.T) {
 			obj := &unstructured.Unstructured{}
 			obj.SetAPIVersion("example.com/v9")
 			obj.SetKind("Thing")
-			if err := w.c.Get(w.Context(), client.ObjectKey{Name: "a"}, obj); err == nil || err.Error() != `no matches for kind "Thing" in version "example.com/v9"` {
+			if err := w.c.Get(w.Context(), client.ObjectKey{Name: "a"}, obj); err == nil ||
+				err.Error() != `no matches for kind "Thing" in version "example.com/v9"` {
 				w.Errorf("error %v", err)
 			}
 		}},

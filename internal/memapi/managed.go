@@ -27,7 +27,8 @@ func (s *Server) manage(t *table, r *record, obj client.Object, req request) (cl
 	return obj, nil
 }
 
-// onWire returns an object as a server that knows no Go types stores it: a custom one as content, since its type does not tell an empty status from none.
+// onWire returns an object as a server that knows no Go types stores it: a custom one as content, since its type does
+// not tell an empty status from none.
 func (r *record) onWire(t *table) client.Object {
 	if t.kind.Custom && t.goType != nil {
 		return &unstructured.Unstructured{Object: r.contents(t)}
@@ -47,8 +48,8 @@ func (t *table) fromApplier(obj client.Object, err error) (client.Object, error)
 	return obj, err
 }
 
-// withManagedFields returns a record of the same object that has managed fields: they are made up for from the history, when something is applied to it
-// for the first time.
+// withManagedFields returns a record of the same object that has managed fields: they are made up for from the history,
+// when something is applied to it for the first time.
 func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
 	if r.managed {
 		return r, nil
@@ -65,7 +66,9 @@ func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
 			if event.request.sent != nil {
 				written = event.request.sent
 			}
-			updated, err := s.applier.Update(live, withFields(written, fields), event.request.manager, event.request.subresource, event.at)
+			updated, err := s.applier.Update(
+				live, withFields(written, fields), event.request.manager, event.request.subresource, event.at,
+			)
 			if err != nil {
 				return nil, internal(err)
 			}
@@ -78,9 +81,10 @@ func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
 	return &managed, nil
 }
 
-// movesFields reports whether an update that changes nothing else changes who manages what, of an object whose managed fields are not kept. That is a new
-// version, too. It takes long to find out, but who sends what is stored changes nothing: only the scale of an object is less than what is stored, and adds an
-// entry that the next write of any kind does away with.
+// movesFields reports whether an update that changes nothing else changes who manages what, of an object whose managed
+// fields are not kept. That is a new version, too. It takes long to find out, but who sends what is stored changes
+// nothing: only the scale of an object is less than what is stored, and adds an entry that the next write of any kind
+// does away with.
 func (s *Server) movesFields(t *table, r *record, req request) (bool, error) {
 	if r.managed || req.sent == nil || req.manager == "" {
 		return false, nil
@@ -97,7 +101,9 @@ func (s *Server) movesFields(t *table, r *record, req request) (bool, error) {
 		return false, err
 	}
 	fields := managed.object.GetManagedFields()
-	updated, err := s.applier.Update(managed.onWire(t), withFields(req.sent, fields), req.manager, req.subresource, s.now())
+	updated, err := s.applier.Update(
+		managed.onWire(t), withFields(req.sent, fields), req.manager, req.subresource, s.now(),
+	)
 	if err != nil {
 		return false, internal(err)
 	}

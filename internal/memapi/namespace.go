@@ -38,7 +38,8 @@ func (s *Server) createNamespaces() {
 		key := client.ObjectKey{Name: name}
 		ns := &corev1.Namespace{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: name, UID: s.newUID(t, key), ResourceVersion: "1", CreationTimestamp: seconds(s.now()), Labels: map[string]string{corev1.LabelMetadataName: name},
+				Name: name, UID: s.newUID(t, key), ResourceVersion: "1", CreationTimestamp: seconds(s.now()),
+				Labels: map[string]string{corev1.LabelMetadataName: name},
 			},
 			Spec:   corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{corev1.FinalizerKubernetes}},
 			Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive},
@@ -73,9 +74,13 @@ func (s *Server) admitToNamespace(t *table, obj client.Object) error {
 			objName = prefix
 		}
 	}
-	err := apierrors.NewForbidden(t.resource, objName, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", name))
+	err := apierrors.NewForbidden(
+		t.resource, objName, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", name),
+	)
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
-		Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", name), Field: "metadata.namespace",
+		Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf(
+			"namespace %s is being terminated", name,
+		), Field: "metadata.namespace",
 	})
 	return err
 }
@@ -88,7 +93,8 @@ func (t *table) admitDelete(key client.ObjectKey) error {
 	return nil
 }
 
-// terminate begins the deletion of a namespace, and reports whether there is nothing else to do about it: not until its finalizers are gone.
+// terminate begins the deletion of a namespace, and reports whether there is nothing else to do about it: not until its
+// finalizers are gone.
 func (s *Server) terminate(t *table, r *record, opts *metav1.DeleteOptions) (done bool, err error) {
 	if p := opts.Preconditions; p != nil {
 		conflict := func(field, wanted, found string) error {

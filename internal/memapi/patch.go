@@ -24,7 +24,9 @@ import (
 )
 
 // patch changes an object by a patch other than apply.
-func (s *Server) patch(t *table, key client.ObjectKey, kind types.PatchType, data []byte, req request) (*record, error) {
+func (s *Server) patch(
+	t *table, key client.ObjectKey, kind types.PatchType, data []byte, req request,
+) (*record, error) {
 	if kind == types.StrategicMergePatchType && (t.kind.Custom || t.goType == nil) {
 		return nil, unsupportedPatch(t)
 	}
@@ -70,9 +72,13 @@ func (t *table) patched(r *record, kind types.PatchType, data []byte) (map[strin
 func unsupportedPatch(t *table) error {
 	accepted := "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
 	if !t.kind.Custom {
-		accepted = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
+		accepted =
+			"application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, " +
+				"application/apply-patch+yaml"
 	}
-	err := apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", schema.GroupResource{}, "", "", 0, false)
+	err := apierrors.NewGenericServerResponse(
+		http.StatusUnsupportedMediaType, "", schema.GroupResource{}, "", "", 0, false,
+	)
 	err.ErrStatus.Message = "the body of the request was in an unknown format - accepted media types include: " + accepted
 	err.ErrStatus.Details = nil
 	return err
@@ -89,7 +95,9 @@ func (t *table) jsonPatched(r *record, data []byte) (map[string]any, error) {
 	}
 	after, err := patch.Apply(before)
 	if err != nil {
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return nil, apierrors.NewGenericServerResponse(
+			http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false,
+		)
 	}
 	return decodeContent(after)
 }
@@ -146,7 +154,9 @@ func (t *table) strategicPatched(r *record, data []byte) (map[string]any, error)
 	case slices.ContainsFunc(badPatches, is):
 		return nil, apierrors.NewBadRequest(err.Error())
 	case is(mergepatch.ErrNoListOfLists), mergepatch.IsPreconditionFailed(err):
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return nil, apierrors.NewGenericServerResponse(
+			http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false,
+		)
 	default:
 		return nil, internal(err)
 	}
@@ -157,7 +167,9 @@ func (t *table) decodePatched(content map[string]any) (client.Object, error) {
 	obj, err := t.decodeContent(content)
 	if apierrors.IsBadRequest(err) {
 		text, _ := json.Marshal(content)
-		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(text), err.Error())})
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+			field.Invalid(field.NewPath("patch"), string(text), err.Error()),
+		})
 	}
 	return obj, err
 }
@@ -168,7 +180,9 @@ func decodeContent(data []byte) (map[string]any, error) {
 }
 
 // apply applies a configuration. It creates the object if there is none.
-func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstructured, force bool, req request) (*record, error) {
+func (s *Server) apply(
+	t *table, key client.ObjectKey, patch *unstructured.Unstructured, force bool, req request,
+) (*record, error) {
 	if s.applier == nil {
 		return nil, unsupportedPatch(t)
 	}
@@ -183,7 +197,10 @@ func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstr
 			return nil, err
 		}
 		if uid := obj.GetUID(); uid != "" {
-			return nil, apierrors.NewConflict(t.resource, key.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+			return nil, apierrors.NewConflict(
+				t.resource, key.Name,
+				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid),
+			)
 		}
 		if err := t.matchTarget(key, obj); err != nil {
 			return nil, err
@@ -199,7 +216,9 @@ func (s *Server) apply(t *table, key client.ObjectKey, patch *unstructured.Unstr
 	})
 }
 
-func (s *Server) applied(t *table, live client.Object, patch *unstructured.Unstructured, force bool, req request) (client.Object, error) {
+func (s *Server) applied(
+	t *table, live client.Object, patch *unstructured.Unstructured, force bool, req request,
+) (client.Object, error) {
 	obj, err := t.fromApplier(s.applier.Apply(live, patch, req.manager, force, req.subresource, s.now()))
 	if err != nil {
 		return nil, err
@@ -207,8 +226,9 @@ func (s *Server) applied(t *table, live client.Object, patch *unstructured.Unstr
 	return obj, t.kind.DefaultApplied(obj)
 }
 
-// tidy makes of an object that a configuration was applied to what it is once it was stored and read again. It returns what is lost of its metadata that way:
-// custom objects are stored with all that was made of them, and when they are read they have no maps and lists that are empty.
+// tidy makes of an object that a configuration was applied to what it is once it was stored and read again. It returns
+// what is lost of its metadata that way: custom objects are stored with all that was made of them, and when they are
+// read they have no maps and lists that are empty.
 func (t *table) tidy(obj client.Object) (lost map[string]any) {
 	if t.kind.Custom {
 		lost = dropEmptyMetadata(obj)

@@ -54,7 +54,8 @@ func TestPatch(t *testing.T) {
 			w.must(w.c.Patch(w.Context(), obj, mergePatch(`{"spec":{"size":7}}`)))
 			mine := old.DeepCopyObject().(*Widget)
 			mine.Spec.Tags = []string{"x"}
-			w.wantError(w.c.Patch(w.Context(), mine, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{})), 409, metav1.StatusReasonConflict,
+			w.wantError(w.c.Patch(w.Context(), mine, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{})),
+				409, metav1.StatusReasonConflict,
 				`Operation cannot be fulfilled on widgets.example.org "a": `+stale)
 		}},
 		{"merge: changes nothing", func(w *world) {
@@ -81,7 +82,8 @@ func TestPatch(t *testing.T) {
 		{"merge: another namespace", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
-			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"metadata":{"namespace":"b"}}`)), 400, metav1.StatusReasonBadRequest,
+			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"metadata":{"namespace":"b"}}`)), 400,
+				metav1.StatusReasonBadRequest,
 				"the namespace of the provided object does not match the namespace sent on the request")
 		}},
 		{"merge: another UID", func(w *world) {
@@ -93,7 +95,8 @@ func TestPatch(t *testing.T) {
 		{"merge: no resource version is none of a custom kind's", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
-			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"metadata":{"resourceVersion":null}}`)), 422, metav1.StatusReasonInvalid,
+			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"metadata":{"resourceVersion":null}}`)), 422,
+				metav1.StatusReasonInvalid,
 				`widgets.example.org "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`)
 		}},
 		{"merge: no JSON", func(w *world) {
@@ -104,10 +107,16 @@ func TestPatch(t *testing.T) {
 		{"merge: wrong type", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
-			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"data":7}`)), 422, metav1.StatusReasonInvalid, ` "" is invalid: patch: Invalid value`)
+			w.wantError(
+				w.c.Patch(w.Context(), obj, mergePatch(`{"data":7}`)), 422, metav1.StatusReasonInvalid,
+				` "" is invalid: patch: Invalid value`,
+			)
 		}},
 		{"of what is not there", func(w *world) {
-			w.wantError(w.c.Patch(w.Context(), configMap("a"), mergePatch(`{}`)), 404, metav1.StatusReasonNotFound, `configmaps "a" not found`)
+			w.wantError(
+				w.c.Patch(w.Context(), configMap("a"), mergePatch(`{}`)), 404, metav1.StatusReasonNotFound,
+				`configmaps "a" not found`,
+			)
 		}},
 		{"JSON: adds, tests and removes", func(w *world) {
 			obj := configMap("a")
@@ -119,7 +128,8 @@ func TestPatch(t *testing.T) {
 		{"JSON: a test that fails", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
-			w.wantError(w.c.Patch(w.Context(), obj, jsonPatch(`[{"op":"test","path":"/data/key","value":"x"}]`)), 422, metav1.StatusReasonInvalid,
+			w.wantError(w.c.Patch(w.Context(), obj, jsonPatch(`[{"op":"test","path":"/data/key","value":"x"}]`)), 422,
+				metav1.StatusReasonInvalid,
 				"the server rejected our request due to an error in our request")
 		}},
 		{"JSON: no patch", func(w *world) {

@@ -10,19 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// same reports whether two objects of a type are the same on the wire. Semantic equality is slow, so it is asked only about the fields in which Go finds a
-// difference, as it does between times of different places.
+// same reports whether two objects of a type are the same on the wire. Semantic equality is slow, so it is asked only
+// about the fields in which Go finds a difference, as it does between times of different places.
 func same(a, b client.Object) bool {
 	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range x.NumField() {
-		if f, g := x.Field(i).Addr().Interface(), y.Field(i).Addr().Interface(); !reflect.DeepEqual(f, g) && !equality.Semantic.DeepEqual(f, g) {
+		if f, g := x.Field(i).Addr().Interface(), y.Field(i).Addr().Interface(); !reflect.DeepEqual(f, g) &&
+			!equality.Semantic.DeepEqual(f, g) {
 			return false
 		}
 	}
 	return true
 }
 
-// sameMetadata reports whether two objects have the same metadata, but for what a server counts by itself. If not, they may still be the same.
+// sameMetadata reports whether two objects have the same metadata, but for what a server counts by itself. If not, they
+// may still be the same.
 func sameMetadata(a, b client.Object) bool {
 	x, y := metadataPointer(a), metadataPointer(b)
 	if x == nil || y == nil {

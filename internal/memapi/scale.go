@@ -49,7 +49,8 @@ func (t *table) scaleOf(obj client.Object) (*autoscalingv1.Scale, error) {
 	}
 	scale := &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp(),
+			Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
+			CreationTimestamp: obj.GetCreationTimestamp(),
 		},
 		Spec:   autoscalingv1.ScaleSpec{Replicas: int32(wanted)},
 		Status: autoscalingv1.ScaleStatus{Replicas: int32(current)},
@@ -57,7 +58,9 @@ func (t *table) scaleOf(obj client.Object) (*autoscalingv1.Scale, error) {
 	if paths.Selector == "" {
 		return scale, nil
 	}
-	switch selector, _, _ := unstructured.NestedFieldNoCopy(content, fieldPath(paths.Selector)...); selector := selector.(type) {
+	switch selector, _, _ := unstructured.NestedFieldNoCopy(
+		content, fieldPath(paths.Selector)...,
+	); selector := selector.(type) {
 	case string:
 		scale.Status.Selector = selector
 	case map[string]any:
@@ -86,7 +89,10 @@ func selectorText(content map[string]any) (string, error) {
 }
 
 // rescale writes the scale of an object, which change makes of the one it has.
-func (s *Server) rescale(t *table, key client.ObjectKey, uid types.UID, req request, change func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error)) (*autoscalingv1.Scale, error) {
+func (s *Server) rescale(
+	t *table, key client.ObjectKey, uid types.UID, req request,
+	change func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error),
+) (*autoscalingv1.Scale, error) {
 	updated, err := s.update(t, key, uid, req, func(r *record) (client.Object, error) {
 		before, err := t.scaleOf(r.object)
 		if err != nil {
@@ -97,13 +103,19 @@ func (s *Server) rescale(t *table, key client.ObjectKey, uid types.UID, req requ
 			return nil, err
 		}
 		if after.Spec.Replicas == noReplicas {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", t.kind.Scale.SpecReplicas))
+			return nil, apierrors.NewBadRequest(
+				fmt.Sprintf("the spec replicas field %q cannot be empty", t.kind.Scale.SpecReplicas),
+			)
 		}
-		if errs := validation.ValidateNonnegativeField(int64(after.Spec.Replicas), field.NewPath("spec", "replicas")); len(errs) > 0 && !t.kind.Custom {
+		if errs := validation.ValidateNonnegativeField(
+			int64(after.Spec.Replicas), field.NewPath("spec", "replicas"),
+		); len(errs) > 0 && !t.kind.Custom {
 			return nil, apierrors.NewInvalid(scaleKind.GroupKind(), key.Name, errs)
 		}
 		content := runtime.DeepCopyJSON(r.contents(t))
-		if err := unstructured.SetNestedField(content, int64(after.Spec.Replicas), fieldPath(t.kind.Scale.SpecReplicas)...); err != nil {
+		if err := unstructured.SetNestedField(
+			content, int64(after.Spec.Replicas), fieldPath(t.kind.Scale.SpecReplicas)...,
+		); err != nil {
 			return nil, err
 		}
 		obj, err := t.parse(content)
@@ -185,14 +197,18 @@ func (c *subresourceClient) updateScale(ctx context.Context, obj, body client.Ob
 	if err := matchName(key, sent); err != nil {
 		return err
 	}
-	scale, err := c.server.rescale(t, key, sent.UID, req, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) { return sent, nil })
+	scale, err := c.server.rescale(t, key, sent.UID, req, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+		return sent, nil
+	})
 	if err != nil {
 		return err
 	}
 	return respondScale(scale, body)
 }
 
-func (c *subresourceClient) patchScale(ctx context.Context, obj, body client.Object, patch client.Patch, req request) error {
+func (c *subresourceClient) patchScale(
+	ctx context.Context, obj, body client.Object, patch client.Patch, req request,
+) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ import (
 type Options struct {
 	// Registry knows the kinds that are served. Required. It may be shared by servers.
 	Registry *kinds.Registry
-	// Applier does server-side apply, and accounts for the fields that other requests manage. The default is that apply requests are not supported.
+	// Applier does server-side apply, and accounts for the fields that other requests manage. The default is that apply
+	// requests are not supported.
 	Applier Applier
 	// Seed makes names and UIDs. Servers with the same seed give the same ones to the same objects.
 	Seed uint64
@@ -29,11 +30,16 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Applier merges applied configurations, and keeps the managed fields of objects. The objects it gets are not to be changed.
+// Applier merges applied configurations, and keeps the managed fields of objects. The objects it gets are not to be
+// changed.
 type Applier interface {
-	// Apply returns what becomes of the live object, which is nil if there is none, when a manager applies a configuration. It fails with a conflict.
-	Apply(live client.Object, patch *unstructured.Unstructured, manager string, force bool, subresource string, now time.Time) (client.Object, error)
-	// Update returns the updated object with the managed fields it has after a request other than apply. The live object is nil if the updated one is new.
+	// Apply returns what becomes of the live object, which is nil if there is none, when a manager applies a
+	// configuration. It fails with a conflict.
+	Apply(
+		live client.Object, patch *unstructured.Unstructured, manager string, force bool, subresource string, now time.Time,
+	) (client.Object, error)
+	// Update returns the updated object with the managed fields it has after a request other than apply. The live object
+	// is nil if the updated one is new.
 	Update(live, updated client.Object, manager, subresource string, now time.Time) (client.Object, error)
 }
 
@@ -57,11 +63,14 @@ type Server struct {
 	garbageVersion int64
 }
 
-// New returns a server that has the namespaces a new cluster has, and nothing else. They are not in its history of events.
+// New returns a server that has the namespaces a new cluster has, and nothing else. They are not in its history of
+// events.
 func New(opts Options) *Server {
 	s := &Server{
 		registry: opts.Registry, applier: opts.Applier, seed: opts.Seed, now: opts.Now,
-		version: 1, history: make([]Event, 0, 32), tables: make(map[schema.GroupVersionKind]*table, 8), types: make(map[reflect.Type]*table, 16),
+		version: 1, history: make([]Event, 0, 32), tables: make(
+			map[schema.GroupVersionKind]*table, 8,
+		), types: make(map[reflect.Type]*table, 16),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -96,12 +105,14 @@ func (s *Server) Version() int64 {
 
 // Events returns all changes after a version, in their order. The slice is not to be changed.
 func (s *Server) Events(after int64) []Event {
-	from, _ := slices.BinarySearchFunc(s.history, after+1, func(e Event, version int64) int { return cmp.Compare(e.Version, version) })
+	from, _ := slices.BinarySearchFunc(s.history, after+1, func(e Event, version int64) int {
+		return cmp.Compare(e.Version, version)
+	})
 	return s.history[from:len(s.history):len(s.history)]
 }
 
-// Get returns the object that is stored, which is not to be changed, or nil if there is none. Its type is that of the scheme, without kind and API version,
-// or *unstructured.Unstructured if the scheme has no type.
+// Get returns the object that is stored, which is not to be changed, or nil if there is none. Its type is that of the
+// scheme, without kind and API version, or *unstructured.Unstructured if the scheme has no type.
 func (s *Server) Get(kind schema.GroupVersionKind, key client.ObjectKey) client.Object {
 	if t := s.tables[kind]; t != nil {
 		if r := t.objects[key]; r != nil {
@@ -136,10 +147,13 @@ func (s *Server) Kinds() []schema.GroupVersionKind {
 }
 
 func compareKinds(a, b schema.GroupVersionKind) int {
-	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Kind, b.Kind))
+	return cmp.Or(
+		strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Kind, b.Kind),
+	)
 }
 
-// Compact forgets the history before a version: lists and watches from older ones fail as expired. [Server.Events] still has it.
+// Compact forgets the history before a version: lists and watches from older ones fail as expired. [Server.Events]
+// still has it.
 func (s *Server) Compact(version int64) {
 	s.compacted = max(s.compacted, min(version, s.version))
 }

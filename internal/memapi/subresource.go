@@ -28,13 +28,15 @@ func (c *serverClient) SubResource(subresource string) client.SubResourceClient 
 
 var errOnlyMetadata = errors.New("cannot update status using only metadata -- did you mean to patch?")
 
-// served refuses subresources that a kind does not have. It returns the error of a verb that a subresource does not have, too.
+// served refuses subresources that a kind does not have. It returns the error of a verb that a subresource does not
+// have, too.
 func (c *subresourceClient) served(verb string, obj client.Object) (notAllowed, err error) {
 	t, _, err := c.target(obj, client.ObjectKeyFromObject(obj), verb != "patch")
 	if err != nil {
 		return nil, err
 	}
-	served := c.subresource == statusSubresource && t.kind.Status || c.subresource == scaleSubresource && t.kind.Scale != nil ||
+	served := c.subresource == statusSubresource && t.kind.Status || c.subresource == scaleSubresource &&
+		t.kind.Scale != nil ||
 		c.subresource == evictionSubresource && t.kind.GroupVersionKind == podKind && t.goType != nil
 	if !served {
 		return nil, t.notServed(obj.GetName())
@@ -42,7 +44,9 @@ func (c *subresourceClient) served(verb string, obj client.Object) (notAllowed, 
 	return t.notAllowed(verb), nil
 }
 
-func (c *subresourceClient) Get(ctx context.Context, obj, subresource client.Object, _ ...client.SubResourceGetOption) error {
+func (c *subresourceClient) Get(
+	ctx context.Context, obj, subresource client.Object, _ ...client.SubResourceGetOption,
+) error {
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return errors.New("can not get subresource using only metadata")
 	}
@@ -66,7 +70,9 @@ func (c *subresourceClient) Get(ctx context.Context, obj, subresource client.Obj
 	}
 }
 
-func (c *subresourceClient) Create(ctx context.Context, obj, subresource client.Object, opts ...client.SubResourceCreateOption) error {
+func (c *subresourceClient) Create(
+	ctx context.Context, obj, subresource client.Object, opts ...client.SubResourceCreateOption,
+) error {
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return errOnlyMetadata
 	}
@@ -98,7 +104,9 @@ func sameForm(obj, subresource client.Object) error {
 	return nil
 }
 
-func (c *subresourceClient) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+func (c *subresourceClient) Update(
+	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
+) error {
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return errOnlyMetadata
 	}
@@ -129,7 +137,9 @@ func (c *subresourceClient) Update(ctx context.Context, obj client.Object, opts 
 	}
 }
 
-func (c *subresourceClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (c *subresourceClient) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+) error {
 	notAllowed, err := c.served("patch", obj)
 	if err != nil {
 		return err

@@ -20,7 +20,9 @@ func deployment() *appsv1.Deployment {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: newPod("").Spec.Containers}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: newPod("").Spec.Containers},
+			},
 		},
 	}
 }
@@ -34,7 +36,8 @@ func TestScale(t *testing.T) {
 			w.must(w.c.SubResource("scale").Get(w.Context(), obj, &scale))
 			w.equal("scale", autoscalingv1.Scale{
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: "default", Name: "a", UID: obj.UID, ResourceVersion: obj.ResourceVersion, CreationTimestamp: obj.CreationTimestamp,
+					Namespace: "default", Name: "a", UID: obj.UID, ResourceVersion: obj.ResourceVersion,
+					CreationTimestamp: obj.CreationTimestamp,
 				},
 				Spec: autoscalingv1.ScaleSpec{Replicas: 2}, Status: autoscalingv1.ScaleStatus{Selector: "app=a"},
 			}, scale)
@@ -53,7 +56,11 @@ func TestScale(t *testing.T) {
 			obj := deployment()
 			w.create(obj)
 			scale := &unstructured.Unstructured{}
-			w.must(w.c.SubResource("scale").Patch(w.Context(), obj, mergePatch(`{"spec":{"replicas":3}}`), client.WithSubResourceBody(scale)))
+			w.must(
+				w.c.SubResource("scale").Patch(
+					w.Context(), obj, mergePatch(`{"spec":{"replicas":3}}`), client.WithSubResourceBody(scale),
+				),
+			)
 			w.equal("replicas", int32(3), *w.stored(obj).(*appsv1.Deployment).Spec.Replicas)
 			w.equal("kind", "Scale", scale.GetKind())
 		}},
@@ -61,21 +68,29 @@ func TestScale(t *testing.T) {
 			obj := deployment()
 			w.create(obj)
 			scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: -1}}
-			w.wantError(w.c.SubResource("scale").Update(w.Context(), obj, client.WithSubResourceBody(scale)), 422, metav1.StatusReasonInvalid,
+			w.wantError(w.c.SubResource("scale").Update(w.Context(), obj, client.WithSubResourceBody(scale)), 422,
+				metav1.StatusReasonInvalid,
 				`Scale.autoscaling "a" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0`)
 		}},
 		{"from an older version conflicts", func(w *world) {
 			obj := deployment()
 			w.create(obj)
-			scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}, Spec: autoscalingv1.ScaleSpec{Replicas: 5}}
-			w.wantError(w.c.SubResource("scale").Update(w.Context(), obj, client.WithSubResourceBody(scale)), 409, metav1.StatusReasonConflict,
+			scale := &autoscalingv1.Scale{
+				ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}, Spec: autoscalingv1.ScaleSpec{Replicas: 5},
+			}
+			w.wantError(w.c.SubResource("scale").Update(w.Context(), obj, client.WithSubResourceBody(scale)), 409,
+				metav1.StatusReasonConflict,
 				`Operation cannot be fulfilled on deployments.apps "a": `+stale)
 		}},
 		{"of a kind that has none", func(w *world) {
-			w.wantError(w.c.SubResource("scale").Get(w.Context(), widget("a"), &autoscalingv1.Scale{}), 404, metav1.StatusReasonNotFound, `widgets.example.org "a" not found`)
+			w.wantError(
+				w.c.SubResource("scale").Get(w.Context(), widget("a"), &autoscalingv1.Scale{}), 404, metav1.StatusReasonNotFound,
+				`widgets.example.org "a" not found`,
+			)
 		}},
 		{"cannot be created", func(w *world) {
-			w.wantError(w.c.SubResource("scale").Create(w.Context(), deployment(), &autoscalingv1.Scale{}), 405, metav1.StatusReasonMethodNotAllowed,
+			w.wantError(w.c.SubResource("scale").Create(w.Context(), deployment(), &autoscalingv1.Scale{}), 405,
+				metav1.StatusReasonMethodNotAllowed,
 				"the server does not allow this method on the requested resource")
 		}},
 	})
@@ -94,10 +109,15 @@ func TestEviction(t *testing.T) {
 	budget := func(w *world, allowed int32) *policyv1.PodDisruptionBudget {
 		obj := &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}},
+			},
 		}
 		w.create(obj)
-		obj.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: obj.Generation, DisruptionsAllowed: allowed, CurrentHealthy: 1, DesiredHealthy: 1, ExpectedPods: 1}
+		obj.Status = policyv1.PodDisruptionBudgetStatus{
+			ObservedGeneration: obj.Generation, DisruptionsAllowed: allowed, CurrentHealthy: 1, DesiredHealthy: 1,
+			ExpectedPods: 1,
+		}
 		w.must(w.c.Status().Update(w.Context(), obj))
 		return obj
 	}
@@ -122,11 +142,16 @@ func TestEviction(t *testing.T) {
 			pod := running(w)
 			before := w.Version()
 			err := w.c.SubResource("eviction").Create(w.Context(), pod, &policyv1.Eviction{})
-			w.wantError(err, 429, metav1.StatusReasonTooManyRequests, "Cannot evict pod as it would violate the pod's disruption budget.")
+			w.wantError(
+				err, 429, metav1.StatusReasonTooManyRequests, "Cannot evict pod as it would violate the pod's disruption budget.",
+			)
 			w.wantChanges(before)
 		}},
 		{"of what is not there", func(w *world) {
-			w.wantError(w.c.SubResource("eviction").Create(w.Context(), newPod("a"), &policyv1.Eviction{}), 404, metav1.StatusReasonNotFound, `pods "a" not found`)
+			w.wantError(
+				w.c.SubResource("eviction").Create(w.Context(), newPod("a"), &policyv1.Eviction{}), 404,
+				metav1.StatusReasonNotFound, `pods "a" not found`,
+			)
 		}},
 	})
 }

@@ -59,7 +59,9 @@ func (s *Server) table(gvk schema.GroupVersionKind) (*table, error) {
 		goType: s.registry.Scheme().AllKnownTypes()[gvk], objects: map[client.ObjectKey]*record{},
 	}
 	s.tables[gvk] = t
-	i, _ := slices.BinarySearchFunc(s.sorted, gvk, func(t *table, gvk schema.GroupVersionKind) int { return compareKinds(t.kind.GroupVersionKind, gvk) })
+	i, _ := slices.BinarySearchFunc(s.sorted, gvk, func(t *table, gvk schema.GroupVersionKind) int {
+		return compareKinds(t.kind.GroupVersionKind, gvk)
+	})
 	s.sorted = slices.Insert(s.sorted, i, t)
 	return t, nil
 }
@@ -92,7 +94,9 @@ func compareKeys(a, b client.ObjectKey) int {
 }
 
 func (t *table) find(key client.ObjectKey) (int, bool) {
-	return slices.BinarySearchFunc(t.sorted, key, func(r *record, key client.ObjectKey) int { return compareKeys(r.key, key) })
+	return slices.BinarySearchFunc(t.sorted, key, func(r *record, key client.ObjectKey) int {
+		return compareKeys(r.key, key)
+	})
 }
 
 // request is that of a change a server makes by itself.
@@ -104,8 +108,14 @@ func (r *record) request() request {
 func (s *Server) put(t *table, key client.ObjectKey, obj client.Object, req request) *record {
 	s.version++
 	obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
-	r := &record{key: key, object: obj, uid: obj.GetUID(), version: s.version, managed: req.managed, status: req.status, loose: len(req.lost) > 0, scaled: req.subresource == scaleSubresource}
-	event := Event{Version: s.version, Type: watch.Added, Kind: t.kind.GroupVersionKind, Key: key, Object: obj, request: req, at: s.now(), record: r}
+	r := &record{
+		key: key, object: obj, uid: obj.GetUID(), version: s.version, managed: req.managed, status: req.status,
+		loose: len(req.lost) > 0, scaled: req.subresource == scaleSubresource,
+	}
+	event := Event{
+		Version: s.version, Type: watch.Added, Kind: t.kind.GroupVersionKind, Key: key, Object: obj, request: req,
+		at: s.now(), record: r,
+	}
 	i, found := t.find(key)
 	if !found {
 		t.sorted = slices.Insert(t.sorted, i, r)

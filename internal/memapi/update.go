@@ -17,9 +17,12 @@ import (
 
 const statusSubresource = "status"
 
-// update replaces an object by what change makes of it, which gets the record of the object that is there and returns one that decode has returned. The
-// result is what is stored then, or the object that was sent if it has been deleted. It is not to be changed.
-func (s *Server) update(t *table, key client.ObjectKey, uid types.UID, req request, change func(*record) (client.Object, error)) (*record, error) {
+// update replaces an object by what change makes of it, which gets the record of the object that is there and returns
+// one that decode has returned. The result is what is stored then, or the object that was sent if it has been deleted.
+// It is not to be changed.
+func (s *Server) update(
+	t *table, key client.ObjectKey, uid types.UID, req request, change func(*record) (client.Object, error),
+) (*record, error) {
 	r := t.objects[key]
 	if r == nil {
 		return nil, t.notFound(key.Name)
@@ -172,8 +175,12 @@ func matchName(key client.ObjectKey, obj client.Object) error {
 	case key.Name:
 		return nil
 	case "":
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", key.Name))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", key.Name),
+		)
 	default:
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, key.Name))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, key.Name),
+		)
 	}
 }

@@ -60,9 +60,12 @@ func TestUpdate(t *testing.T) {
 			w.create(obj)
 			obj.Data = map[string][]byte{}
 			w.must(w.c.Update(w.Context(), obj))
-			w.wantError(w.c.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":null}}`))), 422, metav1.StatusReasonInvalid,
+			w.wantError(w.c.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":null}}`))), 422,
+				metav1.StatusReasonInvalid,
 				`Secret "a" is invalid: data: Forbidden: field is immutable when `+"`immutable` is set")
-			w.must(w.c.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"x"}}}`))))
+			w.must(
+				w.c.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"x"}}}`))),
+			)
 		}},
 		{"from an older version conflicts", func(w *world) {
 			obj := widget("a")
@@ -73,7 +76,9 @@ func TestUpdate(t *testing.T) {
 			old.Spec.Size = 3
 			before := w.Version()
 			err := w.c.Update(w.Context(), old)
-			w.wantError(err, 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on widgets.example.org "a": `+stale)
+			w.wantError(
+				err, 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on widgets.example.org "a": `+stale,
+			)
 			w.wantChanges(before)
 		}},
 		{"of a custom kind needs a resource version", func(w *world) {
@@ -135,7 +140,10 @@ func TestUpdate(t *testing.T) {
 			obj := widget("a")
 			w.create(obj)
 			obj.DeletionTimestamp = new(metav1.Unix(start.Unix(), 0))
-			w.wantError(w.c.Update(w.Context(), obj), 422, metav1.StatusReasonInvalid, `Widget.example.org "a" is invalid: metadata.deletionTimestamp: Invalid value`)
+			w.wantError(
+				w.c.Update(w.Context(), obj), 422, metav1.StatusReasonInvalid,
+				`Widget.example.org "a" is invalid: metadata.deletionTimestamp: Invalid value`,
+			)
 		}},
 		{"cannot drop a deletion timestamp", func(w *world) {
 			obj := widget("a")
@@ -177,7 +185,8 @@ func TestUpdate(t *testing.T) {
 			w.equal("object", want, any(obj))
 		}},
 		{"only of metadata", func(w *world) {
-			if err := w.c.Update(w.Context(), &metav1.PartialObjectMetadata{}); err == nil || err.Error() != "cannot update using only metadata -- did you mean to patch?" {
+			if err := w.c.Update(w.Context(), &metav1.PartialObjectMetadata{}); err == nil ||
+				err.Error() != "cannot update using only metadata -- did you mean to patch?" {
 				w.Errorf("error %v", err)
 			}
 		}},
@@ -209,7 +218,10 @@ func TestStatus(t *testing.T) {
 			obj.Spec.Size = 2
 			w.must(w.c.Update(w.Context(), obj))
 			old.Status.Ready = true
-			w.wantError(w.c.Status().Update(w.Context(), old), 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on widgets.example.org "a": `+stale)
+			w.wantError(
+				w.c.Status().Update(w.Context(), old), 409, metav1.StatusReasonConflict,
+				`Operation cannot be fulfilled on widgets.example.org "a": `+stale,
+			)
 		}},
 		{"can be patched", func(w *world) {
 			obj := widget("a")
@@ -248,7 +260,9 @@ func TestStatus(t *testing.T) {
 		{"can be written as another body", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
-			body := &Widget{ObjectMeta: metav1.ObjectMeta{ResourceVersion: obj.ResourceVersion}, Status: WidgetStatus{Ready: true}}
+			body := &Widget{
+				ObjectMeta: metav1.ObjectMeta{ResourceVersion: obj.ResourceVersion}, Status: WidgetStatus{Ready: true},
+			}
 			w.must(w.c.Status().Update(w.Context(), obj, client.WithSubResourceBody(body)))
 			w.equal("status", true, w.stored(obj).(*Widget).Status.Ready)
 			w.equal("body", "3", body.ResourceVersion)
@@ -256,10 +270,16 @@ func TestStatus(t *testing.T) {
 		{"of a kind that has none", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
-			w.wantError(w.c.Status().Update(w.Context(), obj), 404, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+			w.wantError(
+				w.c.Status().Update(w.Context(), obj), 404, metav1.StatusReasonNotFound,
+				"the server could not find the requested resource",
+			)
 		}},
 		{"of what is not there", func(w *world) {
-			w.wantError(w.c.Status().Update(w.Context(), widget("a")), 404, metav1.StatusReasonNotFound, `widgets.example.org "a" not found`)
+			w.wantError(
+				w.c.Status().Update(w.Context(), widget("a")), 404, metav1.StatusReasonNotFound,
+				`widgets.example.org "a" not found`,
+			)
 		}},
 		{"can be read", func(w *world) {
 			obj := widget("a")
@@ -281,6 +301,9 @@ func TestStatus(t *testing.T) {
 func newPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-		Spec:       corev1.PodSpec{NodeName: "node", TerminationGracePeriodSeconds: new(int64(30)), Containers: []corev1.Container{{Name: "main", Image: "image"}}},
+		Spec: corev1.PodSpec{
+			NodeName: "node", TerminationGracePeriodSeconds: new(int64(30)),
+			Containers: []corev1.Container{{Name: "main", Image: "image"}},
+		},
 	}
 }

@@ -29,7 +29,8 @@ func (t *table) validateUpdate(obj, old client.Object, subresource string) error
 	var errs field.ErrorList
 	if !sameMetadata(obj, old) {
 		errs = validation.ValidateObjectMetaAccessor(obj, t.kind.Namespaced, pathSegment, metadataPath)
-		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)...) // and so does the kind: a real server checks twice
+		// and so does the kind: a real server checks twice
+		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)...)
 	}
 	if subresource == statusSubresource {
 		errs = append(errs, t.kind.ValidateStatusUpdate(obj, old)...)

@@ -20,7 +20,8 @@ import (
 // watchBuffer is how many events a watcher may leave unread, before the server ends the watch.
 const watchBuffer = 1024
 
-// watcher hands events to a client. It has no goroutine: the server writes into its channel, which the client reads in its own time.
+// watcher hands events to a client. It has no goroutine: the server writes into its channel, which the client reads in
+// its own time.
 type watcher struct {
 	table     *table
 	selector  selector
@@ -121,9 +122,11 @@ func (s *Server) open() []*watcher {
 	return s.watchers
 }
 
-// Watch watches the objects of a kind, until the watch is stopped or the context ends. Changes after the resource version in the raw options come first;
-// without one, all objects there are come first, as if they had just been added.
-func (c *serverClient) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+// Watch watches the objects of a kind, until the watch is stopped or the context ends. Changes after the resource
+// version in the raw options come first; without one, all objects there are come first, as if they had just been added.
+func (c *serverClient) Watch(
+	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
+) (watch.Interface, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -172,7 +175,10 @@ func (c *serverClient) Watch(ctx context.Context, list client.ObjectList, opts .
 		}
 	case since == 0: // from now on
 	case since < s.compacted:
-		w.send(watch.Error, &apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", since, s.compacted)).ErrStatus)
+		w.send(
+			watch.Error,
+			&apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", since, s.compacted)).ErrStatus,
+		)
 		w.Stop()
 		return w, nil
 	default:

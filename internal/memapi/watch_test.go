@@ -90,7 +90,10 @@ func TestWatch(t *testing.T) {
 			w.create(configMap("a"))
 			w.create(configMap("b"))
 			w.Compact(3)
-			w.equal("seen", []string{"ERROR 410 too old resource version: 2 (3)", "closed"}, seen(w.watch(raw(metav1.ListOptions{ResourceVersion: "2"}))))
+			w.equal(
+				"seen", []string{"ERROR 410 too old resource version: 2 (3)", "closed"},
+				seen(w.watch(raw(metav1.ListOptions{ResourceVersion: "2"}))),
+			)
 		}},
 		{"bookmarks, for those who want them", func(w *world) {
 			with, without := w.watch(raw(metav1.ListOptions{AllowWatchBookmarks: true})), w.watch()
@@ -102,7 +105,8 @@ func TestWatch(t *testing.T) {
 		{"a list by watching ends with a bookmark", func(w *world) {
 			w.create(configMap("a"))
 			watcher := w.watch(raw(metav1.ListOptions{
-				AllowWatchBookmarks: true, SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+				AllowWatchBookmarks: true, SendInitialEvents: new(true),
+				ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 			}))
 			w.equal("first", watch.Added, (<-watcher.ResultChan()).Type)
 			last := <-watcher.ResultChan()

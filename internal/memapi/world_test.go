@@ -91,7 +91,9 @@ type world struct {
 func newWorld(tb testing.TB) *world {
 	tb.Helper()
 	w := &world{TB: tb, now: start}
-	w.Server = memapi.New(memapi.Options{Registry: registry(), Applier: applier(), Seed: 1, Now: func() time.Time { return w.now }})
+	w.Server = memapi.New(memapi.Options{
+		Registry: registry(), Applier: applier(), Seed: 1, Now: func() time.Time { return w.now },
+	})
 	w.c = w.Client("tester")
 	return w
 }

@@ -21,32 +21,46 @@ import (
 // c01 are bugs of crashes between two writes.
 var c01 = []Entry{{
 	Name: "c01-phase-before-job", Class: "C1", Faults: 1,
-	About:   "The status says that a migration is running before its job is created, and nobody creates the job after a crash in between.",
-	Source:  "Kubernetes API conventions, typical status properties, on phases as state machines: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties",
+	About: "The status says that a migration is running before its job is created, and nobody creates the job after a " +
+		"crash in between.",
+	Source: "Kubernetes API conventions, typical status properties, on phases as state machines: " +
+		"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties",
 	Buggy:   with(migrations, func(e converge.Env) reconcile.Reconciler { return &phasedMigration{migration{e.Client}} }),
 	Correct: with(migrations, func(e converge.Env) reconcile.Reconciler { return &ensuredMigration{migration{e.Client}} }),
 }, {
 	Name: "c01-resize-recorded-first", Class: "C1", Faults: 1,
-	About:   "A new size is recorded before the volumes have it, and after a crash in between they are not looked at again.",
-	Source:  "Sieve (OSDI'22), intermediate-state bugs, the resize-pvc workload of rabbitmq-operator: https://github.com/sieve-project/sieve",
+	About: "A new size is recorded before the volumes have it, and after a crash in between they are not looked at " +
+		"again.",
+	Source: "Sieve (OSDI'22), intermediate-state bugs, the resize-pvc workload of rabbitmq-operator: " +
+		"https://github.com/sieve-project/sieve",
 	Buggy:   with(volumes, func(e converge.Env) reconcile.Reconciler { return &recordedResize{volumeSet{e.Client}} }),
 	Correct: with(volumes, func(e converge.Env) reconcile.Reconciler { return &comparedResize{volumeSet{e.Client}} }),
 }, {
 	Name: "c01-key-of-generated-name", Class: "C1", Faults: 1,
-	About:   "A secret of a generated name is created and its name is written to the status afterwards, so that a crash in between makes a second one.",
-	Source:  "cert-manager, keymanager_controller.go, which has to clean up secrets that status.nextPrivateKeySecretName does not name: https://github.com/cert-manager/cert-manager/blob/master/pkg/controller/certificates/keymanager/keymanager_controller.go",
+	About: "A secret of a generated name is created and its name is written to the status afterwards, so that a crash " +
+		"in between makes a second one.",
+	Source: "cert-manager, keymanager_controller.go, which has to clean up secrets that " +
+		"status.nextPrivateKeySecretName does not name: " +
+		"https://github.com/cert-manager/cert-manager/blob/master/pkg/controller/certificates/keymanager/keymanager_controller.go",
 	Buggy:   with(keys, func(e converge.Env) reconcile.Reconciler { return &generatedKey{e.Client} }),
 	Correct: with(keys, func(e converge.Env) reconcile.Reconciler { return &namedKey{e.Client} }),
 }, {
 	Name: "c01-pending-forgotten", Class: "C1", Faults: 2,
-	About:   "After a crash the mark of a pending creation is taken away before what it left behind is recorded, so that a second crash makes another one.",
-	Source:  "crossplane-runtime, the annotation crossplane.io/external-create-pending of managed resources: https://github.com/crossplane/crossplane-runtime/blob/main/pkg/meta/meta.go",
-	Buggy:   with(pendingBuckets, func(e converge.Env) reconcile.Reconciler { return &forgottenPending{pendingBucket{e}} }),
+	About: "After a crash the mark of a pending creation is taken away before what it left behind is recorded, so " +
+		"that a second crash makes another one.",
+	Source: "crossplane-runtime, the annotation crossplane.io/external-create-pending of managed resources: " +
+		"https://github.com/crossplane/crossplane-runtime/blob/main/pkg/meta/meta.go",
+	Buggy: with(pendingBuckets, func(e converge.Env) reconcile.Reconciler {
+		return &forgottenPending{pendingBucket{e}}
+	}),
 	Correct: with(pendingBuckets, func(e converge.Env) reconcile.Reconciler { return &keptPending{pendingBucket{e}} }),
 }, {
 	Name: "c01-attempt-not-undone", Class: "C1", Faults: 2,
-	About:   "What a failed attempt has created is deleted only then, and stays if that fails too, as the next attempt has another name.",
-	Source:  "cert-manager, keymanager_controller.go, which looks for all secrets of a certificate and deletes those that are too many: https://github.com/cert-manager/cert-manager/blob/master/pkg/controller/certificates/keymanager/keymanager_controller.go",
+	About: "What a failed attempt has created is deleted only then, and stays if that fails too, as the next attempt " +
+		"has another name.",
+	Source: "cert-manager, keymanager_controller.go, which looks for all secrets of a certificate and deletes those " +
+		"that are too many: " +
+		"https://github.com/cert-manager/cert-manager/blob/master/pkg/controller/certificates/keymanager/keymanager_controller.go",
 	Buggy:   with(attempts, func(e converge.Env) reconcile.Reconciler { return &forgottenAttempt{attempt{e.Client}} }),
 	Correct: with(attempts, func(e converge.Env) reconcile.Reconciler { return &prunedAttempt{attempt{e.Client}} }),
 }}
@@ -154,7 +168,9 @@ func (r *ensuredMigration) Reconcile(ctx context.Context, req reconcile.Request)
 func volumes() converge.Scenario {
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&corev1.PersistentVolumeClaim{}},
-		Steps: converge.Lifecycle(widget("queue", WidgetSpec{Replicas: 3, Storage: "1Gi"}), func(w *Widget) { w.Spec.Storage = "2Gi" }),
+		Steps: converge.Lifecycle(widget("queue", WidgetSpec{Replicas: 3, Storage: "1Gi"}), func(w *Widget) {
+			w.Spec.Storage = "2Gi"
+		}),
 		World: []converge.Actor{{
 			Name: "volume binder", For: &corev1.PersistentVolumeClaim{},
 			Act: func(ctx context.Context, c client.Client, obj client.Object) error {

@@ -47,7 +47,8 @@ func oneAttempt(s converge.State) error {
 	return nil
 }
 
-// attempt creates two things. If the second one cannot be created, the first one is given up, and the next attempt has another name.
+// attempt creates two things. If the second one cannot be created, the first one is given up, and the next attempt has
+// another name.
 type attempt struct{ client.Client }
 
 func attemptName(w *Widget, n int32) string { return fmt.Sprintf("%s-%d", w.Name, n) }

@@ -24,30 +24,39 @@ import (
 // c02 are bugs of stale reads that lead to something being created twice.
 var c02 = []Entry{{
 	Name: "c02-list-then-generate", Class: "C2", Faults: 1,
-	About:   "Pods of generated names are counted in a cache that has not seen those just created.",
-	Source:  "cluster-api#12957, which has the MachineSet controller wait for its cache after it created machines: https://github.com/kubernetes-sigs/cluster-api/pull/12957",
+	About: "Pods of generated names are counted in a cache that has not seen those just created.",
+	Source: "cluster-api#12957, which has the MachineSet controller wait for its cache after it created machines: " +
+		"https://github.com/kubernetes-sigs/cluster-api/pull/12957",
 	Buggy:   with(replicas, func(e converge.Env) reconcile.Reconciler { return &countedPods{podSet{e.Client}} }),
 	Correct: with(replicas, func(e converge.Env) reconcile.Reconciler { return &numberedPods{podSet{e.Client}} }),
 }, {
 	Name: "c02-revision-by-search", Class: "C2", Faults: 1,
-	About:   "The replica set of a template is searched for in the cache, and created with a generated name if it is not there yet.",
-	Source:  "kubernetes#40415, deployments with more than one new replica set of the same template: https://github.com/kubernetes/kubernetes/issues/40415",
+	About: "The replica set of a template is searched for in the cache, and created with a generated name if it is " +
+		"not there yet.",
+	Source: "kubernetes#40415, deployments with more than one new replica set of the same template: " +
+		"https://github.com/kubernetes/kubernetes/issues/40415",
 	Buggy:   with(rollouts, func(e converge.Env) reconcile.Reconciler { return &searchedRevision{e.Client} }),
 	Correct: with(rollouts, func(e converge.Env) reconcile.Reconciler { return &hashedRevision{e.Client} }),
 }, {
 	Name: "c02-run-remembered-in-status", Class: "C2", Faults: 1,
-	About:   "Whether a run has been started is read from a status that may be stale, and the job of the run has a generated name.",
-	Source:  "kubernetes, cronjob_controllerv2.go, getJobName, whose names keep a run from being started twice: https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/cronjob/cronjob_controllerv2.go",
+	About: "Whether a run has been started is read from a status that may be stale, and the job of the run has a " +
+		"generated name.",
+	Source: "kubernetes, cronjob_controllerv2.go, getJobName, whose names keep a run from being started twice: " +
+		"https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/cronjob/cronjob_controllerv2.go",
 	Buggy:   with(runs, func(e converge.Env) reconcile.Reconciler { return &rememberedRun{runner{e.Client}} }),
 	Correct: with(runs, func(e converge.Env) reconcile.Reconciler { return &namedRun{runner{e.Client}} }),
 }, {
 	Name: "c02-port-freed-on-error", Class: "C2", Faults: 2,
-	About:  "A port is reserved in memory until the cache shows it as taken, but freed when the request that takes it times out.",
-	Source: "controller-runtime FAQ, on caches that might be stale and keeping track of one's actions: https://github.com/kubernetes-sigs/controller-runtime/blob/main/FAQ.md",
+	About: "A port is reserved in memory until the cache shows it as taken, but freed when the request that takes it " +
+		"times out.",
+	Source: "controller-runtime FAQ, on caches that might be stale and keeping track of one's actions: " +
+		"https://github.com/kubernetes-sigs/controller-runtime/blob/main/FAQ.md",
 	Buggy: with(ports, func(e converge.Env) reconcile.Reconciler {
 		return &reservedPort{Client: e.Client, taken: map[int32]string{}}
 	}),
-	Correct: with(ports, func(e converge.Env) reconcile.Reconciler { return &claimedPort{Client: e.Client, live: e.APIReader} }),
+	Correct: with(ports, func(e converge.Env) reconcile.Reconciler {
+		return &claimedPort{Client: e.Client, live: e.APIReader}
+	}),
 }}
 
 // replicas are widgets with some pods, whose number changes.

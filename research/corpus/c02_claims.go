@@ -21,7 +21,9 @@ import (
 func runs() converge.Scenario {
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&batchv1.Job{}},
-		Steps: converge.Lifecycle(widget("report", WidgetSpec{Ref: "monday", Image: "report:1"}), func(w *Widget) { w.Spec.Ref = "tuesday" }),
+		Steps: converge.Lifecycle(widget("report", WidgetSpec{Ref: "monday", Image: "report:1"}), func(w *Widget) {
+			w.Spec.Ref = "tuesday"
+		}),
 		World: []converge.Actor{converge.Jobs(converge.BecomeReady)},
 	}
 }
@@ -207,7 +209,8 @@ func (r *claimedPort) release(ctx context.Context, w *Widget) error {
 	return nil
 }
 
-// claim returns whether the port is that of the widget now. Of an object with the name of the port there can be only one.
+// claim returns whether the port is that of the widget now. Of an object with the name of the port there can be only
+// one.
 func (r *claimedPort) claim(ctx context.Context, w *Widget, port int32) (bool, error) {
 	claim := &corev1.ConfigMap{ObjectMeta: childMeta(w, fmt.Sprintf("port-%d", port))}
 	if err := r.Get(ctx, client.ObjectKeyFromObject(claim), claim); err == nil && metav1.IsControlledBy(claim, w) {

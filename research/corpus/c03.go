@@ -20,35 +20,49 @@ import (
 // c03 are bugs of stale reads that lead to the wrong thing being deleted or changed.
 var c03 = []Entry{{
 	Name: "c03-replace-without-uid", Class: "C3", Faults: 1,
-	About:   "An outdated job is deleted by its name, and once more after it was replaced if the cache still shows the old one.",
-	Source:  "cluster-api#11688, references that were kept although the UID behind the name had changed: https://github.com/kubernetes-sigs/cluster-api/pull/11688",
+	About: "An outdated job is deleted by its name, and once more after it was replaced if the cache still shows the " +
+		"old one.",
+	Source: "cluster-api#11688, references that were kept although the UID behind the name had changed: " +
+		"https://github.com/kubernetes-sigs/cluster-api/pull/11688",
 	Buggy:   with(builds, func(e converge.Env) reconcile.Reconciler { return &replacedBuild{build{e.Client}} }),
 	Correct: with(builds, func(e converge.Env) reconcile.Reconciler { return &checkedBuild{build{e.Client}} }),
 }, {
 	Name: "c03-adopt-for-predecessor", Class: "C3", Faults: 1,
-	About:   "An orphan is adopted for an owner that a stale cache still shows although there is a new one of the same name, and is collected as garbage.",
-	Source:  "kubernetes#42639, adoption without a live check of the owner: https://github.com/kubernetes/kubernetes/issues/42639",
-	Buggy:   with(orphans, func(e converge.Env) reconcile.Reconciler { return &trustingAdoption{adoption{e.Client}} }),
-	Correct: with(orphans, func(e converge.Env) reconcile.Reconciler { return &recheckedAdoption{adoption{e.Client}, e.APIReader} }),
+	About: "An orphan is adopted for an owner that a stale cache still shows although there is a new one of the same " +
+		"name, and is collected as garbage.",
+	Source: "kubernetes#42639, adoption without a live check of the owner: " +
+		"https://github.com/kubernetes/kubernetes/issues/42639",
+	Buggy: with(orphans, func(e converge.Env) reconcile.Reconciler { return &trustingAdoption{adoption{e.Client}} }),
+	Correct: with(orphans, func(e converge.Env) reconcile.Reconciler {
+		return &recheckedAdoption{adoption{e.Client}, e.APIReader}
+	}),
 }, {
 	Name: "c03-record-of-another", Class: "C3", Faults: 1,
-	About:   "A widget gives back the host that its stale status names, although another widget has that host by now.",
-	Source:  "external-dns, TXT registry, whose records say who owns a name so that only its owner deletes it: https://kubernetes-sigs.github.io/external-dns/latest/docs/registry/txt/",
+	About: "A widget gives back the host that its stale status names, although another widget has that host by now.",
+	Source: "external-dns, TXT registry, whose records say who owns a name so that only its owner deletes it: " +
+		"https://kubernetes-sigs.github.io/external-dns/latest/docs/registry/txt/",
 	Buggy:   with(hosts, func(e converge.Env) reconcile.Reconciler { return &blindRelease{host{e}} }),
 	Correct: with(hosts, func(e converge.Env) reconcile.Reconciler { return &ownedRelease{host{e}} }),
 }, {
 	Name: "c03-sweep-by-cache", Class: "C3", Faults: 1,
-	About:   "A secret is deleted as a leftover because the cache does not show its widget yet.",
-	Source:  "kubernetes, podgc, which asks the API server before it deletes pods of nodes that its cache lacks: https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/podgc/gc_controller.go",
-	Buggy:   with(leftovers, func(e converge.Env) reconcile.Reconciler { return &sweeper{Client: e.Client, owners: e.Client} }),
-	Correct: with(leftovers, func(e converge.Env) reconcile.Reconciler { return &sweeper{Client: e.Client, owners: e.APIReader} }),
+	About: "A secret is deleted as a leftover because the cache does not show its widget yet.",
+	Source: "kubernetes, podgc, which asks the API server before it deletes pods of nodes that its cache lacks: " +
+		"https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/podgc/gc_controller.go",
+	Buggy: with(leftovers, func(e converge.Env) reconcile.Reconciler {
+		return &sweeper{Client: e.Client, owners: e.Client}
+	}),
+	Correct: with(leftovers, func(e converge.Env) reconcile.Reconciler {
+		return &sweeper{Client: e.Client, owners: e.APIReader}
+	}),
 }}
 
 // builds are widgets whose job has to be replaced when the image changes.
 func builds() converge.Scenario {
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&batchv1.Job{}},
-		Steps: converge.Lifecycle(widget("site", WidgetSpec{Image: "builder:1"}), func(w *Widget) { w.Spec.Image = "builder:2" }),
+		Steps: converge.Lifecycle(widget("site", WidgetSpec{Image: "builder:1"}), func(w *Widget) {
+			w.Spec.Image = "builder:2"
+		}),
 		World: []converge.Actor{converge.Jobs(converge.BecomeReady)},
 	}
 }
@@ -147,7 +161,8 @@ func (r *checkedBuild) Reconcile(ctx context.Context, req reconcile.Request) (re
 	return reconcile.Result{}, r.Status().Update(ctx, w)
 }
 
-// orphans are config maps of users that a widget of a certain name is to take over. The widget is replaced by a new one of the same name.
+// orphans are config maps of users that a widget of a certain name is to take over. The widget is replaced by a new one
+// of the same name.
 func orphans() converge.Scenario {
 	w := widget("db", WidgetSpec{})
 	orphan := &corev1.ConfigMap{ObjectMeta: childMeta(w, "db-settings"), Data: map[string]string{"memory": "4Gi"}}

@@ -73,7 +73,9 @@ func (r *host) release(ctx context.Context, w *Widget, name string) error {
 }
 
 // reconcile is the same for all but how a host is given back.
-func (r *host) reconcile(ctx context.Context, req reconcile.Request, release func(context.Context, *Widget, string) error) error {
+func (r *host) reconcile(
+	ctx context.Context, req reconcile.Request, release func(context.Context, *Widget, string) error,
+) error {
 	w := &Widget{}
 	if err := r.Client.Get(ctx, req.NamespacedName, w); err != nil {
 		return client.IgnoreNotFound(err)
@@ -130,7 +132,9 @@ func (r *ownedRelease) Reconcile(ctx context.Context, req reconcile.Request) (re
 // leftovers are secrets that users upload for their widgets, and that nobody needs after them.
 func leftovers() converge.Scenario {
 	w := widget("gate", WidgetSpec{})
-	secret := &corev1.Secret{ObjectMeta: childMeta(w, "gate-password"), StringData: map[string]string{"password": "sesame"}}
+	secret := &corev1.Secret{
+		ObjectMeta: childMeta(w, "gate-password"), StringData: map[string]string{"password": "sesame"},
+	}
 	return converge.Scenario{
 		For:     &Widget{},
 		Watches: []converge.Watch{{Object: &corev1.Secret{}, Requests: requestOfLabel}},
@@ -147,7 +151,9 @@ type sweeper struct {
 
 func (r *sweeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	secrets := &corev1.SecretList{}
-	if err := r.List(ctx, secrets, client.InNamespace(req.Namespace), client.MatchingLabels{widgetLabel: req.Name}); err != nil {
+	if err := r.List(ctx, secrets, client.InNamespace(req.Namespace), client.MatchingLabels{
+		widgetLabel: req.Name,
+	}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing secrets: %w", err)
 	}
 	if len(secrets.Items) == 0 {

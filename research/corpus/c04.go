@@ -30,9 +30,10 @@ import (
 // c04 are bugs of transitions that are acted upon only by who sees them happen.
 var c04 = []Entry{{
 	Name: "c04-volume-of-deleted-pod", Class: "C4", Faults: 1,
-	About:  "The volume of a pod is deleted because the pod was seen going, and stays if that is not seen or forgotten.",
-	Source: "cassandra-operator#398, persistent volume claims left behind, found by Sieve (OSDI'22, unobserved states): https://github.com/instaclustr/cassandra-operator/issues/398",
-	Buggy:  withSetup(scaledSets, watchPods),
+	About: "The volume of a pod is deleted because the pod was seen going, and stays if that is not seen or forgotten.",
+	Source: "cassandra-operator#398, persistent volume claims left behind, found by Sieve (OSDI'22, unobserved states): " +
+		"https://github.com/instaclustr/cassandra-operator/issues/398",
+	Buggy: withSetup(scaledSets, watchPods),
 	Correct: withSetup(scaledSets, func(mgr manager.Manager) error {
 		return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).
 			Owns(&corev1.Pod{}).
@@ -41,8 +42,10 @@ var c04 = []Entry{{
 	}),
 }, {
 	Name: "c04-failure-by-transition", Class: "C4", Faults: 1,
-	About:  "Only a job that turns from running to failed wakes the controller up, not one that has failed when it is first seen.",
-	Source: "Kubernetes, writing controllers, level driven and not edge driven: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/controllers.md",
+	About: "Only a job that turns from running to failed wakes the controller up, not one that has failed when it is " +
+		"first seen.",
+	Source: "Kubernetes, writing controllers, level driven and not edge driven: " +
+		"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/controllers.md",
 	Buggy: withSetup(failingJobs, func(mgr manager.Manager) error {
 		return watchJobs(mgr, builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false },
@@ -54,8 +57,10 @@ var c04 = []Entry{{
 	Correct: withSetup(failingJobs, func(mgr manager.Manager) error { return watchJobs(mgr) }),
 }, {
 	Name: "c04-cleanup-on-delete-event", Class: "C4", Faults: 1,
-	About:  "What is in another namespace is cleaned up when the deletion of its owner is seen, and stays if the controller is down then.",
-	Source: "kubernetes#6877, endpoints left behind by services that were deleted while the controller was down: https://github.com/kubernetes/kubernetes/issues/6877",
+	About: "What is in another namespace is cleaned up when the deletion of its owner is seen, and stays if the " +
+		"controller is down then.",
+	Source: "kubernetes#6877, endpoints left behind by services that were deleted while the controller was down: " +
+		"https://github.com/kubernetes/kubernetes/issues/6877",
 	Buggy: withSetup(exports, func(mgr manager.Manager) error {
 		return watchExports(mgr, &eventExport{export{mgr.GetClient()}})
 	}),
@@ -64,8 +69,10 @@ var c04 = []Entry{{
 	}),
 }, {
 	Name: "c04-swept-only-once", Class: "C4", Faults: 2,
-	About:  "What was left behind while the controller was down is looked for once when it starts, and stays if that does not work.",
-	Source: "kubernetes, endpoints_controller.go, checkLeftoverEndpoints, which puts into the queue what it finds: https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/endpoint/endpoints_controller.go",
+	About: "What was left behind while the controller was down is looked for once when it starts, and stays if that " +
+		"does not work.",
+	Source: "kubernetes, endpoints_controller.go, checkLeftoverEndpoints, which puts into the queue what it finds: " +
+		"https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/endpoint/endpoints_controller.go",
 	Buggy: withSetup(survivors, func(mgr manager.Manager) error {
 		return watchExports(mgr, &sweptExport{eventExport: eventExport{export{mgr.GetClient()}}})
 	}),
@@ -74,8 +81,10 @@ var c04 = []Entry{{
 	}),
 }, {
 	Name: "c04-rotation-in-memory", Class: "C4", Faults: 1,
-	About:  "That a secret has changed is found out by comparing it to what the process remembers, which is nothing after a restart.",
-	Source: "Helm, automatically roll deployments, on checksums in annotations instead: https://helm.sh/docs/howto/charts_tips_and_tricks/#automatically-roll-deployments",
+	About: "That a secret has changed is found out by comparing it to what the process remembers, which is nothing " +
+		"after a restart.",
+	Source: "Helm, automatically roll deployments, on checksums in annotations instead: " +
+		"https://helm.sh/docs/howto/charts_tips_and_tricks/#automatically-roll-deployments",
 	Buggy: with(rotations, func(e converge.Env) reconcile.Reconciler {
 		return &rememberedSum{rotation{e.Client}, map[string]string{}}
 	}),
@@ -85,8 +94,10 @@ var c04 = []Entry{{
 // scaledSets are widgets with pods and volumes, which are scaled down.
 func scaledSets() converge.Scenario {
 	return converge.Scenario{
-		For:   &Widget{},
-		Steps: converge.Lifecycle(widget("ring", WidgetSpec{Replicas: 3, Image: "ring:1"}), func(w *Widget) { w.Spec.Replicas = 1 }),
+		For: &Widget{},
+		Steps: converge.Lifecycle(widget("ring", WidgetSpec{Replicas: 3, Image: "ring:1"}), func(w *Widget) {
+			w.Spec.Replicas = 1
+		}),
 	}
 }
 
@@ -215,7 +226,9 @@ func failingJobs() converge.Scenario {
 
 // watchJobs registers a controller that runs jobs.
 func watchJobs(mgr manager.Manager, options ...builder.OwnsOption) error {
-	return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&batchv1.Job{}, options...).Complete(&importer{mgr.GetClient()})
+	return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(
+		&batchv1.Job{}, options...,
+	).Complete(&importer{mgr.GetClient()})
 }
 
 // importer says in the status what has become of a job.

@@ -39,13 +39,16 @@ func exports() converge.Scenario {
 	}
 }
 
-// watchExports registers a controller that has copies of the data of widgets, which it looks after when they change or go.
+// watchExports registers a controller that has copies of the data of widgets, which it looks after when they change or
+// go.
 func watchExports(mgr manager.Manager, r reconcile.Reconciler) error {
 	widgetOf := func(_ context.Context, obj client.Object) []reconcile.Request {
 		if obj.GetNamespace() != exportNamespace || obj.GetLabels()[widgetLabel] == "" {
 			return nil
 		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: obj.GetLabels()[widgetLabel]}}}
+		return []reconcile.Request{
+			{NamespacedName: client.ObjectKey{Namespace: namespace, Name: obj.GetLabels()[widgetLabel]}},
+		}
 	}
 	changes := predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }}
 	return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).
@@ -120,12 +123,16 @@ func rotations() converge.Scenario {
 	secret := &corev1.Secret{ObjectMeta: meta("token"), Data: map[string][]byte{"token": []byte("first")}}
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&appsv1.Deployment{}},
-		Watches: []converge.Watch{{Object: &corev1.Secret{}, Requests: func(_ context.Context, obj client.Object) []reconcile.Request {
+		Watches: []converge.Watch{{Object: &corev1.Secret{}, Requests: func(
+			_ context.Context, obj client.Object,
+		) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: "api"}}}
 		}}},
 		Given: []client.Object{secret, widget("api", WidgetSpec{Image: "api:1", Replicas: 1, Ref: "token"})},
 		Steps: converge.Steps(converge.Settle(),
-			converge.Change(secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("second")} }), converge.Settle(),
+			converge.Change(secret, func(s *corev1.Secret) {
+				s.Data = map[string][]byte{"token": []byte("second")}
+			}), converge.Settle(),
 			converge.Delete(widget("api", WidgetSpec{})), converge.Settle()),
 		World: []converge.Actor{converge.Deployments(converge.BecomeReady)},
 	}

@@ -23,30 +23,42 @@ import (
 // c05 are bugs of caches that begin in the past after a restart.
 var c05 = []Entry{{
 	Name: "c05-volumes-of-successor", Class: "C5", Faults: 1,
-	About:   "After a restart the deletion of a widget is seen once more, and the volumes of the new one with the same name are deleted.",
-	Source:  "zookeeper-operator#312, volumes deleted because of a deletion timestamp of the past, found by Sieve (OSDI'22, stale states): https://github.com/pravega/zookeeper-operator/issues/312",
-	Buggy:   with(recreations, func(e converge.Env) reconcile.Reconciler { return &labelledVolumes{finalVolumes{e.Client}} }),
-	Correct: with(recreations, func(e converge.Env) reconcile.Reconciler { return &controlledVolumes{finalVolumes{e.Client}} }),
+	About: "After a restart the deletion of a widget is seen once more, and the volumes of the new one with the same " +
+		"name are deleted.",
+	Source: "zookeeper-operator#312, volumes deleted because of a deletion timestamp of the past, found by Sieve " +
+		"(OSDI'22, stale states): https://github.com/pravega/zookeeper-operator/issues/312",
+	Buggy: with(recreations, func(e converge.Env) reconcile.Reconciler {
+		return &labelledVolumes{finalVolumes{e.Client}}
+	}),
+	Correct: with(recreations, func(e converge.Env) reconcile.Reconciler {
+		return &controlledVolumes{finalVolumes{e.Client}}
+	}),
 }, {
 	Name: "c05-scaled-by-the-past", Class: "C5", Faults: 1,
-	About:  "After a restart an old number of replicas is seen, and the volumes of the others are deleted.",
-	Source: "kubernetes#59848, caches that go back in time when they are filled anew: https://github.com/kubernetes/kubernetes/issues/59848",
+	About: "After a restart an old number of replicas is seen, and the volumes of the others are deleted.",
+	Source: "kubernetes#59848, caches that go back in time when they are filled anew: " +
+		"https://github.com/kubernetes/kubernetes/issues/59848",
 	Buggy: with(breathing, func(e converge.Env) reconcile.Reconciler {
 		return &scaling{volumeSet{e.Client}, func(context.Context, *Widget) error { return nil }}
 	}),
 	Correct: with(breathing, func(e converge.Env) reconcile.Reconciler {
-		return &scaling{volumeSet{e.Client}, func(ctx context.Context, w *Widget) error { return confirm(ctx, e.APIReader, w) }}
+		return &scaling{
+			volumeSet{e.Client}, func(ctx context.Context, w *Widget) error { return confirm(ctx, e.APIReader, w) },
+		}
 	}),
 }, {
 	Name: "c05-run-again", Class: "C5", Faults: 1,
-	About:   "After a restart the status does not say yet that a job is done, and as the job is cleaned up already, it is run again.",
-	Source:  "Sun et al., Reasoning about modern datacenter infrastructures using partial histories (HotOS'21), time travel: https://github.com/sieve-project/sieve/blob/main/docs/paper-hotos.pdf",
+	About: "After a restart the status does not say yet that a job is done, and as the job is cleaned up already, it " +
+		"is run again.",
+	Source: "Sun et al., Reasoning about modern datacenter infrastructures using partial histories (HotOS'21), time " +
+		"travel: https://github.com/sieve-project/sieve/blob/main/docs/paper-hotos.pdf",
 	Buggy:   with(onces, func(e converge.Env) reconcile.Reconciler { return &once{Client: e.Client} }),
 	Correct: with(onces, func(e converge.Env) reconcile.Reconciler { return &once{Client: e.Client, live: e.APIReader} }),
 }, {
 	Name: "c05-bucket-of-the-dead", Class: "C5", Faults: 1,
-	About:   "After a restart a bucket that is gone is seen again, and what it stood for is created and never deleted.",
-	Source:  "kubernetes#59848, caches that go back in time when they are filled anew: https://github.com/kubernetes/kubernetes/issues/59848",
+	About: "After a restart a bucket that is gone is seen again, and what it stood for is created and never deleted.",
+	Source: "kubernetes#59848, caches that go back in time when they are filled anew: " +
+		"https://github.com/kubernetes/kubernetes/issues/59848",
 	Buggy:   with(travelled, func(e converge.Env) reconcile.Reconciler { return &revivedBucket{e} }),
 	Correct: with(travelled, func(e converge.Env) reconcile.Reconciler { return &checkedBucket{e} }),
 }}
@@ -58,7 +70,10 @@ func confirm(ctx context.Context, live client.Reader, obj client.Object) error {
 		return fmt.Errorf("confirming %s: %w", obj.GetName(), err)
 	}
 	if fresh.GetUID() != obj.GetUID() || fresh.GetResourceVersion() != obj.GetResourceVersion() {
-		return fmt.Errorf("the cache is behind: it has %s at %s and not at %s", obj.GetName(), obj.GetResourceVersion(), fresh.GetResourceVersion())
+		return fmt.Errorf(
+			"the cache is behind: it has %s at %s and not at %s", obj.GetName(), obj.GetResourceVersion(),
+			fresh.GetResourceVersion(),
+		)
 	}
 	return nil
 }
@@ -108,7 +123,9 @@ func (r *finalVolumes) ensure(ctx context.Context, w *Widget) error {
 }
 
 // reconcile is the same for all but which of the labelled volumes are deleted.
-func (r *finalVolumes) reconcile(ctx context.Context, req reconcile.Request, remove func(context.Context, *Widget, client.Object) error) error {
+func (r *finalVolumes) reconcile(
+	ctx context.Context, req reconcile.Request, remove func(context.Context, *Widget, client.Object) error,
+) error {
 	w := &Widget{}
 	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
 		return client.IgnoreNotFound(err)
@@ -242,7 +259,11 @@ func (r *once) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	}
 	switch {
 	case w.Status.Phase == "Done" && there:
-		err = client.IgnoreNotFound(r.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		err = client.IgnoreNotFound(
+			r.Delete(
+				ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground),
+			),
+		)
 	case w.Status.Phase == "Done":
 		return reconcile.Result{}, nil
 	case !there:

@@ -26,14 +26,17 @@ import (
 // c06 are bugs of conflicts, and of existing and missing objects, that are taken for something else.
 var c06 = []Entry{{
 	Name: "c06-exists-taken-for-own", Class: "C6", Faults: 1,
-	About:   "An account that exists already is taken for one's own, and is never created when whoever has it deletes it.",
-	Source:  "tailscale, k8s-operator, tsrecorder.go, which checks whose account it is within the update: https://github.com/tailscale/tailscale/blob/main/cmd/k8s-operator/tsrecorder.go",
+	About: "An account that exists already is taken for one's own, and is never created when whoever has it deletes it.",
+	Source: "tailscale, k8s-operator, tsrecorder.go, which checks whose account it is within the update: " +
+		"https://github.com/tailscale/tailscale/blob/main/cmd/k8s-operator/tsrecorder.go",
 	Buggy:   with(accounts, func(e converge.Env) reconcile.Reconciler { return &ignoredExists{account{e.Client}} }),
 	Correct: with(accounts, func(e converge.Env) reconcile.Reconciler { return &checkedExists{account{e.Client}} }),
 }, {
 	Name: "c06-conflict-waits-for-event", Class: "C6", Faults: 1,
-	About:  "After a conflict the controller waits for the event of the change that it lost against, which a predicate does not let through.",
-	Source: "karpenter, nodeclaim/lifecycle/controller.go, where each conflict leads to another attempt: https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/nodeclaim/lifecycle/controller.go",
+	About: "After a conflict the controller waits for the event of the change that it lost against, which a predicate " +
+		"does not let through.",
+	Source: "karpenter, nodeclaim/lifecycle/controller.go, where each conflict leads to another attempt: " +
+		"https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/nodeclaim/lifecycle/controller.go",
 	Buggy: withSetup(settings, func(mgr manager.Manager) error {
 		return watchGenerations(mgr, &waitingStatus{setting{mgr.GetClient()}})
 	}),
@@ -42,28 +45,40 @@ var c06 = []Entry{{
 	}),
 }, {
 	Name: "c06-retry-with-cache", Class: "C6", Faults: 2,
-	About:  "After a conflict the object is read again from a cache that is still behind, until the attempts are used up and the conflict is forgotten.",
-	Source: "client-go, retry.RetryOnConflict, whose function has to fetch the object each time: https://pkg.go.dev/k8s.io/client-go/util/retry#RetryOnConflict",
+	About: "After a conflict the object is read again from a cache that is still behind, until the attempts are used " +
+		"up and the conflict is forgotten.",
+	Source: "client-go, retry.RetryOnConflict, whose function has to fetch the object each time: " +
+		"https://pkg.go.dev/k8s.io/client-go/util/retry#RetryOnConflict",
 	Buggy: withSetup(settings, func(mgr manager.Manager) error {
 		return watchGenerations(mgr, &retriedStatus{setting{mgr.GetClient()}})
 	}),
-	Correct: withSetup(settings, func(mgr manager.Manager) error { return watchGenerations(mgr, &failedStatus{setting{mgr.GetClient()}}) }),
+	Correct: withSetup(settings, func(mgr manager.Manager) error {
+		return watchGenerations(mgr, &failedStatus{setting{mgr.GetClient()}})
+	}),
 }, {
 	Name: "c06-conditions-replaced", Class: "C6", Faults: 1,
-	About:   "A merge patch replaces the whole list of conditions, and with it an approval that the cache has not seen yet.",
-	Source:  "kubernetes#111643, merge patches of lists without an optimistic lock: https://github.com/kubernetes/kubernetes/issues/111643",
-	Buggy:   with(approvals, func(e converge.Env) reconcile.Reconciler { return &approval{Client: e.Client, base: client.MergeFrom} }),
-	Correct: with(approvals, func(e converge.Env) reconcile.Reconciler { return &approval{Client: e.Client, base: lockedMergeFrom} }),
+	About: "A merge patch replaces the whole list of conditions, and with it an approval that the cache has not seen " +
+		"yet.",
+	Source: "kubernetes#111643, merge patches of lists without an optimistic lock: " +
+		"https://github.com/kubernetes/kubernetes/issues/111643",
+	Buggy: with(approvals, func(e converge.Env) reconcile.Reconciler {
+		return &approval{Client: e.Client, base: client.MergeFrom}
+	}),
+	Correct: with(approvals, func(e converge.Env) reconcile.Reconciler {
+		return &approval{Client: e.Client, base: lockedMergeFrom}
+	}),
 }, {
 	Name: "c06-missing-taken-for-final", Class: "C6", Faults: 1,
-	About:   "A secret that the cache does not have yet makes a request fail for good.",
-	Source:  "cert-manager#5216, requests that fail because the secret of the issuer is not in the cache yet: https://github.com/cert-manager/cert-manager/issues/5216",
+	About: "A secret that the cache does not have yet makes a request fail for good.",
+	Source: "cert-manager#5216, requests that fail because the secret of the issuer is not in the cache yet: " +
+		"https://github.com/cert-manager/cert-manager/issues/5216",
 	Buggy:   with(requests, func(e converge.Env) reconcile.Reconciler { return &finalFailure{signer{e.Client}} }),
 	Correct: with(requests, func(e converge.Env) reconcile.Reconciler { return &retriedFailure{signer{e.Client}} }),
 }, {
 	Name: "c06-version-of-another-read", Class: "C6", Faults: 1,
-	About:   "After a conflict the old object gets the version of the new one, and overwrites what it lost against.",
-	Source:  "API conventions, concurrency control, where changes are to be made to what was read anew: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#concurrency-control-and-consistency",
+	About: "After a conflict the old object gets the version of the new one, and overwrites what it lost against.",
+	Source: "API conventions, concurrency control, where changes are to be made to what was read anew: " +
+		"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#concurrency-control-and-consistency",
 	Buggy:   with(configs, func(e converge.Env) reconcile.Reconciler { return &configKeeper{e.Client, overwrite} }),
 	Correct: with(configs, func(e converge.Env) reconcile.Reconciler { return &configKeeper{e.Client, changeAnew} }),
 }}

@@ -22,27 +22,34 @@ import (
 // c07 are bugs of requests that time out and have an effect all the same.
 var c07 = []Entry{{
 	Name: "c07-instance-without-token", Class: "C7", Faults: 1,
-	About:   "An instance is requested once more because the answer to the first request got lost.",
-	Source:  "Amazon EC2, ensuring idempotency in API requests: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html",
+	About: "An instance is requested once more because the answer to the first request got lost.",
+	Source: "Amazon EC2, ensuring idempotency in API requests: " +
+		"https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html",
 	Buggy:   with(instances, func(e converge.Env) reconcile.Reconciler { return &unnamedInstance{instance{e}} }),
 	Correct: with(instances, func(e converge.Env) reconcile.Reconciler { return &namedInstance{instance{e}} }),
 }, {
 	Name: "c07-quota-added-twice", Class: "C7", Faults: 1,
-	About:   "What a widget needs is added to a sum, and added again when the request seems to have failed.",
-	Source:  "Kubernetes API conventions, on writing a client so that repeated requests do no harm: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#http-status-codes",
+	About: "What a widget needs is added to a sum, and added again when the request seems to have failed.",
+	Source: "Kubernetes API conventions, on writing a client so that repeated requests do no harm: " +
+		"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#http-status-codes",
 	Buggy:   with(quotas, func(e converge.Env) reconcile.Reconciler { return &summedQuota{quota{e}} }),
 	Correct: with(quotas, func(e converge.Env) reconcile.Reconciler { return &itemisedQuota{quota{e}} }),
 }, {
 	Name: "c07-timeout-taken-for-success", Class: "C7", Faults: 1,
-	About:   "A creation that timed out is expected to show up in the cache, and nobody tries again if it did not happen.",
-	Source:  "kubernetes#67662, expectations of replica sets after a creation that timed out: https://github.com/kubernetes/kubernetes/issues/67662",
+	About: "A creation that timed out is expected to show up in the cache, and nobody tries again if it did not happen.",
+	Source: "kubernetes#67662, expectations of replica sets after a creation that timed out: " +
+		"https://github.com/kubernetes/kubernetes/issues/67662",
 	Buggy:   with(sites, func(e converge.Env) reconcile.Reconciler { return &expectingSite{e.Client} }),
 	Correct: with(sites, func(e converge.Env) reconcile.Reconciler { return &retryingSite{e.Client} }),
 }, {
 	Name: "c07-token-not-saved", Class: "C7", Faults: 2,
-	About:   "The token of a request is kept in memory if it cannot be saved, and a crash after the request makes a second one with another token.",
-	Source:  "crossplane-runtime, the managed reconciler, which saves that a creation is pending before it begins: https://github.com/crossplane/crossplane-runtime/blob/main/pkg/reconciler/managed/reconciler.go",
-	Buggy:   with(tokens, func(e converge.Env) reconcile.Reconciler { return &bestEffortToken{token{e, map[string]string{}}} }),
+	About: "The token of a request is kept in memory if it cannot be saved, and a crash after the request makes a " +
+		"second one with another token.",
+	Source: "crossplane-runtime, the managed reconciler, which saves that a creation is pending before it begins: " +
+		"https://github.com/crossplane/crossplane-runtime/blob/main/pkg/reconciler/managed/reconciler.go",
+	Buggy: with(tokens, func(e converge.Env) reconcile.Reconciler {
+		return &bestEffortToken{token{e, map[string]string{}}}
+	}),
 	Correct: with(tokens, func(e converge.Env) reconcile.Reconciler { return &savedToken{token{e, map[string]string{}}} }),
 }, {
 	Name: "c07-rolled-back-success", Class: "C7", Faults: 1,
@@ -54,14 +61,19 @@ var c07 = []Entry{{
 
 // instances are buckets that stand for something that costs money.
 func instances() converge.Scenario {
-	return converge.Scenario{For: &Bucket{}, Given: []client.Object{bucket("gpu", BucketSpec{Region: "eu"}), bucket("cpu", BucketSpec{Region: "us"})}}
+	return converge.Scenario{
+		For:   &Bucket{},
+		Given: []client.Object{bucket("gpu", BucketSpec{Region: "eu"}), bucket("cpu", BucketSpec{Region: "us"})},
+	}
 }
 
 // instance has an instance for each bucket.
 type instance struct{ converge.Env }
 
 // begin returns a bucket that has a finalizer, or nil if there is nothing more to do.
-func (r *instance) begin(ctx context.Context, req reconcile.Request, names func(context.Context, *Bucket) ([]string, error)) (*Bucket, error) {
+func (r *instance) begin(
+	ctx context.Context, req reconcile.Request, names func(context.Context, *Bucket) ([]string, error),
+) (*Bucket, error) {
 	b := &Bucket{}
 	if err := r.Client.Get(ctx, req.NamespacedName, b); err != nil {
 		return nil, client.IgnoreNotFound(err)
@@ -143,7 +155,9 @@ func quotas() converge.Scenario {
 type quota struct{ converge.Env }
 
 // reconcile is the same for all but how something is reserved and given back.
-func (r *quota) reconcile(ctx context.Context, req reconcile.Request, reserve, release func(context.Context, *Widget) error) error {
+func (r *quota) reconcile(
+	ctx context.Context, req reconcile.Request, reserve, release func(context.Context, *Widget) error,
+) error {
 	w := &Widget{}
 	if err := r.Client.Get(ctx, req.NamespacedName, w); err != nil {
 		return client.IgnoreNotFound(err)

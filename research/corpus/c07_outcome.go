@@ -151,7 +151,9 @@ func (r *trafficSwitch) deploy(ctx context.Context, w *Widget) error {
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, d, func() error {
 		if d.CreationTimestamp.IsZero() {
 			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: r.labels(w)}
-			d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: r.labels(w)}, Spec: podSpec(w.Spec.Image)}
+			d.Spec.Template = corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: r.labels(w)}, Spec: podSpec(w.Spec.Image),
+			}
 		} else if !metav1.IsControlledBy(d, w) {
 			return fmt.Errorf("deployment %s is somebody else's", d.Name)
 		}

@@ -29,28 +29,36 @@ import (
 // c08 are bugs of reconcilers that do something although there is nothing to do.
 var c08 = []Entry{{
 	Name: "c08-endpoints-in-list-order", Class: "C8", Faults: 1,
-	About:  "Endpoints are written in the order of a list from the cache, which is another one each time.",
-	Source: "tailscale#20916, endpoints whose order changes cause more reconciles: https://github.com/tailscale/tailscale/issues/20916",
+	About: "Endpoints are written in the order of a list from the cache, which is another one each time.",
+	Source: "tailscale#20916, endpoints whose order changes cause more reconciles: " +
+		"https://github.com/tailscale/tailscale/issues/20916",
 	Buggy: with(backends, func(e converge.Env) reconcile.Reconciler {
 		return &endpoints{Client: e.Client, order: func([]discoveryv1.Endpoint) {}}
 	}),
-	Correct: with(backends, func(e converge.Env) reconcile.Reconciler { return &endpoints{Client: e.Client, order: byAddress} }),
+	Correct: with(backends, func(e converge.Env) reconcile.Reconciler {
+		return &endpoints{Client: e.Client, order: byAddress}
+	}),
 }, {
 	Name: "c08-time-of-last-sync", Class: "C8", Faults: 0,
-	About:   "Each reconcile writes the time of day to a secret, whose event leads to the next reconcile.",
-	Source:  "cluster-api#6921, messages that differ each time and cause too many reconciles: https://github.com/kubernetes-sigs/cluster-api/issues/6921",
+	About: "Each reconcile writes the time of day to a secret, whose event leads to the next reconcile.",
+	Source: "cluster-api#6921, messages that differ each time and cause too many reconciles: " +
+		"https://github.com/kubernetes-sigs/cluster-api/issues/6921",
 	Buggy:   with(mirrors, func(e converge.Env) reconcile.Reconciler { return &clockedMirror{mirror{e.Client}} }),
 	Correct: with(mirrors, func(e converge.Env) reconcile.Reconciler { return &changedMirror{mirror{e.Client}} }),
 }, {
 	Name: "c08-replaced-for-defaults", Class: "C8", Faults: 0,
-	About:   "A stateful set is replaced whenever it differs from what was asked for, which it does in all that the API server filled in.",
-	Source:  "hypershift#543, a detector of updates that never end, because defaults were compared: https://github.com/openshift/hypershift/pull/543",
+	About: "A stateful set is replaced whenever it differs from what was asked for, which it does in all that the API " +
+		"server filled in.",
+	Source: "hypershift#543, a detector of updates that never end, because defaults were compared: " +
+		"https://github.com/openshift/hypershift/pull/543",
 	Buggy:   with(stores, func(e converge.Env) reconcile.Reconciler { return &comparedStore{store{e.Client}} }),
 	Correct: with(stores, func(e converge.Env) reconcile.Reconciler { return &hashedStore{store{e.Client}} }),
 }, {
 	Name: "c08-appended-once-more", Class: "C8", Faults: 1,
-	About:   "Arguments that the status does not list yet are appended, and appended again when the status could not be written.",
-	Source:  "controller-runtime, controllerutil.CreateOrUpdate, whose function is called for existing objects as well: https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/controller/controllerutil#CreateOrUpdate",
+	About: "Arguments that the status does not list yet are appended, and appended again when the status could not be " +
+		"written.",
+	Source: "controller-runtime, controllerutil.CreateOrUpdate, whose function is called for existing objects as well: " +
+		"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/controller/controllerutil#CreateOrUpdate",
 	Buggy:   with(features, func(e converge.Env) reconcile.Reconciler { return &appendedArgs{feature{e.Client}} }),
 	Correct: with(features, func(e converge.Env) reconcile.Reconciler { return &computedArgs{feature{e.Client}} }),
 }}
@@ -59,7 +67,9 @@ var c08 = []Entry{{
 func backends() converge.Scenario {
 	s := converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&discoveryv1.EndpointSlice{}},
-		Watches: []converge.Watch{{Object: &corev1.Pod{}, Requests: func(_ context.Context, pod client.Object) []reconcile.Request {
+		Watches: []converge.Watch{{Object: &corev1.Pod{}, Requests: func(
+			_ context.Context, pod client.Object,
+		) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: pod.GetNamespace(), Name: "egress"}}}
 		}}},
 		Given: []client.Object{widget("egress", WidgetSpec{Ref: "proxy"})},
@@ -127,7 +137,9 @@ const syncedAt = "corpus.trueup.dev/synced-at"
 type mirror struct{ client.Client }
 
 // sync makes a copy. It calls stamp with the secret, and whether its data is another one now.
-func (r *mirror) sync(ctx context.Context, key client.ObjectKey, stamp func(secret *corev1.Secret, changed bool)) error {
+func (r *mirror) sync(
+	ctx context.Context, key client.ObjectKey, stamp func(secret *corev1.Secret, changed bool),
+) error {
 	w := &Widget{}
 	if err := r.Get(ctx, key, w); err != nil {
 		return client.IgnoreNotFound(err)
@@ -190,10 +202,12 @@ func (r *store) desired(w *Widget) (*appsv1.StatefulSet, error) {
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
 	set := &appsv1.StatefulSet{ObjectMeta: childMeta(w, w.Name), Spec: appsv1.StatefulSetSpec{
-		Replicas:             &w.Spec.Replicas,
-		ServiceName:          w.Name,
-		Selector:             &metav1.LabelSelector{MatchLabels: labels},
-		Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(w.Spec.Image)},
+		Replicas:    &w.Spec.Replicas,
+		ServiceName: w.Name,
+		Selector:    &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(w.Spec.Image),
+		},
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
 	}}
 	spec, err := json.Marshal(set.Spec)
@@ -206,7 +220,9 @@ func (r *store) desired(w *Widget) (*appsv1.StatefulSet, error) {
 }
 
 // replace is the same for all but how a difference is seen.
-func (r *store) replace(ctx context.Context, req reconcile.Request, same func(current, desired *appsv1.StatefulSet) bool) error {
+func (r *store) replace(
+	ctx context.Context, req reconcile.Request, same func(current, desired *appsv1.StatefulSet) bool,
+) error {
 	w := &Widget{}
 	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
 		return client.IgnoreNotFound(err)

@@ -31,7 +31,9 @@ func features() converge.Scenario {
 type feature struct{ client.Client }
 
 // reconcile is the same for all but what the arguments are.
-func (r *feature) reconcile(ctx context.Context, req reconcile.Request, args func(w *Widget, current []string) []string) error {
+func (r *feature) reconcile(
+	ctx context.Context, req reconcile.Request, args func(w *Widget, current []string) []string,
+) error {
 	w := &Widget{}
 	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
 		return client.IgnoreNotFound(err)

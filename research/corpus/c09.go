@@ -24,25 +24,41 @@ import (
 var c09 = []Entry{
 	{
 		Name: "c09-heartbeat-in-status", Class: "C9",
-		About:   "The status has the time of the last reconcile, so that each periodic reconcile writes although nothing has changed.",
-		Source:  "Kubernetes KEP-589, Efficient Node Heartbeats: what time stamps in a status cost. https://github.com/kubernetes/enhancements/issues/589",
-		Buggy:   with(heartbeatWorld, func(env converge.Env) reconcile.Reconciler { return &heartbeatReconciler{env.Client, true} }),
-		Correct: with(heartbeatWorld, func(env converge.Env) reconcile.Reconciler { return &heartbeatReconciler{env.Client, false} }),
+		About: "The status has the time of the last reconcile, so that each periodic reconcile writes although nothing " +
+			"has changed.",
+		Source: "Kubernetes KEP-589, Efficient Node Heartbeats: what time stamps in a status cost. " +
+			"https://github.com/kubernetes/enhancements/issues/589",
+		Buggy: with(heartbeatWorld, func(env converge.Env) reconcile.Reconciler {
+			return &heartbeatReconciler{env.Client, true}
+		}),
+		Correct: with(heartbeatWorld, func(env converge.Env) reconcile.Reconciler {
+			return &heartbeatReconciler{env.Client, false}
+		}),
 	},
 	{
 		Name: "c09-fights-autoscaler", Class: "C9",
 		About: "The number of replicas is put back to the default each time an autoscaler has changed it.",
-		Source: "Kubernetes documentation, Horizontal Pod Autoscaling, Migrating Deployments and StatefulSets to horizontal autoscaling. " +
+		Source: "Kubernetes documentation, Horizontal Pod Autoscaling, Migrating Deployments and StatefulSets to " +
+			"horizontal autoscaling. " +
 			"https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/",
-		Buggy:   with(autoscaledWorld, func(env converge.Env) reconcile.Reconciler { return &autoscaledReconciler{env.Client, true} }),
-		Correct: with(autoscaledWorld, func(env converge.Env) reconcile.Reconciler { return &autoscaledReconciler{env.Client, false} }),
+		Buggy: with(autoscaledWorld, func(env converge.Env) reconcile.Reconciler {
+			return &autoscaledReconciler{env.Client, true}
+		}),
+		Correct: with(autoscaledWorld, func(env converge.Env) reconcile.Reconciler {
+			return &autoscaledReconciler{env.Client, false}
+		}),
 	},
 	{
 		Name: "c09-replaces-rejected-pods", Class: "C9",
-		About:   "A pod that is rejected is replaced at once, and so is the next one, without an end.",
-		Source:  "kubernetes/kubernetes#72593: ReplicaSets create pods without an end when they are rejected. https://github.com/kubernetes/kubernetes/issues/72593",
-		Buggy:   with(rejectedWorld, func(env converge.Env) reconcile.Reconciler { return &rejectedReconciler{env.Client, 1 << 30} }),
-		Correct: with(rejectedWorld, func(env converge.Env) reconcile.Reconciler { return &rejectedReconciler{env.Client, 3} }),
+		About: "A pod that is rejected is replaced at once, and so is the next one, without an end.",
+		Source: "kubernetes/kubernetes#72593: ReplicaSets create pods without an end when they are rejected. " +
+			"https://github.com/kubernetes/kubernetes/issues/72593",
+		Buggy: with(rejectedWorld, func(env converge.Env) reconcile.Reconciler {
+			return &rejectedReconciler{env.Client, 1 << 30}
+		}),
+		Correct: with(rejectedWorld, func(env converge.Env) reconcile.Reconciler {
+			return &rejectedReconciler{env.Client, 3}
+		}),
 	},
 	{
 		Name: "c09-version-in-status", Class: "C9",
@@ -52,15 +68,22 @@ var c09 = []Entry{
 		Buggy: with(dataWorld, func(env converge.Env) reconcile.Reconciler {
 			return &versionReconciler{env.Client, (*Widget).GetResourceVersion}
 		}),
-		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &versionReconciler{env.Client, generationOf} }),
+		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler {
+			return &versionReconciler{env.Client, generationOf}
+		}),
 	},
 	{
 		Name: "c09-user-error-retried", Class: "C9",
-		About: "A mistake of the user is retried as if it could pass, and the count of attempts in the status takes the backoff away.",
+		About: "A mistake of the user is retried as if it could pass, and the count of attempts in the status takes the " +
+			"backoff away.",
 		Source: "controller-runtime, reconcile.TerminalError, which exists for errors that another attempt cannot help. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#TerminalError",
-		Buggy:   with(userErrorWorld, func(env converge.Env) reconcile.Reconciler { return &userErrorReconciler{env.Client, true} }),
-		Correct: with(userErrorWorld, func(env converge.Env) reconcile.Reconciler { return &userErrorReconciler{env.Client, false} }),
+		Buggy: with(userErrorWorld, func(env converge.Env) reconcile.Reconciler {
+			return &userErrorReconciler{env.Client, true}
+		}),
+		Correct: with(userErrorWorld, func(env converge.Env) reconcile.Reconciler {
+			return &userErrorReconciler{env.Client, false}
+		}),
 	},
 	crossNamespaceOwner,
 	polling,

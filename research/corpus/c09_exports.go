@@ -20,11 +20,16 @@ import (
 
 var crossNamespaceOwner = Entry{
 	Name: "c09-cross-namespace-owner", Class: "C9",
-	About: "An object has an owner reference to something in another namespace. The garbage collector deletes it each time it has been created.",
+	About: "An object has an owner reference to something in another namespace. The garbage collector deletes it each " +
+		"time it has been created.",
 	Source: "Kubernetes documentation, Owners and Dependents: references across namespaces are disallowed by design. " +
 		"https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/",
-	Buggy:   with(sharedExportWorld, func(env converge.Env) reconcile.Reconciler { return &ownedExportReconciler{env.Client} }),
-	Correct: with(sharedExportWorld, func(env converge.Env) reconcile.Reconciler { return &sharedExportReconciler{env.Client} }),
+	Buggy: with(sharedExportWorld, func(env converge.Env) reconcile.Reconciler {
+		return &ownedExportReconciler{env.Client}
+	}),
+	Correct: with(sharedExportWorld, func(env converge.Env) reconcile.Reconciler {
+		return &sharedExportReconciler{env.Client}
+	}),
 }
 
 type userErrorReconciler struct {
@@ -76,7 +81,9 @@ func userErrorWorld() converge.Scenario {
 const exportsNamespace = "exports"
 
 func exported(key types.NamespacedName) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: exportsNamespace, Name: key.Namespace + "." + key.Name}}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: exportsNamespace, Name: key.Namespace + "." + key.Name},
+	}
 }
 
 // fillExport sets what an export has, and where it comes from.
@@ -144,7 +151,9 @@ func sharedExportWorld() converge.Scenario {
 				if !ok {
 					return nil
 				}
-				return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetLabels()["corpus.trueup.dev/namespace"], Name: name}}}
+				return []reconcile.Request{
+					{NamespacedName: types.NamespacedName{Namespace: obj.GetLabels()["corpus.trueup.dev/namespace"], Name: name}},
+				}
 			},
 		}},
 		Given: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: exportsNamespace}}},

@@ -18,8 +18,12 @@ var polling = Entry{
 	About: "Each reconcile asks for another one a millisecond later, also when all is done.",
 	Source: "controller-runtime, reconcile.Result: RequeueAfter is for who has to look again after some time. " +
 		"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#Result",
-	Buggy:   with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &pollingReconciler{env.Client, time.Millisecond} }),
-	Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &pollingReconciler{env.Client, 10 * time.Minute} }),
+	Buggy: with(dataWorld, func(env converge.Env) reconcile.Reconciler {
+		return &pollingReconciler{env.Client, time.Millisecond}
+	}),
+	Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler {
+		return &pollingReconciler{env.Client, 10 * time.Minute}
+	}),
 }
 
 type pollingReconciler struct {

@@ -19,50 +19,66 @@ import (
 	"trueup.dev/converge"
 )
 
-const kubebuilderFinalizers = "Kubebuilder Book, Using Finalizers. https://book.kubebuilder.io/reference/using-finalizers"
+const kubebuilderFinalizers = "Kubebuilder Book, Using Finalizers. " +
+	"https://book.kubebuilder.io/reference/using-finalizers"
 
 // C10: the protocol of finalizers.
 var c10 = []Entry{
 	{
 		Name: "c10-finalizer-after-bucket", Class: "C10",
-		About: "The bucket is created before the finalizer is added. Who deletes the object in between leaves the bucket behind.",
-		Source: "Kubernetes KEP-980, Finalizer Protection for Service LoadBalancers: load balancers were left behind, and now the finalizer comes first. " +
+		About: "The bucket is created before the finalizer is added. Who deletes the object in between leaves the bucket " +
+			"behind.",
+		Source: "Kubernetes KEP-980, Finalizer Protection for Service LoadBalancers: load balancers were left behind, and " +
+			"now the finalizer comes first. " +
 			"https://github.com/kubernetes/enhancements/issues/980",
-		Buggy:   with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return lateFinalizer{bucketReconciler{env}} }),
+		Buggy: with(bucketWorld, func(env converge.Env) reconcile.Reconciler {
+			return lateFinalizer{bucketReconciler{env}}
+		}),
 		Correct: with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return bucketReconciler{env} }),
 	},
 	{
 		Name: "c10-cleanup-error-logged", Class: "C10", Faults: 1,
-		About:   "An error of the cleanup is logged, and the finalizer is removed all the same.",
-		Source:  kubebuilderFinalizers,
-		Buggy:   with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return hastyRelease{bucketReconciler{env}} }),
+		About:  "An error of the cleanup is logged, and the finalizer is removed all the same.",
+		Source: kubebuilderFinalizers,
+		Buggy: with(bucketWorld, func(env converge.Env) reconcile.Reconciler {
+			return hastyRelease{bucketReconciler{env}}
+		}),
 		Correct: with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return bucketReconciler{env} }),
 	},
 	{
 		Name: "c10-cleanup-not-repeatable", Class: "C10", Faults: 1,
-		About:   "The cleanup fails when the bucket is gone already. If it is interrupted after that, the finalizer stays for ever.",
-		Source:  "Deletion has to be idempotent: " + kubebuilderFinalizers,
-		Buggy:   with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return strictRelease{bucketReconciler{env}} }),
+		About: "The cleanup fails when the bucket is gone already. If it is interrupted after that, the finalizer stays " +
+			"for ever.",
+		Source: "Deletion has to be idempotent: " + kubebuilderFinalizers,
+		Buggy: with(bucketWorld, func(env converge.Env) reconcile.Reconciler {
+			return strictRelease{bucketReconciler{env}}
+		}),
 		Correct: with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return bucketReconciler{env} }),
 	},
 	{
 		Name: "c10-finalizer-before-cleanup", Class: "C10", Faults: 1,
 		About: "The finalizer is removed first, and the bucket deleted afterwards.",
-		Source: "Kubernetes KEP-2644, Honor Persistent Volume Reclaim Policy: volumes were left behind when the object went before its storage. " +
+		Source: "Kubernetes KEP-2644, Honor Persistent Volume Reclaim Policy: volumes were left behind when the object " +
+			"went before its storage. " +
 			"https://github.com/kubernetes/enhancements/issues/2644",
-		Buggy:   with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return earlyRemoval{bucketReconciler{env}} }),
+		Buggy: with(bucketWorld, func(env converge.Env) reconcile.Reconciler {
+			return earlyRemoval{bucketReconciler{env}}
+		}),
 		Correct: with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return bucketReconciler{env} }),
 	},
 	{
 		Name: "c10-cleanup-given-up", Class: "C10", Faults: 2,
-		About:   "After two failed attempts the cleanup is given up, so that the object does not hang.",
-		Source:  "A failed cleanup has to be retried: " + kubebuilderFinalizers,
-		Buggy:   with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return impatientRelease{bucketReconciler{env}} }),
+		About:  "After two failed attempts the cleanup is given up, so that the object does not hang.",
+		Source: "A failed cleanup has to be retried: " + kubebuilderFinalizers,
+		Buggy: with(bucketWorld, func(env converge.Env) reconcile.Reconciler {
+			return impatientRelease{bucketReconciler{env}}
+		}),
 		Correct: with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return bucketReconciler{env} }),
 	},
 	{
 		Name: "c10-waits-for-garbage-collector", Class: "C10",
-		About: "The finalizer waits until owned objects are gone, which the garbage collector deletes only when their owner is.",
+		About: "The finalizer waits until owned objects are gone, which the garbage collector deletes only when their " +
+			"owner is.",
 		Source: "Kubernetes documentation, Garbage Collection, Background cascading deletion. " +
 			"https://kubernetes.io/docs/concepts/architecture/garbage-collection/#background-deletion",
 		Buggy:   with(drainWorld, func(env converge.Env) reconcile.Reconciler { return &drainReconciler{env.Client, false} }),

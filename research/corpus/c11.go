@@ -22,32 +22,49 @@ import (
 var c11 = []Entry{
 	{
 		Name: "c11-no-owner-reference", Class: "C11",
-		About:   "One of two objects has no owner reference and stays when the owner is deleted.",
-		Source:  "Kubernetes documentation, Garbage Collection, Owners and dependents. https://kubernetes.io/docs/concepts/architecture/garbage-collection/",
-		Buggy:   with(frontendWorld, func(env converge.Env) reconcile.Reconciler { return &frontendReconciler{env.Client, false} }),
-		Correct: with(frontendWorld, func(env converge.Env) reconcile.Reconciler { return &frontendReconciler{env.Client, true} }),
+		About: "One of two objects has no owner reference and stays when the owner is deleted.",
+		Source: "Kubernetes documentation, Garbage Collection, Owners and dependents. " +
+			"https://kubernetes.io/docs/concepts/architecture/garbage-collection/",
+		Buggy: with(frontendWorld, func(env converge.Env) reconcile.Reconciler {
+			return &frontendReconciler{env.Client, false}
+		}),
+		Correct: with(frontendWorld, func(env converge.Env) reconcile.Reconciler {
+			return &frontendReconciler{env.Client, true}
+		}),
 	},
 	{
 		Name: "c11-scale-down-leaves-claim", Class: "C11", Faults: 1,
 		About: "Claims are deleted after their pods, and found by them. What a crash leaves in between, nobody finds.",
-		Source: "Sieve (OSDI'22), intermediate-state bugs: a controller restarts between the writes of one reconcile, and storage of removed members stays. " +
+		Source: "Sieve (OSDI'22), intermediate-state bugs: a controller restarts between the writes of one reconcile, and " +
+			"storage of removed members stays. " +
 			"https://www.usenix.org/conference/osdi22/presentation/sun",
-		Buggy:   with(memberWorld, func(env converge.Env) reconcile.Reconciler { return &memberReconciler{env.Client, false} }),
-		Correct: with(memberWorld, func(env converge.Env) reconcile.Reconciler { return &memberReconciler{env.Client, true} }),
+		Buggy: with(memberWorld, func(env converge.Env) reconcile.Reconciler {
+			return &memberReconciler{env.Client, false}
+		}),
+		Correct: with(memberWorld, func(env converge.Env) reconcile.Reconciler {
+			return &memberReconciler{env.Client, true}
+		}),
 	},
 	{
 		Name: "c11-moved-bucket", Class: "C11",
 		About: "The name of the bucket depends on a field that users can change. After a change the old bucket is forgotten.",
-		Source: "Crossplane documentation, Managed resources, Immutable fields: what makes another external resource cannot be changed. " +
+		Source: "Crossplane documentation, Managed resources, Immutable fields: what makes another external resource " +
+			"cannot be changed. " +
 			"https://docs.crossplane.io/latest/managed-resources/managed-resources/",
-		Buggy:   with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return movingReconciler{bucketReconciler{env}, false} }),
-		Correct: with(bucketWorld, func(env converge.Env) reconcile.Reconciler { return movingReconciler{bucketReconciler{env}, true} }),
+		Buggy: with(bucketWorld, func(env converge.Env) reconcile.Reconciler {
+			return movingReconciler{bucketReconciler{env}, false}
+		}),
+		Correct: with(bucketWorld, func(env converge.Env) reconcile.Reconciler {
+			return movingReconciler{bucketReconciler{env}, true}
+		}),
 	},
 	clusterScopedChild,
 	{
 		Name: "c11-failed-lookup-starts-over", Class: "C11", Faults: 2,
-		About: "After an interrupted creation, a failed lookup is taken for a broken volume, and another one is made under a new name.",
-		Source: "crossplane-runtime, annotation external-create-pending: what to do after a creation of which the outcome is not known. " +
+		About: "After an interrupted creation, a failed lookup is taken for a broken volume, and another one is made under " +
+			"a new name.",
+		Source: "crossplane-runtime, annotation external-create-pending: what to do after a creation of which the outcome " +
+			"is not known. " +
 			"https://pkg.go.dev/github.com/crossplane/crossplane-runtime/pkg/meta#AnnotationKeyExternalCreatePending",
 		Buggy:   with(volumeWorld, func(env converge.Env) reconcile.Reconciler { return &volumeReconciler{env, true} }),
 		Correct: with(volumeWorld, func(env converge.Env) reconcile.Reconciler { return &volumeReconciler{env, false} }),
@@ -174,7 +191,9 @@ func newClaim(w *Widget, i int32) *corev1.PersistentVolumeClaim {
 		ObjectMeta: childMeta(w, fmt.Sprintf("data-%s-%d", w.Name, i)),
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
 		},
 	}
 }

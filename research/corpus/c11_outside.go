@@ -21,7 +21,8 @@ var clusterScopedChild = Entry{
 	Name: "c11-cluster-scoped-child", Class: "C11",
 	About: "A cluster role has an owner reference to an object in a namespace, which the garbage collector cannot follow.",
 	Source: "Kubernetes documentation, Owners and Dependents: such a dependent cannot be garbage collected. " +
-		"https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/; see also https://github.com/kubernetes/kubernetes/issues/98040",
+		"https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/; see also " +
+		"https://github.com/kubernetes/kubernetes/issues/98040",
 	Buggy:   with(roleWorld, func(env converge.Env) reconcile.Reconciler { return &roleReconciler{env.Client, true} }),
 	Correct: with(roleWorld, func(env converge.Env) reconcile.Reconciler { return &roleReconciler{env.Client, false} }),
 }
@@ -56,7 +57,9 @@ func (r *roleReconciler) Reconcile(ctx context.Context, req reconcile.Request) (
 		metav1.SetMetaDataLabel(&role.ObjectMeta, widgetLabel, w.Name)
 		metav1.SetMetaDataAnnotation(&role.ObjectMeta, "corpus.trueup.dev/namespace", w.Namespace)
 		role.Rules = []rbacv1.PolicyRule{{
-			Verbs: []string{"get"}, APIGroups: []string{"corpus.trueup.dev"}, Resources: []string{"widgets"}, ResourceNames: []string{w.Name, w.Spec.Ref},
+			Verbs: []string{"get"}, APIGroups: []string{
+				"corpus.trueup.dev",
+			}, Resources: []string{"widgets"}, ResourceNames: []string{w.Name, w.Spec.Ref},
 		}}
 		if r.reference {
 			role.OwnerReferences = []metav1.OwnerReference{{
@@ -78,7 +81,9 @@ func roleWorld() converge.Scenario {
 				if !ok {
 					return nil
 				}
-				return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetAnnotations()["corpus.trueup.dev/namespace"], Name: name}}}
+				return []reconcile.Request{
+					{NamespacedName: types.NamespacedName{Namespace: obj.GetAnnotations()["corpus.trueup.dev/namespace"], Name: name}},
+				}
 			},
 		}},
 		Steps: converge.Lifecycle(widget("a", WidgetSpec{Ref: "b"}), func(w *Widget) { w.Spec.Ref = "c" }),

@@ -24,34 +24,53 @@ const apiConventions = "https://github.com/kubernetes/community/blob/master/cont
 var c12 = []Entry{
 	{
 		Name: "c12-generation-of-a-later-read", Class: "C12", Faults: 1,
-		About: "The status is written to a fresh copy of the object, with its generation, although an older spec was acted on. The change in between is never acted on.",
-		Source: "Kubernetes API conventions, Typical status properties: observedGeneration is the generation that was acted on. " +
+		About: "The status is written to a fresh copy of the object, with its generation, although an older spec was acted " +
+			"on. The change in between is never acted on.",
+		Source: "Kubernetes API conventions, Typical status properties: observedGeneration is the generation that was " +
+			"acted on. " +
 			apiConventions,
-		Buggy:   with(refetchWorld, func(env converge.Env) reconcile.Reconciler { return &refetchReconciler{env.Client, true} }),
-		Correct: with(refetchWorld, func(env converge.Env) reconcile.Reconciler { return &refetchReconciler{env.Client, false} }),
+		Buggy: with(refetchWorld, func(env converge.Env) reconcile.Reconciler {
+			return &refetchReconciler{env.Client, true}
+		}),
+		Correct: with(refetchWorld, func(env converge.Env) reconcile.Reconciler {
+			return &refetchReconciler{env.Client, false}
+		}),
 	},
 	{
 		Name: "c12-ready-before-rollout", Class: "C12",
-		About: "The number of available replicas is believed although it is that of the last generation of the deployment. A broken image is recorded as good.",
-		Source: "kubectl rollout status, which compares metadata.generation with status.observedGeneration first for this reason. " +
+		About: "The number of available replicas is believed although it is that of the last generation of the deployment. " +
+			"A broken image is recorded as good.",
+		Source: "kubectl rollout status, which compares metadata.generation with status.observedGeneration first for this " +
+			"reason. " +
 			"https://github.com/kubernetes/kubectl/blob/master/pkg/polymorphichelpers/rollout_status.go",
-		Buggy:   with(rolloutWorld, func(env converge.Env) reconcile.Reconciler { return &rolloutReconciler{env.Client, available} }),
-		Correct: with(rolloutWorld, func(env converge.Env) reconcile.Reconciler { return &rolloutReconciler{env.Client, fullyRolledOut} }),
+		Buggy: with(rolloutWorld, func(env converge.Env) reconcile.Reconciler {
+			return &rolloutReconciler{env.Client, available}
+		}),
+		Correct: with(rolloutWorld, func(env converge.Env) reconcile.Reconciler {
+			return &rolloutReconciler{env.Client, fullyRolledOut}
+		}),
 	},
 	{
 		Name: "c12-shadowed-error", Class: "C12", Faults: 1,
-		About:   "The deferred write of the status looks at an error that is shadowed, and says that all is well when it is not.",
-		Source:  "Go vet, shadow: variables that are unintentionally shadowed. https://pkg.go.dev/golang.org/x/tools/go/analysis/passes/shadow; " + apiConventions,
+		About: "The deferred write of the status looks at an error that is shadowed, and says that all is well when it " +
+			"is not.",
+		Source: "Go vet, shadow: variables that are unintentionally shadowed. " +
+			"https://pkg.go.dev/golang.org/x/tools/go/analysis/passes/shadow; " + apiConventions,
 		Buggy:   with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &shadowReconciler{env.Client} }),
 		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &deferReconciler{env.Client} }),
 	},
 	{
 		Name: "c12-transition-time", Class: "C12",
 		About: "The time of the last transition changes with the message, although the status of the condition is the same.",
-		Source: "Kubernetes KEP-1623, Standardize Conditions: lastTransitionTime is when the status of the condition changed. " +
+		Source: "Kubernetes KEP-1623, Standardize Conditions: lastTransitionTime is when the status of the condition " +
+			"changed. " +
 			"https://github.com/kubernetes/enhancements/issues/1623",
-		Buggy:   with(transitionWorld, func(env converge.Env) reconcile.Reconciler { return &transitionReconciler{env.Client, setAllAnew} }),
-		Correct: with(transitionWorld, func(env converge.Env) reconcile.Reconciler { return &transitionReconciler{env.Client, setReady} }),
+		Buggy: with(transitionWorld, func(env converge.Env) reconcile.Reconciler {
+			return &transitionReconciler{env.Client, setAllAnew}
+		}),
+		Correct: with(transitionWorld, func(env converge.Env) reconcile.Reconciler {
+			return &transitionReconciler{env.Client, setReady}
+		}),
 	},
 	degradedStays,
 	lostCondition,
@@ -150,7 +169,9 @@ func rolloutWorld() converge.Scenario {
 				if !d.DeletionTimestamp.IsZero() || d.Status.ObservedGeneration == d.Generation {
 					return nil
 				}
-				d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas}
+				d.Status = appsv1.DeploymentStatus{
+					ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas,
+				}
 				if d.Spec.Template.Spec.Containers[0].Image != "broken" {
 					d.Status.ReadyReplicas, d.Status.AvailableReplicas = *d.Spec.Replicas, *d.Spec.Replicas
 				} else {
@@ -165,9 +186,13 @@ func rolloutWorld() converge.Scenario {
 			case !s.Get(w):
 				return nil
 			case w.Spec.Image == "broken" && (isReady(w) || w.Status.Image != "v1"):
-				return fmt.Errorf("ready is %t and the last good image %q, although %q does not work", isReady(w), w.Status.Image, w.Spec.Image)
+				return fmt.Errorf(
+					"ready is %t and the last good image %q, although %q does not work", isReady(w), w.Status.Image, w.Spec.Image,
+				)
 			case w.Spec.Image != "broken" && (!isReady(w) || w.Status.Image != w.Spec.Image):
-				return fmt.Errorf("ready is %t and the last good image %q, although %q works", isReady(w), w.Status.Image, w.Spec.Image)
+				return fmt.Errorf(
+					"ready is %t and the last good image %q, although %q works", isReady(w), w.Status.Image, w.Spec.Image,
+				)
 			}
 			return nil
 		},
@@ -206,7 +231,8 @@ func setAllAnew(w *Widget, status bool, reason, message string) {
 		if old.Type != readyCondition {
 			continue
 		}
-		if old.Status != condition.Status || old.Reason != reason || old.Message != message || old.ObservedGeneration != w.Generation {
+		if old.Status != condition.Status || old.Reason != reason || old.Message != message ||
+			old.ObservedGeneration != w.Generation {
 			w.Status.Conditions[i] = condition
 		}
 		return

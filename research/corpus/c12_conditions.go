@@ -21,17 +21,22 @@ import (
 var (
 	degradedStays = Entry{
 		Name: "c12-degraded-stays", Class: "C12", Faults: 2,
-		About:   "After two failures the condition Degraded is set, and nothing ever takes it away.",
-		Source:  "Kubernetes API conventions, Typical status properties: conditions tell of the current state. " + apiConventions,
+		About: "After two failures the condition Degraded is set, and nothing ever takes it away.",
+		Source: "Kubernetes API conventions, Typical status properties: conditions tell of the current state. " +
+			apiConventions,
 		Buggy:   with(degradedWorld, func(env converge.Env) reconcile.Reconciler { return &degradedReconciler{env, false} }),
 		Correct: with(degradedWorld, func(env converge.Env) reconcile.Reconciler { return &degradedReconciler{env, true} }),
 	}
 	lostCondition = Entry{
 		Name: "c12-condition-of-another-lost", Class: "C12", Faults: 1,
-		About: "A merge patch without a resourceVersion replaces the whole list of conditions, and with it what another controller has added meanwhile.",
-		Source: "controller-runtime, client.MergeFromOptions: lists are replaced, and the lock keeps what others have written. " +
+		About: "A merge patch without a resourceVersion replaces the whole list of conditions, and with it what another " +
+			"controller has added meanwhile.",
+		Source: "controller-runtime, client.MergeFromOptions: lists are replaced, and the lock keeps what others have " +
+			"written. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/client#MergeFromOptions",
-		Buggy: with(verifiedWorld, func(env converge.Env) reconcile.Reconciler { return &patchReconciler{env.Client, client.MergeFrom} }),
+		Buggy: with(verifiedWorld, func(env converge.Env) reconcile.Reconciler {
+			return &patchReconciler{env.Client, client.MergeFrom}
+		}),
 		Correct: with(verifiedWorld, func(env converge.Env) reconcile.Reconciler {
 			return &patchReconciler{env.Client, func(obj client.Object) client.Patch {
 				return client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{})
@@ -199,7 +204,9 @@ func verifiedWorld() converge.Scenario {
 				if w.Annotations[annotation] != "" || !w.DeletionTimestamp.IsZero() {
 					return nil
 				}
-				if apimeta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: "Verified", Status: metav1.ConditionTrue, Reason: "Passed"}) {
+				if apimeta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
+					Type: "Verified", Status: metav1.ConditionTrue, Reason: "Passed",
+				}) {
 					if err := c.Status().Update(ctx, w); err != nil {
 						return err
 					}

@@ -16,16 +16,21 @@ var (
 	// readyForEver has the condition never go back.
 	readyForEver = Entry{
 		Name: "c12-ready-for-ever", Class: "C12", Faults: 1,
-		About:   "Ready is set when the deployment is available, and stays when it is not any more.",
-		Source:  "Kubernetes API conventions, Typical status properties: conditions tell the latest observations of the state. " + apiConventions,
-		Buggy:   with(steadyWorld, readyWhen(func(w *Widget, d *appsv1.Deployment) bool { return isReady(w) || fullyRolledOut(d) })),
+		About: "Ready is set when the deployment is available, and stays when it is not any more.",
+		Source: "Kubernetes API conventions, Typical status properties: conditions tell the latest observations of the " +
+			"state. " + apiConventions,
+		Buggy: with(
+			steadyWorld, readyWhen(func(w *Widget, d *appsv1.Deployment) bool { return isReady(w) || fullyRolledOut(d) }),
+		),
 		Correct: with(steadyWorld, readyWhen(func(_ *Widget, d *appsv1.Deployment) bool { return fullyRolledOut(d) })),
 	}
 	// readyByOldNumbers has the condition be of a rollout that is over.
 	readyByOldNumbers = Entry{
 		Name: "c12-ready-by-old-numbers", Class: "C12",
-		About:   "Ready is set for a new generation by the replicas of the old one, because the deployment's own observedGeneration is not looked at.",
-		Source:  "kubectl rollout status, which looks at it first. https://github.com/kubernetes/kubectl/blob/master/pkg/polymorphichelpers/rollout_status.go",
+		About: "Ready is set for a new generation by the replicas of the old one, because the deployment's own " +
+			"observedGeneration is not looked at.",
+		Source: "kubectl rollout status, which looks at it first. " +
+			"https://github.com/kubernetes/kubectl/blob/master/pkg/polymorphichelpers/rollout_status.go",
 		Buggy:   with(workloadWorld, readyWhen(func(_ *Widget, d *appsv1.Deployment) bool { return available(d) })),
 		Correct: with(workloadWorld, readyWhen(func(_ *Widget, d *appsv1.Deployment) bool { return fullyRolledOut(d) })),
 	}
@@ -34,7 +39,9 @@ var (
 // steadyWorld has a widget with a deployment.
 func steadyWorld() converge.Scenario {
 	return converge.Scenario{
-		For: &Widget{}, Owns: []client.Object{&appsv1.Deployment{}}, World: []converge.Actor{converge.Deployments(converge.BecomeReady)},
+		For: &Widget{}, Owns: []client.Object{&appsv1.Deployment{}}, World: []converge.Actor{
+			converge.Deployments(converge.BecomeReady),
+		},
 		Given: []client.Object{widget("a", WidgetSpec{Image: "one", Replicas: 2})},
 	}
 }
@@ -42,7 +49,9 @@ func steadyWorld() converge.Scenario {
 // workloadWorld has a widget whose deployment gets another image.
 func workloadWorld() converge.Scenario {
 	s := steadyWorld()
-	s.Given, s.Steps = nil, converge.Lifecycle(widget("a", WidgetSpec{Image: "one", Replicas: 2}), func(w *Widget) { w.Spec.Image = "two" })
+	s.Given, s.Steps = nil, converge.Lifecycle(widget("a", WidgetSpec{Image: "one", Replicas: 2}), func(w *Widget) {
+		w.Spec.Image = "two"
+	})
 	return s
 }
 

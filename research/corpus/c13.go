@@ -32,8 +32,10 @@ const (
 var c13 = []Entry{
 	{
 		Name: "c13-service-not-watched", Class: "C13", Faults: 1,
-		About:   "Of two kinds of objects that are made, only one is watched. Nobody notices that an object of the other one is deleted.",
-		Source:  "Kubebuilder Book, Watching Resources, Secondary Resources Owned By the Controller. https://book.kubebuilder.io/reference/watching-resources/secondary-owned-resources",
+		About: "Of two kinds of objects that are made, only one is watched. Nobody notices that an object of the other " +
+			"one is deleted.",
+		Source: "Kubebuilder Book, Watching Resources, Secondary Resources Owned By the Controller. " +
+			"https://book.kubebuilder.io/reference/watching-resources/secondary-owned-resources",
 		Buggy:   withSetup(wiredFrontendWorld, setupFrontend(&corev1.ConfigMap{})),
 		Correct: withSetup(wiredFrontendWorld, setupFrontend(&corev1.ConfigMap{}, &corev1.Service{})),
 	},
@@ -47,17 +49,24 @@ var c13 = []Entry{
 				Complete(&rolloutReconciler{mgr.GetClient(), fullyRolledOut})
 		}),
 		Correct: withSetup(wiredRolloutWorld, func(mgr manager.Manager) error {
-			// Not for widgets only either: a status that is written from an old cache needs the event of the status to be put right.
+			// Not for widgets only either: a status that is written from an old cache needs the event of the status to be put
+			// right.
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&appsv1.Deployment{}).
 				Complete(&rolloutReconciler{mgr.GetClient(), fullyRolledOut})
 		}),
 	},
 	{
 		Name: "c13-annotation-filtered", Class: "C13",
-		About:   "An annotation pauses the reconciler, and a filter for changes of the spec keeps it from seeing that the annotation is gone.",
-		Source:  generationPredicate,
-		Buggy:   withSetup(pausedWorld, setupPaused(predicate.GenerationChangedPredicate{})),
-		Correct: withSetup(pausedWorld, setupPaused(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))),
+		About: "An annotation pauses the reconciler, and a filter for changes of the spec keeps it from seeing that the " +
+			"annotation is gone.",
+		Source: generationPredicate,
+		Buggy:  withSetup(pausedWorld, setupPaused(predicate.GenerationChangedPredicate{})),
+		Correct: withSetup(
+			pausedWorld,
+			setupPaused(
+				predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}),
+			),
+		),
 	},
 	{
 		Name: "c13-owner-is-no-controller", Class: "C13", Faults: 1,
@@ -68,9 +77,13 @@ var c13 = []Entry{
 	},
 	{
 		Name: "c13-label-removed", Class: "C13",
-		About:  "A filter looks at the label of the new object only. That the label is removed is not seen, and what was made for it stays.",
-		Source: "controller-runtime, predicate.NewPredicateFuncs: updates are filtered by the new object. https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/predicate#NewPredicateFuncs",
-		Buggy: withSetup(labelledWorld, setupLabelled(builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		About: "A filter looks at the label of the new object only. That the label is removed is not seen, and what was " +
+			"made for it stays.",
+		Source: "controller-runtime, predicate.NewPredicateFuncs: updates are filtered by the new object. " +
+			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/predicate#NewPredicateFuncs",
+		Buggy: withSetup(labelledWorld, setupLabelled(builder.WithPredicates(predicate.NewPredicateFuncs(func(
+			obj client.Object,
+		) bool {
 			return obj.GetLabels()[enabledLabel] == "true"
 		})))),
 		Correct: withSetup(labelledWorld, setupLabelled()),
@@ -101,7 +114,9 @@ func wiredRolloutWorld() converge.Scenario {
 		Desired: func(s converge.State) error {
 			w := widget("a", WidgetSpec{})
 			if s.Get(w) && (!isReady(w) || w.Status.Image != w.Spec.Image) {
-				return fmt.Errorf("image %s is rolled out, and the status says ready %t with image %q", w.Spec.Image, isReady(w), w.Status.Image)
+				return fmt.Errorf(
+					"image %s is rolled out, and the status says ready %t with image %q", w.Spec.Image, isReady(w), w.Status.Image,
+				)
 			}
 			return nil
 		},

@@ -28,7 +28,8 @@ import (
 var (
 	secretMapping = Entry{
 		Name: "c13-secret-taken-for-primary", Class: "C13",
-		About: "A change of a secret leads to a request with the name of the secret, and not to those of the objects that refer to it.",
+		About: "A change of a secret leads to a request with the name of the secret, and not to those of the objects that " +
+			"refer to it.",
 		Source: "Kubebuilder Book, Watching Resources, Secondary Resources Not Owned By the Controller. " +
 			"https://book.kubebuilder.io/reference/watching-resources/secondary-resources-not-owned",
 		Buggy: withSetup(secretWorld, func(mgr manager.Manager) error {
@@ -97,9 +98,13 @@ func setupReferrers(filter predicate.Predicate) func(manager.Manager) error {
 		if err != nil {
 			return err
 		}
-		return setupChecksums(mgr, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, secret client.Object) (requests []reconcile.Request) {
+		return setupChecksums(mgr, handler.EnqueueRequestsFromMapFunc(func(
+			ctx context.Context, secret client.Object,
+		) (requests []reconcile.Request) {
 			var widgets WidgetList
-			if err := mgr.GetClient().List(ctx, &widgets, client.InNamespace(secret.GetNamespace()), client.MatchingFields{index: secret.GetName()}); err != nil {
+			if err := mgr.GetClient().List(ctx, &widgets, client.InNamespace(secret.GetNamespace()), client.MatchingFields{
+				index: secret.GetName(),
+			}); err != nil {
 				log.FromContext(ctx).Error(err, "list widgets that refer to a secret")
 			}
 			for _, w := range widgets.Items {

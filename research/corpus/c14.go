@@ -20,57 +20,82 @@ import (
 	"trueup.dev/converge"
 )
 
-const writingControllers = "Kubernetes community, Writing Controllers: percolate errors to the top level for consistent requeuing. " +
+const writingControllers = "Kubernetes community, Writing Controllers: percolate errors to the top level for " +
+	"consistent requeuing. " +
 	"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/controllers.md"
 
 // C14: something fails or takes time, and no further attempt comes.
 var c14 = []Entry{
 	{
 		Name: "c14-error-logged", Class: "C14", Faults: 1,
-		About:   "The error of the second write is logged, and not returned.",
-		Source:  writingControllers,
-		Buggy:   with(frontendWorld, func(env converge.Env) reconcile.Reconciler { return &loggingReconciler{env.Client, 1} }),
-		Correct: with(frontendWorld, func(env converge.Env) reconcile.Reconciler { return &frontendReconciler{env.Client, true} }),
+		About:  "The error of the second write is logged, and not returned.",
+		Source: writingControllers,
+		Buggy: with(frontendWorld, func(env converge.Env) reconcile.Reconciler {
+			return &loggingReconciler{env.Client, 1}
+		}),
+		Correct: with(frontendWorld, func(env converge.Env) reconcile.Reconciler {
+			return &frontendReconciler{env.Client, true}
+		}),
 	},
 	{
 		Name: "c14-retried-on-the-spot-only", Class: "C14", Faults: 2,
-		About:   "A transient error is retried once on the spot. If that fails as well, it is logged, and not returned.",
-		Source:  writingControllers,
-		Buggy:   with(frontendWorld, func(env converge.Env) reconcile.Reconciler { return &loggingReconciler{env.Client, 2} }),
-		Correct: with(frontendWorld, func(env converge.Env) reconcile.Reconciler { return &frontendReconciler{env.Client, true} }),
+		About:  "A transient error is retried once on the spot. If that fails as well, it is logged, and not returned.",
+		Source: writingControllers,
+		Buggy: with(frontendWorld, func(env converge.Env) reconcile.Reconciler {
+			return &loggingReconciler{env.Client, 2}
+		}),
+		Correct: with(frontendWorld, func(env converge.Env) reconcile.Reconciler {
+			return &frontendReconciler{env.Client, true}
+		}),
 	},
 	{
 		Name: "c14-all-client-errors-terminal", Class: "C14", Faults: 1,
-		About: "Errors with codes from 400 to 499 are taken for mistakes of the user that another attempt cannot help. Conflicts and too many requests are among them.",
+		About: "Errors with codes from 400 to 499 are taken for mistakes of the user that another attempt cannot help. " +
+			"Conflicts and too many requests are among them.",
 		Source: "controller-runtime, reconcile.TerminalError: there is no other attempt. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#TerminalError",
-		Buggy: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &terminalReconciler{env.Client, clientError} }),
+		Buggy: with(dataWorld, func(env converge.Env) reconcile.Reconciler {
+			return &terminalReconciler{env.Client, clientError}
+		}),
 		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler {
 			return &terminalReconciler{env.Client, apierrors.IsInvalid}
 		}),
 	},
 	{
 		Name: "c14-deadline-without-timer", Class: "C14",
-		About: "A rollout that makes no progress is to be reported after ten minutes, and nothing happens by then that would lead to a request.",
+		About: "A rollout that makes no progress is to be reported after ten minutes, and nothing happens by then that " +
+			"would lead to a request.",
 		Source: "kubernetes/kubernetes#34458: the progress deadline of a deployment depended on the next resync. " +
 			"https://github.com/kubernetes/kubernetes/issues/34458",
-		Buggy:   with(deadlineWorld, func(env converge.Env) reconcile.Reconciler { return &deadlineReconciler{env.Client, false} }),
-		Correct: with(deadlineWorld, func(env converge.Env) reconcile.Reconciler { return &deadlineReconciler{env.Client, true} }),
+		Buggy: with(deadlineWorld, func(env converge.Env) reconcile.Reconciler {
+			return &deadlineReconciler{env.Client, false}
+		}),
+		Correct: with(deadlineWorld, func(env converge.Env) reconcile.Reconciler {
+			return &deadlineReconciler{env.Client, true}
+		}),
 	},
 	{
 		Name: "c14-remaining-time-rounded-down", Class: "C14",
-		About: "The time that remains is cut to whole seconds. Less than a second becomes zero, which means that there is no other request.",
-		Source: "kubernetes/kubernetes#39785: checks come too early by fractions of a second, and a second was added to all of them. " +
+		About: "The time that remains is cut to whole seconds. Less than a second becomes zero, which means that there is " +
+			"no other request.",
+		Source: "kubernetes/kubernetes#39785: checks come too early by fractions of a second, and a second was added to " +
+			"all of them. " +
 			"https://github.com/kubernetes/kubernetes/issues/39785#issuecomment-279959133",
-		Buggy:   with(warmUpWorld, func(env converge.Env) reconcile.Reconciler { return &warmUpReconciler{env.Client, wholeSeconds} }),
-		Correct: with(warmUpWorld, func(env converge.Env) reconcile.Reconciler { return &warmUpReconciler{env.Client, plusOneSecond} }),
+		Buggy: with(warmUpWorld, func(env converge.Env) reconcile.Reconciler {
+			return &warmUpReconciler{env.Client, wholeSeconds}
+		}),
+		Correct: with(warmUpWorld, func(env converge.Env) reconcile.Reconciler {
+			return &warmUpReconciler{env.Client, plusOneSecond}
+		}),
 	},
 	{
 		Name: "c14-failures-are-final", Class: "C14", Faults: 2,
 		About: "After two failures of whatever sort, the object counts as failed for good.",
 		Source: "controller-runtime, reconcile.Reconciler: errors are retried with backoff for as long as it takes. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#TypedReconciler",
-		Buggy:   with(degradedWorld, func(env converge.Env) reconcile.Reconciler { return &finalReconciler{degradedReconciler{env, true}} }),
+		Buggy: with(degradedWorld, func(env converge.Env) reconcile.Reconciler {
+			return &finalReconciler{degradedReconciler{env, true}}
+		}),
 		Correct: with(degradedWorld, func(env converge.Env) reconcile.Reconciler { return &degradedReconciler{env, true} }),
 	},
 }
@@ -94,7 +119,8 @@ func (r *loggingReconciler) Reconcile(ctx context.Context, req reconcile.Request
 		switch {
 		case err == nil:
 			return reconcile.Result{}, nil
-		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err):
+		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
+			apierrors.IsInvalid(err):
 			return reconcile.Result{}, fmt.Errorf("service: %w", err)
 		case attempt == r.attempts:
 			log.FromContext(ctx).Error(err, "the service will be updated later")
@@ -174,7 +200,8 @@ func deadlineWorld() converge.Scenario {
 			if !s.Get(current) {
 				return nil
 			}
-			if c := apimeta.FindStatusCondition(current.Status.Conditions, readyCondition); c == nil || c.Reason != "DeadlineExceeded" {
+			if c := apimeta.FindStatusCondition(current.Status.Conditions, readyCondition); c == nil ||
+				c.Reason != "DeadlineExceeded" {
 				return fmt.Errorf("the condition after an hour is %v", c)
 			}
 			return nil
@@ -216,9 +243,11 @@ func plusOneSecond(remaining time.Duration) time.Duration {
 func warmUpWorld() converge.Scenario {
 	w := widget("a", WidgetSpec{Data: map[string]string{"mode": "fast"}})
 	return converge.Scenario{
-		For:   &Widget{},
-		Owns:  []client.Object{&corev1.ConfigMap{}},
-		Steps: converge.Steps(converge.Apply(w), converge.Sleep(time.Minute), converge.Settle(), converge.Delete(w), converge.Settle()),
+		For:  &Widget{},
+		Owns: []client.Object{&corev1.ConfigMap{}},
+		Steps: converge.Steps(
+			converge.Apply(w), converge.Sleep(time.Minute), converge.Settle(), converge.Delete(w), converge.Settle(),
+		),
 	}
 }
 

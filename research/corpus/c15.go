@@ -38,8 +38,10 @@ var c15 = []Entry{
 	},
 	{
 		Name: "c15-surplus-by-position", Class: "C15", Faults: 1,
-		About: "What comes after the first n of the list is surplus. With another order, other pods are deleted, and must be made again.",
-		Source: "Kubernetes documentation, StatefulSet, Deployment and Scaling Guarantees: pods go in reverse order of their numbers. " +
+		About: "What comes after the first n of the list is surplus. With another order, other pods are deleted, and must " +
+			"be made again.",
+		Source: "Kubernetes documentation, StatefulSet, Deployment and Scaling Guarantees: pods go in reverse order of " +
+			"their numbers. " +
 			"https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#deployment-and-scaling-guarantees",
 		Buggy:   with(shrinkingWorld, cluster(surplusByPosition)),
 		Correct: with(shrinkingWorld, cluster(surplusByNumber)),
@@ -54,8 +56,10 @@ var c15 = []Entry{
 	},
 	{
 		Name: "c15-number-is-count", Class: "C15", Faults: 1,
-		About: "The number of the next pod is how many there are. After one in the middle is deleted, that name is taken for ever.",
-		Source: "Kubernetes documentation, StatefulSet, Ordinal Index: each pod has a number of its own, and a missing one is made again. " +
+		About: "The number of the next pod is how many there are. After one in the middle is deleted, that name is taken " +
+			"for ever.",
+		Source: "Kubernetes documentation, StatefulSet, Ordinal Index: each pod has a number of its own, and a missing one " +
+			"is made again. " +
 			"https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#ordinal-index",
 		Buggy:   with(clusterWorld, func(env converge.Env) reconcile.Reconciler { return &countingReconciler{env.Client} }),
 		Correct: with(clusterWorld, cluster(nothingElse)),
@@ -71,7 +75,8 @@ var c15 = []Entry{
 	sharedField,
 }
 
-// clusterReconciler has a pod for each number below the replicas that are wanted, and does something with the pods there are.
+// clusterReconciler has a pod for each number below the replicas that are wanted, and does something with the pods
+// there are.
 type clusterReconciler struct {
 	client.Client
 	each func(ctx context.Context, c client.Client, w *Widget) error
@@ -321,7 +326,9 @@ func kubeletWorld() converge.Scenario {
 				return nil
 			}
 			pod.Status.Phase = corev1.PodRunning
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: pod.Spec.Containers[0].Image, Ready: true, RestartCount: 1}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "main", Image: pod.Spec.Containers[0].Image, Ready: true, RestartCount: 1},
+			}
 			return c.Status().Update(ctx, pod)
 		},
 	}}

@@ -20,8 +20,10 @@ import (
 // sharedField has a reconciler keep what it works on where all its workers do.
 var sharedField = Entry{
 	Name: "c15-object-in-a-field", Class: "C15", Faults: 1,
-	About: "The object of the reconcile is kept in a field of the reconciler, which all workers share: one makes what another one's object wants.",
-	Source: "controller-runtime, controller.Options.MaxConcurrentReconciles: Reconcile is called by several workers at once, for different objects. " +
+	About: "The object of the reconcile is kept in a field of the reconciler, which all workers share: one makes what " +
+		"another one's object wants.",
+	Source: "controller-runtime, controller.Options.MaxConcurrentReconciles: Reconcile is called by several workers at " +
+		"once, for different objects. " +
 		"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/controller#TypedOptions",
 	Buggy:   withSetup(twoOfThem, twoWorkers(func(r *seedReconciler, _ *Widget) *Widget { return r.widget })),
 	Correct: withSetup(twoOfThem, twoWorkers(func(_ *seedReconciler, w *Widget) *Widget { return w })),
@@ -29,16 +31,23 @@ var sharedField = Entry{
 
 // twoOfThem are two widgets that come at once.
 func twoOfThem() converge.Scenario {
-	left, right := widget("left", WidgetSpec{Data: map[string]string{"seed": "1"}}), widget("right", WidgetSpec{Data: map[string]string{"seed": "2"}})
+	left, right := widget("left", WidgetSpec{Data: map[string]string{"seed": "1"}}), widget("right", WidgetSpec{
+		Data: map[string]string{"seed": "2"},
+	})
 	return converge.Scenario{
-		For:   &Widget{},
-		Steps: converge.Steps(converge.Apply(left), converge.Apply(right), converge.Settle(), converge.Delete(left), converge.Delete(right), converge.Settle()),
+		For: &Widget{},
+		Steps: converge.Steps(
+			converge.Apply(left), converge.Apply(right), converge.Settle(), converge.Delete(left), converge.Delete(right),
+			converge.Settle(),
+		),
 	}
 }
 
 func twoWorkers(of func(r *seedReconciler, w *Widget) *Widget) func(manager.Manager) error {
 	return func(mgr manager.Manager) error {
-		return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.ConfigMap{}).WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
+		return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.ConfigMap{}).WithOptions(controller.Options{
+			MaxConcurrentReconciles: 2,
+		}).
 			Complete(&seedReconciler{Client: mgr.GetClient(), of: of})
 	}
 }

@@ -18,39 +18,47 @@ var correct = slices.Concat(correctChildren, correctSets, correctStatus, correct
 
 var correctChildren = []Entry{
 	{
-		Name:    "correct-periodic",
-		About:   "Comes back every ten minutes, and writes only if something differs.",
-		Source:  "controller-runtime, reconcile.Result.RequeueAfter. https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#Result",
+		Name:  "correct-periodic",
+		About: "Comes back every ten minutes, and writes only if something differs.",
+		Source: "controller-runtime, reconcile.Result.RequeueAfter. " +
+			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#Result",
 		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &periodicReconciler{env.Client} }),
 	},
 	{
-		Name:    "correct-server-side-apply",
-		About:   "Applies all objects in each reconcile, with force, and lets the API server find out that nothing has changed.",
-		Source:  "Kubernetes documentation, Server-Side Apply, Using Server-Side Apply in a controller. https://kubernetes.io/docs/reference/using-api/server-side-apply/#using-server-side-apply-in-a-controller",
+		Name: "correct-server-side-apply",
+		About: "Applies all objects in each reconcile, with force, and lets the API server find out that nothing has " +
+			"changed.",
+		Source: "Kubernetes documentation, Server-Side Apply, Using Server-Side Apply in a controller. " +
+			"https://kubernetes.io/docs/reference/using-api/server-side-apply/#using-server-side-apply-in-a-controller",
 		Correct: with(appliedWorld, func(env converge.Env) reconcile.Reconciler { return &applyReconciler{env.Client} }),
 	},
 	{
-		Name:    "correct-locked-patches",
-		About:   "Patches what there is with optimistic locks, and the finalizer as well.",
-		Source:  "controller-runtime, client.MergeFromWithOptimisticLock. https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/client#MergeFromWithOptimisticLock",
+		Name:  "correct-locked-patches",
+		About: "Patches what there is with optimistic locks, and the finalizer as well.",
+		Source: "controller-runtime, client.MergeFromWithOptimisticLock. " +
+			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/client#MergeFromWithOptimisticLock",
 		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &lockedReconciler{env.Client} }),
 	},
 	{
-		Name:    "correct-adoption",
-		About:   "Adopts a config map that has no controller, and creates it if there is none.",
-		Source:  "Kubernetes design proposal, ControllerRef, Adoption. https://github.com/kubernetes/design-proposals-archive/blob/main/api-machinery/controller-ref.md",
+		Name:  "correct-adoption",
+		About: "Adopts a config map that has no controller, and creates it if there is none.",
+		Source: "Kubernetes design proposal, ControllerRef, Adoption. " +
+			"https://github.com/kubernetes/design-proposals-archive/blob/main/api-machinery/controller-ref.md",
 		Correct: with(adoptionWorld, func(env converge.Env) reconcile.Reconciler { return &adoptingReconciler{env.Client} }),
 	},
 	{
-		Name:    "correct-name-recorded-first",
-		About:   "Writes the name of what it will create into the status first. The name has a part of the UID, so that it differs each time the widget is created.",
-		Source:  "controller-runtime, FAQ: use deterministic names, so that the API server refuses a second object. https://github.com/kubernetes-sigs/controller-runtime/blob/main/FAQ.md",
+		Name: "correct-name-recorded-first",
+		About: "Writes the name of what it will create into the status first. The name has a part of the UID, so that it " +
+			"differs each time the widget is created.",
+		Source: "controller-runtime, FAQ: use deterministic names, so that the API server refuses a second object. " +
+			"https://github.com/kubernetes-sigs/controller-runtime/blob/main/FAQ.md",
 		Correct: with(recreatedWorld, func(env converge.Env) reconcile.Reconciler { return &namingReconciler{env} }),
 	},
 	{
-		Name:    "correct-random-secret",
-		About:   "Creates a secret with a random password once, and never changes it.",
-		Source:  "Kubernetes documentation, Secrets, Immutable Secrets. https://kubernetes.io/docs/concepts/configuration/secret/#secret-immutable",
+		Name:  "correct-random-secret",
+		About: "Creates a secret with a random password once, and never changes it.",
+		Source: "Kubernetes documentation, Secrets, Immutable Secrets. " +
+			"https://kubernetes.io/docs/concepts/configuration/secret/#secret-immutable",
 		Correct: with(passwordWorld, func(env converge.Env) reconcile.Reconciler { return &passwordReconciler{env.Client} }),
 	},
 	{
@@ -61,16 +69,18 @@ var correctChildren = []Entry{
 		Correct: withSetup(pausedWorld, setupPaused(everything)),
 	},
 	{
-		Name:  "correct-replacement-of-immutable",
-		About: "Deletes a config map that cannot be changed, with a precondition, waits until it is gone, and creates it anew.",
+		Name: "correct-replacement-of-immutable",
+		About: "Deletes a config map that cannot be changed, with a precondition, waits until it is gone, and creates it " +
+			"anew.",
 		Source: "Kubernetes documentation, ConfigMaps, Immutable ConfigMaps: they can only be deleted and created again. " +
 			"https://kubernetes.io/docs/concepts/configuration/configmap/#configmap-immutable",
 		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &replacingReconciler{env.Client} }),
 	},
 	{
-		Name:    "correct-revisions",
-		About:   "Has a new immutable config map for each content, moves the deployment to it, and then deletes the old ones.",
-		Source:  "Kustomize, configMapGenerator: names with a hash of the content. https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/configmapgenerator/",
+		Name:  "correct-revisions",
+		About: "Has a new immutable config map for each content, moves the deployment to it, and then deletes the old ones.",
+		Source: "Kustomize, configMapGenerator: names with a hash of the content. " +
+			"https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/configmapgenerator/",
 		Correct: with(revisionWorld, func(env converge.Env) reconcile.Reconciler { return &revisionReconciler{env.Client} }),
 	},
 }
@@ -81,9 +91,12 @@ func everythingOwned() []client.Object {
 
 func appliedWorld() converge.Scenario {
 	return converge.Scenario{
-		For:   &Widget{},
-		Owns:  everythingOwned(),
-		Steps: converge.Lifecycle(widget("a", WidgetSpec{Image: "v1", Replicas: 2, Data: map[string]string{"mode": "fast"}}), withImage("v2"), withData("slow")),
+		For:  &Widget{},
+		Owns: everythingOwned(),
+		Steps: converge.Lifecycle(
+			widget("a", WidgetSpec{Image: "v1", Replicas: 2, Data: map[string]string{"mode": "fast"}}), withImage("v2"),
+			withData("slow"),
+		),
 		World: []converge.Actor{converge.Deployments(converge.BecomeReady)},
 	}
 }
@@ -92,9 +105,11 @@ func appliedWorld() converge.Scenario {
 func adoptionWorld() converge.Scenario {
 	w := widget("a", WidgetSpec{Data: map[string]string{"mode": "fast"}})
 	return converge.Scenario{
-		For:   &Widget{},
-		Owns:  everythingOwned(),
-		Given: []client.Object{&corev1.ConfigMap{ObjectMeta: childMeta(w, "a"), Data: map[string]string{"mode": "old", "more": "kept"}}},
+		For:  &Widget{},
+		Owns: everythingOwned(),
+		Given: []client.Object{
+			&corev1.ConfigMap{ObjectMeta: childMeta(w, "a"), Data: map[string]string{"mode": "old", "more": "kept"}},
+		},
 		Steps: converge.Lifecycle(w, withData("slow")),
 	}
 }
@@ -103,9 +118,12 @@ func adoptionWorld() converge.Scenario {
 func recreatedWorld() converge.Scenario {
 	w := widget("a", WidgetSpec{Data: map[string]string{"mode": "fast"}})
 	return converge.Scenario{
-		For:   &Widget{},
-		Owns:  everythingOwned(),
-		Steps: converge.Steps(converge.Apply(w), converge.Settle(), converge.Delete(w), converge.Apply(w), converge.Settle(), converge.Delete(w), converge.Settle()),
+		For:  &Widget{},
+		Owns: everythingOwned(),
+		Steps: converge.Steps(
+			converge.Apply(w), converge.Settle(), converge.Delete(w), converge.Apply(w), converge.Settle(), converge.Delete(w),
+			converge.Settle(),
+		),
 	}
 }
 
@@ -123,7 +141,9 @@ func revisionWorld() converge.Scenario {
 		For:  &Widget{},
 		Owns: everythingOwned(),
 		Steps: converge.Lifecycle(
-			widget("a", WidgetSpec{Image: "v1", Replicas: 1, Data: map[string]string{"mode": "fast"}}), withData("slow"), withData("fast"),
+			widget("a", WidgetSpec{
+				Image: "v1", Replicas: 1, Data: map[string]string{"mode": "fast"},
+			}), withData("slow"), withData("fast"),
 		),
 		World: []converge.Actor{converge.Deployments(converge.BecomeReady)},
 	}

@@ -52,7 +52,9 @@ func (r *applyReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	owner := metav1ac.OwnerReference().WithAPIVersion("corpus.trueup.dev/v1").WithKind("Widget").WithName(w.Name).WithUID(w.UID).
+	owner := metav1ac.OwnerReference().WithAPIVersion(
+		"corpus.trueup.dev/v1",
+	).WithKind("Widget").WithName(w.Name).WithUID(w.UID).
 		WithController(true).WithBlockOwnerDeletion(true)
 	labels := map[string]string{widgetLabel: w.Name}
 	config := corev1ac.ConfigMap(w.Name, w.Namespace).WithOwnerReferences(owner).WithLabels(labels).WithData(w.Spec.Data)
@@ -126,7 +128,9 @@ func (r *adoptingReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	}
 	err := r.Get(ctx, req.NamespacedName, config)
 	if apierrors.IsNotFound(err) {
-		return reconcile.Result{}, ensure(ctx, r.Client, w, &corev1.ConfigMap{ObjectMeta: childMeta(w, w.Name), Data: w.Spec.Data})
+		return reconcile.Result{}, ensure(ctx, r.Client, w, &corev1.ConfigMap{
+			ObjectMeta: childMeta(w, w.Name), Data: w.Spec.Data,
+		})
 	}
 	if err != nil {
 		return reconcile.Result{}, err
@@ -161,7 +165,9 @@ func (r *namingReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 			return reconcile.Result{}, fmt.Errorf("record name: %w", err)
 		}
 	}
-	return reconcile.Result{}, ensure(ctx, r.Client, w, &corev1.Secret{ObjectMeta: childMeta(w, w.Status.ID), StringData: w.Spec.Data})
+	return reconcile.Result{}, ensure(ctx, r.Client, w, &corev1.Secret{
+		ObjectMeta: childMeta(w, w.Status.ID), StringData: w.Spec.Data,
+	})
 }
 
 func hash(s string) uint32 {
@@ -208,7 +214,9 @@ func (r *replacingReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, ensure(ctx, r.Client, w, &corev1.ConfigMap{ObjectMeta: childMeta(w, w.Name), Data: w.Spec.Data, Immutable: new(true)})
+	return reconcile.Result{}, ensure(ctx, r.Client, w, &corev1.ConfigMap{
+		ObjectMeta: childMeta(w, w.Name), Data: w.Spec.Data, Immutable: new(true),
+	})
 }
 
 type revisionReconciler struct{ client.Client }

@@ -24,15 +24,18 @@ var correctOutside = []Entry{
 		Correct: with(bucketsWorld, func(env converge.Env) reconcile.Reconciler { return bucketReconciler{env} }),
 	},
 	{
-		Name:    "correct-backoff-of-its-own",
-		About:   "Counts failures in the status and comes back later each time, without returning the error. A success clears it all.",
-		Source:  "controller-runtime, reconcile.Result.RequeueAfter. https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#Result",
+		Name: "correct-backoff-of-its-own",
+		About: "Counts failures in the status and comes back later each time, without returning the error. A success " +
+			"clears it all.",
+		Source: "controller-runtime, reconcile.Result.RequeueAfter. " +
+			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#Result",
 		Correct: with(backoffWorld, func(env converge.Env) reconcile.Reconciler { return &backoffReconciler{env} }),
 	},
 	{
-		Name:    "correct-name-given-by-cloud",
-		About:   "The cloud names the disk. A lookup by what is in the disk finds what an interrupted attempt has made.",
-		Source:  "AWS Load Balancer Controller: what it has made is found by tags. https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/how-it-works/",
+		Name:  "correct-name-given-by-cloud",
+		About: "The cloud names the disk. A lookup by what is in the disk finds what an interrupted attempt has made.",
+		Source: "AWS Load Balancer Controller: what it has made is found by tags. " +
+			"https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/how-it-works/",
 		Correct: with(diskWorld, func(env converge.Env) reconcile.Reconciler { return &diskReconciler{env} }),
 	},
 }
@@ -94,12 +97,15 @@ func (r *backoffReconciler) Reconcile(ctx context.Context, req reconcile.Request
 
 func backoffWorld() converge.Scenario {
 	return converge.Scenario{
-		For:   &Widget{},
-		Steps: converge.Lifecycle(widget("a", WidgetSpec{Host: "a.example.com"}), func(w *Widget) { w.Spec.Host = "b.example.com" }),
+		For: &Widget{},
+		Steps: converge.Lifecycle(widget("a", WidgetSpec{Host: "a.example.com"}), func(w *Widget) {
+			w.Spec.Host = "b.example.com"
+		}),
 	}
 }
 
-// diskReconciler has a disk with a tag. The cloud gives names to disks, and an attempt of which nothing is known may have made one.
+// diskReconciler has a disk with a tag. The cloud gives names to disks, and an attempt of which nothing is known may
+// have made one.
 type diskReconciler struct{ converge.Env }
 
 func (r *diskReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {

@@ -22,33 +22,38 @@ import (
 
 var correctSets = []Entry{
 	{
-		Name:    "correct-surplus-with-precondition",
-		About:   "Has a config map for each tag, and deletes those of other tags with the UID and version that it has seen.",
-		Source:  "Kubernetes API, Preconditions of DeleteOptions. https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/delete-options/",
+		Name:  "correct-surplus-with-precondition",
+		About: "Has a config map for each tag, and deletes those of other tags with the UID and version that it has seen.",
+		Source: "Kubernetes API, Preconditions of DeleteOptions. " +
+			"https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/delete-options/",
 		Correct: with(tagWorld, func(env converge.Env) reconcile.Reconciler { return &tagReconciler{env.Client, false} }),
 	},
 	{
-		Name:    "correct-parallel-creates",
-		About:   "Creates the config maps of all tags at the same time, and joins the errors.",
-		Source:  "kubernetes/kubernetes, slowStartBatch of the replica set controller. https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/replicaset/replica_set.go",
+		Name:  "correct-parallel-creates",
+		About: "Creates the config maps of all tags at the same time, and joins the errors.",
+		Source: "kubernetes/kubernetes, slowStartBatch of the replica set controller. " +
+			"https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/replicaset/replica_set.go",
 		Correct: with(tagWorld, func(env converge.Env) reconcile.Reconciler { return &tagReconciler{env.Client, true} }),
 	},
 	{
-		Name:    "correct-one-after-the-other",
-		About:   "Makes a pod only if all before it run, and waits for events in between.",
-		Source:  "Kubernetes documentation, StatefulSet, OrderedReady Pod Management. https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#orderedready-pod-management",
+		Name:  "correct-one-after-the-other",
+		About: "Makes a pod only if all before it run, and waits for events in between.",
+		Source: "Kubernetes documentation, StatefulSet, OrderedReady Pod Management. " +
+			"https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#orderedready-pod-management",
 		Correct: with(orderedWorld, func(env converge.Env) reconcile.Reconciler { return &orderedReconciler{env.Client} }),
 	},
 	{
-		Name:    "correct-shared-by-two",
-		About:   "Two widgets share a config map: each has a key and an owner reference in it, and the last one deletes it.",
-		Source:  "Kubernetes documentation, Garbage Collection: an object goes when its last owner does. https://kubernetes.io/docs/concepts/architecture/garbage-collection/",
+		Name:  "correct-shared-by-two",
+		About: "Two widgets share a config map: each has a key and an owner reference in it, and the last one deletes it.",
+		Source: "Kubernetes documentation, Garbage Collection: an object goes when its last owner does. " +
+			"https://kubernetes.io/docs/concepts/architecture/garbage-collection/",
 		Correct: with(twoOwnersWorld, func(env converge.Env) reconcile.Reconciler { return &keyReconciler{env} }),
 	},
 	{
-		Name:   "correct-two-scopes",
-		About:  "Has a cluster role, which it deletes by itself, and a service account, which the garbage collector does.",
-		Source: "Kubernetes documentation, Owners and Dependents. https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/",
+		Name:  "correct-two-scopes",
+		About: "Has a cluster role, which it deletes by itself, and a service account, which the garbage collector does.",
+		Source: "Kubernetes documentation, Owners and Dependents. " +
+			"https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/",
 		Correct: with(scopesWorld, func(env converge.Env) reconcile.Reconciler {
 			return &scopesReconciler{roleReconciler{env.Client, false}}
 		}),
@@ -74,7 +79,8 @@ func (r *tagReconciler) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 	for _, config := range configs.Items {
-		if !metav1.IsControlledBy(&config, w) || slices.Contains(w.Spec.Tags, config.Data["tag"]) || !config.DeletionTimestamp.IsZero() {
+		if !metav1.IsControlledBy(&config, w) || slices.Contains(w.Spec.Tags, config.Data["tag"]) ||
+			!config.DeletionTimestamp.IsZero() {
 			continue
 		}
 		seen := client.Preconditions{UID: new(config.UID), ResourceVersion: new(config.ResourceVersion)}
@@ -195,7 +201,9 @@ func (r *keyReconciler) leave(ctx context.Context, w *Widget) error {
 	}
 	before := config.DeepCopy()
 	delete(config.Data, w.Name)
-	config.OwnerReferences = slices.DeleteFunc(config.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == w.UID })
+	config.OwnerReferences = slices.DeleteFunc(config.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return ref.UID == w.UID
+	})
 	if len(config.OwnerReferences) > 0 {
 		if equality.Semantic.DeepEqual(before, config) {
 			return nil
@@ -215,7 +223,9 @@ func twoOwnersWorld() converge.Scenario {
 			Object: &corev1.ConfigMap{},
 			Requests: func(_ context.Context, obj client.Object) (requests []reconcile.Request) {
 				for _, owner := range obj.GetOwnerReferences() {
-					requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name}})
+					requests = append(requests, reconcile.Request{
+						NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name},
+					})
 				}
 				return requests
 			},

@@ -28,21 +28,28 @@ var correctStatus = []Entry{
 		Correct: with(stampedWorld, func(env converge.Env) reconcile.Reconciler { return &stampingReconciler{env.Client} }),
 	},
 	{
-		Name:    "correct-conditions",
-		About:   "Several conditions, with the times of their transitions, from a deployment and a service.",
-		Source:  "Kubernetes KEP-1623, Standardize Conditions. https://github.com/kubernetes/enhancements/issues/1623",
-		Correct: with(conditionsWorld, func(env converge.Env) reconcile.Reconciler { return &conditionsReconciler{env.Client} }),
+		Name:   "correct-conditions",
+		About:  "Several conditions, with the times of their transitions, from a deployment and a service.",
+		Source: "Kubernetes KEP-1623, Standardize Conditions. https://github.com/kubernetes/enhancements/issues/1623",
+		Correct: with(conditionsWorld, func(env converge.Env) reconcile.Reconciler {
+			return &conditionsReconciler{env.Client}
+		}),
 	},
 	{
-		Name:    "correct-waits-for-job",
-		About:   "Waits for a migration of each image before the deployment gets it.",
-		Source:  "Helm documentation, Chart Hooks: jobs that have to complete before the rest goes on. https://helm.sh/docs/topics/charts_hooks/",
-		Correct: with(migrationWorld, func(env converge.Env) reconcile.Reconciler { return &migrationReconciler{env.Client} }),
+		Name:  "correct-waits-for-job",
+		About: "Waits for a migration of each image before the deployment gets it.",
+		Source: "Helm documentation, Chart Hooks: jobs that have to complete before the rest goes on. " +
+			"https://helm.sh/docs/topics/charts_hooks/",
+		Correct: with(migrationWorld, func(env converge.Env) reconcile.Reconciler {
+			return &migrationReconciler{env.Client}
+		}),
 	},
 	{
-		Name:    "correct-job-once",
-		About:   "Runs a job once for each generation, writes that down, and deletes the job an hour later. A live read keeps an old cache from running it again.",
-		Source:  "Kubernetes documentation, Automatic Cleanup for Finished Jobs. https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/",
+		Name: "correct-job-once",
+		About: "Runs a job once for each generation, writes that down, and deletes the job an hour later. A live read " +
+			"keeps an old cache from running it again.",
+		Source: "Kubernetes documentation, Automatic Cleanup for Finished Jobs. " +
+			"https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/",
 		Correct: with(jobOnceWorld, func(env converge.Env) reconcile.Reconciler { return &jobOnceReconciler{env} }),
 	},
 	{
@@ -93,7 +100,10 @@ func (r *conditionsReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 	}
 	before := w.DeepCopy()
 	done, missing := fullyRolledOut(deployment), w.Spec.Replicas-deployment.Status.AvailableReplicas
-	r.set(w, "Available", deployment.Status.AvailableReplicas > 0, fmt.Sprintf("%d replicas are available", deployment.Status.AvailableReplicas))
+	r.set(
+		w, "Available", deployment.Status.AvailableReplicas > 0,
+		fmt.Sprintf("%d replicas are available", deployment.Status.AvailableReplicas),
+	)
 	r.set(w, "Progressing", !done, fmt.Sprintf("%d replicas are missing", missing))
 	setReady(w, done, "Deployment", fmt.Sprintf("image %s is rolled out: %t", w.Spec.Image, done))
 	w.Status.ReadyReplicas = deployment.Status.ReadyReplicas
@@ -101,7 +111,9 @@ func (r *conditionsReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 }
 
 func (r *conditionsReconciler) set(w *Widget, kind string, status bool, message string) {
-	condition := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Deployment", Message: message, ObservedGeneration: w.Generation}
+	condition := metav1.Condition{
+		Type: kind, Status: metav1.ConditionFalse, Reason: "Deployment", Message: message, ObservedGeneration: w.Generation,
+	}
 	if status {
 		condition.Status = metav1.ConditionTrue
 	}
@@ -113,7 +125,9 @@ func conditionsWorld() converge.Scenario {
 		For:   &Widget{},
 		Owns:  everythingOwned(),
 		World: []converge.Actor{converge.Deployments(converge.BecomeReady)},
-		Steps: converge.Lifecycle(widget("a", WidgetSpec{Image: "v1", Replicas: 2}), withImage("v2"), func(w *Widget) { w.Spec.Replicas = 3 }),
+		Steps: converge.Lifecycle(widget("a", WidgetSpec{Image: "v1", Replicas: 2}), withImage("v2"), func(w *Widget) {
+			w.Spec.Replicas = 3
+		}),
 	}
 }
 
@@ -155,7 +169,9 @@ func (r *migrationReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 func newJob(w *Widget, name string) *batchv1.Job {
 	spec := podSpec(w.Spec.Image)
 	spec.RestartPolicy = corev1.RestartPolicyNever
-	return &batchv1.Job{ObjectMeta: childMeta(w, w.Name+"-"+name), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: spec}}}
+	return &batchv1.Job{
+		ObjectMeta: childMeta(w, w.Name+"-"+name), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: spec}},
+	}
 }
 
 func completed(job *batchv1.Job) bool {
@@ -275,6 +291,8 @@ func fleetWorld() converge.Scenario {
 		For:   &Widget{},
 		Owns:  []client.Object{&appsv1.Deployment{}},
 		World: []converge.Actor{converge.Deployments(converge.BecomeReady)},
-		Steps: converge.Lifecycle(widget("a", WidgetSpec{Image: "v1", Replicas: 1, Tags: []string{"west", "east"}}), withImage("v2")),
+		Steps: converge.Lifecycle(
+			widget("a", WidgetSpec{Image: "v1", Replicas: 1, Tags: []string{"west", "east"}}), withImage("v2"),
+		),
 	}
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package corpus has small reconcilers with bugs that happened in real controllers, and next to each the same reconciler without the bug.
+// Package corpus has small reconcilers with bugs that happened in real controllers, and next to each the same
+// reconciler without the bug.
 //
-// It is what package converge is measured by: [All] bugs have to be found, and a correct reconciler must never be reported. To look for the bug of
-// an entry:
+// It is what package converge is measured by: [All] bugs have to be found, and a correct reconciler must never be
+// reported. To look for the bug of an entry:
 //
 //	report, err := converge.Check(t, entry.Buggy(), converge.DefaultOptions())
 //

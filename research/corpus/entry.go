@@ -20,7 +20,8 @@ type Entry struct {
 	Source string
 	// Faults is how many it takes to see the bug.
 	Faults int
-	// Buggy and Correct are the same scenario but for the reconciler, or how it is wired. Buggy is nil for what is only correct.
+	// Buggy and Correct are the same scenario but for the reconciler, or how it is wired. Buggy is nil for what is only
+	// correct.
 	Buggy, Correct func() converge.Scenario
 }
 

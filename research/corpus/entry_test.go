@@ -30,7 +30,10 @@ func TestAll_isWellFormed(t *testing.T) {
 			{"it takes that many faults", e.Faults < 0 || e.Faults > 2},
 			{"it has no correct reconciler", e.Correct == nil},
 			{"it has a class and no bug, or a bug and no class", (e.Class == "") != (e.Buggy == nil)},
-			{"a bug's name begins with its class", e.Class != "" && !strings.HasPrefix(e.Name, fmt.Sprintf("c%02s-", strings.TrimPrefix(e.Class, "C")))},
+			{
+				"a bug's name begins with its class",
+				e.Class != "" && !strings.HasPrefix(e.Name, fmt.Sprintf("c%02s-", strings.TrimPrefix(e.Class, "C"))),
+			},
 		}
 		for _, check := range checks {
 			if check.is {
@@ -52,7 +55,8 @@ func TestAll_isWellFormed(t *testing.T) {
 	}
 }
 
-// TestAll_twinsDifferOnlyInTheReconciler checks that the pair of an entry lives in the same world, which is made anew each time.
+// TestAll_twinsDifferOnlyInTheReconciler checks that the pair of an entry lives in the same world, which is made anew
+// each time.
 func TestAll_twinsDifferOnlyInTheReconciler(t *testing.T) {
 	for _, e := range All() {
 		if e.Buggy == nil {
@@ -62,7 +66,8 @@ func TestAll_twinsDifferOnlyInTheReconciler(t *testing.T) {
 		if (buggy.New == nil) == (buggy.Setup == nil) {
 			t.Errorf("%s: the buggy one has both New and Setup, or none", e.Name)
 		}
-		if len(buggy.Given) != len(correct.Given) || len(buggy.Steps) != len(correct.Steps) || len(buggy.World) != len(correct.World) {
+		if len(buggy.Given) != len(correct.Given) || len(buggy.Steps) != len(correct.Steps) ||
+			len(buggy.World) != len(correct.World) {
 			t.Errorf("%s: given, steps or world differ", e.Name)
 		}
 		for i := range buggy.Given {

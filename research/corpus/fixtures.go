@@ -204,12 +204,16 @@ func meta(name string) metav1.ObjectMeta {
 
 // childMeta is the metadata of something that belongs to an object, and has the label of it.
 func childMeta(owner client.Object, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name, Labels: map[string]string{widgetLabel: owner.GetName()}}
+	return metav1.ObjectMeta{
+		Namespace: owner.GetNamespace(), Name: name, Labels: map[string]string{widgetLabel: owner.GetName()},
+	}
 }
 
 // ofWidget selects what has the label of an object.
 func ofWidget(owner client.Object) []client.ListOption {
-	return []client.ListOption{client.InNamespace(owner.GetNamespace()), client.MatchingLabels{widgetLabel: owner.GetName()}}
+	return []client.ListOption{
+		client.InNamespace(owner.GetNamespace()), client.MatchingLabels{widgetLabel: owner.GetName()},
+	}
 }
 
 // widget returns a widget.

@@ -67,7 +67,9 @@ func newService(w *Widget) *corev1.Service {
 func fillService(service *corev1.Service, w *Widget) {
 	metav1.SetMetaDataAnnotation(&service.ObjectMeta, hostAnnotation, w.Spec.Host)
 	service.Spec.Selector = map[string]string{widgetLabel: w.Name}
-	service.Spec.Ports = []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(8080)}}
+	service.Spec.Ports = []corev1.ServicePort{
+		{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(8080)},
+	}
 }
 
 // applyService has a service of the widget's name select its pods.

@@ -19,7 +19,8 @@ import (
 
 // patchTypes are the types of patches by their names here.
 var patchTypes = map[string]types.PatchType{
-	JSONPatch: types.JSONPatchType, MergePatch: types.MergePatchType, StrategicPatch: types.StrategicMergePatchType, ApplyPatch: types.ApplyPatchType,
+	JSONPatch: types.JSONPatchType, MergePatch: types.MergePatchType, StrategicPatch: types.StrategicMergePatchType,
+	ApplyPatch: types.ApplyPatchType,
 }
 
 // step makes the calls of an operation.
@@ -147,7 +148,10 @@ func (r *run) update(o Operation) {
 		r.answer(o, object, r.Client.Update(r.ctx, object, &options))
 		return
 	}
-	r.answer(o, object, r.Client.SubResource(o.Subresource).Update(r.ctx, object, &client.SubResourceUpdateOptions{UpdateOptions: options}))
+	r.answer(
+		o, object,
+		r.Client.SubResource(o.Subresource).Update(r.ctx, object, &client.SubResourceUpdateOptions{UpdateOptions: options}),
+	)
 }
 
 // body returns what a patch sends.
@@ -185,7 +189,12 @@ func (r *run) patch(o Operation) {
 		r.answer(o, object, r.Client.Patch(r.ctx, object, body, &options))
 		return
 	}
-	r.answer(o, object, r.Client.SubResource(o.Subresource).Patch(r.ctx, object, body, &client.SubResourcePatchOptions{PatchOptions: options}))
+	r.answer(
+		o, object,
+		r.Client.SubResource(o.Subresource).Patch(r.ctx, object, body, &client.SubResourcePatchOptions{
+			PatchOptions: options,
+		}),
+	)
 }
 
 func (r *run) apply(o Operation) {
@@ -201,7 +210,9 @@ func (r *run) apply(o Operation) {
 		r.answer(o, object, err)
 		return
 	}
-	err := r.Client.SubResource(o.Subresource).Apply(r.ctx, configuration, &client.SubResourceApplyOptions{ApplyOptions: options})
+	err := r.Client.SubResource(o.Subresource).Apply(r.ctx, configuration, &client.SubResourceApplyOptions{
+		ApplyOptions: options,
+	})
 	r.answer(o, object, err)
 }
 
@@ -241,10 +252,14 @@ func (r *run) scale(o Operation) {
 		} else {
 			mustConvert(fields, scale)
 		}
-		options := &client.SubResourceUpdateOptions{UpdateOptions: client.UpdateOptions{FieldManager: o.Owner, DryRun: o.dryRun()}, SubResourceBody: scale}
+		options := &client.SubResourceUpdateOptions{
+			UpdateOptions: client.UpdateOptions{FieldManager: o.Owner, DryRun: o.dryRun()}, SubResourceBody: scale,
+		}
 		r.answer(o, scale, scaler.Update(r.ctx, object, options))
 	case Patch:
-		options := &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{FieldManager: o.Owner, DryRun: o.dryRun()}, SubResourceBody: newScale()}
+		options := &client.SubResourcePatchOptions{
+			PatchOptions: client.PatchOptions{FieldManager: o.Owner, DryRun: o.dryRun()}, SubResourceBody: newScale(),
+		}
 		r.answer(o, options.SubResourceBody, scaler.Patch(r.ctx, object, r.body(o), options))
 	}
 }

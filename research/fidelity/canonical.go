@@ -32,7 +32,8 @@ func newCanonical(t *Transcript) *canonical {
 	c := &canonical{start: t.Start, namespace: t.Namespace, known: map[string]bool{}, ports: map[int64]string{}}
 	uids, generated, addresses := 0, 0, 0
 	learn := func(step Step, object Object, failure *Failure) {
-		if uid, _, _ := unstructured.NestedString(object, "metadata", "uid"); strings.Count(uid, "-") == 4 && c.name(uid, fmt.Sprintf("UID%d", uids)) {
+		if uid, _, _ := unstructured.NestedString(object, "metadata", "uid"); strings.Count(uid, "-") == 4 &&
+			c.name(uid, fmt.Sprintf("UID%d", uids)) {
 			uids++
 		}
 		name, _, _ := unstructured.NestedString(object, "metadata", "name")
@@ -40,7 +41,8 @@ func newCanonical(t *Transcript) *canonical {
 		if failure != nil && prefix != "" {
 			name = regexp.MustCompile(regexp.QuoteMeta(prefix) + `[a-z0-9]{5}\b`).FindString(failure.Text)
 		}
-		if step.Verb == Create && step.Name == "" && prefix != "" && name != "" && c.name(name, fmt.Sprintf("%sGENERATED%d", strings.ReplaceAll(prefix, t.Namespace, "NAMESPACE"), generated)) {
+		if step.Verb == Create && step.Name == "" && prefix != "" && name != "" &&
+			c.name(name, fmt.Sprintf("%sGENERATED%d", strings.ReplaceAll(prefix, t.Namespace, "NAMESPACE"), generated)) {
 			generated++
 		}
 		if step.Kind.Kind == "Service" && !step.DryRun { // which shows an address that nobody gets
@@ -87,7 +89,10 @@ var (
 	versions = regexp.MustCompile(`(ResourceVersion in (?:the )?(?:precondition|object meta|record)(?:: | \())\d+`)
 	times    = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| \+0000 UTC)`)
 	address  = regexp.MustCompile(`\b10(?:\.\d{1,3}){3}\b`)
-	unseen   = regexp.MustCompile(`\b(?:[1-9a-f][0-9a-f]{7}|0[1-9a-f][0-9a-f]{6}|00[1-9a-f][0-9a-f]{5})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`) // UIDs of what was refused
+	// UIDs of what was refused
+	unseen = regexp.MustCompile(
+		`\b(?:[1-9a-f][0-9a-f]{7}|0[1-9a-f][0-9a-f]{6}|00[1-9a-f][0-9a-f]{5})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`,
+	)
 )
 
 func (c *canonical) text(text string) string {
@@ -104,7 +109,8 @@ func (c *canonical) text(text string) string {
 	return conflicts(text)
 }
 
-// conflicts orders the managers that an apply is in conflict with: a server has those of one second by name, and else by time.
+// conflicts orders the managers that an apply is in conflict with: a server has those of one second by name, and else
+// by time.
 func conflicts(text string) string {
 	head, rest, ok := strings.Cut(text, "conflicts: ")
 	if !strings.HasPrefix(head, "Apply failed with ") || !ok {
@@ -118,7 +124,8 @@ func conflicts(text string) string {
 // apart is how much times differ by that are told from each other.
 const apart = 30 * time.Second
 
-// moment tells times that are half a minute apart from each other: sequences take seconds, and periods of grace are multiples of that.
+// moment tells times that are half a minute apart from each other: sequences take seconds, and periods of grace are
+// multiples of that.
 func (c *canonical) moment(moment time.Time) string {
 	since := moment.Sub(c.start)
 	if since.Abs() > time.Hour {
@@ -171,7 +178,8 @@ func (c *canonical) value(field string, value any) any {
 	return value
 }
 
-// orderless returns the text of an error about several fields of a custom resource with its parts in order: its schema is visited in any.
+// orderless returns the text of an error about several fields of a custom resource with its parts in order: its schema
+// is visited in any.
 func orderless(text string) string {
 	head, list, ok := strings.Cut(text, " is invalid: [")
 	if !ok {

@@ -51,13 +51,17 @@ var (
 func (d Divergence) Signature() string {
 	path, _, _ := strings.Cut(indexes.ReplaceAllString(d.Path, "[]"), "managedFields[]")
 	parts := []string{d.kind.Kind, d.Where, path}
-	if strings.HasPrefix(path, ".metadata") || strings.HasPrefix(path, ".kind") || strings.HasPrefix(path, ".apiVersion") || d.Where == "list" {
+	if strings.HasPrefix(path, ".metadata") || strings.HasPrefix(path, ".kind") ||
+		strings.HasPrefix(path, ".apiVersion") || d.Where == "list" {
 		parts[0] = "" // much the same for all kinds
 	}
 	if d.Where == "error" && d.Path != "" {
 		parts[0] = ""
 	} else if strings.HasPrefix(d.Where, "error") {
-		parts = append(parts, string(d.operation.Verb), d.operation.Subresource, d.operation.Patch, numbers.ReplaceAllString(fmt.Sprint(d.Real), ""), numbers.ReplaceAllString(fmt.Sprint(d.Ours), ""))
+		parts = append(
+			parts, string(d.operation.Verb), d.operation.Subresource, d.operation.Patch,
+			numbers.ReplaceAllString(fmt.Sprint(d.Real), ""), numbers.ReplaceAllString(fmt.Sprint(d.Ours), ""),
+		)
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
@@ -74,10 +78,13 @@ type comparison struct {
 	found       []Divergence
 }
 
-// Compare returns what differs between what a real server and ours showed, up to the first operation with a difference. Known differences are left out, and
-// counted.
+// Compare returns what differs between what a real server and ours showed, up to the first operation with a difference.
+// Known differences are left out, and counted.
 func Compare(real, ours *Transcript, known *Differences) []Divergence {
-	c := &comparison{real: newCanonical(real), ours: newCanonical(ours), versions: map[string]string{}, applied: map[string]bool{}, differences: known}
+	c := &comparison{
+		real: newCanonical(real), ours: newCanonical(ours), versions: map[string]string{}, applied: map[string]bool{},
+		differences: known,
+	}
 	c.released = releasesNodePorts(real.Events[serviceKind])
 	for _, step := range real.Steps {
 		c.kinds = append(c.kinds, step.Kind)
@@ -255,7 +262,9 @@ func (c *comparison) events(where string, real, ours []Event) {
 	}
 	for i := range real {
 		c.at.applied = false
-		c.values(where, fmt.Sprintf("[%d](%s)", i, real[i].Type), c.real.object(real[i].Object), c.ours.object(ours[i].Object))
+		c.values(
+			where, fmt.Sprintf("[%d](%s)", i, real[i].Type), c.real.object(real[i].Object), c.ours.object(ours[i].Object),
+		)
 	}
 }
 

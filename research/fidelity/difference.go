@@ -38,13 +38,15 @@ func KnownDifferences() *Differences {
 		}},
 		{Name: "typed-content", Excuses: func(d Divergence) bool {
 			ofType := strings.Contains(d.Path, ".spec.") || strings.HasSuffix(d.Path, ".status")
-			return d.typed && ofType && (empty(d.Real) && d.Ours == nil || d.Real == nil && empty(d.Ours) || sameQuantity(d.Real, d.Ours))
+			return d.typed && ofType &&
+				(empty(d.Real) && d.Ours == nil || d.Real == nil && empty(d.Ours) || sameQuantity(d.Real, d.Ours))
 		}},
 		{Name: "pod-update-diff", Excuses: func(d Divergence) bool {
 			const forbidden = "Forbidden: pod updates may not change fields other than"
 			before, _, cut := strings.Cut(fmt.Sprint(d.Real), "\n")
 			after, _, _ := strings.Cut(fmt.Sprint(d.Ours), "\n")
-			return d.kind.Kind == "Pod" && strings.HasPrefix(d.Where, "error") && strings.Contains(before, forbidden) && cut && before == after
+			return d.kind.Kind == "Pod" && strings.HasPrefix(d.Where, "error") && strings.Contains(before, forbidden) && cut &&
+				before == after
 		}},
 		{Name: "values-in-errors", Excuses: func(d Divergence) bool {
 			real, ok := d.Real.(string)
@@ -53,23 +55,28 @@ func KnownDifferences() *Differences {
 		}},
 		{Name: "nameless-service", Excuses: func(d Divergence) bool {
 			nameless := func(e Edit) bool { return e.Path == "metadata/name" && e.Value == "" }
-			return d.kind.Kind == "Service" && d.operation.Verb == Create && strings.HasPrefix(d.Where, "error") && slices.ContainsFunc(d.operation.Edits, nameless)
+			return d.kind.Kind == "Service" && d.operation.Verb == Create && strings.HasPrefix(d.Where, "error") &&
+				slices.ContainsFunc(d.operation.Edits, nameless)
 		}},
 		{Name: "node-ports-again", Excuses: func(d Divergence) bool {
-			return d.kind == serviceKind && d.released && nodePortPath.MatchString(d.Path) && portNumber(d.Ours) < portNumber(d.Real)
+			return d.kind == serviceKind && d.released && nodePortPath.MatchString(d.Path) &&
+				portNumber(d.Ours) < portNumber(d.Real)
 		}},
 		{Name: "duplicate-node-ports", Excuses: func(d Divergence) bool {
-			return d.kind == serviceKind && d.Where == "error" && d.Path == "" && strings.HasPrefix(fmt.Sprint(d.Real), "500 <nil>: duplicate nodePort: ") &&
+			return d.kind == serviceKind && d.Where == "error" && d.Path == "" &&
+				strings.HasPrefix(fmt.Sprint(d.Real), "500 <nil>: duplicate nodePort: ") &&
 				strings.Contains(fmt.Sprint(d.Ours), "].nodePort: Duplicate value: ")
 		}},
 		{Name: "apply-types", Excuses: func(d Divergence) bool {
 			problems, applies := typeProblems(d.Real)
 			ours, also := typeProblems(d.Ours)
-			return d.Where == "error text" && applies && also && !slices.ContainsFunc(problems, func(p string) bool { return !slices.Contains(ours, p) })
+			return d.Where == "error text" && applies && also &&
+				!slices.ContainsFunc(problems, func(p string) bool { return !slices.Contains(ours, p) })
 		}},
 		{Name: "metadata-deletion", Excuses: func(d Divergence) bool {
 			o := d.operation
-			return o.Verb == Delete && o.Form == Metadata && o.Kind.Untyped && d.Where == "error" && d.Ours == "none" && strings.HasPrefix(fmt.Sprint(d.Real), "*runtime.notRegisteredErr")
+			return o.Verb == Delete && o.Form == Metadata && o.Kind.Untyped && d.Where == "error" && d.Ours == "none" &&
+				strings.HasPrefix(fmt.Sprint(d.Real), "*runtime.notRegisteredErr")
 		}},
 	}}
 }
@@ -173,5 +180,7 @@ func (d *Differences) Used() map[string]int64 {
 
 // Without returns the differences but for one.
 func (d *Differences) Without(name string) *Differences {
-	return &Differences{known: slices.DeleteFunc(slices.Clone(d.known), func(difference *Difference) bool { return difference.Name == name })}
+	return &Differences{
+		known: slices.DeleteFunc(slices.Clone(d.known), func(difference *Difference) bool { return difference.Name == name }),
+	}
 }

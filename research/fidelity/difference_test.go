@@ -16,12 +16,17 @@ import (
 var witnesses = map[string]Sequence{
 	"managed-fields": {{Verb: Create, Kind: configMaps, Name: "a"}},
 	"typed-content": {
-		{Verb: Create, Kind: gadgets, Name: "a", Form: Unstructured, Edits: []Edit{Set("spec/parts", []any{}), Set("spec/memory", "1024Mi")}},
+		{
+			Verb: Create, Kind: gadgets, Name: "a", Form: Unstructured,
+			Edits: []Edit{Set("spec/parts", []any{}), Set("spec/memory", "1024Mi")},
+		},
 		{Verb: Get, Kind: gadgets, Name: "a", Form: Unstructured},
 	},
 	"pod-update-diff": {
 		{Verb: Create, Kind: pods, Name: "a"},
-		{Verb: Update, Kind: pods, Name: "a", Base: Last, Edits: []Edit{Set("spec/terminationGracePeriodSeconds", int64(60))}},
+		{
+			Verb: Update, Kind: pods, Name: "a", Base: Last, Edits: []Edit{Set("spec/terminationGracePeriodSeconds", int64(60))},
+		},
 	},
 	"node-ports-again": {
 		{Verb: Create, Kind: services, Name: "a", Edits: []Edit{Set("spec/type", "NodePort")}},
@@ -30,9 +35,14 @@ var witnesses = map[string]Sequence{
 	},
 	"duplicate-node-ports": {
 		{Verb: Create, Kind: services, Name: "a", Edits: []Edit{Set("spec/type", "NodePort")}},
-		{Verb: Patch, Kind: services, Name: "a", Patch: MergePatch, Edits: []Edit{Set("spec/ports", []any{Object{"port": int64(80)}, Object{"port": int64(81)}})}},
+		{
+			Verb: Patch, Kind: services, Name: "a", Patch: MergePatch,
+			Edits: []Edit{Set("spec/ports", []any{Object{"port": int64(80)}, Object{"port": int64(81)}})},
+		},
 	},
-	"apply-types":      {{Verb: Apply, Kind: gadgets, Name: "a", Owner: "alice", Edits: []Edit{Set("spec/one", "x"), Set("spec/two", "x")}}},
+	"apply-types": {
+		{Verb: Apply, Kind: gadgets, Name: "a", Owner: "alice", Edits: []Edit{Set("spec/one", "x"), Set("spec/two", "x")}},
+	},
 	"nameless-service": {{Verb: Create, Kind: services, Edits: []Edit{Set("metadata/name", "")}}},
 	"values-in-errors": {
 		{Verb: Create, Kind: jobs, Name: "a"},

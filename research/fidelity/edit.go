@@ -17,7 +17,8 @@ type Edit struct {
 	// Path names a field, its parts divided by slashes. A slash in a part is written ~1, an element of a list [key=value].
 	Path string
 
-	// Value is what the field becomes, nil to have it removed. Strings in it that are tokens stand for what the object had, see Token.
+	// Value is what the field becomes, nil to have it removed. Strings in it that are tokens stand for what the object
+	// had, see Token.
 	Value any
 }
 
@@ -114,7 +115,8 @@ func edit(at any, parts []string, value any) any {
 	return items
 }
 
-// merging returns the body of a patch that makes the edits; elements of lists are named by their key, which is for strategic merge patches.
+// merging returns the body of a patch that makes the edits; elements of lists are named by their key, which is for
+// strategic merge patches.
 func merging(edits []Edit) map[string]any {
 	body := map[string]any{}
 	for _, e := range edits {
@@ -166,7 +168,9 @@ func pointing(edits []Edit) []any {
 			operations = append(operations, map[string]any{"op": "remove", "path": pointer})
 			continue
 		}
-		operations = append(operations, map[string]any{"op": "add", "path": pointer, "value": runtime.DeepCopyJSONValue(e.Value)})
+		operations = append(operations, map[string]any{
+			"op": "add", "path": pointer, "value": runtime.DeepCopyJSONValue(e.Value),
+		})
 	}
 	return operations
 }

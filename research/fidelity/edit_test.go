@@ -45,8 +45,10 @@ func TestEdits(t *testing.T) {
 			pointer: Object{"op": "add", "path": "/spec/items/0/size", "value": int64(2)},
 		},
 		"an element is added": {
-			edit:    Set("spec/items/[name=three]", Object{"name": "three"}),
-			edited:  Object{"items": []any{Object{"name": "one", "size": int64(1)}, Object{"name": "two"}, Object{"name": "three"}}},
+			edit: Set("spec/items/[name=three]", Object{"name": "three"}),
+			edited: Object{
+				"items": []any{Object{"name": "one", "size": int64(1)}, Object{"name": "two"}, Object{"name": "three"}},
+			},
 			merging: Object{"spec": Object{"items": []any{Object{"name": "three"}}}},
 			pointer: Object{"op": "add", "path": "/spec/items/0", "value": Object{"name": "three"}},
 		},
@@ -79,7 +81,9 @@ func TestEdits(t *testing.T) {
 			}
 		})
 	}
-	if labels := edited(content, []Edit{Remove("metadata/labels/a~1b")})["metadata"].(Object)["labels"]; cmp.Diff(any(Object{"app": "x"}), labels) != "" {
+	if labels := edited(content, []Edit{
+		Remove("metadata/labels/a~1b"),
+	})["metadata"].(Object)["labels"]; cmp.Diff(any(Object{"app": "x"}), labels) != "" {
 		t.Errorf("labels without the one with a slash: got %v", labels)
 	}
 	if len(content["spec"].(Object)["items"].([]any)) != 2 {

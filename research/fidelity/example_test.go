@@ -18,7 +18,10 @@ func ExampleSequence() {
 	}
 	sequence := fidelity.Sequence{
 		{Verb: fidelity.Create, Kind: kind, Name: "a"},
-		{Verb: fidelity.Patch, Patch: fidelity.MergePatch, Kind: kind, Name: "a", Edits: []fidelity.Edit{fidelity.Set("data/a", "2"), fidelity.Remove("data/b")}},
+		{
+			Verb: fidelity.Patch, Patch: fidelity.MergePatch, Kind: kind, Name: "a",
+			Edits: []fidelity.Edit{fidelity.Set("data/a", "2"), fidelity.Remove("data/b")},
+		},
 		{Verb: fidelity.Update, Kind: kind, Name: "a", Base: fidelity.First, Form: fidelity.Unstructured},
 		{Verb: fidelity.Delete, Kind: kind, Name: "a", UID: string(fidelity.TokenUID), Propagation: "Foreground"},
 	}

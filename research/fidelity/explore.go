@@ -102,8 +102,9 @@ func (e *Explorer) Run(ctx context.Context, seed uint64, n int) (*Report, error)
 // attempts is how often a sequence is run that diverges, if the clock may be the reason.
 const attempts = 5
 
-// compare returns how the two servers differ with a sequence, nil if they do not. Managed fields are ordered by the second in which they were last written,
-// and another order is a new version. So what only differs in a run from one second into another is no divergence.
+// compare returns how the two servers differ with a sequence, nil if they do not. Managed fields are ordered by the
+// second in which they were last written, and another order is a new version. So what only differs in a run from one
+// second into another is no divergence.
 func (e *Explorer) compare(ctx context.Context, sequence Sequence) (finding *Finding, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
@@ -129,7 +130,9 @@ func (e *Explorer) compareOnce(ctx context.Context, sequence Sequence) (*Finding
 	if len(divergences) == 0 {
 		return nil, nil
 	}
-	return &Finding{Signature: divergences[0].Signature(), Sequence: sequence, Divergences: divergences, Real: real, Ours: ours}, nil
+	return &Finding{
+		Signature: divergences[0].Signature(), Sequence: sequence, Divergences: divergences, Real: real, Ours: ours,
+	}, nil
 }
 
 // Shrink makes the sequence of a finding as short and simple as it can be with the same divergence.

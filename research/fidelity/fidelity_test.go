@@ -46,17 +46,27 @@ func TestRealToReal(t *testing.T) {
 // Our server does not differ from a real one.
 func TestFidelity(t *testing.T) {
 	real, ours := newRealServer(t), newOurs(t)
-	explore(t, *sequences, &Explorer{Generator: newGenerator(), Real: real.run, Ours: ours.run, Known: KnownDifferences(), Parallel: *parallel})
+	explore(t, *sequences, &Explorer{
+		Generator: newGenerator(), Real: real.run, Ours: ours.run, Known: KnownDifferences(), Parallel: *parallel,
+	})
 }
 
 // Watches show the same, in all forms, also to those who select objects that come to match and cease to.
 func TestWatches(t *testing.T) {
 	real, ours := newRealServer(t), newOurs(t)
-	watches := []Watch{{}, {Form: Unstructured, Labels: "app=x"}, {Labels: "app!=x"}, {Form: Metadata, Labels: "app in (x,z)"}, {Form: Metadata}}
+	watches := []Watch{
+		{},
+		{Form: Unstructured, Labels: "app=x"},
+		{Labels: "app!=x"},
+		{Form: Metadata, Labels: "app in (x,z)"},
+		{Form: Metadata},
+	}
 	real.Watches, ours.watches = watches, watches
 	// The objects that end a watch can only be created in a namespace that stays.
 	generator := Generator{Kinds: chosen()}
-	explore(t, *sequences/20, &Explorer{Generator: generator, Real: real.run, Ours: ours.run, Known: KnownDifferences(), Parallel: *parallel})
+	explore(t, *sequences/20, &Explorer{
+		Generator: generator, Real: real.run, Ours: ours.run, Known: KnownDifferences(), Parallel: *parallel,
+	})
 }
 
 func explore(t *testing.T, n int, explorer *Explorer) {

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// object returns content in the form that an operation is given its objects in. What no Go type can hold is unstructured.
+// object returns content in the form that an operation is given its objects in. What no Go type can hold is
+// unstructured.
 func (r *run) object(o Operation, fields Object) client.Object {
 	switch {
 	case o.Form == Metadata:

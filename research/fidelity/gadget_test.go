@@ -66,7 +66,8 @@ type GadgetList struct {
 	Items []Gadget `json:"items"`
 }
 
-// deepCopied is a copy by way of JSON, which loses nothing of these types but the difference of nil and empty where it is omitted.
+// deepCopied is a copy by way of JSON, which loses nothing of these types but the difference of nil and empty where it
+// is omitted.
 func deepCopied[T any](from *T) *T {
 	into := new(T)
 	text, err := json.Marshal(from)

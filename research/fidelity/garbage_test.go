@@ -49,10 +49,15 @@ func (f families) sequence() (sequence Sequence) {
 	waiting := false
 	for range 8 {
 		name := members[f.IntN(len(members))]
-		o := Operation{Verb: Delete, Kind: kinds[name], Name: name, Propagation: []string{"Foreground", "Foreground", "Foreground", "Background", "Orphan", ""}[f.IntN(6)]}
+		o := Operation{
+			Verb: Delete, Kind: kinds[name], Name: name,
+			Propagation: []string{"Foreground", "Foreground", "Foreground", "Background", "Orphan", ""}[f.IntN(6)],
+		}
 		switch f.IntN(5) {
 		case 0:
-			o = Operation{Verb: Patch, Kind: kinds[name], Name: name, Patch: MergePatch, Edits: []Edit{Remove("metadata/finalizers")}}
+			o = Operation{
+				Verb: Patch, Kind: kinds[name], Name: name, Patch: MergePatch, Edits: []Edit{Remove("metadata/finalizers")},
+			}
 		case 1:
 			if !waiting { // see TestLateDependents
 				o = f.adoption(kinds)
@@ -73,12 +78,15 @@ func (f families) adoption(kinds map[string]*Kind) Operation {
 }
 
 func adopted(kind *Kind, name string, owner Object) Operation {
-	return Operation{Verb: Patch, Kind: kind, Name: name, Patch: MergePatch, Edits: []Edit{Set("metadata/ownerReferences", []any{owner})}}
+	return Operation{
+		Verb: Patch, Kind: kind, Name: name, Patch: MergePatch, Edits: []Edit{Set("metadata/ownerReferences", []any{owner})},
+	}
 }
 
 func ownerOf(kind *Kind, name string, blocks bool) Object {
 	return Object{
-		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "name": name, "uid": string(TokenUIDOf) + kind.Kind + "/" + name,
+		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "name": name,
+		"uid":                string(TokenUIDOf) + kind.Kind + "/" + name,
 		"blockOwnerDeletion": blocks,
 	}
 }
@@ -108,7 +116,13 @@ func census(ctx context.Context, c client.Client, namespace string) (string, err
 		}
 		finalizers := item.GetFinalizers()
 		slices.Sort(finalizers)
-		lines = append(lines, fmt.Sprintf("%s/%s deleting=%t finalizers=%v owners=%v", item.GetKind(), item.GetName(), item.GetDeletionTimestamp() != nil, finalizers, owners))
+		lines = append(
+			lines,
+			fmt.Sprintf(
+				"%s/%s deleting=%t finalizers=%v owners=%v", item.GetKind(), item.GetName(), item.GetDeletionTimestamp() != nil,
+				finalizers, owners,
+			),
+		)
 	}
 	return strings.Join(lines, "\n"), nil
 }
@@ -116,7 +130,8 @@ func census(ctx context.Context, c client.Client, namespace string) (string, err
 // choices are which collections a collector has done after each operation, of those it could have done next.
 type choices [][]int
 
-// replay runs a sequence with a collector that makes choices, and returns what there is then, and how many collections there are to choose from.
+// replay runs a sequence with a collector that makes choices, and returns what there is then, and how many collections
+// there are to choose from.
 func (o *ours) replay(ctx context.Context, sequence Sequence, made choices) (state string, options int, err error) {
 	const namespace = "fidelity"
 	model, server := o.startServer(ctx, namespace)
@@ -135,7 +150,8 @@ func (o *ours) replay(ctx context.Context, sequence Sequence, made choices) (sta
 	return state, len(server.Garbage()), err
 }
 
-// ends returns all states in which a collector can leave things after the last operation of a sequence, with the choices that lead to them.
+// ends returns all states in which a collector can leave things after the last operation of a sequence, with the
+// choices that lead to them.
 func (o *ours) ends(ctx context.Context, sequence Sequence, before choices) (map[string]choices, error) {
 	ends, seen := map[string]choices{}, map[string]bool{}
 	var visit func([]int) error
@@ -158,9 +174,10 @@ func (o *ours) ends(ctx context.Context, sequence Sequence, before choices) (map
 	return ends, visit(nil)
 }
 
-// What the real collector leaves of owners and what they own, after each operation, is one of the ends that ours can come to. There are several where the
-// real one does things at the same time: dependents that do not block their owner go before it or after it, an object with two owners loses one of them or
-// goes with both, and one of a circle is unblocked and then deleted while its owner waits for it, or after that.
+// What the real collector leaves of owners and what they own, after each operation, is one of the ends that ours can
+// come to. There are several where the real one does things at the same time: dependents that do not block their owner
+// go before it or after it, an object with two owners loses one of them or goes with both, and one of a circle is
+// unblocked and then deleted while its owner waits for it, or after that.
 func TestGarbage(t *testing.T) {
 	const patience = 20 * time.Second
 	real := newRealServer(t, sandbox.Options{Controllers: []string{"garbage-collector-controller"}, DisablePods: true})
@@ -216,12 +233,15 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// What comes to be owned by an object that waits already goes at once in ours. The real collector does not look at it before another dependent is gone.
+// What comes to be owned by an object that waits already goes at once in ours. The real collector does not look at it
+// before another dependent is gone.
 func TestLateDependents(t *testing.T) {
 	sequence := Sequence{
 		{Verb: Create, Kind: configMaps, Name: "a"},
 		{Verb: Create, Kind: configMaps, Name: "b", Edits: []Edit{
-			Set("metadata/ownerReferences", []any{ownerOf(configMaps, "a", true)}), Set("metadata/finalizers", []any{"example.com/one"}),
+			Set("metadata/ownerReferences", []any{
+				ownerOf(configMaps, "a", true),
+			}), Set("metadata/finalizers", []any{"example.com/one"}),
 		}},
 		{Verb: Create, Kind: configMaps, Name: "c"},
 		{Verb: Delete, Kind: configMaps, Name: "a", Propagation: "Foreground"},
@@ -268,7 +288,9 @@ func collected(ctx context.Context, c client.Client, namespace string) error {
 	garbage.SetGroupVersionKind(secrets.GroupVersionKind)
 	garbage.SetNamespace(namespace)
 	garbage.SetGenerateName("garbage-")
-	garbage.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "00000000-0000-0000-0000-00000000dead"}})
+	garbage.SetOwnerReferences([]metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "00000000-0000-0000-0000-00000000dead"},
+	})
 	if err := c.Create(ctx, garbage); err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ type Generator struct {
 	Namespaces *Kind
 }
 
-// generation makes one sequence. What it may contain is drawn first, so that sequences differ more than if all had a little of everything.
+// generation makes one sequence. What it may contain is drawn first, so that sequences differ more than if all had a
+// little of everything.
 type generation struct {
 	*rand.Rand
 	kinds      []*Kind
@@ -49,7 +50,9 @@ func (g Generator) Sequence(seed uint64) Sequence {
 	if r.IntN(3) == 0 {
 		s.kinds = append(s.kinds, g.Kinds[r.IntN(len(g.Kinds))])
 	}
-	s.themes = themes{generated: s.one(4), applies: s.one(2), finalizers: s.one(2), faults: s.one(2), dryRuns: s.one(3), forms: s.one(2)}
+	s.themes = themes{
+		generated: s.one(4), applies: s.one(2), finalizers: s.one(2), faults: s.one(2), dryRuns: s.one(3), forms: s.one(2),
+	}
 	s.namespaces = g.Namespaces
 	if r.IntN(12) == 0 {
 		s.themes.terminating = g.Namespaces
@@ -63,8 +66,10 @@ func (g Generator) Sequence(seed uint64) Sequence {
 		o := s.operation()
 		key := o.Kind.Kind + "/" + o.Name
 		// Too many operations would find nothing.
-		if !s.made[key] && o.Subresource != "eviction" && o.Verb != List && o.Verb != DeleteAllOf && o.Verb != Apply && o.Name != "" && o.Name[0] != '$' && !s.one(6) {
-			o.Subresource, o.Patch, o.Tests, o.Edits, o.Base, o.UID, o.Version, o.Propagation, o.Grace = "", "", nil, nil, Blank, "", "", "", nil
+		if !s.made[key] && o.Subresource != "eviction" && o.Verb != List && o.Verb != DeleteAllOf && o.Verb != Apply &&
+			o.Name != "" && o.Name[0] != '$' && !s.one(6) {
+			o.Subresource, o.Patch, o.Tests, o.Edits, o.Base, o.UID, o.Version, o.Propagation, o.Grace =
+				"", "", nil, nil, Blank, "", "", "", nil
 			if s.create(&o); o.Form == Metadata {
 				o.Form = Unstructured
 			}
@@ -82,7 +87,9 @@ func (g Generator) Sequence(seed uint64) Sequence {
 
 // termination draws an operation on the namespace of the sequence.
 func (s *generation) termination() Operation {
-	o := Operation{Kind: s.themes.terminating, Name: string(TokenNamespace), Verb: pick(s, Get, Get, Delete, Patch, Update)}
+	o := Operation{
+		Kind: s.themes.terminating, Name: string(TokenNamespace), Verb: pick(s, Get, Get, Delete, Patch, Update),
+	}
 	switch o.Verb {
 	case Patch:
 		o.Patch, o.Edits = MergePatch, s.some(metadataChanges)
@@ -197,7 +204,8 @@ func (s *generation) create(o *Operation) {
 		}
 	}
 	if s.themes.faults && s.one(12) {
-		o.Edits = append(o.Edits, pick(s, Set("metadata/resourceVersion", "1"), Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/uid", "made-up"),
+		o.Edits = append(o.Edits, pick(s, Set("metadata/resourceVersion", "1"),
+			Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/uid", "made-up"),
 			Set("metadata/name", ""), Set("metadata/namespace", "")))
 	}
 	if s.one(20) && !o.Kind.NoCopies {
@@ -218,7 +226,13 @@ func (s *generation) selection(o *Operation) {
 		o.Labels = pick(s, "app=x", "app!=x", "app in (x,y)", "app", "!app", "app=y,tier", "app notin (y)")
 	}
 	if s.one(5) && !o.Kind.ClusterScoped {
-		o.Fields = pick(s, append([]string{"metadata.name=a", "metadata.name!=a", "metadata.namespace=default", "spec.unknown=1"}, o.Kind.Selectors...)...)
+		o.Fields = pick(
+			s,
+			append(
+				[]string{"metadata.name=a", "metadata.name!=a", "metadata.namespace=default", "spec.unknown=1"},
+				o.Kind.Selectors...,
+			)...,
+		)
 	}
 }
 
@@ -227,8 +241,11 @@ func (s *generation) base(o *Operation) {
 	o.Base = pick(s, Last, Last, Last, Last, Live, First, Blank)
 	if s.one(10) {
 		// Nor does it have the managed fields of that version, which only a real server has kept, and would take back.
-		o.Edits = append(o.Edits, Remove("metadata/managedFields"), pick(s, Remove("metadata/resourceVersion"), Remove("metadata/resourceVersion"),
-			Set("metadata/resourceVersion", "999999999999"), Set("metadata/resourceVersion", "not-a-version"), Set("metadata/resourceVersion", "0")))
+		o.Edits = append(o.Edits, Remove("metadata/managedFields"), pick(s, Remove("metadata/resourceVersion"),
+			Remove("metadata/resourceVersion"),
+			Set("metadata/resourceVersion", "999999999999"), Set(
+				"metadata/resourceVersion", "not-a-version",
+			), Set("metadata/resourceVersion", "0")))
 	}
 	if s.themes.faults && s.one(10) {
 		o.Edits = append(o.Edits, pick(s, identityFaults...))
@@ -312,8 +329,11 @@ func (s *generation) scale(o *Operation) {
 	o.Subresource = "scale"
 	o.Edits = []Edit{Set("spec/replicas", int64(1+s.IntN(4)))}
 	if s.themes.faults && s.one(6) {
-		o.Edits = append(o.Edits, pick(s, Set("spec/replicas", int64(-1)), Set("metadata/resourceVersion", string(TokenFirstVersion)),
-			Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/uid", string(TokenUID)), Set("metadata/labels/app", "z")))
+		o.Edits = append(o.Edits, pick(s, Set("spec/replicas", int64(-1)),
+			Set("metadata/resourceVersion", string(TokenFirstVersion)),
+			Set(
+				"metadata/resourceVersion", string(TokenVersion),
+			), Set("metadata/uid", string(TokenUID)), Set("metadata/labels/app", "z")))
 	}
 	switch s.IntN(4) {
 	case 0:

@@ -24,7 +24,8 @@ func (s *generation) patchOf(o *Operation, edits []Edit) {
 		o.Patch = MergePatch
 	}
 	if s.one(5) && o.Patch != JSONPatch {
-		o.Edits = append(o.Edits, pick(s, Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/resourceVersion", string(TokenFirstVersion)),
+		o.Edits = append(o.Edits, pick(s, Set("metadata/resourceVersion", string(TokenVersion)),
+			Set("metadata/resourceVersion", string(TokenFirstVersion)),
 			Set("metadata/uid", string(TokenUID)), Set("metadata/uid", "00000000-0000-0000-0000-00000000dead")))
 	}
 	if o.Patch != StrategicPatch {
@@ -38,7 +39,8 @@ func (s *generation) patchOf(o *Operation, edits []Edit) {
 		o.Edits = edits
 	}
 	if o.Patch == JSONPatch && s.one(3) {
-		o.Tests = []Edit{pick(s, Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/resourceVersion", string(TokenFirstVersion)),
+		o.Tests = []Edit{pick(s, Set("metadata/resourceVersion", string(TokenVersion)),
+			Set("metadata/resourceVersion", string(TokenFirstVersion)),
 			Set("metadata/uid", string(TokenUID)), Set("metadata/labels/app", "x"), Set("metadata/name", "a"))}
 	}
 }

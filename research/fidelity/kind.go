@@ -6,11 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is what sequences are made of for one kind of object: content that a server takes, and changes of it that are worth a try.
+// Kind is what sequences are made of for one kind of object: content that a server takes, and changes of it that are
+// worth a try.
 type Kind struct {
 	schema.GroupVersionKind
 
-	// ClusterScoped is true for a kind whose objects are in no namespace. Their names then start with that of the namespace of the sequence.
+	// ClusterScoped is true for a kind whose objects are in no namespace. Their names then start with that of the
+	// namespace of the sequence.
 	ClusterScoped bool
 
 	// Untyped is true for a kind that the scheme has no Go type for.
@@ -19,7 +21,8 @@ type Kind struct {
 	// Custom is true for a kind with a definition of its own.
 	Custom bool
 
-	// Status, Scale, Evictions say which subresources are worth a try; the others are tried now and then, to see them refused.
+	// Status, Scale, Evictions say which subresources are worth a try; the others are tried now and then, to see them
+	// refused.
 	Status, Scale, Evictions bool
 
 	// Strategic is true for a kind that takes strategic merge patches.
@@ -31,7 +34,8 @@ type Kind struct {
 	// Content is a valid object but for its metadata. It is not changed.
 	Content map[string]any
 
-	// Changes of the content outside of metadata and status that a server may take, or may not take later: most of them valid on Content, and with each other.
+	// Changes of the content outside of metadata and status that a server may take, or may not take later: most of them
+	// valid on Content, and with each other.
 	Changes []Edit
 
 	// Faults are changes that a server refuses, or some of them.

@@ -49,7 +49,9 @@ func (l *liar) answer(verb Verb, object client.Object, err error) error {
 // server returns the liar's server.
 func (l *liar) server(s Server) Server {
 	lying := Server{Client: interceptor.NewClient(s.Client, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption,
+		) error {
 			return l.answer(Get, object, c.Get(ctx, key, object, options...))
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
@@ -58,7 +60,9 @@ func (l *liar) server(s Server) Server {
 		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
 			return l.answer(Update, object, c.Update(ctx, object, options...))
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption,
+		) error {
 			return l.answer(Patch, object, c.Patch(ctx, object, patch, options...))
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -90,7 +94,9 @@ func (l *liar) server(s Server) Server {
 
 // lies are what a comparison must find.
 var lies = map[string]liar{
-	"a label":     {object: func(_ Verb, o client.Object) bool { o.SetLabels(map[string]string{"a": "lie"}); return true }},
+	"a label": {
+		object: func(_ Verb, o client.Object) bool { o.SetLabels(map[string]string{"a": "lie"}); return true },
+	},
 	"a finalizer": {object: func(_ Verb, o client.Object) bool { o.SetFinalizers([]string{"a/lie"}); return true }},
 	"a generation": {object: func(_ Verb, o client.Object) bool {
 		o.SetGeneration(o.GetGeneration() + 1)

@@ -65,7 +65,8 @@ var identityFaults = []Edit{
 
 func owner(name string, controller bool) Object {
 	return Object{
-		"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": "00000000-0000-0000-0000-0000000000" + map[string]string{"one": "01", "two": "02"}[name],
+		"apiVersion": "v1", "kind": "ConfigMap", "name": name,
+		"uid":        "00000000-0000-0000-0000-0000000000" + map[string]string{"one": "01", "two": "02"}[name],
 		"controller": controller, "blockOwnerDeletion": true,
 	}
 }

@@ -67,7 +67,8 @@ const (
 	ApplyPatch     = "apply" // by Patch rather than by Apply
 )
 
-// An Operation is one call of a client. It is data, so that a sequence can be printed, made shorter and run again on another server.
+// An Operation is one call of a client. It is data, so that a sequence can be printed, made shorter and run again on
+// another server.
 type Operation struct {
 	Verb        Verb
 	Kind        *Kind

@@ -53,14 +53,17 @@ func (o *ours) startServer(ctx context.Context, namespace string) (Server, *mema
 		panic(err)
 	}
 	server.Events = func(ctx context.Context, kind *Kind, namespace string) (events []Event, err error) {
-		watcher, err := server.Client.Watch(ctx, newList(kind), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "1"}})
+		watcher, err := server.Client.Watch(ctx, newList(kind), &client.ListOptions{
+			Raw: &metav1.ListOptions{ResourceVersion: "1"},
+		})
 		if err != nil {
 			return nil, err
 		}
 		watcher.Stop() // what has happened can still be read
 		for event := range watcher.ResultChan() {
 			object := event.Object.(*unstructured.Unstructured)
-			if object.GetNamespace() == namespace || kind.ClusterScoped && strings.HasPrefix(object.GetName()+"-", namespace+"-") {
+			if object.GetNamespace() == namespace || kind.ClusterScoped &&
+				strings.HasPrefix(object.GetName()+"-", namespace+"-") {
 				events = append(events, Event{Type: event.Type, Object: object.Object})
 			}
 		}

@@ -15,12 +15,21 @@ var pinned = map[string]Sequence{
 	},
 	"a status is applied to one that is empty": {
 		{Verb: Create, Kind: gadgets, Name: "a"},
-		{Verb: Patch, Kind: gadgets, Name: "a", Subresource: "status", Patch: MergePatch, Edits: []Edit{Remove("status/conditions")}},
-		{Verb: Apply, Kind: gadgets, Name: "a", Subresource: "status", Owner: "alice", Edits: []Edit{Set("status/phase", "Ready")}},
+		{
+			Verb: Patch, Kind: gadgets, Name: "a", Subresource: "status", Patch: MergePatch,
+			Edits: []Edit{Remove("status/conditions")},
+		},
+		{
+			Verb: Apply, Kind: gadgets, Name: "a", Subresource: "status", Owner: "alice",
+			Edits: []Edit{Set("status/phase", "Ready")},
+		},
 	},
 	"an immutable secret gets empty data": {
 		{Verb: Create, Kind: secrets, Name: "a", Edits: []Edit{Remove("stringData"), Set("immutable", true)}},
-		{Verb: Patch, Kind: secrets, Name: "a", Patch: MergePatch, Edits: []Edit{Set("type", "example.com/own"), Remove("data/a")}},
+		{
+			Verb: Patch, Kind: secrets, Name: "a", Patch: MergePatch,
+			Edits: []Edit{Set("type", "example.com/own"), Remove("data/a")},
+		},
 		{Verb: Patch, Kind: secrets, Name: "a", Patch: MergePatch, Edits: []Edit{Remove("data/a")}},
 	},
 	"an immutable secret gets empty data, by a strategic patch": {
@@ -43,7 +52,10 @@ var pinned = map[string]Sequence{
 	"empty data is stored as none": {
 		{Verb: Create, Kind: configMaps, Name: "a", Edits: []Edit{Remove("data")}},
 		{Verb: Update, Kind: configMaps, Name: "a", Base: Last, Form: Unstructured, Edits: []Edit{Set("data", Object{})}},
-		{Verb: Patch, Kind: configMaps, Name: "a", Patch: MergePatch, Edits: []Edit{Set("immutable", true), Set("data", Object{})}},
+		{
+			Verb: Patch, Kind: configMaps, Name: "a", Patch: MergePatch,
+			Edits: []Edit{Set("immutable", true), Set("data", Object{})},
+		},
 		{Verb: Patch, Kind: configMaps, Name: "a", Patch: MergePatch, Edits: []Edit{Set("metadata/labels/app", "x")}},
 	},
 	"a headless service is updated without its address": {
@@ -61,16 +73,24 @@ var pinned = map[string]Sequence{
 	"a headless service begins to select nothing": {
 		{Verb: Create, Kind: services, Name: "a", Edits: []Edit{Set("spec/clusterIP", "None")}},
 		{Verb: Update, Kind: services, Name: "a", Edits: []Edit{Remove("spec/selector")}},
-		{Verb: Patch, Kind: services, Name: "a", Patch: MergePatch, Edits: []Edit{Set("spec/ipFamilyPolicy", "PreferDualStack")}},
+		{
+			Verb: Patch, Kind: services, Name: "a", Patch: MergePatch,
+			Edits: []Edit{Set("spec/ipFamilyPolicy", "PreferDualStack")},
+		},
 	},
 	"a dry run shows node ports that nobody gets": {
 		{Verb: Create, Kind: services, Name: "a"},
 		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "LoadBalancer")}, DryRun: true},
 		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "LoadBalancer")}},
-		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/externalTrafficPolicy", "Local")}, DryRun: true},
+		{
+			Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/externalTrafficPolicy", "Local")},
+			DryRun: true,
+		},
 		{Verb: Create, Kind: services, Name: "b", Edits: []Edit{Set("spec/type", "NodePort")}, DryRun: true},
 		{Verb: Create, Kind: services, Name: "b", DryRun: true, Edits: []Edit{
-			Set("spec/type", "NodePort"), Set("spec/ports", []any{Object{"name": "http", "port": int64(80)}, Object{"name": "https", "port": int64(443)}}),
+			Set("spec/type", "NodePort"), Set("spec/ports", []any{
+				Object{"name": "http", "port": int64(80)}, Object{"name": "https", "port": int64(443)},
+			}),
 		}},
 	},
 	"ports of two protocols share a node port": {
@@ -99,14 +119,20 @@ var pinned = map[string]Sequence{
 	},
 	"the last annotation is not applied any more, and others have had some": {
 		{Verb: Create, Kind: realms, Name: "a", Edits: []Edit{Set("metadata/annotations/note", "two")}},
-		{Verb: Apply, Kind: realms, Name: "a", Owner: "bob", Force: true, Edits: []Edit{Set("metadata/annotations/note", "one")}},
+		{
+			Verb: Apply, Kind: realms, Name: "a", Owner: "bob", Force: true,
+			Edits: []Edit{Set("metadata/annotations/note", "one")},
+		},
 		{Verb: Apply, Kind: realms, Name: "a", Owner: "bob"},
 		{Verb: Update, Kind: realms, Name: "a", Base: Last},
 		{Verb: Update, Kind: realms, Name: "a", Base: Last},
 	},
 	"the last annotation of a kind with a Go type is not applied any more, and others have had some": {
 		{Verb: Create, Kind: gadgets, Name: "a", Edits: []Edit{Set("metadata/annotations/note", "two")}},
-		{Verb: Apply, Kind: gadgets, Name: "a", Owner: "bob", Force: true, Edits: []Edit{Set("metadata/annotations/note", "one")}},
+		{
+			Verb: Apply, Kind: gadgets, Name: "a", Owner: "bob", Force: true,
+			Edits: []Edit{Set("metadata/annotations/note", "one")},
+		},
 		{Verb: Apply, Kind: gadgets, Name: "a", Owner: "bob"},
 		{Verb: Update, Kind: gadgets, Name: "a", Base: Last},
 		{Verb: Update, Kind: gadgets, Name: "a", Base: Last},
@@ -125,9 +151,14 @@ var pinned = map[string]Sequence{
 	},
 	"a service that has had an address applied is applied to": {
 		{Verb: Apply, Kind: services, Name: "a", Owner: "bob"},
-		{Verb: Apply, Kind: services, Name: "a", Owner: "alice", Edits: []Edit{Set("spec/ports/[port=80]/targetPort", int64(8080))}},
+		{
+			Verb: Apply, Kind: services, Name: "a", Owner: "alice",
+			Edits: []Edit{Set("spec/ports/[port=80]/targetPort", int64(8080))},
+		},
 		{Verb: Apply, Kind: services, Name: "a", Owner: "alice", Edits: []Edit{
-			Set("spec/ports", []any{Object{"name": "http", "port": int64(80)}, Object{"name": "dns", "port": int64(53), "protocol": "UDP"}}),
+			Set("spec/ports", []any{
+				Object{"name": "http", "port": int64(80)}, Object{"name": "dns", "port": int64(53), "protocol": "UDP"},
+			}),
 		}},
 		{Verb: Apply, Kind: services, Name: "a", Owner: "bob"},
 	},
@@ -139,14 +170,25 @@ var pinned = map[string]Sequence{
 		{Verb: Patch, Kind: statefulSets, Name: "a", Subresource: "scale", Patch: MergePatch},
 		{Verb: Apply, Kind: statefulSets, Name: "a", Owner: "alice"},
 	},
-	"a realm in no namespace is applied": {{Verb: Apply, Kind: realms, Name: "a", Owner: "alice", Edits: []Edit{Set("metadata/namespace", "")}}},
+	"a realm in no namespace is applied": {
+		{Verb: Apply, Kind: realms, Name: "a", Owner: "alice", Edits: []Edit{Set("metadata/namespace", "")}},
+	},
 	"no owners are applied to what goes with that": {
-		{Verb: Apply, Kind: gadgets, Name: "a", Owner: "alice", Edits: []Edit{Set("metadata/finalizers", []any{"example.com/one"})}},
-		{Verb: Apply, Kind: gizmos, Name: "a", Owner: "alice", Edits: []Edit{Set("metadata/finalizers", []any{"example.com/one"})}},
+		{
+			Verb: Apply, Kind: gadgets, Name: "a", Owner: "alice",
+			Edits: []Edit{Set("metadata/finalizers", []any{"example.com/one"})},
+		},
+		{
+			Verb: Apply, Kind: gizmos, Name: "a", Owner: "alice",
+			Edits: []Edit{Set("metadata/finalizers", []any{"example.com/one"})},
+		},
 		{Verb: Delete, Kind: gadgets, Name: "a"},
 		{Verb: Delete, Kind: gizmos, Name: "a"},
 		{Verb: Apply, Kind: gadgets, Name: "a", Owner: "alice", Edits: []Edit{Set("metadata/ownerReferences", []any{})}},
-		{Verb: Apply, Kind: gizmos, Name: "a", Owner: "alice", Edits: []Edit{Set("metadata/ownerReferences", []any{}), Set("metadata/labels", Object{})}},
+		{
+			Verb: Apply, Kind: gizmos, Name: "a", Owner: "alice",
+			Edits: []Edit{Set("metadata/ownerReferences", []any{}), Set("metadata/labels", Object{})},
+		},
 	},
 	"no owners are applied to what had none applied": {
 		{Verb: Create, Kind: gizmos, Name: "a"},
@@ -163,8 +205,14 @@ var pinned = map[string]Sequence{
 	"ports are replaced, and come back": {
 		{Verb: Create, Kind: services, Name: "a", Edits: []Edit{Set("spec/ports/[port=80]/name", "http")}},
 		{Verb: Patch, Kind: services, Name: "a", Patch: MergePatch, Edits: []Edit{Set("spec/type", "NodePort")}},
-		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/ports", []any{Object{"port": int64(81)}})}},
-		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/ports", []any{Object{"name": "http", "port": int64(80)}})}},
+		{
+			Verb: Update, Kind: services, Name: "a", Base: Last,
+			Edits: []Edit{Set("spec/ports", []any{Object{"port": int64(81)}})},
+		},
+		{
+			Verb: Update, Kind: services, Name: "a", Base: Last,
+			Edits: []Edit{Set("spec/ports", []any{Object{"name": "http", "port": int64(80)}})},
+		},
 	},
 	"no owners are applied again": {
 		{Verb: Apply, Kind: gizmos, Name: "a", Owner: "alice"},
@@ -176,7 +224,10 @@ var pinned = map[string]Sequence{
 	"no owners are applied": {
 		{Verb: Apply, Kind: gadgets, Name: "a", Owner: "bob", Edits: []Edit{Set("metadata/ownerReferences", []any{})}},
 		{Verb: Update, Kind: gadgets, Name: "a", Base: Last},
-		{Verb: Apply, Kind: gadgets, Name: "a", Owner: "alice", Edits: []Edit{Set("metadata/ownerReferences", []any{}), Set("metadata/labels", Object{})}},
+		{
+			Verb: Apply, Kind: gadgets, Name: "a", Owner: "alice",
+			Edits: []Edit{Set("metadata/ownerReferences", []any{}), Set("metadata/labels", Object{})},
+		},
 		{Verb: Update, Kind: gadgets, Name: "a", Subresource: "status", Base: Last},
 		{Verb: Update, Kind: gadgets, Name: "a", Base: Last},
 	},
@@ -192,24 +243,43 @@ var pinned = map[string]Sequence{
 	},
 	"a number of replicas changes hands": {
 		{Verb: Create, Kind: gadgets, Name: "a", Edits: []Edit{Set("spec/replicas", int64(2))}},
-		{Verb: Patch, Kind: gadgets, Name: "a", Subresource: "scale", Patch: MergePatch, Edits: []Edit{Set("spec/replicas", int64(2))}},
-		{Verb: Patch, Kind: gadgets, Name: "a", Subresource: "scale", Patch: MergePatch, Edits: []Edit{Set("spec/replicas", int64(2))}},
-		{Verb: Update, Kind: gadgets, Name: "a", Subresource: "scale", Edits: []Edit{Set("spec/replicas", int64(2))}, Owner: "bob"},
+		{
+			Verb: Patch, Kind: gadgets, Name: "a", Subresource: "scale", Patch: MergePatch,
+			Edits: []Edit{Set("spec/replicas", int64(2))},
+		},
+		{
+			Verb: Patch, Kind: gadgets, Name: "a", Subresource: "scale", Patch: MergePatch,
+			Edits: []Edit{Set("spec/replicas", int64(2))},
+		},
+		{
+			Verb: Update, Kind: gadgets, Name: "a", Subresource: "scale", Edits: []Edit{Set("spec/replicas", int64(2))},
+			Owner: "bob",
+		},
 	},
 	"claims in the templates of a stateful set have a kind": {
 		{Verb: Create, Kind: statefulSets, Name: "a", Form: Unstructured, Edits: []Edit{claimTemplates}},
 		{Verb: Get, Kind: statefulSets, Name: "a"},
 		{
 			Verb: Patch, Kind: statefulSets, Name: "a", Form: Unstructured, Patch: JSONPatch,
-			Tests: []Edit{Set("spec/volumeClaimTemplates/[0]/kind", "PersistentVolumeClaim")}, Edits: []Edit{Set("metadata/labels/app", "x")},
+			Tests: []Edit{
+				Set("spec/volumeClaimTemplates/[0]/kind", "PersistentVolumeClaim"),
+			}, Edits: []Edit{Set("metadata/labels/app", "x")},
 		},
-		{Verb: Update, Kind: statefulSets, Name: "a", Form: Unstructured, Base: Live, Edits: []Edit{Set("spec/replicas", int64(2))}},
+		{
+			Verb: Update, Kind: statefulSets, Name: "a", Form: Unstructured, Base: Live,
+			Edits: []Edit{Set("spec/replicas", int64(2))},
+		},
 		{Verb: Update, Kind: statefulSets, Name: "a", Base: Live},
-		{Verb: Apply, Kind: statefulSets, Name: "a", Owner: "alice", Force: true, Edits: []Edit{Set("spec/replicas", int64(3))}},
+		{
+			Verb: Apply, Kind: statefulSets, Name: "a", Owner: "alice", Force: true,
+			Edits: []Edit{Set("spec/replicas", int64(3))},
+		},
 	},
 }
 
-var twoProtocols = Set("spec/ports", []any{Object{"name": "udp", "port": int64(53), "protocol": "UDP"}, Object{"name": "tcp", "port": int64(53)}})
+var twoProtocols = Set("spec/ports", []any{
+	Object{"name": "udp", "port": int64(53), "protocol": "UDP"}, Object{"name": "tcp", "port": int64(53)},
+})
 
 var claimTemplates = Set("spec/volumeClaimTemplates", []any{Object{"metadata": Object{"name": "data"}, "spec": Object{
 	"accessModes": []any{"ReadWriteOnce"}, "resources": Object{"requests": Object{"storage": "1Gi"}},

@@ -169,7 +169,9 @@ func (s *realServer) watch(kind *Kind) *history {
 	if err := s.Client.Create(ctx, h.sentinel); err != nil {
 		s.Fatalf("%s: %v", kind.Kind, err)
 	}
-	watcher, err := s.Client.Watch(ctx, newList(kind), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: h.sentinel.GetResourceVersion()}})
+	watcher, err := s.Client.Watch(ctx, newList(kind), &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: h.sentinel.GetResourceVersion()},
+	})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -223,7 +225,9 @@ func (h *history) fail(err error) {
 func (s *realServer) events(ctx context.Context, kind *Kind, namespace string) ([]Event, error) {
 	h := s.watches[kind.GroupVersionKind]
 	sentinel := h.sentinel.DeepCopy()
-	now := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"now":"%d"}}}`, time.Now().UnixNano()))
+	now := client.RawPatch(
+		"application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"now":"%d"}}}`, time.Now().UnixNano()),
+	)
 	if err := s.Client.Patch(ctx, sentinel, now); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,10 @@ const width = 1000
 // String says how many sequences diverged, and by which findings.
 func (r *Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d sequences, %d operations: %d sequences diverge, in %d ways\n", r.Sequences, r.Operations, r.Diverging, len(r.Findings))
+	fmt.Fprintf(
+		&b, "%d sequences, %d operations: %d sequences diverge, in %d ways\n", r.Sequences, r.Operations, r.Diverging,
+		len(r.Findings),
+	)
 	for i, finding := range r.Findings {
 		fmt.Fprintf(&b, "\n#%d %s", i+1, finding)
 	}
@@ -47,7 +50,10 @@ func (f *Finding) String() string {
 			fmt.Fprintf(&b, "       and %d more\n", len(f.Divergences)-i)
 			break
 		}
-		fmt.Fprintf(&b, "       %s%s\n         real: %s\n         ours: %s\n", d.Where, d.Path, shorten(show(d.Real)), shorten(show(d.Ours)))
+		fmt.Fprintf(
+			&b, "       %s%s\n         real: %s\n         ours: %s\n", d.Where, d.Path, shorten(show(d.Real)),
+			shorten(show(d.Ours)),
+		)
 	}
 	return b.String()
 }

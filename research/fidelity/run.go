@@ -20,7 +20,8 @@ import (
 type Server struct {
 	Client client.WithWatch
 
-	// Events returns what happened to the objects of a kind in a namespace, or of names that start with the namespace's. All writes that returned are in it.
+	// Events returns what happened to the objects of a kind in a namespace, or of names that start with the namespace's.
+	// All writes that returned are in it.
 	Events func(ctx context.Context, kind *Kind, namespace string) ([]Event, error)
 
 	// Settle, if it is set, waits after each operation until what follows from it has happened.
@@ -33,7 +34,8 @@ type Server struct {
 // SequenceLabel is on cluster-scoped objects, with the namespace of the sequence: to list no others.
 const SequenceLabel = "fidelity"
 
-// Run runs a sequence in a namespace, which is there and empty. What the server refuses is in the transcript; an error is about not reaching it.
+// Run runs a sequence in a namespace, which is there and empty. What the server refuses is in the transcript; an error
+// is about not reaching it.
 func (s Server) Run(ctx context.Context, namespace string, sequence Sequence) (*Transcript, error) {
 	r := &run{
 		Server: s, ctx: ctx, seen: map[string][]Object{}, generated: map[*Kind][]string{},

@@ -21,7 +21,8 @@ type Watch struct {
 	Labels string // a selector that either objects with app=x match, or those with app=y
 }
 
-// ends are objects that are created after a sequence, by the value of their label app. A watch has ended when it shows the one it selects.
+// ends are objects that are created after a sequence, by the value of their label app. A watch has ended when it shows
+// the one it selects.
 var ends = []string{"x", "y"}
 
 func (w Watch) end() string {
@@ -46,7 +47,8 @@ type watched struct {
 
 func (w watched) String() string { return fmt.Sprintf("%s %s %q", w.kind.Kind, w.Form, w.Labels) }
 
-// watchAll starts the watches of a server for the kinds of a sequence. Those without a namespace are left out: others change them, too.
+// watchAll starts the watches of a server for the kinds of a sequence. Those without a namespace are left out: others
+// change them, too.
 func (r *run) watchAll(kinds []*Kind, version string) (started []watched, err error) {
 	for _, kind := range kinds {
 		if kind.ClusterScoped {
@@ -85,7 +87,9 @@ func (r *run) endAll(started []watched) error {
 		if err != nil {
 			return fmt.Errorf("watch of %s: %w", w, err)
 		}
-		r.transcript.Watched = append(r.transcript.Watched, Watched{Watch: w.String(), Kind: w.kind.GroupVersionKind, Events: events})
+		r.transcript.Watched = append(r.transcript.Watched, Watched{
+			Watch: w.String(), Kind: w.kind.GroupVersionKind, Events: events,
+		})
 	}
 	return nil
 }

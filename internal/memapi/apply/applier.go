@@ -47,12 +47,15 @@ func New(registry *kinds.Registry) *Applier {
 	return &Applier{registry: registry, managers: map[endpoint]*fieldManager{}}
 }
 
-// Apply returns what becomes of a live object when a manager applies a configuration. The live object is nil if there is none yet. Fields that the manager
-// has applied before, and does no longer, are removed unless somebody else owns them, too.
+// Apply returns what becomes of a live object when a manager applies a configuration. The live object is nil if there
+// is none yet. Fields that the manager has applied before, and does no longer, are removed unless somebody else owns
+// them, too.
 //
-// Fields that somebody else owns can only be changed by force: otherwise Apply fails with a conflict that lists them. Other errors are those of a bad request
-// if they have a status, and of the server's own if they do not. The result is of the type the scheme has for the kind, or unstructured if it is of a
-// custom kind and its type cannot hold it, which is for the schema to refuse. It is neither defaulted nor validated. It shares nothing with the arguments, which are not changed.
+// Fields that somebody else owns can only be changed by force: otherwise Apply fails with a conflict that lists them.
+// Other errors are those of a bad request if they have a status, and of the server's own if they do not. The result is
+// of the type the scheme has for the kind, or unstructured if it is of a custom kind and its type cannot hold it, which
+// is for the schema to refuse. It is neither defaulted nor validated. It shares nothing with the arguments, which are
+// not changed.
 func (a *Applier) Apply(
 	live client.Object, patch *unstructured.Unstructured, manager string, force bool, subresource string, now time.Time,
 ) (client.Object, error) {
@@ -60,7 +63,9 @@ func (a *Applier) Apply(
 		return a.apply(live, patch, manager, force, subresource, now)
 	}
 	r := request{applied: true, force: force, manager: manager, subresource: subresource}
-	return a.memory.recall(r, live, patch, live, now, func() (client.Object, error) { return a.apply(live, patch, manager, force, subresource, now) })
+	return a.memory.recall(r, live, patch, live, now, func() (client.Object, error) {
+		return a.apply(live, patch, manager, force, subresource, now)
+	})
 }
 
 func (a *Applier) apply(
@@ -94,16 +99,22 @@ func (a *Applier) apply(
 	return obj, nil
 }
 
-// Update returns an updated object with the managed fields it has after a request of a manager other than apply. The live object is nil if the updated one is
-// created. Neither of them is changed.
+// Update returns an updated object with the managed fields it has after a request of a manager other than apply. The
+// live object is nil if the updated one is created. Neither of them is changed.
 //
 // Managed fields of the updated object are taken for an attempt to change them: it should have those of the live one.
-func (a *Applier) Update(live, updated client.Object, manager, subresource string, now time.Time) (client.Object, error) {
+func (a *Applier) Update(
+	live, updated client.Object, manager, subresource string, now time.Time,
+) (client.Object, error) {
 	r := request{manager: manager, subresource: subresource}
-	return a.memory.recall(r, live, updated, updated, now, func() (client.Object, error) { return a.update(live, updated, manager, subresource, now) })
+	return a.memory.recall(r, live, updated, updated, now, func() (client.Object, error) {
+		return a.update(live, updated, manager, subresource, now)
+	})
 }
 
-func (a *Applier) update(live, updated client.Object, manager, subresource string, now time.Time) (client.Object, error) {
+func (a *Applier) update(
+	live, updated client.Object, manager, subresource string, now time.Time,
+) (client.Object, error) {
 	k, ok := a.kindOf(updated)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%T is not served", updated))
@@ -187,7 +198,9 @@ func (a *Applier) manager(k *kinds.Kind, subresource string) (*fieldManager, err
 	if k.Custom {
 		newManager = managedfields.NewDefaultCRDFieldManager
 	}
-	made, err := newManager(converter, version, version, version, k.GroupVersionKind, k.GroupVersion(), subresource, resets)
+	made, err := newManager(
+		converter, version, version, version, k.GroupVersionKind, k.GroupVersion(), subresource, resets,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("managed fields of %s: %w", k.GroupVersionKind, err)
 	}
@@ -206,7 +219,8 @@ func (a *Applier) versioned(k *kinds.Kind, obj client.Object) (client.Object, er
 	return obj, nil
 }
 
-// empty returns what a server starts from when it creates an object: a custom resource does not even have the fields that its Go type always writes.
+// empty returns what a server starts from when it creates an object: a custom resource does not even have the fields
+// that its Go type always writes.
 func (a *Applier) empty(k *kinds.Kind) (client.Object, error) {
 	obj := client.Object(&unstructured.Unstructured{})
 	if !k.Custom && a.registry.Scheme().Recognizes(k.GroupVersionKind) {
@@ -220,7 +234,8 @@ func (a *Applier) empty(k *kinds.Kind) (client.Object, error) {
 	return obj, nil
 }
 
-// typed returns an object as the type the scheme has for its kind, if that can hold all of it. For custom kinds it is the schema that has to tell what is wrong.
+// typed returns an object as the type the scheme has for its kind, if that can hold all of it. For custom kinds it is
+// the schema that has to tell what is wrong.
 func (a *Applier) typed(k *kinds.Kind, merged runtime.Object) (client.Object, error) {
 	t, ok := a.registry.Scheme().AllKnownTypes()[k.GroupVersionKind]
 	u, untyped := merged.(*unstructured.Unstructured)
@@ -242,18 +257,21 @@ func (a *Applier) typed(k *kinds.Kind, merged runtime.Object) (client.Object, er
 	}
 }
 
-// emptyNulls makes empty what is null in the metadata of an object, because something else that was in it is not applied any more: metadata in Go has no
-// nulls, and a server does tell it from what is not there.
+// emptyNulls makes empty what is null in the metadata of an object, because something else that was in it is not
+// applied any more: metadata in Go has no nulls, and a server does tell it from what is not there.
 func emptyNulls(u *unstructured.Unstructured) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
-	for name, empty := range map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}, "ownerReferences": []any{}, "finalizers": []any{}} {
+	for name, empty := range map[string]any{
+		"labels": map[string]any{}, "annotations": map[string]any{}, "ownerReferences": []any{}, "finalizers": []any{},
+	} {
 		if value, found := metadata[name]; found && value == nil {
 			metadata[name] = empty
 		}
 	}
 }
 
-// holds reports whether an object has all fields of the content that it was made of, if only those that are not omitted when they are empty.
+// holds reports whether an object has all fields of the content that it was made of, if only those that are not omitted
+// when they are empty.
 func holds(obj client.Object, made *unstructured.Unstructured) bool {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -285,13 +303,15 @@ func managedOf(obj client.Object) []metav1.ManagedFieldsEntry {
 	return slices.Clone(obj.GetManagedFields())
 }
 
-// stamp gives entries that were not there before the time of a server, and puts all of them in the order of a server, of which time is a part.
+// stamp gives entries that were not there before the time of a server, and puts all of them in the order of a server,
+// of which time is a part.
 func stamp(obj client.Object, before []metav1.ManagedFieldsEntry, now time.Time) {
 	entries := slices.Clone(obj.GetManagedFields())
 	for i := range entries {
 		e := &entries[i]
 		kept := slices.ContainsFunc(before, func(b metav1.ManagedFieldsEntry) bool {
-			return b.Manager == e.Manager && b.Operation == e.Operation && b.Subresource == e.Subresource && b.APIVersion == e.APIVersion && b.Time.Equal(e.Time)
+			return b.Manager == e.Manager && b.Operation == e.Operation && b.Subresource == e.Subresource &&
+				b.APIVersion == e.APIVersion && b.Time.Equal(e.Time)
 		})
 		if !kept && e.Time != nil {
 			e.Time = new(metav1.Unix(now.Unix(), 0))

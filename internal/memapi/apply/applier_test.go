@@ -28,7 +28,9 @@ func owners(obj client.Object) []string {
 	lines := []string{}
 	for _, e := range obj.GetManagedFields() {
 		lines = append(lines, strings.TrimSpace(strings.Join([]string{
-			e.Manager, string(e.Operation), e.Subresource, e.Time.UTC().Format("05"), strings.ReplaceAll(e.FieldsV1.GetRawString(), `"`, ""),
+			e.Manager, string(e.Operation), e.Subresource, e.Time.UTC().Format("05"), strings.ReplaceAll(
+				e.FieldsV1.GetRawString(), `"`, "",
+			),
 		}, " ")))
 	}
 	return lines
@@ -57,7 +59,9 @@ func (w *world) apply(manager, text string, force bool, subresource ...string) e
 		w.Fatal(err)
 	}
 	w.clock++
-	result, err := w.applier.Apply(w.live, patch, manager, force, strings.Join(subresource, ""), start.Add(time.Duration(w.clock)*time.Second))
+	result, err := w.applier.Apply(
+		w.live, patch, manager, force, strings.Join(subresource, ""), start.Add(time.Duration(w.clock)*time.Second),
+	)
 	if err == nil {
 		w.live = result
 		w.live.SetUID("1") // as a server does
@@ -70,7 +74,9 @@ func (w *world) update(manager string, change func(client.Object), subresource .
 	updated := w.live.DeepCopyObject().(client.Object)
 	change(updated)
 	w.clock++
-	result, err := w.applier.Update(w.live, updated, manager, strings.Join(subresource, ""), start.Add(time.Duration(w.clock)*time.Second))
+	result, err := w.applier.Update(
+		w.live, updated, manager, strings.Join(subresource, ""), start.Add(time.Duration(w.clock)*time.Second),
+	)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -95,7 +101,9 @@ func TestApplyCreatesAndOwns(t *testing.T) {
 	if *d.Spec.Replicas != 2 || d.Spec.Template.Spec.Containers[0].Image != "nginx:1" {
 		t.Errorf("created %+v", d.Spec)
 	}
-	want := []string{`a Apply  01 {f:spec:{f:replicas:{},f:template:{f:spec:{f:containers:{k:{\name\:\web\}:{.:{},f:image:{},f:name:{}}}}}}}`}
+	want := []string{
+		`a Apply  01 {f:spec:{f:replicas:{},f:template:{f:spec:{f:containers:{k:{\name\:\web\}:{.:{},f:image:{},f:name:{}}}}}}}`,
+	}
 	if diff := cmp.Diff(want, owners(w.live)); diff != "" {
 		t.Errorf("owners (-want +got):\n%s", diff)
 	}
@@ -112,7 +120,8 @@ func TestConflicts(t *testing.T) {
 	if !apierrors.IsConflict(err) {
 		t.Fatalf("error %v, want a conflict", err)
 	}
-	want := "Apply failed with 2 conflicts: conflicts with \"a\":\n- .spec.replicas\n- .spec.template.spec.containers[name=\"web\"].image"
+	want := "Apply failed with 2 conflicts: conflicts with \"a\":\n- .spec.replicas\n- " +
+		".spec.template.spec.containers[name=\"web\"].image"
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}
@@ -141,7 +150,9 @@ func TestWhatIsNoLongerAppliedIsRemoved(t *testing.T) {
 	if d := w.live.(*appsv1.Deployment); d.Spec.Replicas != nil || !d.Spec.Paused {
 		t.Errorf("spec %+v, want no replicas", d.Spec)
 	}
-	if err := w.apply("a", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: default}", false); err != nil {
+	if err := w.apply(
+		"a", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: default}", false,
+	); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{}, owners(w.live)); diff != "" {
@@ -173,12 +184,19 @@ func TestUpdatesTakeFields(t *testing.T) {
 func TestFirstApplyToAnUpdatedObject(t *testing.T) {
 	w := newWorld(t)
 	w.live = &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default", UID: "1", Labels: map[string]string{"a": "b"}}, Data: map[string]string{"x": "1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "c", Namespace: "default", UID: "1", Labels: map[string]string{"a": "b"},
+		}, Data: map[string]string{"x": "1"},
 	}
-	if err := w.apply("a", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\ndata: {b: '2'}", false); err != nil {
+	if err := w.apply(
+		"a", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\ndata: {b: '2'}", false,
+	); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`a Apply  01 {f:data:{f:b:{}}}`, `before-first-apply Update  01 {f:data:{.:{},f:x:{}},f:metadata:{f:labels:{.:{},f:a:{}}}}`}
+	want := []string{
+		`a Apply  01 {f:data:{f:b:{}}}`,
+		`before-first-apply Update  01 {f:data:{.:{},f:x:{}},f:metadata:{f:labels:{.:{},f:a:{}}}}`,
+	}
 	if diff := cmp.Diff(want, owners(w.live)); diff != "" {
 		t.Errorf("owners (-want +got):\n%s", diff)
 	}
@@ -186,7 +204,8 @@ func TestFirstApplyToAnUpdatedObject(t *testing.T) {
 
 func TestKindsWithoutADefinitionAreDeduced(t *testing.T) {
 	w := newWorld(t)
-	text := "apiVersion: fixture.trueup.dev/v1\nkind: Resource\nmetadata: {name: r, namespace: default}\nspec: {fields: {a: b}}\nstatus: {fields: {c: d}}"
+	text := "apiVersion: fixture.trueup.dev/v1\nkind: Resource\nmetadata: {name: r, namespace: default}\nspec: {fields: " +
+		"{a: b}}\nstatus: {fields: {c: d}}"
 	if err := w.apply("a", text, false); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +213,9 @@ func TestKindsWithoutADefinitionAreDeduced(t *testing.T) {
 	if err := w.apply("s", text, false, "status"); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`a Apply  01 {f:spec:{.:{},f:fields:{.:{},f:a:{}}}}`, `s Apply status 02 {f:status:{.:{},f:fields:{.:{},f:c:{}}}}`}
+	want := []string{
+		`a Apply  01 {f:spec:{.:{},f:fields:{.:{},f:a:{}}}}`, `s Apply status 02 {f:status:{.:{},f:fields:{.:{},f:c:{}}}}`,
+	}
 	if diff := cmp.Diff(want, owners(w.live)); diff != "" {
 		t.Errorf("owners (-want +got):\n%s", diff)
 	}
@@ -206,10 +227,14 @@ func TestKindsWithoutADefinitionAreDeduced(t *testing.T) {
 // Content that a Go type loses is returned as it is: a schema may refuse it.
 func TestContentThatATypeCannotHold(t *testing.T) {
 	for spec, typed := range map[string]bool{
-		"{fields: {a: b}}": true, "{}": true, "{fields: {a: 1}}": false, "text": false, "{unknown: x}": false, "{fields: {}}": false,
+		"{fields: {a: b}}": true, "{}": true, "{fields: {a: 1}}": false, "text": false, "{unknown: x}": false,
+		"{fields: {}}": false,
 	} {
 		w := newWorld(t)
-		if err := w.apply("a", "apiVersion: fixture.trueup.dev/v1\nkind: Resource\nmetadata: {name: r, namespace: default}\nspec: "+spec, false); err != nil {
+		if err := w.apply(
+			"a", "apiVersion: fixture.trueup.dev/v1\nkind: Resource\nmetadata: {name: r, namespace: default}\nspec: "+spec,
+			false,
+		); err != nil {
 			t.Fatal(err)
 		}
 		if _, is := w.live.(*fixture.Resource); is != typed {
@@ -242,7 +267,9 @@ func BenchmarkApply(b *testing.B) {
 	}
 	a := apply.New(registry)
 	for _, c := range []struct{ name, text string }{
-		{"ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\ndata: {b: '2'}"}, {"Deployment", deployment},
+		{
+			"ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\ndata: {b: '2'}",
+		}, {"Deployment", deployment},
 	} {
 		patch := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(c.text), &patch.Object); err != nil {

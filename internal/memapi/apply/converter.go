@@ -48,7 +48,9 @@ const (
 // metaModels are the models of metadata, to which all others refer.
 var metaModels = sync.OnceValue(func() map[string]*spec.Schema {
 	found := map[string]*spec.Schema{}
-	for name, definition := range generatedopenapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef(reference + path) }) {
+	for name, definition := range generatedopenapi.GetOpenAPIDefinitions(func(path string) spec.Ref {
+		return spec.MustCreateRef(reference + path)
+	}) {
 		if strings.HasPrefix(name, metaPackage) {
 			found[name] = new(definition.Schema)
 		}
@@ -61,7 +63,9 @@ func models(k *kinds.Kind, structural *structuralschema.Structural) map[string]*
 	model := structural.DeepCopy().Unfold().ToKubeOpenAPI() // to unfold it is to change it, and others may read it
 	embed(model)
 	addObject(model)
-	model.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}})
+	model.AddExtension("x-kubernetes-group-version-kind", []any{
+		map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind},
+	})
 	all := map[string]*spec.Schema{k.Group + "." + k.Version + "." + k.Kind: model}
 	for name, m := range metaModels() {
 		all[name] = m
@@ -99,7 +103,9 @@ func embed(model *spec.Schema) {
 // compareEntries is the order in which a server lists managed fields.
 func compareEntries(a, b metav1.ManagedFieldsEntry) int {
 	return cmp.Or(
-		cmp.Compare(a.Operation, b.Operation), cmp.Compare(seconds(a.Time), seconds(b.Time)), cmp.Compare(a.Manager, b.Manager),
+		cmp.Compare(a.Operation, b.Operation), cmp.Compare(
+			seconds(a.Time), seconds(b.Time),
+		), cmp.Compare(a.Manager, b.Manager),
 		cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource),
 	)
 }

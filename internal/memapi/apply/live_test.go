@@ -150,7 +150,9 @@ func TestApplyIsTheServers(t *testing.T) {
 	for i, script := range scripts {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			memory := memapi.New(memapi.Options{Registry: registry, Applier: apply.New(registry)}).Client("test")
-			if err := memory.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.Namespace}}); err != nil {
+			if err := memory.Create(t.Context(), &corev1.Namespace{
+				ObjectMeta: metav1.ObjectMeta{Name: env.Namespace},
+			}); err != nil {
 				t.Fatal(err)
 			}
 			var want, got []any
@@ -206,7 +208,9 @@ func play(t *testing.T, c client.Client, namespace, name, script string) []any {
 			obj.SetGroupVersionKind(kind)
 			scale := &unstructured.Unstructured{}
 			scale.SetGroupVersionKind(schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"})
-			if err = c.SubResource("scale").Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, patch), owner, client.WithSubResourceBody(scale)); err == nil {
+			if err = c.SubResource("scale").Patch(
+				t.Context(), obj, client.RawPatch(types.MergePatchType, patch), owner, client.WithSubResourceBody(scale),
+			); err == nil {
 				err = c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
 			}
 		case "patchstatus":
@@ -255,7 +259,9 @@ func shown(t *testing.T, obj *unstructured.Unstructured) any {
 	}
 	// They are in the order of their times, which depends on the second in which something is written.
 	slices.SortStableFunc(fields, func(a, b metav1.ManagedFieldsEntry) int {
-		return strings.Compare(a.Manager+" "+string(a.Operation)+" "+a.Subresource, b.Manager+" "+string(b.Operation)+" "+b.Subresource)
+		return strings.Compare(
+			a.Manager+" "+string(a.Operation)+" "+a.Subresource, b.Manager+" "+string(b.Operation)+" "+b.Subresource,
+		)
 	})
 	obj.SetManagedFields(fields)
 	data, err := json.Marshal(obj)

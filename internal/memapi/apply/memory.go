@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// memory remembers what came of requests. To merge a configuration takes hundreds of microseconds, and the same few requests are made again and again when a
-// scenario is run thousands of times: with the same objects, which differ in nothing but their resource version.
+// memory remembers what came of requests. To merge a configuration takes hundreds of microseconds, and the same few
+// requests are made again and again when a scenario is run thousands of times: with the same objects, which differ in
+// nothing but their resource version.
 type memory struct {
 	mu      sync.Mutex
 	answers map[request]client.Object
@@ -27,8 +28,11 @@ type request struct {
 // maxAnswers is how many answers are kept. When there are more they are all forgotten, which is simple, and rare.
 const maxAnswers = 4096
 
-// recall returns what came of the same request before, or of answer, with the resource version of an object that is given.
-func (m *memory) recall(r request, live, sent any, version client.Object, now time.Time, answer func() (client.Object, error)) (client.Object, error) {
+// recall returns what came of the same request before, or of answer, with the resource version of an object that is
+// given.
+func (m *memory) recall(
+	r request, live, sent any, version client.Object, now time.Time, answer func() (client.Object, error),
+) (client.Object, error) {
 	var known bool
 	if r.live, known = contentOf(live); !known {
 		return answer()

@@ -22,16 +22,20 @@ const scaleSubresource = "scale"
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
-// scaled returns the managed fields of an object after a manager has written its scale: whoever writes another number of replicas owns that field alone, in
-// an entry of its own, which gets no time.
-func (a *Applier) scaled(k *kinds.Kind, live, updated client.Object, manager string) ([]metav1.ManagedFieldsEntry, error) {
+// scaled returns the managed fields of an object after a manager has written its scale: whoever writes another number
+// of replicas owns that field alone, in an entry of its own, which gets no time.
+func (a *Applier) scaled(
+	k *kinds.Kind, live, updated client.Object, manager string,
+) ([]metav1.ManagedFieldsEntry, error) {
 	path := strings.Split(strings.TrimPrefix(k.Scale.SpecReplicas, "."), ".")
 	elements := make([]any, len(path))
 	for i, name := range path {
 		elements[i] = name
 	}
 	handler := managedfields.NewScaleHandler(
-		live.GetManagedFields(), k.GroupVersion(), managedfields.ResourcePathMappings{k.GroupVersion().String(): fieldpath.MakePathOrDie(elements...)})
+		live.GetManagedFields(), k.GroupVersion(), managedfields.ResourcePathMappings{
+			k.GroupVersion().String(): fieldpath.MakePathOrDie(elements...),
+		})
 	entries, err := handler.ToSubresource()
 	if err != nil {
 		return nil, err
@@ -62,8 +66,10 @@ func scaleOf(obj client.Object, entries []metav1.ManagedFieldsEntry, path []stri
 		return nil, err
 	}
 	scale := &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(), ManagedFields: entries},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(), ManagedFields: entries,
+		},
+		Spec: autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
 	}
 	scale.SetGroupVersionKind(scaleKind)
 	return scale, nil
@@ -73,7 +79,8 @@ func scaleOf(obj client.Object, entries []metav1.ManagedFieldsEntry, path []stri
 func scaleFields() (*managedfields.FieldManager, error) {
 	version := scaleVersion{}
 	fields, err := managedfields.NewDefaultFieldManager(
-		managedfields.NewDeducedTypeConverter(), version, version, version, scaleKind, scaleKind.GroupVersion(), scaleSubresource, nil)
+		managedfields.NewDeducedTypeConverter(), version, version, version, scaleKind, scaleKind.GroupVersion(),
+		scaleSubresource, nil)
 	if err != nil {
 		return nil, fmt.Errorf("managed fields of a scale: %w", err)
 	}

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
-// inOrder returns the error about a patch that does not have the types of its schema with all that is wrong, sorted. The library visits fields in any order,
-// and stops at the first one that is not in the schema, so that the same patch gets several texts.
+// inOrder returns the error about a patch that does not have the types of its schema with all that is wrong, sorted.
+// The library visits fields in any order, and stops at the first one that is not in the schema, so that the same patch
+// gets several texts.
 func inOrder(err error, converter managedfields.TypeConverter, patch *unstructured.Unstructured) error {
 	const end = "): "
 	text := err.Error()

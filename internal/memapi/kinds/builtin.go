@@ -84,8 +84,10 @@ var builtinGroups = sync.OnceValue(func() map[string]bool {
 
 func newBuiltin(gvk schema.GroupVersionKind, b builtin) *Kind {
 	k := &Kind{
-		GroupVersionKind: gvk, Plural: b.plural, Singular: strings.ToLower(gvk.Kind), Namespaced: !b.cluster, Status: b.status, Generations: b.generations,
-		UnconditionalUpdate: !b.conditional, CreateOnUpdate: b.createsOnUpdate, keepsStatus: b.keepsStatus, Orphans: b.orphans, Graceful: b.graceful, Scale: b.scale,
+		GroupVersionKind: gvk, Plural: b.plural, Singular: strings.ToLower(gvk.Kind), Namespaced: !b.cluster,
+		Status: b.status, Generations: b.generations,
+		UnconditionalUpdate: !b.conditional, CreateOnUpdate: b.createsOnUpdate, keepsStatus: b.keepsStatus,
+		Orphans: b.orphans, Graceful: b.graceful, Scale: b.scale,
 	}
 	k.protobuf = clientgoscheme.Scheme.Recognizes(gvk)
 	if b.strategy == nil {

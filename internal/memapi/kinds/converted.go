@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// convertedRules are those of a kind of Kubernetes that the scheme of a registry does not know, or knows by another Go type.
+// convertedRules are those of a kind of Kubernetes that the scheme of a registry does not know, or knows by another Go
+// type.
 type convertedRules struct {
 	rules
 	gvk    schema.GroupVersionKind

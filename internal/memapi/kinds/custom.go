@@ -22,7 +22,8 @@ func newUndefined(gvk schema.GroupVersionKind, t reflect.Type) *Kind {
 	_, status := t.FieldByName("Status")
 	plural, singular := meta.UnsafeGuessKindToResource(gvk)
 	k := &Kind{
-		GroupVersionKind: gvk, Plural: plural.Resource, Singular: singular.Resource, Namespaced: true, Custom: true, Status: status, Generations: true,
+		GroupVersionKind: gvk, Plural: plural.Resource, Singular: singular.Resource, Namespaced: true, Custom: true,
+		Status: status, Generations: true,
 	}
 	k.rules = &customRules{kind: k}
 	return k
@@ -42,7 +43,8 @@ func newDefined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) 
 		names := crd.Spec.Names
 		k := &Kind{
 			GroupVersionKind: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: names.Kind},
-			Plural:           names.Plural, Singular: names.Singular, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, Custom: true, Generations: true,
+			Plural:           names.Plural, Singular: names.Singular,
+			Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, Custom: true, Generations: true,
 		}
 		if sub := v.Subresources; sub != nil {
 			k.Status = sub.Status != nil

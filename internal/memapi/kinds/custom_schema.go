@@ -18,8 +18,8 @@ import (
 
 // schemaRules are those of a custom resource with a schema.
 //
-// Most objects were seen before, by another server or before a write that changed nothing, and what a schema says only depends on their content. So results
-// are kept by content.
+// Most objects were seen before, by another server or before a write that changed nothing, and what a schema says only
+// depends on their content. So results are kept by content.
 type schemaRules struct {
 	customRules
 	schema *crdSchema
@@ -85,7 +85,9 @@ func (r *schemaRules) validateUpdate(obj, old client.Object, status bool) field.
 }
 
 // remember calls validate with the content of objects, unless it was called before with the same content.
-func (r *schemaRules) remember(validate func([]map[string]any) field.ErrorList, verb string, objects ...client.Object) field.ErrorList {
+func (r *schemaRules) remember(
+	validate func([]map[string]any) field.ErrorList, verb string, objects ...client.Object,
+) field.ErrorList {
 	key := []byte(verb)
 	bare := make([]client.Object, len(objects))
 	for i, obj := range objects {
@@ -103,8 +105,10 @@ func (r *schemaRules) remember(validate func([]map[string]any) field.ErrorList, 
 			if content[i], err = toContent(obj); err != nil {
 				return nil, err
 			}
-			if _, untyped := bare[i].(*unstructured.Unstructured); !untyped { // nulls of which were dropped, or are to be refused
-				defaulting.PruneNonNullableNullsWithoutDefaults(content[i], r.schema.structural) // which Go types write for times that are not set
+			// nulls of which were dropped, or are to be refused
+			if _, untyped := bare[i].(*unstructured.Unstructured); !untyped {
+				// which Go types write for times that are not set
+				defaulting.PruneNonNullableNullsWithoutDefaults(content[i], r.schema.structural)
 			}
 		}
 		return validate(content), nil
@@ -129,7 +133,9 @@ func (r *schemaRules) visible(obj client.Object) client.Object {
 	l := r.kind.layout
 	bare := reflect.New(l.goType)
 	bare.Elem().Set(l.value(obj))
-	bare.Elem().FieldByIndex(l.meta).Set(reflect.ValueOf(metav1.ObjectMeta{Name: obj.GetName(), GenerateName: obj.GetGenerateName()}))
+	bare.Elem().FieldByIndex(l.meta).Set(
+		reflect.ValueOf(metav1.ObjectMeta{Name: obj.GetName(), GenerateName: obj.GetGenerateName()}),
+	)
 	visible := bare.Interface().(client.Object)
 	visible.GetObjectKind().SetGroupVersionKind(r.kind.GroupVersionKind)
 	return visible

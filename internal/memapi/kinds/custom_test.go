@@ -152,16 +152,26 @@ func websiteKinds(t testing.TB) (typed, untyped *kinds.Kind) {
 func TestSchemaDefaultsAndPruning(t *testing.T) {
 	_, k := websiteKinds(t)
 	for _, c := range []struct{ name, given, want string }{
-		{"defaults", `{metadata: {name: a}, spec: {image: x}}`, `{metadata: {name: a}, spec: {image: x, replicas: 1, limit: 10}}`},
+		{
+			"defaults", `{metadata: {name: a}, spec: {image: x}}`,
+			`{metadata: {name: a}, spec: {image: x, replicas: 1, limit: 10}}`,
+		},
 		{"no default without the parent", `{metadata: {name: a}}`, `{metadata: {name: a}}`},
-		{"null is absent", `{metadata: {name: a}, spec: {image: null, replicas: null}}`, `{metadata: {name: a}, spec: {replicas: 1, limit: 10}}`},
-		{"unknown fields", `{metadata: {name: a, unknown: 1}, unknown: 1, spec: {unknown: 1, replicas: 2, limit: 3}}`, `{metadata: {name: a}, spec: {replicas: 2, limit: 3}}`},
+		{
+			"null is absent", `{metadata: {name: a}, spec: {image: null, replicas: null}}`,
+			`{metadata: {name: a}, spec: {replicas: 1, limit: 10}}`,
+		},
+		{
+			"unknown fields", `{metadata: {name: a, unknown: 1}, unknown: 1, spec: {unknown: 1, replicas: 2, limit: 3}}`,
+			`{metadata: {name: a}, spec: {replicas: 2, limit: 3}}`,
+		},
 		{
 			"preserved fields", `{metadata: {name: a}, spec: {replicas: 2, limit: 3, extra: {a: {b: c}}}}`,
 			`{metadata: {name: a}, spec: {replicas: 2, limit: 3, extra: {a: {b: c}}}}`,
 		},
 		{
-			"embedded metadata", `{metadata: {name: a}, spec: {replicas: 2, limit: 3, template: {apiVersion: v1, kind: Pod, metadata: {name: x, y: z}, spec: {a: b}}}}`,
+			"embedded metadata",
+			`{metadata: {name: a}, spec: {replicas: 2, limit: 3, template: {apiVersion: v1, kind: Pod, metadata: {name: x, y: z}, spec: {a: b}}}}`,
 			`{metadata: {name: a}, spec: {replicas: 2, limit: 3, template: {apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {a: b}}}}`,
 		},
 	} {
@@ -180,7 +190,10 @@ func TestSchemaDefaultsAndPruning(t *testing.T) {
 func TestSchemaDefaultsOfAGoType(t *testing.T) {
 	k, _ := websiteKinds(t)
 	for range 2 { // the second time from memory
-		obj := &website{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"x": "y"}}, Spec: websiteSpec{Image: "x", Unknown: "z"}}
+		obj := &website{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"x": "y"}},
+			Spec:       websiteSpec{Image: "x", Unknown: "z"},
+		}
 		if err := k.Default(obj); err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +211,10 @@ func TestSchemaDefaultsOfAGoType(t *testing.T) {
 func TestSchemaValidation(t *testing.T) {
 	typed, untyped := websiteKinds(t)
 	replicas := func(n int32) *website {
-		return &website{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", ResourceVersion: "1"}, Spec: websiteSpec{Image: "x", Class: "small", Replicas: &n, Limit: 10}}
+		return &website{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", ResourceVersion: "1"},
+			Spec:       websiteSpec{Image: "x", Class: "small", Replicas: &n, Limit: 10},
+		}
 	}
 	changed := func(change func(*website)) *website {
 		w := replicas(1)
@@ -213,21 +229,41 @@ func TestSchemaValidation(t *testing.T) {
 	}{
 		{"good", replicas(1), nil, false, ""},
 		{
-			"bad type", &unstructured.Unstructured{Object: content(t, `{metadata: {name: a, namespace: default}, spec: {image: x, replicas: many}}`)}, nil, false,
+			"bad type", &unstructured.Unstructured{
+				Object: content(t, `{metadata: {name: a, namespace: default}, spec: {image: x, replicas: many}}`),
+			}, nil, false,
 			`[spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string", ` +
 				`.spec.replicas: Invalid value: 0: .spec.replicas accessor error: many is of the type string, expected int64, ` +
 				`<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`,
 		},
-		{"required", &unstructured.Unstructured{Object: content(t, `{metadata: {name: a, namespace: default}}`)}, nil, false, "spec: Required value"},
-		{"minimum", replicas(-1), nil, false, "spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0"},
+		{
+			"required", &unstructured.Unstructured{Object: content(t, `{metadata: {name: a, namespace: default}}`)}, nil, false,
+			"spec: Required value",
+		},
+		{
+			"minimum", replicas(-1), nil, false,
+			"spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0",
+		},
 		{"rule", replicas(11), nil, false, "spec: Invalid value: replicas must not exceed the limit"},
 		{"rule about the name", changed(func(w *website) { w.Name = "forbidden" }), nil, false, "is forbidden"},
-		{"set", changed(func(w *website) { w.Spec.Hosts = []string{"a", "a"} }), nil, false, `spec.hosts[1]: Duplicate value: "a"`},
-		{"enum", changed(func(w *website) { w.Spec.Class = "huge" }), nil, false, `spec.class: Unsupported value: "huge": supported values: "small", "big"`},
+		{
+			"set", changed(func(w *website) { w.Spec.Hosts = []string{"a", "a"} }), nil, false,
+			`spec.hosts[1]: Duplicate value: "a"`,
+		},
+		{
+			"enum", changed(func(w *website) { w.Spec.Class = "huge" }), nil, false,
+			`spec.class: Unsupported value: "huge": supported values: "small", "big"`,
+		},
 		{"transition", changed(func(w *website) { w.Spec.Class = "big" }), replicas(1), false, "class is immutable"},
 		{"no transition", replicas(2), replicas(1), false, ""},
-		{"what was wrong may stay", changed(func(w *website) { w.Spec.Class = "huge"; w.Spec.Limit = 11 }), changed(func(w *website) { w.Spec.Class = "huge" }), false, ""},
-		{"status", changed(func(w *website) { w.Status.Phase = "Bad" }), replicas(1), true, `status.phase: Unsupported value: "Bad"`},
+		{
+			"what was wrong may stay", changed(func(w *website) { w.Spec.Class = "huge"; w.Spec.Limit = 11 }),
+			changed(func(w *website) { w.Spec.Class = "huge" }), false, "",
+		},
+		{
+			"status", changed(func(w *website) { w.Status.Phase = "Bad" }), replicas(1), true,
+			`status.phase: Unsupported value: "Bad"`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := typed
@@ -268,7 +304,10 @@ func TestDefinitionsThatCannotBeServed(t *testing.T) {
 
 func BenchmarkSchema(b *testing.B) {
 	k, _ := websiteKinds(b)
-	obj := &website{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", ResourceVersion: "1"}, Spec: websiteSpec{Image: "x", Class: "small", Replicas: new(int32(1)), Limit: 10}}
+	obj := &website{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", ResourceVersion: "1"},
+		Spec:       websiteSpec{Image: "x", Class: "small", Replicas: new(int32(1)), Limit: 10},
+	}
 	b.Run("Default", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

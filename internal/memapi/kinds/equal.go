@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// equal is equality.Semantic.DeepEqual for values of the same type, compiled for it: no list and an empty one are equal, as are quantities and times that
-// mean the same.
+// equal is equality.Semantic.DeepEqual for values of the same type, compiled for it: no list and an empty one are
+// equal, as are quantities and times that mean the same.
 func equal(a, b reflect.Value) bool {
 	return comparerFor(a.Type())(a, b)
 }

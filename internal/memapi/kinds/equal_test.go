@@ -18,7 +18,10 @@ import (
 )
 
 func TestEqualIsSemantic(t *testing.T) {
-	for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Pod{}, &appsv1.StatefulSet{}, &corev1.Node{}, &apiextensionsv1.CustomResourceDefinition{}, &fixture.Resource{}} {
+	for _, object := range []client.Object{
+		&corev1.ConfigMap{}, &corev1.Pod{}, &appsv1.StatefulSet{}, &corev1.Node{},
+		&apiextensionsv1.CustomResourceDefinition{}, &fixture.Resource{},
+	} {
 		registry := newRegistry(t)
 		k := kindOf(t, registry, object)
 		t.Run(k.Kind, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// filler fills Go values at random, with what programs leave in them: empty lists, times with a monotonic clock, quantities with several spellings.
+// filler fills Go values at random, with what programs leave in them: empty lists, times with a monotonic clock,
+// quantities with several spellings.
 type filler struct {
 	*rand.Rand
 	// rare makes most fields stay empty, as they are in most objects.
@@ -31,7 +32,9 @@ func (f filler) fill(v reflect.Value, depth int) {
 	switch to := v.Addr().Interface().(type) {
 	case *metav1.Time:
 		if f.IntN(3) > 0 {
-			to.Time = time.Now().Add(time.Duration(f.Int64N(int64(time.Hour)))).In([]*time.Location{time.UTC, time.Local, time.FixedZone("x", 3600)}[f.IntN(3)])
+			to.Time = time.Now().Add(time.Duration(f.Int64N(int64(time.Hour)))).In(
+				[]*time.Location{time.UTC, time.Local, time.FixedZone("x", 3600)}[f.IntN(3)],
+			)
 		}
 		return
 	case *metav1.MicroTime:

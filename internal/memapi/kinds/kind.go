@@ -13,9 +13,10 @@ import (
 
 // Kind is what a server knows of a kind.
 //
-// Its methods take objects of the Go type the scheme has for the kind, or *unstructured.Unstructured if it has none. They change the object, which is to be
-// the caller's own, but never the old one. After PrepareForUpdate and PrepareForStatusUpdate the two share content. The Prepare methods only change fields
-// of the object itself, not what it points to, so that a shallow copy of it still says what was asked for.
+// Its methods take objects of the Go type the scheme has for the kind, or *unstructured.Unstructured if it has none.
+// They change the object, which is to be the caller's own, but never the old one. After PrepareForUpdate and
+// PrepareForStatusUpdate the two share content. The Prepare methods only change fields of the object itself, not what
+// it points to, so that a shallow copy of it still says what was asked for.
 type Kind struct {
 	schema.GroupVersionKind
 
@@ -25,7 +26,8 @@ type Kind struct {
 	Namespaced bool
 	// Custom kinds come from a CustomResourceDefinition, or are treated as if they did.
 	Custom bool
-	// Status says that there is a status subresource: other writes do not change the status, and writes to it change nothing else that matters.
+	// Status says that there is a status subresource: other writes do not change the status, and writes to it change
+	// nothing else that matters.
 	Status bool
 	// Generations says that changes of desired state are counted in metadata.generation.
 	Generations bool
@@ -35,11 +37,13 @@ type Kind struct {
 	CreateOnUpdate bool
 	// Orphans says that dependents stay when an object is deleted without saying what becomes of them.
 	Orphans bool
-	// Graceful says that objects that run somewhere get time to end: their deletion is marked first, and a second delete without grace removes them.
+	// Graceful says that objects that run somewhere get time to end: their deletion is marked first, and a second delete
+	// without grace removes them.
 	Graceful bool
 	// Scale says where the scale subresource finds its fields; nil if there is none.
 	Scale *Scale
-	// Selectable are the fields that objects of a custom kind can be selected by, like spec.color, besides name and namespace.
+	// Selectable are the fields that objects of a custom kind can be selected by, like spec.color, besides name and
+	// namespace.
 	Selectable []string
 
 	layout *layout // of the scheme's Go type, nil if it has none
@@ -62,7 +66,8 @@ type rules interface {
 	// defaults also drops what the kind has no field for.
 	defaults(obj client.Object) error
 	create(obj client.Object)
-	// update gets an object that has the status and generation of the old one, if the kind keeps them, and reports whether its desired state changes.
+	// update gets an object that has the status and generation of the old one, if the kind keeps them, and reports whether
+	// its desired state changes.
 	update(obj, old client.Object) (changed bool)
 	// updateStatus gets the object as it was written.
 	updateStatus(obj, old client.Object)
@@ -70,12 +75,14 @@ type rules interface {
 	validateUpdate(obj, old client.Object, status bool) field.ErrorList
 }
 
-// Default fills in what is left out of an object, and drops what the kind has no field for. It is called after decoding, for every write.
+// Default fills in what is left out of an object, and drops what the kind has no field for. It is called after
+// decoding, for every write.
 func (k *Kind) Default(obj client.Object) error {
 	return k.rules.defaults(obj)
 }
 
-// DefaultApplied is Default for what a configuration was applied to, which a server does not decode: nothing is dropped.
+// DefaultApplied is Default for what a configuration was applied to, which a server does not decode: nothing is
+// dropped.
 func (k *Kind) DefaultApplied(obj client.Object) error {
 	if r, ok := k.rules.(*schemaRules); ok {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -97,7 +104,8 @@ func (k *Kind) PrepareForCreate(obj client.Object) {
 	k.rules.create(obj)
 }
 
-// PrepareForCreateByStatus is PrepareForCreate for an object that a write of its status creates: nothing is allocated for it.
+// PrepareForCreateByStatus is PrepareForCreate for an object that a write of its status creates: nothing is allocated
+// for it.
 func (k *Kind) PrepareForCreateByStatus(obj client.Object) {
 	if service, ok := obj.(*corev1.Service); ok {
 		service.Status = corev1.ServiceStatus{}
@@ -106,7 +114,8 @@ func (k *Kind) PrepareForCreateByStatus(obj client.Object) {
 	k.PrepareForCreate(obj)
 }
 
-// PrepareForUpdate makes of an object what replaces the old one: with the old status, of the next generation if its desired state changes.
+// PrepareForUpdate makes of an object what replaces the old one: with the old status, of the next generation if its
+// desired state changes.
 func (k *Kind) PrepareForUpdate(obj, old client.Object) {
 	if k.Status {
 		k.setStatus(obj, old)
@@ -117,8 +126,8 @@ func (k *Kind) PrepareForUpdate(obj, old client.Object) {
 	}
 }
 
-// PrepareForStatusUpdate makes of an object what replaces the old one when its status is written: all but the status is the old one's. Kinds of Kubernetes
-// let metadata through, too.
+// PrepareForStatusUpdate makes of an object what replaces the old one when its status is written: all but the status is
+// the old one's. Kinds of Kubernetes let metadata through, too.
 func (k *Kind) PrepareForStatusUpdate(obj, old client.Object) {
 	obj.SetGeneration(old.GetGeneration())
 	k.rules.updateStatus(obj, old)

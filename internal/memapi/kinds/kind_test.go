@@ -35,15 +35,21 @@ func TestErrorsAreInOrder(t *testing.T) {
 			d.Spec.Template.Labels, d.Spec.Template.Spec.NodeSelector = bad, bad
 			d.Spec.Selector.MatchLabels = bad
 			d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
-				Limits:   corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1"), "a": resource.MustParse("1")},
-				Requests: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("2"), "a": resource.MustParse("2")},
+				Limits: corev1.ResourceList{
+					"cpu": resource.MustParse("1"), "memory": resource.MustParse("1"), "a": resource.MustParse("1"),
+				},
+				Requests: corev1.ResourceList{
+					"cpu": resource.MustParse("2"), "memory": resource.MustParse("2"), "a": resource.MustParse("2"),
+				},
 			}
 			return d
 		}},
 		{"custom", typed, func() client.Object {
 			return &website{
 				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("a", rand.Int()), Namespace: "b", Annotations: bad},
-				Spec:       websiteSpec{Class: "huge", Replicas: new(int32(-1)), Hosts: []string{"a", "a"}}, Status: websiteStatus{Phase: "x"},
+				Spec: websiteSpec{
+					Class: "huge", Replicas: new(int32(-1)), Hosts: []string{"a", "a"},
+				}, Status: websiteStatus{Phase: "x"},
 			}
 		}},
 	} {
@@ -61,7 +67,10 @@ func TestErrorsAreInOrder(t *testing.T) {
 // BenchmarkUpdate is what a server does with an object that is updated, besides copying and storing it.
 func BenchmarkUpdate(b *testing.B) {
 	registry := newRegistry(b)
-	for _, obj := range []client.Object{sampleConfigMap(), sampleDeployment(), &fixture.Resource{Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "b"}}}} {
+	for _, obj := range []client.Object{
+		sampleConfigMap(), sampleDeployment(),
+		&fixture.Resource{Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "b"}}},
+	} {
 		k := kindOf(b, registry, obj)
 		obj.SetUID("1")
 		obj.SetName("a")

@@ -29,8 +29,9 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// TestKindsAreTheServers writes objects of many kinds to a real API server and to one in memory, which is to return the same objects and errors. The files
-// have documents that are separated by lines of "---": an object to create, then merge patches to it. A patch of "status:" only is one to the status.
+// TestKindsAreTheServers writes objects of many kinds to a real API server and to one in memory, which is to return the
+// same objects and errors. The files have documents that are separated by lines of "---": an object to create, then
+// merge patches to it. A patch of "status:" only is one to the status.
 func TestKindsAreTheServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
@@ -43,7 +44,9 @@ func TestKindsAreTheServers(t *testing.T) {
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	env := sandbox.ForTest(t, sandbox.TestOptions{Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true}})
+	env := sandbox.ForTest(t, sandbox.TestOptions{
+		Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true},
+	})
 	real, err := client.New(env.RESTConfig(), client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +60,9 @@ func TestKindsAreTheServers(t *testing.T) {
 		for i, scenario := range strings.Split(string(data), "\n===\n") {
 			t.Run(fmt.Sprintf("%s/%d", strings.TrimSuffix(file.Name(), ".yaml"), i), func(t *testing.T) {
 				memory := memapi.New(memapi.Options{Registry: registry, Applier: apply.New(registry)}).Client("test")
-				if err := memory.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.Namespace}}); err != nil {
+				if err := memory.Create(t.Context(), &corev1.Namespace{
+					ObjectMeta: metav1.ObjectMeta{Name: env.Namespace},
+				}); err != nil {
 					t.Fatal(err)
 				}
 				want, got := play(t, real, env.Namespace, scenario), play(t, memory, env.Namespace, scenario)
@@ -76,7 +81,9 @@ func TestTableIsTheServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
 	}
-	env := sandbox.ForTest(t, sandbox.TestOptions{Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true}})
+	env := sandbox.ForTest(t, sandbox.TestOptions{
+		Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true},
+	})
 	d, err := discovery.NewDiscoveryClientForConfig(env.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +111,10 @@ func TestTableIsTheServers(t *testing.T) {
 				continue // not stored, or of another API server
 			}
 			resource := list.GroupVersion + "/" + r.Name
-			want[gvk] = row{Plural: r.Name, Namespaced: r.Namespaced, Status: subresources[resource+"/status"], Scale: subresources[resource+"/scale"]}
+			want[gvk] = row{
+				Plural: r.Name, Namespaced: r.Namespaced, Status: subresources[resource+"/status"],
+				Scale: subresources[resource+"/scale"],
+			}
 			if k, ok := registry.For(gvk); ok {
 				got[gvk] = row{Plural: k.Plural, Namespaced: k.Namespaced, Status: k.Status, Scale: k.Scale != nil}
 			}
@@ -217,9 +227,12 @@ func result(obj client.Object, err error) any {
 	return content
 }
 
-// comparable returns the text of an error without the structures in it, which a real server shows as the types it uses itself.
+// comparable returns the text of an error without the structures in it, which a real server shows as the types it uses
+// itself.
 func comparable(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n@@")
 	text = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).ReplaceAllString(text, "UID")
-	return regexp.MustCompile(`spec.template: Invalid value: .*: field is immutable`).ReplaceAllString(text, "spec.template: field is immutable")
+	return regexp.MustCompile(
+		`spec.template: Invalid value: .*: field is immutable`,
+	).ReplaceAllString(text, "spec.template: field is immutable")
 }

@@ -12,12 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Normalize makes an object what it is after a way over the wire: times have seconds, quantities are canonical, what is omitted when empty is nil, numbers
-// of unstructured content are int64 or float64. It writes only where something changes, so that it can be called for an object that shares content with a
-// stored one.
+// Normalize makes an object what it is after a way over the wire: times have seconds, quantities are canonical, what is
+// omitted when empty is nil, numbers of unstructured content are int64 or float64. It writes only where something
+// changes, so that it can be called for an object that shares content with a stored one.
 //
-// The wire is protobuf for kinds of Kubernetes and JSON for others. The difference that shows: lists and maps that are empty but not omitted are nil for the
-// former. Raw JSON has its keys sorted, as a server that has decoded it writes it. Text is taken for valid UTF-8.
+// The wire is protobuf for kinds of Kubernetes and JSON for others. The difference that shows: lists and maps that are
+// empty but not omitted are nil for the former. Raw JSON has its keys sorted, as a server that has decoded it writes
+// it. Text is taken for valid UTF-8.
 func (k *Kind) Normalize(obj client.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		normalizeContent(u)
@@ -27,8 +28,9 @@ func (k *Kind) Normalize(obj client.Object) {
 	planFor(wireType{Type: v.Type(), protobuf: k.protobuf, object: true}).apply(v)
 }
 
-// NormalizeDecoded is Normalize for an object that has been decoded from JSON: of an untyped client, or by a patch. A server takes the data
-// of a secret, and the binary data of a config map, that is there and empty for another one than none, until it has stored it.
+// NormalizeDecoded is Normalize for an object that has been decoded from JSON: of an untyped client, or by a patch. A
+// server takes the data of a secret, and the binary data of a config map, that is there and empty for another one than
+// none, until it has stored it.
 func (k *Kind) NormalizeDecoded(obj client.Object) {
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:

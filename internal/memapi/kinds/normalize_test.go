@@ -59,7 +59,8 @@ type protobuf interface {
 func overTheWire(t *testing.T, obj client.Object) client.Object {
 	t.Helper()
 	decoded := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
-	if p, ok := obj.(protobuf); ok && reflect.TypeOf(obj).Elem().PkgPath() != "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1" {
+	if p, ok := obj.(protobuf); ok &&
+		reflect.TypeOf(obj).Elem().PkgPath() != "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1" {
 		data, err := p.Marshal()
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +91,8 @@ var exactly = cmp.Options{
 func TestNormalizeIsAWayOverTheWire(t *testing.T) {
 	registry := newRegistry(t)
 	for _, object := range []client.Object{
-		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &corev1.Event{}, &corev1.Node{}, &corev1.PersistentVolumeClaim{},
+		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &corev1.Event{}, &corev1.Node{},
+		&corev1.PersistentVolumeClaim{},
 		&appsv1.Deployment{}, &appsv1.StatefulSet{}, &batchv1.Job{}, &apiextensionsv1.CustomResourceDefinition{},
 		&fixture.Resource{}, &fixture.ResourceNoStatus{}, &fixture.ResourceLegacyConditions{},
 	} {
@@ -132,7 +134,11 @@ func clearErrors(obj client.Object) {
 
 func TestNormalizeUnstructured(t *testing.T) {
 	k := kindOf(t, newRegistry(t), &fixture.Resource{})
-	obj := &unstructured.Unstructured{Object: map[string]any{"a": 1, "b": []string{"x"}, "c": float64(2), "d": map[string]any{"e": 1.5, "f": map[string]any(nil)}}}
+	obj := &unstructured.Unstructured{
+		Object: map[string]any{
+			"a": 1, "b": []string{"x"}, "c": float64(2), "d": map[string]any{"e": 1.5, "f": map[string]any(nil)},
+		},
+	}
 	k.Normalize(obj)
 	want := map[string]any{"a": int64(1), "b": []any{"x"}, "c": int64(2), "d": map[string]any{"e": 1.5, "f": nil}}
 	if diff := cmp.Diff(want, obj.Object); diff != "" {
@@ -142,7 +148,10 @@ func TestNormalizeUnstructured(t *testing.T) {
 
 func BenchmarkNormalize(b *testing.B) {
 	registry := newRegistry(b)
-	for _, obj := range []client.Object{sampleConfigMap(), sampleDeployment(), &fixture.Resource{Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "b"}}}} {
+	for _, obj := range []client.Object{
+		sampleConfigMap(), sampleDeployment(),
+		&fixture.Resource{Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "b"}}},
+	} {
 		k := kindOf(b, registry, obj)
 		k.Normalize(obj)
 		b.Run(k.Kind, func(b *testing.B) {

@@ -24,8 +24,8 @@ type Registry struct {
 	mapper *meta.DefaultRESTMapper
 }
 
-// NewRegistry returns a registry of the kinds of Kubernetes, of all served versions of the definitions, and of all other kinds in the scheme. It lists
-// every definition that cannot be served.
+// NewRegistry returns a registry of the kinds of Kubernetes, of all served versions of the definitions, and of all
+// other kinds in the scheme. It lists every definition that cannot be served.
 func NewRegistry(scheme *runtime.Scheme, crds ...*apiextensionsv1.CustomResourceDefinition) (*Registry, error) {
 	r := &Registry{scheme: scheme, kinds: map[schema.GroupVersionKind]*Kind{}}
 	for gvk, b := range builtins() {
@@ -40,14 +40,17 @@ func NewRegistry(scheme *runtime.Scheme, crds ...*apiextensionsv1.CustomResource
 		}
 		for _, k := range kinds {
 			if defined[k.GroupKind()] = true; r.kinds[k.GroupVersionKind] != nil {
-				errs = append(errs, fmt.Errorf("custom resource definition %s: %s is defined already", crd.Name, k.GroupVersionKind))
+				errs = append(
+					errs, fmt.Errorf("custom resource definition %s: %s is defined already", crd.Name, k.GroupVersionKind),
+				)
 				continue
 			}
 			r.add(k)
 		}
 	}
 	for gvk, t := range scheme.AllKnownTypes() {
-		if r.kinds[gvk] == nil && !builtinGroups()[gvk.Group] && !defined[gvk.GroupKind()] && gvk.Version != runtime.APIVersionInternal && isObject(t) {
+		if r.kinds[gvk] == nil && !builtinGroups()[gvk.Group] && !defined[gvk.GroupKind()] &&
+			gvk.Version != runtime.APIVersionInternal && isObject(t) {
 			r.add(newUndefined(gvk, t))
 		}
 	}
@@ -95,7 +98,9 @@ func newMapper(kinds map[schema.GroupVersionKind]*Kind) *meta.DefaultRESTMapper 
 		if k.Namespaced {
 			scope = meta.RESTScopeNamespace
 		}
-		mapper.AddSpecific(k.GroupVersionKind, k.GroupVersion().WithResource(k.Plural), k.GroupVersion().WithResource(k.Singular), scope)
+		mapper.AddSpecific(
+			k.GroupVersionKind, k.GroupVersion().WithResource(k.Plural), k.GroupVersion().WithResource(k.Singular), scope,
+		)
 	}
 	return mapper
 }
@@ -103,5 +108,6 @@ func newMapper(kinds map[schema.GroupVersionKind]*Kind) *meta.DefaultRESTMapper 
 // isObject reports whether a type in a scheme is one of objects, and not of a list, of options or of metadata.
 func isObject(t reflect.Type) bool {
 	field, ok := t.FieldByName("ObjectMeta")
-	return ok && field.Anonymous && reflect.PointerTo(t).Implements(reflect.TypeFor[client.Object]()) && t.PkgPath() != "k8s.io/apimachinery/pkg/apis/meta/v1"
+	return ok && field.Anonymous && reflect.PointerTo(t).Implements(reflect.TypeFor[client.Object]()) &&
+		t.PkgPath() != "k8s.io/apimachinery/pkg/apis/meta/v1"
 }

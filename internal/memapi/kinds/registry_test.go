@@ -66,7 +66,9 @@ func TestKindsOutsideTheScheme(t *testing.T) {
 		t.Fatal("secrets are not served")
 	}
 	obj := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a", "namespace": "b", "resourceVersion": "1"},
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{
+			"name": "a", "namespace": "b", "resourceVersion": "1",
+		},
 		"stringData": map[string]any{"a": "b"},
 	}}
 	if err := k.Default(obj); err != nil {
@@ -74,7 +76,9 @@ func TestKindsOutsideTheScheme(t *testing.T) {
 	}
 	k.PrepareForCreate(obj)
 	want := map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a", "namespace": "b", "resourceVersion": "1"},
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{
+			"name": "a", "namespace": "b", "resourceVersion": "1",
+		},
 		"data": map[string]any{"a": "Yg=="}, "type": "Opaque",
 	}
 	if diff := cmp.Diff(want, obj.Object); diff != "" {

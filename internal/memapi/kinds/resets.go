@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Resets returns the paths of the fields that a write to a subresource, or to the object itself for "", leaves as they are whatever it says. Who writes
-// there does not become their owner.
+// Resets returns the paths of the fields that a write to a subresource, or to the object itself for "", leaves as they
+// are whatever it says. Who writes there does not become their owner.
 func (k *Kind) Resets(subresource string) [][]string {
 	switch {
 	case !k.Status:

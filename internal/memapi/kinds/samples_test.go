@@ -11,8 +11,12 @@ import (
 
 func sampleMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name: "web", Namespace: "default", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"note": "x"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Website", Name: "web", UID: "1", Controller: new(true)}},
+		Name: "web", Namespace: "default", Labels: map[string]string{
+			"app": "web",
+		}, Annotations: map[string]string{"note": "x"},
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "example.com/v1", Kind: "Website", Name: "web", UID: "1", Controller: new(true)},
+		},
 	}
 }
 
@@ -31,9 +35,14 @@ func sampleDeployment() *appsv1.Deployment {
 				Spec: corev1.PodSpec{
 					Containers: []corev1.Container{{
 						Name: "web", Image: "nginx:1.29",
-						Ports:        []corev1.ContainerPort{{ContainerPort: 80}},
-						Env:          []corev1.EnvVar{{Name: "A", Value: "b"}, {Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}},
-						Resources:    corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}},
+						Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+						Env: []corev1.EnvVar{
+							{Name: "A", Value: "b"},
+							{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+						},
+						Resources: corev1.ResourceRequirements{
+							Limits: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")},
+						},
 						VolumeMounts: []corev1.VolumeMount{{Name: "content", MountPath: "/content"}},
 					}},
 					Volumes: []corev1.Volume{{Name: "content", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{

@@ -26,7 +26,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// crdSchema is the compiled schema of a version of a custom resource. It works on content, and is safe for concurrent use.
+// crdSchema is the compiled schema of a version of a custom resource. It works on content, and is safe for concurrent
+// use.
 type crdSchema struct {
 	structural *structuralschema.Structural
 	validator  validation.SchemaValidator
@@ -41,7 +42,9 @@ func newSchema(version *apiextensionsv1.CustomResourceDefinitionVersion, scale *
 		return nil, fmt.Errorf("version %s: schema.openAPIV3Schema is required", version.Name)
 	}
 	var internal apiextensions.CustomResourceValidation
-	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(version.Schema, &internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(
+		version.Schema, &internal, nil,
+	); err != nil {
 		return nil, fmt.Errorf("version %s: %w", version.Name, err)
 	}
 	s := &crdSchema{scale: scale}
@@ -65,7 +68,8 @@ func newSchema(version *apiextensionsv1.CustomResourceDefinitionVersion, scale *
 	if s.validator, _, err = validation.NewSchemaValidator(internal.OpenAPIV3Schema); err != nil {
 		return nil, fmt.Errorf("version %s: %w", version.Name, err)
 	}
-	if status, ok := internal.OpenAPIV3Schema.Properties["status"]; ok && version.Subresources != nil && version.Subresources.Status != nil {
+	if status, ok := internal.OpenAPIV3Schema.Properties["status"]; ok && version.Subresources != nil &&
+		version.Subresources.Status != nil {
 		if s.status, _, err = validation.NewSchemaValidator(&status); err != nil {
 			return nil, fmt.Errorf("version %s: %w", version.Name, err)
 		}
@@ -108,33 +112,42 @@ func (s *crdSchema) validateUpdate(content, old map[string]any, status, found bo
 	correlated := common.NewCorrelatedObject(content, old, &model.Structural{Structural: s.structural})
 	var errs field.ErrorList
 	if !status {
-		errs = inOrder(validation.ValidateCustomResourceUpdate(nil, content, old, s.validator, validation.WithRatcheting(correlated)))
+		errs = inOrder(
+			validation.ValidateCustomResourceUpdate(nil, content, old, s.validator, validation.WithRatcheting(correlated)),
+		)
 		errs = append(errs, inOrder(objectmeta.Validate(context.Background(), nil, content, s.structural, false))...)
 	} else if value, ok := content["status"]; ok {
 		errs = inOrder(validation.ValidateCustomResourceUpdate(
 			field.NewPath("status"), value, old["status"], s.status, validation.WithRatcheting(correlated.Key("status"))))
 	}
 	errs = append(errs, s.validateScale(content, status)...)
-	if lists := listtype.ValidateListSetsAndMaps(nil, s.structural, content); len(lists) > 0 && len(listtype.ValidateListSetsAndMaps(nil, s.structural, old)) == 0 {
+	if lists := listtype.ValidateListSetsAndMaps(nil, s.structural, content); len(lists) > 0 &&
+		len(listtype.ValidateListSetsAndMaps(nil, s.structural, old)) == 0 {
 		errs = append(errs, inOrder(lists)...)
 	}
 	return s.checkRules(errs, found, content, old, cel.WithRatcheting(correlated))
 }
 
-// checkRules adds what CEL rules find. They are not asked about content in which something else was found that prevents it.
-func (s *crdSchema) checkRules(errs field.ErrorList, found bool, content, old map[string]any, options ...cel.Option) field.ErrorList {
+// checkRules adds what CEL rules find. They are not asked about content in which something else was found that prevents
+// it.
+func (s *crdSchema) checkRules(
+	errs field.ErrorList, found bool, content, old map[string]any, options ...cel.Option,
+) field.ErrorList {
 	if s.rules == nil {
 		return errs
 	}
 	if found || preventsRules(errs) {
 		return append(errs, field.Invalid(nil, nil,
-			"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+			"some validation rules were not checked because the object was invalid; correct the existing errors to complete "+
+				"validation"))
 	}
 	var before any
 	if old != nil {
 		before = old
 	}
-	violations, _ := s.rules.Validate(context.Background(), nil, s.structural, content, before, celconfig.RuntimeCELCostBudget, options...)
+	violations, _ := s.rules.Validate(
+		context.Background(), nil, s.structural, content, before, celconfig.RuntimeCELCostBudget, options...,
+	)
 	return append(errs, inOrder(violations)...)
 }
 
@@ -167,7 +180,9 @@ func (s *crdSchema) validateScale(content map[string]any, status bool) field.Err
 		case n < 0:
 			errs = append(errs, field.Invalid(field.NewPath(path), n, "should be a non-negative integer"))
 		case n > math.MaxInt32:
-			errs = append(errs, field.Invalid(field.NewPath(path), n, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32)))
+			errs = append(
+				errs, field.Invalid(field.NewPath(path), n, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32)),
+			)
 		}
 	}
 	if path := s.scale.Selector; path != "" {
@@ -182,8 +197,9 @@ func pathElements(path string) []string {
 	return strings.Split(strings.TrimPrefix(path, "."), ".")
 }
 
-// inOrder sorts what a validator returns, because validators visit the properties of an object in any order. What they find of their own accord comes in the
-// order of the schema: first problems of the object, then those of its properties, then missing properties.
+// inOrder sorts what a validator returns, because validators visit the properties of an object in any order. What they
+// find of their own accord comes in the order of the schema: first problems of the object, then those of its
+// properties, then missing properties.
 func inOrder(errs field.ErrorList) field.ErrorList {
 	slices.SortStableFunc(errs, func(a, b *field.Error) int {
 		x, y := strings.Split(a.Field, "."), strings.Split(b.Field, ".")

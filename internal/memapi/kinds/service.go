@@ -22,7 +22,8 @@ func createService(s *corev1.Service) {
 	allocate(s, nil)
 }
 
-// updateService keeps what was allocated for a service whose writer has left it out, and gives back what its new type has no use for.
+// updateService keeps what was allocated for a service whose writer has left it out, and gives back what its new type
+// has no use for.
 func updateService(s, old *corev1.Service) {
 	defaults.KeepAllocated(s, old)
 	dropUnused(s, old)
@@ -32,7 +33,8 @@ func updateService(s, old *corev1.Service) {
 	allocate(s, old)
 }
 
-// dropUnused removes what the type of the old service needed and the new one does not, unless its writer has changed that as well.
+// dropUnused removes what the type of the old service needed and the new one does not, unless its writer has changed
+// that as well.
 func dropUnused(s, old *corev1.Service) {
 	spec, before := &s.Spec, &old.Spec
 	if before.Type != corev1.ServiceTypeExternalName && spec.Type == corev1.ServiceTypeExternalName {
@@ -53,7 +55,8 @@ func dropUnused(s, old *corev1.Service) {
 			spec.Ports[i].NodePort = 0
 		}
 	}
-	if defaults.NeedsHealthPort(old) && !defaults.NeedsHealthPort(s) && spec.HealthCheckNodePort == before.HealthCheckNodePort {
+	if defaults.NeedsHealthPort(old) && !defaults.NeedsHealthPort(s) &&
+		spec.HealthCheckNodePort == before.HealthCheckNodePort {
 		spec.HealthCheckNodePort = 0
 	}
 	if before.Type == corev1.ServiceTypeLoadBalancer && spec.Type != before.Type {
@@ -78,8 +81,9 @@ func sameNodePorts(s, old *corev1.Service) bool {
 	return !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return !kept[p.NodePort] })
 }
 
-// allocate gives a service the addresses and ports that its type needs. They are made from its name and UID, so that the same service has the same ones
-// whenever its history is repeated, and others after it was deleted and created again. Ports that the old one has are not free yet.
+// allocate gives a service the addresses and ports that its type needs. They are made from its name and UID, so that
+// the same service has the same ones whenever its history is repeated, and others after it was deleted and created
+// again. Ports that the old one has are not free yet.
 func allocate(s, old *corev1.Service) {
 	spec := &s.Spec
 	if spec.Type == corev1.ServiceTypeExternalName {
@@ -151,7 +155,8 @@ func allocatePorts(s, old *corev1.Service, name string) {
 		used[port] = true
 		return port
 	}
-	if s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.AllocateLoadBalancerNodePorts == nil || *s.Spec.AllocateLoadBalancerNodePorts {
+	if s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.AllocateLoadBalancerNodePorts == nil ||
+		*s.Spec.AllocateLoadBalancerNodePorts {
 		s.Spec.Ports = slices.Clone(s.Spec.Ports)
 		shared := map[int32]int32{} // of a new service, by ports of different protocols
 		for _, port := range slices.Backward(s.Spec.Ports) {
@@ -180,8 +185,8 @@ func allocatePorts(s, old *corev1.Service, name string) {
 // lastNodePort is one more than the last that services get.
 const lastNodePort = 32768
 
-// ShowDryRun makes of an object that was prepared for a dry run what the answer shows: ports that nobody has, instead of those that a service would get. The
-// old object is nil if there is none.
+// ShowDryRun makes of an object that was prepared for a dry run what the answer shows: ports that nobody has, instead
+// of those that a service would get. The old object is nil if there is none.
 func (*Kind) ShowDryRun(obj, sent, old client.Object) {
 	s, ok := obj.(*corev1.Service)
 	if !ok {
@@ -208,7 +213,8 @@ func (*Kind) ShowDryRun(obj, sent, old client.Object) {
 	shown := map[int32]int32{}
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
-		if port.NodePort == 0 || kept[port.NodePort] || slices.ContainsFunc(asked.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == port.NodePort }) {
+		if port.NodePort == 0 || kept[port.NodePort] ||
+			slices.ContainsFunc(asked.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == port.NodePort }) {
 			continue
 		}
 		if shown[port.NodePort] == 0 {

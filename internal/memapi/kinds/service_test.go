@@ -13,7 +13,9 @@ import (
 // Node ports of a service that needs none any more go, unless there are new ones among them, which are refused then.
 func TestUnusedNodePorts(t *testing.T) {
 	service := func(of corev1.ServiceType, ports ...int32) *corev1.Service {
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b"}, Spec: corev1.ServiceSpec{Type: of, ClusterIP: "10.0.0.1"}}
+		s := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b"}, Spec: corev1.ServiceSpec{Type: of, ClusterIP: "10.0.0.1"},
+		}
 		for i, port := range ports {
 			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: int32(80 + i), NodePort: port})
 		}
@@ -51,7 +53,10 @@ func TestUnusedNodePorts(t *testing.T) {
 func TestModeOfIngress(t *testing.T) {
 	kind := kindOf(t, newRegistry(t), &corev1.Service{})
 	for _, mode := range []*corev1.LoadBalancerIPMode{nil, new(corev1.LoadBalancerIPModeVIP)} {
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", ResourceVersion: "1"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+		s := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", ResourceVersion: "1"},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
+		}
 		old := s.DeepCopy()
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.7", IPMode: mode}}
 		want := ""
@@ -80,15 +85,33 @@ func TestFamilies(t *testing.T) {
 		want      []corev1.IPFamily
 		policy    corev1.IPFamilyPolicy
 	}{
-		"a new service":                      {nil, &corev1.ServiceSpec{}, []corev1.IPFamily{v4}, single},
-		"headless":                           {nil, &corev1.ServiceSpec{ClusterIP: "None", Selector: selector}, []corev1.IPFamily{v4}, single},
-		"headless, selects nothing":          {nil, &corev1.ServiceSpec{ClusterIP: "None"}, []corev1.IPFamily{v4, v6}, require},
-		"wants one":                          {nil, &corev1.ServiceSpec{ClusterIP: "None", IPFamilyPolicy: &single}, []corev1.IPFamily{v4}, single},
-		"wants the other one first":          {nil, &corev1.ServiceSpec{ClusterIP: "None", IPFamilies: []corev1.IPFamily{v6}}, []corev1.IPFamily{v6, v4}, require},
-		"begins to select":                   {both, &corev1.ServiceSpec{ClusterIP: "None", Selector: selector}, []corev1.IPFamily{v4}, require},
-		"goes on":                            {both, &corev1.ServiceSpec{ClusterIP: "None"}, []corev1.IPFamily{v4, v6}, require},
-		"wants no more than one from now on": {both, &corev1.ServiceSpec{ClusterIP: "None", IPFamilies: both.IPFamilies, IPFamilyPolicy: &single}, []corev1.IPFamily{v4}, single},
-		"would rather have both":             {both, &corev1.ServiceSpec{ClusterIP: "None", IPFamilyPolicy: &prefer}, []corev1.IPFamily{v4, v6}, prefer},
+		"a new service": {nil, &corev1.ServiceSpec{}, []corev1.IPFamily{v4}, single},
+		"headless": {
+			nil, &corev1.ServiceSpec{ClusterIP: "None", Selector: selector}, []corev1.IPFamily{v4}, single,
+		},
+		"headless, selects nothing": {
+			nil, &corev1.ServiceSpec{ClusterIP: "None"}, []corev1.IPFamily{v4, v6}, require,
+		},
+		"wants one": {
+			nil, &corev1.ServiceSpec{ClusterIP: "None", IPFamilyPolicy: &single}, []corev1.IPFamily{v4}, single,
+		},
+		"wants the other one first": {
+			nil, &corev1.ServiceSpec{ClusterIP: "None", IPFamilies: []corev1.IPFamily{v6}}, []corev1.IPFamily{v6, v4}, require,
+		},
+		"begins to select": {
+			both, &corev1.ServiceSpec{ClusterIP: "None", Selector: selector}, []corev1.IPFamily{v4}, require,
+		},
+		"goes on": {
+			both, &corev1.ServiceSpec{ClusterIP: "None"}, []corev1.IPFamily{v4, v6}, require,
+		},
+		"wants no more than one from now on": {
+			both, &corev1.ServiceSpec{ClusterIP: "None", IPFamilies: both.IPFamilies, IPFamilyPolicy: &single},
+			[]corev1.IPFamily{v4},
+			single,
+		},
+		"would rather have both": {
+			both, &corev1.ServiceSpec{ClusterIP: "None", IPFamilyPolicy: &prefer}, []corev1.IPFamily{v4, v6}, prefer,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &corev1.Service{Spec: *c.spec.DeepCopy()}
@@ -126,7 +149,9 @@ func TestDryRunOfService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := func(ports []corev1.ServicePort) *corev1.Service {
-				return &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", Ports: ports}}
+				return &corev1.Service{
+					Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", Ports: ports},
+				}
 			}
 			s, sent := service(c.sent), service(c.sent)
 			if c.old == nil {

@@ -24,19 +24,26 @@ import (
 )
 
 var (
-	configMaps = strategyOf[*corev1.ConfigMap]{validate: validateConfigMap, replaceValidate: true, validateUpdate: validateConfigMapUpdate, exact: true}
-	secrets    = strategyOf[*corev1.Secret]{
-		defaults: defaults.Secret, validate: validateSecret, replaceValidate: true, validateUpdate: validateSecretUpdate, exact: true,
+	configMaps = strategyOf[*corev1.ConfigMap]{
+		validate: validateConfigMap, replaceValidate: true, validateUpdate: validateConfigMapUpdate, exact: true,
+	}
+	secrets = strategyOf[*corev1.Secret]{
+		defaults: defaults.Secret, validate: validateSecret, replaceValidate: true, validateUpdate: validateSecretUpdate,
+		exact: true,
 	}
 	nodes     = strategyOf[*corev1.Node]{defaults: defaults.Node}
 	events    = strategyOf[*corev1.Event]{validate: validateEvent}
 	endpoints = strategyOf[*corev1.Endpoints]{defaults: defaults.Endpoints} //nolint:staticcheck // deprecated, and served all the same
 	leases    = strategyOf[*coordinationv1.Lease]{validate: validateLease}
 	ingresses = strategyOf[*networkingv1.Ingress]{validate: validateIngress}
-	budgets   = strategyOf[*policyv1.PodDisruptionBudget]{validate: validateBudget, validateStatusUpdate: validateBudgetStatus}
+	budgets   = strategyOf[*policyv1.PodDisruptionBudget]{
+		validate: validateBudget, validateStatusUpdate: validateBudgetStatus,
+	}
 
-	autoscalers = strategyOf[*autoscalingv2.HorizontalPodAutoscaler]{defaults: defaults.Autoscaler, validate: validateAutoscaler}
-	revisions   = strategyOf[*appsv1.ControllerRevision]{validateUpdate: validateRevisionUpdate}
+	autoscalers = strategyOf[*autoscalingv2.HorizontalPodAutoscaler]{
+		defaults: defaults.Autoscaler, validate: validateAutoscaler,
+	}
+	revisions = strategyOf[*appsv1.ControllerRevision]{validateUpdate: validateRevisionUpdate}
 
 	roles        = strategyOf[*rbacv1.Role]{validate: validateRole}
 	clusterRoles = strategyOf[*rbacv1.ClusterRole]{validate: validateClusterRole}
@@ -44,14 +51,18 @@ var (
 		defaults: defaults.RoleBinding, validate: validateRoleBinding, validateUpdate: validateRoleBindingUpdate,
 	}
 	clusterRoleBindings = strategyOf[*rbacv1.ClusterRoleBinding]{
-		defaults: defaults.ClusterRoleBinding, validate: validateClusterRoleBinding, validateUpdate: validateClusterRoleBindingUpdate,
+		defaults: defaults.ClusterRoleBinding, validate: validateClusterRoleBinding,
+		validateUpdate: validateClusterRoleBindingUpdate,
 	}
-	storageClasses = strategyOf[*storagev1.StorageClass]{defaults: defaults.StorageClass, validateUpdate: validateStorageClassUpdate}
+	storageClasses = strategyOf[*storagev1.StorageClass]{
+		defaults: defaults.StorageClass, validateUpdate: validateStorageClassUpdate,
+	}
 )
 
 var services = strategyOf[*corev1.Service]{
 	defaults: defaults.Service, create: createService, update: updateService,
-	validate: validateNewService, replaceValidate: true, validateUpdate: validateServiceUpdate, validateStatusUpdate: validateServiceStatus,
+	validate: validateNewService, replaceValidate: true, validateUpdate: validateServiceUpdate,
+	validateStatusUpdate: validateServiceStatus,
 }
 
 var namespaces = strategyOf[*corev1.Namespace]{

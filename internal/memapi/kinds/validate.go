@@ -63,7 +63,12 @@ func qualifiedFinalizers(obj metav1.Object) field.ErrorList {
 			continue
 		}
 		if !strings.Contains(name, "/") {
-			errs = append(errs, field.Invalid(metaPath.Child("finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
+			errs = append(
+				errs,
+				field.Invalid(
+					metaPath.Child("finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified",
+				),
+			)
 		}
 	}
 	return errs
@@ -106,7 +111,8 @@ func oneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(at, value, allowed)}
 }
 
-// selects checks a selector and that it selects what is made from a template. What kind it is of is for the error about an empty one.
+// selects checks a selector and that it selects what is made from a template. What kind it is of is for the error about
+// an empty one.
 func selects(selector *metav1.LabelSelector, template map[string]string, of string) field.ErrorList {
 	var errs field.ErrorList
 	at := specPath.Child("selector")
@@ -123,7 +129,12 @@ func selects(selector *metav1.LabelSelector, template map[string]string, of stri
 	case err != nil:
 		errs = append(errs, field.Invalid(at, selector, "invalid label selector"))
 	case !compiled.Empty() && !compiled.Matches(labels.Set(template)):
-		errs = append(errs, field.Invalid(specPath.Child("template", "metadata", "labels"), template, "`selector` does not match template `labels`"))
+		errs = append(
+			errs,
+			field.Invalid(
+				specPath.Child("template", "metadata", "labels"), template, "`selector` does not match template `labels`",
+			),
+		)
 	}
 	return errs
 }

@@ -145,28 +145,54 @@ func validateService(s *corev1.Service) field.ErrorList {
 		if spec.ExternalName == "" {
 			errs = append(errs, field.Required(specPath.Child("externalName"), ""))
 		} else {
-			errs = append(errs, invalid(specPath.Child("externalName"), spec.ExternalName, utilvalidation.IsDNS1123Subdomain(spec.ExternalName))...)
+			errs = append(
+				errs,
+				invalid(specPath.Child("externalName"), spec.ExternalName, utilvalidation.IsDNS1123Subdomain(spec.ExternalName))...,
+			)
 		}
 	case headless && defaults.NeedsNodePorts(s):
-		errs = append(errs, field.Invalid(specPath.Child("clusterIPs").Index(0), spec.ClusterIPs[0], "may not be set to 'None' for "+string(spec.Type)+" services"))
+		errs = append(
+			errs,
+			field.Invalid(
+				specPath.Child("clusterIPs").Index(0), spec.ClusterIPs[0],
+				"may not be set to 'None' for "+string(spec.Type)+" services",
+			),
+		)
 	}
 	names := map[string]bool{}
 	for i := range spec.Ports {
-		errs = append(errs, validateServicePort(&spec.Ports[i], len(spec.Ports) > 1, names, specPath.Child("ports").Index(i))...)
+		errs = append(
+			errs, validateServicePort(&spec.Ports[i], len(spec.Ports) > 1, names, specPath.Child("ports").Index(i))...,
+		)
 	}
 	if spec.Selector != nil {
 		errs = append(errs, metavalidation.ValidateLabels(spec.Selector, specPath.Child("selector"))...)
 	}
-	errs = append(errs, oneOf(specPath.Child("sessionAffinity"), spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)...)
+	errs = append(
+		errs,
+		oneOf(
+			specPath.Child("sessionAffinity"), spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone,
+		)...,
+	)
 	errs = append(errs, validateClusterIPs(spec)...)
 	errs = append(errs, oneOf(specPath.Child("type"), spec.Type,
-		corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
+		corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer,
+		corev1.ServiceTypeNodePort)...)
 	errs = append(errs, validatePortNumbers(spec)...)
 	if spec.AllocateLoadBalancerNodePorts != nil && spec.Type != corev1.ServiceTypeLoadBalancer {
-		errs = append(errs, field.Forbidden(specPath.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"))
+		errs = append(
+			errs,
+			field.Forbidden(specPath.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"),
+		)
 	}
 	if spec.ExternalTrafficPolicy != "" && !defaults.IsExternal(s) {
-		errs = append(errs, field.Invalid(specPath.Child("externalTrafficPolicy"), spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
+		errs = append(
+			errs,
+			field.Invalid(
+				specPath.Child("externalTrafficPolicy"), spec.ExternalTrafficPolicy,
+				"may only be set for externally-accessible services",
+			),
+		)
 	}
 	return errs
 }
@@ -181,11 +207,21 @@ func validateServicePort(port *corev1.ServicePort, named bool, names map[string]
 		names[port.Name] = true
 	}
 	errs = append(errs, invalid(at.Child("port"), port.Port, utilvalidation.IsValidPortNum(int(port.Port)))...)
-	errs = append(errs, oneOf(at.Child("protocol"), port.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+	errs = append(
+		errs, oneOf(at.Child("protocol"), port.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...,
+	)
 	if port.TargetPort.Type == intstr.Int {
-		return append(errs, invalid(at.Child("targetPort"), port.TargetPort.IntVal, utilvalidation.IsValidPortNum(int(port.TargetPort.IntVal)))...)
+		return append(
+			errs,
+			invalid(
+				at.Child("targetPort"), port.TargetPort.IntVal, utilvalidation.IsValidPortNum(int(port.TargetPort.IntVal)),
+			)...,
+		)
 	}
-	return append(errs, invalid(at.Child("targetPort"), port.TargetPort.StrVal, utilvalidation.IsValidPortName(port.TargetPort.StrVal))...)
+	return append(
+		errs,
+		invalid(at.Child("targetPort"), port.TargetPort.StrVal, utilvalidation.IsValidPortName(port.TargetPort.StrVal))...,
+	)
 }
 
 func validateClusterIPs(spec *corev1.ServiceSpec) field.ErrorList {
@@ -255,14 +291,18 @@ func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	return append(validateAddresses(s, old), validateService(s)...)
 }
 
-// validateFamilies refuses addresses that only a cluster of both families has. Services without any may have what they like, as long as they select nothing.
+// validateFamilies refuses addresses that only a cluster of both families has. Services without any may have what they
+// like, as long as they select nothing.
 func validateFamilies(spec *corev1.ServiceSpec) field.ErrorList {
 	if spec.Type == corev1.ServiceTypeExternalName || spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 {
 		return nil
 	}
 	var errs field.ErrorList
 	if policy := spec.IPFamilyPolicy; policy != nil && *policy == corev1.IPFamilyPolicyRequireDualStack {
-		errs = append(errs, field.Invalid(specPath.Child("ipFamilyPolicy"), *policy, "this cluster is not configured for dual-stack services"))
+		errs = append(
+			errs,
+			field.Invalid(specPath.Child("ipFamilyPolicy"), *policy, "this cluster is not configured for dual-stack services"),
+		)
 	}
 	for i, family := range spec.IPFamilies {
 		if family != corev1.IPv4Protocol {
@@ -294,12 +334,20 @@ func validateAddresses(s, old *corev1.Service) field.ErrorList {
 
 func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer && len(s.Status.LoadBalancer.Ingress) > 0 {
-		return field.ErrorList{field.Forbidden(statusPath.Child("loadBalancer", "ingress"), "may only be used when `spec.type` is 'LoadBalancer'")}
+		return field.ErrorList{
+			field.Forbidden(statusPath.Child("loadBalancer", "ingress"), "may only be used when `spec.type` is 'LoadBalancer'"),
+		}
 	}
 	var errs field.ErrorList
 	for i, ingress := range s.Status.LoadBalancer.Ingress {
-		if ingress.IP != "" && ingress.IPMode == nil { // it is only a default for those who say that they write a load balancer
-			errs = append(errs, field.Required(statusPath.Child("loadBalancer", "ingress").Index(i).Child("ipMode"), "must be specified when `ip` is set"))
+		// it is only a default for those who say that they write a load balancer
+		if ingress.IP != "" && ingress.IPMode == nil {
+			errs = append(
+				errs,
+				field.Required(
+					statusPath.Child("loadBalancer", "ingress").Index(i).Child("ipMode"), "must be specified when `ip` is set",
+				),
+			)
 		}
 	}
 	return errs
@@ -315,7 +363,13 @@ func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) f
 		errs = append(errs, field.Required(at.Child("accessModes"), "at least 1 access mode is required"))
 	}
 	for _, mode := range spec.AccessModes {
-		errs = append(errs, oneOf(at.Child("accessModes"), mode, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod)...)
+		errs = append(
+			errs,
+			oneOf(
+				at.Child("accessModes"), mode, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce,
+				corev1.ReadWriteOncePod,
+			)...,
+		)
 	}
 	storage := at.Child("resources").Key(string(corev1.ResourceStorage))
 	if size, ok := spec.Resources.Requests[corev1.ResourceStorage]; !ok {
@@ -345,14 +399,24 @@ func validateVolumeClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.Error
 	}
 	size, sizeBefore := c.Spec.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]
 	if capacity := old.Status.Capacity[corev1.ResourceStorage]; size.Cmp(sizeBefore) < 0 && size.Cmp(capacity) <= 0 {
-		errs = append(errs, field.Forbidden(specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
+		errs = append(
+			errs,
+			field.Forbidden(specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity"),
+		)
 	}
-	return append(errs, validation.ValidateImmutableField(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
+	return append(
+		errs, validation.ValidateImmutableField(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...,
+	)
 }
 
 func validateEvent(e *corev1.Event) field.ErrorList {
-	if e.EventTime.IsZero() && e.InvolvedObject.Namespace != e.Namespace && (e.InvolvedObject.Namespace != "" || e.Namespace != "default") {
-		return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), e.InvolvedObject.Namespace, "does not match event.namespace")}
+	if e.EventTime.IsZero() && e.InvolvedObject.Namespace != e.Namespace &&
+		(e.InvolvedObject.Namespace != "" || e.Namespace != "default") {
+		return field.ErrorList{
+			field.Invalid(
+				field.NewPath("involvedObject", "namespace"), e.InvolvedObject.Namespace, "does not match event.namespace",
+			),
+		}
 	}
 	return nil
 }

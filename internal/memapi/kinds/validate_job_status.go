@@ -24,7 +24,10 @@ var jobStatusRules = []struct {
 	{
 		func(j *batchv1.Job) bool { return j.Status.CompletionTime != nil && !jobIs(j, batchv1.JobComplete) },
 		func(s *batchv1.JobStatus) *field.Error {
-			return field.Invalid(statusPath.Child("completionTime"), s.CompletionTime, "cannot set completionTime when there is no Complete=True condition")
+			return field.Invalid(
+				statusPath.Child("completionTime"), s.CompletionTime,
+				"cannot set completionTime when there is no Complete=True condition",
+			)
 		},
 	},
 	{
@@ -35,7 +38,8 @@ var jobStatusRules = []struct {
 	},
 	{
 		func(j *batchv1.Job) bool {
-			return j.Status.StartTime != nil && j.Status.CompletionTime != nil && j.Status.CompletionTime.Before(j.Status.StartTime)
+			return j.Status.StartTime != nil && j.Status.CompletionTime != nil &&
+				j.Status.CompletionTime.Before(j.Status.StartTime)
 		},
 		func(s *batchv1.JobStatus) *field.Error {
 			return field.Invalid(statusPath.Child("completionTime"), s.CompletionTime, "must be equal to or after `startTime`")
@@ -105,23 +109,40 @@ func validateJobStatus(j, old *batchv1.Job) field.ErrorList {
 	}
 	for _, terminal := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobComplete, batchv1.JobFailureTarget} {
 		if jobIs(old, terminal) && !jobIs(j, terminal) {
-			errs = append(errs, field.Invalid(statusPath.Child("conditions"), field.OmitValueType{}, "cannot disable the terminal "+string(terminal)+"=True condition"))
+			errs = append(
+				errs,
+				field.Invalid(
+					statusPath.Child("conditions"), field.OmitValueType{},
+					"cannot disable the terminal "+string(terminal)+"=True condition",
+				),
+			)
 		}
 	}
 	if s.Failed < before.Failed {
 		errs = append(errs, field.Invalid(statusPath.Child("failed"), s.Failed, "cannot decrease the failed counter"))
 	}
-	if indexed := j.Spec.CompletionMode != nil && *j.Spec.CompletionMode == batchv1.IndexedCompletion; !indexed && s.Succeeded < before.Succeeded {
-		errs = append(errs, field.Invalid(statusPath.Child("succeeded"), s.Succeeded, "cannot decrease the succeeded counter"))
+	if indexed := j.Spec.CompletionMode != nil && *j.Spec.CompletionMode == batchv1.IndexedCompletion; !indexed &&
+		s.Succeeded < before.Succeeded {
+		errs = append(
+			errs, field.Invalid(statusPath.Child("succeeded"), s.Succeeded, "cannot decrease the succeeded counter"),
+		)
 	}
 	if s.CompletionTime != nil && before.CompletionTime != nil && !s.CompletionTime.Equal(before.CompletionTime) {
 		errs = append(errs, field.Invalid(statusPath.Child("completionTime"), s.CompletionTime, "field is immutable"))
 	}
-	if suspended := j.Spec.Suspend != nil && *j.Spec.Suspend; before.StartTime != nil && !before.StartTime.Equal(s.StartTime) && !suspended {
-		errs = append(errs, field.Invalid(statusPath.Child("startTime"), s.StartTime, "field is immutable for unsuspended job once set"))
+	if suspended := j.Spec.Suspend != nil && *j.Spec.Suspend; before.StartTime != nil &&
+		!before.StartTime.Equal(s.StartTime) && !suspended {
+		errs = append(
+			errs, field.Invalid(statusPath.Child("startTime"), s.StartTime, "field is immutable for unsuspended job once set"),
+		)
 	}
 	if jobIs(old, batchv1.JobSuccessCriteriaMet) && !jobIs(j, batchv1.JobSuccessCriteriaMet) {
-		errs = append(errs, field.Invalid(statusPath.Child("conditions"), field.OmitValueType{}, "cannot disable the SuccessCriteriaMet=True condition"))
+		errs = append(
+			errs,
+			field.Invalid(
+				statusPath.Child("conditions"), field.OmitValueType{}, "cannot disable the SuccessCriteriaMet=True condition",
+			),
+		)
 	}
 	return errs
 }

@@ -53,8 +53,12 @@ func validateIngressPath(p *networkingv1.HTTPIngressPath, at *field.Path) field.
 	if p.PathType == nil {
 		return field.ErrorList{field.Required(at.Child("pathType"), "pathType must be specified")}
 	}
-	errs := oneOf(at.Child("pathType"), *p.PathType, networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix)
-	if absolute := strings.HasPrefix(p.Path, "/"); len(errs) == 0 && !absolute && (p.Path != "" || *p.PathType != networkingv1.PathTypeImplementationSpecific) {
+	errs := oneOf(
+		at.Child("pathType"), *p.PathType, networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific,
+		networkingv1.PathTypePrefix,
+	)
+	if absolute := strings.HasPrefix(p.Path, "/"); len(errs) == 0 && !absolute &&
+		(p.Path != "" || *p.PathType != networkingv1.PathTypeImplementationSpecific) {
 		errs = append(errs, field.Invalid(at.Child("path"), p.Path, "must be an absolute path"))
 	}
 	return append(errs, validateBackend(&p.Backend, at.Child("backend"))...)
@@ -74,9 +78,14 @@ func validateBackend(b *networkingv1.IngressBackend, at *field.Path) field.Error
 	case port.Name != "" && port.Number != 0:
 		errs = append(errs, field.Invalid(at, "", "cannot set both port name & port number"))
 	case port.Name != "":
-		errs = append(errs, invalid(at.Child("service", "port", "name"), port.Name, utilvalidation.IsValidPortName(port.Name))...)
+		errs = append(
+			errs, invalid(at.Child("service", "port", "name"), port.Name, utilvalidation.IsValidPortName(port.Name))...,
+		)
 	case port.Number != 0:
-		errs = append(errs, invalid(at.Child("service", "port", "number"), port.Number, utilvalidation.IsValidPortNum(int(port.Number)))...)
+		errs = append(
+			errs,
+			invalid(at.Child("service", "port", "number"), port.Number, utilvalidation.IsValidPortNum(int(port.Number)))...,
+		)
 	default:
 		errs = append(errs, field.Required(at, "port name or number is required"))
 	}
@@ -95,7 +104,10 @@ func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	var errs field.ErrorList
 	spec := &b.Spec
 	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
-		shown := budgetSpec{MinAvailable: spec.MinAvailable, MaxUnavailable: spec.MaxUnavailable, UnhealthyPodEvictionPolicy: spec.UnhealthyPodEvictionPolicy}
+		shown := budgetSpec{
+			MinAvailable: spec.MinAvailable, MaxUnavailable: spec.MaxUnavailable,
+			UnhealthyPodEvictionPolicy: spec.UnhealthyPodEvictionPolicy,
+		}
 		if spec.Selector != nil {
 			shown.Selector = spec.Selector
 		}
@@ -103,7 +115,12 @@ func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	}
 	errs = append(errs, validateIntOrPercent(spec.MinAvailable, specPath.Child("minAvailable"), true)...)
 	errs = append(errs, validateIntOrPercent(spec.MaxUnavailable, specPath.Child("maxUnavailable"), true)...)
-	return append(errs, metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{}, specPath.Child("selector"))...)
+	return append(
+		errs,
+		metavalidation.ValidateLabelSelector(
+			spec.Selector, metavalidation.LabelSelectorValidationOptions{}, specPath.Child("selector"),
+		)...,
+	)
 }
 
 func validateRole(r *rbacv1.Role) field.ErrorList { return validateRules(r.Rules, true) }
@@ -126,10 +143,21 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 		}
 		if len(rule.NonResourceURLs) > 0 {
 			if namespaced {
-				errs = append(errs, field.Invalid(at.Child("nonResourceURLs"), rule.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
+				errs = append(
+					errs,
+					field.Invalid(
+						at.Child("nonResourceURLs"), rule.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs",
+					),
+				)
 			}
 			if len(rule.APIGroups)+len(rule.Resources)+len(rule.ResourceNames) > 0 {
-				errs = append(errs, field.Invalid(at.Child("nonResourceURLs"), rule.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
+				errs = append(
+					errs,
+					field.Invalid(
+						at.Child("nonResourceURLs"), rule.NonResourceURLs,
+						"rules cannot apply to both regular resources and non-resource URLs",
+					),
+				)
 			}
 			continue
 		}
@@ -214,10 +242,15 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 	var errs field.ErrorList
 	spec := &h.Spec
 	if spec.MinReplicas != nil && *spec.MinReplicas < 1 {
-		errs = append(errs, field.Invalid(specPath.Child("minReplicas"), *spec.MinReplicas, "must be greater than or equal to 1"))
+		errs = append(
+			errs, field.Invalid(specPath.Child("minReplicas"), *spec.MinReplicas, "must be greater than or equal to 1"),
+		)
 	}
 	if spec.MinReplicas != nil && spec.MaxReplicas < *spec.MinReplicas {
-		errs = append(errs, field.Invalid(specPath.Child("maxReplicas"), spec.MaxReplicas, "must be greater than or equal to `minReplicas`"))
+		errs = append(
+			errs,
+			field.Invalid(specPath.Child("maxReplicas"), spec.MaxReplicas, "must be greater than or equal to `minReplicas`"),
+		)
 	}
 	at := specPath.Child("scaleTargetRef")
 	if spec.ScaleTargetRef.Kind == "" {
@@ -247,8 +280,13 @@ func validateStorageClassUpdate(c, old *storagev1.StorageClass) field.ErrorList 
 	if c.Provisioner != old.Provisioner {
 		errs = append(errs, field.Invalid(field.NewPath("provisioner"), nil, validation.FieldImmutableErrorMsg))
 	}
-	errs = append(errs, validation.ValidateImmutableField(c.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
-	return append(errs, validation.ValidateImmutableField(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
+	errs = append(
+		errs, validation.ValidateImmutableField(c.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...,
+	)
+	return append(
+		errs,
+		validation.ValidateImmutableField(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...,
+	)
 }
 
 func validateEndpointSliceUpdate(s, old *discoveryv1.EndpointSlice) field.ErrorList {

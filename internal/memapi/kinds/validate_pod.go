@@ -19,7 +19,9 @@ func validatePod(p *corev1.Pod) field.ErrorList {
 	return validatePodSpec(&p.Spec, specPath, nil)
 }
 
-func validatePodTemplate(t *corev1.PodTemplateSpec, at *field.Path, claims []corev1.PersistentVolumeClaim) field.ErrorList {
+func validatePodTemplate(
+	t *corev1.PodTemplateSpec, at *field.Path, claims []corev1.PersistentVolumeClaim,
+) field.ErrorList {
 	errs := metavalidation.ValidateLabels(t.Labels, at.Child("labels"))
 	return append(errs, validatePodSpec(&t.Spec, at.Child("spec"), claims)...)
 }
@@ -55,7 +57,13 @@ func validatePodSpec(spec *corev1.PodSpec, at *field.Path, claims []corev1.Persi
 	names := map[string]bool{}
 	errs = append(errs, validateContainers(spec.Containers, at.Child("containers"), names, volumes)...)
 	errs = append(errs, validateContainers(spec.InitContainers, at.Child("initContainers"), names, volumes)...)
-	errs = append(errs, oneOf(at.Child("restartPolicy"), spec.RestartPolicy, corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
+	errs = append(
+		errs,
+		oneOf(
+			at.Child("restartPolicy"), spec.RestartPolicy, corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure,
+			corev1.RestartPolicyNever,
+		)...,
+	)
 	errs = append(errs, oneOf(at.Child("dnsPolicy"), spec.DNSPolicy,
 		corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet, corev1.DNSDefault, corev1.DNSNone)...)
 	errs = append(errs, metavalidation.ValidateLabels(spec.NodeSelector, at.Child("nodeSelector"))...)
@@ -85,7 +93,12 @@ func validateContainers(containers []corev1.Container, at *field.Path, names, vo
 			}
 		}
 		errs = append(errs, validateMounts(c.VolumeMounts, volumes, at.Child("volumeMounts"))...)
-		errs = append(errs, oneOf(at.Child("imagePullPolicy"), c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+		errs = append(
+			errs,
+			oneOf(
+				at.Child("imagePullPolicy"), c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever,
+			)...,
+		)
 		errs = append(errs, validateResources(&c.Resources, at.Child("resources"))...)
 		if names[c.Name] {
 			errs = append(errs, field.Duplicate(at.Child("name"), c.Name))
@@ -110,12 +123,19 @@ func validateContainerPorts(ports []corev1.ContainerPort, at *field.Path) field.
 		if port.ContainerPort == 0 {
 			errs = append(errs, field.Required(at.Child("containerPort"), ""))
 		} else {
-			errs = append(errs, invalid(at.Child("containerPort"), port.ContainerPort, utilvalidation.IsValidPortNum(int(port.ContainerPort)))...)
+			errs = append(
+				errs,
+				invalid(at.Child("containerPort"), port.ContainerPort, utilvalidation.IsValidPortNum(int(port.ContainerPort)))...,
+			)
 		}
 		if port.HostPort != 0 {
-			errs = append(errs, invalid(at.Child("hostPort"), port.HostPort, utilvalidation.IsValidPortNum(int(port.HostPort)))...)
+			errs = append(
+				errs, invalid(at.Child("hostPort"), port.HostPort, utilvalidation.IsValidPortNum(int(port.HostPort)))...,
+			)
 		}
-		errs = append(errs, oneOf(at.Child("protocol"), port.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+		errs = append(
+			errs, oneOf(at.Child("protocol"), port.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...,
+		)
 	}
 	return errs
 }
@@ -147,7 +167,12 @@ func validateResources(r *corev1.ResourceRequirements, at *field.Path) field.Err
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		request := r.Requests[name]
 		if limit, ok := r.Limits[name]; ok && request.Cmp(limit) > 0 {
-			errs = append(errs, field.Invalid(at.Child("requests"), request.String(), "must be less than or equal to "+string(name)+" limit of "+limit.String()))
+			errs = append(
+				errs,
+				field.Invalid(
+					at.Child("requests"), request.String(), "must be less than or equal to "+string(name)+" limit of "+limit.String(),
+				),
+			)
 		}
 	}
 	return errs
@@ -155,7 +180,8 @@ func validateResources(r *corev1.ResourceRequirements, at *field.Path) field.Err
 
 // updatableFields is what of the spec of a pod can be changed, in the words of the error about the rest.
 var updatableFields = strings.Join([]string{
-	"`spec.containers[*].image`", "`spec.initContainers[*].image`", "`spec.activeDeadlineSeconds`", "`spec.tolerations` (only additions to existing tolerations)",
+	"`spec.containers[*].image`", "`spec.initContainers[*].image`", "`spec.activeDeadlineSeconds`",
+	"`spec.tolerations` (only additions to existing tolerations)",
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
 }, ",")
 
@@ -163,7 +189,10 @@ func validatePodUpdate(p, old *corev1.Pod) field.ErrorList {
 	for _, lists := range []struct {
 		name        string
 		new, before []corev1.Container
-	}{{"containers", p.Spec.Containers, old.Spec.Containers}, {"initContainers", p.Spec.InitContainers, old.Spec.InitContainers}} {
+	}{
+		{"containers", p.Spec.Containers, old.Spec.Containers},
+		{"initContainers", p.Spec.InitContainers, old.Spec.InitContainers},
+	} {
 		if len(lists.new) != len(lists.before) {
 			return field.ErrorList{field.Forbidden(specPath.Child(lists.name), "pod updates may not add or remove containers")}
 		}
@@ -181,17 +210,35 @@ func validatePodUpdate(p, old *corev1.Pod) field.ErrorList {
 	}
 	switch deadline, deadlineBefore := spec.ActiveDeadlineSeconds, before.ActiveDeadlineSeconds; {
 	case deadline == nil && deadlineBefore != nil:
-		errs = append(errs, field.Invalid(specPath.Child("activeDeadlineSeconds"), deadline, "must not update from a positive integer to nil value"))
+		errs = append(
+			errs,
+			field.Invalid(
+				specPath.Child("activeDeadlineSeconds"), deadline, "must not update from a positive integer to nil value",
+			),
+		)
 	case deadline != nil && deadlineBefore != nil && *deadline > *deadlineBefore:
-		return append(errs, field.Invalid(specPath.Child("activeDeadlineSeconds"), *deadline, "must be less than or equal to previous value"))
+		return append(
+			errs,
+			field.Invalid(specPath.Child("activeDeadlineSeconds"), *deadline, "must be less than or equal to previous value"),
+		)
 	}
 	spec.ActiveDeadlineSeconds = before.ActiveDeadlineSeconds
 	spec.SchedulingGates = before.SchedulingGates
 	if !hasAll(spec.Tolerations, before.Tolerations) {
-		errs = append(errs, field.Forbidden(specPath.Child("tolerations"), "existing toleration can not be modified except its tolerationSeconds"))
+		errs = append(
+			errs,
+			field.Forbidden(
+				specPath.Child("tolerations"), "existing toleration can not be modified except its tolerationSeconds",
+			),
+		)
 	}
 	if spec.Tolerations = before.Tolerations; !equality.Semantic.DeepEqual(spec, before) {
-		errs = append(errs, field.Forbidden(specPath, "pod updates may not change fields other than "+updatableFields+"\n"+diff.Diff(*before, *spec)))
+		errs = append(
+			errs,
+			field.Forbidden(
+				specPath, "pod updates may not change fields other than "+updatableFields+"\n"+diff.Diff(*before, *spec),
+			),
+		)
 	}
 	return errs
 }

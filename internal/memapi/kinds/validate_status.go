@@ -38,21 +38,33 @@ const greaterThanReady = "cannot be greater than readyReplicas"
 func validateDeploymentStatus(d, _ *appsv1.Deployment) field.ErrorList {
 	s := &d.Status
 	return validateCounts(s.Replicas,
-		[]count{{"updatedReplicas", s.UpdatedReplicas}, {"readyReplicas", s.ReadyReplicas}, {"availableReplicas", s.AvailableReplicas}},
+		[]count{
+			{"updatedReplicas", s.UpdatedReplicas},
+			{"readyReplicas", s.ReadyReplicas},
+			{"availableReplicas", s.AvailableReplicas},
+		},
 		s.ReadyReplicas, s.AvailableReplicas, greaterThanReady)
 }
 
 func validateReplicaSetStatus(r, _ *appsv1.ReplicaSet) field.ErrorList {
 	s := &r.Status
 	return validateCounts(s.Replicas,
-		[]count{{"fullyLabeledReplicas", s.FullyLabeledReplicas}, {"readyReplicas", s.ReadyReplicas}, {"availableReplicas", s.AvailableReplicas}},
+		[]count{
+			{"fullyLabeledReplicas", s.FullyLabeledReplicas},
+			{"readyReplicas", s.ReadyReplicas},
+			{"availableReplicas", s.AvailableReplicas},
+		},
 		s.ReadyReplicas, s.AvailableReplicas, greaterThanReady)
 }
 
 func validateReplicationControllerStatus(r, _ *corev1.ReplicationController) field.ErrorList {
 	s := &r.Status
 	return validateCounts(s.Replicas,
-		[]count{{"fullyLabeledReplicas", s.FullyLabeledReplicas}, {"readyReplicas", s.ReadyReplicas}, {"availableReplicas", s.AvailableReplicas}},
+		[]count{
+			{"fullyLabeledReplicas", s.FullyLabeledReplicas},
+			{"readyReplicas", s.ReadyReplicas},
+			{"availableReplicas", s.AvailableReplicas},
+		},
 		s.ReadyReplicas, s.AvailableReplicas, greaterThanReady)
 }
 
@@ -79,7 +91,9 @@ func validateNamespaceStatus(n, _ *corev1.Namespace) field.ErrorList {
 	at := statusPath.Child("Phase")
 	switch deleted := n.DeletionTimestamp != nil; {
 	case deleted && n.Status.Phase != corev1.NamespaceTerminating:
-		return field.ErrorList{field.Invalid(at, n.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
+		return field.ErrorList{
+			field.Invalid(at, n.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty"),
+		}
 	case !deleted && n.Status.Phase != corev1.NamespaceActive:
 		return field.ErrorList{field.Invalid(at, n.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}
 	}

@@ -22,10 +22,20 @@ var templatePath = specPath.Child("template")
 func runsAlways(t *corev1.PodTemplateSpec, of string) field.ErrorList {
 	var errs field.ErrorList
 	if t.Spec.RestartPolicy != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(templatePath.Child("spec", "restartPolicy"), t.Spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+		errs = append(
+			errs,
+			field.NotSupported(templatePath.Child("spec", "restartPolicy"), t.Spec.RestartPolicy, []corev1.RestartPolicy{
+				corev1.RestartPolicyAlways,
+			}),
+		)
 	}
 	if t.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(templatePath.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+of+" is not Supported"))
+		errs = append(
+			errs,
+			field.Forbidden(
+				templatePath.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+of+" is not Supported",
+			),
+		)
 	}
 	return errs
 }
@@ -42,7 +52,9 @@ func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	if deadline := spec.ProgressDeadlineSeconds; deadline != nil {
 		errs = append(errs, notNegative(deadline, specPath.Child("progressDeadlineSeconds"))...)
 		if *deadline <= spec.MinReadySeconds {
-			errs = append(errs, field.Invalid(specPath.Child("progressDeadlineSeconds"), *deadline, "must be greater than minReadySeconds"))
+			errs = append(
+				errs, field.Invalid(specPath.Child("progressDeadlineSeconds"), *deadline, "must be greater than minReadySeconds"),
+			)
 		}
 	}
 	return errs
@@ -52,7 +64,11 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, at *field.Path) fi
 	rolling := at.Child("rollingUpdate")
 	switch {
 	case s.Type != appsv1.RecreateDeploymentStrategyType && s.Type != appsv1.RollingUpdateDeploymentStrategyType:
-		return field.ErrorList{field.NotSupported(at, s, []appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
+		return field.ErrorList{
+			field.NotSupported(at, s, []appsv1.DeploymentStrategyType{
+				appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType,
+			}),
+		}
 	case s.Type == appsv1.RecreateDeploymentStrategyType && s.RollingUpdate != nil:
 		return field.ErrorList{field.Forbidden(rolling, "may not be specified when strategy `type` is 'Recreate'")}
 	case s.RollingUpdate == nil:
@@ -100,11 +116,19 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	case appsv1.RollingUpdateStatefulSetStrategyType:
 		if rolling := strategy.RollingUpdate; rolling != nil {
 			errs = append(errs, notNegative(rolling.Partition, at.Child("rollingUpdate", "partition"))...)
-			errs = append(errs, validateIntOrPercent(rolling.MaxUnavailable, at.Child("rollingUpdate", "maxUnavailable"), true)...)
+			errs = append(
+				errs, validateIntOrPercent(rolling.MaxUnavailable, at.Child("rollingUpdate", "maxUnavailable"), true)...,
+			)
 		}
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if strategy.RollingUpdate != nil {
-			errs = append(errs, field.Invalid(at.Child("rollingUpdate"), rollingUpdate(*strategy.RollingUpdate), "only allowed for updateStrategy 'RollingUpdate'"))
+			errs = append(
+				errs,
+				field.Invalid(
+					at.Child("rollingUpdate"), rollingUpdate(*strategy.RollingUpdate),
+					"only allowed for updateStrategy 'RollingUpdate'",
+				),
+			)
 		}
 	default:
 		errs = append(errs, field.Invalid(at, strategy, "must be 'RollingUpdate' or 'OnDelete'"))
@@ -122,7 +146,12 @@ func validateNewStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 		errs = append(errs, dnsLabel(s.Spec.ServiceName, specPath.Child("serviceName"))...)
 	}
 	for i := range s.Spec.VolumeClaimTemplates {
-		errs = append(errs, validateClaimSpec(&s.Spec.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+		errs = append(
+			errs,
+			validateClaimSpec(
+				&s.Spec.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"),
+			)...,
+		)
 	}
 	return errs
 }
@@ -131,9 +160,21 @@ func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
 	spec, before := &s.Spec, &old.Spec
 	errs := validateStatefulSet(s)
 	errs = append(errs, validation.ValidateImmutableField(spec.Selector, before.Selector, specPath.Child("selector"))...)
-	errs = append(errs, validation.ValidateImmutableField(spec.VolumeClaimTemplates, before.VolumeClaimTemplates, specPath.Child("volumeClaimTemplates"))...)
-	errs = append(errs, validation.ValidateImmutableField(spec.ServiceName, before.ServiceName, specPath.Child("serviceName"))...)
-	return append(errs, validation.ValidateImmutableField(spec.PodManagementPolicy, before.PodManagementPolicy, specPath.Child("podManagementPolicy"))...)
+	errs = append(
+		errs,
+		validation.ValidateImmutableField(
+			spec.VolumeClaimTemplates, before.VolumeClaimTemplates, specPath.Child("volumeClaimTemplates"),
+		)...,
+	)
+	errs = append(
+		errs, validation.ValidateImmutableField(spec.ServiceName, before.ServiceName, specPath.Child("serviceName"))...,
+	)
+	return append(
+		errs,
+		validation.ValidateImmutableField(
+			spec.PodManagementPolicy, before.PodManagementPolicy, specPath.Child("podManagementPolicy"),
+		)...,
+	)
 }
 
 func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
@@ -141,9 +182,12 @@ func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	errs = append(errs, validatePodTemplate(&d.Spec.Template, templatePath, nil)...)
 	errs = append(errs, runsAlways(&d.Spec.Template, "DaemonSet")...)
 	errs = append(errs, notNegative(&d.Spec.MinReadySeconds, specPath.Child("minReadySeconds"))...)
-	if s := &d.Spec.UpdateStrategy; s.Type != appsv1.RollingUpdateDaemonSetStrategyType && s.Type != appsv1.OnDeleteDaemonSetStrategyType {
+	if s := &d.Spec.UpdateStrategy; s.Type != appsv1.RollingUpdateDaemonSetStrategyType &&
+		s.Type != appsv1.OnDeleteDaemonSetStrategyType {
 		errs = append(errs, field.NotSupported(specPath.Child("updateStrategy"), s,
-			[]appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType}))
+			[]appsv1.DaemonSetUpdateStrategyType{
+				appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType,
+			}))
 	}
 	return append(errs, notNegative(d.Spec.RevisionHistoryLimit, specPath.Child("revisionHistoryLimit"))...)
 }
@@ -165,8 +209,14 @@ func validateJobSelector(j *batchv1.Job) field.ErrorList {
 	if j.Spec.Selector == nil {
 		errs = append(errs, field.Required(specPath.Child("selector"), ""))
 	}
-	if selector, err := metav1.LabelSelectorAsSelector(j.Spec.Selector); err == nil && !selector.Matches(labels.Set(j.Spec.Template.Labels)) {
-		errs = append(errs, field.Invalid(templatePath.Child("metadata", "labels"), j.Spec.Template.Labels, "`selector` does not match template `labels`"))
+	if selector, err := metav1.LabelSelectorAsSelector(j.Spec.Selector); err == nil &&
+		!selector.Matches(labels.Set(j.Spec.Template.Labels)) {
+		errs = append(
+			errs,
+			field.Invalid(
+				templatePath.Child("metadata", "labels"), j.Spec.Template.Labels, "`selector` does not match template `labels`",
+			),
+		)
 	}
 	return errs
 }
@@ -176,11 +226,19 @@ func validateGenerated(j *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
 	want := labels.Set{}
 	for _, label := range []struct{ name, value string }{
-		{"controller-uid", string(j.UID)}, {"job-name", j.Name}, {batchv1.ControllerUidLabel, string(j.UID)}, {batchv1.JobNameLabel, j.Name},
+		{"controller-uid", string(j.UID)}, {"job-name", j.Name}, {
+			batchv1.ControllerUidLabel, string(j.UID),
+		}, {batchv1.JobNameLabel, j.Name},
 	} {
 		want[label.name] = label.value
 		if got := j.Spec.Template.Labels[label.name]; got != label.value {
-			errs = append(errs, field.Invalid(templatePath.Child("metadata", "labels").Key(label.name), j.Spec.Template.Labels, fmt.Sprintf("must be '%s'", label.value)))
+			errs = append(
+				errs,
+				field.Invalid(
+					templatePath.Child("metadata", "labels").Key(label.name), j.Spec.Template.Labels,
+					fmt.Sprintf("must be '%s'", label.value),
+				),
+			)
 		}
 	}
 	if selector, err := metav1.LabelSelectorAsSelector(j.Spec.Selector); err == nil && !selector.Matches(want) {
@@ -212,20 +270,46 @@ func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 	spec, before := &j.Spec, &old.Spec
 	errs := validateJobSelector(j)
 	if indexed := spec.CompletionMode != nil && *spec.CompletionMode == batchv1.IndexedCompletion; !indexed {
-		errs = append(errs, validation.ValidateImmutableField(spec.Completions, before.Completions, specPath.Child("completions"))...)
-	} else if spec.Completions != nil && before.Completions != nil && *spec.Completions != *before.Completions && *spec.Completions != *spec.Parallelism {
-		errs = append(errs, field.Invalid(specPath.Child("completions"), spec.Completions, "can only be modified in tandem with spec.parallelism"))
+		errs = append(
+			errs, validation.ValidateImmutableField(spec.Completions, before.Completions, specPath.Child("completions"))...,
+		)
+	} else if spec.Completions != nil && before.Completions != nil && *spec.Completions != *before.Completions &&
+		*spec.Completions != *spec.Parallelism {
+		errs = append(
+			errs,
+			field.Invalid(
+				specPath.Child("completions"), spec.Completions, "can only be modified in tandem with spec.parallelism",
+			),
+		)
 	}
 	errs = append(errs, validation.ValidateImmutableField(spec.Selector, before.Selector, specPath.Child("selector"))...)
 	errs = append(errs, validateJobTemplateUpdate(spec, old)...)
-	errs = append(errs, validation.ValidateImmutableField(spec.CompletionMode, before.CompletionMode, specPath.Child("completionMode"))...)
-	errs = append(errs, validation.ValidateImmutableField(spec.PodFailurePolicy, before.PodFailurePolicy, specPath.Child("podFailurePolicy"))...)
-	errs = append(errs, validation.ValidateImmutableField(spec.BackoffLimitPerIndex, before.BackoffLimitPerIndex, specPath.Child("backoffLimitPerIndex"))...)
-	errs = append(errs, validation.ValidateImmutableField(spec.ManagedBy, before.ManagedBy, specPath.Child("managedBy"))...)
-	return append(errs, validation.ValidateImmutableField(spec.SuccessPolicy, before.SuccessPolicy, specPath.Child("successPolicy"))...)
+	errs = append(
+		errs,
+		validation.ValidateImmutableField(spec.CompletionMode, before.CompletionMode, specPath.Child("completionMode"))...,
+	)
+	errs = append(
+		errs,
+		validation.ValidateImmutableField(
+			spec.PodFailurePolicy, before.PodFailurePolicy, specPath.Child("podFailurePolicy"),
+		)...,
+	)
+	errs = append(
+		errs,
+		validation.ValidateImmutableField(
+			spec.BackoffLimitPerIndex, before.BackoffLimitPerIndex, specPath.Child("backoffLimitPerIndex"),
+		)...,
+	)
+	errs = append(
+		errs, validation.ValidateImmutableField(spec.ManagedBy, before.ManagedBy, specPath.Child("managedBy"))...,
+	)
+	return append(
+		errs, validation.ValidateImmutableField(spec.SuccessPolicy, before.SuccessPolicy, specPath.Child("successPolicy"))...,
+	)
 }
 
-// validateJobTemplateUpdate lets the pods of a job that is suspended and has none be placed elsewhere and get other resources.
+// validateJobTemplateUpdate lets the pods of a job that is suspended and has none be placed elsewhere and get other
+// resources.
 func validateJobTemplateUpdate(spec *batchv1.JobSpec, old *batchv1.Job) field.ErrorList {
 	before := &old.Spec.Template
 	if old.Spec.Suspend != nil && *old.Spec.Suspend && old.Status.StartTime == nil && old.Status.Active == 0 {
@@ -244,7 +328,12 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	var errs field.ErrorList
 	if schedule := c.Spec.Schedule; schedule != "" && !strings.HasPrefix(schedule, "@") {
 		if fields := strings.Fields(schedule); len(fields) != 5 {
-			errs = append(errs, field.Invalid(specPath.Child("schedule"), schedule, fmt.Sprintf("expected exactly 5 fields, found %d: %v", len(fields), fields)))
+			errs = append(
+				errs,
+				field.Invalid(
+					specPath.Child("schedule"), schedule, fmt.Sprintf("expected exactly 5 fields, found %d: %v", len(fields), fields),
+				),
+			)
 		}
 	}
 	errs = append(errs, notNegative(c.Spec.StartingDeadlineSeconds, specPath.Child("startingDeadlineSeconds"))...)
@@ -252,7 +341,10 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
 	errs = append(errs, validateJobSpec(&c.Spec.JobTemplate.Spec, specPath.Child("jobTemplate", "spec"))...)
 	if selector := c.Spec.JobTemplate.Spec.Selector; selector != nil {
-		errs = append(errs, field.Invalid(specPath.Child("jobTemplate", "spec", "selector"), selector, "`selector` will be auto-generated"))
+		errs = append(
+			errs,
+			field.Invalid(specPath.Child("jobTemplate", "spec", "selector"), selector, "`selector` will be auto-generated"),
+		)
 	}
 	errs = append(errs, notNegative(c.Spec.SuccessfulJobsHistoryLimit, specPath.Child("successfulJobsHistoryLimit"))...)
 	errs = append(errs, notNegative(c.Spec.FailedJobsHistoryLimit, specPath.Child("failedJobsHistoryLimit"))...)

@@ -24,7 +24,8 @@ func (t wireType) part(of reflect.Type) wireType {
 type plan struct {
 	// run changes a value that can be set, and reports whether it did. It is nil if there is nothing to do.
 	run func(reflect.Value) bool
-	// null reports whether a value is null on the wire, so that a pointer to it comes back as nil. It is nil if there is no such value.
+	// null reports whether a value is null on the wire, so that a pointer to it comes back as nil. It is nil if there is
+	// no such value.
 	null func(reflect.Value) bool
 	// whole says that what holds such a value has to go through JSON, too.
 	whole bool
@@ -101,7 +102,8 @@ func (c planner) structs(t wireType) plan {
 		name, options, _ := strings.Cut(tag, ",")
 		inline := f.Anonymous && name == ""
 		if inline && f.Type.Kind() == reflect.Pointer || !claim(names, f, name, inline) {
-			// which of several fields of a name is meant, or whether an embedded pointer is nil afterwards, is left to the JSON package
+			// which of several fields of a name is meant, or whether an embedded pointer is nil afterwards, is left to the JSON
+			// package
 			return throughJSON(t.Type)
 		}
 		switch {
@@ -172,7 +174,8 @@ func (c planner) field(t wireType, options string) func(reflect.Value) bool {
 			}
 		}
 	}
-	if kind := t.Kind(); strings.Contains(options, "omitempty") && !t.protobuf && (kind == reflect.Slice || kind == reflect.Map) {
+	if kind := t.Kind(); strings.Contains(options, "omitempty") && !t.protobuf &&
+		(kind == reflect.Slice || kind == reflect.Map) {
 		return func(v reflect.Value) bool {
 			if v.Len() == 0 {
 				return clearValue(v)

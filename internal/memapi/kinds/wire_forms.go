@@ -21,9 +21,13 @@ import (
 func formOf(t wireType) (plan, bool) {
 	switch t.Type {
 	case reflect.TypeFor[metav1.Time]():
-		return ofTime(t, func(v reflect.Value) *time.Time { return &v.Addr().Interface().(*metav1.Time).Time }, int(time.Second)), true
+		return ofTime(
+			t, func(v reflect.Value) *time.Time { return &v.Addr().Interface().(*metav1.Time).Time }, int(time.Second),
+		), true
 	case reflect.TypeFor[metav1.MicroTime]():
-		return ofTime(t, func(v reflect.Value) *time.Time { return &v.Addr().Interface().(*metav1.MicroTime).Time }, int(time.Microsecond)), true
+		return ofTime(
+			t, func(v reflect.Value) *time.Time { return &v.Addr().Interface().(*metav1.MicroTime).Time }, int(time.Microsecond),
+		), true
 	case reflect.TypeFor[resource.Quantity]():
 		return plan{run: quantity}, true
 	case reflect.TypeFor[metav1.Duration]():
@@ -58,7 +62,8 @@ func formOf(t wireType) (plan, bool) {
 }
 
 var marshalers = []reflect.Type{
-	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
+	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextMarshaler](),
+	reflect.TypeFor[encoding.TextUnmarshaler](),
 }
 
 // marshals reports whether a type, or pointers to it, have an encoding of their own.
@@ -85,7 +90,8 @@ func throughJSON(t reflect.Type) plan {
 			return false
 		}
 		decoded := reflect.New(t)
-		if utiljson.Unmarshal(data, decoded.Interface()) != nil || reflect.DeepEqual(v.Interface(), decoded.Elem().Interface()) {
+		if utiljson.Unmarshal(data, decoded.Interface()) != nil ||
+			reflect.DeepEqual(v.Interface(), decoded.Elem().Interface()) {
 			return false
 		}
 		v.Set(decoded.Elem())
@@ -112,7 +118,8 @@ func ofTime(t wireType, of func(reflect.Value) *time.Time, precision int) plan {
 	return p
 }
 
-// quantity makes a quantity canonical. Its text is kept with it, so that reading it later writes nothing, and because the text shows that it was here.
+// quantity makes a quantity canonical. Its text is kept with it, so that reading it later writes nothing, and because
+// the text shows that it was here.
 func quantity(v reflect.Value) bool {
 	if v.FieldByIndex(quantityText).Len() > 0 {
 		return false

@@ -21,7 +21,8 @@ import (
 var deployments = strategyOf[*appsv1.Deployment]{
 	defaults: defaults.Deployment,
 	changed: func(d, old *appsv1.Deployment) bool {
-		return !equal(reflect.ValueOf(&d.Spec).Elem(), reflect.ValueOf(&old.Spec).Elem()) || !maps.Equal(d.Annotations, old.Annotations)
+		return !equal(reflect.ValueOf(&d.Spec).Elem(), reflect.ValueOf(&old.Spec).Elem()) ||
+			!maps.Equal(d.Annotations, old.Annotations)
 	},
 	updateStatus:         func(d, old *appsv1.Deployment) { d.Labels = old.Labels },
 	validate:             validateDeployment,
@@ -31,14 +32,17 @@ var deployments = strategyOf[*appsv1.Deployment]{
 
 var (
 	replicaSets = strategyOf[*appsv1.ReplicaSet]{
-		defaults: defaults.ReplicaSet, validate: validateReplicaSet, validateUpdate: validateReplicaSetUpdate, validateStatusUpdate: validateReplicaSetStatus,
+		defaults: defaults.ReplicaSet, validate: validateReplicaSet, validateUpdate: validateReplicaSetUpdate,
+		validateStatusUpdate: validateReplicaSetStatus,
 	}
 	statefulSets = strategyOf[*appsv1.StatefulSet]{
-		defaults: defaults.StatefulSet, validate: validateNewStatefulSet, replaceValidate: true, validateUpdate: validateStatefulSetUpdate,
+		defaults: defaults.StatefulSet, validate: validateNewStatefulSet, replaceValidate: true,
+		validateUpdate:       validateStatefulSetUpdate,
 		validateStatusUpdate: validateStatefulSetStatus, statusFirst: true,
 	}
 	jobs = strategyOf[*batchv1.Job]{
-		defaults: defaults.Job, create: defaults.GenerateJob, validate: validateJob, replaceValidate: true, validateUpdate: validateJobUpdate, validateStatusUpdate: validateJobStatus,
+		defaults: defaults.Job, create: defaults.GenerateJob, validate: validateJob, replaceValidate: true,
+		validateUpdate: validateJobUpdate, validateStatusUpdate: validateJobStatus,
 	}
 	cronJobs = strategyOf[*batchv1.CronJob]{
 		defaults: defaults.CronJob, validate: validateNewCronJob, replaceValidate: true,
@@ -47,7 +51,9 @@ var (
 	replicationControllers = strategyOf[*corev1.ReplicationController]{
 		defaults: defaults.ReplicationController, validateStatusUpdate: validateReplicationControllerStatus,
 	}
-	podTemplates = strategyOf[*corev1.PodTemplate]{defaults: func(t *corev1.PodTemplate) { defaults.PodSpec(&t.Template.Spec) }}
+	podTemplates = strategyOf[*corev1.PodTemplate]{
+		defaults: func(t *corev1.PodTemplate) { defaults.PodSpec(&t.Template.Spec) },
+	}
 )
 
 // daemonSets count changes of their template in an annotation.
@@ -80,8 +86,9 @@ var pods = strategyOf[*corev1.Pod]{
 		p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qualityOf(p)}
 		if len(p.Spec.SchedulingGates) > 0 {
 			p.Status.Conditions = []corev1.PodCondition{{
-				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated, LastTransitionTime: metav1.Now(),
-				Message: "Scheduling is blocked due to non-empty scheduling gates",
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
+				LastTransitionTime: metav1.Now(),
+				Message:            "Scheduling is blocked due to non-empty scheduling gates",
 			}}
 		}
 	},
@@ -109,7 +116,8 @@ var pods = strategyOf[*corev1.Pod]{
 	},
 }
 
-// admitPod does what the admission plugins do that every server has: pods have a priority, and stay for a while on nodes that are gone.
+// admitPod does what the admission plugins do that every server has: pods have a priority, and stay for a while on
+// nodes that are gone.
 func admitPod(spec *corev1.PodSpec) {
 	if spec.PriorityClassName == "" {
 		defaults.SetPointer(&spec.Priority, 0)
@@ -120,7 +128,8 @@ func admitPod(spec *corev1.PodSpec) {
 			return (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
 		}) {
 			spec.Tolerations = append(slices.Clone(spec.Tolerations), corev1.Toleration{
-				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300)),
+				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+				TolerationSeconds: new(int64(300)),
 			})
 		}
 	}

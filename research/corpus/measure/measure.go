@@ -61,7 +61,10 @@ func Searches(t *testing.T, e corpus.Entry) ([]Search, error) {
 		if err != nil {
 			return found, fmt.Errorf("%s: %w", e.Name, err)
 		}
-		s := Search{Entry: e.Name, Faults: e.Faults, Seed: o.Seed, Schedules: report.Certificate.Schedules, Seconds: report.Certificate.Elapsed.Seconds()}
+		s := Search{
+			Entry: e.Name, Faults: e.Faults, Seed: o.Seed, Schedules: report.Certificate.Schedules,
+			Seconds: report.Certificate.Elapsed.Seconds(),
+		}
 		if f := report.Failure; f != nil {
 			s.Found, s.Oracle, s.Shrunk, s.Lines = true, string(f.Violation.Oracle), len(f.Faults), timelineLines(f.Timeline())
 		}
@@ -90,7 +93,8 @@ func ControlOf(t *testing.T, e corpus.Entry) (Control, error) {
 		return c, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	done := report.Certificate
-	c.Singles, c.Pairs, c.Random, c.Schedules, c.Seconds = done.Singles, done.Pairs, done.Random, done.Schedules, done.Elapsed.Seconds()
+	c.Singles, c.Pairs, c.Random, c.Schedules, c.Seconds =
+		done.Singles, done.Pairs, done.Random, done.Schedules, done.Elapsed.Seconds()
 	if f := report.Failure; f != nil {
 		c.Alarm, c.Replay = f.Violation.String(), f.Replay
 	}
@@ -102,7 +106,9 @@ var schedulesPerSecond = regexp.MustCompile(`BenchmarkSchedule/(\w+?)(?:-\d+)?\s
 
 // Speed runs the benchmark of package converge, in a process of its own.
 func Speed(ctx context.Context) (map[string]float64, error) {
-	output, err := exec.CommandContext(ctx, "go", "test", "trueup.dev/converge", "-run", "^$", "-bench", "^BenchmarkSchedule$", "-benchtime", "5s").CombinedOutput()
+	output, err := exec.CommandContext(
+		ctx, "go", "test", "trueup.dev/converge", "-run", "^$", "-bench", "^BenchmarkSchedule$", "-benchtime", "5s",
+	).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, output)
 	}

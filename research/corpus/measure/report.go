@@ -86,7 +86,10 @@ type Bar struct {
 
 // New returns an empty report.
 func New(entries, buggy int) *Report {
-	return &Report{Started: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPUs: runtime.NumCPU(), Entries: entries, Buggy: buggy}
+	return &Report{
+		Started: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPUs: runtime.NumCPU(), Entries: entries,
+		Buggy: buggy,
+	}
 }
 
 // Add changes the report.
@@ -100,7 +103,9 @@ func (r *Report) Add(change func(*Report)) {
 func (r *Report) Judge() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	slices.SortStableFunc(r.Searches, func(a, b Search) int { return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Seed, b.Seed)) })
+	slices.SortStableFunc(r.Searches, func(a, b Search) int {
+		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Seed, b.Seed))
+	})
 	slices.SortFunc(r.Controls, func(a, b Control) int { return cmp.Compare(a.Entry, b.Entry) })
 	slices.SortFunc(r.Survivors, func(a, b mutation.Result) int { return cmp.Compare(a.Name, b.Name) })
 	r.Bars = nil
@@ -109,7 +114,10 @@ func (r *Report) Judge() {
 	r.judgeMutants()
 	if seconds := slices.Sorted(maps.Values(r.Usual)); len(seconds) > 0 {
 		slow := len(slices.DeleteFunc(slices.Clone(seconds), func(s float64) bool { return s <= 2 }))
-		r.bar("default run of one scenario", "≤ 2 s", slow == 0, "median %.1f s, at most %.1f s, %d of %d above 2 s", median(seconds), seconds[len(seconds)-1], slow, len(seconds))
+		r.bar(
+			"default run of one scenario", "≤ 2 s", slow == 0, "median %.1f s, at most %.1f s, %d of %d above 2 s",
+			median(seconds), seconds[len(seconds)-1], slow, len(seconds),
+		)
 	}
 	if len(r.Speed) > 0 {
 		r.bar("schedules per second and core, ten calls", "≥ 2000", r.Speed["direct"] >= 2000,
@@ -140,11 +148,16 @@ func (r *Report) judgeSearches() {
 		r.bar("bugs of one fault or none, found by the default run", "100 %", found[false] == n, "%d of %d", found[false], n)
 	}
 	if n := all[true]; n > 0 {
-		r.bar("bugs of two faults, found within 60 s, seeds 1 to 3", "≥ 95 %", 100*found[true] >= 95*n, "%d of %d", found[true], n)
+		r.bar(
+			"bugs of two faults, found within 60 s, seeds 1 to 3", "≥ 95 %", 100*found[true] >= 95*n, "%d of %d", found[true], n,
+		)
 	}
 	if len(faults) > 0 {
 		f, l := median(faults), median(lines)
-		r.bar("shrunk failures, median", "≤ 2 faults, ≤ 12 lines", f <= 2 && l <= 12, "%d faults, %d lines (at most %d and %d)", f, l, slices.Max(faults), slices.Max(lines))
+		r.bar(
+			"shrunk failures, median", "≤ 2 faults, ≤ 12 lines", f <= 2 && l <= 12, "%d faults, %d lines (at most %d and %d)", f,
+			l, slices.Max(faults), slices.Max(lines),
+		)
 	}
 }
 
@@ -159,7 +172,10 @@ func (r *Report) judgeControls() {
 		}
 		schedules += c.Schedules
 	}
-	r.bar("false alarms: all single faults, all pairs, 10,000 random schedules each", "0", alarms == 0, "%d of %d correct ones, in %d schedules", alarms, len(r.Controls), schedules)
+	r.bar(
+		"false alarms: all single faults, all pairs, 10,000 random schedules each", "0", alarms == 0,
+		"%d of %d correct ones, in %d schedules", alarms, len(r.Controls), schedules,
+	)
 }
 
 func (r *Report) judgeMutants() {
@@ -182,11 +198,21 @@ func (r *Report) judgeMutants() {
 		}
 	}
 	percent := func(of int) float64 { return 100 * float64(r.Killed) / float64(max(of, 1)) }
-	r.bar("mutants killed, of those that are not equivalent", "≥ 90 % of ≥ 500", all >= 500 && percent(all-proved-explained) >= 90,
+	r.bar("mutants killed, of those that are not equivalent", "≥ 90 % of ≥ 500",
+		all >= 500 && percent(all-proved-explained) >= 90,
 		"%d of %d: %.1f %%", r.Killed, all-proved-explained, percent(all-proved-explained))
-	r.bar("mutants killed, of those not proved equivalent in all runs", "", percent(all-proved) >= 90, "%d of %d: %.1f %%", r.Killed, all-proved, percent(all-proved))
-	r.bar("mutants killed, of all", "", percent(all) >= 90, "%d of %d: %.1f %% (%d proved equivalent, %d explained, %d missed)", r.Killed, all, percent(all), proved, explained, missed)
-	r.bar("survivors, but for those proved equivalent, that a longer search finds", "", true, "%d of %d", later, explained+missed)
+	r.bar(
+		"mutants killed, of those not proved equivalent in all runs", "", percent(all-proved) >= 90, "%d of %d: %.1f %%",
+		r.Killed, all-proved, percent(all-proved),
+	)
+	r.bar(
+		"mutants killed, of all", "", percent(all) >= 90, "%d of %d: %.1f %% (%d proved equivalent, %d explained, %d missed)",
+		r.Killed, all, percent(all), proved, explained, missed,
+	)
+	r.bar(
+		"survivors, but for those proved equivalent, that a longer search finds", "", true, "%d of %d", later,
+		explained+missed,
+	)
 	problems := len(mutation.Unexplained(r.Survivors, r.Complete))
 	r.bar("survivors without a reason, reasons without a survivor", "0", problems == 0, "%d", problems)
 }
@@ -222,7 +248,9 @@ func (r *Report) negatives() []string {
 	var lines []string
 	for _, s := range r.Searches {
 		if !s.Found {
-			lines = append(lines, fmt.Sprintf("not found: %s (%d faults, seed %d, %d schedules)", s.Entry, s.Faults, s.Seed, s.Schedules))
+			lines = append(
+				lines, fmt.Sprintf("not found: %s (%d faults, seed %d, %d schedules)", s.Entry, s.Faults, s.Seed, s.Schedules),
+			)
 		} else if s.Shrunk > s.Faults {
 			lines = append(lines, fmt.Sprintf("found with %d faults instead of %d: %s", s.Shrunk, s.Faults, s.Entry))
 		}

@@ -23,14 +23,15 @@ type Result struct {
 	// By tells what has found it, and Faults how many it took.
 	By     string `json:"by,omitempty"`
 	Faults int    `json:"faults,omitempty"`
-	// Equivalent is true for a mutant that lives and, in all runs that were made, has done nothing that the correct one would not have done.
+	// Equivalent is true for a mutant that lives and, in all runs that were made, has done nothing that the correct one
+	// would not have done.
 	Equivalent bool `json:"equivalent,omitempty"`
 	// Later is what has found it in a search that takes longer, of those that live and are not equivalent.
 	Later string `json:"later,omitempty"`
 }
 
-// Check looks for a failure of the mutant, first in the runs without faults: there it has to come to what the correct one comes to, unless the scenario says
-// what is desired.
+// Check looks for a failure of the mutant, first in the runs without faults: there it has to come to what the correct
+// one comes to, unless the scenario says what is desired.
 func (m Mutant) Check(t *testing.T, o converge.Options) (Result, error) {
 	result := Result{Name: m.Name()}
 	felt := &effects{}

@@ -68,7 +68,9 @@ func (c *intercepted) serve(ctx context.Context, verb, sub string, about runtime
 	return c.by.serve(ctx, r)
 }
 
-func (c *intercepted) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (c *intercepted) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	return c.serve(ctx, "get", "", obj, &request{do: func(*request) error { return c.Client.Get(ctx, key, obj, opts...) }})
 }
 
@@ -77,14 +79,20 @@ func (c *intercepted) List(ctx context.Context, list client.ObjectList, opts ...
 }
 
 func (c *intercepted) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return c.serve(ctx, "create", "", obj, &request{obj: obj, do: func(r *request) error { return c.Client.Create(ctx, r.obj, opts...) }})
+	return c.serve(ctx, "create", "", obj, &request{
+		obj: obj, do: func(r *request) error { return c.Client.Create(ctx, r.obj, opts...) },
+	})
 }
 
 func (c *intercepted) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return c.serve(ctx, "update", "", obj, &request{obj: obj, do: func(r *request) error { return c.Client.Update(ctx, r.obj, opts...) }})
+	return c.serve(ctx, "update", "", obj, &request{
+		obj: obj, do: func(r *request) error { return c.Client.Update(ctx, r.obj, opts...) },
+	})
 }
 
-func (c *intercepted) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c *intercepted) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
 	return c.serve(ctx, patchVerb(patch), "", obj, &request{obj: obj, patch: patch, do: func(r *request) error {
 		return c.Client.Patch(ctx, r.obj, r.patch, opts...)
 	}})
@@ -105,7 +113,9 @@ func (c *intercepted) Delete(ctx context.Context, obj client.Object, opts ...cli
 }
 
 func (c *intercepted) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	return c.serve(ctx, "delete all", "", obj, &request{obj: obj, do: func(r *request) error { return c.Client.DeleteAllOf(ctx, r.obj, opts...) }})
+	return c.serve(ctx, "delete all", "", obj, &request{
+		obj: obj, do: func(r *request) error { return c.Client.DeleteAllOf(ctx, r.obj, opts...) },
+	})
 }
 
 // Apply applies a configuration. Those of the corpus are unstructured, and so tell their kind.
@@ -114,7 +124,9 @@ func (c *intercepted) Apply(ctx context.Context, config runtime.ApplyConfigurati
 	if !ok {
 		return c.Client.Apply(ctx, config, opts...)
 	}
-	return c.serve(ctx, "apply", "", about, &request{do: func(*request) error { return c.Client.Apply(ctx, config, opts...) }})
+	return c.serve(ctx, "apply", "", about, &request{
+		do: func(*request) error { return c.Client.Apply(ctx, config, opts...) },
+	})
 }
 
 func (c *intercepted) Status() client.SubResourceWriter { return c.SubResource("status") }
@@ -131,7 +143,9 @@ type interceptedPart struct {
 	name   string
 }
 
-func (p *interceptedPart) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+func (p *interceptedPart) Create(
+	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption,
+) error {
 	return p.client.serve(ctx, "create", p.name, obj, &request{obj: obj, do: func(r *request) error {
 		return p.SubResourceClient.Create(ctx, r.obj, sub, opts...)
 	}})
@@ -143,7 +157,9 @@ func (p *interceptedPart) Update(ctx context.Context, obj client.Object, opts ..
 	}})
 }
 
-func (p *interceptedPart) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (p *interceptedPart) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+) error {
 	return p.client.serve(ctx, patchVerb(patch), p.name, obj, &request{obj: obj, patch: patch, do: func(r *request) error {
 		return p.SubResourceClient.Patch(ctx, r.obj, r.patch, opts...)
 	}})

@@ -15,8 +15,8 @@ import (
 	"trueup.dev/converge"
 )
 
-// intercept has all requests of a scenario's reconciler go through an interceptor. Each process gets a new one, because the reconcilers of the corpus
-// may not share memory between processes, and neither may their mistakes.
+// intercept has all requests of a scenario's reconciler go through an interceptor. Each process gets a new one, because
+// the reconcilers of the corpus may not share memory between processes, and neither may their mistakes.
 func intercept(s converge.Scenario, by func(client.Client, client.Reader) interceptor) converge.Scenario {
 	if create := s.New; create != nil {
 		s.New = func(env converge.Env) reconcile.Reconciler {
@@ -47,7 +47,8 @@ func (m *interceptedManager) GetClient() client.Client { return m.client }
 // Unwrap returns the manager of the scenario, for [converge.EnvOf].
 func (m *interceptedManager) Unwrap() manager.Manager { return m.Manager }
 
-// Add has the interceptor know of the reconciles of a controller, whose reconciler is in an exported field of a type that is not.
+// Add has the interceptor know of the reconciles of a controller, whose reconciler is in an exported field of a type
+// that is not.
 func (m *interceptedManager) Add(runnable manager.Runnable) error {
 	if value := reflect.ValueOf(runnable); value.Kind() == reflect.Pointer && value.Elem().Kind() == reflect.Struct {
 		if field := value.Elem().FieldByName("Do"); field.IsValid() && field.CanSet() {

@@ -95,8 +95,9 @@ func (m *mutator) end(ctx context.Context) error {
 	return nil
 }
 
-// double makes a request twice. The second time has no effect if it fails, or if the object keeps its version: one that times out would have succeeded or
-// failed in the same run without that fault, which is explored as well. A second deletion finds nothing, or what is being deleted already.
+// double makes a request twice. The second time has no effect if it fails, or if the object keeps its version: one that
+// times out would have succeeded or failed in the same run without that fault, which is explored as well. A second
+// deletion finds nothing, or what is being deleted already.
 func (m *mutator) double(r *request) error {
 	again := r.copied()
 	if err := r.do(r); err != nil {
@@ -135,7 +136,8 @@ func (m *mutator) unconditional(ctx context.Context, r *request) error {
 
 // canMistake is true if a request is one that a mistake changes.
 func canMistake(m Mistake, r *request) bool {
-	whole := r.obj != nil && !strings.Contains(r.Kind, "/") && slices.Contains([]string{"create", "update", "patch", "apply"}, r.Verb)
+	whole := r.obj != nil && !strings.Contains(r.Kind, "/") &&
+		slices.Contains([]string{"create", "update", "patch", "apply"}, r.Verb)
 	switch m {
 	case NoOwner:
 		return whole && len(r.obj.GetOwnerReferences()) > 0

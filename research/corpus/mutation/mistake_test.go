@@ -27,7 +27,8 @@ type journal struct {
 
 func (j *journal) note(verb string, obj client.Object, opts ...client.DeleteOption) {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
-	j.lines = append(j.lines, fmt.Sprintf("%s %s owners=%d finalizers=%d labels=%d version=%t precondition=%t propagation=%t", verb, obj.GetName(),
+	j.lines = append(j.lines, fmt.Sprintf("%s %s owners=%d finalizers=%d labels=%d version=%t precondition=%t "+
+		"propagation=%t", verb, obj.GetName(),
 		len(obj.GetOwnerReferences()), len(obj.GetFinalizers()), len(obj.GetLabels()), obj.GetResourceVersion() != "",
 		options.Preconditions != nil, options.PropagationPolicy != nil))
 }
@@ -63,7 +64,9 @@ func steps(ctx context.Context, c client.Client) error {
 	if err := c.Update(ctx, config); err != nil {
 		return err
 	}
-	return c.Delete(ctx, config, client.Preconditions{UID: new(config.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return c.Delete(
+		ctx, config, client.Preconditions{UID: new(config.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground),
+	)
 }
 
 func TestMistakes(t *testing.T) {
@@ -98,7 +101,8 @@ func TestMistakes(t *testing.T) {
 			"delete a owners=1 finalizers=1 labels=0 version=true precondition=true propagation=true",
 		}, false},
 		{Site{"update", "ConfigMap"}, NoVersion, []string{
-			create, secret, "update a owners=1 finalizers=1 labels=1 version=false precondition=false propagation=false", removal,
+			create, secret, "update a owners=1 finalizers=1 labels=1 version=false precondition=false propagation=false",
+			removal,
 		}, false},
 		{Site{"delete", "ConfigMap"}, NoPrecondition, []string{
 			create, secret, update, "delete a owners=1 finalizers=1 labels=1 version=true precondition=false propagation=true",
@@ -148,11 +152,16 @@ func TestIgnoreError(t *testing.T) {
 	}
 	for mistake, want := range map[Mistake]string{IgnoreError: "", NoVersion: "new"} {
 		old := config.DeepCopy()
-		if err := inner.Patch(t.Context(), config, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"key":"`+string(mistake)+`"}}`))); err != nil {
+		if err := inner.Patch(
+			t.Context(), config,
+			client.RawPatch("application/merge-patch+json", []byte(`{"data":{"key":"`+string(mistake)+`"}}`)),
+		); err != nil {
 			t.Fatal(err)
 		}
 		for _, insists := range []bool{false, true} {
-			m := &mutator{Site: Site{"update", "ConfigMap"}, Mistake: mistake, live: inner, insists: insists, effects: &effects{}}
+			m := &mutator{
+				Site: Site{"update", "ConfigMap"}, Mistake: mistake, live: inner, insists: insists, effects: &effects{},
+			}
 			sent := old.DeepCopy()
 			sent.Data = map[string]string{"key": "new"}
 			if err := (&intercepted{Client: inner, by: m}).Update(t.Context(), sent); err != nil {

@@ -19,7 +19,8 @@ const (
 	Double Mistake = "double"
 	// Late makes the writes of the site after the next write of another site in the same reconcile, or else at its end.
 	Late Mistake = "late"
-	// IgnoreError goes on after an error as if there had been none. For reads it counts only where the run without faults has errors.
+	// IgnoreError goes on after an error as if there had been none. For reads it counts only where the run without faults
+	// has errors.
 	IgnoreError Mistake = "ignore error"
 	// NoOwner sets no owner references. Updates and patches count only if nothing of the kind is created.
 	NoOwner Mistake = "no owner"
@@ -27,7 +28,8 @@ const (
 	NoFinalizer Mistake = "no finalizer"
 	// NoLabels sets no labels. Updates and patches count only if nothing of the kind is created.
 	NoLabels Mistake = "no labels"
-	// NoVersion writes whatever the version of the object is meanwhile. Where the API server wants a version, it takes the one that is there just before.
+	// NoVersion writes whatever the version of the object is meanwhile. Where the API server wants a version, it takes the
+	// one that is there just before.
 	NoVersion Mistake = "no version"
 	// NoPrecondition deletes whatever has the name.
 	NoPrecondition Mistake = "no precondition"

@@ -2,24 +2,33 @@
 
 package mutation
 
-// reasons are why mutants survive, each with those that it is the reason for: the mistake and the site, and the entries.
+// reasons are why mutants survive, each with those that it is the reason for: the mistake and the site, and the
+// entries.
 var reasons = []reason{
 	{
-		why: "The order of the two writes does not matter: each is looked at anew in every reconcile, and what a crash leaves in between is made up for.",
+		why: "The order of the two writes does not matter: each is looked at anew in every reconcile, and what a crash " +
+			"leaves in between is made up for.",
 		mutants: map[string][]string{
 			"late at create ConfigMap": {
-				"c06-conflict-waits-for-event", "c06-missing-taken-for-final", "c11-no-owner-reference", "c13-service-not-watched", "c14-error-logged",
+				"c06-conflict-waits-for-event", "c06-missing-taken-for-final", "c11-no-owner-reference", "c13-service-not-watched",
+				"c14-error-logged",
 				"c14-remaining-time-rounded-down", "c14-retried-on-the-spot-only", "correct-parallel-creates", "correct-revisions",
 				"correct-surplus-with-precondition",
 			},
 			"late at create Deployment": {
-				"c07-rolled-back-success", "c08-appended-once-more", "c12-ready-before-rollout", "c12-ready-by-old-numbers", "c12-ready-for-ever", "c13-status-events-filtered", "c14-deadline-without-timer",
+				"c07-rolled-back-success", "c08-appended-once-more", "c12-ready-before-rollout", "c12-ready-by-old-numbers",
+				"c12-ready-for-ever", "c13-status-events-filtered", "c14-deadline-without-timer",
 				"correct-aggregated-status", "correct-conditions", "correct-waits-for-job",
 			},
-			"late at create Job":                   {"c02-run-remembered-in-status", "c03-replace-without-uid", "correct-waits-for-job"},
-			"late at create PersistentVolumeClaim": {"c01-resize-recorded-first", "c04-volume-of-deleted-pod", "c11-scale-down-leaves-claim"},
+			"late at create Job": {
+				"c02-run-remembered-in-status", "c03-replace-without-uid", "correct-waits-for-job",
+			},
+			"late at create PersistentVolumeClaim": {
+				"c01-resize-recorded-first", "c04-volume-of-deleted-pod", "c11-scale-down-leaves-claim",
+			},
 			"late at create Pod": {
-				"c04-volume-of-deleted-pod", "c09-replaces-rejected-pods", "c11-scale-down-leaves-claim", "c15-cached-object-changed", "c15-first-is-leader",
+				"c04-volume-of-deleted-pod", "c09-replaces-rejected-pods", "c11-scale-down-leaves-claim",
+				"c15-cached-object-changed", "c15-first-is-leader",
 				"c15-members-in-list-order", "correct-one-after-the-other",
 			},
 			"late at create ReplicaSet":            {"c02-revision-by-search"},
@@ -32,20 +41,25 @@ var reasons = []reason{
 			"late at delete Pod":                   {"c04-volume-of-deleted-pod", "c11-scale-down-leaves-claim"},
 			"late at delete ReplicaSet":            {"c02-revision-by-search"},
 			"late at update ConfigMap": {
-				"c06-conflict-waits-for-event", "c09-heartbeat-in-status", "c09-version-in-status", "c12-condition-of-another-lost", "c12-transition-time",
+				"c06-conflict-waits-for-event", "c09-heartbeat-in-status", "c09-version-in-status", "c12-condition-of-another-lost",
+				"c12-transition-time",
 				"correct-periodic", "correct-time-of-change",
 			},
 			"late at update Deployment": {
-				"c08-appended-once-more", "c13-status-events-filtered", "correct-aggregated-status", "correct-conditions", "correct-waits-for-job",
+				"c08-appended-once-more", "c13-status-events-filtered", "correct-aggregated-status", "correct-conditions",
+				"correct-waits-for-job",
 			},
 			"late at update PersistentVolumeClaim": {"c01-resize-recorded-first"},
 			"late at update Service":               {"c07-rolled-back-success"},
 			"late at update Widget":                {"c05-volumes-of-successor", "c10-waits-for-garbage-collector"},
-			"late at update Widget/status":         {"c01-attempt-not-undone", "c01-phase-before-job", "correct-name-recorded-first"},
+			"late at update Widget/status": {
+				"c01-attempt-not-undone", "c01-phase-before-job", "correct-name-recorded-first",
+			},
 		},
 	},
 	{
-		why: "What is not deleted here is deleted by the garbage collector, because it has an owner reference as well as a finalizer that looks after it.",
+		why: "What is not deleted here is deleted by the garbage collector, because it has an owner reference as well as a " +
+			"finalizer that looks after it.",
 		mutants: map[string][]string{
 			"drop at delete ConfigMap":                     {"correct-locked-patches"},
 			"drop at delete PersistentVolumeClaim":         {"c05-volumes-of-successor"},
@@ -56,7 +70,9 @@ var reasons = []reason{
 	{
 		why: "The labels come with the next reconcile, which compares them.",
 		mutants: map[string][]string{
-			"no labels at create ConfigMap":     {"c03-record-of-another", "c06-conditions-replaced", "c06-missing-taken-for-final"},
+			"no labels at create ConfigMap": {
+				"c03-record-of-another", "c06-conditions-replaced", "c06-missing-taken-for-final",
+			},
 			"no labels at create EndpointSlice": {"c08-endpoints-in-list-order"},
 			"no labels at create Job":           {"c05-run-again"},
 			"no labels at create Secret":        {"c08-time-of-last-sync"},
@@ -65,19 +81,24 @@ var reasons = []reason{
 	},
 	{
 		missed: true,
-		why:    "The name of the object is another one in each run, so that its fields cannot be compared, and nothing looks for the label.",
+		why: "The name of the object is another one in each run, so that its fields cannot be compared, and nothing " +
+			"looks for the label.",
 		mutants: map[string][]string{
 			"no labels at create Secret": {"correct-name-recorded-first"},
 		},
 	},
 	{
-		why: "What follows finds nothing to do for an object that is empty, or fails because it has no name, no owner and no UID. A later attempt finds the object, or leaves at once.",
+		why: "What follows finds nothing to do for an object that is empty, or fails because it has no name, no owner and " +
+			"no UID. A later attempt finds the object, or leaves at once.",
 		mutants: map[string][]string{
 			"ignore error at get ConfigMap": {"c02-port-freed-on-error"},
 			"ignore error at get Widget": {
-				"c01-phase-before-job", "c01-resize-recorded-first", "c02-list-then-generate", "c03-adopt-for-predecessor", "c04-volume-of-deleted-pod",
-				"c05-scaled-by-the-past", "c08-replaced-for-defaults", "c11-scale-down-leaves-claim", "c13-label-removed", "c15-cached-object-changed",
-				"c15-first-is-leader", "c15-members-in-list-order", "c15-no-container-status-yet", "c15-number-is-count", "c15-surplus-by-position",
+				"c01-phase-before-job", "c01-resize-recorded-first", "c02-list-then-generate", "c03-adopt-for-predecessor",
+				"c04-volume-of-deleted-pod",
+				"c05-scaled-by-the-past", "c08-replaced-for-defaults", "c11-scale-down-leaves-claim", "c13-label-removed",
+				"c15-cached-object-changed",
+				"c15-first-is-leader", "c15-members-in-list-order", "c15-no-container-status-yet", "c15-number-is-count",
+				"c15-surplus-by-position",
 				"correct-job-once", "correct-name-recorded-first", "correct-parallel-creates", "correct-surplus-with-precondition",
 			},
 		},
@@ -87,7 +108,8 @@ var reasons = []reason{
 		mutants: map[string][]string{
 			"ignore error at get ClusterRole": {"c11-cluster-scoped-child", "correct-two-scopes"},
 			"ignore error at get Service": {
-				"c07-rolled-back-success", "c11-no-owner-reference", "c13-service-not-watched", "c14-error-logged", "c14-retried-on-the-spot-only",
+				"c07-rolled-back-success", "c11-no-owner-reference", "c13-service-not-watched", "c14-error-logged",
+				"c14-retried-on-the-spot-only",
 				"correct-conditions",
 			},
 		},
@@ -110,7 +132,8 @@ var reasons = []reason{
 	},
 	{
 		missed: true,
-		why:    "Events of other objects lead to the next attempt. It would take more faults, or another order of events, than there were in the run.",
+		why: "Events of other objects lead to the next attempt. It would take more faults, or another order of events, " +
+			"than there were in the run.",
 		mutants: map[string][]string{
 			"ignore error at create Deployment":    {"correct-aggregated-status"},
 			"ignore error at create Pod":           {"c15-no-container-status-yet"},
@@ -120,25 +143,35 @@ var reasons = []reason{
 		},
 	},
 	{
-		why: "Only this controller writes the status. What it writes by an old cache is written anew once the cache has caught up, or is the same, because it is chosen the same way again.",
+		why: "Only this controller writes the status. What it writes by an old cache is written anew once the cache has " +
+			"caught up, or is the same, because it is chosen the same way again.",
 		mutants: map[string][]string{
 			"no version at update Bucket/status": {"c07-instance-without-token", "c07-token-not-saved", "c11-moved-bucket"},
 			"no version at update Widget/status": {
-				"c01-attempt-not-undone", "c01-key-of-generated-name", "c01-phase-before-job", "c01-resize-recorded-first", "c02-port-freed-on-error",
-				"c02-revision-by-search", "c02-run-remembered-in-status", "c03-record-of-another", "c03-replace-without-uid", "c06-conflict-waits-for-event",
-				"c06-missing-taken-for-final", "c06-retry-with-cache", "c07-quota-added-twice", "c07-rolled-back-success", "c08-appended-once-more",
-				"c09-heartbeat-in-status", "c09-replaces-rejected-pods", "c09-user-error-retried", "c09-version-in-status", "c11-failed-lookup-starts-over",
-				"c12-degraded-stays", "c12-generation-of-a-later-read", "c12-ready-before-rollout", "c12-shadowed-error", "c12-transition-time",
-				"c13-secret-taken-for-primary", "c13-secret-without-generation", "c13-status-events-filtered", "c14-deadline-without-timer",
-				"c14-failures-are-final", "c14-remaining-time-rounded-down", "c15-members-in-list-order", "correct-aggregated-status",
-				"c12-ready-by-old-numbers", "c12-ready-for-ever", "correct-backoff-of-its-own", "correct-job-once", "correct-name-given-by-cloud", "correct-name-recorded-first",
+				"c01-attempt-not-undone", "c01-key-of-generated-name", "c01-phase-before-job", "c01-resize-recorded-first",
+				"c02-port-freed-on-error",
+				"c02-revision-by-search", "c02-run-remembered-in-status", "c03-record-of-another", "c03-replace-without-uid",
+				"c06-conflict-waits-for-event",
+				"c06-missing-taken-for-final", "c06-retry-with-cache", "c07-quota-added-twice", "c07-rolled-back-success",
+				"c08-appended-once-more",
+				"c09-heartbeat-in-status", "c09-replaces-rejected-pods", "c09-user-error-retried", "c09-version-in-status",
+				"c11-failed-lookup-starts-over",
+				"c12-degraded-stays", "c12-generation-of-a-later-read", "c12-ready-before-rollout", "c12-shadowed-error",
+				"c12-transition-time",
+				"c13-secret-taken-for-primary", "c13-secret-without-generation", "c13-status-events-filtered",
+				"c14-deadline-without-timer",
+				"c14-failures-are-final", "c14-remaining-time-rounded-down", "c15-members-in-list-order",
+				"correct-aggregated-status",
+				"c12-ready-by-old-numbers", "c12-ready-for-ever", "correct-backoff-of-its-own", "correct-job-once",
+				"correct-name-given-by-cloud", "correct-name-recorded-first",
 				"correct-one-after-the-other", "correct-periodic", "correct-random-secret", "correct-time-of-change",
 			},
 		},
 	},
 	{
 		missed: true,
-		why:    "It takes two faults that meet, and more pairs of them than a default run tries. A longer search finds some of these.",
+		why: "It takes two faults that meet, and more pairs of them than a default run tries. A longer search finds " +
+			"some of these.",
 		mutants: map[string][]string{
 			"drop at delete ConfigMap":          {"correct-shared-by-two"},
 			"ignore error at update Deployment": {"correct-revisions"},
@@ -150,14 +183,16 @@ var reasons = []reason{
 	},
 	{
 		missed: true,
-		why:    "For a moment Ready is told of the rollout before the change, which is over. Nothing looks at what is wanted of the workload then.",
+		why: "For a moment Ready is told of the rollout before the change, which is over. Nothing looks at what is " +
+			"wanted of the workload then.",
 		mutants: map[string][]string{
 			"late at update Deployment": {"c12-ready-by-old-numbers"},
 		},
 	},
 	{
 		missed: true,
-		why:    "A patch has only what differs. Nobody else writes that part, so that nothing is lost; with another writer of the same list something would be.",
+		why: "A patch has only what differs. Nobody else writes that part, so that nothing is lost; with another writer " +
+			"of the same list something would be.",
 		mutants: map[string][]string{
 			"no version at patch ConfigMap": {"correct-locked-patches"},
 			"no version at patch Pod":       {"c15-first-is-leader"},
@@ -165,25 +200,32 @@ var reasons = []reason{
 		},
 	},
 	{
-		why: "What has the name is not wanted, whatever its UID is, or its name is never given again; what is deleted too much comes back in the next reconcile.",
+		why: "What has the name is not wanted, whatever its UID is, or its name is never given again; what is deleted too " +
+			"much comes back in the next reconcile.",
 		mutants: map[string][]string{
 			"no precondition at delete ConfigMap": {
-				"c13-label-removed", "correct-locked-patches", "correct-parallel-creates", "correct-revisions", "correct-shared-by-two",
+				"c13-label-removed", "correct-locked-patches", "correct-parallel-creates", "correct-revisions",
+				"correct-shared-by-two",
 				"correct-surplus-with-precondition",
 			},
 			"no precondition at delete Deployment":            {"c07-rolled-back-success", "c10-waits-for-garbage-collector"},
 			"no precondition at delete Job":                   {"c05-run-again", "correct-job-once"},
 			"no precondition at delete PersistentVolumeClaim": {"c05-scaled-by-the-past"},
-			"no precondition at delete Pod":                   {"c02-list-then-generate", "c04-volume-of-deleted-pod", "c11-scale-down-leaves-claim", "c15-surplus-by-position"},
-			"no precondition at delete ReplicaSet":            {"c02-revision-by-search"},
+			"no precondition at delete Pod": {
+				"c02-list-then-generate", "c04-volume-of-deleted-pod", "c11-scale-down-leaves-claim", "c15-surplus-by-position",
+			},
+			"no precondition at delete ReplicaSet": {"c02-revision-by-search"},
 		},
 	},
 	{
 		missed: true,
-		why:    "A volume that was created anew since the cache has seen it is deleted, with what is on it. The steps never want a volume again that was not wanted while the cache is late.",
+		why: "A volume that was created anew since the cache has seen it is deleted, with what is on it. The steps " +
+			"never want a volume again that was not wanted while the cache is late.",
 		mutants: map[string][]string{
-			"no precondition at delete PersistentVolumeClaim": {"c04-volume-of-deleted-pod", "c05-volumes-of-successor", "c11-scale-down-leaves-claim"},
-			"no precondition at delete Secret":                {"c03-sweep-by-cache"},
+			"no precondition at delete PersistentVolumeClaim": {
+				"c04-volume-of-deleted-pod", "c05-volumes-of-successor", "c11-scale-down-leaves-claim",
+			},
+			"no precondition at delete Secret": {"c03-sweep-by-cache"},
 		},
 	},
 	{

@@ -26,7 +26,8 @@ type recording struct {
 	kinds    map[schema.GroupVersionKind]bool
 	// creates are the kinds that are created.
 	creates map[string]bool
-	// states are what there was after each settling, of the run and of another one in which versions, times and UIDs are others.
+	// states are what there was after each settling, of the run and of another one in which versions, times and UIDs are
+	// others.
 	states, others []state
 	// last is the run that requests are recorded of.
 	over bool
@@ -69,7 +70,9 @@ func (r recorder) serve(ctx context.Context, req *request) error {
 // madeOf lists the mistakes that would change a request, but for the one of order.
 func (r recorder) madeOf(req *request) []Mistake {
 	var made []Mistake
-	for _, mistake := range []Mistake{Drop, Double, IgnoreError, NoOwner, NoFinalizer, NoLabels, NoVersion, NoPrecondition, NoPropagation} {
+	for _, mistake := range []Mistake{
+		Drop, Double, IgnoreError, NoOwner, NoFinalizer, NoLabels, NoVersion, NoPrecondition, NoPropagation,
+	} {
 		if canMistake(mistake, req) {
 			made = append(made, mistake)
 		}
@@ -89,12 +92,15 @@ func (r *recording) note(at Site, mistake Mistake) {
 // errEnough ends an exploration.
 var errEnough = errors.New("that is enough")
 
-// referenceRuns are the runs without faults that come first: one to see which kinds there are, the reference, and one in which versions, times and
-// UIDs are others.
+// referenceRuns are the runs without faults that come first: one to see which kinds there are, the reference, and one
+// in which versions, times and UIDs are others.
 const referenceRuns = 3
 
-// probe makes only the runs without faults, and has look look at each state in which all is quiet. It returns what the runs violate.
-func probe(t *testing.T, s converge.Scenario, look func(run, settle int, state converge.State) error) (*converge.Violation, error) {
+// probe makes only the runs without faults, and has look look at each state in which all is quiet. It returns what the
+// runs violate.
+func probe(
+	t *testing.T, s converge.Scenario, look func(run, settle int, state converge.State) error,
+) (*converge.Violation, error) {
 	run, settle := 0, 0
 	reset, desired := s.Reset, s.Desired
 	s.Reset = func() {
@@ -126,7 +132,9 @@ func probe(t *testing.T, s converge.Scenario, look func(run, settle int, state c
 
 // Of returns the mutants of an entry whose mistakes are made in the run without faults, sorted.
 func Of(t *testing.T, e corpus.Entry) ([]Mutant, error) {
-	r := &recording{mistakes: map[Site]map[Mistake]bool{}, kinds: map[schema.GroupVersionKind]bool{}, creates: map[string]bool{}}
+	r := &recording{
+		mistakes: map[Site]map[Mistake]bool{}, kinds: map[schema.GroupVersionKind]bool{}, creates: map[string]bool{},
+	}
 	s := intercept(e.Correct(), func(client.Client, client.Reader) interceptor { return recorder{r} })
 	violation, err := probe(t, s, func(run, _ int, there converge.State) error {
 		r.mu.Lock()
@@ -150,7 +158,8 @@ func Of(t *testing.T, e corpus.Entry) ([]Mutant, error) {
 	var found []Mutant
 	for site, mistakes := range r.mistakes {
 		for mistake := range mistakes {
-			if (mistake == NoOwner || mistake == NoLabels) && (site.Verb == "update" || site.Verb == "patch") && r.creates[site.Kind] {
+			if (mistake == NoOwner || mistake == NoLabels) && (site.Verb == "update" || site.Verb == "patch") &&
+				r.creates[site.Kind] {
 				continue // nothing but the one at the creation, once more
 			}
 			found = append(found, Mutant{Entry: e, Site: site, Mistake: mistake, twin: r})

@@ -46,7 +46,9 @@ func stateOf(there converge.State, kinds []schema.GroupVersionKind) state {
 }
 
 // ofTheRun are fields that differ from run to run, or with the number of writes.
-var ofTheRun = []string{"uid", "resourceVersion", "generation", "observedGeneration", "managedFields", "creationTimestamp", "apiVersion"}
+var ofTheRun = []string{
+	"uid", "resourceVersion", "generation", "observedGeneration", "managedFields", "creationTimestamp", "apiVersion",
+}
 
 func (s state) add(path string, value any) {
 	switch value := value.(type) {
@@ -73,14 +75,16 @@ func (s state) add(path string, value any) {
 	}
 }
 
-// difference returns what differs from a state that is wanted. What also differs between that one and another of the same reconciler only has to be there.
+// difference returns what differs from a state that is wanted. What also differs between that one and another of the
+// same reconciler only has to be there.
 func (s state) difference(wanted, other state) string {
 	paths := maps.Clone(wanted)
 	maps.Copy(paths, s)
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		_, has := s[path]
 		_, varies := other[path]
-		if varies = varies && wanted[path] != other[path]; s[path] == wanted[path] || varies && has || !varies && wanted[path] != other[path] {
+		if varies = varies && wanted[path] != other[path]; s[path] == wanted[path] || varies && has || !varies &&
+			wanted[path] != other[path] {
 			continue
 		}
 		return fmt.Sprintf("%s is %q, and %q with the correct reconciler", strings.TrimSpace(path), s[path], wanted[path])

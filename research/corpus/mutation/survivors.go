@@ -38,8 +38,8 @@ func reasonsByName() map[string]Reason {
 	return found
 }
 
-// Unexplained lists survivors without a reason, or with one that is not true, and reasons for mutants that, if the survivors are all that there are, do not
-// survive.
+// Unexplained lists survivors without a reason, or with one that is not true, and reasons for mutants that, if the
+// survivors are all that there are, do not survive.
 func Unexplained(survivors []Result, all bool) []string {
 	var lines []string
 	left := maps.Clone(Reasons)
