@@ -15,9 +15,11 @@ const (
 	ReconcileActionCreated
 	// ReconcileActionUpdated is for a resource that has changed since.
 	ReconcileActionUpdated
-	// ReconcileActionDeleted is for a resource that is gone, or that is being deleted and waits for its finalizer to be cleared.
+	// ReconcileActionDeleted is for a resource that is gone, or that is being deleted and waits for its finalizer to be
+	// cleared.
 	ReconcileActionDeleted
-	// ReconcileActionResynced is for a resource that was handled before, by an earlier process perhaps, and may or may not have changed since.
+	// ReconcileActionResynced is for a resource that was handled before, by an earlier process perhaps, and may or may not
+	// have changed since.
 	ReconcileActionResynced
 )
 
@@ -42,7 +44,9 @@ const (
 	ResourceActionResync ResourceAction = "RESYNC"
 )
 
-var resourceActions = [...]ResourceAction{"", ResourceActionCreate, ResourceActionUpdate, ResourceActionDelete, ResourceActionResync}
+var resourceActions = [...]ResourceAction{
+	"", ResourceActionCreate, ResourceActionUpdate, ResourceActionDelete, ResourceActionResync,
+}
 
 // ResourceActionFromReconcileAction returns the same action in the words of an API, "" for an unknown one.
 func ResourceActionFromReconcileAction(action ReconcileAction) ResourceAction {
@@ -57,7 +61,8 @@ func ResourceActionFromReconcile(action ReconcileAction) ResourceAction {
 	return ResourceActionFromReconcileAction(action)
 }
 
-// ReconcileActionFromResourceAction is the reverse of [ResourceActionFromReconcileAction]. What is none of the four is [ReconcileActionUnknown].
+// ReconcileActionFromResourceAction is the reverse of [ResourceActionFromReconcileAction]. What is none of the four is
+// [ReconcileActionUnknown].
 func ReconcileActionFromResourceAction(action ResourceAction) ReconcileAction {
 	for i, a := range resourceActions {
 		if i > 0 && a == action {

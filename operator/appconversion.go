@@ -18,7 +18,8 @@ import (
 	"trueup.dev/resource"
 )
 
-// serveConversion answers a ConversionReview: all of its objects are converted, or there is a message that says which one cannot be, and why.
+// serveConversion answers a ConversionReview: all of its objects are converted, or there is a message that says which
+// one cannot be, and why.
 func (w *AppWebhooks) serveConversion(out http.ResponseWriter, r *http.Request) {
 	log := w.Logger.WithName("conversion")
 	review := &apiextensionsv1.ConversionReview{}
@@ -27,7 +28,9 @@ func (w *AppWebhooks) serveConversion(out http.ResponseWriter, r *http.Request) 
 		http.Error(out, "the body must be a ConversionReview with a request", http.StatusBadRequest)
 		return
 	}
-	response := &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	response := &apiextensionsv1.ConversionResponse{
+		UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess},
+	}
 	converted, err := w.convertAll(r.Context(), review.Request)
 	if err != nil {
 		log.Error(err, "conversion failed", "request", review.Request.UID)
@@ -41,7 +44,9 @@ func (w *AppWebhooks) serveConversion(out http.ResponseWriter, r *http.Request) 
 	}
 }
 
-func (w *AppWebhooks) convertAll(ctx context.Context, req *apiextensionsv1.ConversionRequest) (converted []runtime.RawExtension, err error) {
+func (w *AppWebhooks) convertAll(
+	ctx context.Context, req *apiextensionsv1.ConversionRequest,
+) (converted []runtime.RawExtension, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			w.Logger.Error(fmt.Errorf("%v", panicked), "the converter panicked", "stack", string(debug.Stack()))
@@ -68,7 +73,9 @@ func (w *AppWebhooks) convertAll(ctx context.Context, req *apiextensionsv1.Conve
 }
 
 // convert asks the app unless there is nothing to do, and checks the answer.
-func (w *AppWebhooks) convert(ctx context.Context, obj app.RawObject, source, target schema.GroupVersionKind) (app.RawObject, error) {
+func (w *AppWebhooks) convert(
+	ctx context.Context, obj app.RawObject, source, target schema.GroupVersionKind,
+) (app.RawObject, error) {
 	if source == target {
 		return obj, nil
 	}
@@ -84,7 +91,10 @@ func (w *AppWebhooks) convert(ctx context.Context, obj app.RawObject, source, ta
 	case err != nil:
 		return obj, fmt.Errorf("the converter has returned a faulty object: %w", err)
 	case got != target:
-		return obj, fmt.Errorf("the converter has returned a %s of %s, not a %s of %s", got.Kind, got.GroupVersion(), target.Kind, target.GroupVersion())
+		return obj, fmt.Errorf(
+			"the converter has returned a %s of %s, not a %s of %s", got.Kind, got.GroupVersion(), target.Kind,
+			target.GroupVersion(),
+		)
 	}
 	return *converted, nil
 }

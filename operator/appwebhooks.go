@@ -27,8 +27,9 @@ import (
 
 // AppWebhooks answers the API server with the methods Mutate, Validate and Convert of an app.
 //
-// A request is answered at the path of its kind, such as /mutate/widgets.example.com, and at /mutate and /validate, for all kinds; conversions at /convert. A
-// method that returns [app.ErrNotImplemented] allows the request as it is. Panics are recovered, and deny it.
+// A request is answered at the path of its kind, such as /mutate/widgets.example.com, and at /mutate and /validate, for
+// all kinds; conversions at /convert. A method that returns [app.ErrNotImplemented] allows the request as it is. Panics
+// are recovered, and deny it.
 type AppWebhooks struct {
 	// App is asked. Required.
 	App app.App
@@ -123,7 +124,9 @@ func (w *AppWebhooks) admit(what string, kinds []resource.Kind, answer answerFun
 			Config: w.Config,
 		}
 	}
-	return &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+	return &admission.Webhook{Handler: admission.HandlerFunc(func(
+		ctx context.Context, req admission.Request,
+	) admission.Response {
 		gvk := schema.GroupVersionKind(req.Kind)
 		if handler, ok := handlers[gvk]; ok {
 			return handler.Handle(ctx, req)
@@ -132,11 +135,14 @@ func (w *AppWebhooks) admit(what string, kinds []resource.Kind, answer answerFun
 	})}
 }
 
-// recovered makes an error of a panic. Users read it, so that it does not say more than what they can tell others; the rest is logged.
+// recovered makes an error of a panic. Users read it, so that it does not say more than what they can tell others; the
+// rest is logged.
 func (w *AppWebhooks) recovered(ctx context.Context, what string, call func() error) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			logr.FromContextOrDiscard(ctx).Error(fmt.Errorf("%v", panicked), "the "+what+" panicked", "stack", string(debug.Stack()))
+			logr.FromContextOrDiscard(ctx).Error(
+				fmt.Errorf("%v", panicked), "the "+what+" panicked", "stack", string(debug.Stack()),
+			)
 			err = &apierrs.StatusError{ErrStatus: metav1.Status{
 				Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
 				Message: fmt.Sprintf("the %s of app %q panicked", what, w.Name),
@@ -168,7 +174,9 @@ func (w *AppWebhooks) mutate(ctx context.Context, req *app.AdmissionRequest, obj
 }
 
 // admissionRequest has copies of the object.
-func admissionRequest(kind resource.Kind, from admission.Request, object resource.Object) (*app.AdmissionRequest, error) {
+func admissionRequest(
+	kind resource.Kind, from admission.Request, object resource.Object,
+) (*app.AdmissionRequest, error) {
 	req := &app.AdmissionRequest{
 		Action:   app.AdmissionAction(from.Operation),
 		Group:    kind.Group(),
@@ -200,5 +208,7 @@ func denial(err error) *metav1.Status {
 		denied.Message = err.Error()
 		return &denied
 	}
-	return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: err.Error()}
+	return &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: err.Error(),
+	}
 }

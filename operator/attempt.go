@@ -38,7 +38,10 @@ func (r *WithEdge[T]) attempt(ctx context.Context, resource T, gone bool) (recon
 		return reconcilers.Result{}, r.reflect(ctx, resource, t.action, nil)
 	}
 
-	c := &call{edge: Edge{Action: t.action, Attempt: t.attempt, InitialList: t.listed}, previous: t.previous, state: maps.Clone(t.state)}
+	c := &call{
+		edge: Edge{Action: t.action, Attempt: t.attempt, InitialList: t.listed}, previous: t.previous,
+		state: maps.Clone(t.state),
+	}
 	settled := false
 	defer func() {
 		if !settled { // a panic passes, and is a failure as others are
@@ -94,8 +97,9 @@ func (r *WithEdge[T]) judge(ctx context.Context, t turn[T], c *call, result reco
 	return outcome{acked: true, result: result, err: err}
 }
 
-// judgeFailure decides what comes of a failure. requested is when the handler itself wants to be called again: then no policy is asked, the failure does not
-// count as an attempt, and even an error for which there is no point in it is retried.
+// judgeFailure decides what comes of a failure. requested is when the handler itself wants to be called again: then no
+// policy is asked, the failure does not count as an attempt, and even an error for which there is no point in it is
+// retried.
 func (r *WithEdge[T]) judgeFailure(
 	ctx context.Context, t turn[T], c *call, result reconcilers.Result, err error, requested *time.Duration,
 ) outcome {
@@ -127,8 +131,14 @@ func (r *WithEdge[T]) judgeFailure(
 	case !retry:
 		again.exhausted = true
 		exhausted.WithLabelValues(r.Name).Inc()
-		log.Info("giving up until the resource changes", "action", t.action.String(), "attempts", t.attempt+1, "reason", err.Error()) // the error is returned
-		r.emit(ctx, t, "RetriesExhausted", "Giving up on %s after %d attempts, until the resource changes: %v", t.action, t.attempt+1, err)
+		// the error is returned
+		log.Info(
+			"giving up until the resource changes", "action", t.action.String(), "attempts", t.attempt+1, "reason", err.Error(),
+		)
+		r.emit(
+			ctx, t, "RetriesExhausted", "Giving up on %s after %d attempts, until the resource changes: %v", t.action,
+			t.attempt+1, err,
+		)
 		if r.OnExhausted != nil {
 			r.OnExhausted(ctx, t.resource, err)
 		}
@@ -143,7 +153,10 @@ func (r *WithEdge[T]) judgeFailure(
 	if errors.Is(err, reconcilers.ErrQuiet) {
 		return outcome{again: again, result: reconcilers.Result{RequeueAfter: after}, err: waiting{err}}
 	}
-	log.Error(err, "handler failed", "action", t.action.String(), "attempt", t.attempt, "retryAfter", after.Round(time.Millisecond).String())
+	log.Error(
+		err, "handler failed", "action", t.action.String(), "attempt", t.attempt, "retryAfter",
+		after.Round(time.Millisecond).String(),
+	)
 	// Without the time: events with the same text become one.
 	r.emit(ctx, t, "HandlerFailed", "%s failed, it will be tried again: %v", t.action, err)
 	return outcome{again: again, result: reconcilers.Result{RequeueAfter: after}, err: waiting{err}}
@@ -177,8 +190,8 @@ func isTerminal(err error) bool {
 	return errors.Is(err, reconcile.TerminalError(nil)) || errors.As(err, &mismatch)
 }
 
-// waiting stops the reconcilers that follow, and says that the next attempt has its time, or will not be before something happens: the failure is logged
-// already, and the rate limiter is not for it.
+// waiting stops the reconcilers that follow, and says that the next attempt has its time, or will not be before
+// something happens: the failure is logged already, and the rate limiter is not for it.
 type waiting struct{ cause error }
 
 func (w waiting) Error() string {

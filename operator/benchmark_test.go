@@ -11,7 +11,8 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-// BenchmarkEvent is what an event costs from the cache to the end of its request, without what the queue and the handler cost.
+// BenchmarkEvent is what an event costs from the cache to the end of its request, without what the queue and the
+// handler cost.
 func BenchmarkEvent(b *testing.B) {
 	b.Run("change", func(b *testing.B) {
 		c, obj := newCostCluster(b), (*fixture.Resource)(nil)
@@ -65,7 +66,8 @@ func BenchmarkEvent(b *testing.B) {
 	})
 }
 
-// BenchmarkQuietRecord reports how much memory is held for a resource that was handled and does not change, beside what the cache holds.
+// BenchmarkQuietRecord reports how much memory is held for a resource that was handled and does not change, beside what
+// the cache holds.
 func BenchmarkQuietRecord(b *testing.B) {
 	const resources = 10_000
 	for name, previous := range map[string]PreviousState{"full": PreviousFull, "none": PreviousNone} {

@@ -17,7 +17,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// ConditionRetriesExhausted is the type of the condition that is true while a handler has given up on a resource. It is not there otherwise.
+// ConditionRetriesExhausted is the type of the condition that is true while a handler has given up on a resource. It is
+// not there otherwise.
 const ConditionRetriesExhausted = "RetriesExhausted"
 
 // conflicts is how often the condition is written again when somebody else was faster.
@@ -64,7 +65,8 @@ func fieldOf(value reflect.Value, name string) reflect.Value {
 	return found
 }
 
-// reflect keeps the condition of the resource in line with what its attempts have come to. It is shared by all handlers of a resource.
+// reflect keeps the condition of the resource in line with what its attempts have come to. It is shared by all handlers
+// of a resource.
 func (r *WithEdge[T]) reflect(ctx context.Context, resource T, action ReconcileAction, again *pending) error {
 	conditions := statusOf(resource).conditions
 	exhausted := again != nil && again.exhausted
@@ -74,7 +76,8 @@ func (r *WithEdge[T]) reflect(ctx context.Context, resource T, action ReconcileA
 	case exhausted && again.told && meta.IsStatusConditionTrue(*conditions, ConditionRetriesExhausted):
 		// It may be that of another handler, which must not be replaced again and again.
 		return nil
-	case !exhausted && (meta.FindStatusCondition(*conditions, ConditionRetriesExhausted) == nil || r.anyGaveUp(client.ObjectKeyFromObject(resource))):
+	case !exhausted &&
+		(meta.FindStatusCondition(*conditions, ConditionRetriesExhausted) == nil || r.anyGaveUp(client.ObjectKeyFromObject(resource))):
 		return nil
 	}
 	change := func(obj client.Object) bool {
@@ -118,7 +121,8 @@ func (r *WithEdge[T]) gaveUp(key types.NamespacedName) (gaveUp bool) {
 	return gaveUp
 }
 
-// patchConditions changes the conditions of a resource as it is on the API server: handlers may have written the status themselves.
+// patchConditions changes the conditions of a resource as it is on the API server: handlers may have written the status
+// themselves.
 func patchConditions(ctx context.Context, resource client.Object, change func(client.Object) bool) error {
 	config, err := reconcilers.RetrieveOriginalConfig(ctx)
 	if err != nil {
@@ -151,7 +155,9 @@ func observe(ctx context.Context, resource client.Object) error {
 	if err != nil {
 		return err
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"observedGeneration":%d}}`, resource.GetUID(), resource.GetGeneration())
+	patch := fmt.Appendf(
+		nil, `{"metadata":{"uid":%q},"status":{"observedGeneration":%d}}`, resource.GetUID(), resource.GetGeneration(),
+	)
 	target := blankLike(resource)
 	target.SetNamespace(resource.GetNamespace())
 	target.SetName(resource.GetName())

@@ -83,7 +83,9 @@ func TestCondition_ThatCannotBeWritten(t *testing.T) {
 				}
 			}
 			if tc.recreated {
-				if err := b.server.Create(t.Context(), version("b", 1, 0, func(r *fixture.Resource) { r.ResourceVersion = "" })); err != nil {
+				if err := b.server.Create(
+					t.Context(), version("b", 1, 0, func(r *fixture.Resource) { r.ResourceVersion = "" }),
+				); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -179,7 +181,9 @@ func TestCondition_OfSeveralHandlers(t *testing.T) {
 			failing.React = operator.ReactSpec
 			failing.errs = []error{errTest}
 			c := &operator.Controller[*fixture.Resource]{Config: failing.config, Handlers: []sub{
-				failing.WithEdge, fine.WithEdge, operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, kept.reconciler()),
+				failing.WithEdge, fine.WithEdge, operator.OpinionatedReconciler[*fixture.Resource](
+					testFinalizer, kept.reconciler(),
+				),
 			}}
 			if trees {
 				c.Handlers = append(c.Handlers, returns(0, nil))
@@ -205,7 +209,9 @@ func TestCondition_ForeignStatus(t *testing.T) {
 	b := newBench(t, version("a", 1, 1))
 	b.RetryPolicy = never
 	b.errs = []error{errTest}
-	c := &operator.Controller[*fixture.Resource]{Handlers: []sub{b.WithEdge, returns(0, nil)}, Config: b.config, SkipStatusUpdate: true}
+	c := &operator.Controller[*fixture.Resource]{
+		Handlers: []sub{b.WithEdge, returns(0, nil)}, Config: b.config, SkipStatusUpdate: true,
+	}
 	_, err := c.Reconcile(t.Context(), testRequest)
 	wantErr(t, err, reconcile.TerminalError(nil))
 	equal(t, "writes", []string(nil), b.takeWrites())
@@ -231,10 +237,12 @@ type mapped map[string]string
 func TestStatus_OfAnyShape(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "test", UID: "a", ResourceVersion: "1", Generation: 1}
 	for name, try := range map[string]func(context.Context) error{
-		"no status":     func(ctx context.Context) error { return give(ctx, &corev1.ConfigMap{ObjectMeta: meta}) },
-		"nil":           func(ctx context.Context) error { return give(ctx, &oddStatus[*embedded]{ObjectMeta: meta}) },
-		"embedded, nil": func(ctx context.Context) error { return give(ctx, &oddStatus[struct{ *embedded }]{ObjectMeta: meta}) },
-		"no struct":     func(ctx context.Context) error { return give(ctx, &oddStatus[mapped]{ObjectMeta: meta}) },
+		"no status": func(ctx context.Context) error { return give(ctx, &corev1.ConfigMap{ObjectMeta: meta}) },
+		"nil":       func(ctx context.Context) error { return give(ctx, &oddStatus[*embedded]{ObjectMeta: meta}) },
+		"embedded, nil": func(ctx context.Context) error {
+			return give(ctx, &oddStatus[struct{ *embedded }]{ObjectMeta: meta})
+		},
+		"no struct": func(ctx context.Context) error { return give(ctx, &oddStatus[mapped]{ObjectMeta: meta}) },
 		"other types": func(ctx context.Context) error {
 			return give(ctx, &oddStatus[struct{ ObservedGeneration, Conditions string }]{ObjectMeta: meta})
 		},

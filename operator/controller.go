@@ -22,30 +22,35 @@ var (
 	_ validation.Validator = (*Controller[resource.Object])(nil)
 )
 
-// Controller calls handlers for what happens to the resources of a kind. It is a [reconcilers.ResourceReconciler] that also tells its handlers of resources
-// that are gone.
+// Controller calls handlers for what happens to the resources of a kind. It is a [reconcilers.ResourceReconciler] that
+// also tells its handlers of resources that are gone.
 //
-// There is one request for each resource, however much has happened to it, and one request at a time for each. All caches are filled before the first.
+// There is one request for each resource, however much has happened to it, and one request at a time for each. All
+// caches are filled before the first.
 type Controller[Type resource.Object] struct {
-	// Name identifies the controller in logs and metrics. When set it has to be unique within a process. Defaults to the lower-case kind.
+	// Name identifies the controller in logs and metrics. When set it has to be unique within a process. Defaults to the
+	// lower-case kind.
 	Name string
 
-	// Type is the kind of the resources. Defaults to the type parameter; required for interfaces, unstructured objects and bare metadata.
+	// Type is the kind of the resources. Defaults to the type parameter; required for interfaces, unstructured objects and
+	// bare metadata.
 	Type Type
 
-	// Handlers are called for every resource, in order, none stopping those that follow, see [FanOut]. They are made by [WatcherReconciler],
-	// [AsSubReconciler], [OpinionatedWatcher] and [OpinionatedReconciler]; any other sub reconciler works too, but is not told of resources that are gone.
-	// Required.
+	// Handlers are called for every resource, in order, none stopping those that follow, see [FanOut]. They are made by
+	// [WatcherReconciler], [AsSubReconciler], [OpinionatedWatcher] and [OpinionatedReconciler]; any other sub reconciler
+	// works too, but is not told of resources that are gone. Required.
 	Handlers []reconcilers.SubReconciler[Type]
 
-	// SkipStatusUpdate leaves the status alone, for kinds whose status belongs to another controller: nothing is written to it, and its observedGeneration is no
-	// mark of what was handled. Defaults to false.
+	// SkipStatusUpdate leaves the status alone, for kinds whose status belongs to another controller: nothing is written
+	// to it, and its observedGeneration is no mark of what was handled. Defaults to false.
 	SkipStatusUpdate bool
 
-	// StatusEvents emits an event for each status that is written, see [reconcilers.ResourceReconciler]. Defaults to false.
+	// StatusEvents emits an event for each status that is written, see [reconcilers.ResourceReconciler]. Defaults to
+	// false.
 	StatusEvents bool
 
-	// MaxConcurrentReconciles is how many resources are handled at the same time. Defaults to that of the manager, which is 1 unless set.
+	// MaxConcurrentReconciles is how many resources are handled at the same time. Defaults to that of the manager, which
+	// is 1 unless set.
 	MaxConcurrentReconciles int
 
 	// SetupForOptions are options for watching the resources, predicates for example. Optional.
@@ -66,7 +71,8 @@ func (c *Controller[T]) init() {
 		handlers := FanOut[T](c.Handlers)
 		status := !c.SkipStatusUpdate && handlers.writesStatus()
 		handlers.under(place{
-			asksAbsent: true, patchesStatus: !c.SkipStatusUpdate && !status, foreignStatus: c.SkipStatusUpdate, gaveUp: handlers.gaveUp,
+			asksAbsent: true, patchesStatus: !c.SkipStatusUpdate &&
+				!status, foreignStatus: c.SkipStatusUpdate, gaveUp: handlers.gaveUp,
 		})
 		c.root = &reconcilers.ResourceReconciler[T]{
 			Name:             c.Name,

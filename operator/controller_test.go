@@ -55,10 +55,23 @@ func TestController_SetupWithManager(t *testing.T) {
 		controller *operator.Controller[*fixture.Resource]
 		want       error
 	}{
-		"minimal":         {controller: &operator.Controller[*fixture.Resource]{Handlers: []sub{fine()}}},
-		"all there is":    {controller: &operator.Controller[*fixture.Resource]{Name: "all", Handlers: []sub{fine(), operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, &operator.TypedReconciler[*fixture.Resource]{})}, MaxConcurrentReconciles: 3, Setup: setup(nil)}},
-		"failing setup":   {controller: &operator.Controller[*fixture.Resource]{Handlers: []sub{fine()}, Setup: setup(errTest)}, want: errTest},
-		"failing handler": {controller: &operator.Controller[*fixture.Resource]{Handlers: []sub{fine(), failing}}, want: errTest},
+		"minimal": {controller: &operator.Controller[*fixture.Resource]{Handlers: []sub{fine()}}},
+		"all there is": {
+			controller: &operator.Controller[*fixture.Resource]{
+				Name: "all",
+				Handlers: []sub{
+					fine(),
+					operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, &operator.TypedReconciler[*fixture.Resource]{}),
+				},
+				MaxConcurrentReconciles: 3, Setup: setup(nil),
+			},
+		},
+		"failing setup": {
+			controller: &operator.Controller[*fixture.Resource]{Handlers: []sub{fine()}, Setup: setup(errTest)}, want: errTest,
+		},
+		"failing handler": {
+			controller: &operator.Controller[*fixture.Resource]{Handlers: []sub{fine(), failing}}, want: errTest,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.controller.Config = w.config
@@ -75,8 +88,10 @@ func TestController_SetupWithManager(t *testing.T) {
 		wantText(t, `Controller "" must define Handlers`, err)
 	})
 	for name, handler := range map[string]sub{
-		"of a handler":             operator.WatcherReconciler[*fixture.Resource](nil),
-		"of an opinionated one":    operator.OpinionatedWatcher("test", operator.TypedWatcher[*fixture.Resource](watcher[*fixture.Resource]{})),
+		"of a handler": operator.WatcherReconciler[*fixture.Resource](nil),
+		"of an opinionated one": operator.OpinionatedWatcher(
+			"test", operator.TypedWatcher[*fixture.Resource](watcher[*fixture.Resource]{}),
+		),
 		"of one that has no value": nil,
 	} {
 		t.Run("problem "+name, func(t *testing.T) {
@@ -100,6 +115,8 @@ func TestController_Validate(t *testing.T) {
 	wantText(t, "Controller \"mine\" must define Handlers\nResourceReconciler \"mine\" must define Type",
 		(&operator.Controller[resource.Object]{Name: "mine"}).Validate(recursive))
 	wantText(t, "", (&operator.Controller[resource.Object]{
-		Type: &fixture.Resource{}, Handlers: []reconcilers.SubReconciler[resource.Object]{operator.WatcherReconciler(watcher[resource.Object]{})},
+		Type: &fixture.Resource{}, Handlers: []reconcilers.SubReconciler[resource.Object]{
+			operator.WatcherReconciler(watcher[resource.Object]{}),
+		},
 	}).Validate(recursive))
 }

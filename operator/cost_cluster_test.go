@@ -85,7 +85,9 @@ func (c *costCluster) newObject(n int) *fixture.Resource {
 	name := "object-" + strconv.Itoa(n)
 	return &fixture.Resource{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: types.UID("uid-" + strconv.Itoa(c.version)), ResourceVersion: strconv.Itoa(c.version), Generation: 1,
+			Namespace: "default", Name: name, UID: types.UID(
+				"uid-" + strconv.Itoa(c.version),
+			), ResourceVersion: strconv.Itoa(c.version), Generation: 1,
 			Labels: map[string]string{"app": "test"},
 		},
 		Spec: fixture.ResourceSpec{Fields: map[string]string{"key": "value"}},
@@ -111,7 +113,9 @@ func (c *costCluster) delete(obj *fixture.Resource) {
 }
 
 func (c *costCluster) reconcile(ctx context.Context, tb testing.TB, obj *fixture.Resource) {
-	if _, err := c.controller.Reconcile(ctx, reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(obj)}); err != nil {
+	if _, err := c.controller.Reconcile(ctx, reconcilers.Request{
+		NamespacedName: client.ObjectKeyFromObject(obj),
+	}); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -51,7 +51,10 @@ func TestHeapIsFlat(t *testing.T) {
 				tc.pair(n + tc.pairs/10)
 			}
 			grown := heapAlloc() - before
-			t.Logf("%d pairs in %s, %d bytes more than after a tenth of them", tc.pairs, time.Since(begin).Round(time.Millisecond), grown)
+			t.Logf(
+				"%d pairs in %s, %d bytes more than after a tenth of them", tc.pairs, time.Since(begin).Round(time.Millisecond),
+				grown,
+			)
 			if grown > bound {
 				t.Errorf("the heap has grown by %d bytes", grown)
 			}
@@ -75,7 +78,10 @@ func kindNamed(t *testing.T, name string) scheduleKind {
 
 // newCostWorld returns a world in which nothing special happens.
 func newCostWorld(kind scheduleKind) *scheduleWorld {
-	w := &scheduleWorld{ctx: calledby.Controller(), counts: map[string]int{}, lives: map[lifeKey]*life{}, kind: kind, policy: schedulePolicies[0], calm: true}
+	w := &scheduleWorld{
+		ctx: calledby.Controller(), counts: map[string]int{}, lives: map[lifeKey]*life{}, kind: kind,
+		policy: schedulePolicies[0], calm: true,
+	}
 	w.server = &scheduleServer{world: w, proto: kind.proto, objects: map[string]subject{}}
 	w.restart(0)
 	return w

@@ -24,21 +24,28 @@ import (
 
 var _ Informer = (*CustomCacheInformer)(nil)
 
-// CustomCacheInformer is an [Informer] that keeps objects in a [Store], outside of the process perhaps, and in memory only what it needs to know that nothing is
-// lost: for each object its name, UID, version, and a hash of the entry, about 250 bytes. Whatever the store does:
+// CustomCacheInformer is an [Informer] that keeps objects in a [Store], outside of the process perhaps, and in memory
+// only what it needs to know that nothing is lost: for each object its name, UID, version, and a hash of the entry,
+// about 250 bytes. Whatever the store does:
 //
-//   - Every change is told. An object that the store could not take is read from the API server when somebody asks for it.
-//   - Every deletion is told, also one that happened while there was no connection to the API server, and of an object that the store has lost. Handlers then
+//   - Every change is told. An object that the store could not take is read from the API server when somebody asks for
+//     it.
+//   - Every deletion is told, also one that happened while there was no connection to the API server, and of an object
+//     that the store has lost. Handlers then
 //     get what is left of the object, perhaps no more than its metadata.
-//   - What was read is what the API server has sent last, or something newer. Entries that are missing, old, damaged or of others are found out by the hash,
+//   - What was read is what the API server has sent last, or something newer. Entries that are missing, old, damaged or
+//     of others are found out by the hash,
 //     and then the API server is asked. Those reads are counted by the metric trueup_informer_live_reads_total, failures of the store by
 //     trueup_informer_store_errors_total.
-//   - A new process starts from what the API server has, not from what it finds in the store: handlers are told of all objects.
+//   - A new process starts from what the API server has, not from what it finds in the store: handlers are told of all
+//     objects.
 //
-// Update events have the previous object if the store has it, and else just its metadata: name, UID, version and generation.
+// Update events have the previous object if the store has it, and else just its metadata: name, UID, version and
+// generation.
 //
-// Objects are read in one form, that of the informer, and indexed by fields that were given to IndexField before the start. Lists are not paged, and not in any
-// order. To save memory set PreviousState to [PreviousMetadata] or [PreviousNone] in handlers, which otherwise remember objects themselves.
+// Objects are read in one form, that of the informer, and indexed by fields that were given to IndexField before the
+// start. Lists are not paged, and not in any order. To save memory set PreviousState to [PreviousMetadata] or
+// [PreviousNone] in handlers, which otherwise remember objects themselves.
 type CustomCacheInformer struct {
 	object    client.Object
 	gvk       schema.GroupVersionKind
@@ -61,7 +68,9 @@ type CustomCacheInformer struct {
 }
 
 // NewCustomCacheInformer returns an informer of a kind over a store. It makes no request and starts nothing.
-func NewCustomCacheInformer(kind resource.Kind, cluster cluster.Cluster, store Store, options InformerOptions) (*CustomCacheInformer, error) {
+func NewCustomCacheInformer(
+	kind resource.Kind, cluster cluster.Cluster, store Store, options InformerOptions,
+) (*CustomCacheInformer, error) {
 	s, err := options.selection(kind)
 	if err != nil {
 		return nil, err
@@ -70,7 +79,9 @@ func NewCustomCacheInformer(kind resource.Kind, cluster cluster.Cluster, store S
 		return nil, fmt.Errorf("informer of %s must have a cluster", kind)
 	}
 	if options.ShardFilter != nil {
-		return nil, fmt.Errorf("informer of %s does not have a ShardFilter, unless CustomCacheInformerSupplier makes it", kind)
+		return nil, fmt.Errorf(
+			"informer of %s does not have a ShardFilter, unless CustomCacheInformerSupplier makes it", kind,
+		)
 	}
 	if nilcheck.IsNil(store) {
 		return nil, fmt.Errorf("informer of %s must have a store", kind)
@@ -84,13 +95,16 @@ func NewCustomCacheInformer(kind resource.Kind, cluster cluster.Cluster, store S
 		namespaces = []string{""}
 	}
 	for _, namespace := range namespaces {
-		source := &lazyListWatch{find: func() (toolscache.ListerWatcher, error) { return listWatch(cluster, s, options, namespace) }}
+		source := &lazyListWatch{
+			find: func() (toolscache.ListerWatcher, error) { return listWatch(cluster, s, options, namespace) },
+		}
 		c.addFeed(namespace, source).onError = options.onWatchError
 	}
 	return c, nil
 }
 
-// CustomCacheInformerSupplier makes informers over stores. The function returns the store for a kind, which may be the same for all.
+// CustomCacheInformerSupplier makes informers over stores. The function returns the store for a kind, which may be the
+// same for all.
 func CustomCacheInformerSupplier(storeFor func(kind resource.Kind) (Store, error)) InformerSupplier {
 	return func(kind resource.Kind, cluster cluster.Cluster, options InformerOptions) (Informer, error) {
 		if storeFor == nil {
@@ -110,7 +124,9 @@ func CustomCacheInformerSupplier(storeFor func(kind resource.Kind) (Store, error
 	}
 }
 
-func newCustomCache(s selection, scheme *runtime.Scheme, live client.Reader, store Store) (*CustomCacheInformer, error) {
+func newCustomCache(
+	s selection, scheme *runtime.Scheme, live client.Reader, store Store,
+) (*CustomCacheInformer, error) {
 	gvk, err := apiutil.GVKForObject(s.object, scheme)
 	if err != nil {
 		return nil, err
@@ -170,8 +186,11 @@ func (c *CustomCacheInformer) WaitForCacheSync(ctx context.Context) bool {
 	return isClosed(c.synced)
 }
 
-// GetInformer returns what tells of events, when all objects are known unless told not to wait. The object must be of the informer's kind and form.
-func (c *CustomCacheInformer) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+// GetInformer returns what tells of events, when all objects are known unless told not to wait. The object must be of
+// the informer's kind and form.
+func (c *CustomCacheInformer) GetInformer(
+	ctx context.Context, obj client.Object, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	if err := c.is(obj); err != nil {
 		return nil, err
 	}
@@ -192,8 +211,11 @@ func (c *CustomCacheInformer) GetInformer(ctx context.Context, obj client.Object
 	return c.listeners, nil
 }
 
-// GetInformerForKind is GetInformer for the informer's kind. It is an error for an informer in another form than that of a Go type.
-func (c *CustomCacheInformer) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
+// GetInformerForKind is GetInformer for the informer's kind. It is an error for an informer in another form than that
+// of a Go type.
+func (c *CustomCacheInformer) GetInformerForKind(
+	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	obj, err := c.scheme.New(gvk)
 	if err != nil {
 		return nil, err
@@ -220,7 +242,9 @@ func (c *CustomCacheInformer) RemoveInformer(_ context.Context, obj client.Objec
 }
 
 // IndexField makes lists by a field possible. It has to be called before the start.
-func (c *CustomCacheInformer) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+func (c *CustomCacheInformer) IndexField(
+	_ context.Context, obj client.Object, field string, extract client.IndexerFunc,
+) error {
 	if err := c.is(obj); err != nil {
 		return err
 	}

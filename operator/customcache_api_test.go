@@ -53,7 +53,9 @@ func (a *tinyAPI) put(name, value string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.version++
-	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}, Data: map[string]string{"value": value}}
+	obj := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}, Data: map[string]string{"value": value},
+	}
 	obj.Labels = map[string]string{"value": value}
 	obj.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "test"}}
 	event := apiwatch.Added

@@ -22,7 +22,8 @@ import (
 var (
 	storeErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_informer_store_errors_total",
-		Help: "Calls of the store of an informer that have failed. What they were for is read from the API server when it is needed.",
+		Help: "Calls of the store of an informer that have failed. What they were for is read from the API server when it " +
+			"is needed.",
 	}, []string{"kind", "operation"})
 
 	liveReads = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -38,13 +39,15 @@ func init() {
 const (
 	// toleratedFailures is how many calls of a store may fail in a row.
 	toleratedFailures = 3
-	// storePause is how long the store is then left alone, after each further failure, so that one that does not answer does not hold up each event and each read.
+	// storePause is how long the store is then left alone, after each further failure, so that one that does not answer
+	// does not hold up each event and each read.
 	storePause = time.Second
 	// outageEnd is how long a store must work without a failure before its next failure is another outage.
 	outageEnd = 10 * time.Second
 )
 
-// checkedStore is a store that nothing is believed. Its failures are misses for callers. Each is counted; an outage is logged when it begins and when it is over.
+// checkedStore is a store that nothing is believed. Its failures are misses for callers. Each is counted; an outage is
+// logged when it begins and when it is over.
 type checkedStore struct {
 	store  Store
 	kind   string
@@ -76,7 +79,9 @@ func (s *checkedStore) keyOf(key client.ObjectKey) string {
 }
 
 // get returns those objects whose entries are what they should be, as new Go values.
-func (s *checkedStore) get(ctx context.Context, like client.Object, wanted map[client.ObjectKey]entry) map[client.ObjectKey]client.Object {
+func (s *checkedStore) get(
+	ctx context.Context, like client.Object, wanted map[client.ObjectKey]entry,
+) map[client.ObjectKey]client.Object {
 	keys := make([]string, 0, len(wanted))
 	for key, known := range wanted {
 		if known.hash != 0 {

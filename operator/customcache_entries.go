@@ -169,6 +169,8 @@ func (e *entries) matching(namespace string, selector fields.Selector) ([]client
 			return !also
 		})
 	}
-	maps.DeleteFunc(found, func(key client.ObjectKey, _ struct{}) bool { return namespace != "" && key.Namespace != namespace })
+	maps.DeleteFunc(found, func(key client.ObjectKey, _ struct{}) bool {
+		return namespace != "" && key.Namespace != namespace
+	})
 	return slices.Collect(maps.Keys(found)), nil
 }

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// feed takes what a reflector of client-go finds in one namespace, or in all. It never returns an error to the reflector, which would drop the object.
+// feed takes what a reflector of client-go finds in one namespace, or in all. It never returns an error to the
+// reflector, which would drop the object.
 type feed struct {
 	informer  *CustomCacheInformer
 	namespace string

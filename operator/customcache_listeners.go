@@ -29,7 +29,9 @@ type listeners struct {
 var _ cache.Informer = (*listeners)(nil)
 
 // AddEventHandler implements [cache.Informer]. The handler is resynced when the informer is.
-func (l *listeners) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (l *listeners) AddEventHandler(handler toolscache.ResourceEventHandler) (
+	toolscache.ResourceEventHandlerRegistration, error,
+) {
 	return l.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
 }
 
@@ -46,7 +48,9 @@ func (l *listeners) AddEventHandlerWithOptions(
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	period := l.informer.selection.resync
 	if options.ResyncPeriod != nil && *options.ResyncPeriod != 0 && *options.ResyncPeriod != period {
-		return nil, fmt.Errorf("a handler cannot have a resync period of %s: that of the informer is %s", *options.ResyncPeriod, period)
+		return nil, fmt.Errorf(
+			"a handler cannot have a resync period of %s: that of the informer is %s", *options.ResyncPeriod, period,
+		)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +166,8 @@ func (l *listeners) resync(keys []client.ObjectKey) {
 // introduceAgain is how long to wait when objects cannot be read.
 const introduceAgain = time.Second
 
-// introduce tells a handler of objects that were there before it. It does not give up: without them the handler would never know.
+// introduce tells a handler of objects that were there before it. It does not give up: without them the handler would
+// never know.
 func (l *listeners) introduce(ctx context.Context, handler toolscache.ResourceEventHandler, keys []client.ObjectKey) {
 	for {
 		told := map[client.ObjectKey]struct{}{}
@@ -196,8 +201,9 @@ func (l *listeners) repeat(ctx context.Context, handler toolscache.ResourceEvent
 	})
 }
 
-// isNow is true for the state that the informer knows of. Of any other an event is still to come: of a newer one, too, which was read from the API server. To
-// tell of that before would be to tell of an object whose end might never be told, if it ends while there is no connection.
+// isNow is true for the state that the informer knows of. Of any other an event is still to come: of a newer one, too,
+// which was read from the API server. To tell of that before would be to tell of an object whose end might never be
+// told, if it ends while there is no connection.
 func (l *listeners) isNow(obj client.Object) bool {
 	known, ok := l.informer.entries.get(client.ObjectKeyFromObject(obj))
 	return ok && known.is(obj)

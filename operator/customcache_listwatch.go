@@ -15,8 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// listWatch returns how controller-runtime lists and watches a kind, in all forms and with all that clusters are configured with.
-func listWatch(cluster cluster.Cluster, s selection, options InformerOptions, namespace string) (toolscache.ListerWatcher, error) {
+// listWatch returns how controller-runtime lists and watches a kind, in all forms and with all that clusters are
+// configured with.
+func listWatch(
+	cluster cluster.Cluster, s selection, options InformerOptions, namespace string,
+) (toolscache.ListerWatcher, error) {
 	var found toolscache.ListerWatcher
 	namespaces := []string{}
 	if namespace != "" {

@@ -56,8 +56,8 @@ func (w *witness) held() (told, held int) {
 	return len(w.told), held
 }
 
-// TestCustomCacheInformer_KeepsNoObjects checks that objects in a store are nowhere else: not in the informer, and not in what handlers remember unless they
-// are to.
+// TestCustomCacheInformer_KeepsNoObjects checks that objects in a store are nowhere else: not in the informer, and not
+// in what handlers remember unless they are to.
 func TestCustomCacheInformer_KeepsNoObjects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		previous PreviousState
@@ -106,7 +106,9 @@ func BenchmarkCustomCacheInformer(b *testing.B) {
 	b.Run("Get", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := informer.Get(b.Context(), client.ObjectKey{Namespace: "test", Name: "a"}, &corev1.ConfigMap{}); err != nil {
+			if err := informer.Get(
+				b.Context(), client.ObjectKey{Namespace: "test", Name: "a"}, &corev1.ConfigMap{},
+			); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -168,8 +168,8 @@ func launch(t testing.TB, informer *CustomCacheInformer) (stop func()) {
 	return stop
 }
 
-// TestCustomCacheInformer_AgainstModel lets the store do everything wrong, and connections break, while objects come, change and go, and then compares what
-// handlers were told, and what is read, with what there is.
+// TestCustomCacheInformer_AgainstModel lets the store do everything wrong, and connections break, while objects come,
+// change and go, and then compares what handlers were told, and what is read, with what there is.
 func TestCustomCacheInformer_AgainstModel(t *testing.T) {
 	klog.SetLogger(logr.Discard())
 	seeds := uint64(1000)

@@ -30,10 +30,13 @@ func (unreached) GetRESTMapper() meta.RESTMapper {
 	return mapper
 }
 
-// Caches of several namespaces wait for their informers. Those that are only made for their lists and watches never come.
+// Caches of several namespaces wait for their informers. Those that are only made for their lists and watches never
+// come.
 func TestCustomCacheInformer_NamespacesLeaveNoGoroutines(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	informer, err := NewCustomCacheInformer(testConfigMaps, unreached{}, NewMemoryStore(), InformerOptions{Namespaces: []string{"a", "b"}})
+	informer, err := NewCustomCacheInformer(testConfigMaps, unreached{}, NewMemoryStore(), InformerOptions{
+		Namespaces: []string{"a", "b"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,11 @@ const (
 	fewReads = 10
 )
 
-// Get reads an object: from the store if what it has is what the API server has sent last, and else from the API server. It waits until all objects are known.
-func (c *CustomCacheInformer) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+// Get reads an object: from the store if what it has is what the API server has sent last, and else from the API
+// server. It waits until all objects are known.
+func (c *CustomCacheInformer) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption,
+) error {
 	if err := c.readable(ctx, obj); err != nil {
 		return err
 	}
@@ -47,7 +50,8 @@ func (c *CustomCacheInformer) Get(ctx context.Context, key client.ObjectKey, obj
 	return nil
 }
 
-// List reads objects as Get does. It selects by namespace, by labels, and by fields that are indexed and have to be equal to a value.
+// List reads objects as Get does. It selects by namespace, by labels, and by fields that are indexed and have to be
+// equal to a value.
 func (c *CustomCacheInformer) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if err := c.readable(ctx, list); err != nil {
 		return err
@@ -84,7 +88,9 @@ func (c *CustomCacheInformer) keysFor(options *client.ListOptions) ([]client.Obj
 	}
 	for _, requirement := range selector.Requirements() {
 		if requirement.Operator != "=" && requirement.Operator != "==" {
-			return nil, fmt.Errorf("lists of %s can be selected only by values that fields have, and not by %s", c.gvk.GroupKind(), selector)
+			return nil, fmt.Errorf(
+				"lists of %s can be selected only by values that fields have, and not by %s", c.gvk.GroupKind(), selector,
+			)
 		}
 	}
 	keys, err := c.entries.matching(options.Namespace, selector)
@@ -94,7 +100,8 @@ func (c *CustomCacheInformer) keysFor(options *client.ListOptions) ([]client.Obj
 	return keys, nil
 }
 
-// covers returns an error for a namespace that the informer does not look at. What is there is not known: not even that there is nothing.
+// covers returns an error for a namespace that the informer does not look at. What is there is not known: not even that
+// there is nothing.
 func (c *CustomCacheInformer) covers(namespace string) error {
 	if slices.ContainsFunc(c.feeds, func(f *feed) bool { return f.namespace == "" || f.namespace == namespace }) {
 		return nil
@@ -131,7 +138,8 @@ func (c *CustomCacheInformer) read(ctx context.Context, key client.ObjectKey) (c
 	return c.readLive(ctx, key)
 }
 
-// each reads objects, without those that are gone. It returns an error when not all could be read; those that could were passed on.
+// each reads objects, without those that are gone. It returns an error when not all could be read; those that could
+// were passed on.
 func (c *CustomCacheInformer) each(ctx context.Context, keys []client.ObjectKey, do func(obj client.Object)) error {
 	missing := map[client.ObjectKey]struct{}{}
 	for keys := range slices.Chunk(keys, batch) {
@@ -182,7 +190,9 @@ func (c *CustomCacheInformer) readLive(ctx context.Context, key client.ObjectKey
 }
 
 // listLive reads many objects from the API server.
-func (c *CustomCacheInformer) listLive(ctx context.Context, wanted map[client.ObjectKey]struct{}, do func(obj client.Object)) error {
+func (c *CustomCacheInformer) listLive(
+	ctx context.Context, wanted map[client.ObjectKey]struct{}, do func(obj client.Object),
+) error {
 	c.store.countLive()
 	var errs []error
 	for _, f := range c.feeds {
@@ -196,8 +206,12 @@ func (c *CustomCacheInformer) listLive(ctx context.Context, wanted map[client.Ob
 }
 
 // pages lists what the informer is for from the API server.
-func (c *CustomCacheInformer) pages(ctx context.Context, namespace string, selector fields.Selector, do func(obj client.Object)) error {
-	options := &client.ListOptions{Namespace: namespace, LabelSelector: c.selection.labels, FieldSelector: c.selection.fields, Limit: batch}
+func (c *CustomCacheInformer) pages(
+	ctx context.Context, namespace string, selector fields.Selector, do func(obj client.Object),
+) error {
+	options := &client.ListOptions{
+		Namespace: namespace, LabelSelector: c.selection.labels, FieldSelector: c.selection.fields, Limit: batch,
+	}
 	switch {
 	case selector != nil && c.selection.fields != nil:
 		options.FieldSelector = fields.AndSelectors(selector, c.selection.fields)
@@ -237,7 +251,9 @@ func (c *CustomCacheInformer) notFound(key client.ObjectKey) error {
 }
 
 // listsOf returns what makes empty lists for objects like this one.
-func listsOf(gvk schema.GroupVersionKind, object client.Object, scheme *runtime.Scheme) (func() client.ObjectList, error) {
+func listsOf(
+	gvk schema.GroupVersionKind, object client.Object, scheme *runtime.Scheme,
+) (func() client.ObjectList, error) {
 	gvk.Kind += "List"
 	switch object.(type) {
 	case runtime.Unstructured:

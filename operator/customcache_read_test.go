@@ -39,7 +39,9 @@ func TestCustomCacheInformer_Repairs(t *testing.T) {
 			{"nobody is asked for what is not there", 0, func() { got(t, informer, "other") }, 0},
 		} {
 			for i := range tc.lost {
-				_ = store.Delete(t.Context(), informer.store.keyOf(client.ObjectKey{Namespace: "test", Name: fmt.Sprintf("n%d", i)}))
+				_ = store.Delete(
+					t.Context(), informer.store.keyOf(client.ObjectKey{Namespace: "test", Name: fmt.Sprintf("n%d", i)}),
+				)
 			}
 			before := api.readCount()
 			tc.do()
@@ -67,8 +69,12 @@ func TestCustomCacheInformer_Selects(t *testing.T) {
 		informer := newTestInformer(t, api, NewMemoryStore())
 		values := func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["value"]} }
 		names := func(obj client.Object) []string { return []string{obj.GetName()} }
-		must(t, informer.IndexField(t.Context(), &corev1.ConfigMap{}, "value", values), informer.IndexField(t.Context(), &corev1.ConfigMap{}, "name", names))
-		if err := informer.IndexField(t.Context(), &corev1.ConfigMap{}, "value", values); err == nil || !strings.Contains(err.Error(), "indexer conflict") {
+		must(
+			t, informer.IndexField(t.Context(), &corev1.ConfigMap{}, "value", values),
+			informer.IndexField(t.Context(), &corev1.ConfigMap{}, "name", names),
+		)
+		if err := informer.IndexField(t.Context(), &corev1.ConfigMap{}, "value", values); err == nil ||
+			!strings.Contains(err.Error(), "indexer conflict") {
 			t.Errorf("an index for the second time: %v", err)
 		}
 		launch(t, informer)
@@ -88,11 +94,20 @@ func TestCustomCacheInformer_Selects(t *testing.T) {
 			"labels":          {opts: []client.ListOption{client.MatchingLabels{"value": "3"}}, want: []string{"b", "d"}},
 			"field":           {opts: []client.ListOption{client.MatchingFields{"value": "3"}}, want: []string{"b", "d"}},
 			"former value":    {opts: []client.ListOption{client.MatchingFields{"value": "1"}}, want: []string{}},
-			"two fields":      {opts: []client.ListOption{client.MatchingFields{"value": "3", "name": "b"}}, want: []string{"b"}},
-			"field elsewhere": {opts: []client.ListOption{client.MatchingFields{"value": "3"}, client.InNamespace("other")}, want: []string{}},
-			"not indexed":     {opts: []client.ListOption{client.MatchingFields{"other": "3"}}, err: "field other is not indexed"},
-			"other than":      {opts: []client.ListOption{client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("value", "3")}}, err: "can be selected only by values"},
-			"pages":           {opts: []client.ListOption{client.Continue("here")}, err: "not paged"},
+			"two fields": {
+				opts: []client.ListOption{client.MatchingFields{"value": "3", "name": "b"}}, want: []string{"b"},
+			},
+			"field elsewhere": {
+				opts: []client.ListOption{client.MatchingFields{"value": "3"}, client.InNamespace("other")}, want: []string{},
+			},
+			"not indexed": {
+				opts: []client.ListOption{client.MatchingFields{"other": "3"}}, err: "field other is not indexed",
+			},
+			"other than": {
+				opts: []client.ListOption{client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("value", "3")}},
+				err:  "can be selected only by values",
+			},
+			"pages": {opts: []client.ListOption{client.Continue("here")}, err: "not paged"},
 		} {
 			list := &corev1.ConfigMapList{}
 			err := informer.List(t.Context(), list, tc.opts...)
@@ -119,7 +134,9 @@ func TestCustomCacheInformer_Selects(t *testing.T) {
 
 func TestCustomCacheInformer_CountsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		errorsBefore, readsBefore := apitest.Counted(t, "trueup_informer_store_errors_total", nil), apitest.Counted(t, "trueup_informer_live_reads_total", nil)
+		errorsBefore, readsBefore := apitest.Counted(
+			t, "trueup_informer_store_errors_total", nil,
+		), apitest.Counted(t, "trueup_informer_live_reads_total", nil)
 		api := newTinyAPI()
 		api.put("a", "1")
 		informer := running(t, api, failing{})

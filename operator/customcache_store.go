@@ -7,21 +7,25 @@ import (
 	"sync"
 )
 
-// Store keeps entries for a [CustomCacheInformer]. It may lose or forget any of them at any time, be out of reach, or have entries that others have written:
-// the informer notices. One store can serve many informers, of one process or of several.
+// Store keeps entries for a [CustomCacheInformer]. It may lose or forget any of them at any time, be out of reach, or
+// have entries that others have written: the informer notices. One store can serve many informers, of one process or of
+// several.
 //
-// Methods must be safe for concurrent use, and should return within a second or so, since what happens to objects is told one after the other. The informer
-// never changes values, and a store must not either.
+// Methods must be safe for concurrent use, and should return within a second or so, since what happens to objects is
+// told one after the other. The informer never changes values, and a store must not either.
 type Store interface {
-	// Get returns the entries of these keys, without those that it does not have. An error is for a store that cannot tell.
+	// Get returns the entries of these keys, without those that it does not have. An error is for a store that cannot
+	// tell.
 	Get(ctx context.Context, keys []string) (map[string][]byte, error)
-	// Set keeps an entry, in place of the one before. A store that does not want to keep it, because it is too large, must forget the one before.
+	// Set keeps an entry, in place of the one before. A store that does not want to keep it, because it is too large, must
+	// forget the one before.
 	Set(ctx context.Context, key string, value []byte) error
 	// Delete forgets an entry. It is no error if there is none.
 	Delete(ctx context.Context, key string) error
 }
 
-// MemoryStore is a [Store] in memory. The encoded objects in it are often smaller than they are as Go values, and none is shared with those who read it.
+// MemoryStore is a [Store] in memory. The encoded objects in it are often smaller than they are as Go values, and none
+// is shared with those who read it.
 type MemoryStore struct {
 	mu     sync.RWMutex
 	values map[string][]byte

@@ -22,7 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestCustomCacheInformer_Events tells in which form handlers get events when the store works, has lost everything, or fails.
+// TestCustomCacheInformer_Events tells in which form handlers get events when the store works, has lost everything, or
+// fails.
 func TestCustomCacheInformer_Events(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
@@ -31,15 +32,21 @@ func TestCustomCacheInformer_Events(t *testing.T) {
 	}{
 		"store": {
 			reason: "previous and last states come from the store", store: NewMemoryStore(),
-			want: []string{"add a 1 initial=true", "update a 1>2", "update a 2>3", "delete a 3", "add a 4 initial=false", "delete a 4"},
+			want: []string{
+				"add a 1 initial=true", "update a 1>2", "update a 2>3", "delete a 3", "add a 4 initial=false", "delete a 4",
+			},
 		},
 		"forgetful store": {
 			reason: "what cannot be known is left out, and every event is told", store: forgetful{},
-			want: []string{"add a 1 initial=true", "update a >2", "update a >3", "delete a 3", "add a 4 initial=false", "delete a "},
+			want: []string{
+				"add a 1 initial=true", "update a >2", "update a >3", "delete a 3", "add a 4 initial=false", "delete a ",
+			},
 		},
 		"failing store": {
 			reason: "an error changes nothing about that", store: failing{},
-			want: []string{"add a 1 initial=true", "update a >2", "update a >3", "delete a 3", "add a 4 initial=false", "delete a "},
+			want: []string{
+				"add a 1 initial=true", "update a >2", "update a >3", "delete a 3", "add a 4 initial=false", "delete a ",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +201,9 @@ func TestCustomCacheInformer_Refuses(t *testing.T) {
 		defer cancel()
 		_, blocked := informer.GetInformer(short, &corev1.ConfigMap{})
 		_, byKind := informer.GetInformerForKind(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
-		_, indexers := informer.GetInformerForKind(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, cache.BlockUntilSynced(false))
+		_, indexers := informer.GetInformerForKind(
+			ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, cache.BlockUntilSynced(false),
+		)
 		must(t, indexers)
 		for name, err := range map[string]error{
 			"another kind": informer.Get(ctx, key, &corev1.Secret{}), "another form": informer.Get(ctx, key, partial),
@@ -219,7 +228,8 @@ func TestCustomCacheInformer_Refuses(t *testing.T) {
 		if _, err := informer.GetInformer(ctx, &corev1.ConfigMap{}); err == nil {
 			t.Error("it is there after its removal")
 		}
-		if _, err := informer.listeners.AddEventHandler(newAudience(t, informer)); err == nil || !informer.listeners.IsStopped() {
+		if _, err := informer.listeners.AddEventHandler(newAudience(t, informer)); err == nil ||
+			!informer.listeners.IsStopped() {
 			t.Errorf("a handler after the end: %v", err)
 		}
 	})
@@ -234,7 +244,8 @@ func TestCustomCacheInformer_RemovesHandlers(t *testing.T) {
 		must(t, err)
 		api.put("a", "1")
 		synctest.Wait()
-		if !registration.HasSynced() || !toolscache.IsDone(registration.HasSyncedChecker()) || !toolscache.IsDone(informer.listeners.HasSyncedChecker()) {
+		if !registration.HasSynced() || !toolscache.IsDone(registration.HasSyncedChecker()) ||
+			!toolscache.IsDone(informer.listeners.HasSyncedChecker()) {
 			t.Error("not synced")
 		}
 		must(t, informer.listeners.RemoveEventHandler(registration), informer.listeners.RemoveEventHandler(registration))
@@ -306,7 +317,9 @@ func TestCustomCacheInformer_TellsHowFarItIs(t *testing.T) {
 			t.Errorf("seen up to %q before the start", got)
 		}
 		launch(t, informer)
-		for i, do := range []func(){func() {}, func() { api.put("a", "2") }, func() { api.put("b", "1") }, func() { api.remove("a") }} {
+		for i, do := range []func(){
+			func() {}, func() { api.put("a", "2") }, func() { api.put("b", "1") }, func() { api.remove("a") },
+		} {
 			do()
 			synctest.Wait()
 			if got, want := informer.listeners.SeenUpTo(), fmt.Sprint(i+1); got != want {

@@ -26,8 +26,8 @@ func EdgeFrom(ctx context.Context) Edge {
 	return Edge{}
 }
 
-// PreviousFrom returns a copy of the resource as it was when it was last handled with success. There is one when the resource was updated or deleted, or is
-// handled again without a change, and the process has handled it before.
+// PreviousFrom returns a copy of the resource as it was when it was last handled with success. There is one when the
+// resource was updated or deleted, or is handled again without a change, and the process has handled it before.
 func PreviousFrom[T client.Object](ctx context.Context) (T, bool) {
 	var none T
 	c := callFrom(ctx)
@@ -38,9 +38,10 @@ func PreviousFrom[T client.Object](ctx context.Context) (T, bool) {
 	return previous, ok
 }
 
-// RetryState returns what the reconcilers below a [WithEdge] have noted to be carried from one attempt to the next. They may change the map: it is kept
-// while they fail or ask to be called again, and dropped when they succeed, when the resource is replaced by another of the same name, and when its
-// generation changes. It lives in memory only: what must not be lost belongs in the status. Elsewhere than below a WithEdge it is nil.
+// RetryState returns what the reconcilers below a [WithEdge] have noted to be carried from one attempt to the next.
+// They may change the map: it is kept while they fail or ask to be called again, and dropped when they succeed, when
+// the resource is replaced by another of the same name, and when its generation changes. It lives in memory only: what
+// must not be lost belongs in the status. Elsewhere than below a WithEdge it is nil.
 func RetryState(ctx context.Context) map[string]any {
 	c := callFrom(ctx)
 	if c == nil {

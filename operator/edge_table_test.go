@@ -39,7 +39,10 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Created a 1", "Updated a 1>2"}, records: 1,
 		},
 		"exists, known, nothing has changed": {
-			reason: "there is nothing to tell", do: func(b *bench) { b.handle(version(first, 1, 1)); b.handle(version(first, 1, 1)) },
+			reason: "there is nothing to tell", do: func(b *bench) {
+				b.handle(version(first, 1, 1))
+				b.handle(version(first, 1, 1))
+			},
 			want: []string{"Created a 1"}, records: 1,
 		},
 		"exists, known, nothing has changed, but everything is told": {
@@ -58,7 +61,10 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Created a 1", "Updated a 1>1"}, records: 1,
 		},
 		"exists, known, older than known": {
-			reason: "it is not handled again as it was", do: func(b *bench) { b.handle(version(first, 2, 2)); b.handle(version(first, 1, 1)) },
+			reason: "it is not handled again as it was", do: func(b *bench) {
+				b.handle(version(first, 2, 2))
+				b.handle(version(first, 1, 1))
+			},
 			want: []string{"Created a 2"}, records: 1,
 		},
 		"exists, another one is known": {
@@ -71,7 +77,10 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Created a 1", "Deleted a 1>2", "Created b 3"}, records: 1,
 		},
 		"exists, another one is known, and the events have not come yet": {
-			reason: "the other one is gone, as it was handled", do: func(b *bench) { b.handle(version(first, 1, 1)); b.handle(version(second, 3, 3)) },
+			reason: "the other one is gone, as it was handled", do: func(b *bench) {
+				b.handle(version(first, 1, 1))
+				b.handle(version(second, 3, 3))
+			},
 			want: []string{"Created a 1", "Deleted a 1>1", "Created b 3"}, records: 1,
 		},
 		"exists, resynced": {
@@ -121,7 +130,9 @@ func TestWithEdge_Actions(t *testing.T) {
 			do: func(b *bench) { b.handle(version(first, 2, 2, with("example.com/other"), deleting)) },
 		},
 		"deleting without our finalizer, known": {
-			reason: "somebody has taken it off: it is told of when it is gone", with: func(b *bench) { b.Finalizers = []string{testFinalizer} },
+			reason: "somebody has taken it off: it is told of when it is gone", with: func(b *bench) {
+				b.Finalizers = []string{testFinalizer}
+			},
 			do: func(b *bench) {
 				b.appears(version(first, 1, 1, kept))
 				b.handle(version(first, 1, 1, kept))
@@ -145,7 +156,9 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Created a 1", "Updated a 1>2", "Deleted a 2>2"},
 		},
 		"deleting, no finalizers, nothing known": {
-			reason: "it is not worth a beginning", do: func(b *bench) { b.handle(version(first, 2, 2, with("example.com/other"), deleting)) },
+			reason: "it is not worth a beginning", do: func(b *bench) {
+				b.handle(version(first, 2, 2, with("example.com/other"), deleting))
+			},
 		},
 		"gone, known": {
 			reason: "it is told once, with what was last known",

@@ -69,7 +69,9 @@ func ExampleOpinionatedWatcher() {
 
 func ExampleOpinionatedReconciler() {
 	secrets := operator.OpinionatedReconciler[*corev1.Secret]("example.com/mirror", &operator.TypedReconciler[*corev1.Secret]{
-		ReconcileFunc: func(_ context.Context, req operator.TypedReconcileRequest[*corev1.Secret]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			_ context.Context, req operator.TypedReconcileRequest[*corev1.Secret],
+		) (operator.ReconcileResult, error) {
 			fmt.Println(operator.ResourceActionFromReconcile(req.Action), req.Object.Name)
 			return operator.ReconcileResult{RequeueAfter: time.Hour}, nil
 		},
@@ -93,7 +95,9 @@ func ExampleWatcherReconciler() {
 // The state is what one attempt leaves for the next.
 func ExampleAsSubReconciler() {
 	upload := &operator.TypedReconciler[*corev1.ConfigMap]{
-		ReconcileFunc: func(_ context.Context, req operator.TypedReconcileRequest[*corev1.ConfigMap]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			_ context.Context, req operator.TypedReconcileRequest[*corev1.ConfigMap],
+		) (operator.ReconcileResult, error) {
 			job, started := req.State["job"].(string)
 			if !started {
 				job = "job of " + req.Object.Name
@@ -143,7 +147,9 @@ func ExampleUntyped() {
 func ExampleWithEdge() {
 	_ = &operator.WithEdge[*corev1.ConfigMap]{
 		React: operator.ReactSpec,
-		Reconciler: &reconcilers.SyncReconciler[*corev1.ConfigMap]{Sync: func(ctx context.Context, configMap *corev1.ConfigMap) error {
+		Reconciler: &reconcilers.SyncReconciler[*corev1.ConfigMap]{Sync: func(
+			ctx context.Context, configMap *corev1.ConfigMap,
+		) error {
 			if operator.EdgeFrom(ctx).Action != operator.ReconcileActionUpdated {
 				return nil
 			}

@@ -25,8 +25,9 @@ var (
 	_ validation.Validator                     = FanOut[client.Object](nil)
 )
 
-// FanOut runs several handlers for one resource, in order. Other than in a [reconcilers.Sequence] none stops those that follow: each has its own failures and
-// its own retries, and is called again only for what it has not handled. They are called one after the other, though, and share the controller's workers.
+// FanOut runs several handlers for one resource, in order. Other than in a [reconcilers.Sequence] none stops those that
+// follow: each has its own failures and its own retries, and is called again only for what it has not handled. They are
+// called one after the other, though, and share the controller's workers.
 type FanOut[Type client.Object] []reconcilers.SubReconciler[Type]
 
 // absent is told of resources that do not exist.
@@ -66,7 +67,8 @@ func (r FanOut[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
 	}
 }
 
-// writesStatus is true when any of the handlers is a tree of reconcilers, which expects that what it changes in the status is written.
+// writesStatus is true when any of the handlers is a tree of reconcilers, which expects that what it changes in the
+// status is written.
 func (r FanOut[T]) writesStatus() bool {
 	return slices.ContainsFunc(r, func(sub reconcilers.SubReconciler[T]) bool {
 		h, ok := sub.(handler)
@@ -101,8 +103,9 @@ func (r FanOut[T]) Validate(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Reconcile runs the handlers. The result is the earliest that any of them asks for. Errors are joined, but only those of the sort that needs the most: an
-// error that is to be tried again is not joined to one for which there is no point in it, and one that must be heard of not to one that is quiet.
+// Reconcile runs the handlers. The result is the earliest that any of them asks for. Errors are joined, but only those
+// of the sort that needs the most: an error that is to be tried again is not joined to one for which there is no point
+// in it, and one that must be heard of not to one that is quiet.
 func (r FanOut[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
 	return r.each(ctx, func(i int) (reconcilers.Result, error) {
 		return step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, r[i].Reconcile)
@@ -133,7 +136,8 @@ func (r FanOut[T]) each(ctx context.Context, do func(i int) (reconcilers.Result,
 		return aggregate, nil
 	}
 	err := errors.Join(failures[worst]...)
-	if hopeless := errors.Join(failures[terminal]...); hopeless != nil && (worst < terminal || aggregate.RequeueAfter > 0) {
+	if hopeless := errors.Join(failures[terminal]...); hopeless != nil &&
+		(worst < terminal || aggregate.RequeueAfter > 0) {
 		// Returned as a terminal error it would end what the other handlers ask for.
 		logr.FromContextOrDiscard(ctx).Error(hopeless, "a handler has given up")
 		if worst == terminal {

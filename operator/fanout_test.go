@@ -40,24 +40,65 @@ func TestFanOut_Result(t *testing.T) {
 		is, not  []error
 		reason   string
 	}{
-		"none":                      {reason: "there is nothing to do"},
-		"successes":                 {handlers: operator.FanOut[*fixture.Resource]{returns(0, nil), returns(0, nil)}, reason: "all is well"},
-		"times":                     {handlers: operator.FanOut[*fixture.Resource]{returns(3, nil), returns(0, nil), returns(2, nil)}, want: 2, reason: "the earliest counts"},
-		"a failure":                 {handlers: operator.FanOut[*fixture.Resource]{returns(0, errTest), returns(2, nil)}, want: 2, is: []error{errTest}, reason: "it is heard of"},
-		"failures":                  {handlers: operator.FanOut[*fixture.Resource]{returns(0, errTest), returns(0, other)}, is: []error{errTest, other}, reason: "both are heard of"},
-		"a loud and a quiet one":    {handlers: operator.FanOut[*fixture.Resource]{returns(0, quiet), returns(0, errTest)}, is: []error{errTest}, not: []error{reconcilers.ErrQuiet}, reason: "the quiet one must not silence it"},
-		"quiet ones":                {handlers: operator.FanOut[*fixture.Resource]{returns(0, quiet), returns(0, quiet)}, is: []error{reconcilers.ErrQuiet}, reason: "they stay quiet"},
-		"a quiet and a waiting one": {handlers: operator.FanOut[*fixture.Resource]{returns(9, waiting), returns(0, quiet)}, want: 9, is: []error{quiet}, not: []error{reconcilers.ErrRetryAfter}, reason: "the rate limiter is for the quiet one"},
-		"a waiting and a done one":  {handlers: operator.FanOut[*fixture.Resource]{returns(9, waiting), returns(5, nil)}, want: 5, is: []error{waiting}, reason: "the time is that of the earliest"},
+		"none": {reason: "there is nothing to do"},
+		"successes": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(0, nil), returns(0, nil)}, reason: "all is well",
+		},
+		"times": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(3, nil), returns(0, nil), returns(2, nil)}, want: 2,
+			reason: "the earliest counts",
+		},
+		"a failure": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(0, errTest), returns(2, nil)}, want: 2, is: []error{errTest},
+			reason: "it is heard of",
+		},
+		"failures": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(0, errTest), returns(0, other)}, is: []error{errTest, other},
+			reason: "both are heard of",
+		},
+		"a loud and a quiet one": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(0, quiet), returns(0, errTest)}, is: []error{errTest},
+			not: []error{reconcilers.ErrQuiet}, reason: "the quiet one must not silence it",
+		},
+		"quiet ones": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(0, quiet), returns(0, quiet)},
+			is:       []error{reconcilers.ErrQuiet}, reason: "they stay quiet",
+		},
+		"a quiet and a waiting one": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(9, waiting), returns(0, quiet)}, want: 9, is: []error{quiet},
+			not: []error{reconcilers.ErrRetryAfter}, reason: "the rate limiter is for the quiet one",
+		},
+		"a waiting and a done one": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(9, waiting), returns(5, nil)}, want: 5, is: []error{waiting},
+			reason: "the time is that of the earliest",
+		},
 		"a halting and a waiting one": {
-			handlers: operator.FanOut[*fixture.Resource]{returns(0, reconcilers.ErrHaltSubReconcilers), returns(9, waiting)}, want: 9,
+			handlers: operator.FanOut[*fixture.Resource]{
+				returns(0, reconcilers.ErrHaltSubReconcilers), returns(9, waiting),
+			}, want: 9,
 			is: []error{waiting}, not: []error{reconcilers.ErrHaltSubReconcilers}, reason: "not everything is done",
 		},
-		"a halting one":                {handlers: operator.FanOut[*fixture.Resource]{returns(0, reconcilers.ErrHaltSubReconcilers), returns(0, nil)}, is: []error{reconcilers.ErrHaltSubReconcilers}, reason: "it is no failure"},
-		"a terminal one":               {handlers: operator.FanOut[*fixture.Resource]{returns(0, terminal), returns(0, nil)}, is: []error{terminal, reconcile.TerminalError(nil)}, reason: "nothing is to be tried again"},
-		"a terminal and another":       {handlers: operator.FanOut[*fixture.Resource]{returns(0, terminal), returns(0, other)}, is: []error{other}, not: []error{reconcile.TerminalError(nil)}, reason: "the other is to be tried again"},
-		"a terminal and a waiting one": {handlers: operator.FanOut[*fixture.Resource]{returns(0, terminal), returns(9, waiting)}, want: 9, is: []error{waiting}, not: []error{reconcile.TerminalError(nil)}, reason: "the other is to be tried again"},
-		"a terminal and a polling one": {handlers: operator.FanOut[*fixture.Resource]{returns(0, terminal), returns(9, nil)}, want: 9, is: []error{reconcilers.ErrRetryAfter}, not: []error{reconcile.TerminalError(nil)}, reason: "the other wants to be called"},
+		"a halting one": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(0, reconcilers.ErrHaltSubReconcilers), returns(0, nil)},
+			is:       []error{reconcilers.ErrHaltSubReconcilers}, reason: "it is no failure",
+		},
+		"a terminal one": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(0, terminal), returns(0, nil)},
+			is:       []error{terminal, reconcile.TerminalError(nil)}, reason: "nothing is to be tried again",
+		},
+		"a terminal and another": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(0, terminal), returns(0, other)}, is: []error{other},
+			not: []error{reconcile.TerminalError(nil)}, reason: "the other is to be tried again",
+		},
+		"a terminal and a waiting one": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(0, terminal), returns(9, waiting)}, want: 9,
+			is: []error{waiting}, not: []error{reconcile.TerminalError(nil)}, reason: "the other is to be tried again",
+		},
+		"a terminal and a polling one": {
+			handlers: operator.FanOut[*fixture.Resource]{returns(0, terminal), returns(9, nil)}, want: 9,
+			is: []error{reconcilers.ErrRetryAfter}, not: []error{reconcile.TerminalError(nil)},
+			reason: "the other wants to be called",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := tc.handlers.Reconcile(newWorld(t).context(), version("a", 1, 1))

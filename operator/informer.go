@@ -24,19 +24,19 @@ import (
 	"trueup.dev/validation"
 )
 
-// Informer is where a controller has the objects of one kind from: it reads them from it, and is told by it what happens to them. It is a cache of
-// controller-runtime for one kind; [NewInformer] makes one of any such cache.
+// Informer is where a controller has the objects of one kind from: it reads them from it, and is told by it what
+// happens to them. It is a cache of controller-runtime for one kind; [NewInformer] makes one of any such cache.
 //
 // [WithInformer] and an [InformerController] start informers, and wait for them.
 type Informer interface {
 	cache.Cache
-	// Object returns an empty object of the kind, in the form in which the informer has them: of a Go type, unstructured, or metadata only. It must not be
-	// changed.
+	// Object returns an empty object of the kind, in the form in which the informer has them: of a Go type, unstructured,
+	// or metadata only. It must not be changed.
 	Object() client.Object
 }
 
-// NewInformer makes a cache the informer of a kind. The cache belongs to the informer from then on. The object says which kind, and in which form; it needs its
-// apiVersion and kind if it is unstructured or metadata only.
+// NewInformer makes a cache the informer of a kind. The cache belongs to the informer from then on. The object says
+// which kind, and in which form; it needs its apiVersion and kind if it is unstructured or metadata only.
 func NewInformer(objects cache.Cache, object client.Object) Informer {
 	return informer{Cache: objects, object: object}
 }
@@ -54,32 +54,39 @@ func (i informer) isEmpty() bool { return nilcheck.IsNil(i.Cache) }
 // CacheOf returns the cache that this is the informer of.
 func (i informer) CacheOf(client.Object) cache.Cache { return i.Cache }
 
-// InformerOptions tell which objects of a kind an informer has, and how. The API server does the selection. The zero value is for all objects.
+// InformerOptions tell which objects of a kind an informer has, and how. The API server does the selection. The zero
+// value is for all objects.
 type InformerOptions struct {
 	// Namespaces are the namespaces to look at, for kinds that have any. Default: all.
 	Namespaces []string
-	// LabelFilters are label selectors, `team=blue` or `stage in (dev, prod)` for example. Objects have to match each. Default: none.
-	LabelFilters []string
-	// FieldSelectors are field selectors, `metadata.name=mine` for example; what other fields can be selected depends on the kind. Objects have to match each.
+	// LabelFilters are label selectors, `team=blue` or `stage in (dev, prod)` for example. Objects have to match each.
 	// Default: none.
+	LabelFilters []string
+	// FieldSelectors are field selectors, `metadata.name=mine` for example; what other fields can be selected depends on
+	// the kind. Objects have to match each. Default: none.
 	FieldSelectors []string
-	// ShardFilter selects the objects that an instance of several handles, by what never changes, see [Shard]. Others are neither read from the informer nor
-	// handled; the API server sends them all the same. Each instance needs a lease of its own, or no leader election. Default: all objects.
+	// ShardFilter selects the objects that an instance of several handles, by what never changes, see [Shard]. Others are
+	// neither read from the informer nor handled; the API server sends them all the same. Each instance needs a lease of
+	// its own, or no leader election. Default: all objects.
 	ShardFilter func(object client.Object) bool
-	// CacheResyncInterval is the time after which all objects are told of again, though unchanged, see [WithEdge.Resync]. Default: 10 hours.
+	// CacheResyncInterval is the time after which all objects are told of again, though unchanged, see [WithEdge.Resync].
+	// Default: 10 hours.
 	CacheResyncInterval time.Duration
-	// MetadataOnly leaves out all but the metadata of objects, to save memory: objects are of type *metav1.PartialObjectMetadata. Default: false.
+	// MetadataOnly leaves out all but the metadata of objects, to save memory: objects are of type
+	// *metav1.PartialObjectMetadata. Default: false.
 	MetadataOnly bool
-	// ErrorHandler is called when a list or a watch has failed, and in an App for every attempt of a handler that has failed. The informer and the handler
-	// are tried again by themselves, whatever it does. Default: errors are only logged.
+	// ErrorHandler is called when a list or a watch has failed, and in an App for every attempt of a handler that has
+	// failed. The informer and the handler are tried again by themselves, whatever it does. Default: errors are only
+	// logged.
 	ErrorHandler func(ctx context.Context, err error)
 }
 
-// InformerSupplier makes the informer of a kind. The cluster tells how to reach the API; a manager is one. The Go type of the kind has to be in the cluster's
-// scheme. A supplier must heed all options, or return an error.
+// InformerSupplier makes the informer of a kind. The cluster tells how to reach the API; a manager is one. The Go type
+// of the kind has to be in the cluster's scheme. A supplier must heed all options, or return an error.
 type InformerSupplier func(kind resource.Kind, cluster cluster.Cluster, options InformerOptions) (Informer, error)
 
-// DefaultInformerSupplier makes informers that keep objects in memory, by the cache of controller-runtime. Managed fields are left out.
+// DefaultInformerSupplier makes informers that keep objects in memory, by the cache of controller-runtime. Managed
+// fields are left out.
 func DefaultInformerSupplier(kind resource.Kind, cluster cluster.Cluster, options InformerOptions) (Informer, error) {
 	s, err := options.selection(kind)
 	if err != nil {
@@ -95,9 +102,12 @@ func DefaultInformerSupplier(kind resource.Kind, cluster cluster.Cluster, option
 	return sharded(NewInformer(objects, s.object), options.ShardFilter), nil
 }
 
-// MetadataOnlyInformerSupplier is [DefaultInformerSupplier] with [InformerOptions.MetadataOnly]: for kinds with very many or very large objects, whose handlers
-// need no more than metadata, or read the few objects that they do need from the API server.
-func MetadataOnlyInformerSupplier(kind resource.Kind, cluster cluster.Cluster, options InformerOptions) (Informer, error) {
+// MetadataOnlyInformerSupplier is [DefaultInformerSupplier] with [InformerOptions.MetadataOnly]: for kinds with very
+// many or very large objects, whose handlers need no more than metadata, or read the few objects that they do need from
+// the API server.
+func MetadataOnlyInformerSupplier(
+	kind resource.Kind, cluster cluster.Cluster, options InformerOptions,
+) (Informer, error) {
 	options.MetadataOnly = true
 	return DefaultInformerSupplier(kind, cluster, options)
 }
@@ -179,7 +189,9 @@ func (o InformerOptions) Validate(context.Context) error {
 			add("FieldSelectors[%d]: the selector is empty", i)
 		} else if selector, err := fields.ParseSelector(text); err != nil {
 			add("FieldSelectors[%d]: %q is not a field selector: %w", i, text, err)
-		} else if slices.ContainsFunc(selector.Requirements(), func(r fields.Requirement) bool { return strings.TrimSpace(r.Field) == "" }) {
+		} else if slices.ContainsFunc(selector.Requirements(), func(r fields.Requirement) bool {
+			return strings.TrimSpace(r.Field) == ""
+		}) {
 			add("FieldSelectors[%d]: %q does not name a field", i, text)
 		}
 	}

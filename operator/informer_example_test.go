@@ -39,7 +39,9 @@ func (secretWatcher) Delete(_ context.Context, secret *corev1.Secret) error {
 // A controller of Secrets that keeps only those of one team in memory, whatever else the manager has in its cache.
 func ExampleWithInformer() {
 	setup := func(ctx context.Context, mgr ctrl.Manager) error {
-		informer, err := operator.DefaultInformerSupplier(secrets, mgr, operator.InformerOptions{LabelFilters: []string{"team=blue"}})
+		informer, err := operator.DefaultInformerSupplier(secrets, mgr, operator.InformerOptions{
+			LabelFilters: []string{"team=blue"},
+		})
 		if err != nil {
 			return err
 		}
@@ -60,7 +62,9 @@ func ExampleWithInformer() {
 // Any cache of controller-runtime is an informer for one kind.
 func ExampleNewInformer() {
 	informer := func(mgr ctrl.Manager) (operator.Informer, error) {
-		objects, err := cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), DefaultTransform: cache.TransformStripManagedFields()})
+		objects, err := cache.New(mgr.GetConfig(), cache.Options{
+			Scheme: mgr.GetScheme(), DefaultTransform: cache.TransformStripManagedFields(),
+		})
 		if err != nil {
 			return nil, err
 		}

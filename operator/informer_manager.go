@@ -24,9 +24,10 @@ import (
 	"trueup.dev/internal/nilcheck"
 )
 
-// WithInformer returns a view of the manager that has the objects of one kind from an informer: its cache, its client and its field indexer use the informer for
-// that kind in the informer's form, and what the manager has for all else. A controller that is made with it, and with the
-// [reconcilers.Config] of it, works on the objects of the informer; others are not affected.
+// WithInformer returns a view of the manager that has the objects of one kind from an informer: its cache, its client
+// and its field indexer use the informer for that kind in the informer's form, and what the manager has for all else. A
+// controller that is made with it, and with the [reconcilers.Config] of it, works on the objects of the informer;
+// others are not affected.
 //
 // The manager starts the informer and waits for it before it starts controllers. Until the informer has all objects,
 // the manager is not ready: a check named `informer-<name>` says why, so the name should be unique. An informer belongs
@@ -46,7 +47,9 @@ func WithInformer(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manage
 	if err != nil {
 		return nil, fmt.Errorf("informer %q: %w", name, err)
 	}
-	started := startedInformer{informer, gvk.GroupKind().String(), mgr.GetLogger().WithValues("informer", name, "kind", gvk.GroupKind().String())}
+	started := startedInformer{
+		informer, gvk.GroupKind().String(), mgr.GetLogger().WithValues("informer", name, "kind", gvk.GroupKind().String()),
+	}
 	if err := mgr.Add(started); err != nil {
 		return nil, fmt.Errorf("add informer %q: %w", name, err)
 	}
@@ -166,7 +169,9 @@ func (c *informedCache) to(obj runtime.Object) cache.Cache {
 	return c.Cache
 }
 
-func (c *informedCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (c *informedCache) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	return c.to(obj).Get(ctx, key, obj, opts...)
 }
 
@@ -174,11 +179,15 @@ func (c *informedCache) List(ctx context.Context, list client.ObjectList, opts .
 	return c.to(list).List(ctx, list, opts...)
 }
 
-func (c *informedCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *informedCache) GetInformer(
+	ctx context.Context, obj client.Object, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	return c.to(obj).GetInformer(ctx, obj, opts...)
 }
 
-func (c *informedCache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *informedCache) GetInformerForKind(
+	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	if c.isKind(gvk) {
 		return c.informer.GetInformerForKind(ctx, gvk, opts...)
 	}
@@ -189,7 +198,9 @@ func (c *informedCache) RemoveInformer(ctx context.Context, obj client.Object) e
 	return c.to(obj).RemoveInformer(ctx, obj)
 }
 
-func (c *informedCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+func (c *informedCache) IndexField(
+	ctx context.Context, obj client.Object, field string, extract client.IndexerFunc,
+) error {
 	return c.to(obj).IndexField(ctx, obj, field, extract)
 }
 
@@ -203,7 +214,9 @@ type informedClient struct {
 	route
 }
 
-func (c *informedClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (c *informedClient) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	if c.is(obj) {
 		return c.informer.Get(ctx, key, obj, opts...)
 	}

@@ -24,7 +24,11 @@ import (
 
 // Set-up makes no request. While the API server is away, the manager is not ready and says why.
 func TestWithInformer_NeedsNoAPIServer(t *testing.T) {
-	kind := resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{}, resource.WithKind("ConfigMap"))}
+	kind := resource.Kind{
+		Schema: resource.NewSimpleSchema(
+			"", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{}, resource.WithKind("ConfigMap"),
+		),
+	}
 	for name, supplier := range map[string]InformerSupplier{
 		"in memory": DefaultInformerSupplier,
 		"in a store": CustomCacheInformerSupplier(func(resource.Kind) (Store, error) {
@@ -32,7 +36,9 @@ func TestWithInformer_NeedsNoAPIServer(t *testing.T) {
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			mgr, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+			mgr, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, ctrl.Options{
+				Metrics: metricsserver.Options{BindAddress: "0"},
+			})
 			must(t, err)
 			informer, err := supplier(kind, mgr, InformerOptions{})
 			must(t, err)

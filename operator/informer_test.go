@@ -21,8 +21,14 @@ import (
 )
 
 var (
-	testConfigMaps = resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}
-	testNodes      = resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.Node{}, &corev1.NodeList{}, resource.WithScope(resource.ClusterScope))}
+	testConfigMaps = resource.Kind{
+		Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{}),
+	}
+	testNodes = resource.Kind{
+		Schema: resource.NewSimpleSchema(
+			"", "v1", &corev1.Node{}, &corev1.NodeList{}, resource.WithScope(resource.ClusterScope),
+		),
+	}
 )
 
 func TestInformerOptions_Problems(t *testing.T) {
@@ -31,19 +37,31 @@ func TestInformerOptions_Problems(t *testing.T) {
 		options InformerOptions
 		want    []string
 	}{
-		"none":     {kind: testConfigMaps},
-		"all fine": {kind: testConfigMaps, options: InformerOptions{Namespaces: []string{"a"}, LabelFilters: []string{"a", "b in (c)"}, FieldSelectors: []string{"d=e"}}},
-		"no kind":  {want: []string{"Schema"}},
-		"nodes":    {kind: testNodes, options: InformerOptions{Namespaces: []string{"a"}}, want: []string{"informer of Node.v1: its objects belong to no namespace"}},
+		"none": {kind: testConfigMaps},
+		"all fine": {
+			kind: testConfigMaps,
+			options: InformerOptions{
+				Namespaces: []string{"a"}, LabelFilters: []string{"a", "b in (c)"}, FieldSelectors: []string{"d=e"},
+			},
+		},
+		"no kind": {want: []string{"Schema"}},
+		"nodes": {
+			kind: testNodes, options: InformerOptions{Namespaces: []string{"a"}},
+			want: []string{"informer of Node.v1: its objects belong to no namespace"},
+		},
 		"everything": {
 			kind: testConfigMaps,
 			options: InformerOptions{
-				Namespaces: []string{"a", "", "a", "B"}, LabelFilters: []string{"a", "a b", " "}, FieldSelectors: []string{"c", "", "=x", "d=e"}, CacheResyncInterval: -1,
+				Namespaces: []string{"a", "", "a", "B"}, LabelFilters: []string{"a", "a b", " "}, FieldSelectors: []string{
+					"c", "", "=x", "d=e",
+				}, CacheResyncInterval: -1,
 			},
 			want: []string{
-				"informer of ConfigMap.v1: Namespaces[1]: the name is empty", `Namespaces[2]: "a" is at [0] as well`, `Namespaces[3]: "B" is not the name of a namespace`,
+				"informer of ConfigMap.v1: Namespaces[1]: the name is empty", `Namespaces[2]: "a" is at [0] as well`,
+				`Namespaces[3]: "B" is not the name of a namespace`,
 				`LabelFilters[1]: "a b" is not a label selector`, "LabelFilters[2]: the selector is empty",
-				`FieldSelectors[0]: "c" is not a field selector`, "FieldSelectors[1]: the selector is empty", `FieldSelectors[2]: "=x" does not name a field`,
+				`FieldSelectors[0]: "c" is not a field selector`, "FieldSelectors[1]: the selector is empty",
+				`FieldSelectors[2]: "=x" does not name a field`,
 				"CacheResyncInterval: -1ns is negative",
 			},
 		},
@@ -63,11 +81,14 @@ func TestInformerOptions_Problems(t *testing.T) {
 }
 
 func TestInformerOptions_Selection(t *testing.T) {
-	s, err := InformerOptions{MetadataOnly: true, LabelFilters: []string{"a=b", "c"}, FieldSelectors: []string{"d=e", "f!=g"}}.selection(testConfigMaps)
+	s, err := InformerOptions{
+		MetadataOnly: true, LabelFilters: []string{"a=b", "c"}, FieldSelectors: []string{"d=e", "f!=g"},
+	}.selection(testConfigMaps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := s.object.(*metav1.PartialObjectMetadata); !ok || s.object.GetObjectKind().GroupVersionKind().Kind != "ConfigMap" {
+	if _, ok := s.object.(*metav1.PartialObjectMetadata); !ok ||
+		s.object.GetObjectKind().GroupVersionKind().Kind != "ConfigMap" {
 		t.Errorf("the object is %v", s.object)
 	}
 	got := []string{s.labels.String(), s.fields.String(), s.resync.String()}
@@ -84,8 +105,11 @@ func TestRoute(t *testing.T) {
 		form    guard.Form
 		is, not []client.Object
 	}{
-		"Go type":  {form: typed, is: []client.Object{&corev1.ConfigMap{}}, not: []client.Object{partial, &corev1.Secret{}}},
-		"metadata": {form: metadata, is: []client.Object{partial}, not: []client.Object{&corev1.ConfigMap{}, &metav1.PartialObjectMetadata{}}},
+		"Go type": {form: typed, is: []client.Object{&corev1.ConfigMap{}}, not: []client.Object{partial, &corev1.Secret{}}},
+		"metadata": {
+			form: metadata, is: []client.Object{partial},
+			not: []client.Object{&corev1.ConfigMap{}, &metav1.PartialObjectMetadata{}},
+		},
 	} {
 		r := route{form: tc.form, scheme: scheme.Scheme}
 		for _, obj := range tc.is {
@@ -116,7 +140,9 @@ func TestCustomCacheInformerSupplier_Errors(t *testing.T) {
 	if _, err := NewCustomCacheInformer(testConfigMaps, nil, nil, InformerOptions{}); err == nil {
 		t.Error("an informer without a store is not refused")
 	}
-	for name, supplier := range map[string]InformerSupplier{"default": DefaultInformerSupplier, "metadata": MetadataOnlyInformerSupplier} {
+	for name, supplier := range map[string]InformerSupplier{
+		"default": DefaultInformerSupplier, "metadata": MetadataOnlyInformerSupplier,
+	} {
 		if _, err := supplier(testConfigMaps, nil, InformerOptions{CacheResyncInterval: -time.Second}); err == nil {
 			t.Errorf("%s: options that are wrong are not refused", name)
 		}
@@ -139,11 +165,15 @@ func TestWithEdge_KeepsPartsOnly(t *testing.T) {
 			edge.PreviousState = tc.previous
 			edge.init()
 			notes := edge.notes(&corev1.ConfigMap{})
-			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: "1", Labels: map[string]string{"a": "b"}}, Data: map[string]string{"a": "b"}}
+			cm := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: "1", Labels: map[string]string{"a": "b"}},
+				Data:       map[string]string{"a": "b"},
+			}
 			check := func() {
 				t.Helper()
 				latest := edge.ledger.records[client.ObjectKeyFromObject(cm)].latest.(*corev1.ConfigMap)
-				if latest.Name != "a" || latest.ResourceVersion != cm.ResourceVersion || (latest.Data != nil) != tc.data || (latest.Labels != nil) != tc.labels {
+				if latest.Name != "a" || latest.ResourceVersion != cm.ResourceVersion || (latest.Data != nil) != tc.data ||
+					(latest.Labels != nil) != tc.labels {
 					t.Errorf("kept %v", latest)
 				}
 			}
@@ -167,21 +197,57 @@ func TestInformerController_Adds(t *testing.T) {
 		want string // an error of validation, if any
 		n    int    // handlers
 	}{
-		"nothing":     {do: func(*InformerController) error { return nil }},
-		"no handler":  {do: func(c *InformerController) error { return c.AddInformer(informer, "k") }, want: `kind "k" must have a watcher or a reconciler`},
-		"no informer": {do: func(c *InformerController) error { return c.AddWatcher(watcher, "k") }, want: `kind "k" must have an informer`, n: 1},
+		"nothing": {do: func(*InformerController) error { return nil }},
+		"no handler": {
+			do:   func(c *InformerController) error { return c.AddInformer(informer, "k") },
+			want: `kind "k" must have a watcher or a reconciler`,
+		},
+		"no informer": {
+			do: func(c *InformerController) error { return c.AddWatcher(watcher, "k") }, want: `kind "k" must have an informer`,
+			n: 1,
+		},
 		"shared informer": {
 			do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error {
 				return errors.Join(c.AddInformer(informer, "l"), c.AddWatcher(watcher, "l"))
 			}), want: `kind "l" must have an informer of its own`, n: 3,
 		},
-		"all":             {do: full(informer, watcher, other, reconciler), n: 3},
-		"without one":     {do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error { return c.RemoveWatcher(other, "k") }), n: 2},
-		"without first":   {do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error { return c.RemoveReconciler(reconciler, "k") }), n: 2},
-		"other kind":      {do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error { return c.RemoveWatcher(other, "l") }), n: 3},
-		"no watchers":     {do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error { return c.RemoveAllWatchersForResource("k") }), n: 1},
-		"no reconcilers":  {do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error { return c.RemoveAllReconcilersForResource("k") }), n: 2},
-		"informer is off": {do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error { return c.RemoveInformer(informer, "k") }), want: "must have an informer", n: 3},
+		"all": {do: full(informer, watcher, other, reconciler), n: 3},
+		"without one": {
+			do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveWatcher(other, "k")
+			}),
+			n: 2,
+		},
+		"without first": {
+			do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveReconciler(reconciler, "k")
+			}),
+			n: 2,
+		},
+		"other kind": {
+			do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveWatcher(other, "l")
+			}),
+			n: 3,
+		},
+		"no watchers": {
+			do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveAllWatchersForResource("k")
+			}),
+			n: 1,
+		},
+		"no reconcilers": {
+			do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveAllReconcilersForResource("k")
+			}),
+			n: 2,
+		},
+		"informer is off": {
+			do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveInformer(informer, "k")
+			}),
+			want: "must have an informer", n: 3,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := NewInformerController(DefaultInformerControllerConfig())
@@ -201,7 +267,9 @@ func TestInformerController_Adds(t *testing.T) {
 
 func full(informer Informer, watcher, other ResourceWatcher, reconciler Reconciler) func(c *InformerController) error {
 	return func(c *InformerController) error {
-		return errors.Join(c.AddInformer(informer, "k"), c.AddWatcher(watcher, "k"), c.AddReconciler(reconciler, "k"), c.AddWatcher(other, "k"))
+		return errors.Join(
+			c.AddInformer(informer, "k"), c.AddWatcher(watcher, "k"), c.AddReconciler(reconciler, "k"), c.AddWatcher(other, "k"),
+		)
 	}
 }
 
@@ -219,8 +287,9 @@ func (*nothing) Delete(context.Context, resource.Object) error                  
 func TestInformerController_Refuses(t *testing.T) {
 	c := NewInformerController(InformerControllerConfig{})
 	for name, err := range map[string]error{
-		"nil informer": c.AddInformer(nil, "k"), "nil watcher": c.AddWatcher(nil, "k"), "nil reconciler": c.AddReconciler(nil, "k"),
-		"empty kind": c.AddWatcher(&nothing{}, ""), "no cluster": c.Run(t.Context()),
+		"nil informer": c.AddInformer(nil, "k"), "nil watcher": c.AddWatcher(nil, "k"),
+		"nil reconciler": c.AddReconciler(nil, "k"),
+		"empty kind":     c.AddWatcher(&nothing{}, ""), "no cluster": c.Run(t.Context()),
 	} {
 		if err == nil {
 			t.Errorf("%s is not refused", name)
@@ -230,7 +299,9 @@ func TestInformerController_Refuses(t *testing.T) {
 		t.Errorf("nothing to set up: %v", err)
 	}
 	informer := NewInformer(nil, &corev1.ConfigMap{})
-	for name, err := range map[string]error{"late, without a handler": c.AddInformer(informer, "k"), "second": c.SetupWithManager(t.Context(), nil)} {
+	for name, err := range map[string]error{
+		"late, without a handler": c.AddInformer(informer, "k"), "second": c.SetupWithManager(t.Context(), nil),
+	} {
 		if err == nil {
 			t.Errorf("%s is not refused", name)
 		}

@@ -22,13 +22,15 @@ import (
 	"trueup.dev/resource"
 )
 
-// InformerController calls watchers and reconcilers for what informers tell. Informers and handlers that are added under the same kind belong together: each
-// handler is called for the objects of each informer. The kind is no more than a name for that. Two informers for one kind of objects, with different
-// selectors, are kept apart by different names.
+// InformerController calls watchers and reconcilers for what informers tell. Informers and handlers that are added
+// under the same kind belong together: each handler is called for the objects of each informer. The kind is no more
+// than a name for that. Two informers for one kind of objects, with different selectors, are kept apart by different
+// names.
 //
-// The handlers of a kind are called one after the other, in the order in which they were added, watchers and reconcilers alike. None stops those that follow:
-// each has its own failures and its own retries, see [FanOut]. They are called for every change and for resyncs, except those that are an [Opinionated], or
-// are made of one: see [AsOpinionated]. A [Controller] has more choices, of which this is a simpler form.
+// The handlers of a kind are called one after the other, in the order in which they were added, watchers and
+// reconcilers alike. None stops those that follow: each has its own failures and its own retries, see [FanOut]. They
+// are called for every change and for resyncs, except those that are an [Opinionated], or are made of one: see
+// [AsOpinionated]. A [Controller] has more choices, of which this is a simpler form.
 //
 // Informers may be added and removed at any time. Handlers must be added before the informers of their kind run.
 type InformerController struct {
@@ -53,18 +55,21 @@ type InformerControllerConfig struct {
 	// Scheme has the Go types of kinds, if there is no Manager. Default: those of Kubernetes.
 	Scheme *runtime.Scheme
 
-	// ErrorHandler is called for every attempt of a handler that has failed, whether it is tried again or not. Default: errors are only logged and counted.
+	// ErrorHandler is called for every attempt of a handler that has failed, whether it is tried again or not. Default:
+	// errors are only logged and counted.
 	ErrorHandler func(ctx context.Context, err error)
 	// RetryPolicy tells when to try again. Default: [DefaultRetryPolicy].
 	RetryPolicy RetryPolicy
 	// RetryDequeuePolicy tells whether a change replaces a retry. Default: [OpinionatedRetryDequeuePolicy].
 	RetryDequeuePolicy RetryDequeuePolicy
-	// PreviousState is how much of each object is remembered. Default: [PreviousFull]. Less suits a [CustomCacheInformer], which keeps objects out of memory.
+	// PreviousState is how much of each object is remembered. Default: [PreviousFull]. Less suits a [CustomCacheInformer],
+	// which keeps objects out of memory.
 	PreviousState PreviousState
-	// SkipStatusUpdate leaves the status of objects alone, for kinds that belong to another controller. Default: false, a condition in the status tells of handlers
-	// that have given up, for example.
+	// SkipStatusUpdate leaves the status of objects alone, for kinds that belong to another controller. Default: false, a
+	// condition in the status tells of handlers that have given up, for example.
 	SkipStatusUpdate bool
-	// MaxConcurrentReconciles is how many objects are handled at the same time, for each informer of a kind. Default: that of the manager, which is 1 unless set.
+	// MaxConcurrentReconciles is how many objects are handled at the same time, for each informer of a kind. Default: that
+	// of the manager, which is 1 unless set.
 	MaxConcurrentReconciles int
 }
 
@@ -136,8 +141,8 @@ func NewInformerController(config InformerControllerConfig) *InformerController 
 	return &InformerController{config: config, kinds: map[string]*informedKind{}}
 }
 
-// AddInformer adds an informer for a kind. An informer belongs to one kind of one controller, which starts it: at once if the controller runs. Then it is no
-// part of the manager's readiness, and the kind must have handlers.
+// AddInformer adds an informer for a kind. An informer belongs to one kind of one controller, which starts it: at once
+// if the controller runs. Then it is no part of the manager's readiness, and the kind must have handlers.
 func (c *InformerController) AddInformer(informer Informer, kind string) error {
 	return c.change(kind, informer, func(k *informedKind) error {
 		if c.setUp {
@@ -153,8 +158,9 @@ func (c *InformerController) AddInformer(informer Informer, kind string) error {
 	})
 }
 
-// RemoveInformer takes back AddInformer. An informer that runs is stopped, and with it what handles its objects: handlers are called no more, not for deletions
-// either, and the context of calls in progress ends. It cannot be added again.
+// RemoveInformer takes back AddInformer. An informer that runs is stopped, and with it what handles its objects:
+// handlers are called no more, not for deletions either, and the context of calls in progress ends. It cannot be added
+// again.
 func (c *InformerController) RemoveInformer(informer Informer, kind string) error {
 	return c.change(kind, informer, func(k *informedKind) error {
 		k.informers = slices.DeleteFunc(k.informers, func(other Informer) bool { return isSame(other, informer) })
@@ -170,7 +176,9 @@ func (c *InformerController) RemoveInformer(informer Informer, kind string) erro
 // AddWatcher adds a watcher for the objects of a kind.
 func (c *InformerController) AddWatcher(watcher ResourceWatcher, kind string) error {
 	return c.changeHandlers(kind, watcher, func(k *informedKind) {
-		k.handlers = append(k.handlers, informedHandler{watcher, true, func() *WithEdge[resource.Object] { return WatcherReconciler(watcher) }})
+		k.handlers = append(k.handlers, informedHandler{
+			watcher, true, func() *WithEdge[resource.Object] { return WatcherReconciler(watcher) },
+		})
 	})
 }
 
@@ -206,7 +214,8 @@ func (c *InformerController) RemoveAllReconcilersForResource(kind string) error 
 // all stands for all handlers.
 var all = new(struct{ _ byte })
 
-// isSame compares handlers and informers. Values that cannot be compared are never the same: who wants to remove them has to add pointers.
+// isSame compares handlers and informers. Values that cannot be compared are never the same: who wants to remove them
+// has to add pointers.
 func isSame(a, b any) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }
@@ -245,10 +254,12 @@ func (c *InformerController) change(kind string, what any, do func(k *informedKi
 	return do(c.kinds[kind])
 }
 
-// Run sets up the controllers and runs the manager, until the context ends or something has failed. It is an error, which names them, when the context has ended
-// and some informers could not be filled. Whoever runs the manager otherwise uses SetupWithManager instead.
+// Run sets up the controllers and runs the manager, until the context ends or something has failed. It is an error,
+// which names them, when the context has ended and some informers could not be filled. Whoever runs the manager
+// otherwise uses SetupWithManager instead.
 //
-// A manager that is made for KubeConfig elects no leader: every replica calls its handlers. Where only one may, set a Manager with leader election.
+// A manager that is made for KubeConfig elects no leader: every replica calls its handlers. Where only one may, set a
+// Manager with leader election.
 func (c *InformerController) Run(ctx context.Context) error {
 	mgr := c.config.Manager
 	if mgr == nil {
@@ -272,12 +283,14 @@ func (c *InformerController) unfilled() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.order), func(kind string) bool {
-		return !slices.ContainsFunc(c.kinds[kind].informers, func(informer Informer) bool { return !lifecycle.IsFilled(informer) })
+		return !slices.ContainsFunc(c.kinds[kind].informers, func(informer Informer) bool {
+			return !lifecycle.IsFilled(informer)
+		})
 	})
 }
 
-// SetupWithManager adds all controllers to a manager: one for each informer of each kind, named as the kind, and `<kind>-2` and so on for more. A kind with
-// informers and without handlers, or the other way round, is an error.
+// SetupWithManager adds all controllers to a manager: one for each informer of each kind, named as the kind, and
+// `<kind>-2` and so on for more. A kind with informers and without handlers, or the other way round, is an error.
 func (c *InformerController) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -348,13 +361,16 @@ func (c *InformerController) validate() error {
 	return errors.Join(problems...)
 }
 
-func (c *InformerController) add(ctx context.Context, mgr ctrl.Manager, name string, informer Informer, handlers []informedHandler) error {
+func (c *InformerController) add(
+	ctx context.Context, mgr ctrl.Manager, name string, informer Informer, handlers []informedHandler,
+) error {
 	view, err := WithInformer(mgr, name, informer)
 	if err != nil {
 		return err
 	}
 	controller := &Controller[resource.Object]{
-		Name: name, Type: informer.Object(), MaxConcurrentReconciles: c.config.MaxConcurrentReconciles, SkipStatusUpdate: c.config.SkipStatusUpdate,
+		Name: name, Type: informer.Object(), MaxConcurrentReconciles: c.config.MaxConcurrentReconciles,
+		SkipStatusUpdate: c.config.SkipStatusUpdate,
 		// References that are tracked by a tree of reconcilers are renewed with each resync.
 		Config: reconcilers.NewConfig(view, nil, defaultResync+time.Hour),
 	}

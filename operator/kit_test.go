@@ -34,11 +34,13 @@ var (
 	testRequest = reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "test"}}
 )
 
-// version returns a version of the test resource: which one of that name it is, its generation, which is also the value of its spec, and its resource version.
+// version returns a version of the test resource: which one of that name it is, its generation, which is also the value
+// of its spec, and its resource version.
 func version(uid string, generation, resourceVersion int, changes ...func(*fixture.Resource)) *fixture.Resource {
 	r := &fixture.Resource{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "test", UID: types.UID(uid), Generation: int64(generation), ResourceVersion: strconv.Itoa(resourceVersion),
+			Namespace: "default", Name: "test", UID: types.UID(uid), Generation: int64(generation),
+			ResourceVersion: strconv.Itoa(resourceVersion),
 		},
 		Spec: fixture.ResourceSpec{Fields: map[string]string{"value": strconv.Itoa(generation)}},
 	}
@@ -75,21 +77,30 @@ type world struct {
 
 func newWorld(t testing.TB, given ...client.Object) *world {
 	w := &world{t: t}
-	w.server = fake.NewClientBuilder().WithScheme(fixture.NewScheme()).WithObjects(given...).WithStatusSubresource(&fixture.Resource{}).Build()
+	w.server = fake.NewClientBuilder().WithScheme(
+		fixture.NewScheme(),
+	).WithObjects(given...).WithStatusSubresource(&fixture.Resource{}).Build()
 	recorded := interceptor.NewClient(w.server, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+		) error {
 			if err := w.write("patch", obj, patch); err != nil {
 				return err
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
 			if err := w.write("patch "+sub, obj, patch); err != nil {
 				return err
 			}
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(
+			ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption,
+		) error {
 			if err := w.write("update "+sub, obj, nil); err != nil {
 				return err
 			}
@@ -161,7 +172,9 @@ func (r recorderOf) Eventf(obj runtime.Object, eventtype, reason, format string,
 	r.Event(obj, eventtype, reason, fmt.Sprintf(format, args...))
 }
 
-func (r recorderOf) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any) {
+func (r recorderOf) AnnotatedEventf(
+	obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any,
+) {
 	r.Eventf(obj, eventtype, reason, format, args...)
 }
 
@@ -186,7 +199,9 @@ func newBench(t testing.TB, given ...client.Object) *bench {
 // reconciler notes "Updated a 1>2" for a change of the resource with uid a from value 1 to 2.
 func (b *bench) reconciler() *operator.TypedReconciler[*fixture.Resource] {
 	return &operator.TypedReconciler[*fixture.Resource]{
-		ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource],
+		) (operator.ReconcileResult, error) {
 			line := fmt.Sprint(req.Action, " ", req.Object.UID, " ")
 			if previous, ok := operator.PreviousFrom[*fixture.Resource](ctx); ok {
 				line += previous.Spec.Fields["value"] + ">"

@@ -15,13 +15,15 @@ import (
 	"trueup.dev/validation"
 )
 
-// WatcherReconciler makes a watcher a part of a tree of reconcilers. Its methods are called only when something has happened to the resource; the fields of
-// the [WithEdge] that is returned can be set to change what that is.
+// WatcherReconciler makes a watcher a part of a tree of reconcilers. Its methods are called only when something has
+// happened to the resource; the fields of the [WithEdge] that is returned can be set to change what that is.
 //
-// In a tree below a [reconcilers.ResourceReconciler], Delete is called for resources that have one of Finalizers. To be told of all deletions use a
-// [Controller].
+// In a tree below a [reconcilers.ResourceReconciler], Delete is called for resources that have one of Finalizers. To be
+// told of all deletions use a [Controller].
 func WatcherReconciler[T resource.Object](watcher TypedWatcher[T]) *WithEdge[T] {
-	return &WithEdge[T]{Name: "Watcher", OnlyChanges: true, Reconciler: &leaf[T]{handler: watcher, call: func(ctx context.Context, object T) (reconcilers.Result, error) {
+	return &WithEdge[T]{Name: "Watcher", OnlyChanges: true, Reconciler: &leaf[T]{handler: watcher, call: func(
+		ctx context.Context, object T,
+	) (reconcilers.Result, error) {
 		return reconcilers.Result{}, watch(ctx, watcher, object)
 	}}}
 }
@@ -46,13 +48,16 @@ func watch[T resource.Object](ctx context.Context, watcher TypedWatcher[T], obje
 	return watcher.Add(ctx, object)
 }
 
-// AsSubReconciler makes a Reconciler a part of a tree of reconcilers. It is called only when something has happened to the resource; the fields of the
-// [WithEdge] that is returned can be set to change what that is. What [AsReconciler] has made is called always.
+// AsSubReconciler makes a Reconciler a part of a tree of reconcilers. It is called only when something has happened to
+// the resource; the fields of the [WithEdge] that is returned can be set to change what that is. What [AsReconciler]
+// has made is called always.
 func AsSubReconciler[T resource.Object](reconciler Reconciler) *WithEdge[T] {
 	if tree, ok := treeFor[T](reconciler); ok {
 		return &WithEdge[T]{Name: "Reconciler", Reconciler: tree}
 	}
-	return &WithEdge[T]{Name: "Reconciler", OnlyChanges: true, Reconciler: &leaf[T]{handler: reconciler, call: func(ctx context.Context, object T) (reconcilers.Result, error) {
+	return &WithEdge[T]{Name: "Reconciler", OnlyChanges: true, Reconciler: &leaf[T]{handler: reconciler, call: func(
+		ctx context.Context, object T,
+	) (reconcilers.Result, error) {
 		c := callFrom(ctx)
 		result, err := reconciler.Reconcile(ctx, ReconcileRequest{Action: c.edge.Action, Object: object, State: c.state})
 		if result.State != nil {
@@ -65,9 +70,9 @@ func AsSubReconciler[T resource.Object](reconciler Reconciler) *WithEdge[T] {
 	}}}
 }
 
-// AsReconciler makes a tree of reconcilers, a [reconcilers.Sequence] for example, the reconciler of a kind in the event style. What it watches is watched,
-// and the status that it sets is written, as below a [reconcilers.ResourceReconciler]: it is called for every request, whether the resource has changed or
-// not.
+// AsReconciler makes a tree of reconcilers, a [reconcilers.Sequence] for example, the reconciler of a kind in the event
+// style. What it watches is watched, and the status that it sets is written, as below a
+// [reconcilers.ResourceReconciler]: it is called for every request, whether the resource has changed or not.
 func AsReconciler[T resource.Object](reconciler reconcilers.SubReconciler[T]) Reconciler {
 	return &subReconciler[T]{reconciler}
 }
@@ -118,10 +123,12 @@ func (l *leaf[T]) Reconcile(ctx context.Context, object T) (reconcilers.Result, 
 	return result, err
 }
 
-// adoptObservedGeneration takes over that a handler has written the generation to the status itself: what it was given has another resource version then.
+// adoptObservedGeneration takes over that a handler has written the generation to the status itself: what it was given
+// has another resource version then.
 func adoptObservedGeneration(to, from client.Object) {
 	written, noted := statusOf(from).observedGeneration, statusOf(to).observedGeneration
-	if written != nil && noted != nil && *written == to.GetGeneration() && from.GetResourceVersion() != to.GetResourceVersion() {
+	if written != nil && noted != nil && *written == to.GetGeneration() &&
+		from.GetResourceVersion() != to.GetResourceVersion() {
 		*noted = *written
 	}
 }

@@ -55,14 +55,34 @@ func TestWatcherReconciler(t *testing.T) {
 		full    operator.PreviousState
 		want    []string
 	}{
-		"typed":               {typed, operator.PreviousFull, []string{"Add 1", "Update 1>2", "Update 2>2", "Delete 3"}},
-		"typed, with Sync":    {syncer[*fixture.Resource]{typed}, operator.PreviousFull, []string{"Sync 1", "Update 1>2", "Sync 2", "Delete 3"}},
-		"untyped":             {operator.Untyped[*fixture.Resource](untyped), operator.PreviousFull, []string{"Add 1", "Update 1>2", "Update 2>2", "Delete 3"}},
-		"untyped, with Sync":  {operator.Untyped[*fixture.Resource](syncer[resource.Object]{untyped}), operator.PreviousFull, []string{"Sync 1", "Update 1>2", "Sync 2", "Delete 3"}},
-		"widened":             {operator.Untyped[*fixture.Resource](operator.WidenWatcher(operator.TypedWatcher[*fixture.Resource](typed))), operator.PreviousFull, []string{"Add 1", "Update 1>2", "Update 2>2", "Delete 3"}},
-		"widened, with Sync":  {operator.Untyped[*fixture.Resource](operator.WidenWatcher(operator.TypedWatcher[*fixture.Resource](syncer[*fixture.Resource]{typed}))), operator.PreviousFull, []string{"Sync 1", "Update 1>2", "Sync 2", "Delete 3"}},
-		"no previous state":   {typed, operator.PreviousNone, []string{"Add 1", "Update 2>2", "Add 2", "Delete 3"}},
-		"no previous, Sync":   {syncer[*fixture.Resource]{typed}, operator.PreviousNone, []string{"Sync 1", "Update 2>2", "Sync 2", "Delete 3"}},
+		"typed": {typed, operator.PreviousFull, []string{"Add 1", "Update 1>2", "Update 2>2", "Delete 3"}},
+		"typed, with Sync": {
+			syncer[*fixture.Resource]{typed}, operator.PreviousFull, []string{"Sync 1", "Update 1>2", "Sync 2", "Delete 3"},
+		},
+		"untyped": {
+			operator.Untyped[*fixture.Resource](untyped), operator.PreviousFull,
+			[]string{"Add 1", "Update 1>2", "Update 2>2", "Delete 3"},
+		},
+		"untyped, with Sync": {
+			operator.Untyped[*fixture.Resource](syncer[resource.Object]{untyped}), operator.PreviousFull,
+			[]string{"Sync 1", "Update 1>2", "Sync 2", "Delete 3"},
+		},
+		"widened": {
+			operator.Untyped[*fixture.Resource](operator.WidenWatcher(operator.TypedWatcher[*fixture.Resource](typed))),
+			operator.PreviousFull,
+			[]string{"Add 1", "Update 1>2", "Update 2>2", "Delete 3"},
+		},
+		"widened, with Sync": {
+			operator.Untyped[*fixture.Resource](
+				operator.WidenWatcher(operator.TypedWatcher[*fixture.Resource](syncer[*fixture.Resource]{typed})),
+			),
+			operator.PreviousFull,
+			[]string{"Sync 1", "Update 1>2", "Sync 2", "Delete 3"},
+		},
+		"no previous state": {typed, operator.PreviousNone, []string{"Add 1", "Update 2>2", "Add 2", "Delete 3"}},
+		"no previous, Sync": {
+			syncer[*fixture.Resource]{typed}, operator.PreviousNone, []string{"Sync 1", "Update 2>2", "Sync 2", "Delete 3"},
+		},
 		"only metadata known": {typed, operator.PreviousMetadata, []string{"Add 1", "Update 1>2", "Update 2>2", "Delete 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +106,9 @@ func TestWatcherReconciler(t *testing.T) {
 }
 
 func TestWidenWatcher_AnotherType(t *testing.T) {
-	ctx, wide, other := t.Context(), operator.WidenWatcher(operator.TypedWatcher[*fixture.Resource](watcher[*fixture.Resource]{})), &corev1.ConfigMap{}
+	ctx, wide, other := t.Context(), operator.WidenWatcher(
+		operator.TypedWatcher[*fixture.Resource](watcher[*fixture.Resource]{}),
+	), &corev1.ConfigMap{}
 	const want = "cannot handle an object of type *v1.ConfigMap, only of type *fixture.Resource"
 	wantText(t, want, wide.Add(ctx, other))
 	wantText(t, want, wide.Update(ctx, other, version("a", 1, 1)))
@@ -100,15 +122,20 @@ func TestWithEdge_PreviousState(t *testing.T) {
 		state operator.PreviousState
 		want  *fixture.Resource
 	}{
-		"full":     {operator.PreviousFull, version("a", 1, 1, labeled("old"), with("example.com/other"))},
-		"metadata": {operator.PreviousMetadata, version("a", 1, 1, labeled("old"), with("example.com/other"), func(r *fixture.Resource) { r.Spec.Fields = nil })},
-		"none":     {operator.PreviousNone, nil},
+		"full": {operator.PreviousFull, version("a", 1, 1, labeled("old"), with("example.com/other"))},
+		"metadata": {
+			operator.PreviousMetadata,
+			version("a", 1, 1, labeled("old"), with("example.com/other"), func(r *fixture.Resource) { r.Spec.Fields = nil }),
+		},
+		"none": {operator.PreviousNone, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			var previous *fixture.Resource
 			b.WithEdge = operator.AsSubReconciler[*fixture.Resource](&operator.TypedReconciler[*fixture.Resource]{
-				ReconcileFunc: func(ctx context.Context, _ operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+				ReconcileFunc: func(
+					ctx context.Context, _ operator.TypedReconcileRequest[*fixture.Resource],
+				) (operator.ReconcileResult, error) {
 					previous, _ = operator.PreviousFrom[*fixture.Resource](ctx)
 					return operator.ReconcileResult{}, nil
 				},
@@ -131,13 +158,17 @@ func TestHandlers_Validate(t *testing.T) {
 	}{
 		"a watcher": {operator.WatcherReconciler(watcher[*fixture.Resource]{}), ""},
 		"no watcher": {
-			operator.WatcherReconciler[*fixture.Resource](nil), `WithEdge "Watcher" must have a valid Reconciler: the handler must not be nil`,
+			operator.WatcherReconciler[*fixture.Resource](nil),
+			`WithEdge "Watcher" must have a valid Reconciler: the handler must not be nil`,
 		},
 		"no reconciler": {
-			operator.AsSubReconciler[*fixture.Resource](nil), `WithEdge "Reconciler" must have a valid Reconciler: the handler must not be nil`,
+			operator.AsSubReconciler[*fixture.Resource](nil),
+			`WithEdge "Reconciler" must have a valid Reconciler: the handler must not be nil`,
 		},
 		"no tree": {
-			operator.AsSubReconciler[*fixture.Resource](operator.AsReconciler[*fixture.Resource](nil)), `WithEdge "Reconciler" must define Reconciler`,
+			operator.AsSubReconciler[*fixture.Resource](
+				operator.AsReconciler[*fixture.Resource](nil),
+			), `WithEdge "Reconciler" must define Reconciler`,
 		},
 		"nothing at all": {
 			&operator.WithEdge[*fixture.Resource]{Finalizers: []string{""}},
@@ -167,14 +198,18 @@ func TestRetryState_InATree(t *testing.T) {
 	var remembered []int
 	fail := true
 	b.WithEdge = &operator.WithEdge[*fixture.Resource]{Reconciler: reconcilers.Sequence[*fixture.Resource]{
-		&reconcilers.SyncReconciler[*fixture.Resource]{SyncDuringFinalization: true, Sync: func(ctx context.Context, _ *fixture.Resource) error {
+		&reconcilers.SyncReconciler[*fixture.Resource]{SyncDuringFinalization: true, Sync: func(
+			ctx context.Context, _ *fixture.Resource,
+		) error {
 			state := operator.RetryState(ctx)
 			calls, _ := state["calls"].(int)
 			remembered = append(remembered, calls)
 			state["calls"] = calls + 1
 			return nil
 		}},
-		&reconcilers.SyncReconciler[*fixture.Resource]{SyncDuringFinalization: true, Sync: func(ctx context.Context, _ *fixture.Resource) error {
+		&reconcilers.SyncReconciler[*fixture.Resource]{SyncDuringFinalization: true, Sync: func(
+			ctx context.Context, _ *fixture.Resource,
+		) error {
 			operator.RetryState(ctx)["seen"] = true // the same map
 			if fail {
 				return errTest
@@ -182,7 +217,9 @@ func TestRetryState_InATree(t *testing.T) {
 			return nil
 		}},
 	}}
-	for _, obj := range []*fixture.Resource{version("a", 1, 1), version("a", 1, 1), version("a", 2, 2), version("b", 2, 3)} {
+	for _, obj := range []*fixture.Resource{
+		version("a", 1, 1), version("a", 1, 1), version("a", 2, 2), version("b", 2, 3),
+	} {
 		_, _ = b.see(obj)
 	}
 	fail = false

@@ -51,7 +51,9 @@ func TestAsReconciler_ResourceThatIsGone(t *testing.T) {
 	if children := reconcile(); children != 1 {
 		t.Fatalf("%d children, want 1", children)
 	}
-	for _, obj := range []client.Object{version("1", 1, 0), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "test"}}} {
+	for _, obj := range []client.Object{
+		version("1", 1, 0), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "test"}},
+	} {
 		if err := client.IgnoreNotFound(w.server.Delete(ctx, obj)); err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,9 @@ func TestAsReconciler_Wrapped(t *testing.T) {
 func TestAsSubReconciler_State(t *testing.T) {
 	var states []map[string]any
 	handler := operator.AsSubReconciler[*fixture.Resource](&operator.TypedReconciler[*fixture.Resource]{
-		ReconcileFunc: func(_ context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			_ context.Context, req operator.TypedReconcileRequest[*fixture.Resource],
+		) (operator.ReconcileResult, error) {
 			states = append(states, req.State)
 			switch len(states) {
 			case 1:
@@ -93,13 +95,23 @@ func TestOpinionated_HandlerThatWritesTheStatus(t *testing.T) {
 		write bool
 		want  []string
 	}{
-		"writes":        {true, []string{`patch {"metadata":{"finalizers":["example.com/test"],"resourceVersion":"1"}}`, "update status"}},
-		"only seems to": {false, []string{`patch {"metadata":{"finalizers":["example.com/test"],"resourceVersion":"1"}}`, `patch status {"metadata":{"uid":"a"},"status":{"observedGeneration":1}}`}},
+		"writes": {
+			true, []string{`patch {"metadata":{"finalizers":["example.com/test"],"resourceVersion":"1"}}`, "update status"},
+		},
+		"only seems to": {
+			false,
+			[]string{
+				`patch {"metadata":{"finalizers":["example.com/test"],"resourceVersion":"1"}}`,
+				`patch status {"metadata":{"uid":"a"},"status":{"observedGeneration":1}}`,
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, version("a", 1, 1))
 			handler := operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, &operator.TypedReconciler[*fixture.Resource]{
-				ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+				ReconcileFunc: func(
+					ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource],
+				) (operator.ReconcileResult, error) {
 					req.Object.Status.ObservedGeneration = req.Object.Generation
 					if !tc.write {
 						return operator.ReconcileResult{}, nil

@@ -13,10 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ledger remembers for every resource what its handler knows of it. What has happened since is the difference between that and the resource as it is now.
+// ledger remembers for every resource what its handler knows of it. What has happened since is the difference between
+// that and the resource as it is now.
 //
-// It is read and written by reconciles, of which there is one at a time for each resource, and fed by the events of a cache, at any time. Objects of a cache
-// are kept by their pointers: a resource that is quiet costs no copy.
+// It is read and written by reconciles, of which there is one at a time for each resource, and fed by the events of a
+// cache, at any time. Objects of a cache are kept by their pointers: a resource that is quiet costs no copy.
 type ledger struct {
 	// partly is true when only parts of resources are remembered.
 	partly bool
@@ -32,7 +33,8 @@ type ledger struct {
 type record struct {
 	// acked is the resource as it was when it was last handled with success, nil before that.
 	acked client.Object
-	// known is the resource as its handler was last called with it, with success or not, and nil when the handler need not be told that it goes.
+	// known is the resource as its handler was last called with it, with success or not, and nil when the handler need not
+	// be told that it goes.
 	known client.Object
 	// finished is the resource whose deletion was handled, while it is still there or may still be met.
 	finished types.UID
@@ -63,14 +65,16 @@ type pending struct {
 	attempt int
 	// due is when the next attempt is due.
 	due time.Time
-	// calm is until when changes that do not count must not lead to the next attempt, where the rate limiter tells when it is due.
+	// calm is until when changes that do not count must not lead to the next attempt, where the rate limiter tells when it
+	// is due.
 	calm  time.Time
 	state map[string]any
 	// err is why the last attempt has failed, nil when it only asked to be called again.
 	err error
 	// acked is true when the last attempt was a success, that asked for another one.
 	acked bool
-	// exhausted is true when nothing but a change of the resource leads to another attempt, and told when that was to be written to the resource.
+	// exhausted is true when nothing but a change of the resource leads to another attempt, and told when that was to be
+	// written to the resource.
 	exhausted, told bool
 }
 
@@ -131,8 +135,8 @@ func (l *ledger) changed(before, after client.Object) {
 	})
 }
 
-// vanished notes that the cache has a resource no more. Unless somebody asks for resources that are absent, that is the end of it. A reconcile may have met
-// another resource of the same name before the event came.
+// vanished notes that the cache has a resource no more. Unless somebody asks for resources that are absent, that is the
+// end of it. A reconcile may have met another resource of the same name before the event came.
 func (l *ledger) vanished(obj client.Object, absentIsAsked bool) {
 	l.with(client.ObjectKeyFromObject(obj), func(r *record) {
 		uid := obj.GetUID()
@@ -155,8 +159,9 @@ func (l *ledger) vanished(obj client.Object, absentIsAsked bool) {
 	})
 }
 
-// absent returns the resource that is gone without its handler having been told, nil if there is none. Then there is nothing left to be done. It is not
-// certain that it is gone if the cache has never had it: what was read past the cache may still come.
+// absent returns the resource that is gone without its handler having been told, nil if there is none. Then there is
+// nothing left to be done. It is not certain that it is gone if the cache has never had it: what was read past the
+// cache may still come.
 func (l *ledger) absent(key types.NamespacedName) (gone client.Object, certain bool) {
 	l.with(key, func(r *record) {
 		if gone = r.tombstone(); gone == nil && r.latest == nil {
@@ -174,7 +179,8 @@ func (r *record) forget() {
 	r.acked, r.known, r.gone, r.pending = nil, nil, nil, nil
 }
 
-// finish ends what is known of a resource whose deletion was handled, or was given up. As long as it may be met again, its handler must not be told again.
+// finish ends what is known of a resource whose deletion was handled, or was given up. As long as it may be met again,
+// its handler must not be told again.
 func (r *record) finish(uid types.UID, gone bool) {
 	r.forget()
 	switch {
@@ -203,7 +209,8 @@ func (l *ledger) hold(r *record, obj client.Object) {
 	}
 }
 
-// fullest returns a resource that has gone. A cache that has missed it, and lost the resource, may have no more than its metadata.
+// fullest returns a resource that has gone. A cache that has missed it, and lost the resource, may have no more than
+// its metadata.
 func (l *ledger) fullest(r *record, gone client.Object) client.Object {
 	if !l.partly && r.latest != nil && sameState(r.latest, gone) {
 		return r.latest
@@ -232,15 +239,16 @@ func (r *record) tombstone() client.Object {
 
 // sameState compares by version. The generation is part of it only where versions are made up, in tests.
 func sameState(a, b client.Object) bool {
-	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion() && a.GetResourceVersion() != "" && a.GetGeneration() == b.GetGeneration()
+	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion() && a.GetResourceVersion() != "" &&
+		a.GetGeneration() == b.GetGeneration()
 }
 
 // sameType is false for what was cast: the cache has it as the Go type it was before.
 func sameType(a, b client.Object) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
-// olderThan is true when a is an earlier state than b, of the same resource or of another one that had its name. Resource versions tell that: those of one kind
-// come from one source, while the clocks of API servers differ. Where they cannot be compared a resource that was created before is older; otherwise a counts as
-// newer.
+// olderThan is true when a is an earlier state than b, of the same resource or of another one that had its name.
+// Resource versions tell that: those of one kind come from one source, while the clocks of API servers differ. Where
+// they cannot be compared a resource that was created before is older; otherwise a counts as newer.
 func olderThan(a, b client.Object) bool {
 	if order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion()); err == nil {
 		return order < 0

@@ -19,17 +19,25 @@ func TestOpinionatedRetryDequeuePolicy_WithNilObjects(t *testing.T) {
 		newAction, retryAction operator.ResourceAction
 		want                   bool
 	}{
-		"no objects":        {newAction: operator.ResourceActionUpdate, retryAction: operator.ResourceActionUpdate},
-		"no new object":     {retryObject: some, newAction: operator.ResourceActionUpdate, retryAction: operator.ResourceActionUpdate},
-		"no retried object": {newObject: some, newAction: operator.ResourceActionUpdate, retryAction: operator.ResourceActionUpdate},
+		"no objects": {newAction: operator.ResourceActionUpdate, retryAction: operator.ResourceActionUpdate},
+		"no new object": {
+			retryObject: some, newAction: operator.ResourceActionUpdate, retryAction: operator.ResourceActionUpdate,
+		},
+		"no retried object": {
+			newObject: some, newAction: operator.ResourceActionUpdate, retryAction: operator.ResourceActionUpdate,
+		},
 		"a nil pointer": {
 			newObject: (*corev1.ConfigMap)(nil), retryObject: some, newAction: operator.ResourceActionUpdate, retryAction: operator.ResourceActionUpdate,
 		},
-		"a deletion":          {newAction: operator.ResourceActionDelete, retryAction: operator.ResourceActionUpdate, want: true},
+		"a deletion": {
+			newAction: operator.ResourceActionDelete, retryAction: operator.ResourceActionUpdate, want: true,
+		},
 		"a deletion, retried": {newAction: operator.ResourceActionDelete, retryAction: operator.ResourceActionDelete},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := operator.OpinionatedRetryDequeuePolicy(tc.newAction, tc.newObject, tc.retryAction, tc.retryObject, errTest); got != tc.want {
+			if got := operator.OpinionatedRetryDequeuePolicy(
+				tc.newAction, tc.newObject, tc.retryAction, tc.retryObject, errTest,
+			); got != tc.want {
 				t.Errorf("replaces the retry = %t, want %t", got, tc.want)
 			}
 		})

@@ -28,43 +28,50 @@ var (
 	_ validation.Validator                     = (*Opinionated[client.Object])(nil)
 )
 
-// Opinionated handles resources so that nothing is missed while the controller is down, and so that most of what is written by controllers goes unnoticed:
+// Opinionated handles resources so that nothing is missed while the controller is down, and so that most of what is
+// written by controllers goes unnoticed:
 //
-//   - A finalizer is on the resource before it is handled for the first time, is put back when somebody takes it off, and is cleared once the deletion has
+//   - A finalizer is on the resource before it is handled for the first time, is put back when somebody takes it off,
+//     and is cleared once the deletion has
 //     been handled.
 //   - Only a new generation counts as a change, unless the Handler's React says otherwise.
-//   - Resources that an earlier process has handled are resynced, not created again. The mark of that is status.observedGeneration, which is written for
+//   - Resources that an earlier process has handled are resynced, not created again. The mark of that is
+//     status.observedGeneration, which is written for
 //     handlers that do not write it themselves. For kinds without that field it is InProgressFinalizer, or else the finalizer itself: then a resource whose
 //     first call has never succeeded is resynced, too, after a restart.
 //
-// What it writes for a resource: one patch for the finalizer, one for its end, and one for each generation if there is an observedGeneration that nobody
-// else writes. It is made by [OpinionatedWatcher] or [OpinionatedReconciler].
+// What it writes for a resource: one patch for the finalizer, one for its end, and one for each generation if there is
+// an observedGeneration that nobody else writes. It is made by [OpinionatedWatcher] or [OpinionatedReconciler].
 type Opinionated[Type resource.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `Opinionated`.
 	Name string
 
-	// Finalizer is the finalizer to set, a qualified name such as `example.com/myapp-widgets`. It must never change; former names belong in Aliases.
-	// Required.
+	// Finalizer is the finalizer to set, a qualified name such as `example.com/myapp-widgets`. It must never change;
+	// former names belong in Aliases. Required.
 	Finalizer string
 
 	// Aliases are former names of the finalizer. They are replaced by Finalizer where they are found. Optional.
 	Aliases []string
 
-	// InProgressFinalizer is on the resource in place of Finalizer until the first call has succeeded. It costs one more patch. Optional.
+	// InProgressFinalizer is on the resource in place of Finalizer until the first call has succeeded. It costs one more
+	// patch. Optional.
 	InProgressFinalizer string
 
-	// Handler is called with the finalizer in place. Its Finalizers and its Handled are set unless they have values. Required.
+	// Handler is called with the finalizer in place. Its Finalizers and its Handled are set unless they have values.
+	// Required.
 	Handler *WithEdge[Type]
 
 	lazyInit sync.Once
 }
 
-// OpinionatedWatcher returns a reconciler that calls a watcher and keeps resources by the finalizer until their deletion is handled.
+// OpinionatedWatcher returns a reconciler that calls a watcher and keeps resources by the finalizer until their
+// deletion is handled.
 func OpinionatedWatcher[T resource.Object](finalizer string, watcher TypedWatcher[T]) *Opinionated[T] {
 	return opinionated(finalizer, WatcherReconciler(watcher))
 }
 
-// OpinionatedReconciler returns a reconciler that calls a Reconciler and keeps resources by the finalizer until their deletion is handled.
+// OpinionatedReconciler returns a reconciler that calls a Reconciler and keeps resources by the finalizer until their
+// deletion is handled.
 func OpinionatedReconciler[T resource.Object](finalizer string, reconciler Reconciler) *Opinionated[T] {
 	return opinionated(finalizer, AsSubReconciler[T](reconciler))
 }
@@ -108,7 +115,8 @@ func (r *Opinionated[T]) wasHandled(resource T) bool {
 	return controllerutil.ContainsFinalizer(resource, r.Finalizer) || r.alias(resource) != ""
 }
 
-// observed is the generation that the status says was handled, nil when it does not say or it is another controller that does.
+// observed is the generation that the status says was handled, nil when it does not say or it is another controller
+// that does.
 func (r *Opinionated[T]) observed(resource T) *int64 {
 	if r.Handler.place.foreignStatus {
 		return nil
@@ -118,14 +126,18 @@ func (r *Opinionated[T]) observed(resource T) *int64 {
 
 // alias returns the former name by which the resource is kept, "" if it is not.
 func (r *Opinionated[T]) alias(resource T) string {
-	if i := slices.IndexFunc(r.Aliases, func(name string) bool { return controllerutil.ContainsFinalizer(resource, name) }); i >= 0 {
+	if i := slices.IndexFunc(r.Aliases, func(name string) bool {
+		return controllerutil.ContainsFinalizer(resource, name)
+	}); i >= 0 {
 		return r.Aliases[i]
 	}
 	return ""
 }
 
 // SetupWithManager validates the reconciler and sets up the handler.
-func (r *Opinionated[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
+func (r *Opinionated[T]) SetupWithManager(
+	ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder,
+) error {
 	r.init()
 	validating, _ := setupcheck.Begin(ctx) // the handler validates the rest
 	if err := r.Validate(validating); err != nil {
@@ -151,7 +163,9 @@ func (r *Opinionated[T]) Validate(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("Opinionated %q must not have an empty name in Aliases", r.Name))
 	}
 	if names := r.ours(); len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
-		errs = append(errs, fmt.Errorf("Opinionated %q must have different names in Finalizer, Aliases and InProgressFinalizer", r.Name))
+		errs = append(
+			errs, fmt.Errorf("Opinionated %q must have different names in Finalizer, Aliases and InProgressFinalizer", r.Name),
+		)
 	}
 	return errors.Join(errs...)
 }
@@ -168,10 +182,13 @@ func (r *Opinionated[T]) validateName(field, name string) error {
 		r.Name, field, name, strings.Join(problems, "; "))
 }
 
-// Reconcile calls the handler with the finalizer in place, and clears the finalizer when the handler has dealt with the deletion.
+// Reconcile calls the handler with the finalizer in place, and clears the finalizer when the handler has dealt with the
+// deletion.
 func (r *Opinionated[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
 	r.init()
-	return step.Run(ctx, step.Node{Name: r.Name}, resource, func(ctx context.Context, resource T) (reconcilers.Result, error) {
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, func(
+		ctx context.Context, resource T,
+	) (reconcilers.Result, error) {
 		if isDeleting(resource) {
 			return r.finalize(ctx, resource)
 		}
@@ -179,8 +196,9 @@ func (r *Opinionated[T]) Reconcile(ctx context.Context, resource T) (reconcilers
 	})
 }
 
-// Absent is for a resource that does not exist. Its deletion was handled before its finalizer was cleared, unless somebody else has cleared it, or the resource
-// is there and is only no longer among those that the controller sees: then it must not be kept.
+// Absent is for a resource that does not exist. Its deletion was handled before its finalizer was cleared, unless
+// somebody else has cleared it, or the resource is there and is only no longer among those that the controller sees:
+// then it must not be kept.
 func (r *Opinionated[T]) Absent(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error) {
 	r.init()
 	gone, _ := r.Handler.ledger.absent(req.NamespacedName)

@@ -14,8 +14,8 @@ import (
 
 var _ TypedWatcher[resource.Object] = (*Opinionated[resource.Object])(nil)
 
-// errNotAWatcher is for an Opinionated of a Reconciler that is called as a watcher. An App and an InformerController do not call its methods, but what it is
-// made of.
+// errNotAWatcher is for an Opinionated of a Reconciler that is called as a watcher. An App and an InformerController do
+// not call its methods, but what it is made of.
 var errNotAWatcher = errors.New("an Opinionated that is not made of a watcher is called by controllers only")
 
 // watcher returns what was given to OpinionatedWatcher.
@@ -30,7 +30,8 @@ func (r *Opinionated[T]) watcher() (TypedWatcher[T], error) {
 	return nil, errNotAWatcher
 }
 
-// Add calls the watcher, without a finalizer. It makes an Opinionated a watcher, for those who take one: see [AsOpinionated].
+// Add calls the watcher, without a finalizer. It makes an Opinionated a watcher, for those who take one: see
+// [AsOpinionated].
 func (r *Opinionated[T]) Add(ctx context.Context, object T) error {
 	watcher, err := r.watcher()
 	if err != nil {
@@ -57,8 +58,9 @@ func (r *Opinionated[T]) Delete(ctx context.Context, object T) error {
 	return watcher.Delete(ctx, object)
 }
 
-// AsOpinionated returns a new [Opinionated] for objects of any type when a watcher or a reconciler is one, or is made of one by [WidenWatcher] or
-// [AsReconciler]. An App and an [InformerController] use it so that what is opinionated already is neither wrapped again nor called as if it were plain.
+// AsOpinionated returns a new [Opinionated] for objects of any type when a watcher or a reconciler is one, or is made
+// of one by [WidenWatcher] or [AsReconciler]. An App and an [InformerController] use it so that what is opinionated
+// already is neither wrapped again nor called as if it were plain.
 func AsOpinionated(handler any) (*Opinionated[resource.Object], bool) {
 	for !nilcheck.IsNil(handler) {
 		if given, ok := handler.(interface {
@@ -121,7 +123,9 @@ func (r *WithEdge[T]) untyped() *WithEdge[resource.Object] {
 }
 
 // untypedHook returns a hook for objects of any type. Objects of another type have failed before they reach it.
-func untypedHook[T resource.Object](hook func(ctx context.Context, object T, err error)) func(ctx context.Context, object resource.Object, err error) {
+func untypedHook[T resource.Object](hook func(ctx context.Context, object T, err error)) func(
+	ctx context.Context, object resource.Object, err error,
+) {
 	if hook == nil {
 		return nil
 	}

@@ -46,7 +46,9 @@ func TestOpinionated_Mark(t *testing.T) {
 	}{
 		"new": {given: version("a", 1, 1), want: []string{"Created a 1"}, marks: []string{testFinalizer}},
 		"observed": {
-			given: version("a", 1, 1, with(testFinalizer), observed), want: []string{"Resynced a 1"}, marks: []string{testFinalizer},
+			given: version(
+				"a", 1, 1, with(testFinalizer), observed,
+			), want: []string{"Resynced a 1"}, marks: []string{testFinalizer},
 		},
 		"observed, and the finalizer is off": {
 			given: version("a", 1, 1, observed), want: []string{"Resynced a 1"}, marks: []string{testFinalizer},
@@ -59,7 +61,9 @@ func TestOpinionated_Mark(t *testing.T) {
 			want: []string{"Created a 1"}, marks: []string{testFinalizer},
 		},
 		"kept, and observed by somebody else": {
-			given: version("a", 1, 1, with(testFinalizer)), with: func(b *opinionatedBench) { b.controller.SkipStatusUpdate = true },
+			given: version("a", 1, 1, with(testFinalizer)), with: func(b *opinionatedBench) {
+				b.controller.SkipStatusUpdate = true
+			},
 			want: []string{"Resynced a 1"}, marks: []string{testFinalizer},
 		},
 		"in progress": {
@@ -100,12 +104,16 @@ func TestOpinionated_Mark(t *testing.T) {
 // Somebody else having been faster is no failure. The request is tried again.
 func TestOpinionated_Conflicts(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"conflict": apierrs.NewConflict(resources, "test", nil), "another object": apierrs.NewInvalid(schema.GroupKind{}, "test", nil),
+		"conflict": apierrs.NewConflict(resources, "test", nil), "another object": apierrs.NewInvalid(
+			schema.GroupKind{}, "test", nil,
+		),
 		"gone": apierrs.NewNotFound(resources, "test"), "failure": errTest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept := with(testFinalizer, "example.com/other")
-			for what, given := range map[string]*fixture.Resource{"add": version("a", 1, 1), "clear": version("a", 2, 1, kept, deleting)} {
+			for what, given := range map[string]*fixture.Resource{
+				"add": version("a", 1, 1), "clear": version("a", 2, 1, kept, deleting),
+			} {
 				if what == "clear" && name == "gone" {
 					continue // then there is nothing left to be done
 				}
@@ -189,16 +197,23 @@ func TestOpinionated_ObservedGenerationThatCannotBeWritten(t *testing.T) {
 
 func TestOpinionated_Validate(t *testing.T) {
 	valid := func() *operator.Opinionated[*fixture.Resource] {
-		return operator.OpinionatedWatcher(testFinalizer, operator.TypedWatcher[*fixture.Resource](watcher[*fixture.Resource]{}))
+		return operator.OpinionatedWatcher(
+			testFinalizer, operator.TypedWatcher[*fixture.Resource](watcher[*fixture.Resource]{}),
+		)
 	}
 	for name, tc := range map[string]struct {
 		change func(*operator.Opinionated[*fixture.Resource])
 		want   []string
 	}{
-		"valid":   {change: func(*operator.Opinionated[*fixture.Resource]) {}},
-		"no name": {func(r *operator.Opinionated[*fixture.Resource]) { r.Finalizer = "" }, []string{`"Opinionated" must have a qualified name`, "in Finalizer", "domain"}},
+		"valid": {change: func(*operator.Opinionated[*fixture.Resource]) {}},
+		"no name": {
+			func(r *operator.Opinionated[*fixture.Resource]) { r.Finalizer = "" },
+			[]string{`"Opinionated" must have a qualified name`, "in Finalizer", "domain"},
+		},
 		"no domain": {
-			func(r *operator.Opinionated[*fixture.Resource]) { r.Finalizer = "test" }, []string{"in Finalizer", `not "test"`, "it needs a domain of its own"},
+			func(r *operator.Opinionated[*fixture.Resource]) { r.Finalizer = "test" }, []string{
+				"in Finalizer", `not "test"`, "it needs a domain of its own",
+			},
 		},
 		"everything": {
 			func(r *operator.Opinionated[*fixture.Resource]) {
@@ -212,7 +227,9 @@ func TestOpinionated_Validate(t *testing.T) {
 			},
 		},
 		"invalid handler": {
-			func(r *operator.Opinionated[*fixture.Resource]) { r.Handler = &operator.WithEdge[*fixture.Resource]{} }, []string{`WithEdge "WithEdge" must define Reconciler`},
+			func(r *operator.Opinionated[*fixture.Resource]) {
+				r.Handler = &operator.WithEdge[*fixture.Resource]{}
+			}, []string{`WithEdge "WithEdge" must define Reconciler`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +247,8 @@ func TestOpinionated_Validate(t *testing.T) {
 			}
 			// A controller finds it, too, and does not fall over it.
 			c := &operator.Controller[*fixture.Resource]{Handlers: []sub{r}}
-			if err := c.Validate(validation.WithRecursive(t.Context())); err == nil || !strings.Contains(err.Error(), tc.want[0]) {
+			if err := c.Validate(validation.WithRecursive(t.Context())); err == nil ||
+				!strings.Contains(err.Error(), tc.want[0]) {
 				t.Errorf("error of the controller: %v\nlacks %q", err, tc.want[0])
 			}
 		})

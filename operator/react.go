@@ -15,7 +15,8 @@ type React int
 
 // What to react to.
 const (
-	// ReactSpec is for what users want of a resource: a new generation. For kinds without generations it is everything but metadata and status.
+	// ReactSpec is for what users want of a resource: a new generation. For kinds without generations it is everything but
+	// metadata and status.
 	ReactSpec React = 1 << iota
 	// ReactLabels is for labels.
 	ReactLabels
@@ -45,10 +46,11 @@ func (r React) metadataDiffers(before, after client.Object) bool {
 		r&ReactAnnotations != 0 && !maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }
 
-// supersedes tells whether there is a difference that makes waiting for a retry pointless. Status and other metadata are not: it may be the failing handler
-// itself that writes them.
+// supersedes tells whether there is a difference that makes waiting for a retry pointless. Status and other metadata
+// are not: it may be the failing handler itself that writes them.
 func (r React) supersedes(before, after client.Object) bool {
-	return before.GetUID() != after.GetUID() || isDeleting(before) != isDeleting(after) || specDiffers(before, after) || r.metadataDiffers(before, after)
+	return before.GetUID() != after.GetUID() || isDeleting(before) != isDeleting(after) || specDiffers(before, after) ||
+		r.metadataDiffers(before, after)
 }
 
 func specDiffers(before, after client.Object) bool {
@@ -71,7 +73,8 @@ func specOf(obj client.Object) map[string]any {
 	return content
 }
 
-// contentOf returns the fields of an object. An object that cannot be converted has none, and then only its metadata can tell a difference.
+// contentOf returns the fields of an object. An object that cannot be converted has none, and then only its metadata
+// can tell a difference.
 func contentOf(obj client.Object) map[string]any {
 	if u, ok := obj.(runtime.Unstructured); ok {
 		return u.UnstructuredContent()

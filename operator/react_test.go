@@ -49,13 +49,15 @@ func TestReact(t *testing.T) {
 		react operator.React
 		want  []string
 	}{
-		"any, by default":        {0, []string{"spec", "label", "annotation", "status", "finalizers"}},
-		"any":                    {operator.ReactAny, []string{"spec", "label", "annotation", "status", "finalizers"}},
-		"spec":                   {operator.ReactSpec, []string{"spec"}},
-		"labels":                 {operator.ReactLabels, []string{"label"}},
-		"annotations":            {operator.ReactAnnotations, []string{"annotation"}},
-		"status":                 {operator.ReactStatus, []string{"status"}},
-		"spec, labels, status":   {operator.ReactSpec | operator.ReactLabels | operator.ReactStatus, []string{"spec", "label", "status"}},
+		"any, by default": {0, []string{"spec", "label", "annotation", "status", "finalizers"}},
+		"any":             {operator.ReactAny, []string{"spec", "label", "annotation", "status", "finalizers"}},
+		"spec":            {operator.ReactSpec, []string{"spec"}},
+		"labels":          {operator.ReactLabels, []string{"label"}},
+		"annotations":     {operator.ReactAnnotations, []string{"annotation"}},
+		"status":          {operator.ReactStatus, []string{"status"}},
+		"spec, labels, status": {
+			operator.ReactSpec | operator.ReactLabels | operator.ReactStatus, []string{"spec", "label", "status"},
+		},
 		"labels and annotations": {operator.ReactLabels | operator.ReactAnnotations, []string{"label", "annotation"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +66,9 @@ func TestReact(t *testing.T) {
 				want[change] = true
 			}
 			for change, after := range changes {
-				if got := reacts(t, &operator.WithEdge[*fixture.Resource]{React: tc.react}, version("a", 1, 1), after); got != want[change] {
+				if got := reacts(
+					t, &operator.WithEdge[*fixture.Resource]{React: tc.react}, version("a", 1, 1), after,
+				); got != want[change] {
 					t.Errorf("%s: called %t, want %t", change, got, want[change])
 				}
 			}
@@ -76,17 +80,23 @@ func TestReact(t *testing.T) {
 func TestReact_KindsWithoutGeneration(t *testing.T) {
 	configMap := func(version, value string, labels map[string]string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: "test", UID: "a", ResourceVersion: version, Labels: labels}, Data: map[string]string{"key": value},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "test", UID: "a", ResourceVersion: version, Labels: labels,
+			}, Data: map[string]string{"key": value},
 		}
 	}
 	untyped := func(version, value string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": value}, "metadata": map[string]any{"name": "test", "resourceVersion": version},
+			"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": value}, "metadata": map[string]any{
+				"name": "test", "resourceVersion": version,
+			},
 		}}
 	}
 	broken := func(version string) *fixture.Resource {
 		return &fixture.Resource{
-			ObjectMeta: metav1.ObjectMeta{Name: "test", ResourceVersion: version}, Spec: fixture.ResourceSpec{ErrOnMarshal: true},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "test", ResourceVersion: version,
+			}, Spec: fixture.ResourceSpec{ErrOnMarshal: true},
 		}
 	}
 	spec := &operator.WithEdge[*corev1.ConfigMap]{React: operator.ReactSpec}
@@ -99,16 +109,25 @@ func TestReact_KindsWithoutGeneration(t *testing.T) {
 	equal(t, "data of an unstructured one", true, reacts(t, anySpec, untyped("1", "value"), untyped("2", "new")))
 	equal(t, "version of an unstructured one", false, reacts(t, anySpec, untyped("1", "value"), untyped("2", "value")))
 
-	equal(t, "what cannot be converted", false, reacts(t, &operator.WithEdge[*fixture.Resource]{React: operator.ReactSpec}, broken("1"), broken("2")))
+	equal(
+		t, "what cannot be converted", false,
+		reacts(t, &operator.WithEdge[*fixture.Resource]{React: operator.ReactSpec}, broken("1"), broken("2")),
+	)
 
 	// What is not remembered cannot be compared: then any change counts.
 	for _, kept := range []operator.PreviousState{operator.PreviousMetadata, operator.PreviousNone} {
 		some := &operator.WithEdge[*corev1.ConfigMap]{React: operator.ReactSpec, PreviousState: kept}
 		equal(t, "data, not remembered", true, reacts(t, some, before, configMap("2", "new", nil)))
-		equal(t, "labels, data not remembered", true, reacts(t, some, before, configMap("2", "value", map[string]string{"label": "new"})))
+		equal(
+			t, "labels, data not remembered", true,
+			reacts(t, some, before, configMap("2", "value", map[string]string{"label": "new"})),
+		)
 		equal(t, "nothing, not remembered", false, reacts(t, some, before, configMap("1", "value", nil)))
 		labels := &operator.WithEdge[*corev1.ConfigMap]{React: operator.ReactLabels, PreviousState: kept}
-		equal(t, "labels are remembered", true, reacts(t, labels, before, configMap("2", "value", map[string]string{"label": "new"})))
+		equal(
+			t, "labels are remembered", true,
+			reacts(t, labels, before, configMap("2", "value", map[string]string{"label": "new"})),
+		)
 		equal(t, "labels are compared", false, reacts(t, labels, before, configMap("2", "new", nil)))
 	}
 }

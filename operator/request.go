@@ -10,7 +10,8 @@ import (
 	"trueup.dev/resource"
 )
 
-// Reconciler handles everything that happens to resources of a kind in one function. Calls for one object never overlap.
+// Reconciler handles everything that happens to resources of a kind in one function. Calls for one object never
+// overlap.
 type Reconciler interface {
 	Reconcile(ctx context.Context, req ReconcileRequest) (ReconcileResult, error)
 }
@@ -19,7 +20,8 @@ type Reconciler interface {
 type ReconcileRequest struct {
 	// Action is what has happened to the object.
 	Action ReconcileAction
-	// Object is the object as it is now, or as it was last known when it is gone. It is a copy that the reconciler may change.
+	// Object is the object as it is now, or as it was last known when it is gone. It is a copy that the reconciler may
+	// change.
 	Object resource.Object
 	// State is what the attempt before has left for this one, nil on the first. It lives in memory only.
 	State map[string]any
@@ -27,9 +29,9 @@ type ReconcileRequest struct {
 
 // ReconcileResult is what a [Reconciler] asks for.
 type ReconcileResult struct {
-	// RequeueAfter asks for another call after this time, with the same action unless the object changes in between. Returned with an error, it decides
-	// when: the error is logged, counted and handed to error handlers as any other, but the retry policy is not asked, and it does not count as one of
-	// its attempts. Default: none.
+	// RequeueAfter asks for another call after this time, with the same action unless the object changes in between.
+	// Returned with an error, it decides when: the error is logged, counted and handed to error handlers as any other, but
+	// the retry policy is not asked, and it does not count as one of its attempts. Default: none.
 	RequeueAfter time.Duration
 	// State is for the next attempt, when there is one because of RequeueAfter or an error. Nil leaves the state as it is.
 	State map[string]any
@@ -39,7 +41,8 @@ type ReconcileResult struct {
 type TypedReconcileRequest[T resource.Object] struct {
 	// Action is what has happened to the object.
 	Action ReconcileAction
-	// Object is the object as it is now, or as it was last known when it is gone. It is a copy that the reconciler may change.
+	// Object is the object as it is now, or as it was last known when it is gone. It is a copy that the reconciler may
+	// change.
 	Object T
 	// State is what the attempt before has left for this one, nil on the first. It lives in memory only.
 	State map[string]any
@@ -63,7 +66,8 @@ func (r *TypedReconciler[T]) Reconcile(ctx context.Context, req ReconcileRequest
 	return r.ReconcileFunc(ctx, TypedReconcileRequest[T]{Action: req.Action, Object: object, State: req.State})
 }
 
-// CannotCastError tells that an object is not of the Go type that a handler is for. Trying again would not help, so it is a terminal error.
+// CannotCastError tells that an object is not of the Go type that a handler is for. Trying again would not help, so it
+// is a terminal error.
 type CannotCastError struct {
 	// Have and Want are the names of the Go types.
 	Have, Want string

@@ -16,15 +16,25 @@ import (
 
 func TestTypedReconciler(t *testing.T) {
 	ctx := t.Context()
-	request := operator.ReconcileRequest{Action: operator.ReconcileActionUpdated, Object: version("a", 1, 1), State: map[string]any{"some": "state"}}
+	request := operator.ReconcileRequest{
+		Action: operator.ReconcileActionUpdated, Object: version("a", 1, 1), State: map[string]any{"some": "state"},
+	}
 
 	result, err := (&operator.TypedReconciler[*fixture.Resource]{}).Reconcile(ctx, request)
 	equal(t, "result of no function", operator.ReconcileResult{}, result)
 	wantErr(t, err)
 
 	_, err = (&operator.TypedReconciler[*fixture.Resource]{
-		ReconcileFunc: func(_ context.Context, got operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
-			equal(t, "request", operator.TypedReconcileRequest[*fixture.Resource]{Action: request.Action, Object: version("a", 1, 1), State: request.State}, got)
+		ReconcileFunc: func(
+			_ context.Context, got operator.TypedReconcileRequest[*fixture.Resource],
+		) (operator.ReconcileResult, error) {
+			equal(
+				t, "request",
+				operator.TypedReconcileRequest[*fixture.Resource]{
+					Action: request.Action, Object: version("a", 1, 1), State: request.State,
+				},
+				got,
+			)
 			return operator.ReconcileResult{}, errTest
 		},
 	}).Reconcile(ctx, request)
@@ -40,7 +50,9 @@ func TestTypedReconciler(t *testing.T) {
 
 func TestCannotCastErrorIsTerminal(t *testing.T) {
 	reconciler := &operator.TypedReconciler[*corev1.ConfigMap]{
-		ReconcileFunc: func(context.Context, operator.TypedReconcileRequest[*corev1.ConfigMap]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			context.Context, operator.TypedReconcileRequest[*corev1.ConfigMap],
+		) (operator.ReconcileResult, error) {
 			return operator.ReconcileResult{}, nil
 		},
 	}

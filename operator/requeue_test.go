@@ -51,7 +51,9 @@ func (f *failing) Delete(ctx context.Context, object *fixture.Resource) error {
 
 func (f *failing) reconciler() operator.Reconciler {
 	return &operator.TypedReconciler[*fixture.Resource]{
-		ReconcileFunc: func(ctx context.Context, _ operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			ctx context.Context, _ operator.TypedReconcileRequest[*fixture.Resource],
+		) (operator.ReconcileResult, error) {
 			if err := f.called(ctx); err != nil {
 				return operator.ReconcileResult{RequeueAfter: time.Minute}, err
 			}
@@ -138,7 +140,9 @@ func TestRequeueAfterTogetherWithAnError(t *testing.T) {
 				}
 				equal(t, "times that the policy was asked", wantAsked, asked)
 				equal(t, "reported errors", 1, reported)
-				failed := slices.DeleteFunc(slices.Clone(w.events), func(e string) bool { return !strings.HasPrefix(e, "HandlerFailed: ") })
+				failed := slices.DeleteFunc(slices.Clone(w.events), func(e string) bool {
+					return !strings.HasPrefix(e, "HandlerFailed: ")
+				})
 				equal(t, "events of the failure", 1, len(failed))
 
 				time.Sleep(wantResult - time.Second)

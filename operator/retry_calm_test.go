@@ -16,7 +16,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Without a retry policy the rate limiter tells when to try again. A handler that writes a status and fails must not get around it.
+// Without a retry policy the rate limiter tells when to try again. A handler that writes a status and fails must not
+// get around it.
 func TestWithEdge_RateLimiterIsNotDefeatedByNoise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -78,7 +79,8 @@ func TestWithEdge_Stopped(t *testing.T) {
 	b.want(t)
 }
 
-// A resource that leaves the selection of the controller is deleted for the handler, and must not be kept by a finalizer that nobody would clear any more.
+// A resource that leaves the selection of the controller is deleted for the handler, and must not be kept by a
+// finalizer that nobody would clear any more.
 func TestOpinionated_LeavesTheSelection(t *testing.T) {
 	b := newBench(t, version("a", 1, 1))
 	opinionated := &operator.Opinionated[*fixture.Resource]{Finalizer: testFinalizer, Handler: b.WithEdge}

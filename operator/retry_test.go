@@ -37,14 +37,29 @@ func TestRetryPolicies(t *testing.T) {
 		policy operator.RetryPolicy
 		want   []time.Duration
 	}{
-		"exponential":                {operator.ExponentialBackoffRetryPolicy(5*s, 5), []time.Duration{5 * s, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s}},
-		"exponential, once":          {operator.ExponentialBackoffRetryPolicy(s, 0), []time.Duration{s}},
-		"exponential, never":         {operator.ExponentialBackoffRetryPolicy(s, -1), nil},
-		"back-off":                   {operator.BackoffPolicy{Jitter: -1, MaxAttempts: 3}.Policy(), []time.Duration{s, 2 * s, 4 * s}},
-		"back-off, capped":           {operator.BackoffPolicy{Jitter: -1, Max: 3 * s, MaxAttempts: 4}.Policy(), []time.Duration{s, 2 * s, 3 * s, 3 * s}},
-		"back-off, linear":           {operator.BackoffPolicy{Jitter: -1, Initial: 2 * s, Factor: 1, MaxAttempts: 3}.Policy(), []time.Duration{2 * s, 2 * s, 2 * s}},
-		"back-off, by a third":       {operator.BackoffPolicy{Jitter: -1, Initial: 9 * s, Factor: 4. / 3, MaxAttempts: 3}.Policy(), []time.Duration{9 * s, 12 * s, 16 * s}},
-		"back-off, first is longest": {operator.BackoffPolicy{Jitter: -1, Initial: 10 * time.Minute, MaxAttempts: 2}.Policy(), []time.Duration{10 * time.Minute, 10 * time.Minute}},
+		"exponential": {
+			operator.ExponentialBackoffRetryPolicy(5*s, 5), []time.Duration{5 * s, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s},
+		},
+		"exponential, once":  {operator.ExponentialBackoffRetryPolicy(s, 0), []time.Duration{s}},
+		"exponential, never": {operator.ExponentialBackoffRetryPolicy(s, -1), nil},
+		"back-off": {
+			operator.BackoffPolicy{Jitter: -1, MaxAttempts: 3}.Policy(), []time.Duration{s, 2 * s, 4 * s},
+		},
+		"back-off, capped": {
+			operator.BackoffPolicy{Jitter: -1, Max: 3 * s, MaxAttempts: 4}.Policy(), []time.Duration{s, 2 * s, 3 * s, 3 * s},
+		},
+		"back-off, linear": {
+			operator.BackoffPolicy{Jitter: -1, Initial: 2 * s, Factor: 1, MaxAttempts: 3}.Policy(),
+			[]time.Duration{2 * s, 2 * s, 2 * s},
+		},
+		"back-off, by a third": {
+			operator.BackoffPolicy{Jitter: -1, Initial: 9 * s, Factor: 4. / 3, MaxAttempts: 3}.Policy(),
+			[]time.Duration{9 * s, 12 * s, 16 * s},
+		},
+		"back-off, first is longest": {
+			operator.BackoffPolicy{Jitter: -1, Initial: 10 * time.Minute, MaxAttempts: 2}.Policy(),
+			[]time.Duration{10 * time.Minute, 10 * time.Minute},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { equal(t, "times", tc.want, times(tc.policy, 100)) })
 	}
@@ -54,7 +69,8 @@ func TestRetryPolicies(t *testing.T) {
 				t.Fatalf("attempt %d is after %s", attempt, after)
 			}
 		}
-		if retry, after := operator.DefaultRetryPolicy(errTest, math.MaxInt); !retry || after < 4*time.Minute || after > 6*time.Minute {
+		if retry, after := operator.DefaultRetryPolicy(errTest, math.MaxInt); !retry || after < 4*time.Minute ||
+			after > 6*time.Minute {
 			t.Errorf("the default policy says %t, %s to a very late attempt", retry, after)
 		}
 	})
@@ -97,7 +113,10 @@ func TestOpinionatedRetryDequeuePolicy(t *testing.T) {
 		"a deletion that has failed": {remove, version("a", 2, 2), remove, version("a", 1, 1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			equal(t, "supersedes", tc.supersedes, operator.OpinionatedRetryDequeuePolicy(tc.action, tc.object, tc.wasAction, tc.wasObject, errTest))
+			equal(
+				t, "supersedes", tc.supersedes,
+				operator.OpinionatedRetryDequeuePolicy(tc.action, tc.object, tc.wasAction, tc.wasObject, errTest),
+			)
 		})
 	}
 }
@@ -125,7 +144,9 @@ func TestWithEdge_RetryIsNotDefeatedByNoise(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		b.handle(version("a", 1, 2))
 		b.want(t, "Created a 1, attempt 1")
-		equal(t, "events", []string{"HandlerFailed: Created failed, it will be tried again: failure of the test"}, b.world.events)
+		equal(
+			t, "events", []string{"HandlerFailed: Created failed, it will be tried again: failure of the test"}, b.world.events,
+		)
 	})
 }
 
@@ -135,12 +156,16 @@ func TestWithEdge_RetryIsSuperseded(t *testing.T) {
 		by    *fixture.Resource
 		want  []string
 	}{
-		"by a generation":                    {operator.ReactAny, version("a", 2, 2), []string{"Created a 2"}},
-		"by a deletion":                      {operator.ReactAny, version("a", 1, 2, with(testFinalizer), deleting), []string{"Deleted a 1"}},
+		"by a generation": {operator.ReactAny, version("a", 2, 2), []string{"Created a 2"}},
+		"by a deletion": {
+			operator.ReactAny, version("a", 1, 2, with(testFinalizer), deleting), []string{"Deleted a 1"},
+		},
 		"by another object of the same name": {operator.ReactAny, version("b", 1, 2), []string{"Deleted a 1", "Created b 1"}},
-		"by a label that counts":             {operator.ReactSpec | operator.ReactLabels, version("a", 1, 2, labeled("new")), []string{"Created a 1"}},
-		"not by a label that does not":       {operator.ReactSpec, version("a", 1, 2, labeled("new")), nil},
-		"not by a status":                    {operator.ReactSpec | operator.ReactStatus, version("a", 1, 2, observed), nil},
+		"by a label that counts": {
+			operator.ReactSpec | operator.ReactLabels, version("a", 1, 2, labeled("new")), []string{"Created a 1"},
+		},
+		"not by a label that does not": {operator.ReactSpec, version("a", 1, 2, labeled("new")), nil},
+		"not by a status":              {operator.ReactSpec | operator.ReactStatus, version("a", 1, 2, observed), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -175,8 +200,16 @@ func TestWithEdge_RetryDequeuePolicy(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, asked := newBench(t), []string{}
 				b.RetryPolicy = every(time.Hour)
-				b.RetryDequeuePolicy = func(action operator.ResourceAction, object resource.Object, was operator.ResourceAction, wasObject resource.Object, err error) bool {
-					asked = append(asked, fmt.Sprint(action, " ", object.GetResourceVersion(), " for ", was, " ", wasObject.GetResourceVersion(), ": ", err))
+				b.RetryDequeuePolicy = func(
+					action operator.ResourceAction, object resource.Object, was operator.ResourceAction, wasObject resource.Object,
+					err error,
+				) bool {
+					asked = append(
+						asked,
+						fmt.Sprint(
+							action, " ", object.GetResourceVersion(), " for ", was, " ", wasObject.GetResourceVersion(), ": ", err,
+						),
+					)
 					return answer
 				}
 				b.handle(version("a", 1, 1))
@@ -220,10 +253,14 @@ func TestWithEdge_Outcomes(t *testing.T) {
 	}{
 		"success": {reason: "that is all", do: func(*bench) {}},
 		"success and more": {
-			reason: "the same action again", do: given(nil, time.Minute), want: reconcilers.Result{RequeueAfter: time.Minute}, later: []string{"Created a 1>1"},
+			reason: "the same action again", do: given(nil, time.Minute), want: reconcilers.Result{
+				RequeueAfter: time.Minute,
+			}, later: []string{"Created a 1>1"},
 		},
 		"asks to be called again": {
-			reason: "it is not done", do: given(operator.RequeueAfter(time.Minute)), want: reconcilers.Result{RequeueAfter: time.Minute},
+			reason: "it is not done", do: given(
+				operator.RequeueAfter(time.Minute),
+			), want: reconcilers.Result{RequeueAfter: time.Minute},
 			errs: []error{reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
 		},
 		"asks to be called again at once": {
@@ -232,20 +269,35 @@ func TestWithEdge_Outcomes(t *testing.T) {
 		},
 		"asks to be called again, and says why": {
 			reason: "it is still no failure", do: given(fmt.Errorf("not ready: %w", operator.RequeueAfter(time.Minute))),
-			want: reconcilers.Result{RequeueAfter: time.Minute}, errs: []error{reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
+			want: reconcilers.Result{
+				RequeueAfter: time.Minute,
+			}, errs: []error{reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
 		},
 		"fails and asks to be called again": {
 			reason: "it is a failure, and has its time", do: given(errors.Join(errTest, operator.RequeueAfter(time.Minute))),
-			want: reconcilers.Result{RequeueAfter: time.Minute}, errs: []error{errTest, reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
+			want: reconcilers.Result{RequeueAfter: time.Minute}, errs: []error{
+				errTest, reconcilers.ErrRetryAfter,
+			}, later: []string{"Created a 1"},
 		},
-		"fails": {reason: "the rate limiter tells the time", do: given(errTest), errs: []error{errTest}, next: []string{"Created a 1, attempt 1"}},
+		"fails": {
+			reason: "the rate limiter tells the time", do: given(errTest), errs: []error{errTest},
+			next: []string{"Created a 1, attempt 1"},
+		},
 		"fails quietly": {
-			reason: "policies are for failures that are heard of", do: func(b *bench) { given(quiet)(b); b.RetryPolicy = every(time.Minute) },
+			reason: "policies are for failures that are heard of", do: func(b *bench) {
+				given(quiet)(b)
+				b.RetryPolicy = every(time.Minute)
+			},
 			errs: []error{quiet}, next: []string{"Created a 1, attempt 1"},
 		},
-		"halts": {reason: "that is a success", do: given(reconcilers.ErrHaltSubReconcilers), errs: []error{reconcilers.ErrHaltSubReconcilers}},
+		"halts": {
+			reason: "that is a success", do: given(reconcilers.ErrHaltSubReconcilers),
+			errs: []error{reconcilers.ErrHaltSubReconcilers},
+		},
 		"fails for good": {
-			reason: "terminal errors are not retried", do: given(reconcile.TerminalError(errTest)), errs: []error{reconcile.TerminalError(nil), errTest},
+			reason: "terminal errors are not retried", do: given(reconcile.TerminalError(errTest)), errs: []error{
+				reconcile.TerminalError(nil), errTest,
+			},
 		},
 		"is given up": {
 			reason: "the policy says so", do: func(b *bench) {
@@ -278,9 +330,14 @@ func TestWithEdge_DeletionThatIsNotDoneIsNotOver(t *testing.T) {
 		give func(*bench)
 		want string
 	}{
-		"with a time":           {func(b *bench) { b.after = time.Minute }, "waiting to be called again"},
-		"by an error":           {func(b *bench) { b.errs = []error{operator.RequeueAfter(time.Minute)} }, "waiting to be called again"},
-		"because it has failed": {func(b *bench) { b.errs, b.RetryPolicy = []error{errTest}, every(time.Minute) }, "waiting for the next attempt: failure of the test"},
+		"with a time": {func(b *bench) { b.after = time.Minute }, "waiting to be called again"},
+		"by an error": {
+			func(b *bench) { b.errs = []error{operator.RequeueAfter(time.Minute)} }, "waiting to be called again",
+		},
+		"because it has failed": {
+			func(b *bench) { b.errs, b.RetryPolicy = []error{errTest}, every(time.Minute) },
+			"waiting for the next attempt: failure of the test",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -333,7 +390,8 @@ func TestWithEdge_OnError(t *testing.T) {
 	}
 }
 
-// What was given up is tried again when something changes, and until then it stops whoever comes next: the finalizer must not be cleared.
+// What was given up is tried again when something changes, and until then it stops whoever comes next: the finalizer
+// must not be cleared.
 func TestWithEdge_GivenUp(t *testing.T) {
 	b := newBench(t)
 	hooked := []string{}

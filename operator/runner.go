@@ -22,8 +22,8 @@ import (
 // Runner runs apps, those of package simple and any other [app.App].
 type Runner struct{ config RunnerConfig }
 
-// RunnerConfig tells a Runner where the cluster is, and what it serves for the app. An app of package simple also serves by itself, as its own config says,
-// except webhooks that WebhookConfig serves.
+// RunnerConfig tells a Runner where the cluster is, and what it serves for the app. An app of package simple also
+// serves by itself, as its own config says, except webhooks that WebhookConfig serves.
 type RunnerConfig struct {
 	// KubeConfig leads to the cluster of the app. Required.
 	KubeConfig rest.Config
@@ -51,8 +51,8 @@ type RunnerTLSConfig struct {
 	CertPath, KeyPath string
 }
 
-// RunnerMetricsConfig tells where metrics are served, under /metrics: those of controller-runtime, of this module, and of the app if it has a method
-// PrometheusCollectors() []prometheus.Collector.
+// RunnerMetricsConfig tells where metrics are served, under /metrics: those of controller-runtime, of this module, and
+// of the app if it has a method PrometheusCollectors() []prometheus.Collector.
 type RunnerMetricsConfig struct {
 	// Enabled serves metrics. Defaults to false.
 	Enabled bool
@@ -62,8 +62,8 @@ type RunnerMetricsConfig struct {
 	Port int
 }
 
-// RunnerHealthConfig tells where health is served: /livez, which is fine while the process answers, and /readyz, which asks the checks of the app if it is an
-// [app.HealthChecker], and the server of webhooks.
+// RunnerHealthConfig tells where health is served: /livez, which is fine while the process answers, and /readyz, which
+// asks the checks of the app if it is an [app.HealthChecker], and the server of webhooks.
 type RunnerHealthConfig struct {
 	// Enabled serves health. Defaults to false.
 	Enabled bool
@@ -81,21 +81,27 @@ func NewRunner(config RunnerConfig) (*Runner, error) {
 	}
 	w := config.WebhookConfig
 	if w != (RunnerWebhookConfig{}) && (w.TLSConfig.CertPath == "" || w.TLSConfig.KeyPath == "") {
-		problems = append(problems, errors.New("the runner must have WebhookConfig.TLSConfig.CertPath and .KeyPath to serve webhooks"))
+		problems = append(
+			problems, errors.New("the runner must have WebhookConfig.TLSConfig.CertPath and .KeyPath to serve webhooks"),
+		)
 	}
 	for _, p := range []struct {
 		field string
 		port  int
-	}{{"WebhookConfig", w.Port}, {"MetricsConfig", config.MetricsConfig.Port}, {"HealthConfig", config.HealthConfig.Port}} {
+	}{
+		{"WebhookConfig", w.Port}, {"MetricsConfig", config.MetricsConfig.Port}, {"HealthConfig", config.HealthConfig.Port},
+	} {
 		if p.port < 0 || p.port > 65535 {
-			problems = append(problems, fmt.Errorf("the runner must have a port from 1 to 65535 in %s.Port, got %d", p.field, p.port))
+			problems = append(
+				problems, fmt.Errorf("the runner must have a port from 1 to 65535 in %s.Port, got %d", p.field, p.port),
+			)
 		}
 	}
 	return &Runner{config}, errors.Join(problems...)
 }
 
-// Run makes the app of a provider and runs it until ctx ends, or the app does. It warns about what the manifest says and the app does not do, and the other
-// way round, with the logger of ctx.
+// Run makes the app of a provider and runs it until ctx ends, or the app does. It warns about what the manifest says
+// and the app does not do, and the other way round, with the logger of ctx.
 func (r *Runner) Run(ctx context.Context, provider app.Provider) error {
 	if nilcheck.IsNil(provider) {
 		return errors.New("the provider of the app must not be nil")

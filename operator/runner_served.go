@@ -31,7 +31,8 @@ func (r *Runner) runServed(ctx context.Context, made app.App, runnable app.Runna
 	}
 	if r.servesWebhooks() {
 		hooks := &AppWebhooks{
-			App: made, Name: name, Mutated: made.ManagedKinds(), Validated: made.ManagedKinds(), Converted: true, Logger: mgr.GetLogger().WithName(name),
+			App: made, Name: name, Mutated: made.ManagedKinds(), Validated: made.ManagedKinds(), Converted: true,
+			Logger: mgr.GetLogger().WithName(name),
 		}
 		for path, handler := range hooks.Handlers() {
 			mgr.GetWebhookServer().Register(path, handler)
@@ -88,7 +89,9 @@ func (r *Runner) manager(made app.App) (ctrl.Manager, error) {
 	}
 	if checked, ok := made.(app.HealthChecker); ok {
 		for _, check := range checked.HealthChecks() {
-			err := mgr.AddReadyzCheck(check.HealthCheckName(), func(req *http.Request) error { return check.HealthCheck(req.Context()) })
+			err := mgr.AddReadyzCheck(check.HealthCheckName(), func(req *http.Request) error {
+				return check.HealthCheck(req.Context())
+			})
 			if err != nil {
 				return nil, err
 			}

@@ -69,8 +69,10 @@ func TestRunner(t *testing.T) {
 		provider provider
 		want     string
 	}{
-		"the app runs":                     {provider: provider{app: &providedApp{}}},
-		"there is no app":                  {provider: provider{app: &providedApp{}, err: errOnPurpose}, want: "make the app it: on purpose"},
+		"the app runs": {provider: provider{app: &providedApp{}}},
+		"there is no app": {
+			provider: provider{app: &providedApp{}, err: errOnPurpose}, want: "make the app it: on purpose",
+		},
 		"the app does not do what it says": {provider: provider{app: &providedApp{unfaithful: errOnPurpose}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +88,8 @@ func TestRunner(t *testing.T) {
 				t.Errorf("error = %q, want %q; ran = %t", got, tc.want, tc.provider.app.ran)
 			}
 			config := tc.provider.app.config
-			if config.KubeConfig.Host != "nowhere.invalid" || config.SpecificConfig != "specific" || config.ManifestData.AppName != "it" {
+			if config.KubeConfig.Host != "nowhere.invalid" || config.SpecificConfig != "specific" ||
+				config.ManifestData.AppName != "it" {
 				t.Errorf("config = %v", config)
 			}
 		})
@@ -95,7 +98,8 @@ func TestRunner(t *testing.T) {
 
 func TestNewRunner_ListsAllMistakes(t *testing.T) {
 	_, err := operator.NewRunner(operator.RunnerConfig{
-		WebhookConfig: operator.RunnerWebhookConfig{Port: 8443}, MetricsConfig: operator.RunnerMetricsConfig{Port: -1}, HealthConfig: operator.RunnerHealthConfig{Port: 70000},
+		WebhookConfig: operator.RunnerWebhookConfig{Port: 8443}, MetricsConfig: operator.RunnerMetricsConfig{Port: -1},
+		HealthConfig: operator.RunnerHealthConfig{Port: 70000},
 	})
 	wantText(t, `the runner must have a KubeConfig with a Host
 the runner must have WebhookConfig.TLSConfig.CertPath and .KeyPath to serve webhooks
@@ -129,8 +133,10 @@ func TestRunner_WithNilWhereAnAppShouldBe(t *testing.T) {
 	}{
 		"no provider": {nil, "the provider of the app must not be nil"},
 		"no app":      {brokenProvider{}, "make the app it: the provider has returned no app and no error"},
-		"nil app":     {brokenProvider{app: (*providedApp)(nil)}, "make the app it: the provider has returned no app and no error"},
-		"no runner":   {brokenProvider{app: idleApp{}}, "run the app it: its Runner is nil"},
+		"nil app": {
+			brokenProvider{app: (*providedApp)(nil)}, "make the app it: the provider has returned no app and no error",
+		},
+		"no runner": {brokenProvider{app: idleApp{}}, "run the app it: its Runner is nil"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantText(t, tc.want, runner.Run(t.Context(), tc.provider))

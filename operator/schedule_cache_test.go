@@ -32,7 +32,8 @@ func (p *scheduleProcess) advance() bool {
 	return true
 }
 
-// relist has the cache replace what it has by what there was at a position of the history: its objects are others even if nothing has changed.
+// relist has the cache replace what it has by what there was at a position of the history: its objects are others even
+// if nothing has changed.
 func (p *scheduleProcess) relist(position int) {
 	p.world.tracef("  cache: relisted at %d of %d", position, len(p.world.server.history))
 	before, listed := p.cached, p.world.server.at(position)

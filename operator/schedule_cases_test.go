@@ -13,8 +13,8 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-// TestAbsent_NeverCached is for what schedules meet too seldom: a request has read a resource past the cache, and the next one does not find it, because the
-// cache is not that far yet.
+// TestAbsent_NeverCached is for what schedules meet too seldom: a request has read a resource past the cache, and the
+// next one does not find it, because the cache is not that far yet.
 func TestAbsent_NeverCached(t *testing.T) {
 	c := newCostCluster(t)
 	obj := c.newObject(0)
@@ -40,7 +40,9 @@ func TestAbsent_NeverCached(t *testing.T) {
 func TestOlderThan_OtherResource(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	object := func(uid types.UID, version string, created time.Time) client.Object {
-		return &fixture.Resource{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version, CreationTimestamp: metav1.NewTime(created)}}
+		return &fixture.Resource{
+			ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version, CreationTimestamp: metav1.NewTime(created)},
+		}
 	}
 	for name, tc := range map[string]struct {
 		a, b client.Object

@@ -23,7 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// scheduleManager is as much of a manager as it takes to set up a controller. Nothing is started: the schedule does what a controller does.
+// scheduleManager is as much of a manager as it takes to set up a controller. Nothing is started: the schedule does
+// what a controller does.
 type scheduleManager struct {
 	manager.Manager
 	world *scheduleWorld
@@ -78,7 +79,9 @@ type scheduleReader struct {
 	world *scheduleWorld
 }
 
-func (r scheduleReader) Get(_ context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (r scheduleReader) Get(
+	_ context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	r.world.interrupt("a read from the server of", key.Name)
 	if err := r.world.fault("read"); err != nil {
 		return err
@@ -86,7 +89,8 @@ func (r scheduleReader) Get(_ context.Context, key client.ObjectKey, obj client.
 	return r.world.read(r.world.server.objects[key.Name], key, obj, opts)
 }
 
-// read answers a read, and notes what the request is about if it is the root that reads: nobody else reads what is not copied.
+// read answers a read, and notes what the request is about if it is the root that reads: nobody else reads what is not
+// copied.
 func (w *scheduleWorld) read(found subject, key client.ObjectKey, obj client.Object, opts []client.GetOption) error {
 	options := (&client.GetOptions{}).ApplyOptions(opts)
 	shared := options.UnsafeDisableDeepCopy != nil && *options.UnsafeDisableDeepCopy
@@ -116,7 +120,9 @@ type scheduleClient struct {
 	world *scheduleWorld
 }
 
-func (c scheduleClient) Get(_ context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (c scheduleClient) Get(
+	_ context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	return c.world.read(c.world.process.cached[key.Name], key, obj, opts)
 }
 
@@ -143,11 +149,14 @@ type scheduleStatus struct {
 	world *scheduleWorld
 }
 
-func (s scheduleStatus) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s scheduleStatus) Patch(
+	_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption,
+) error {
 	return s.world.patch(obj, patch, true)
 }
 
-// patch is a write of the controller, which may fail before and after it has taken effect, and during which anything may happen.
+// patch is a write of the controller, which may fail before and after it has taken effect, and during which anything
+// may happen.
 func (w *scheduleWorld) patch(obj client.Object, patch client.Patch, status bool) error {
 	data, err := patch.Data(obj)
 	if err != nil {

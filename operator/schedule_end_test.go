@@ -22,7 +22,8 @@ func (w *scheduleWorld) settle() {
 	w.must(false, converges, "it never comes to rest: %v is queued", w.process.queue.at)
 }
 
-// finish checks what must be true in the end: when all is quiet, after a resync for what was given up, and when users have deleted everything.
+// finish checks what must be true in the end: when all is quiet, after a resync for what was given up, and when users
+// have deleted everything.
 func (w *scheduleWorld) finish() {
 	w.tracef("all is quiet")
 	w.settle()
@@ -62,11 +63,18 @@ func (w *scheduleWorld) checkEnd(mayBeExhausted bool) {
 			}
 			w.checkHandled(m, obj, mayBeExhausted)
 		}
-		w.must(edge.ledger.len() == len(w.server.objects), nothingLeft, "%d records for %d objects", edge.ledger.len(), len(w.server.objects))
+		w.must(
+			edge.ledger.len() == len(w.server.objects), nothingLeft, "%d records for %d objects", edge.ledger.len(),
+			len(w.server.objects),
+		)
 		for key, r := range edge.ledger.records {
 			// What was intended and then was deleted before the first call stays noted until it is gone.
-			nothing := r.pending == nil || r.known == nil && r.pending.attempt == 0 || p.memory(handler, key.Name).isOver(w.server.objects[key.Name])
-			w.must(!r.busy && r.gone == nil && (nothing || mayBeExhausted && r.pending.exhausted), nothingLeft, "record %s: %+v", key, *r)
+			nothing := r.pending == nil || r.known == nil && r.pending.attempt == 0 ||
+				p.memory(handler, key.Name).isOver(w.server.objects[key.Name])
+			w.must(
+				!r.busy && r.gone == nil && (nothing || mayBeExhausted && r.pending.exhausted), nothingLeft, "record %s: %+v", key,
+				*r,
+			)
 		}
 	}
 }
@@ -80,10 +88,12 @@ func (w *scheduleWorld) checkHandled(m *memory, obj subject, mayBeExhausted bool
 	case m.isOver(obj):
 	case len(ours) > 0:
 		w.must(has(ours[0]) && (len(ours) == 1 || !has(ours[1])), converges, "handler %d does not keep %s", m.handler, obj)
-		w.must(m.handled != nil && m.handled.GetUID() == obj.GetUID() && m.handled.GetGeneration() == obj.GetGeneration(), converges,
+		w.must(m.handled != nil && m.handled.GetUID() == obj.GetUID() && m.handled.GetGeneration() == obj.GetGeneration(),
+			converges,
 			"handler %d has handled %s last, not %s", m.handler, m.handled, obj)
 		if mark, ok := obj.(*marked); ok {
-			w.must(mark.Status.ObservedGeneration == obj.GetGeneration() && (mayBeExhausted || len(mark.Status.Conditions) == 0), converges,
+			w.must(mark.Status.ObservedGeneration == obj.GetGeneration() && (mayBeExhausted || len(mark.Status.Conditions) == 0),
+				converges,
 				"the status is not right: %s %v", obj, mark.Status)
 		}
 	default:

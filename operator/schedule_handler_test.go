@@ -51,7 +51,9 @@ func (h *scheduleHandler) watched(ctx context.Context, action ReconcileAction, p
 	return err
 }
 
-func (h *scheduleHandler) reconcile(ctx context.Context, req TypedReconcileRequest[resource.Object]) (ReconcileResult, error) {
+func (h *scheduleHandler) reconcile(
+	ctx context.Context, req TypedReconcileRequest[resource.Object],
+) (ReconcileResult, error) {
 	previous, _ := PreviousFrom[resource.Object](ctx)
 	return h.called(ctx, req.Action, previous, req.Object, req.State)
 }
@@ -88,7 +90,9 @@ func (h *scheduleHandler) called(
 	if updated {
 		call.previous = copyOf(before)
 	}
-	w.tracef("  handler %d: %s %s, attempt %d, previously %s", h.number, action, call.object, call.edge.Attempt, call.previous)
+	w.tracef(
+		"  handler %d: %s %s, attempt %d, previously %s", h.number, action, call.object, call.edge.Attempt, call.previous,
+	)
 	w.count(action.String())
 	m := h.process.memory(h.number, obj.GetName())
 	m.begin(call)

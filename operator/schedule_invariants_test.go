@@ -48,7 +48,8 @@ type memory struct {
 	handler int
 
 	busy bool
-	// handled is what the handler was last called with with success, and known what it was last called with at all. Both are nil after a deletion.
+	// handled is what the handler was last called with with success, and known what it was last called with at all. Both
+	// are nil after a deletion.
 	handled, known subject
 	deleted        map[types.UID]bool
 	// told is the last version of what is known that an event was about.
@@ -133,10 +134,15 @@ func (m *memory) begin(call *handlerCall) {
 	call.gone = call.action == ReconcileActionDeleted && (found == nil || found.GetUID() != uid)
 	stored := m.world.server.objects[obj.GetName()]
 	isGone := stored == nil || stored.GetUID() != uid
-	must(call.action != ReconcileActionDeleted || isGone || isDeleting(obj) && m.keeps(obj), deletedOnly, "deleted: %s", obj)
+	must(
+		call.action != ReconcileActionDeleted || isGone || isDeleting(obj) && m.keeps(obj), deletedOnly, "deleted: %s", obj,
+	)
 	must(!m.busy, oneCall, "handler %d is called with %s", m.handler, obj)
 	m.busy = true
-	must(m.handled == nil || m.handled.GetUID() != uid || versionOf(obj) >= versionOf(m.handled), neverOlder, "%s after %s", obj, m.handled)
+	must(
+		m.handled == nil || m.handled.GetUID() != uid || versionOf(obj) >= versionOf(m.handled), neverOlder, "%s after %s",
+		obj, m.handled,
+	)
 	must(uid >= m.newest, neverOlder, "%s after %s", uid, m.newest)
 	m.newest = uid
 	// One handler does not see at once that another one before it has marked the status.
@@ -147,7 +153,9 @@ func (m *memory) begin(call *handlerCall) {
 	must(call.action == ReconcileActionDeleted || m.known == nil || m.known.GetUID() == uid,
 		oldUIDFirst, "%s of %s while %s is known", call.action, obj, m.known)
 	if call.previous != nil {
-		must(m.handled != nil && sameVersion(call.previous, m.handled), lastHandled, "%s instead of %s", call.previous, m.handled)
+		must(
+			m.handled != nil && sameVersion(call.previous, m.handled), lastHandled, "%s instead of %s", call.previous, m.handled,
+		)
 	}
 	m.checkAction(call)
 	m.checkWaiting(call)
@@ -175,7 +183,10 @@ func (m *memory) checkAction(call *handlerCall) {
 	case ReconcileActionResynced:
 		must(!first || m.wasHandled(obj), markCounts, "resynced: %s", obj)
 	case ReconcileActionDeleted:
-		must(!call.gone || m.known != nil && m.known.GetUID() == obj.GetUID(), createdFirst, "deleted: %s, of which the handler has never heard", obj)
+		must(
+			!call.gone || m.known != nil && m.known.GetUID() == obj.GetUID(), createdFirst,
+			"deleted: %s, of which the handler has never heard", obj,
+		)
 		must(!call.gone || versionOf(obj) >= versionOf(m.known), neverOlder, "deleted: %s after %s", obj, m.known)
 		must(!call.gone || versionOf(obj) >= m.told, neverOlder, "deleted: %s after an event of %d", obj, m.told)
 	default:
@@ -183,7 +194,8 @@ func (m *memory) checkAction(call *handlerCall) {
 	}
 }
 
-// wasHandled is true when the mark on an object can only be there because an earlier process has handled it, as far as the mark tells.
+// wasHandled is true when the mark on an object can only be there because an earlier process has handled it, as far as
+// the mark tells.
 func (m *memory) wasHandled(obj subject) bool {
 	l := m.world.life(m.handler, obj.GetUID())
 	if _, ok := obj.(*marked); ok && len(m.process.edges) > 1 {
@@ -202,17 +214,24 @@ func (m *memory) checkWaiting(call *handlerCall) {
 		stays := was.object.GetUID() == obj.GetUID() && was.object.GetGeneration() == obj.GetGeneration()
 		// What waits for nothing but another call has time for all changes.
 		polls := was.polls && (versionOf(was.object) != versionOf(obj) && len(m.world.kind.ours(m.handler)) == 0)
-		replaced = !stays || polls || isDeleting(was.object) != isDeleting(obj) || call.action == ReconcileActionDeleted && was.action != ReconcileActionDeleted
+		replaced = !stays || polls || isDeleting(was.object) != isDeleting(obj) || call.action == ReconcileActionDeleted &&
+			was.action != ReconcileActionDeleted
 		if !stays {
 			m.state = nil
 		}
 		must(replaced || !m.exhausted || m.resynced || call.gone, quietAfter, "%s of %s", call.action, obj)
-		must(replaced || m.exhausted || !m.due.After(time.Now()), retriesWait, "%s of %s is due in %s", call.action, obj, time.Until(m.due))
+		must(
+			replaced || m.exhausted || !m.due.After(time.Now()), retriesWait, "%s of %s is due in %s", call.action, obj,
+			time.Until(m.due),
+		)
 		if replaced || m.exhausted {
 			m.attempts = 0
 		}
 	}
-	must(call.edge.Attempt == m.attempts, attemptsAdd, "attempt %d of %s of %s instead of %d", call.edge.Attempt, call.action, obj, m.attempts)
+	must(
+		call.edge.Attempt == m.attempts, attemptsAdd, "attempt %d of %s of %s instead of %d", call.edge.Attempt, call.action,
+		obj, m.attempts,
+	)
 	if m.world.kind.requests {
 		must(maps.Equal(call.state, m.state), stateCarries, "%v instead of %v", call.state, m.state)
 	}
@@ -250,14 +269,17 @@ func (m *memory) givesUp(call *handlerCall) {
 
 // asked notes what the retry policy has said.
 func (m *memory) asked(attempt int, retry bool, after time.Duration) {
-	m.world.must(attempt == m.attempts-1, attemptsAdd, "the policy is asked about attempt %d instead of %d", attempt, m.attempts-1)
+	m.world.must(
+		attempt == m.attempts-1, attemptsAdd, "the policy is asked about attempt %d instead of %d", attempt, m.attempts-1,
+	)
 	if m.due = time.Now().Add(after); !retry {
 		m.world.count("exhausted retries")
 		m.givesUp(m.waiting)
 	}
 }
 
-// repeats notes that the handler asks to be called again. For a reconciler that is a success, unless the object is being deleted.
+// repeats notes that the handler asks to be called again. For a reconciler that is a success, unless the object is
+// being deleted.
 func (m *memory) repeats(call *handlerCall, state map[string]any, after time.Duration) {
 	attempts := m.attempts
 	if m.world.kind.requests {
@@ -279,7 +301,10 @@ func (p *scheduleProcess) checkTimers(name string, took time.Duration) {
 	for handler := range p.edges {
 		m, found := p.memory(handler, name), p.found[name]
 		if m.waiting != nil && m.waiting.polls && found != nil && p.world.kind.handlers[handler] == "" {
-			p.world.must(versionOf(found) <= versionOf(m.waiting.object), changesCount, "%s waits, and is %s by now", m.waiting.object, found)
+			p.world.must(
+				versionOf(found) <= versionOf(m.waiting.object), changesCount, "%s waits, and is %s by now", m.waiting.object,
+				found,
+			)
 		}
 		if m.waiting == nil || m.exhausted || m.isOver(p.cached[name]) || p.awaits(name) {
 			continue
@@ -297,7 +322,8 @@ func (p *scheduleProcess) checkTimers(name string, took time.Duration) {
 // awaits is true when there will be an event, and with it a request.
 func (p *scheduleProcess) awaits(name string) bool {
 	cached, stored := p.cached[name], p.world.server.objects[name]
-	return len(p.undelivered) > 0 || (cached == nil) != (stored == nil) || cached != nil && cached.GetResourceVersion() != stored.GetResourceVersion()
+	return len(p.undelivered) > 0 || (cached == nil) != (stored == nil) || cached != nil &&
+		cached.GetResourceVersion() != stored.GetResourceVersion()
 }
 
 // isOver is true for an object that is going without the handler: it is told when it has gone, if it knows of it.
@@ -318,7 +344,10 @@ func (w *scheduleWorld) checkCleared(before, after subject) {
 			return slices.ContainsFunc(obj.GetFinalizers(), func(f string) bool { return slices.Contains(ours, f) })
 		}
 		l := w.life(handler, before.GetUID())
-		w.must(!has(before) || has(after) || l.deleted, deletedFirst, "handler %d was not told of the deletion of %s", handler, before)
+		w.must(
+			!has(before) || has(after) || l.deleted, deletedFirst, "handler %d was not told of the deletion of %s", handler,
+			before,
+		)
 		if has(after) && l.kept == 0 {
 			l.kept = w.process.number
 		}

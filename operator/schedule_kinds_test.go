@@ -36,8 +36,14 @@ var scheduleKinds = []scheduleKind{
 	{name: "plain reconciler", proto: &bare{}, handlers: []string{""}, requests: true},
 	{name: "opinionated watcher with observedGeneration", proto: &marked{}, handlers: []string{finalizerA}},
 	{name: "opinionated watcher without observedGeneration", proto: &bare{}, handlers: []string{finalizerA}},
-	{name: "opinionated watcher with an in-progress finalizer", proto: &bare{}, handlers: []string{finalizerA}, inProgress: inProgressFinalizer},
-	{name: "opinionated watcher with a former finalizer", proto: &bare{}, handlers: []string{finalizerA}, former: formerFinalizer},
+	{
+		name: "opinionated watcher with an in-progress finalizer", proto: &bare{}, handlers: []string{finalizerA},
+		inProgress: inProgressFinalizer,
+	},
+	{
+		name: "opinionated watcher with a former finalizer", proto: &bare{}, handlers: []string{finalizerA},
+		former: formerFinalizer,
+	},
 	{name: "opinionated reconciler", proto: &marked{}, handlers: []string{finalizerA}, requests: true},
 	{name: "fan-out of an opinionated and a plain watcher", proto: &bare{}, handlers: []string{finalizerA, ""}},
 	{name: "fan-out of two opinionated watchers", proto: &marked{}, handlers: []string{finalizerA, finalizerB}},
@@ -69,7 +75,9 @@ var schedulePolicies = []schedulePolicy{
 }
 
 // build makes the handlers of a process.
-func (w *scheduleWorld) build() (handlers []reconcilers.SubReconciler[resource.Object], edges []*WithEdge[resource.Object]) {
+func (w *scheduleWorld) build() (
+	handlers []reconcilers.SubReconciler[resource.Object], edges []*WithEdge[resource.Object],
+) {
 	for i, finalizer := range w.kind.handlers {
 		h := &scheduleHandler{world: w, process: w.process, number: i}
 		edge := WatcherReconciler[resource.Object](h)

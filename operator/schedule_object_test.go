@@ -94,7 +94,8 @@ func sameVersion(a, b subject) bool {
 }
 
 func sameContent(a, b subject) bool {
-	if *a.wanted() != *b.wanted() || *a.noted() != *b.noted() || a.GetGeneration() != b.GetGeneration() || isDeleting(a) != isDeleting(b) ||
+	if *a.wanted() != *b.wanted() || *a.noted() != *b.noted() || a.GetGeneration() != b.GetGeneration() ||
+		isDeleting(a) != isDeleting(b) ||
 		!maps.Equal(a.GetLabels(), b.GetLabels()) || !slices.Equal(a.GetFinalizers(), b.GetFinalizers()) {
 		return false
 	}
@@ -103,7 +104,8 @@ func sameContent(a, b subject) bool {
 		return true
 	}
 	mb, ok := b.(*marked)
-	return ok && ma.Status.ObservedGeneration == mb.Status.ObservedGeneration && slices.Equal(ma.Status.Conditions, mb.Status.Conditions)
+	return ok && ma.Status.ObservedGeneration == mb.Status.ObservedGeneration &&
+		slices.Equal(ma.Status.Conditions, mb.Status.Conditions)
 }
 
 // versionOf returns the resource version as a number.
@@ -116,7 +118,9 @@ func versionOf(obj client.Object) int {
 }
 
 func describe(obj subject) string {
-	s := fmt.Sprintf("%s/%s@%s gen %d spec %d", obj.GetName(), obj.GetUID(), obj.GetResourceVersion(), obj.GetGeneration(), *obj.wanted())
+	s := fmt.Sprintf(
+		"%s/%s@%s gen %d spec %d", obj.GetName(), obj.GetUID(), obj.GetResourceVersion(), obj.GetGeneration(), *obj.wanted(),
+	)
 	if m, ok := obj.(*marked); ok {
 		s += fmt.Sprintf(" observed %d", m.Status.ObservedGeneration)
 	}

@@ -57,7 +57,8 @@ func (w *scheduleWorld) restart(position int) {
 	w.tracef("process %d starts with a list at %d of %d", number, position, len(w.server.history))
 	p := &scheduleProcess{
 		world: w, number: number, position: position, cached: w.server.at(position), queue: newScheduleQueue(),
-		memories: map[memoryKey]*memory{}, writes: map[types.UID]versionAt{}, requests: map[string]int{}, found: map[string]subject{},
+		memories: map[memoryKey]*memory{}, writes: map[types.UID]versionAt{}, requests: map[string]int{},
+		found: map[string]subject{},
 	}
 	w.process = p
 	handlers, edges := w.build()
@@ -124,5 +125,7 @@ func (p *scheduleProcess) reconcile(name string) (result reconcile.Result, err e
 			panic(r)
 		}
 	}()
-	return p.controller.Reconcile(p.world.ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}})
+	return p.controller.Reconcile(p.world.ctx, reconcile.Request{
+		NamespacedName: types.NamespacedName{Namespace: "default", Name: name},
+	})
 }

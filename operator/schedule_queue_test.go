@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// scheduleQueue is the queue of a controller: one entry for each name, at the earliest time it was added for, and one worker at a time for each.
+// scheduleQueue is the queue of a controller: one entry for each name, at the earliest time it was added for, and one
+// worker at a time for each.
 type scheduleQueue struct {
 	at       map[string]time.Time
 	failures map[string]int

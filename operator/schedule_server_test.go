@@ -25,13 +25,15 @@ type scheduleServer struct {
 	uids    int
 }
 
-// serverChange is one event of a watch. A resource that comes has no before; one that goes has no after, and is last as it was when it went.
+// serverChange is one event of a watch. A resource that comes has no before; one that goes has no after, and is last as
+// it was when it went.
 type serverChange struct {
 	name                string
 	before, after, last subject
 }
 
-// firstVersion is the resource version of the empty server. The change at position n of the history has firstVersion + n + 1.
+// firstVersion is the resource version of the empty server. The change at position n of the history has firstVersion +
+// n + 1.
 const firstVersion = 100
 
 func (s *scheduleServer) store(name string, after, last subject) {
@@ -83,7 +85,8 @@ func (s *scheduleServer) create(name string, finalizers ...string) {
 	s.store(name, created, nil)
 }
 
-// write changes a resource, which goes with its last finalizer when it is being deleted. A write that changes nothing is none.
+// write changes a resource, which goes with its last finalizer when it is being deleted. A write that changes nothing
+// is none.
 func (s *scheduleServer) write(name string, change func(subject)) subject {
 	before := s.objects[name]
 	if before == nil {
@@ -129,7 +132,8 @@ type patchBody struct {
 
 var errAddsFinalizer = errors.New("no new finalizers can be added if the object is being deleted")
 
-// patch makes a merge patch, with its preconditions. What is patched below the status must be in it, and nothing else can be.
+// patch makes a merge patch, with its preconditions. What is patched below the status must be in it, and nothing else
+// can be.
 func (s *scheduleServer) patch(name string, data []byte, status bool) (subject, error) {
 	body := patchBody{}
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -150,7 +154,8 @@ func (s *scheduleServer) patch(name string, data []byte, status bool) (subject, 
 	var conditions []metav1.Condition
 	mustDecode(body.Metadata.Finalizers, &finalizers)
 	mustDecode(body.Status.Conditions, &conditions)
-	if !status && isDeleting(before) && slices.ContainsFunc(finalizers, func(f string) bool { return !slices.Contains(before.GetFinalizers(), f) }) {
+	if !status && isDeleting(before) &&
+		slices.ContainsFunc(finalizers, func(f string) bool { return !slices.Contains(before.GetFinalizers(), f) }) {
 		return nil, apierrs.NewForbidden(scheduleResource, name, errAddsFinalizer)
 	}
 	return s.write(name, func(obj subject) {

@@ -18,8 +18,8 @@ import (
 	"trueup.dev/internal/calledby"
 )
 
-// schedule is a course of events. It is all bytes, so that a fuzzer can change it, and so that it can be made shorter: without a step the other steps stay
-// what they are, and a byte that is 0 means that nothing special happens.
+// schedule is a course of events. It is all bytes, so that a fuzzer can change it, and so that it can be made shorter:
+// without a step the other steps stay what they are, and a byte that is 0 means that nothing special happens.
 type schedule struct {
 	head  []byte
 	steps [][]byte
@@ -138,12 +138,16 @@ func TestSchedules(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d schedules in %s, race detector %t: %v", counts["schedules"], time.Since(begin).Round(time.Millisecond), raceDetector, counts)
+	t.Logf(
+		"%d schedules in %s, race detector %t: %v", counts["schedules"], time.Since(begin).Round(time.Millisecond),
+		raceDetector, counts,
+	)
 	if t.Failed() {
 		return
 	}
 	for _, what := range []string{
-		"Created", "Updated", "Deleted", "Resynced", "failures", "panics", "terminal failures", "requests for another call", "exhausted retries", "crashes",
+		"Created", "Updated", "Deleted", "Resynced", "failures", "panics", "terminal failures", "requests for another call",
+		"exhausted retries", "crashes",
 		"failed calls", "lost responses",
 	} {
 		if counts[what] < counts["schedules"]/200 {

@@ -17,11 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Shard returns an [InformerOptions.ShardFilter] for one of several instances that share the objects of a kind: each object belongs to one index, from 0 to
-// count-1, by its namespace and name. An object that is deleted and created again belongs to the same instance.
+// Shard returns an [InformerOptions.ShardFilter] for one of several instances that share the objects of a kind: each
+// object belongs to one index, from 0 to count-1, by its namespace and name. An object that is deleted and created
+// again belongs to the same instance.
 func Shard(index, count int) (func(object client.Object) bool, error) {
 	if count < 1 || index < 0 || index >= count {
-		return nil, fmt.Errorf("a shard must have a count of at least 1 and an index from 0 to count-1, got index %d of %d", index, count)
+		return nil, fmt.Errorf(
+			"a shard must have a count of at least 1 and an index from 0 to count-1, got index %d of %d", index, count,
+		)
 	}
 	return func(object client.Object) bool {
 		hash := fnv.New32a()
@@ -43,7 +46,9 @@ type shardInformer struct {
 	filter func(object client.Object) bool
 }
 
-func (s *shardInformer) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (s *shardInformer) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	if err := s.Informer.Get(ctx, key, obj, opts...); err != nil || s.filter(obj) {
 		return err
 	}
@@ -70,7 +75,9 @@ func (s *shardInformer) List(ctx context.Context, list client.ObjectList, opts .
 	return meta.SetList(list, items)
 }
 
-func (s *shardInformer) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (s *shardInformer) GetInformer(
+	ctx context.Context, obj client.Object, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	return s.events(s.Informer.GetInformer(ctx, obj, opts...))
 }
 
@@ -103,7 +110,9 @@ func (e shardEvents) only(handler toolscache.ResourceEventHandler) toolscache.Re
 	}}
 }
 
-func (e shardEvents) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (e shardEvents) AddEventHandler(handler toolscache.ResourceEventHandler) (
+	toolscache.ResourceEventHandlerRegistration, error,
+) {
 	return e.Informer.AddEventHandler(e.only(handler))
 }
 

@@ -115,7 +115,8 @@ func (r *WithEdge[T]) isOurFinalizer(name string) bool {
 	return slices.Contains(r.Finalizers, name)
 }
 
-// resume takes up what is pending, or drops it because the resource has changed. It returns false when there is nothing to do yet.
+// resume takes up what is pending, or drops it because the resource has changed. It returns false when there is nothing
+// to do yet.
 func (r *WithEdge[T]) resume(rec *record, t *turn[T]) bool {
 	p := rec.pending
 	if t.resource.GetUID() != p.object.GetUID() || t.resource.GetGeneration() != p.object.GetGeneration() {
@@ -183,7 +184,8 @@ func (r *WithEdge[T]) part(resource client.Object) client.Object {
 	return part
 }
 
-// settle notes how a turn has ended, and returns what the reconciler is to return. What cannot be handled is reported by the caller.
+// settle notes how a turn has ended, and returns what the reconciler is to return. What cannot be handled is reported
+// by the caller.
 func (r *WithEdge[T]) settle(t turn[T], gone bool, outcome outcome) {
 	r.ledger.with(client.ObjectKeyFromObject(t.resource), func(rec *record) {
 		rec.busy = false

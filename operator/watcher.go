@@ -12,10 +12,11 @@ import (
 	"trueup.dev/resource"
 )
 
-// TypedWatcher handles what happens to resources of a kind in one function for each sort of event. Calls for one object never overlap. Objects are copies
-// that the watcher may change.
+// TypedWatcher handles what happens to resources of a kind in one function for each sort of event. Calls for one object
+// never overlap. Objects are copies that the watcher may change.
 //
-// Only what has become of an object counts, not every step on the way: changes that follow each other while a call is under way lead to one more call.
+// Only what has become of an object counts, not every step on the way: changes that follow each other while a call is
+// under way lead to one more call.
 type TypedWatcher[T resource.Object] interface {
 	// Add is called for an object that has not been handled before.
 	Add(ctx context.Context, object T) error
@@ -27,8 +28,8 @@ type TypedWatcher[T resource.Object] interface {
 
 // Syncer is a [TypedWatcher] that wants to know which objects it may have handled already.
 type Syncer[T resource.Object] interface {
-	// Sync is called for an object that was handled before, by an earlier process perhaps, and may have changed since. Without it Add is called, or Update
-	// when the process knows the previous state.
+	// Sync is called for an object that was handled before, by an earlier process perhaps, and may have changed since.
+	// Without it Add is called, or Update when the process knows the previous state.
 	Sync(ctx context.Context, object T) error
 }
 
@@ -65,8 +66,8 @@ func (w untypedSyncer[T]) Sync(ctx context.Context, object T) error {
 	return w.watcher.(Syncer[resource.Object]).Sync(ctx, object)
 }
 
-// WidenWatcher makes a watcher for a Go type one for objects of any type, as an App has them, with its Sync if it has one. Objects of another type are a
-// [CannotCastError].
+// WidenWatcher makes a watcher for a Go type one for objects of any type, as an App has them, with its Sync if it has
+// one. Objects of another type are a [CannotCastError].
 func WidenWatcher[T resource.Object](watcher TypedWatcher[T]) ResourceWatcher {
 	if syncer, ok := watcher.(Syncer[T]); ok {
 		return widenedSyncer[T]{widenedWatcher[T]{watcher}, syncer}
@@ -82,7 +83,9 @@ func (w widenedWatcher[T]) Add(ctx context.Context, object resource.Object) erro
 
 func (w widenedWatcher[T]) Update(ctx context.Context, previous, object resource.Object) error {
 	return withTyped(ctx, object, func(ctx context.Context, object T) error {
-		return withTyped(ctx, previous, func(ctx context.Context, previous T) error { return w.watcher.Update(ctx, previous, object) })
+		return withTyped(ctx, previous, func(ctx context.Context, previous T) error {
+			return w.watcher.Update(ctx, previous, object)
+		})
 	})
 }
 
@@ -102,7 +105,9 @@ func (w widenedSyncer[T]) Sync(ctx context.Context, object resource.Object) erro
 	return withTyped(ctx, object, w.syncer.Sync)
 }
 
-func withTyped[T resource.Object](ctx context.Context, object resource.Object, call func(ctx context.Context, object T) error) error {
+func withTyped[T resource.Object](
+	ctx context.Context, object resource.Object, call func(ctx context.Context, object T) error,
+) error {
 	typed, err := cast[T](object)
 	if err != nil {
 		return err
@@ -110,8 +115,9 @@ func withTyped[T resource.Object](ctx context.Context, object resource.Object, c
 	return call(ctx, typed)
 }
 
-// RequeueAfter returns an error by which a watcher asks to be called again for the same after some time. It is no failure: nothing is logged or counted, and
-// the retry policy is not asked. Joined to another error, that one is a failure, and is retried after this time instead of the time of the retry policy.
+// RequeueAfter returns an error by which a watcher asks to be called again for the same after some time. It is no
+// failure: nothing is logged or counted, and the retry policy is not asked. Joined to another error, that one is a
+// failure, and is retried after this time instead of the time of the retry policy.
 func RequeueAfter(d time.Duration) error {
 	return requeueAfter(d)
 }
@@ -132,7 +138,8 @@ func (e failedUntil) Error() string { return e.cause.Error() }
 
 func (e failedUntil) Unwrap() []error { return []error{e.cause, e.after} }
 
-// asksAgain returns the time that a handler asks for by its error, and whether it has failed as well: the request is joined to another error then.
+// asksAgain returns the time that a handler asks for by its error, and whether it has failed as well: the request is
+// joined to another error then.
 func asksAgain(err error) (after time.Duration, asked, failed bool) {
 	var d requeueAfter
 	if !errors.As(err, &d) {

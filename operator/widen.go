@@ -12,8 +12,8 @@ import (
 	"trueup.dev/validation"
 )
 
-// Widen makes a tree of reconcilers for one Go type one that takes objects of any type, as an App has them. Objects of another type are a
-// [CannotCastError].
+// Widen makes a tree of reconcilers for one Go type one that takes objects of any type, as an App has them. Objects of
+// another type are a [CannotCastError].
 func Widen[T resource.Object](reconciler reconcilers.SubReconciler[T]) reconcilers.SubReconciler[resource.Object] {
 	return &widened[T]{reconciler}
 }

@@ -16,11 +16,14 @@ import (
 
 func TestWiden(t *testing.T) {
 	seen := ""
-	tree := operator.Widen(&reconcilers.SyncReconciler[*corev1.ConfigMap]{Sync: func(_ context.Context, object *corev1.ConfigMap) error {
+	tree := operator.Widen(&reconcilers.SyncReconciler[*corev1.ConfigMap]{Sync: func(
+		_ context.Context, object *corev1.ConfigMap,
+	) error {
 		seen = object.Data["a"]
 		return nil
 	}})
-	if _, err := tree.Reconcile(t.Context(), &corev1.ConfigMap{Data: map[string]string{"a": "b"}}); err != nil || seen != "b" {
+	if _, err := tree.Reconcile(t.Context(), &corev1.ConfigMap{Data: map[string]string{"a": "b"}}); err != nil ||
+		seen != "b" {
 		t.Errorf("the tree has seen %q, error %v", seen, err)
 	}
 	var mismatch *operator.CannotCastError
@@ -28,7 +31,9 @@ func TestWiden(t *testing.T) {
 		t.Errorf("error = %v for another type, want a CannotCastError", err)
 	}
 	ctx := validation.WithRecursive(t.Context())
-	for name, invalid := range map[string]reconcilers.SubReconciler[*corev1.ConfigMap]{"nil": nil, "invalid": &reconcilers.SyncReconciler[*corev1.ConfigMap]{}} {
+	for name, invalid := range map[string]reconcilers.SubReconciler[*corev1.ConfigMap]{
+		"nil": nil, "invalid": &reconcilers.SyncReconciler[*corev1.ConfigMap]{},
+	} {
 		if err := operator.Widen(invalid).(validation.Validator).Validate(ctx); err == nil {
 			t.Errorf("%s: a tree that cannot work is valid", name)
 		}

@@ -26,23 +26,28 @@ var (
 	_ validation.Validator                     = (*WithEdge[client.Object])(nil)
 )
 
-// WithEdge tells the reconciler below it what has happened to the resource since that reconciler was last successful: see [EdgeFrom] and [PreviousFrom]. It
-// derives that from the state of the resource and from what it remembers, so that nothing is lost or told twice because events are:
+// WithEdge tells the reconciler below it what has happened to the resource since that reconciler was last successful:
+// see [EdgeFrom] and [PreviousFrom]. It derives that from the state of the resource and from what it remembers, so that
+// nothing is lost or told twice because events are:
 //
 //   - Created: the resource has not been handled.
-//   - Resynced: it has not been handled by this process, and has a mark of having been handled before (Handled). Or it has not changed, and the cache is
+//   - Resynced: it has not been handled by this process, and has a mark of having been handled before (Handled). Or it
+//     has not changed, and the cache is
 //     resynced (Resync) or OnlyChanges is false.
 //   - Updated: it differs from what was last handled, in what React selects.
-//   - Deleted: it is being deleted and has one of Finalizers; or it is gone without that having been told, which only a [Controller] notices. Another resource
+//   - Deleted: it is being deleted and has one of Finalizers; or it is gone without that having been told, which only a
+//     [Controller] notices. Another resource
 //     of the same name is a deletion first and then a creation. Trees of reconcilers see a resource that is gone with a deletion timestamp.
 //
-// An action is the same until it succeeds: what could not be created is still to be created when it has changed since. An error is retried as RetryPolicy
-// says, with the resource as it is by then. A resource that is older than what was handled already is not handled.
+// An action is the same until it succeeds: what could not be created is still to be created when it has changed since.
+// An error is retried as RetryPolicy says, with the resource as it is by then. A resource that is older than what was
+// handled already is not handled.
 //
-// Memory: a record of about 200 bytes for each resource, and a former state for those that have changed since they were handled.
+// Memory: a record of about 200 bytes for each resource, and a former state for those that have changed since they were
+// handled.
 //
-// Events on the resource: Warning HandlerFailed when a retry is due, Warning RetriesExhausted when there is none; that is also a condition of the status, if
-// the status has conditions.
+// Events on the resource: Warning HandlerFailed when a retry is due, Warning RetriesExhausted when there is none; that
+// is also a condition of the status, if the status has conditions.
 type WithEdge[Type client.Object] struct {
 	// Name identifies this reconciler in logs and metrics. Defaults to `WithEdge`.
 	Name string
@@ -50,17 +55,20 @@ type WithEdge[Type client.Object] struct {
 	// Reconciler is called with the edge on the context. Required.
 	Reconciler reconcilers.SubReconciler[Type]
 
-	// OnlyChanges calls the Reconciler only if something has happened to the resource. Defaults to false, for reconcilers that look at other things, too.
+	// OnlyChanges calls the Reconciler only if something has happened to the resource. Defaults to false, for reconcilers
+	// that look at other things, too.
 	OnlyChanges bool
 
 	// React selects what counts as a change. Defaults to [ReactAny].
 	React React
 
-	// Resync makes a resync of the cache, see the SyncPeriod of the manager's cache, something that has happened. Defaults to false.
+	// Resync makes a resync of the cache, see the SyncPeriod of the manager's cache, something that has happened. Defaults
+	// to false.
 	Resync bool
 
-	// Finalizers are those that keep the resource until its deletion was handled. Something else has to set and clear them: [Opinionated], or a
-	// [reconcilers.WithFinalizer] around this reconciler. Without any, a resource that is being deleted has changed, and is deleted when it is gone.
+	// Finalizers are those that keep the resource until its deletion was handled. Something else has to set and clear
+	// them: [Opinionated], or a [reconcilers.WithFinalizer] around this reconciler. Without any, a resource that is being
+	// deleted has changed, and is deleted when it is gone.
 	Finalizers []string
 
 	// Handled tells whether a resource that this process does not know was handled by an earlier one. Defaults to never.
@@ -69,15 +77,15 @@ type WithEdge[Type client.Object] struct {
 	// RetryPolicy tells when to try again after an error. By default the controller's rate limiter does, without end.
 	RetryPolicy RetryPolicy
 
-	// RetryDequeuePolicy tells whether a change replaces a retry. Defaults to [OpinionatedRetryDequeuePolicy], which also counts labels and annotations if
-	// React does.
+	// RetryDequeuePolicy tells whether a change replaces a retry. Defaults to [OpinionatedRetryDequeuePolicy], which also
+	// counts labels and annotations if React does.
 	RetryDequeuePolicy RetryDequeuePolicy
 
 	// OnError is called for every attempt that has failed, whether it is tried again or not. Optional.
 	OnError func(ctx context.Context, resource Type, err error)
 
-	// OnExhausted is called when RetryPolicy has given up, or the error is a terminal one. Then only a change of the resource, a resync or a restart lead to
-	// another attempt. Optional.
+	// OnExhausted is called when RetryPolicy has given up, or the error is a terminal one. Then only a change of the
+	// resource, a resync or a restart lead to another attempt. Optional.
 	OnExhausted func(ctx context.Context, resource Type, err error)
 
 	// PreviousState is how much is remembered of what was handled. Defaults to [PreviousFull].
@@ -101,18 +109,19 @@ type place struct {
 	gaveUp func(key types.NamespacedName) bool
 }
 
-// PreviousState is how much of a resource is remembered. Less than everything saves memory only where the resources are not in the memory of a cache anyway:
-// what a cache holds is kept by its pointer.
+// PreviousState is how much of a resource is remembered. Less than everything saves memory only where the resources are
+// not in the memory of a cache anyway: what a cache holds is kept by its pointer.
 type PreviousState int
 
 // What to remember.
 const (
 	// PreviousFull is everything.
 	PreviousFull PreviousState = iota
-	// PreviousMetadata is the metadata: spec and status of a previous state are empty. For kinds without generations, and for the status, any change of the
-	// resource counts then as one that React selects.
+	// PreviousMetadata is the metadata: spec and status of a previous state are empty. For kinds without generations, and
+	// for the status, any change of the resource counts then as one that React selects.
 	PreviousMetadata
-	// PreviousNone is just what tells one state from another: there is no previous state. Otherwise it is as PreviousMetadata.
+	// PreviousNone is just what tells one state from another: there is no previous state. Otherwise it is as
+	// PreviousMetadata.
 	PreviousNone
 )
 
@@ -196,8 +205,8 @@ func (r *WithEdge[T]) notes(resourceType client.Object) predicate.Predicate {
 	}
 }
 
-// listen has the events of the resource's kind noted. Predicates are asked before the request is queued: what they note is there when the request is worked on.
-// Those of an author that leave events out must not be asked before.
+// listen has the events of the resource's kind noted. Predicates are asked before the request is queued: what they note
+// is there when the request is worked on. Those of an author that leave events out must not be asked before.
 func (r *WithEdge[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
 	r.init()
 	if !r.listens {
@@ -206,7 +215,8 @@ func (r *WithEdge[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
 	}
 }
 
-// noted is what the ledger keeps of an object of the cache: the object itself, which costs nothing, or less if the cache may not keep objects in memory either.
+// noted is what the ledger keeps of an object of the cache: the object itself, which costs nothing, or less if the
+// cache may not keep objects in memory either.
 func (r *WithEdge[T]) noted(obj client.Object) client.Object {
 	if r.PreviousState == PreviousFull {
 		return obj
@@ -238,10 +248,12 @@ func (r *WithEdge[T]) knows(key types.NamespacedName) (known bool) {
 	return known
 }
 
-// isAcked is true for a resource whose present state, or one that differs in nothing that counts, was handled with success.
+// isAcked is true for a resource whose present state, or one that differs in nothing that counts, was handled with
+// success.
 func (r *WithEdge[T]) isAcked(resource T) (acked bool) {
 	r.ledger.with(client.ObjectKeyFromObject(resource), func(rec *record) {
-		acked = rec.acked != nil && rec.acked.GetUID() == resource.GetUID() && rec.acked.GetGeneration() == resource.GetGeneration() &&
+		acked = rec.acked != nil && rec.acked.GetUID() == resource.GetUID() &&
+			rec.acked.GetGeneration() == resource.GetGeneration() &&
 			(rec.pending == nil || rec.pending.acked)
 	})
 	return acked
@@ -260,8 +272,8 @@ func (r *WithEdge[T]) reconcile(ctx context.Context, resource T) (reconcilers.Re
 	return r.attempt(ctx, resource, false)
 }
 
-// bury tells the nested reconciler of the deletion of another resource of the same name, if it has not been told yet. Until that has succeeded, or was given
-// up, there is an error.
+// bury tells the nested reconciler of the deletion of another resource of the same name, if it has not been told yet.
+// Until that has succeeded, or was given up, there is an error.
 func (r *WithEdge[T]) bury(ctx context.Context, resource T) (reconcilers.Result, error) {
 	replaced, ok := r.replaced(resource)
 	if !ok {
@@ -274,7 +286,8 @@ func (r *WithEdge[T]) bury(ctx context.Context, resource T) (reconcilers.Result,
 	return result, err
 }
 
-// Absent is for a resource that does not exist: the nested reconciler is told of its deletion, if it knows of the resource.
+// Absent is for a resource that does not exist: the nested reconciler is told of its deletion, if it knows of the
+// resource.
 func (r *WithEdge[T]) Absent(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error) {
 	r.init()
 	gone, certain := r.ledger.absent(req.NamespacedName)
@@ -287,7 +300,9 @@ func (r *WithEdge[T]) Absent(ctx context.Context, req reconcilers.Request) (reco
 			return reconcilers.Result{}, err
 		}
 	}
-	return step.Run(ctx, step.Node{Name: r.Name}, resource, func(ctx context.Context, resource T) (reconcilers.Result, error) {
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, func(
+		ctx context.Context, resource T,
+	) (reconcilers.Result, error) {
 		return r.attempt(ctx, resource, true)
 	})
 }

@@ -193,7 +193,9 @@ func TestWithEdge_Panics(t *testing.T) {
 	b := newBench(t)
 	calls := 0
 	b.WithEdge = operator.AsSubReconciler[*fixture.Resource](&operator.TypedReconciler[*fixture.Resource]{
-		ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource],
+		) (operator.ReconcileResult, error) {
 			if calls++; calls == 1 {
 				panic(errTest)
 			}

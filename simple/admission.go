@@ -10,18 +10,18 @@ import (
 
 // KindMutator changes objects of a kind before they are stored.
 //
-// It is called for every creation and every change, of dry runs as well, and may be called more than once for one: it must do nothing but change the object,
-// and come to the same a second time.
+// It is called for every creation and every change, of dry runs as well, and may be called more than once for one: it
+// must do nothing but change the object, and come to the same a second time.
 type KindMutator interface {
-	// Mutate changes the object of the request, or returns another one in its place. An error denies the request with its text; one of
-	// k8s.io/apimachinery/pkg/api/errors does so with its code and reason, too.
+	// Mutate changes the object of the request, or returns another one in its place. An error denies the request with its
+	// text; one of k8s.io/apimachinery/pkg/api/errors does so with its code and reason, too.
 	Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.MutatingResponse, error)
 }
 
 // KindValidator allows or denies requests that create, change or delete objects of a kind.
 type KindValidator interface {
-	// Validate returns nil to allow the request. An error denies it with its text; one of k8s.io/apimachinery/pkg/api/errors does so with its code and reason,
-	// too.
+	// Validate returns nil to allow the request. An error denies it with its text; one of
+	// k8s.io/apimachinery/pkg/api/errors does so with its code and reason, too.
 	Validate(ctx context.Context, req *app.AdmissionRequest) error
 }
 

@@ -36,7 +36,9 @@ type admissions struct {
 
 // handlers returns a mutator that has the title in upper case, and a validator that does not allow some things.
 func (a *admissions) handlers() (simple.KindMutator, simple.KindValidator) {
-	mutator := &simple.Mutator{MutateFunc: func(_ context.Context, req *app.AdmissionRequest) (*app.MutatingResponse, error) {
+	mutator := &simple.Mutator{MutateFunc: func(
+		_ context.Context, req *app.AdmissionRequest,
+	) (*app.MutatingResponse, error) {
 		widget := req.Object.(*Widget)
 		switch widget.Spec.Title {
 		case "immutable":
@@ -163,11 +165,16 @@ func TestMutatorThatChangesNothingSendsNoPatch(t *testing.T) {
 	} {
 		for _, path := range []string{"/mutate/widgets." + group, "/mutate"} { // that of the kind, and that of all kinds
 			t.Run(name+" "+path, func(t *testing.T) {
-				object := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Widget","metadata":{"name":"it"},"spec":{"title":%q,"size":0,"color":"red"}}`, group, tc.title)
+				object := fmt.Sprintf(
+					`{"apiVersion":"%s/v1","kind":"Widget","metadata":{"name":"it"},"spec":{"title":%q,"size":0,"color":"red"}}`,
+					group, tc.title,
+				)
 				body, err := json.Marshal(admissionv1.AdmissionReview{
 					TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 					Request: &admissionv1.AdmissionRequest{
-						UID: "uid", Kind: metav1.GroupVersionKind(widgetKind.GroupVersionKind()), Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
+						UID: "uid", Kind: metav1.GroupVersionKind(
+							widgetKind.GroupVersionKind(),
+						), Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
 					},
 				})
 				e.Must(err)
@@ -204,18 +211,26 @@ func TestDenialsReachTheUser(t *testing.T) {
 		wantReason metav1.StatusReason
 	}{
 		"by the validator": {
-			widget: big(10), want: validated + `" denied the request: size 10 is more than 9`, wantReason: metav1.StatusReasonForbidden,
+			widget: big(10), want: validated + `" denied the request: size 10 is more than 9`,
+			wantReason: metav1.StatusReasonForbidden,
 		},
 		"of a dry run": {
-			widget: big(10), options: []client.CreateOption{client.DryRunAll}, want: "size 10 is more than 9", wantReason: metav1.StatusReasonForbidden,
+			widget: big(10), options: []client.CreateOption{
+				client.DryRunAll,
+			}, want: "size 10 is more than 9", wantReason: metav1.StatusReasonForbidden,
 		},
 		"with a reason of its own": {
-			widget: big(100), want: validated + `" denied the request: Widget.simple.example.com "it" is invalid`, wantReason: metav1.StatusReasonInvalid,
+			widget: big(100), want: validated + `" denied the request: Widget.simple.example.com "it" is invalid`,
+			wantReason: metav1.StatusReasonInvalid,
 		},
 		"by the mutator": {
-			widget: titled("immutable"), want: mutated + `" denied the request: this title cannot be changed`, wantReason: metav1.StatusReasonForbidden,
+			widget: titled("immutable"), want: mutated + `" denied the request: this title cannot be changed`,
+			wantReason: metav1.StatusReasonForbidden,
 		},
-		"because the mutator panics": {widget: titled("panic"), want: `the mutator of app "admission" panicked`, wantReason: metav1.StatusReasonInternalError},
+		"because the mutator panics": {
+			widget: titled("panic"), want: `the mutator of app "admission" panicked`,
+			wantReason: metav1.StatusReasonInternalError,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := e.Create(e.Context(), tc.widget, tc.options...)
@@ -235,7 +250,12 @@ func TestValidatorSeesRequests(t *testing.T) {
 	e.Add(widget)
 	e.patch(widget, `{"spec":{"title":"second"}}`)
 	dryRun := widget.DeepCopy()
-	e.Must(e.Patch(e.Context(), dryRun, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"title":"third"}}`)), client.DryRunAll))
+	e.Must(
+		e.Patch(
+			e.Context(), dryRun, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"title":"third"}}`)),
+			client.DryRunAll,
+		),
+	)
 	e.Must(e.Delete(e.Context(), widget))
 
 	type seen struct {
@@ -266,7 +286,9 @@ func TestValidatorSeesRequests(t *testing.T) {
 		{Action: app.AdmissionActionDelete, GVK: gvk, Old: "SECOND", WithUser: true},
 	}
 	got := []seen{
-		see(app.AdmissionActionCreate, false), see(app.AdmissionActionUpdate, false), see(app.AdmissionActionUpdate, true), see(app.AdmissionActionDelete, false),
+		see(
+			app.AdmissionActionCreate, false,
+		), see(app.AdmissionActionUpdate, false), see(app.AdmissionActionUpdate, true), see(app.AdmissionActionDelete, false),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
@@ -294,29 +316,40 @@ func TestAppAnswersDirectly(t *testing.T) {
 		return &app.MutatingResponse{UpdatedObject: newGadgetV1("other", "")}, nil
 	}}
 	_, validator := (&admissions{}).handlers()
-	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Mutator: other, Validator: validator}, {Kind: configMapKind, Validator: validator}}
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: widgetKind, Mutator: other, Validator: validator}, {Kind: configMapKind, Validator: validator},
+	}
 	made := e.make(config)
 	widget := newWidget("it", "")
 	widget.Spec.Size = 10
 	request := func(kind resource.Kind, object resource.Object) *app.AdmissionRequest {
-		return &app.AdmissionRequest{Action: app.AdmissionActionCreate, Group: kind.Group(), Version: kind.Version(), Kind: kind.Kind(), Object: object}
+		return &app.AdmissionRequest{
+			Action: app.AdmissionActionCreate, Group: kind.Group(), Version: kind.Version(), Kind: kind.Kind(), Object: object,
+		}
 	}
-	if err := made.Validate(t.Context(), request(widgetKind, widget)); err == nil || err.Error() != "size 10 is more than 9" {
+	if err := made.Validate(t.Context(), request(widgetKind, widget)); err == nil ||
+		err.Error() != "size 10 is more than 9" {
 		t.Errorf("Validate returns %v", err)
 	}
-	if err := made.Validate(t.Context(), request(gadgetV1, newGadgetV1("it", ""))); !errors.Is(err, app.ErrNotImplemented) {
+	if err := made.Validate(
+		t.Context(), request(gadgetV1, newGadgetV1("it", "")),
+	); !errors.Is(err, app.ErrNotImplemented) {
 		t.Errorf("Validate of a kind without a Validator returns %v", err)
 	}
-	if _, err := made.Mutate(t.Context(), request(configMapKind, newConfigMap("it", nil))); !errors.Is(err, app.ErrNotImplemented) {
+	if _, err := made.Mutate(
+		t.Context(), request(configMapKind, newConfigMap("it", nil)),
+	); !errors.Is(err, app.ErrNotImplemented) {
 		t.Errorf("Mutate of a kind without a Mutator returns %v", err)
 	}
-	if _, err := made.Mutate(t.Context(), request(widgetKind, widget)); err == nil || !strings.Contains(err.Error(), "has returned a *simple_test.GadgetV1 for a") {
+	if _, err := made.Mutate(t.Context(), request(widgetKind, widget)); err == nil ||
+		!strings.Contains(err.Error(), "has returned a *simple_test.GadgetV1 for a") {
 		t.Errorf("Mutate with an object of another type returns %v", err)
 	}
 	other.MutateFunc = func(context.Context, *app.AdmissionRequest) (*app.MutatingResponse, error) {
 		return &app.MutatingResponse{UpdatedObject: (*Widget)(nil)}, nil
 	}
-	if response, err := made.Mutate(t.Context(), request(widgetKind, widget)); err != nil || response.UpdatedObject != resource.Object(widget) {
+	if response, err := made.Mutate(t.Context(), request(widgetKind, widget)); err != nil ||
+		response.UpdatedObject != resource.Object(widget) {
 		t.Errorf("Mutate with a nil *Widget returns %v, %v", response, err)
 	}
 	if diff := cmp.Diff([]string{"Widget.v1.simple.example.com", "ConfigMap.v1"}, names(made.ManagedKinds())); diff != "" {

@@ -27,8 +27,8 @@ var (
 	_ app.Runnable = (*App)(nil)
 )
 
-// App is an [app.App] that is made of a config: a manager of controller-runtime with a controller for each kind that has a handler, and webhooks for Mutators,
-// Validators and Converters. See [NewApp].
+// App is an [app.App] that is made of a config: a manager of controller-runtime with a controller for each kind that
+// has a handler, and webhooks for Mutators, Validators and Converters. See [NewApp].
 type App struct {
 	config AppConfig
 	mgr    manager.Manager
@@ -46,10 +46,11 @@ type App struct {
 
 // NewApp makes an app. It makes no request. One error reports all mistakes in the config, by their fields.
 //
-// Each kind with a handler has a controller, named `<plural>.<group>`, and an informer. All informers are filled before the first call of a handler;
-// /readyz has a check for each, and one for the webhooks. With Converters it is ready without its informers: to fill them the API server may have to ask for
-// conversions, which a Service would not let through to a pod that is not ready. Panics of handlers are recovered: they are failures. Metrics are those of controller-runtime and those of
-// this module.
+// Each kind with a handler has a controller, named `<plural>.<group>`, and an informer. All informers are filled before
+// the first call of a handler; /readyz has a check for each, and one for the webhooks. With Converters it is ready
+// without its informers: to fill them the API server may have to ask for conversions, which a Service would not let
+// through to a pod that is not ready. Panics of handlers are recovered: they are failures. Metrics are those of
+// controller-runtime and those of this module.
 //
 // RBAC, with the group and the plural of each kind with a handler, and what handlers use:
 //
@@ -62,7 +63,9 @@ func NewApp(config AppConfig) (*App, error) {
 	if err != nil {
 		return nil, fmt.Errorf("invalid config of app %q:\n%w", config.Name, err)
 	}
-	a := &App{config: config, configs: map[schema.GroupVersionKind]reconcilers.Config{}, informers: map[string]operator.Informer{}}
+	a := &App{
+		config: config, configs: map[schema.GroupVersionKind]reconcilers.Config{}, informers: map[string]operator.Informer{},
+	}
 	if a.config.Clients == nil {
 		a.config.Clients = &Clients{}
 	}
@@ -81,13 +84,14 @@ func NewApp(config AppConfig) (*App, error) {
 	return a, nil
 }
 
-// Run runs the app until ctx ends, and returns nil then; or until it cannot go on, because it has lost its lease for example. When it returns, calls of handlers
-// have ended, unless that has taken longer than the GracefulShutdownTimeout, which is an error. It is an error, too, that names them, when ctx has ended and some
+// Run runs the app until ctx ends, and returns nil then; or until it cannot go on, because it has lost its lease for
+// example. When it returns, calls of handlers have ended, unless that has taken longer than the
+// GracefulShutdownTimeout, which is an error. It is an error, too, that names them, when ctx has ended and some
 // informers could not be filled. An app runs once, and the process should end after it.
 //
-// Run first compares the kinds with what the API server serves. A kind that is not served, or has another plural or scope
-// than the API server says, is an error that names its field. While the API server cannot be reached, Run tries again;
-// the reason is logged once.
+// Run first compares the kinds with what the API server serves. A kind that is not served, or has another plural or
+// scope than the API server says, is an error that names its field. While the API server cannot be reached, Run tries
+// again; the reason is logged once.
 func (a *App) Run(ctx context.Context) error {
 	if err := a.waitUntilServed(ctx); err != nil {
 		return fmt.Errorf("app %q: %w", a.config.Name, err)
@@ -97,13 +101,16 @@ func (a *App) Run(ctx context.Context) error {
 
 // unfilled are the names of informers that do not have all objects yet.
 func (a *App) unfilled() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.informers)), func(name string) bool { return lifecycle.IsFilled(a.informers[name]) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.informers)), func(name string) bool {
+		return lifecycle.IsFilled(a.informers[name])
+	})
 }
 
 // Runner returns the app, which runs itself.
 func (a *App) Runner() app.Runnable { return a }
 
-// AddRunnable has something else run with the app, in the replica that calls handlers. The app stops when it returns an error. It must not be called after Run.
+// AddRunnable has something else run with the app, in the replica that calls handlers. The app stops when it returns an
+// error. It must not be called after Run.
 func (a *App) AddRunnable(runnable app.Runnable) error {
 	if nilcheck.IsNil(runnable) {
 		return errors.New("the runnable must not be nil")
@@ -192,7 +199,9 @@ func (a *App) kindsWith(has func(AppManagedKind) bool) [][]resource.Kind {
 		if !has(k) {
 			continue
 		}
-		i := slices.IndexFunc(groups, func(versions []resource.Kind) bool { return versions[0].GroupKind() == k.Kind.GroupKind() })
+		i := slices.IndexFunc(groups, func(versions []resource.Kind) bool {
+			return versions[0].GroupKind() == k.Kind.GroupKind()
+		})
 		if i < 0 {
 			groups = append(groups, nil)
 			i = len(groups) - 1
@@ -206,7 +215,8 @@ func hasMutator(k AppManagedKind) bool { return k.Mutator != nil }
 
 func hasValidator(k AppManagedKind) bool { return k.Validator != nil }
 
-// configFor returns what objects of a kind are reached by. In an informer with a selection of objects others would be missing.
+// configFor returns what objects of a kind are reached by. In an informer with a selection of objects others would be
+// missing.
 func (a *App) configFor(kind resource.Kind) reconcilers.Config {
 	if config, ok := a.configs[kind.GroupVersionKind()]; ok {
 		return config

@@ -31,9 +31,10 @@ var _ resource.LiveReaderGenerator = (*Clients)(nil)
 //		...
 //	})
 //
-// They read from the informer of a kind if the app has one for all objects, and otherwise from the cache of the App's manager, which watches the kind once it is
-// read: an informer that selects objects, by labels for example, does not have the others. The App recognizes its own writes by them. Until there is the App every
-// call is an error. The zero value is ready to use, for one App.
+// They read from the informer of a kind if the app has one for all objects, and otherwise from the cache of the App's
+// manager, which watches the kind once it is read: an informer that selects objects, by labels for example, does not
+// have the others. The App recognizes its own writes by them. Until there is the App every call is an error. The zero
+// value is ready to use, for one App.
 type Clients struct {
 	app atomic.Pointer[App]
 

@@ -32,7 +32,9 @@ func TestClients(t *testing.T) {
 	config := e.config("clients")
 	config.Clients = clients
 	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Reconciler: &operator.TypedReconciler[*Widget]{
-		ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*Widget]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			ctx context.Context, req operator.TypedReconcileRequest[*Widget],
+		) (operator.ReconcileResult, error) {
 			if req.Action == operator.ReconcileActionDeleted {
 				return operator.ReconcileResult{}, nil
 			}
@@ -41,7 +43,9 @@ func TestClients(t *testing.T) {
 				return operator.ReconcileResult{}, err
 			}
 			cached.Status.Applied = req.Object.Spec.Title
-			_, err = store.UpdateSubresource(ctx, req.Object.GetStaticMetadata().Identifier(), resource.SubresourceStatus, cached)
+			_, err = store.UpdateSubresource(
+				ctx, req.Object.GetStaticMetadata().Identifier(), resource.SubresourceStatus, cached,
+			)
 			return operator.ReconcileResult{}, err
 		},
 	}}}
@@ -91,7 +95,8 @@ type roundTripper func(req *http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// Handlers of other kinds read from the informer that is there already, and kinds that are watched twice without any difference have one.
+// Handlers of other kinds read from the informer that is there already, and kinds that are watched twice without any
+// difference have one.
 func TestInformersAreShared(t *testing.T) {
 	e := newEnv(t)
 	var calls record
@@ -104,7 +109,9 @@ func TestInformersAreShared(t *testing.T) {
 	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: calls.watcher()}}
 	config.UnmanagedKinds = []simple.AppUnmanagedKind{
 		{Kind: configMapKind, Watcher: calls.watcher()},
-		{Kind: configMapKind, Reconciler: &simple.Reconciler{ReconcileFunc: func(ctx context.Context, req operator.ReconcileRequest) (operator.ReconcileResult, error) {
+		{Kind: configMapKind, Reconciler: &simple.Reconciler{ReconcileFunc: func(
+			ctx context.Context, req operator.ReconcileRequest,
+		) (operator.ReconcileResult, error) {
 			widget, err := widgets.Get(ctx, resource.Identifier{Namespace: req.Object.GetNamespace(), Name: "it"})
 			if err == nil {
 				calls.add("%s has %s", req.Object.GetName(), widget.Spec.Title)
@@ -123,7 +130,8 @@ func TestInformersAreShared(t *testing.T) {
 	}
 }
 
-// An informer with a selection does not have what a handler writes: neither must it be read from there, nor must anything wait for it.
+// An informer with a selection does not have what a handler writes: neither must it be read from there, nor must
+// anything wait for it.
 func TestClientsOfAKindThatIsSelected(t *testing.T) {
 	e := newEnv(t, crd("Gauge", "gauges", "v1", "v2"))
 	var calls record
@@ -133,14 +141,19 @@ func TestClientsOfAKindThatIsSelected(t *testing.T) {
 	config := e.config("selected")
 	config.Clients = clients
 	config.UnmanagedKinds = []simple.AppUnmanagedKind{
-		{Kind: configMapKind, Watcher: calls.watcher(), ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"watched=yes"}}},
+		{
+			Kind: configMapKind, Watcher: calls.watcher(),
+			ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"watched=yes"}},
+		},
 	}
 	config.ManagedKinds = []simple.AppManagedKind{{Kind: gaugeV1, ReconcileOptions: simple.ReconcileOptions{UsePlain: true}, Reconciler: &simple.Reconciler{
 		ReconcileFunc: func(ctx context.Context, req operator.ReconcileRequest) (operator.ReconcileResult, error) {
 			if req.Action == operator.ReconcileActionDeleted {
 				return operator.ReconcileResult{}, nil
 			}
-			_, err := maps.Upsert(ctx, resource.IdentifierOf(req.Object), &corev1.ConfigMap{Data: map[string]string{"name": req.Object.(*GadgetV1).Spec.Name}})
+			_, err := maps.Upsert(ctx, resource.IdentifierOf(req.Object), &corev1.ConfigMap{
+				Data: map[string]string{"name": req.Object.(*GadgetV1).Spec.Name},
+			})
 			calls.add("wrote %s", req.Object.(*GadgetV1).Spec.Name)
 			return operator.ReconcileResult{}, err
 		},

@@ -79,8 +79,12 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 						Finalizer: "example.com/f", FinalizerAliases: []string{"example.com/g"}, InProgressFinalizer: "example.com/h",
 					}},
 					{Kind: gadgetV1, SubReconciler: tree, ReconcileOptions: simple.ReconcileOptions{
-						Finalizer: "example.com/f", UseOpinionated: true, React: operator.ReactSpec, RetryPolicy: operator.DefaultRetryPolicy,
-						RetryDequeuePolicy: operator.OpinionatedRetryDequeuePolicy, OnExhausted: func(context.Context, resource.Object, error) {},
+						Finalizer: "example.com/f", UseOpinionated: true, React: operator.ReactSpec,
+						RetryPolicy:        operator.DefaultRetryPolicy,
+						RetryDequeuePolicy: operator.OpinionatedRetryDequeuePolicy, OnExhausted: func(
+							context.Context, resource.Object, error,
+						) {
+						},
 					}},
 				},
 			},
@@ -103,7 +107,10 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 				ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: watcher}},
 				UnmanagedKinds: []simple.AppUnmanagedKind{
 					{Kind: widgetKind, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{UseOpinionated: true}},
-					{Kind: widgetKind, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{UseOpinionated: true, Finalizer: "mine"}},
+					{
+						Kind: widgetKind, Watcher: watcher,
+						ReconcileOptions: simple.ReconcileOptions{UseOpinionated: true, Finalizer: "mine"},
+					},
 				},
 			},
 			want: []string{
@@ -144,10 +151,15 @@ func TestFinalizerSupplierAndNamespaces(t *testing.T) {
 	e, calls := newEnv(t), &record{}
 	config := e.config("supplied")
 	config.InformerConfig.InformerOptions.Namespaces = []string{"nowhere"}
-	config.InformerConfig.FinalizerSupplier = func(schema resource.Schema) string { return "example.com/supplied-" + schema.Plural() }
+	config.InformerConfig.FinalizerSupplier = func(schema resource.Schema) string {
+		return "example.com/supplied-" + schema.Plural()
+	}
 	config.InformerConfig.RetryDequeuePolicy = operator.OpinionatedRetryDequeuePolicy
 	config.ManagedKinds = []simple.AppManagedKind{
-		{Kind: widgetKind, Reconciler: calls.reconciler(), ReconcileOptions: simple.ReconcileOptions{Namespace: e.Namespace, CacheResyncInterval: 100 * time.Millisecond}},
+		{
+			Kind: widgetKind, Reconciler: calls.reconciler(),
+			ReconcileOptions: simple.ReconcileOptions{Namespace: e.Namespace, CacheResyncInterval: 100 * time.Millisecond},
+		},
 	}
 	namespaceKind := resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.Namespace{}, &corev1.NamespaceList{},
 		resource.WithKind("Namespace"), resource.WithScope(resource.ClusterScope))}
@@ -170,11 +182,17 @@ func TestApp_NamesKindsThatAreNotServed(t *testing.T) {
 	config := e.config("unserved")
 	type GizmoSpec struct{ Gizmo string }
 	gizmo := resource.Kind{Schema: resource.NewSimpleSchema(group, "v1",
-		&resource.TypedSpecObject[GizmoSpec]{}, &resource.TypedList[resource.TypedSpecObject[GizmoSpec]]{}, resource.WithKind("Gizmo"))}
-	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}}, {Kind: gizmo, Watcher: &simple.Watcher{}}}
+		&resource.TypedSpecObject[GizmoSpec]{}, &resource.TypedList[resource.TypedSpecObject[GizmoSpec]]{},
+		resource.WithKind("Gizmo"))}
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: widgetKind, Watcher: &simple.Watcher{}}, {Kind: gizmo, Watcher: &simple.Watcher{}},
+	}
 	config.UnmanagedKinds = []simple.AppUnmanagedKind{
 		{Kind: gizmo, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"a=b"}}},
-		{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"a=b"}}},
+		{
+			Kind: widgetKind, Watcher: &simple.Watcher{},
+			ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"a=b"}},
+		},
 	}
 	err := e.make(config).Run(e.Context())
 	if err == nil {

@@ -20,7 +20,8 @@ func (a *App) Convert(_ context.Context, req app.ConversionRequest) (*app.RawObj
 		return nil, fmt.Errorf("conversion of %s: %w", source.GroupKind(), app.ErrNotImplemented)
 	}
 	obj := RawKind{
-		Kind: source.Kind, APIVersion: source.GroupVersion().String(), Group: source.Group, Version: source.Version, Raw: req.Raw.Raw,
+		Kind: source.Kind, APIVersion: source.GroupVersion().String(), Group: source.Group, Version: source.Version,
+		Raw: req.Raw.Raw,
 	}
 	raw, err := convert(converter, obj, req.TargetGVK.GroupVersion().String())
 	if err != nil {

@@ -89,7 +89,8 @@ func TestConverterServesTheAPI(t *testing.T) {
 
 	e.Add(newGadgetV1("nemo", "Nemo")) // is stored as it is
 	err := e.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "nemo"}, &GadgetV2{})
-	if want := "Gadget " + e.Namespace + "/nemo: Nemo is the name of nobody"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "Gadget " + e.Namespace + "/nemo: Nemo is the name of nobody"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("error = %v, want %s", err, want)
 	}
 
@@ -130,7 +131,9 @@ func TestConversionReview(t *testing.T) {
 	config := e.config("review")
 	config.Converters = map[schema.GroupKind]simple.Converter{
 		{Group: group, Kind: "Gadget"}: gadgets(),
-		{Group: group, Kind: "Widget"}: simple.ConverterFunc(func(simple.RawKind, string) ([]byte, error) { panic("no more widgets") }),
+		{Group: group, Kind: "Widget"}: simple.ConverterFunc(func(simple.RawKind, string) ([]byte, error) {
+			panic("no more widgets")
+		}),
 	}
 	made := e.make(config)
 	server := httptest.NewServer(made.Manager().GetWebhookServer().WebhookMux())
@@ -146,7 +149,9 @@ func TestConversionReview(t *testing.T) {
 		return answer.StatusCode, review.Response
 	}
 	review := func(version string, objects ...string) string {
-		request := apiextensionsv1.ConversionReview{Request: &apiextensionsv1.ConversionRequest{UID: "uid", DesiredAPIVersion: group + "/" + version}}
+		request := apiextensionsv1.ConversionReview{
+			Request: &apiextensionsv1.ConversionRequest{UID: "uid", DesiredAPIVersion: group + "/" + version},
+		}
 		for _, object := range objects {
 			request.Request.Objects = append(request.Request.Objects, runtime.RawExtension{Raw: []byte(object)})
 		}
@@ -162,12 +167,23 @@ func TestConversionReview(t *testing.T) {
 		wantSpecs  []string
 		want       string
 	}{
-		"all objects, in order":    {body: review("v2", two, one), wantSpecs: []string{`{"first":"Grace"}`, `{"first":"Ada","last":"Lovelace"}`}},
-		"no objects":               {body: review("v2")},
-		"one fails":                {body: review("v2", two, string(rawGadget("v1", `{"name":"Nemo"}`).Raw)), want: "Gadget it: Nemo is the name of nobody"},
-		"one is no object":         {body: review("v2", `{"kind":"Gadget"}`), want: `object 0: not an object: apiVersion is "", kind is "Gadget"`},
-		"the converter panics":     {body: review("v2", `{"kind":"Widget","apiVersion":"`+group+`/v1"}`), want: "the converter panicked: no more widgets"},
-		"nobody converts it":       {body: review("v2", gizmo), want: "Gizmo: conversion of Gizmo.simple.example.com: not implemented"},
+		"all objects, in order": {
+			body: review("v2", two, one), wantSpecs: []string{`{"first":"Grace"}`, `{"first":"Ada","last":"Lovelace"}`},
+		},
+		"no objects": {body: review("v2")},
+		"one fails": {
+			body: review("v2", two, string(rawGadget("v1", `{"name":"Nemo"}`).Raw)),
+			want: "Gadget it: Nemo is the name of nobody",
+		},
+		"one is no object": {
+			body: review("v2", `{"kind":"Gadget"}`), want: `object 0: not an object: apiVersion is "", kind is "Gadget"`,
+		},
+		"the converter panics": {
+			body: review("v2", `{"kind":"Widget","apiVersion":"`+group+`/v1"}`), want: "the converter panicked: no more widgets",
+		},
+		"nobody converts it": {
+			body: review("v2", gizmo), want: "Gizmo: conversion of Gizmo.simple.example.com: not implemented",
+		},
 		"not a review":             {body: `nonsense`, wantStatus: http.StatusBadRequest},
 		"a review with no request": {body: `{}`, wantStatus: http.StatusBadRequest},
 	} {
@@ -179,7 +195,8 @@ func TestConversionReview(t *testing.T) {
 			if response == nil {
 				return
 			}
-			if response.UID != "uid" || response.Result.Message != tc.want || (response.Result.Status == metav1.StatusSuccess) != (tc.want == "") {
+			if response.UID != "uid" || response.Result.Message != tc.want ||
+				(response.Result.Status == metav1.StatusSuccess) != (tc.want == "") {
 				t.Errorf("response = %v, want message %q", response, tc.want)
 			}
 			var specs []string
@@ -202,11 +219,15 @@ func TestConversionReview(t *testing.T) {
 	if err != nil || !strings.Contains(string(raw.Raw), `"first":"Ada"`) {
 		t.Errorf("Convert returns %v, %v", raw, err)
 	}
-	if _, err := made.Convert(t.Context(), app.ConversionRequest{SourceGVK: gvk("v1"), TargetGVK: widgetKind.GroupVersionKind()}); err == nil {
+	if _, err := made.Convert(t.Context(), app.ConversionRequest{
+		SourceGVK: gvk("v1"), TargetGVK: widgetKind.GroupVersionKind(),
+	}); err == nil {
 		t.Error("Convert makes a Widget of a Gadget")
 	}
 	unknown := schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Gizmo"}
-	if _, err := made.Convert(t.Context(), app.ConversionRequest{SourceGVK: unknown, TargetGVK: unknown}); !errors.Is(err, app.ErrNotImplemented) {
+	if _, err := made.Convert(t.Context(), app.ConversionRequest{
+		SourceGVK: unknown, TargetGVK: unknown,
+	}); !errors.Is(err, app.ErrNotImplemented) {
 		t.Errorf("Convert of a kind without a Converter returns %v", err)
 	}
 }

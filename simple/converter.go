@@ -12,8 +12,9 @@ import (
 
 // Converter converts objects of a kind from one version to another. It is safe for concurrent use.
 //
-// The API server asks for it whenever somebody reads or writes an object in another version than the one that is stored. Nothing may be lost on the way there
-// and back, see [CheckRoundTrip], and of the metadata only labels and annotations may change. [HubConverter] is one for Go types.
+// The API server asks for it whenever somebody reads or writes an object in another version than the one that is
+// stored. Nothing may be lost on the way there and back, see [CheckRoundTrip], and of the metadata only labels and
+// annotations may change. [HubConverter] is one for Go types.
 type Converter interface {
 	// Convert returns the object as JSON in the target version, such as example.com/v2. Users read the text of an error.
 	Convert(obj RawKind, targetAPIVersion string) ([]byte, error)
@@ -50,7 +51,9 @@ func rawKind(raw []byte) (RawKind, error) {
 	if err != nil {
 		return RawKind{}, err
 	}
-	return RawKind{Kind: gvk.Kind, APIVersion: gvk.GroupVersion().String(), Group: gvk.Group, Version: gvk.Version, Raw: raw}, nil
+	return RawKind{
+		Kind: gvk.Kind, APIVersion: gvk.GroupVersion().String(), Group: gvk.Group, Version: gvk.Version, Raw: raw,
+	}, nil
 }
 
 // convert calls a converter unless there is nothing to do, and makes sure of what has come out.
@@ -67,7 +70,9 @@ func convert(converter Converter, obj RawKind, targetAPIVersion string) ([]byte,
 	case err != nil:
 		return nil, fmt.Errorf("the converter has returned a faulty object: %w", err)
 	case result.APIVersion != targetAPIVersion || result.Kind != obj.Kind:
-		return nil, fmt.Errorf("the converter has returned a %s of %s, not a %s of %s", result.Kind, result.APIVersion, obj.Kind, targetAPIVersion)
+		return nil, fmt.Errorf(
+			"the converter has returned a %s of %s, not a %s of %s", result.Kind, result.APIVersion, obj.Kind, targetAPIVersion,
+		)
 	}
 	return converted, nil
 }

@@ -32,7 +32,9 @@ func newEnv(t *testing.T, crds ...any) *env {
 	t.Parallel()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(
-		clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), resource.AddToScheme(scheme, widgetKind, gadgetV1, gadgetV2),
+		clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), resource.AddToScheme(
+			scheme, widgetKind, gadgetV1, gadgetV2,
+		),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,8 @@ func (e *env) serveWebhooks(config *simple.AppConfig) admissionregistrationv1.We
 	return admissionregistrationv1.WebhookClientConfig{URL: new("https://" + address(o.Port) + "/"), CABundle: authority}
 }
 
-// register has the API server ask an app about the objects in the namespace of the test. The configurations go before the app does: nobody would answer.
+// register has the API server ask an app about the objects in the namespace of the test. The configurations go before
+// the app does: nobody would answer.
 func (e *env) register(app *simple.App, at admissionregistrationv1.WebhookClientConfig) {
 	e.Helper()
 	here := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": e.Namespace}}

@@ -58,8 +58,10 @@ func ExampleNewApp() {
 
 func ExampleNewApp_mistakes() {
 	_, err := simple.NewApp(simple.AppConfig{
-		Name:         "widgets",
-		ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}, Reconciler: &simple.Reconciler{}}},
+		Name: "widgets",
+		ManagedKinds: []simple.AppManagedKind{
+			{Kind: widgetKind, Watcher: &simple.Watcher{}, Reconciler: &simple.Reconciler{}},
+		},
 	})
 	fmt.Println(err)
 	// Output:
@@ -88,9 +90,13 @@ func ExampleClients() {
 		panic(err)
 	}
 	reconciler := &operator.TypedReconciler[*Widget]{
-		ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*Widget]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			ctx context.Context, req operator.TypedReconcileRequest[*Widget],
+		) (operator.ReconcileResult, error) {
 			req.Object.Status.Applied = req.Object.Spec.Title
-			_, err := store.UpdateSubresource(ctx, req.Object.GetStaticMetadata().Identifier(), resource.SubresourceStatus, req.Object)
+			_, err := store.UpdateSubresource(
+				ctx, req.Object.GetStaticMetadata().Identifier(), resource.SubresourceStatus, req.Object,
+			)
 			return operator.ReconcileResult{}, err
 		},
 	}
@@ -106,12 +112,16 @@ func ExampleClients() {
 }
 
 func ExampleMutator() {
-	mutator := &simple.Mutator{MutateFunc: func(_ context.Context, req *app.AdmissionRequest) (*app.MutatingResponse, error) {
+	mutator := &simple.Mutator{MutateFunc: func(
+		_ context.Context, req *app.AdmissionRequest,
+	) (*app.MutatingResponse, error) {
 		widget := req.Object.(*Widget)
 		widget.Spec.Title = strings.TrimSpace(widget.Spec.Title)
 		return &app.MutatingResponse{UpdatedObject: widget}, nil
 	}}
-	response, err := mutator.Mutate(context.Background(), &app.AdmissionRequest{Action: app.AdmissionActionCreate, Object: newWidget("it", " hello ")})
+	response, err := mutator.Mutate(context.Background(), &app.AdmissionRequest{
+		Action: app.AdmissionActionCreate, Object: newWidget("it", " hello "),
+	})
 	fmt.Printf("%q, %v\n", response.UpdatedObject.(*Widget).Spec.Title, err)
 	// Output:
 	// "hello", <nil>
@@ -124,7 +134,11 @@ func ExampleValidator() {
 		}
 		return nil
 	}}
-	fmt.Println(validator.Validate(context.Background(), &app.AdmissionRequest{Action: app.AdmissionActionCreate, Object: newWidget("it", "")}))
+	fmt.Println(
+		validator.Validate(context.Background(), &app.AdmissionRequest{
+			Action: app.AdmissionActionCreate, Object: newWidget("it", ""),
+		}),
+	)
 	// Output:
 	// a widget needs a title
 }

@@ -46,11 +46,17 @@ const ownFinalizer = "own.example.com/widgets"
 // givenWatchers and givenReconcilers are opinionated handlers in the places of plain ones.
 func givenHandlers(calls *record) map[string]any {
 	return map[string]any{
-		"watcher":       operator.ResourceWatcher(operator.OpinionatedWatcher[resource.Object](ownFinalizer, calls.watcher())),
+		"watcher": operator.ResourceWatcher(
+			operator.OpinionatedWatcher[resource.Object](ownFinalizer, calls.watcher()),
+		),
 		"typed watcher": operator.WidenWatcher(operator.OpinionatedWatcher[*Widget](ownFinalizer, typedWidgets{calls})),
-		"reconciler":    operator.AsReconciler(operator.OpinionatedReconciler[resource.Object](ownFinalizer, calls.reconciler())),
+		"reconciler": operator.AsReconciler(
+			operator.OpinionatedReconciler[resource.Object](ownFinalizer, calls.reconciler()),
+		),
 		"typed reconciler": operator.AsReconciler(operator.OpinionatedReconciler[*Widget](ownFinalizer,
-			&operator.TypedReconciler[*Widget]{ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*Widget]) (operator.ReconcileResult, error) {
+			&operator.TypedReconciler[*Widget]{ReconcileFunc: func(
+				ctx context.Context, req operator.TypedReconcileRequest[*Widget],
+			) (operator.ReconcileResult, error) {
 				return calls.reconciler().Reconcile(ctx, operator.ReconcileRequest{Action: req.Action, Object: req.Object})
 			}})),
 	}
@@ -102,10 +108,14 @@ func TestOpinionatedHandlersInTheirPlainPlaces(t *testing.T) {
 			scheme := runtime.NewScheme()
 			e.Must(errors.Join(clientgoscheme.AddToScheme(scheme), widgetKind.AddToScheme(scheme)))
 			mgr, err := ctrl.NewManager(e.RESTConfig(), ctrl.Options{
-				Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+				Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{
+					SkipNameValidation: new(true),
+				},
 			})
 			e.Must(err)
-			informer, err := operator.DefaultInformerSupplier(widgetKind, mgr, operator.InformerOptions{Namespaces: []string{e.Namespace}})
+			informer, err := operator.DefaultInformerSupplier(widgetKind, mgr, operator.InformerOptions{
+				Namespaces: []string{e.Namespace},
+			})
 			e.Must(err)
 			controller := operator.NewInformerController(operator.InformerControllerConfig{Manager: mgr})
 			e.Must(controller.AddInformer(informer, "widgets"))
@@ -137,7 +147,9 @@ func TestErrorHandlerIsCalledForHandlerFailures(t *testing.T) {
 			kind.Watcher = &simple.Watcher{AddFunc: func(context.Context, resource.Object) error { return call() }}
 		},
 		"reconciler": func(kind *simple.AppManagedKind, call func() error) {
-			kind.Reconciler = &simple.Reconciler{ReconcileFunc: func(context.Context, operator.ReconcileRequest) (operator.ReconcileResult, error) {
+			kind.Reconciler = &simple.Reconciler{ReconcileFunc: func(
+				context.Context, operator.ReconcileRequest,
+			) (operator.ReconcileResult, error) {
 				return operator.ReconcileResult{}, call()
 			}}
 		},

@@ -21,7 +21,11 @@ import (
 	"trueup.dev/simple"
 )
 
-var configMapKind = resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{}, resource.WithKind("ConfigMap"))}
+var configMapKind = resource.Kind{
+	Schema: resource.NewSimpleSchema(
+		"", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{}, resource.WithKind("ConfigMap"),
+	),
+}
 
 func newConfigMap(name string, labels map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
@@ -90,7 +94,9 @@ func TestWeaknessB9_RenamedFinalizer(t *testing.T) {
 	e, calls := newEnv(t), &record{}
 	config := e.config("renamed")
 	options := simple.ReconcileOptions{Finalizer: "old.example.com/widgets"}
-	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: options}}
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: options},
+	}
 	stop := e.start(config)
 	widget, goes := newWidget("it", "one"), newWidget("goes", "one")
 	e.Add(widget)
@@ -101,7 +107,9 @@ func TestWeaknessB9_RenamedFinalizer(t *testing.T) {
 	e.Must(e.Delete(e.Context(), goes))
 
 	options = simple.ReconcileOptions{FinalizerAliases: []string{options.Finalizer}}
-	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Reconciler: calls.reconciler(), ReconcileOptions: options}}
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: widgetKind, Reconciler: calls.reconciler(), ReconcileOptions: options},
+	}
 	e.start(config)
 	e.Gone(goes)
 	e.Eventually(func() error { return calls.has("resynced it", "deleted goes") })
@@ -116,7 +124,9 @@ func TestWeaknessB9_RenamedFinalizer(t *testing.T) {
 // Each kind has settings of its own, and those of the app otherwise.
 func TestWeaknessD10_SettingsOfAKind(t *testing.T) {
 	e, calls := newEnv(t), &record{}
-	failing := &simple.Reconciler{ReconcileFunc: func(_ context.Context, req operator.ReconcileRequest) (operator.ReconcileResult, error) {
+	failing := &simple.Reconciler{ReconcileFunc: func(
+		_ context.Context, req operator.ReconcileRequest,
+	) (operator.ReconcileResult, error) {
 		calls.add("%T %s", req.Object, req.Object.GetName())
 		return operator.ReconcileResult{}, errOnPurpose
 	}}
@@ -127,10 +137,15 @@ func TestWeaknessD10_SettingsOfAKind(t *testing.T) {
 	config := e.config("settings")
 	config.InformerConfig.RetryPolicy = operator.BackoffPolicy{Initial: time.Millisecond, MaxAttempts: 2}.Policy()
 	config.ManagedKinds = []simple.AppManagedKind{
-		{Kind: widgetKind, Reconciler: failing, ReconcileOptions: simple.ReconcileOptions{RetryPolicy: never, OnExhausted: exhausted}},
+		{
+			Kind: widgetKind, Reconciler: failing,
+			ReconcileOptions: simple.ReconcileOptions{RetryPolicy: never, OnExhausted: exhausted},
+		},
 	}
 	config.UnmanagedKinds = []simple.AppUnmanagedKind{{Kind: configMapKind, Reconciler: failing, ReconcileOptions: simple.ReconcileOptions{
-		FieldSelectors: []string{"metadata.name=map"}, InformerSupplier: operator.MetadataOnlyInformerSupplier, OnExhausted: exhausted, MaxConcurrentReconciles: 2,
+		FieldSelectors: []string{
+			"metadata.name=map",
+		}, InformerSupplier: operator.MetadataOnlyInformerSupplier, OnExhausted: exhausted, MaxConcurrentReconciles: 2,
 	}}}
 	e.start(config)
 	e.Add(newWidget("widget", ""))
@@ -141,7 +156,8 @@ func TestWeaknessD10_SettingsOfAKind(t *testing.T) {
 	of := fmt.Sprintf("%T", &Widget{})
 	want := []string{
 		of + " widget", "widget: on purpose after 1 calls",
-		"*v1.PartialObjectMetadata map", "*v1.PartialObjectMetadata map", "*v1.PartialObjectMetadata map", "map: on purpose after 5 calls",
+		"*v1.PartialObjectMetadata map", "*v1.PartialObjectMetadata map", "*v1.PartialObjectMetadata map",
+		"map: on purpose after 5 calls",
 	}
 	if diff := cmp.Diff(want, calls.all()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
@@ -174,7 +190,9 @@ func TestWeaknessA8_SelectorsOfOneKindDoNotCrossFeed(t *testing.T) {
 	config := e.config("selective")
 	selecting := func(calls *record, filter string) simple.AppUnmanagedKind {
 		return simple.AppUnmanagedKind{
-			Kind: configMapKind, Watcher: calls.watcher(), ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{filter}},
+			Kind: configMapKind, Watcher: calls.watcher(), ReconcileOptions: simple.ReconcileOptions{
+				LabelFilters: []string{filter},
+			},
 		}
 	}
 	config.UnmanagedKinds = []simple.AppUnmanagedKind{selecting(red, "color=red"), selecting(blue, "color=blue")}
@@ -208,8 +226,14 @@ func TestUnmanagedKinds(t *testing.T) {
 	e, plain, kept := newEnv(t), &record{}, &record{}
 	config := e.config("unmanaged")
 	config.UnmanagedKinds = []simple.AppUnmanagedKind{
-		{Kind: configMapKind, Reconciler: plain.reconciler(), ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"keep!=true"}}},
-		{Kind: configMapKind, Reconciler: kept.reconciler(), ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"keep=true"}, UseOpinionated: true}},
+		{
+			Kind: configMapKind, Reconciler: plain.reconciler(),
+			ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"keep!=true"}},
+		},
+		{
+			Kind: configMapKind, Reconciler: kept.reconciler(),
+			ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"keep=true"}, UseOpinionated: true},
+		},
 	}
 	e.start(config)
 	loose, held := newConfigMap("loose", nil), newConfigMap("held", map[string]string{"keep": "true"})
@@ -230,7 +254,8 @@ func TestUnmanagedKinds(t *testing.T) {
 	e.Eventually(func() error { return errors.Join(plain.has("deleted loose"), kept.has("deleted held")) })
 }
 
-// A tree of reconcilers works as it does below a root of its own: it watches what it owns, and its changes of the status are written.
+// A tree of reconcilers works as it does below a root of its own: it watches what it owns, and its changes of the
+// status are written.
 func TestTreesOfReconcilers(t *testing.T) {
 	tree := func() reconcilers.SubReconciler[*Widget] {
 		return reconcilers.Sequence[*Widget]{

@@ -16,10 +16,12 @@ import (
 	"trueup.dev/validation"
 )
 
-// HubConverter is a [Converter] for Go types. All versions convert by way of one of them, the hub, which must be able to hold what any of them holds: of n
-// versions, n-1 know how to convert. Hub is the Go type of the hub version, such as *v2.MyKind.
+// HubConverter is a [Converter] for Go types. All versions convert by way of one of them, the hub, which must be able
+// to hold what any of them holds: of n versions, n-1 know how to convert. Hub is the Go type of the hub version, such
+// as *v2.MyKind.
 //
-// Group, version and kind are set by the converter; so is the metadata, where a conversion does not set it. Fields that a Go type does not know are lost.
+// Group, version and kind are set by the converter; so is the metadata, where a conversion does not set it. Fields that
+// a Go type does not know are lost.
 type HubConverter[Hub runtime.Object] struct {
 	// Hub is the version that the others convert to and from. Required.
 	Hub resource.Kind
@@ -34,15 +36,16 @@ type HubConverter[Hub runtime.Object] struct {
 type Spoke[Hub runtime.Object] struct {
 	// Kind is the kind in this version. Required.
 	Kind resource.Kind
-	// ConvertTo writes an object of this version into an empty one of the hub version. Defaults to the method ConvertTo(Hub) error of the Go type. See
-	// [NewSpoke] for a function with Go types.
+	// ConvertTo writes an object of this version into an empty one of the hub version. Defaults to the method
+	// ConvertTo(Hub) error of the Go type. See [NewSpoke] for a function with Go types.
 	ConvertTo func(object runtime.Object, hub Hub) error
-	// ConvertFrom writes an object of the hub version into an empty one of this version. Defaults to the method ConvertFrom(Hub) error of the Go type.
+	// ConvertFrom writes an object of the hub version into an empty one of this version. Defaults to the method
+	// ConvertFrom(Hub) error of the Go type.
 	ConvertFrom func(object runtime.Object, hub Hub) error
 }
 
-// NewSpoke returns a version of a kind that is converted by functions for its Go type. to writes an object into an empty one of the hub version, from does the
-// reverse.
+// NewSpoke returns a version of a kind that is converted by functions for its Go type. to writes an object into an
+// empty one of the hub version, from does the reverse.
 func NewSpoke[Object, Hub runtime.Object](kind resource.Kind, to, from func(object Object, hub Hub) error) Spoke[Hub] {
 	typed := func(convert func(object Object, hub Hub) error) func(runtime.Object, Hub) error {
 		return func(object runtime.Object, hub Hub) error {
@@ -56,7 +59,8 @@ func NewSpoke[Object, Hub runtime.Object](kind resource.Kind, to, from func(obje
 	return Spoke[Hub]{Kind: kind, ConvertTo: typed(to), ConvertFrom: typed(from)}
 }
 
-// selfConverting are the methods of Go types that convert themselves. With conversion.Hub of controller-runtime as the Hub, types that are made for that have them.
+// selfConverting are the methods of Go types that convert themselves. With conversion.Hub of controller-runtime as the
+// Hub, types that are made for that have them.
 type selfConverting[Hub runtime.Object] interface {
 	ConvertTo(hub Hub) error
 	ConvertFrom(hub Hub) error
@@ -92,7 +96,10 @@ func (c *HubConverter[H]) Validate(context.Context) error {
 		}
 		seen[spoke.Kind.Version()] = true
 		if _, ok := spoke.Kind.ZeroValue().(selfConverting[H]); !ok && (spoke.ConvertTo == nil || spoke.ConvertFrom == nil) {
-			p.add("HubConverter must define ConvertTo and ConvertFrom at Spokes[%d], because %T has no such methods", i, spoke.Kind.ZeroValue())
+			p.add(
+				"HubConverter must define ConvertTo and ConvertFrom at Spokes[%d], because %T has no such methods", i,
+				spoke.Kind.ZeroValue(),
+			)
 		}
 	}
 	return errors.Join(p...)
@@ -177,7 +184,8 @@ func decode(raw []byte, object runtime.Object) error {
 	return nil
 }
 
-// carryMetadata gives a converted object the metadata of the original, unless it has some. The API server rejects objects that have lost theirs.
+// carryMetadata gives a converted object the metadata of the original, unless it has some. The API server rejects
+// objects that have lost theirs.
 func carryMetadata(raw []byte, converted runtime.Object) error {
 	accessor, err := meta.Accessor(converted)
 	if err != nil || accessor.GetName() != "" || accessor.GetGenerateName() != "" || accessor.GetUID() != "" {

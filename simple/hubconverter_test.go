@@ -24,7 +24,9 @@ type (
 	GadgetV3List = resource.TypedList[GadgetV3]
 )
 
-var gadgetV3 = resource.Kind{Schema: resource.NewSimpleSchema(group, "v3", &GadgetV3{}, &GadgetV3List{}, resource.WithKind("Gadget"))}
+var gadgetV3 = resource.Kind{
+	Schema: resource.NewSimpleSchema(group, "v3", &GadgetV3{}, &GadgetV3List{}, resource.WithKind("Gadget")),
+}
 
 func gadgets() *simple.HubConverter[*GadgetV2] {
 	return &simple.HubConverter[*GadgetV2]{
@@ -49,7 +51,8 @@ func gadgets() *simple.HubConverter[*GadgetV2] {
 
 func rawGadget(version, spec string) simple.RawKind {
 	return simple.RawKind{Kind: "Gadget", APIVersion: group + "/" + version, Group: group, Version: version, Raw: []byte(
-		`{"apiVersion":"` + group + `/` + version + `","kind":"Gadget","metadata":{"name":"it","labels":{"a":"b"},"uid":"u"},"spec":` + spec + `}`,
+		`{"apiVersion":"` + group + `/` + version +
+			`","kind":"Gadget","metadata":{"name":"it","labels":{"a":"b"},"uid":"u"},"spec":` + spec + `}`,
 	)}
 }
 
@@ -60,15 +63,32 @@ func TestHubConverter(t *testing.T) {
 		want    string
 		wantErr string
 	}{
-		"spoke to hub":               {from: rawGadget("v1", `{"name":"Ada Lovelace"}`), to: "v2", want: `{"first":"Ada","last":"Lovelace"}`},
-		"hub to spoke":               {from: rawGadget("v2", `{"first":"Ada","last":"Lovelace"}`), to: "v1", want: `{"name":"Ada Lovelace"}`},
-		"spoke to spoke":             {from: rawGadget("v1", `{"name":"Ada Lovelace"}`), to: "v3", want: `{"names":["Ada","Lovelace"]}`},
-		"by functions":               {from: rawGadget("v3", `{"names":["Ada","Lovelace"]}`), to: "v2", want: `{"first":"Ada","last":"Lovelace"}`},
-		"a conversion fails":         {from: rawGadget("v1", `{"name":"Nemo"}`), to: "v2", wantErr: "Nemo is the name of nobody"},
-		"a function fails":           {from: rawGadget("v3", `{"names":[]}`), to: "v2", wantErr: "two names are needed"},
-		"from a version not known":   {from: rawGadget("v9", `{}`), to: "v2", wantErr: "Gadget.simple.example.com has no version simple.example.com/v9"},
-		"to a version not known":     {from: rawGadget("v1", `{}`), to: "v9", wantErr: "Gadget.simple.example.com has no version simple.example.com/v9"},
-		"a field has the wrong type": {from: rawGadget("v1", `{"name":1}`), to: "v2", wantErr: "not a valid object: json: cannot unmarshal number into Go struct field"},
+		"spoke to hub": {
+			from: rawGadget("v1", `{"name":"Ada Lovelace"}`), to: "v2", want: `{"first":"Ada","last":"Lovelace"}`,
+		},
+		"hub to spoke": {
+			from: rawGadget("v2", `{"first":"Ada","last":"Lovelace"}`), to: "v1", want: `{"name":"Ada Lovelace"}`,
+		},
+		"spoke to spoke": {
+			from: rawGadget("v1", `{"name":"Ada Lovelace"}`), to: "v3", want: `{"names":["Ada","Lovelace"]}`,
+		},
+		"by functions": {
+			from: rawGadget("v3", `{"names":["Ada","Lovelace"]}`), to: "v2", want: `{"first":"Ada","last":"Lovelace"}`,
+		},
+		"a conversion fails": {
+			from: rawGadget("v1", `{"name":"Nemo"}`), to: "v2", wantErr: "Nemo is the name of nobody",
+		},
+		"a function fails": {from: rawGadget("v3", `{"names":[]}`), to: "v2", wantErr: "two names are needed"},
+		"from a version not known": {
+			from: rawGadget("v9", `{}`), to: "v2", wantErr: "Gadget.simple.example.com has no version simple.example.com/v9",
+		},
+		"to a version not known": {
+			from: rawGadget("v1", `{}`), to: "v9", wantErr: "Gadget.simple.example.com has no version simple.example.com/v9",
+		},
+		"a field has the wrong type": {
+			from: rawGadget("v1", `{"name":1}`), to: "v2",
+			wantErr: "not a valid object: json: cannot unmarshal number into Go struct field",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw, err := gadgets().Convert(tc.from, group+"/"+tc.to)
@@ -102,7 +122,8 @@ func TestHubConverterListsAllMistakes(t *testing.T) {
 		"no spokes": {converter: &simple.HubConverter[hub]{Hub: gadgetV2}, want: []string{"HubConverter must define Spokes"}},
 		"valid":     {converter: gadgets()},
 		"of another hub": {converter: &simple.HubConverter[hub]{Hub: gadgetV1, Spokes: []simple.Spoke[hub]{{Kind: gadgetV1}}}, want: []string{
-			"HubConverter must have the kind of its type parameter as Hub, but Gadget.v1.simple.example.com is *simple_test.GadgetV1",
+			"HubConverter must have the kind of its type parameter as Hub, but Gadget.v1.simple.example.com is " +
+				"*simple_test.GadgetV1",
 			"HubConverter must have each version once, but has v1 again at Spokes[0]",
 		}},
 		"spokes": {converter: &simple.HubConverter[hub]{Hub: gadgetV2, Spokes: []simple.Spoke[hub]{{}, {Kind: gadgetV3}, {Kind: widgetKind}}}, want: []string{
@@ -111,14 +132,16 @@ func TestHubConverterListsAllMistakes(t *testing.T) {
 				"*resource.TypedSpecObject[trueup.dev/simple_test.GadgetV3Spec] has no such methods",
 			"HubConverter must have another version of Gadget.simple.example.com at Spokes[2], not Widget.v1.simple.example.com",
 			"HubConverter must define ConvertTo and ConvertFrom at Spokes[2], because " +
-				"*resource.TypedSpecStatusObject[trueup.dev/simple_test.WidgetSpec,trueup.dev/simple_test.WidgetStatus] has no such methods",
+				"*resource.TypedSpecStatusObject[trueup.dev/simple_test.WidgetSpec,trueup.dev/simple_test.WidgetStatus] has no " +
+				"such methods",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			if err := tc.converter.Validate(t.Context()); err != nil {
 				got = strings.Split(err.Error(), "\n")
-				if _, converted := tc.converter.Convert(rawGadget("v1", `{}`), group+"/v2"); converted == nil || converted.Error() != err.Error() {
+				if _, converted := tc.converter.Convert(rawGadget("v1", `{}`), group+"/v2"); converted == nil ||
+					converted.Error() != err.Error() {
 					t.Errorf("Convert returns %v, want what Validate returns", converted)
 				}
 			}
@@ -130,7 +153,10 @@ func TestHubConverterListsAllMistakes(t *testing.T) {
 }
 
 func TestCheckRoundTrip(t *testing.T) {
-	gadget := &GadgetV1{ObjectMeta: metav1.ObjectMeta{Name: "it", Labels: map[string]string{"a": "b"}}, Spec: GadgetV1Spec{Name: "Ada Lovelace"}}
+	gadget := &GadgetV1{
+		ObjectMeta: metav1.ObjectMeta{Name: "it", Labels: map[string]string{"a": "b"}},
+		Spec:       GadgetV1Spec{Name: "Ada Lovelace"},
+	}
 	if err := simple.CheckRoundTrip(gadgets(), gadgetV1, gadget, group+"/v2"); err != nil {
 		t.Errorf("a faithful conversion: %v", err)
 	}
@@ -152,13 +178,16 @@ func TestCheckRoundTrip(t *testing.T) {
 	}{
 		"something is lost":    {converter: gadgets(), object: spaced, want: ` and back (-before +after)`},
 		"the metadata changes": {converter: renamed, object: gadget, want: `: the metadata must not change`},
-		"the version does not": {converter: same, object: gadget, want: `: the converter has returned a Gadget of simple.example.com/v1`},
-		"there is no object":   {converter: nothing, object: gadget, want: `: the converter has returned a faulty object`},
-		"a conversion fails":   {converter: gadgets(), object: &GadgetV1{Spec: GadgetV1Spec{Name: "Nemo"}}, want: `: Nemo`},
+		"the version does not": {
+			converter: same, object: gadget, want: `: the converter has returned a Gadget of simple.example.com/v1`,
+		},
+		"there is no object": {converter: nothing, object: gadget, want: `: the converter has returned a faulty object`},
+		"a conversion fails": {converter: gadgets(), object: &GadgetV1{Spec: GadgetV1Spec{Name: "Nemo"}}, want: `: Nemo`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := simple.CheckRoundTrip(tc.converter, gadgetV1, tc.object, group+"/v2")
-			if want := "from simple.example.com/v1 to simple.example.com/v2" + tc.want; err == nil || !strings.HasPrefix(err.Error(), want) {
+			if want := "from simple.example.com/v1 to simple.example.com/v2" + tc.want; err == nil ||
+				!strings.HasPrefix(err.Error(), want) {
 				t.Errorf("error = %v, want %s", err, want)
 			}
 		})

@@ -21,7 +21,9 @@ func TestInformerController_AddsAndRemovesInformersWhileRunning(t *testing.T) {
 	scheme := runtime.NewScheme()
 	e.Must(errors.Join(clientgoscheme.AddToScheme(scheme), widgetKind.AddToScheme(scheme)))
 	mgr, err := ctrl.NewManager(e.RESTConfig(), ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{
+			SkipNameValidation: new(true),
+		},
 	})
 	e.Must(err)
 	informer := func(team string) operator.Informer {

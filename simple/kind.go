@@ -14,8 +14,9 @@ import (
 	"trueup.dev/validation"
 )
 
-// AppManagedKind is a kind of the app, in one version. At most one of Watcher, Reconciler and SubReconciler is set: the handler. All fields but Kind are
-// optional: a kind without a handler is part of the app and of its manifest, may have webhooks, and is watched by nobody.
+// AppManagedKind is a kind of the app, in one version. At most one of Watcher, Reconciler and SubReconciler is set: the
+// handler. All fields but Kind are optional: a kind without a handler is part of the app and of its manifest, may have
+// webhooks, and is watched by nobody.
 type AppManagedKind struct {
 	// Kind is the kind. Required.
 	Kind resource.Kind
@@ -23,8 +24,9 @@ type AppManagedKind struct {
 	Watcher operator.ResourceWatcher
 	// Reconciler is called for what happens to objects, in one function.
 	Reconciler operator.Reconciler
-	// SubReconciler is a tree of reconcilers, called for every object whenever there is something to look at, as below a [reconcilers.ResourceReconciler]:
-	// it does its own finalizer handling, and is retried without end. [operator.Widen] makes one of a tree for a Go type.
+	// SubReconciler is a tree of reconcilers, called for every object whenever there is something to look at, as below a
+	// [reconcilers.ResourceReconciler]: it does its own finalizer handling, and is retried without end. [operator.Widen]
+	// makes one of a tree for a Go type.
 	SubReconciler reconcilers.SubReconciler[resource.Object]
 	// Mutator changes objects before they are stored. See [App.WebhookConfigurations].
 	Mutator KindMutator
@@ -34,8 +36,9 @@ type AppManagedKind struct {
 	ReconcileOptions ReconcileOptions
 }
 
-// AppUnmanagedKind is a kind of others. Exactly one of Watcher, Reconciler and SubReconciler is set: the handler. Nothing is written to objects, their status
-// included, but for the finalizer if UseOpinionated is set, and what the handler writes itself.
+// AppUnmanagedKind is a kind of others. Exactly one of Watcher, Reconciler and SubReconciler is set: the handler.
+// Nothing is written to objects, their status included, but for the finalizer if UseOpinionated is set, and what the
+// handler writes itself.
 type AppUnmanagedKind struct {
 	// Kind is the kind. Required.
 	Kind resource.Kind
@@ -51,13 +54,15 @@ type AppUnmanagedKind struct {
 
 // ReconcileOptions tell when a handler is called, and for which objects.
 //
-// A Watcher or Reconciler of a managed kind is wrapped in an [operator.Opinionated], unless UsePlain is set; one of an unmanaged kind is not, unless
-// UseOpinionated is set. What is plain misses deletions while the app is down. A Watcher or Reconciler that is an [operator.Opinionated] itself, or is made
-// of one, keeps its own finalizer, whatever these options say; RetryPolicy and React of these options go before its own.
+// A Watcher or Reconciler of a managed kind is wrapped in an [operator.Opinionated], unless UsePlain is set; one of an
+// unmanaged kind is not, unless UseOpinionated is set. What is plain misses deletions while the app is down. A Watcher
+// or Reconciler that is an [operator.Opinionated] itself, or is made of one, keeps its own finalizer, whatever these
+// options say; RetryPolicy and React of these options go before its own.
 type ReconcileOptions struct {
 	// UsePlain calls the handler of a managed kind without any finalizer. Defaults to false.
 	UsePlain bool
-	// UseOpinionated keeps objects of an unmanaged kind by a finalizer until the handler has dealt with their deletion. Defaults to false.
+	// UseOpinionated keeps objects of an unmanaged kind by a finalizer until the handler has dealt with their deletion.
+	// Defaults to false.
 	UseOpinionated bool
 	// Finalizer is the name of the finalizer. Defaults to what the FinalizerSupplier of the app names.
 	Finalizer string
@@ -72,20 +77,21 @@ type ReconcileOptions struct {
 	LabelFilters []string
 	// FieldSelectors are field selectors, in place of those of the app. Objects have to match each. Default: those.
 	FieldSelectors []string
-	// CacheResyncInterval is the time after which the handler is called again for objects that have not changed. Defaults to that of the app, if it has one; otherwise
-	// it is not called.
+	// CacheResyncInterval is the time after which the handler is called again for objects that have not changed. Defaults
+	// to that of the app, if it has one; otherwise it is not called.
 	CacheResyncInterval time.Duration
 	// InformerSupplier makes the informer of this kind. Defaults to that of the app.
 	InformerSupplier operator.InformerSupplier
 
-	// React selects what counts as a change. Defaults to [operator.ReactSpec] for what is opinionated, and otherwise to [operator.ReactAny].
+	// React selects what counts as a change. Defaults to [operator.ReactSpec] for what is opinionated, and otherwise to
+	// [operator.ReactAny].
 	React operator.React
 	// RetryPolicy tells when the handler is called again after an error. Defaults to that of the app.
 	RetryPolicy operator.RetryPolicy
 	// RetryDequeuePolicy tells whether a change replaces a retry. Defaults to that of the app.
 	RetryDequeuePolicy operator.RetryDequeuePolicy
-	// OnError is called for every attempt of the handler that has failed, whether it is tried again or not, before the ErrorHandler of the app's
-	// InformerOptions. Optional.
+	// OnError is called for every attempt of the handler that has failed, whether it is tried again or not, before the
+	// ErrorHandler of the app's InformerOptions. Optional.
 	OnError func(ctx context.Context, object resource.Object, err error)
 	// OnExhausted is called when RetryPolicy has given up on an object. Optional.
 	OnExhausted func(ctx context.Context, object resource.Object, err error)
@@ -168,19 +174,24 @@ func (h *handled) configure(edge *operator.WithEdge[resource.Object], config *Ap
 	if h.options.OnExhausted != nil {
 		edge.OnExhausted = h.options.OnExhausted
 	}
-	for _, policy := range []operator.RetryPolicy{operator.DefaultRetryPolicy, config.RetryPolicy, edge.RetryPolicy, h.options.RetryPolicy} {
+	for _, policy := range []operator.RetryPolicy{
+		operator.DefaultRetryPolicy, config.RetryPolicy, edge.RetryPolicy, h.options.RetryPolicy,
+	} {
 		if policy != nil {
 			edge.RetryPolicy = policy
 		}
 	}
-	for _, policy := range []operator.RetryDequeuePolicy{config.RetryDequeuePolicy, edge.RetryDequeuePolicy, h.options.RetryDequeuePolicy} {
+	for _, policy := range []operator.RetryDequeuePolicy{
+		config.RetryDequeuePolicy, edge.RetryDequeuePolicy, h.options.RetryDequeuePolicy,
+	} {
 		if policy != nil {
 			edge.RetryDequeuePolicy = policy
 		}
 	}
 }
 
-// onError returns what is called for each attempt that fails: the handler's own function, that of the kind and that of the app. It is nil when there is none.
+// onError returns what is called for each attempt that fails: the handler's own function, that of the kind and that of
+// the app. It is nil when there is none.
 func (h *handled) onError(
 	config *AppInformerConfig, own func(ctx context.Context, object resource.Object, err error),
 ) func(ctx context.Context, object resource.Object, err error) {
@@ -244,11 +255,13 @@ func (h *handled) informerOptions(options operator.InformerOptions) operator.Inf
 // selectsAll is true when its informer has all objects of the kind that the app looks at.
 func (h *handled) selectsAll(config *AppInformerConfig) bool {
 	options := h.informerOptions(config.InformerOptions)
-	return h.options.Namespace == "" && len(options.LabelFilters) == 0 && len(options.FieldSelectors) == 0 && options.ShardFilter == nil
+	return h.options.Namespace == "" && len(options.LabelFilters) == 0 && len(options.FieldSelectors) == 0 &&
+		options.ShardFilter == nil
 }
 
 // takesAll is true when all objects of the kind are watched that the app looks at, and in no special way.
 func (h *handled) takesAll(config *AppInformerConfig) bool {
 	o := &h.options
-	return h.selectsAll(config) && o.CacheResyncInterval == 0 && o.InformerSupplier == nil && !config.InformerOptions.MetadataOnly
+	return h.selectsAll(config) && o.CacheResyncInterval == 0 && o.InformerSupplier == nil &&
+		!config.InformerOptions.MetadataOnly
 }

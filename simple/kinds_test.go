@@ -31,9 +31,12 @@ type WidgetStatus struct {
 	Applied            string `json:"applied,omitempty"`
 }
 
-var widgetKind = resource.Kind{Schema: resource.NewSimpleSchema(group, "v1", &Widget{}, &WidgetList{}, resource.WithKind("Widget"))}
+var widgetKind = resource.Kind{
+	Schema: resource.NewSimpleSchema(group, "v1", &Widget{}, &WidgetList{}, resource.WithKind("Widget")),
+}
 
-// GadgetV1 is a kind in two versions: v1 has the first and the last name in one field. It is stored as v1; v2 is the hub.
+// GadgetV1 is a kind in two versions: v1 has the first and the last name in one field. It is stored as v1; v2 is the
+// hub.
 type GadgetV1 struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -77,14 +80,22 @@ type (
 )
 
 var (
-	gadgetV1 = resource.Kind{Schema: resource.NewSimpleSchema(group, "v1", &GadgetV1{}, &GadgetV1List{}, resource.WithKind("Gadget"))}
-	gadgetV2 = resource.Kind{Schema: resource.NewSimpleSchema(group, "v2", &GadgetV2{}, &GadgetV2List{}, resource.WithKind("Gadget"))}
+	gadgetV1 = resource.Kind{
+		Schema: resource.NewSimpleSchema(group, "v1", &GadgetV1{}, &GadgetV1List{}, resource.WithKind("Gadget")),
+	}
+	gadgetV2 = resource.Kind{
+		Schema: resource.NewSimpleSchema(group, "v2", &GadgetV2{}, &GadgetV2List{}, resource.WithKind("Gadget")),
+	}
 )
 
 // The Gauge is a kind in two versions with the Go types of the Gadget, for tests that leave it as it is.
 var (
-	gaugeV1 = resource.Kind{Schema: resource.NewSimpleSchema(group, "v1", &GadgetV1{}, &GadgetV1List{}, resource.WithKind("Gauge"))}
-	gaugeV2 = resource.Kind{Schema: resource.NewSimpleSchema(group, "v2", &GadgetV2{}, &GadgetV2List{}, resource.WithKind("Gauge"))}
+	gaugeV1 = resource.Kind{
+		Schema: resource.NewSimpleSchema(group, "v1", &GadgetV1{}, &GadgetV1List{}, resource.WithKind("Gauge")),
+	}
+	gaugeV2 = resource.Kind{
+		Schema: resource.NewSimpleSchema(group, "v2", &GadgetV2{}, &GadgetV2List{}, resource.WithKind("Gauge")),
+	}
 )
 
 // crd returns the definition of a kind in several versions, the first of which is stored.
@@ -94,7 +105,9 @@ func crd(kind, plural string, versions ...string) *apiextensionsv1.CustomResourc
 	definition.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: group,
 		Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural, Singular: strings.ToLower(kind), ListKind: kind + "List"},
+		Names: apiextensionsv1.CustomResourceDefinitionNames{
+			Kind: kind, Plural: plural, Singular: strings.ToLower(kind), ListKind: kind + "List",
+		},
 	}
 	for i, version := range versions {
 		definition.Spec.Versions = append(definition.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
@@ -102,7 +115,9 @@ func crd(kind, plural string, versions ...string) *apiextensionsv1.CustomResourc
 			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 				Type: "object", XPreserveUnknownFields: new(true),
 			}},
-			Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			Subresources: &apiextensionsv1.CustomResourceSubresources{
+				Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+			},
 		})
 	}
 	return definition

@@ -34,7 +34,9 @@ func (l *laterClient) do(call func(c client.Client) error) error {
 	return call(c)
 }
 
-func (l *laterClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (l *laterClient) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	return l.do(func(c client.Client) error { return c.Get(ctx, key, obj, opts...) })
 }
 
@@ -58,7 +60,9 @@ func (l *laterClient) Update(ctx context.Context, obj client.Object, opts ...cli
 	return l.do(func(c client.Client) error { return c.Update(ctx, obj, opts...) })
 }
 
-func (l *laterClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (l *laterClient) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
 	return l.do(func(c client.Client) error { return c.Patch(ctx, obj, patch, opts...) })
 }
 
@@ -109,7 +113,9 @@ type laterReader struct {
 	kind    resource.Kind
 }
 
-func (l *laterReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (l *laterReader) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	c, err := l.clients.configOf(l.kind)
 	if err != nil {
 		return err
@@ -139,18 +145,26 @@ func (l *laterSubResource) Get(ctx context.Context, obj, sub client.Object, opts
 	return l.do(func(c client.SubResourceClient) error { return c.Get(ctx, obj, sub, opts...) })
 }
 
-func (l *laterSubResource) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+func (l *laterSubResource) Create(
+	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption,
+) error {
 	return l.do(func(c client.SubResourceClient) error { return c.Create(ctx, obj, sub, opts...) })
 }
 
-func (l *laterSubResource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+func (l *laterSubResource) Update(
+	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
+) error {
 	return l.do(func(c client.SubResourceClient) error { return c.Update(ctx, obj, opts...) })
 }
 
-func (l *laterSubResource) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (l *laterSubResource) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+) error {
 	return l.do(func(c client.SubResourceClient) error { return c.Patch(ctx, obj, patch, opts...) })
 }
 
-func (l *laterSubResource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+func (l *laterSubResource) Apply(
+	ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+) error {
 	return l.do(func(c client.SubResourceClient) error { return c.Apply(ctx, obj, opts...) })
 }

@@ -20,7 +20,11 @@ import (
 // Every call fails before there is an app, and is made after.
 func TestClientsBeforeAndAfterTheApp(t *testing.T) {
 	e := newEnv(t)
-	accountKind := resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ServiceAccount{}, &corev1.ServiceAccountList{}, resource.WithKind("ServiceAccount"))}
+	accountKind := resource.Kind{
+		Schema: resource.NewSimpleSchema(
+			"", "v1", &corev1.ServiceAccount{}, &corev1.ServiceAccountList{}, resource.WithKind("ServiceAccount"),
+		),
+	}
 	clients := &simple.Clients{}
 	c, err := clients.ClientFor(widgetKind)
 	e.Must(err)

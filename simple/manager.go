@@ -118,7 +118,8 @@ func namespaces(names []string) map[string]cache.Config {
 	return configs
 }
 
-// makeControllers makes the informers and the controllers. An informer that has all objects of a kind is also where everybody else in the app reads them from.
+// makeControllers makes the informers and the controllers. An informer that has all objects of a kind is also where
+// everybody else in the app reads them from.
 func (a *App) makeControllers(kinds []*handled) error {
 	var errs []error
 	base := a.mgr
@@ -141,7 +142,9 @@ func (a *App) makeControllers(kinds []*handled) error {
 		}
 		sharing[h] = common[gvk]
 	}
-	a.base = reconcilers.NewConfig(base, nil, cmp.Or(a.config.InformerConfig.InformerOptions.CacheResyncInterval, defaultResync))
+	a.base = reconcilers.NewConfig(
+		base, nil, cmp.Or(a.config.InformerConfig.InformerOptions.CacheResyncInterval, defaultResync),
+	)
 	for _, h := range kinds {
 		if informer, ok := sharing[h]; ok {
 			errs = append(errs, a.control(base, a.base.WithTracker(), h, informer))

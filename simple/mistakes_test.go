@@ -19,13 +19,20 @@ import (
 	"trueup.dev/simple"
 )
 
-var nodeKind = resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.Node{}, &corev1.NodeList{}, resource.WithScope(resource.ClusterScope))}
+var nodeKind = resource.Kind{
+	Schema: resource.NewSimpleSchema(
+		"", "v1", &corev1.Node{}, &corev1.NodeList{}, resource.WithScope(resource.ClusterScope),
+	),
+}
 
 // A handler that is nil behind an interface would panic when it is called for the first time.
 func TestNewAppFindsHandlersThatAreNil(t *testing.T) {
 	config := simple.AppConfig{
 		ManagedKinds: []simple.AppManagedKind{
-			{Kind: widgetKind, Watcher: (*simple.Watcher)(nil), Mutator: (*simple.Mutator)(nil), Validator: (*simple.Validator)(nil)},
+			{
+				Kind: widgetKind, Watcher: (*simple.Watcher)(nil), Mutator: (*simple.Mutator)(nil),
+				Validator: (*simple.Validator)(nil),
+			},
 			{Kind: gadgetV1, Reconciler: (*simple.Reconciler)(nil)},
 			{Kind: gadgetV2},
 		},
@@ -53,11 +60,17 @@ func TestNewAppFindsHandlersThatAreNil(t *testing.T) {
 func TestNewAppChecksWhatIsSelected(t *testing.T) {
 	watcher := &simple.Watcher{}
 	config := simple.AppConfig{
-		InformerConfig: simple.AppInformerConfig{InformerOptions: operator.InformerOptions{Namespaces: []string{""}, CacheResyncInterval: -1}},
+		InformerConfig: simple.AppInformerConfig{
+			InformerOptions: operator.InformerOptions{Namespaces: []string{""}, CacheResyncInterval: -1},
+		},
 		ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{
-			LabelFilters: []string{"a=b", "c in ("}, FieldSelectors: []string{"=x"}, CacheResyncInterval: -1, Namespace: "no_name",
+			LabelFilters: []string{
+				"a=b", "c in (",
+			}, FieldSelectors: []string{"=x"}, CacheResyncInterval: -1, Namespace: "no_name",
 		}}},
-		UnmanagedKinds: []simple.AppUnmanagedKind{{Kind: nodeKind, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{Namespace: "a"}}},
+		UnmanagedKinds: []simple.AppUnmanagedKind{
+			{Kind: nodeKind, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{Namespace: "a"}},
+		},
 	}
 	wantMistakes(t, config, []string{
 		`InformerConfig.InformerOptions.Namespaces[0]: the name is empty, leave out Namespaces for all`,
@@ -95,7 +108,9 @@ func TestNewAppChecksFinalizers(t *testing.T) {
 // The name of the app is part of finalizers; that is no mistake of theirs.
 func TestNewAppReportsABadNameOnce(t *testing.T) {
 	_, err := simple.NewApp(simple.AppConfig{
-		Name: "no name", KubeConfig: rest.Config{Host: "nowhere.invalid"}, ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}}},
+		Name: "no name", KubeConfig: rest.Config{Host: "nowhere.invalid"}, ManagedKinds: []simple.AppManagedKind{
+			{Kind: widgetKind, Watcher: &simple.Watcher{}},
+		},
 	})
 	if err == nil || strings.Count(err.Error(), "no name") != 2 || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("error = %v, want one mistake", err)
@@ -140,11 +155,19 @@ func TestApp_WaitsForTheAPIServer(t *testing.T) {
 func TestApp_ComparesKindsWithTheAPIServer(t *testing.T) {
 	e := newEnv(t)
 	wrong := func(options ...resource.SimpleSchemaOption) resource.Kind {
-		return resource.Kind{Schema: resource.NewSimpleSchema(group, "v1", &Widget{}, &WidgetList{}, append(options, resource.WithKind("Widget"))...)}
+		return resource.Kind{
+			Schema: resource.NewSimpleSchema(
+				group, "v1", &Widget{}, &WidgetList{}, append(options, resource.WithKind("Widget"))...,
+			),
+		}
 	}
 	config := e.config("wrong")
-	config.ManagedKinds = []simple.AppManagedKind{{Kind: wrong(resource.WithPlural("wodgets")), Validator: &simple.Validator{}}}
-	config.UnmanagedKinds = []simple.AppUnmanagedKind{{Kind: wrong(resource.WithScope(resource.ClusterScope)), Watcher: &simple.Watcher{}}}
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: wrong(resource.WithPlural("wodgets")), Validator: &simple.Validator{}},
+	}
+	config.UnmanagedKinds = []simple.AppUnmanagedKind{
+		{Kind: wrong(resource.WithScope(resource.ClusterScope)), Watcher: &simple.Watcher{}},
+	}
 	err := e.make(config).Run(e.Context())
 	want := `app "wrong": ManagedKinds[0].Kind: Plural is "wodgets", but the API server serves Widget.simple.example.com/v1 as "widgets"` + "\n" +
 		`UnmanagedKinds[0].Kind: Scope is "Cluster", but the API server serves Widget.simple.example.com/v1 with scope "Namespaced"`

@@ -17,8 +17,11 @@ type AppProvider struct {
 	newApp         func(config app.Config) (app.App, error)
 }
 
-// NewAppProvider returns a provider. The specific config is handed to newApp as part of its config; it may be nil. An operator.Runner runs what newApp makes.
-func NewAppProvider(manifest app.ManifestData, specificConfig app.SpecificConfig, newApp func(config app.Config) (app.App, error)) *AppProvider {
+// NewAppProvider returns a provider. The specific config is handed to newApp as part of its config; it may be nil. An
+// operator.Runner runs what newApp makes.
+func NewAppProvider(
+	manifest app.ManifestData, specificConfig app.SpecificConfig, newApp func(config app.Config) (app.App, error),
+) *AppProvider {
 	return &AppProvider{manifest: manifest, specificConfig: specificConfig, newApp: newApp}
 }
 

@@ -17,7 +17,10 @@ import (
 func TestProvider(t *testing.T) {
 	e := newEnv(t)
 	var calls record
-	manifest := app.ManifestData{AppName: "provided", Group: group, Versions: []app.ManifestVersion{{Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Widget"}}}}}
+	manifest := app.ManifestData{
+		AppName: "provided", Group: group,
+		Versions: []app.ManifestVersion{{Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Widget"}}}},
+	}
 	provider := simple.NewAppProvider(manifest, "specific", func(given app.Config) (app.App, error) {
 		if given.SpecificConfig != "specific" || given.ManifestData.AppName != "provided" {
 			return nil, fmt.Errorf("the config is %v", given)
@@ -44,10 +47,14 @@ func TestProvider(t *testing.T) {
 func TestKindsWithoutHandlers(t *testing.T) {
 	e := newEnv(t, crd("Gauge", "gauges", "v1", "v2"))
 	config := e.config("unwatched")
-	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind}, {Kind: gaugeV1, Validator: &simple.Validator{}}, {Kind: gaugeV2}}
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: widgetKind}, {Kind: gaugeV1, Validator: &simple.Validator{}}, {Kind: gaugeV2},
+	}
 	made := e.make(config)
 	if err := made.ValidateManifest(app.ManifestData{Group: group, Versions: []app.ManifestVersion{
-		{Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Widget"}, {Kind: "Gauge"}}}, {Name: "v2", Kinds: []app.ManifestVersionKind{{Kind: "Gauge"}}},
+		{
+			Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Widget"}, {Kind: "Gauge"}},
+		}, {Name: "v2", Kinds: []app.ManifestVersionKind{{Kind: "Gauge"}}},
 	}}); err != nil {
 		t.Errorf("the manifest differs: %v", err)
 	}
@@ -65,14 +72,21 @@ func TestValidateManifest(t *testing.T) {
 	e := newEnv(t, crd("Gauge", "gauges", "v1", "v2"))
 	config := e.config("manifest")
 	config.ManagedKinds = []simple.AppManagedKind{
-		{Kind: widgetKind, Watcher: &simple.Watcher{}}, {Kind: gaugeV1, Mutator: &simple.Mutator{}, Validator: &simple.Validator{}}, {Kind: gaugeV2},
+		{Kind: widgetKind, Watcher: &simple.Watcher{}}, {
+			Kind: gaugeV1, Mutator: &simple.Mutator{}, Validator: &simple.Validator{},
+		}, {Kind: gaugeV2},
 	}
 	config.Converters = map[schema.GroupKind]simple.Converter{gaugeV1.GroupKind(): gadgets()}
 	made := e.make(config)
 	any := &app.AdmissionCapability{Operations: []app.AdmissionAction{app.AdmissionActionAny}}
 	both := &app.AdmissionCapabilities{Validation: any, Mutation: any}
 	err := made.ValidateManifest(app.ManifestData{Group: group, Versions: []app.ManifestVersion{
-		{Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Gauge", Admission: both, Conversion: true}, {Kind: "Widget", Admission: both, Conversion: true}}},
+		{
+			Name: "v1",
+			Kinds: []app.ManifestVersionKind{
+				{Kind: "Gauge", Admission: both, Conversion: true}, {Kind: "Widget", Admission: both, Conversion: true},
+			},
+		},
 		{Name: "v2", Kinds: []app.ManifestVersionKind{{Kind: "Gauge", Conversion: true}, {Kind: "Widget"}}},
 	}})
 	want := `simple.example.com/v1, Kind=Widget has no Mutator

@@ -26,10 +26,13 @@ type (
 	MedalList = resource.TypedList[Medal]
 )
 
-// A Service sends nothing to an app that is not ready. If the app waited for an informer that needs its own conversion, both would wait for ever.
+// A Service sends nothing to an app that is not ready. If the app waited for an informer that needs its own conversion,
+// both would wait for ever.
 func TestAppIsReadyForItsOwnConversion(t *testing.T) {
 	medals := crd("Medal", "medals", "v1", "v2")
-	medals.Spec.Conversion = (&simple.App{}).CustomResourceConversion(admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:1")})
+	medals.Spec.Conversion = (&simple.App{}).CustomResourceConversion(admissionregistrationv1.WebhookClientConfig{
+		URL: new("https://127.0.0.1:1"),
+	})
 	e := newEnv(t, medals)
 	v2 := resource.Kind{Schema: resource.NewSimpleSchema(group, "v2", &Medal{}, &MedalList{}, resource.WithKind("Medal"))}
 	old := &unstructured.Unstructured{}
@@ -40,8 +43,12 @@ func TestAppIsReadyForItsOwnConversion(t *testing.T) {
 	var calls record
 	config := e.config("medals")
 	config.HealthBindAddress = address(e.FreePort())
-	config.ManagedKinds = []simple.AppManagedKind{{Kind: v2, Watcher: calls.watcher(), ReconcileOptions: simple.ReconcileOptions{UsePlain: true}}}
-	config.Converters = map[schema.GroupKind]simple.Converter{v2.GroupKind(): simple.ConverterFunc(func(obj simple.RawKind, target string) ([]byte, error) {
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: v2, Watcher: calls.watcher(), ReconcileOptions: simple.ReconcileOptions{UsePlain: true}},
+	}
+	config.Converters = map[schema.GroupKind]simple.Converter{v2.GroupKind(): simple.ConverterFunc(func(
+		obj simple.RawKind, target string,
+	) ([]byte, error) {
 		return []byte(strings.Replace(string(obj.Raw), obj.APIVersion, target, 1)), nil
 	})}
 	at := e.serveWebhooks(&config)

@@ -63,7 +63,9 @@ func (r *record) watcher() *simple.Watcher {
 
 // reconciler returns a reconciler that notes its calls.
 func (r *record) reconciler() *simple.Reconciler {
-	return &simple.Reconciler{ReconcileFunc: func(_ context.Context, req operator.ReconcileRequest) (operator.ReconcileResult, error) {
+	return &simple.Reconciler{ReconcileFunc: func(
+		_ context.Context, req operator.ReconcileRequest,
+	) (operator.ReconcileResult, error) {
 		r.add("%s %s", strings.ToLower(req.Action.String()), req.Object.GetName())
 		return operator.ReconcileResult{}, nil
 	}}

@@ -14,8 +14,9 @@ import (
 	"trueup.dev/resource"
 )
 
-// CheckRoundTrip converts an object of a kind to another version and back, and returns an error that tells what was lost or changed on the way. It is for
-// tests of converters: call it with objects that have a value in every field, of each version, by way of each other version.
+// CheckRoundTrip converts an object of a kind to another version and back, and returns an error that tells what was
+// lost or changed on the way. It is for tests of converters: call it with objects that have a value in every field, of
+// each version, by way of each other version.
 func CheckRoundTrip(converter Converter, kind resource.Kind, object resource.Object, throughAPIVersion string) error {
 	if nilcheck.IsNil(converter) || nilcheck.IsNil(object) {
 		return fmt.Errorf("there must be a converter and an object, got %v and %v", converter, object)

@@ -56,7 +56,9 @@ func (a *ownApp) Mutate(_ context.Context, req *app.AdmissionRequest) (*app.Muta
 }
 
 func (a *ownApp) Convert(_ context.Context, req app.ConversionRequest) (*app.RawObject, error) {
-	text := strings.Replace(string(req.Raw.Raw), req.SourceGVK.GroupVersion().String(), req.TargetGVK.GroupVersion().String(), 1)
+	text := strings.Replace(
+		string(req.Raw.Raw), req.SourceGVK.GroupVersion().String(), req.TargetGVK.GroupVersion().String(), 1,
+	)
 	return &app.RawObject{Raw: []byte(strings.Replace(text, `"silver"`, `"`+req.TargetGVK.Version+`-silver"`, 1))}, nil
 }
 
@@ -87,8 +89,16 @@ func (c ownCheck) HealthCheck(context.Context) error {
 
 // trophyKinds are a kind in two versions for the test of the runner.
 var trophyKinds = [2]resource.Kind{
-	{Schema: resource.NewSimpleSchema(group, "v1", &MedalV1{}, &MedalV1List{}, resource.WithKind("Trophy"), resource.WithPlural("trophies"))},
-	{Schema: resource.NewSimpleSchema(group, "v2", &Medal{}, &MedalList{}, resource.WithKind("Trophy"), resource.WithPlural("trophies"))},
+	{
+		Schema: resource.NewSimpleSchema(
+			group, "v1", &MedalV1{}, &MedalV1List{}, resource.WithKind("Trophy"), resource.WithPlural("trophies"),
+		),
+	},
+	{
+		Schema: resource.NewSimpleSchema(
+			group, "v2", &Medal{}, &MedalList{}, resource.WithKind("Trophy"), resource.WithPlural("trophies"),
+		),
+	},
 }
 
 type (
@@ -99,13 +109,16 @@ type (
 	MedalV1List = resource.TypedList[MedalV1]
 )
 
-// Any app runs: the API server, over TLS, asks an app that is not made by package simple, at the path of its kind and at that of all kinds.
+// Any app runs: the API server, over TLS, asks an app that is not made by package simple, at the path of its kind and
+// at that of all kinds.
 func TestRunner_AnyAppServesTheAPI(t *testing.T) {
 	trophies := crd("Trophy", "trophies", "v1", "v2")
 	e := newEnv(t, trophies)
 	options, authority := e.WebhookOptions()
 	metrics, health := e.FreePort(), e.FreePort()
-	made := &ownApp{counter: prometheus.NewCounter(prometheus.CounterOpts{Name: "own_app_total", Help: "A metric of the app."})}
+	made := &ownApp{
+		counter: prometheus.NewCounter(prometheus.CounterOpts{Name: "own_app_total", Help: "A metric of the app."}),
+	}
 	runner, err := operator.NewRunner(operator.RunnerConfig{
 		KubeConfig: *e.RESTConfig(),
 		WebhookConfig: operator.RunnerWebhookConfig{Host: options.Host, Port: options.Port, TLSConfig: operator.RunnerTLSConfig{
@@ -115,7 +128,9 @@ func TestRunner_AnyAppServesTheAPI(t *testing.T) {
 		HealthConfig:  operator.RunnerHealthConfig{Enabled: true, Host: "127.0.0.1", Port: health},
 	})
 	e.Must(err)
-	provider := simple.NewAppProvider(app.ManifestData{AppName: "own"}, nil, func(app.Config) (app.App, error) { return made, nil })
+	provider := simple.NewAppProvider(app.ManifestData{AppName: "own"}, nil, func(app.Config) (app.App, error) {
+		return made, nil
+	})
 	e.Go("the runner", func(ctx context.Context) error { return runner.Run(ctx, provider) })
 	e.Eventually(func() error {
 		body, err := get("http://" + address(health) + "/readyz?verbose")
@@ -127,18 +142,22 @@ func TestRunner_AnyAppServesTheAPI(t *testing.T) {
 	if _, err := get("http://" + address(health) + "/livez"); err != nil {
 		t.Error(err)
 	}
-	if body, err := get("http://" + address(metrics) + "/metrics"); err != nil || !strings.Contains(body, "own_app_total") {
+	if body, err := get("http://" + address(metrics) + "/metrics"); err != nil ||
+		!strings.Contains(body, "own_app_total") {
 		t.Errorf("metrics without those of the app, error %v", err)
 	}
 
 	at := func(path string) admissionregistrationv1.WebhookClientConfig {
-		return admissionregistrationv1.WebhookClientConfig{URL: new("https://" + address(options.Port) + path), CABundle: authority}
+		return admissionregistrationv1.WebhookClientConfig{
+			URL: new("https://" + address(options.Port) + path), CABundle: authority,
+		}
 	}
 	e.admitWidgets(at("/mutate"), at("/validate/widgets."+group))
 	e.Eventually(func() error { // the API server takes notice of both configurations
 		probe := newWidget("probe", "probe")
 		probe.Namespace, probe.Spec.Size = e.Namespace, 10
-		if err := e.Create(e.Context(), probe, client.DryRunAll); !apierrs.IsForbidden(err) || !strings.Contains(err.Error(), "more than 9") {
+		if err := e.Create(e.Context(), probe, client.DryRunAll); !apierrs.IsForbidden(err) ||
+			!strings.Contains(err.Error(), "more than 9") {
 			return fmt.Errorf("the app is not asked to validate yet: %w", err)
 		}
 		probe.Spec.Size = 1
@@ -154,7 +173,9 @@ func TestRunner_AnyAppServesTheAPI(t *testing.T) {
 	})
 	trophy := func(version string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": group + "/" + version, "kind": "Trophy", "metadata": map[string]any{"name": "it"}, "spec": map[string]any{"metal": "silver"},
+			"apiVersion": group + "/" + version, "kind": "Trophy", "metadata": map[string]any{
+				"name": "it",
+			}, "spec": map[string]any{"metal": "silver"},
 		}}
 	}
 	e.Add(trophy("v1"))
@@ -193,14 +214,18 @@ func TestRunner_AppThatEmbedsAnother(t *testing.T) {
 			runnerConfig := operator.RunnerConfig{KubeConfig: *e.RESTConfig()}
 			if byRunner {
 				runnerConfig.WebhookConfig = operator.RunnerWebhookConfig{Host: "127.0.0.1", Port: config.Webhooks.Port, TLSConfig: operator.RunnerTLSConfig{
-					CertPath: filepath.Join(config.Webhooks.CertDir, "tls.crt"), KeyPath: filepath.Join(config.Webhooks.CertDir, "tls.key"),
+					CertPath: filepath.Join(
+						config.Webhooks.CertDir, "tls.crt",
+					), KeyPath: filepath.Join(config.Webhooks.CertDir, "tls.key"),
 				}}
 				config.Webhooks.CertDir = "/nowhere" // it would fail
 			}
 			made := e.make(config)
 			runner, err := operator.NewRunner(runnerConfig)
 			e.Must(err)
-			provider := simple.NewAppProvider(app.ManifestData{AppName: "embedded"}, nil, func(app.Config) (app.App, error) { return louderApp{made}, nil })
+			provider := simple.NewAppProvider(app.ManifestData{AppName: "embedded"}, nil, func(app.Config) (app.App, error) {
+				return louderApp{made}, nil
+			})
 			e.Go("the runner", func(ctx context.Context) error { return runner.Run(ctx, provider) })
 			e.Eventually(func() error {
 				conn, err := net.Dial("tcp", address(config.Webhooks.Port))
@@ -228,14 +253,18 @@ func (e *env) admitWidgets(mutate, validate admissionregistrationv1.WebhookClien
 	here := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": e.Namespace}}
 	rules := []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{"widgets"}},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{"widgets"},
+		},
 	}}
 	none := new(admissionregistrationv1.SideEffectClassNone)
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: []admissionregistrationv1.MutatingWebhook{{
-		Name: "mutate.own.example.com", ClientConfig: mutate, Rules: rules, NamespaceSelector: here, SideEffects: none, AdmissionReviewVersions: []string{"v1"},
+		Name: "mutate.own.example.com", ClientConfig: mutate, Rules: rules, NamespaceSelector: here, SideEffects: none,
+		AdmissionReviewVersions: []string{"v1"},
 	}}}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-		Name: "validate.own.example.com", ClientConfig: validate, Rules: rules, NamespaceSelector: here, SideEffects: none, AdmissionReviewVersions: []string{"v1"},
+		Name: "validate.own.example.com", ClientConfig: validate, Rules: rules, NamespaceSelector: here, SideEffects: none,
+		AdmissionReviewVersions: []string{"v1"},
 	}}}
 	for _, configuration := range []client.Object{mutating, validating} {
 		configuration.SetName("own." + e.Namespace)

@@ -130,7 +130,9 @@ func TestWeaknessD3_MetricsAndHealthOfEveryKind(t *testing.T) {
 	config := e.config("observed")
 	config.MetricsBindAddress, config.HealthBindAddress = address(metrics), address(health)
 	var calls record
-	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Reconciler: calls.reconciler(), Validator: &simple.Validator{}}}
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: widgetKind, Reconciler: calls.reconciler(), Validator: &simple.Validator{}},
+	}
 	e.serveWebhooks(&config)
 	e.start(config)
 	e.Add(newWidget("it", ""))
@@ -158,7 +160,9 @@ func TestWeaknessD3_MetricsAndHealthOfEveryKind(t *testing.T) {
 func TestAddRunnable(t *testing.T) {
 	e := newEnv(t)
 	config := e.config("more")
-	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{UsePlain: true}}}
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{UsePlain: true}},
+	}
 	hooked := false
 	config.ManagerOptions = func(options *ctrl.Options) { hooked = options.Scheme != nil }
 	made := e.make(config)

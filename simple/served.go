@@ -13,8 +13,8 @@ import (
 	"trueup.dev/resource"
 )
 
-// waitUntilServed compares all kinds with what the API server serves, as soon as it can be asked. With a wrong plural the
-// API server would never ask for admission, and with a wrong scope namespaces would be ignored.
+// waitUntilServed compares all kinds with what the API server serves, as soon as it can be asked. With a wrong plural
+// the API server would never ask for admission, and with a wrong scope namespaces would be ignored.
 func (a *App) waitUntilServed(ctx context.Context) error {
 	var wrong error
 	err := lifecycle.Retry(ctx, func(context.Context) (err error) {

@@ -18,7 +18,10 @@ func TestRunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	config := e.config("unfilled")
 	config.GracefulShutdownTimeout = time.Second
 	config.ManagedKinds = []simple.AppManagedKind{
-		{Kind: widgetKind, Watcher: &simple.Watcher{}, ReconcileOptions: simple.ReconcileOptions{FieldSelectors: []string{"spec.title=it"}}},
+		{
+			Kind: widgetKind, Watcher: &simple.Watcher{},
+			ReconcileOptions: simple.ReconcileOptions{FieldSelectors: []string{"spec.title=it"}},
+		},
 	}
 	made := e.make(config)
 	ctx, stop := context.WithCancel(t.Context())

@@ -51,7 +51,9 @@ func (c *AppConfig) validate() ([]*handled, error) {
 	c.validateManaged(&p)
 	all := c.handled(&p)
 	c.validateHandled(&p, all)
-	for _, kind := range slices.SortedFunc(maps.Keys(c.Converters), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, kind := range slices.SortedFunc(maps.Keys(c.Converters), func(a, b schema.GroupKind) int {
+		return strings.Compare(a.String(), b.String())
+	}) {
 		converter := c.Converters[kind]
 		if nilcheck.IsNil(converter) {
 			p.add("Converters[%s] is nil", kind)
@@ -90,7 +92,8 @@ func (c *AppConfig) validateManaged(p *problems) {
 			continue // it is watched by nobody
 		}
 		if first, ok := handling[k.Kind.GroupKind()]; ok {
-			p.add("%s has a handler for %s, and so has %s: objects reach a handler in its version, whatever their own, so that just one version must have one",
+			p.add("%s has a handler for %s, and so has %s: objects reach a handler in its version, whatever their own, so "+
+				"that just one version must have one",
 				field, k.Kind.GroupKind(), first)
 			continue
 		}
@@ -115,11 +118,14 @@ func (c *AppConfig) handled(p *problems) []*handled {
 	var all []*handled
 	for i := range c.ManagedKinds {
 		k := &c.ManagedKinds[i]
-		if k.Watcher == nil && k.Reconciler == nil && k.SubReconciler == nil || k.Kind.Schema == nil || k.Kind.Validate() != nil {
+		if k.Watcher == nil && k.Reconciler == nil && k.SubReconciler == nil || k.Kind.Schema == nil ||
+			k.Kind.Validate() != nil {
 			continue
 		}
 		all = append(all, &handled{
-			field: fmt.Sprintf("ManagedKinds[%d]", i), managed: true, kind: k.Kind, watcher: k.Watcher, reconciler: k.Reconciler, subReconciler: k.SubReconciler,
+			field: fmt.Sprintf(
+				"ManagedKinds[%d]", i,
+			), managed: true, kind: k.Kind, watcher: k.Watcher, reconciler: k.Reconciler, subReconciler: k.SubReconciler,
 			options: k.ReconcileOptions, opinionated: !k.ReconcileOptions.UsePlain,
 		})
 	}
@@ -164,7 +170,8 @@ func (c *AppConfig) validateHandled(p *problems, all []*handled) {
 		c.validateFinalizers(p, h)
 		key := h.kind.GroupKind().String() + " " + h.finalizer
 		if first, ok := keepers[key]; ok && !h.managed { // two managed ones are a mistake of their own
-			p.add("%s keeps %s by the finalizer %s, which %s does as well: each needs one of its own, see ReconcileOptions.Finalizer",
+			p.add("%s keeps %s by the finalizer %s, which %s does as well: each needs one of its own, see "+
+				"ReconcileOptions.Finalizer",
 				h.field, h.kind.GroupKind(), h.finalizer, first)
 		}
 		keepers[key] = h.field
@@ -189,7 +196,10 @@ func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 	case c.InformerConfig.FinalizerSupplier != nil:
 		check("the finalizer that InformerConfig.FinalizerSupplier returns for "+h.field, h.finalizer)
 	case len(kvalidation.IsDNS1123Subdomain(c.Name)) == 0: // otherwise the name is at fault, which was said
-		check("the finalizer of "+h.field+", made of the names of the app and the kind since "+options+".Finalizer is empty,", h.finalizer)
+		check(
+			"the finalizer of "+h.field+", made of the names of the app and the kind since "+options+".Finalizer is empty,",
+			h.finalizer,
+		)
 	}
 	for i, alias := range o.FinalizerAliases {
 		switch alias {
@@ -227,7 +237,9 @@ func (h *handled) validate(p *problems) {
 	o, options := &h.options, h.field+".ReconcileOptions"
 	isSubReconciler := h.subReconciler != nil
 	switch set := setOf(
-		field{".Watcher", h.watcher != nil}, field{".Reconciler", h.reconciler != nil}, field{".SubReconciler", isSubReconciler},
+		field{".Watcher", h.watcher != nil}, field{
+			".Reconciler", h.reconciler != nil,
+		}, field{".SubReconciler", isSubReconciler},
 	); len(set) {
 	case 2:
 		p.add("%s%s and %s are both set", h.field, set[0], set[1])
@@ -264,7 +276,11 @@ func (h *handled) validate(p *problems) {
 			field{"Finalizer", o.Finalizer != ""}, field{"FinalizerAliases", len(o.FinalizerAliases) > 0},
 			field{"InProgressFinalizer", o.InProgressFinalizer != ""},
 		) {
-			p.add("%s.%s has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set for it", options, name)
+			p.add(
+				"%s.%s has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set "+
+					"for it",
+				options, name,
+			)
 		}
 	}
 	if isSubReconciler {

@@ -24,7 +24,10 @@ type watcherFuncs struct{ add, update, remove, sync bool }
 // watchers returns a Watcher and a TypedWatcher that have these functions. They note the last call and fail.
 func (f watcherFuncs) watchers(seen *string) map[string]operator.ResourceWatcher {
 	untyped, typed := &simple.Watcher{}, &simple.WatcherFuncs[*Widget]{}
-	set := func(isSet bool, name string, untyped *func(context.Context, resource.Object) error, typed *func(context.Context, *Widget) error) {
+	set := func(
+		isSet bool, name string, untyped *func(context.Context, resource.Object) error,
+		typed *func(context.Context, *Widget) error,
+	) {
 		if !isSet {
 			return
 		}
@@ -64,14 +67,16 @@ func TestWatcherCallsItsFunctions(t *testing.T) {
 		want    string
 		wantErr error
 	}{
-		"Add":                             {funcs: all, call: add, want: "add new", wantErr: errOnPurpose},
-		"Update has the previous object":  {funcs: all, call: update, want: "update old new", wantErr: errOnPurpose},
-		"Delete":                          {funcs: all, call: remove, want: "delete new", wantErr: errOnPurpose},
-		"Sync":                            {funcs: all, call: sync, want: "sync new", wantErr: errOnPurpose},
-		"no AddFunc is a success":         {call: add},
-		"no UpdateFunc is a success":      {call: update},
-		"no DeleteFunc is a success":      {call: remove},
-		"no SyncFunc is the AddFunc":      {funcs: watcherFuncs{add: true}, call: sync, want: "add new", wantErr: errOnPurpose},
+		"Add":                            {funcs: all, call: add, want: "add new", wantErr: errOnPurpose},
+		"Update has the previous object": {funcs: all, call: update, want: "update old new", wantErr: errOnPurpose},
+		"Delete":                         {funcs: all, call: remove, want: "delete new", wantErr: errOnPurpose},
+		"Sync":                           {funcs: all, call: sync, want: "sync new", wantErr: errOnPurpose},
+		"no AddFunc is a success":        {call: add},
+		"no UpdateFunc is a success":     {call: update},
+		"no DeleteFunc is a success":     {call: remove},
+		"no SyncFunc is the AddFunc": {
+			funcs: watcherFuncs{add: true}, call: sync, want: "add new", wantErr: errOnPurpose,
+		},
 		"neither SyncFunc nor an AddFunc": {call: sync},
 	} {
 		seen := ""
@@ -109,7 +114,8 @@ func TestTypedWatcherTakesNoOtherType(t *testing.T) {
 }
 
 func TestFunctionsOfOthersMayBeNil(t *testing.T) {
-	if result, err := (&simple.Reconciler{}).Reconcile(t.Context(), operator.ReconcileRequest{}); err != nil || result.RequeueAfter != 0 || result.State != nil {
+	if result, err := (&simple.Reconciler{}).Reconcile(t.Context(), operator.ReconcileRequest{}); err != nil ||
+		result.RequeueAfter != 0 || result.State != nil {
 		t.Errorf("a Reconciler without a function returns %v, %v", result, err)
 	}
 	if err := (&simple.Validator{}).Validate(t.Context(), &app.AdmissionRequest{}); err != nil {

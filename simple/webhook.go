@@ -26,7 +26,8 @@ func (a *App) Validate(ctx context.Context, req *app.AdmissionRequest) error {
 	return managed.Validator.Validate(ctx, req)
 }
 
-// Mutate asks the Mutator of the kind, as the API server has it done. The response has an UpdatedObject, unless there is no object.
+// Mutate asks the Mutator of the kind, as the API server has it done. The response has an UpdatedObject, unless there
+// is no object.
 func (a *App) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.MutatingResponse, error) {
 	managed, ok := a.managed(req.GroupVersionKind())
 	if !ok || managed.Mutator == nil {
@@ -44,8 +45,9 @@ func (a *App) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.Mutat
 	return response, nil
 }
 
-// ServeWebhooksOf makes another app answer the API server at the app's webhooks: an app that embeds this one and has methods of its own. With nil the app
-// serves no webhooks, since they are served elsewhere. An operator.Runner calls it. It must be called before Run.
+// ServeWebhooksOf makes another app answer the API server at the app's webhooks: an app that embeds this one and has
+// methods of its own. With nil the app serves no webhooks, since they are served elsewhere. An operator.Runner calls
+// it. It must be called before Run.
 func (a *App) ServeWebhooksOf(outer app.App) {
 	if outer == nil {
 		a.webhooks.elsewhere.Store(true)
@@ -69,7 +71,8 @@ func (a askedApp) Convert(ctx context.Context, req app.ConversionRequest) (*app.
 	return (*a.asked.Load()).Convert(ctx, req)
 }
 
-// serveWebhooks registers what the API server may ask for. Without anything to ask for there is no server, which would need certificates.
+// serveWebhooks registers what the API server may ask for. Without anything to ask for there is no server, which would
+// need certificates.
 func (a *App) serveWebhooks() error {
 	self := app.App(a)
 	a.asked.Store(&self)

@@ -12,11 +12,13 @@ import (
 	"trueup.dev/resource"
 )
 
-// WebhookConfigurations returns what tells the API server to ask the app's Mutators, for creations and updates, and its Validators, for deletions as well. An
-// administrator creates them. Either is nil when there is nothing to ask. to is where the app is reached: the path of the service or URL is filled in.
+// WebhookConfigurations returns what tells the API server to ask the app's Mutators, for creations and updates, and its
+// Validators, for deletions as well. An administrator creates them. Either is nil when there is nothing to ask. to is
+// where the app is reached: the path of the service or URL is filled in.
 //
-// There is one webhook for all versions of a kind: objects of versions that have no handler are converted to one that has. Requests are denied when
-// the app does not answer. Change what does not suit, add a namespace selector for example.
+// There is one webhook for all versions of a kind: objects of versions that have no handler are converted to one that
+// has. Requests are denied when the app does not answer. Change what does not suit, add a namespace selector for
+// example.
 func (a *App) WebhookConfigurations(to admissionregistrationv1.WebhookClientConfig) (
 	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration,
 ) {
@@ -45,9 +47,11 @@ func (a *App) WebhookConfigurations(to admissionregistrationv1.WebhookClientConf
 		}
 		path := operator.AdmissionPath("validate", kinds[0])
 		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
-			Name:                    webhookName(path),
-			ClientConfig:            reachedAt(to, path),
-			Rules:                   rules(kinds, admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete),
+			Name:         webhookName(path),
+			ClientConfig: reachedAt(to, path),
+			Rules: rules(
+				kinds, admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,
+			),
 			FailurePolicy:           new(admissionregistrationv1.Fail),
 			MatchPolicy:             new(admissionregistrationv1.Equivalent),
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
@@ -57,9 +61,11 @@ func (a *App) WebhookConfigurations(to admissionregistrationv1.WebhookClientConf
 	return mutating, validating
 }
 
-// CustomResourceConversion returns what tells the API server to ask the app's Converters: it is spec.conversion of their CustomResourceDefinitions. to is where
-// the app is reached: the path of the service or URL is filled in.
-func (a *App) CustomResourceConversion(to admissionregistrationv1.WebhookClientConfig) *apiextensionsv1.CustomResourceConversion {
+// CustomResourceConversion returns what tells the API server to ask the app's Converters: it is spec.conversion of
+// their CustomResourceDefinitions. to is where the app is reached: the path of the service or URL is filled in.
+func (a *App) CustomResourceConversion(
+	to admissionregistrationv1.WebhookClientConfig,
+) *apiextensionsv1.CustomResourceConversion {
 	at := reachedAt(to, operator.ConversionPath)
 	config := &apiextensionsv1.WebhookClientConfig{URL: at.URL, CABundle: at.CABundle}
 	if at.Service != nil {
@@ -76,7 +82,9 @@ func webhookName(path string) string {
 	return strings.ReplaceAll(path[1:], "/", ".")
 }
 
-func rules(versions []resource.Kind, operations ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
+func rules(
+	versions []resource.Kind, operations ...admissionregistrationv1.OperationType,
+) []admissionregistrationv1.RuleWithOperations {
 	rule := admissionregistrationv1.RuleWithOperations{Operations: operations, Rule: admissionregistrationv1.Rule{
 		APIGroups: []string{versions[0].Group()},
 		Resources: []string{versions[0].Plural()},
@@ -88,7 +96,9 @@ func rules(versions []resource.Kind, operations ...admissionregistrationv1.Opera
 }
 
 // reachedAt adds a path to where the app is reached.
-func reachedAt(to admissionregistrationv1.WebhookClientConfig, path string) admissionregistrationv1.WebhookClientConfig {
+func reachedAt(
+	to admissionregistrationv1.WebhookClientConfig, path string,
+) admissionregistrationv1.WebhookClientConfig {
 	to = *to.DeepCopy()
 	if to.URL != nil {
 		to.URL = new(strings.TrimSuffix(*to.URL, "/") + path)

@@ -24,14 +24,20 @@ func TestWebhookConfigurations(t *testing.T) {
 	}
 	made := e.make(config)
 	at := admissionregistrationv1.WebhookClientConfig{
-		Service: &admissionregistrationv1.ServiceReference{Namespace: "system", Name: "app", Path: new("/base/")}, CABundle: []byte("ca"),
+		Service: &admissionregistrationv1.ServiceReference{
+			Namespace: "system", Name: "app", Path: new("/base/"),
+		}, CABundle: []byte("ca"),
 	}
 	service := func(path string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{
-			Service: &admissionregistrationv1.ServiceReference{Namespace: "system", Name: "app", Path: &path}, CABundle: []byte("ca"),
+			Service: &admissionregistrationv1.ServiceReference{
+				Namespace: "system", Name: "app", Path: &path,
+			}, CABundle: []byte("ca"),
 		}
 	}
-	rule := func(resource string, versions []string, operations ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
+	rule := func(
+		resource string, versions []string, operations ...admissionregistrationv1.OperationType,
+	) []admissionregistrationv1.RuleWithOperations {
 		return []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: admissionregistrationv1.Rule{
 			APIGroups: []string{group}, APIVersions: versions, Resources: []string{resource},
 		}}}
@@ -52,8 +58,13 @@ func TestWebhookConfigurations(t *testing.T) {
 	}
 	mutating, validating := made.WebhookConfigurations(at)
 	policies := cmp.Options{
-		cmpopts.IgnoreFields(admissionregistrationv1.MutatingWebhook{}, "FailurePolicy", "MatchPolicy", "SideEffects", "AdmissionReviewVersions"),
-		cmpopts.IgnoreFields(admissionregistrationv1.ValidatingWebhook{}, "FailurePolicy", "MatchPolicy", "SideEffects", "AdmissionReviewVersions"),
+		cmpopts.IgnoreFields(
+			admissionregistrationv1.MutatingWebhook{}, "FailurePolicy", "MatchPolicy", "SideEffects", "AdmissionReviewVersions",
+		),
+		cmpopts.IgnoreFields(
+			admissionregistrationv1.ValidatingWebhook{}, "FailurePolicy", "MatchPolicy", "SideEffects",
+			"AdmissionReviewVersions",
+		),
 	}
 	if diff := cmp.Diff(wantMutating, mutating, policies); diff != "" {
 		t.Errorf("mutating (-want +got):\n%s", diff)
@@ -79,13 +90,17 @@ func TestCustomResourceConversion(t *testing.T) {
 	config := e.config("converting")
 	config.Converters = gadgetConverters
 	got := e.make(config).CustomResourceConversion(admissionregistrationv1.WebhookClientConfig{
-		Service: &admissionregistrationv1.ServiceReference{Namespace: "system", Name: "app", Port: new(int32(444))}, CABundle: []byte("ca"),
+		Service: &admissionregistrationv1.ServiceReference{
+			Namespace: "system", Name: "app", Port: new(int32(444)),
+		}, CABundle: []byte("ca"),
 	})
 	want := &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook: &apiextensionsv1.WebhookConversion{
 			ClientConfig: &apiextensionsv1.WebhookClientConfig{
-				Service: &apiextensionsv1.ServiceReference{Namespace: "system", Name: "app", Path: new("/convert"), Port: new(int32(444))}, CABundle: []byte("ca"),
+				Service: &apiextensionsv1.ServiceReference{
+					Namespace: "system", Name: "app", Path: new("/convert"), Port: new(int32(444)),
+				}, CABundle: []byte("ca"),
 			},
 			ConversionReviewVersions: []string{"v1"},
 		},

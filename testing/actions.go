@@ -8,8 +8,9 @@ import (
 )
 
 type (
-	// Action is a call that reactors are told of. Its resource is the kind of the object, not the plural; that of a list action is the kind of the
-	// list. Verbs are get, list, watch, create, update, patch, delete, delete-collection and apply.
+	// Action is a call that reactors are told of. Its resource is the kind of the object, not the plural; that of a list
+	// action is the kind of the list. Verbs are get, list, watch, create, update, patch, delete, delete-collection and
+	// apply.
 	Action = clientgotesting.Action
 	// GetAction is a get.
 	GetAction = clientgotesting.GetAction
@@ -37,14 +38,15 @@ type objectAction interface {
 	GetObject() runtime.Object
 }
 
-// namedAction is an action that has the name of the object it is about: get, patch, delete, apply, and the writes of bodies to sub resources.
+// namedAction is an action that has the name of the object it is about: get, patch, delete, apply, and the writes of
+// bodies to sub resources.
 type namedAction interface {
 	Action
 	GetName() string
 }
 
-// bodyAction is the write of a body to a sub resource. The object of the action is the body, which need not have the name of the object that has the
-// sub resource.
+// bodyAction is the write of a body to a sub resource. The object of the action is the body, which need not have the
+// name of the object that has the sub resource.
 type bodyAction struct {
 	objectAction
 	name string

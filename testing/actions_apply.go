@@ -51,7 +51,8 @@ func NewApplyAction(ac runtime.ApplyConfiguration) ApplyAction {
 	return NewApplySubresourceAction(ac, "")
 }
 
-// NewApplySubresourceAction returns the action for an apply to a sub resource. It panics when the apply configuration has no JSON form.
+// NewApplySubresourceAction returns the action for an apply to a sub resource. It panics when the apply configuration
+// has no JSON form.
 func NewApplySubresourceAction(ac runtime.ApplyConfiguration, subresource string) ApplyAction {
 	return must(newApplyAction(ac, subresource))
 }

@@ -33,7 +33,12 @@ func TestNewApplyAction(t *testing.T) {
 		},
 		"unstructured": {
 			NewApplyAction(untyped),
-			ApplyActionImpl{clientgotesting.ActionImpl{Verb: "apply", Resource: schema.GroupVersionResource{Version: "v1", Resource: "Namespace"}}, "one", untyped},
+			ApplyActionImpl{
+				clientgotesting.ActionImpl{
+					Verb: "apply", Resource: schema.GroupVersionResource{Version: "v1", Resource: "Namespace"},
+				},
+				"one", untyped,
+			},
 		},
 		"sub resource": {
 			NewApplySubresourceAction(untyped, "status"),
@@ -44,7 +49,9 @@ func TestNewApplyAction(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, test.got, cmp.Comparer(func(a, b runtime.ApplyConfiguration) bool { return a == b })); diff != "" {
+			if diff := cmp.Diff(
+				test.want, test.got, cmp.Comparer(func(a, b runtime.ApplyConfiguration) bool { return a == b }),
+			); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -55,7 +62,8 @@ func TestApplyActionImpl_DeepCopy(t *testing.T) {
 	ac := corev1apply.ConfigMap("one", "my-namespace").WithData(map[string]string{"a": "1"})
 	copied := NewApplyAction(ac).DeepCopy().(ApplyAction)
 	ac.Data["a"] = "2"
-	if got := copied.GetApplyConfiguration().(*corev1apply.ConfigMapApplyConfiguration).Data["a"]; got != "1" || copied.GetName() != "one" {
+	if got := copied.GetApplyConfiguration().(*corev1apply.ConfigMapApplyConfiguration).Data["a"]; got != "1" ||
+		copied.GetName() != "one" {
 		t.Errorf("got %s of %s", got, copied.GetName())
 	}
 }
@@ -89,7 +97,9 @@ func TestNewApplyAction_unmarshalable(t *testing.T) {
 		t.Error("applied")
 	}
 	defer func() {
-		if err, ok := recover().(error); !ok || fmt.Sprint(err) != "unable to marshal apply configuration: json: error calling MarshalJSON for type testing.unmarshalable: on purpose" {
+		if err, ok := recover().(error); !ok ||
+			fmt.Sprint(err) != "unable to marshal apply configuration: json: error calling MarshalJSON for type "+
+				"testing.unmarshalable: on purpose" {
 			t.Errorf("panic = %v", err)
 		}
 	}()

@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// unseenObjects are objects that an API has and the cache of a client does not: not in the version they are in. They are seen once they change.
+// unseenObjects are objects that an API has and the cache of a client does not: not in the version they are in. They
+// are seen once they change.
 type unseenObjects struct {
 	config   *ExpectConfig
 	versions map[identity]string
@@ -42,7 +43,9 @@ func (u unseenObjects) has(obj client.Object) bool {
 	return ok && version == obj.GetResourceVersion()
 }
 
-func (u unseenObjects) get(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (u unseenObjects) get(
+	ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	before := obj.DeepCopyObject()
 	if err := c.Get(ctx, key, obj, opts...); err != nil || !u.has(obj) {
 		return err
@@ -53,7 +56,9 @@ func (u unseenObjects) get(ctx context.Context, c client.WithWatch, key client.O
 	return apierrs.NewNotFound(schema.GroupResource{Group: plural.Group, Resource: plural.Resource}, key.Name)
 }
 
-func (u unseenObjects) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+func (u unseenObjects) list(
+	ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption,
+) error {
 	if err := c.List(ctx, list, opts...); err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// AssertExpectations fails the test for each difference between what is expected and what was done through the config so far: by its clients, its
-// recorders and its tracker, in this order.
+// AssertExpectations fails the test for each difference between what is expected and what was done through the config
+// so far: by its clients, its recorders and its tracker, in this order.
 func (c *ExpectConfig) AssertExpectations(t *testing.T) {
 	helper(t)()
 	if err := c.open().err; err != nil {
@@ -53,13 +53,20 @@ func (c *ExpectConfig) AssertClientApplyExpectations(t *testing.T) {
 // AssertClientCreateExpectations asserts ExpectCreates.
 func (c *ExpectConfig) AssertClientCreateExpectations(t *testing.T) {
 	helper(t)()
-	assert(t, c, c.objects("ExpectCreates", "Create", c.ExpectCreates, c.actions().CreateActions, c.differ().ResourceCreate))
+	assert(
+		t, c, c.objects("ExpectCreates", "Create", c.ExpectCreates, c.actions().CreateActions, c.differ().ResourceCreate),
+	)
 }
 
 // AssertClientUpdateExpectations asserts ExpectUpdates.
 func (c *ExpectConfig) AssertClientUpdateExpectations(t *testing.T) {
 	helper(t)()
-	assert(t, c, c.objects("ExpectUpdates", "Update", c.ExpectUpdates, c.withoutIdle(c.actions().UpdateActions), c.differ().ResourceUpdate))
+	assert(
+		t, c,
+		c.objects(
+			"ExpectUpdates", "Update", c.ExpectUpdates, c.withoutIdle(c.actions().UpdateActions), c.differ().ResourceUpdate,
+		),
+	)
 }
 
 // AssertClientPatchExpectations asserts ExpectPatches.
@@ -93,7 +100,12 @@ func (c *ExpectConfig) AssertClientDeleteCollectionExpectations(t *testing.T) {
 // AssertClientStatusUpdateExpectations asserts ExpectStatusUpdates.
 func (c *ExpectConfig) AssertClientStatusUpdateExpectations(t *testing.T) {
 	helper(t)()
-	assert(t, c, c.objects("ExpectStatusUpdates", "StatusUpdate", c.ExpectStatusUpdates, c.actions().StatusUpdateActions, c.diffStatus))
+	assert(
+		t, c,
+		c.objects(
+			"ExpectStatusUpdates", "StatusUpdate", c.ExpectStatusUpdates, c.actions().StatusUpdateActions, c.diffStatus,
+		),
+	)
 }
 
 // AssertClientStatusPatchExpectations asserts ExpectStatusPatches.
@@ -110,7 +122,9 @@ func (c *ExpectConfig) AssertClientStatusApplyExpectations(t *testing.T) {
 	helper(t)()
 	assert(t, c, expectation[ApplyRef]{
 		field: "ExpectStatusApplies", item: "StatusApply", elem: "rtesting.ApplyRef",
-		expected: c.ExpectStatusApplies, observed: each(c.actions().StatusApplyActions, NewApplyRef), diff: c.differ().ApplyRef,
+		expected: c.ExpectStatusApplies, observed: each(
+			c.actions().StatusApplyActions, NewApplyRef,
+		), diff: c.differ().ApplyRef,
 	})
 }
 
@@ -122,7 +136,9 @@ func (c *ExpectConfig) AssertClientSubResourceExpectations(t *testing.T) {
 	}
 	assert(t, c, expectation[SubResourceRef]{
 		field: "ExpectSubResources", item: "SubResource", elem: "rtesting.SubResourceRef",
-		expected: c.ExpectSubResources, observed: each(c.actions().SubResourceActions, NewSubResourceRef), diff: c.diffSubResource,
+		expected: c.ExpectSubResources, observed: each(
+			c.actions().SubResourceActions, NewSubResourceRef,
+		), diff: c.diffSubResource,
 	})
 }
 
@@ -144,7 +160,9 @@ func (c *ExpectConfig) AssertTrackerExpectations(t *testing.T) {
 	helper(t)()
 	assert(t, c, expectation[TrackRequest]{
 		field: "ExpectTracks", item: "Track", elem: "rtesting.TrackRequest",
-		expected: each(c.ExpectTracks, TrackRequest.normalized), observed: c.open().tracks.observed(), diff: c.differ().TrackRequest,
+		expected: each(
+			c.ExpectTracks, TrackRequest.normalized,
+		), observed: c.open().tracks.observed(), diff: c.differ().TrackRequest,
 	})
 }
 

@@ -11,7 +11,9 @@ import (
 
 // objects returns the expectation about the objects of actions.
 func (c *ExpectConfig) objects(
-	field, item string, expected []client.Object, actions []objectAction, diff func(expected, observed client.Object) string,
+	field, item string, expected []client.Object, actions []objectAction, diff func(
+		expected, observed client.Object,
+	) string,
 ) expectation[client.Object] {
 	e := expectation[client.Object]{
 		field: field, item: item, elem: "client.Object",
@@ -59,8 +61,8 @@ func (c *ExpectConfig) normalize(expected, observed client.Object) (client.Objec
 // diffStatus compares the status of objects, and that they are the same.
 func (c *ExpectConfig) diffStatus(expected, observed client.Object) string {
 	if expected.GetObjectKind().GroupVersionKind().Empty() {
-		// Calls for unstructured objects are not possible without. That expectations say it is too much to ask, for the kind of typed objects is
-		// that of the Go type.
+		// Calls for unstructured objects are not possible without. That expectations say it is too much to ask, for the kind
+		// of typed objects is that of the Go type.
 		expected.GetObjectKind().SetGroupVersionKind(observed.GetObjectKind().GroupVersionKind())
 	}
 	if diff := c.differ().ResourceStatusUpdate(expected, observed); diff != "" {

@@ -28,7 +28,9 @@ func (d die) DeepCopyObject() runtime.Object { return d.Object.DeepCopyObject() 
 
 // u returns the unstructured form of what is expected of a status, with or without its kind.
 func u(kind, name, size string) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"fields": map[string]any{"size": size}}}}
+	obj := &unstructured.Unstructured{
+		Object: map[string]any{"status": map[string]any{"fields": map[string]any{"size": size}}},
+	}
 	obj.SetNamespace("web")
 	obj.SetName(name)
 	if kind != "" {
@@ -51,19 +53,52 @@ func TestStatusExpectations(t *testing.T) {
 		// want are parts of the difference.
 		want []string
 	}{
-		"Same":               {reason: "all is as expected", updated: typed(), expects: typed()},
-		"Spec":               {reason: "the status is written, nothing else", updated: typed(), expects: typed(func(r *fixture.Resource) { r.Spec.ErrOnMarshal = true })},
-		"Status":             {reason: "the status differs", updated: typed(), expects: theResource(small), want: []string{"small", "large"}},
-		"Name":               {reason: "this is another object", updated: typed(), expects: typed(func(r *fixture.Resource) { r.Name = "shop" }), want: []string{"shop", "blog"}},
-		"Namespace":          {reason: "this is another object", updated: typed(), expects: typed(func(r *fixture.Resource) { r.Namespace = "" }), want: []string{"Namespace"}},
-		"NameOwnDiffer":      {reason: "objects are told apart whatever the Differ says", differ: statusBlind{}, updated: typed(), expects: typed(func(r *fixture.Resource) { r.Name = "shop" }), want: []string{"shop", "blog"}},
-		"KindOwnDiffer":      {reason: "objects are told apart whatever the Differ says", differ: statusBlind{}, updated: typed(), expects: &corev1.Pod{ObjectMeta: theResource().ObjectMeta}, want: []string{"Pod", "Resource"}},
-		"StatusOwnDiffer":    {reason: "the Differ decides what to make of a status", differ: statusBlind{}, updated: typed(), expects: theResource(small)},
-		"Unstructured":       {reason: "all is as expected", updated: u("Resource", "blog", "large"), expects: u("Resource", "blog", "large")},
-		"UnstructuredNoKind": {reason: "expectations need no kind", updated: u("Resource", "blog", "large"), expects: u("", "blog", "large")},
-		"UnstructuredKind":   {reason: "this is another object", updated: u("Resource", "blog", "large"), expects: u("Other", "blog", "large"), want: []string{"Other", "Resource"}},
-		"UnstructuredName":   {reason: "this is another object", updated: u("Resource", "blog", "large"), expects: u("", "shop", "large"), want: []string{"shop", "blog"}},
-		"UnstructuredStatus": {reason: "the status differs", updated: u("Resource", "blog", "large"), expects: u("", "blog", "small"), want: []string{"small", "large"}},
+		"Same": {reason: "all is as expected", updated: typed(), expects: typed()},
+		"Spec": {
+			reason: "the status is written, nothing else", updated: typed(),
+			expects: typed(func(r *fixture.Resource) { r.Spec.ErrOnMarshal = true }),
+		},
+		"Status": {
+			reason: "the status differs", updated: typed(), expects: theResource(small), want: []string{"small", "large"},
+		},
+		"Name": {
+			reason: "this is another object", updated: typed(), expects: typed(func(r *fixture.Resource) { r.Name = "shop" }),
+			want: []string{"shop", "blog"},
+		},
+		"Namespace": {
+			reason: "this is another object", updated: typed(), expects: typed(func(r *fixture.Resource) { r.Namespace = "" }),
+			want: []string{"Namespace"},
+		},
+		"NameOwnDiffer": {
+			reason: "objects are told apart whatever the Differ says", differ: statusBlind{}, updated: typed(),
+			expects: typed(func(r *fixture.Resource) { r.Name = "shop" }), want: []string{"shop", "blog"},
+		},
+		"KindOwnDiffer": {
+			reason: "objects are told apart whatever the Differ says", differ: statusBlind{}, updated: typed(),
+			expects: &corev1.Pod{ObjectMeta: theResource().ObjectMeta}, want: []string{"Pod", "Resource"},
+		},
+		"StatusOwnDiffer": {
+			reason: "the Differ decides what to make of a status", differ: statusBlind{}, updated: typed(),
+			expects: theResource(small),
+		},
+		"Unstructured": {
+			reason: "all is as expected", updated: u("Resource", "blog", "large"), expects: u("Resource", "blog", "large"),
+		},
+		"UnstructuredNoKind": {
+			reason: "expectations need no kind", updated: u("Resource", "blog", "large"), expects: u("", "blog", "large"),
+		},
+		"UnstructuredKind": {
+			reason: "this is another object", updated: u("Resource", "blog", "large"), expects: u("Other", "blog", "large"),
+			want: []string{"Other", "Resource"},
+		},
+		"UnstructuredName": {
+			reason: "this is another object", updated: u("Resource", "blog", "large"), expects: u("", "shop", "large"),
+			want: []string{"shop", "blog"},
+		},
+		"UnstructuredStatus": {
+			reason: "the status differs", updated: u("Resource", "blog", "large"), expects: u("", "blog", "small"),
+			want: []string{"small", "large"},
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -91,8 +126,9 @@ func TestStatusExpectations(t *testing.T) {
 
 func TestFailedCallsAreObserved(t *testing.T) {
 	verbs := map[string]string{
-		"Apply": "apply", "Create": "create", "Update": "update", "Patch": "patch", "Delete": "delete", "DeleteCollection": "delete-collection",
-		"StatusUpdate": "update", "StatusPatch": "patch", "StatusApply": "apply", "SubResource": "create",
+		"Apply": "apply", "Create": "create", "Update": "update", "Patch": "patch", "Delete": "delete",
+		"DeleteCollection": "delete-collection",
+		"StatusUpdate":     "update", "StatusPatch": "patch", "StatusApply": "apply", "SubResource": "create",
 	}
 	for _, tt := range assertions {
 		verb, ok := verbs[tt.item]

@@ -70,7 +70,9 @@ var assertions = []struct {
 	{
 		field: "ExpectApplies", item: "Apply", assert: (*ExpectConfig).AssertClientApplyExpectations,
 		do: func(ctx context.Context, c reconcilers.Config) error {
-			return c.Apply(ctx, corev1ac.ConfigMap("theme", "web").WithData(map[string]string{"color": "blue"}), client.FieldOwner("test"))
+			return c.Apply(
+				ctx, corev1ac.ConfigMap("theme", "web").WithData(map[string]string{"color": "blue"}), client.FieldOwner("test"),
+			)
 		},
 		right: func(c *ExpectConfig) { c.ExpectApplies = []ApplyRef{appliedMap("blue")} },
 		wrong: func(c *ExpectConfig) { c.ExpectApplies = []ApplyRef{appliedMap("green")} },
@@ -102,12 +104,16 @@ var assertions = []struct {
 		},
 		right: func(c *ExpectConfig) {
 			c.ExpectPatches = []PatchRef{{
-				Kind: "ConfigMap", Namespace: "web", Name: "theme", PatchType: types.MergePatchType, Patch: []byte(`{"data":{"color":"blue"}}`),
+				Kind: "ConfigMap", Namespace: "web", Name: "theme", PatchType: types.MergePatchType, Patch: []byte(
+					`{"data":{"color":"blue"}}`,
+				),
 			}}
 		},
 		wrong: func(c *ExpectConfig) {
 			c.ExpectPatches = []PatchRef{{
-				Kind: "ConfigMap", Namespace: "web", Name: "theme", PatchType: types.MergePatchType, Patch: []byte(`{"data":{"color":"green"}}`),
+				Kind: "ConfigMap", Namespace: "web", Name: "theme", PatchType: types.MergePatchType, Patch: []byte(
+					`{"data":{"color":"green"}}`,
+				),
 			}}
 		},
 		text: `ConfigMap web/theme: application/merge-patch+json {"data":{"color":"blue"}}`,
@@ -188,7 +194,9 @@ var assertions = []struct {
 		field: "ExpectSubResources", item: "SubResource", assert: (*ExpectConfig).AssertClientSubResourceExpectations,
 		do: func(ctx context.Context, c reconcilers.Config) error {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "blog-0"}}
-			return c.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(5))}})
+			return c.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+				DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(5))},
+			})
 		},
 		right: func(c *ExpectConfig) { c.ExpectSubResources = []SubResourceRef{eviction(5)} },
 		wrong: func(c *ExpectConfig) { c.ExpectSubResources = []SubResourceRef{eviction(6)} },
@@ -205,7 +213,9 @@ var assertions = []struct {
 			c.ExpectEvents = []Event{NewEvent(theMap(), assertScheme, corev1.EventTypeNormal, "Painted", "it is %s now", "blue")}
 		},
 		wrong: func(c *ExpectConfig) {
-			c.ExpectEvents = []Event{NewEvent(theMap(), assertScheme, corev1.EventTypeNormal, "Painted", "it is %s now", "green")}
+			c.ExpectEvents = []Event{
+				NewEvent(theMap(), assertScheme, corev1.EventTypeNormal, "Painted", "it is %s now", "green"),
+			}
 		},
 		text: "Normal Painted on ConfigMap web/theme: it is blue now",
 		diff: []string{`-Message:"itisgreennow"`, `+Message:"itisbluenow"`},

@@ -16,8 +16,8 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// BenchmarkSubReconcilerTestCases is how many cases an author can afford: each creates a child of a resource, with an event and a tracked reference, and has
-// three given objects.
+// BenchmarkSubReconcilerTestCases is how many cases an author can afford: each creates a child of a resource, with an
+// event and a tracked reference, and has three given objects.
 func BenchmarkSubReconcilerTestCases(b *testing.B) {
 	const cases = 1000
 	suite := make(rtesting.SubReconcilerTestSuite[*fixture.Resource], cases)
@@ -31,7 +31,9 @@ func BenchmarkSubReconcilerTestCases(b *testing.B) {
 				rtesting.NewEvent(site("blog", ""), scheme, corev1.EventTypeNormal, "Created", "Created ConfigMap %q", "made"),
 			},
 			ExpectCreates: []client.Object{rtesting.With(page("made", "Hello"), func(c *corev1.ConfigMap) {
-				c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(site("blog", ""), fixture.GroupVersion.WithKind("Resource"))}
+				c.OwnerReferences = []metav1.OwnerReference{
+					*metav1.NewControllerRef(site("blog", ""), fixture.GroupVersion.WithKind("Resource")),
+				}
 			})},
 		}
 	}
@@ -42,7 +44,9 @@ func BenchmarkSubReconcilerTestCases(b *testing.B) {
 				err := c.TrackAndGet(ctx, client.ObjectKeyFromObject(page("home", "")), home)
 				return page("made", home.Data["title"]), err
 			},
-			ChildObjectManager:         &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{MergeBeforeUpdate: func(_, _ *corev1.ConfigMap) {}},
+			ChildObjectManager: &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
+				MergeBeforeUpdate: func(_, _ *corev1.ConfigMap) {},
+			},
 			ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, *corev1.ConfigMap, error) {},
 		}
 	}

@@ -50,7 +50,8 @@ func (c *ExpectConfig) explainMissingBlockers(t *testing.T) {
 		if err := c.Config().APIReader.Get(context.Background(), key, found); !apierrs.IsNotFound(err) {
 			continue
 		}
-		t.Logf("create failed with AlreadyExists%s, and the APIReader does not find %s: a reconciler of children then returns "+
+		t.Logf("create failed with AlreadyExists%s, and the APIReader does not find %s: a reconciler of children then "+
+			"returns "+
 			"the error, for a retry, instead of reflecting it. A blocker is needed in APIGivenObjects: what is in the way.",
 			c.configName(), target(obj.GetObjectKind().GroupVersionKind().GroupKind(), "", key.Namespace, key.Name))
 	}

@@ -14,21 +14,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestClient is the client of an [ExpectConfig]: it records all writes, and reactors see, change, answer and fail calls before they are executed.
+// TestClient is the client of an [ExpectConfig]: it records all writes, and reactors see, change, answer and fail calls
+// before they are executed.
 //
 // Reactors are asked in their order until one says that it handles the call:
 //
 //   - An error fails the call.
-//   - An object other than that of the action is the answer. It is copied into what the caller has passed, from another Go type of the same kind if
+//   - An object other than that of the action is the answer. It is copied into what the caller has passed, from another
+//     Go type of the same kind if
 //     need be, and the call is executed no further. A Status answers a call without changing what the caller has passed, or fails it if that
 //     is what it says.
-//   - Otherwise the call is executed. Changes of the object of the action, which is the one the caller has passed, are part of it. So admission and
+//   - Otherwise the call is executed. Changes of the object of the action, which is the one the caller has passed, are
+//     part of it. So admission and
 //     defaulting can be simulated.
 //
 // Writes are recorded before that, as they are passed by the caller, and even if they fail.
 //
-// Objects that are created with a generateName get a predictable name: the calls of a client that create such are counted, and the names end in 001,
-// 002 and so on. They have it when reactors are asked that were added by AddReactor, but do not when it is the turn of prepended ones.
+// Objects that are created with a generateName get a predictable name: the calls of a client that create such are
+// counted, and the names end in 001, 002 and so on. They have it when reactors are asked that were added by AddReactor,
+// but do not when it is the turn of prepended ones.
 //
 // A TestClient may be used concurrently. Reactors are then called concurrently, too.
 type TestClient interface {
@@ -41,12 +45,13 @@ type TestClient interface {
 	PrependReactor(verb, kind string, reaction ReactionFunc)
 }
 
-// clientWrapper is the [TestClient]. It embeds no client: an operation that controller-runtime adds must fail to compile here rather than not be
-// recorded.
+// clientWrapper is the [TestClient]. It embeds no client: an operation that controller-runtime adds must fail to
+// compile here rather than not be recorded.
 type clientWrapper struct {
 	client   client.Client
 	addGiven func(client.Object) error
-	// executeSubResources has the calls for sub resources other than the status executed. They only seem to succeed otherwise.
+	// executeSubResources has the calls for sub resources other than the status executed. They only seem to succeed
+	// otherwise.
 	executeSubResources bool
 
 	ApplyActions            []ApplyAction
@@ -115,14 +120,18 @@ func (w *clientWrapper) AddReactor(verb, kind string, reaction ReactionFunc) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	// the list is replaced, not changed: calls in progress go on with the one they have begun with
-	w.reactors = append(slices.Clip(w.reactors), &clientgotesting.SimpleReactor{Verb: verb, Resource: kind, Reaction: reaction})
+	w.reactors = append(slices.Clip(w.reactors), &clientgotesting.SimpleReactor{
+		Verb: verb, Resource: kind, Reaction: reaction,
+	})
 }
 
 // PrependReactor implements [TestClient].
 func (w *clientWrapper) PrependReactor(verb, kind string, reaction ReactionFunc) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	w.reactors = append([]Reactor{&clientgotesting.SimpleReactor{Verb: verb, Resource: kind, Reaction: reaction}}, w.reactors...)
+	w.reactors = append(
+		[]Reactor{&clientgotesting.SimpleReactor{Verb: verb, Resource: kind, Reaction: reaction}}, w.reactors...,
+	)
 }
 
 // call executes a call unless a reactor fails or answers it. Into is what an answer is copied into, nil for none.

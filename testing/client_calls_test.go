@@ -51,7 +51,8 @@ func TestClient_watch(t *testing.T) {
 		t.Errorf("event = %v", event)
 	}
 	c.PrependReactor("watch", "ConfigMapList", InduceFailure("watch", "ConfigMapList"))
-	if _, err := c.Watch(t.Context(), &corev1.ConfigMapList{}); err == nil || err.Error() != "inducing failure for watch ConfigMapList" {
+	if _, err := c.Watch(t.Context(), &corev1.ConfigMapList{}); err == nil ||
+		err.Error() != "inducing failure for watch ConfigMapList" {
 		t.Errorf("error = %v", err)
 	}
 }
@@ -67,7 +68,8 @@ func TestClient_addGiven(t *testing.T) {
 	if err := errors.Join(c.Get(t.Context(), key, &resource), c.Get(t.Context(), key, &configMap)); err != nil {
 		t.Fatal(err)
 	}
-	if resource.Spec.Fields["a"] != "1" || resource.CreationTimestamp.UnixMilli() != 1000 || configMap.CreationTimestamp.UnixMilli() != 1000 {
+	if resource.Spec.Fields["a"] != "1" || resource.CreationTimestamp.UnixMilli() != 1000 ||
+		configMap.CreationTimestamp.UnixMilli() != 1000 {
 		t.Errorf("got %v and %v", resource, configMap)
 	}
 	if recorded := recorded(c); recorded != nil {
@@ -75,7 +77,8 @@ func TestClient_addGiven(t *testing.T) {
 	}
 
 	defer func() {
-		if text := fmt.Sprint(recover()); !strings.Contains(text, "given object [1]") || !strings.Contains(text, "already exists") {
+		if text := fmt.Sprint(recover()); !strings.Contains(text, "given object [1]") ||
+			!strings.Contains(text, "already exists") {
 			t.Errorf("panic = %s", text)
 		}
 	}()

@@ -15,7 +15,9 @@ import (
 )
 
 // Get implements [client.Reader].
-func (w *clientWrapper) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (w *clientWrapper) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	resource, err := w.resourceFor(obj)
 	if err != nil {
 		return err
@@ -34,7 +36,9 @@ func (w *clientWrapper) List(ctx context.Context, list client.ObjectList, opts .
 }
 
 // Watch implements [client.WithWatch]. It cannot be answered.
-func (w *clientWrapper) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+func (w *clientWrapper) Watch(
+	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
+) (watch.Interface, error) {
 	action, err := w.listAction("watch", list, opts)
 	if err != nil {
 		return nil, err
@@ -54,7 +58,9 @@ func (w *clientWrapper) Watch(ctx context.Context, list client.ObjectList, opts 
 	return watching, err
 }
 
-func (w *clientWrapper) listAction(verb string, list client.ObjectList, opts []client.ListOption) (clientgotesting.ListActionImpl, error) {
+func (w *clientWrapper) listAction(
+	verb string, list client.ObjectList, opts []client.ListOption,
+) (clientgotesting.ListActionImpl, error) {
 	gvk, err := w.client.GroupVersionKindFor(list)
 	if err != nil {
 		return clientgotesting.ListActionImpl{}, err
@@ -64,7 +70,9 @@ func (w *clientWrapper) listAction(verb string, list client.ObjectList, opts []c
 		gvk.Kind += "List"
 	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
-	action := clientgotesting.ListActionImpl{Kind: gvk, ListRestrictions: restrictions(options), ListOptions: *options.AsListOptions()}
+	action := clientgotesting.ListActionImpl{
+		Kind: gvk, ListRestrictions: restrictions(options), ListOptions: *options.AsListOptions(),
+	}
 	action.Verb, action.Resource, action.Namespace = verb, resourceOf(gvk), options.Namespace
 	return action, nil
 }

@@ -33,7 +33,9 @@ type subResourceClient struct {
 func (c *subResourceClient) isStatus() bool { return c.name == "status" }
 
 // call is that of the wrapper, for a call that may only seem to succeed.
-func (c *subResourceClient) call(ctx context.Context, action Action, into any, executed bool, execute func() error) error {
+func (c *subResourceClient) call(
+	ctx context.Context, action Action, into any, executed bool, execute func() error,
+) error {
 	return c.wrapper.call(action, into, func() error {
 		if !executed && !c.wrapper.executeSubResources {
 			return nil
@@ -63,7 +65,8 @@ func (w *clientWrapper) explainMissingStatus(ctx context.Context, action Action)
 	if err := w.client.Get(ctx, key, obj); err != nil {
 		return
 	}
-	explanation := fmt.Sprintf("%s is there, its status is not found: the kind has no status sub resource. Is it missing in StatusSubResourceTypes?",
+	explanation := fmt.Sprintf("%s is there, its status is not found: the kind has no status sub resource. Is it "+
+		"missing in StatusSubResourceTypes?",
 		target(gvk.GroupKind(), "", key.Namespace, key.Name))
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -73,7 +76,9 @@ func (w *clientWrapper) explainMissingStatus(ctx context.Context, action Action)
 }
 
 // Get implements [client.SubResourceReader].
-func (c *subResourceClient) Get(ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceGetOption) error {
+func (c *subResourceClient) Get(
+	ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceGetOption,
+) error {
 	resource, err := c.wrapper.resourceFor(obj)
 	if err != nil {
 		return err
@@ -83,14 +88,18 @@ func (c *subResourceClient) Get(ctx context.Context, obj, subResource client.Obj
 }
 
 // Create implements [client.SubResourceWriter].
-func (c *subResourceClient) Create(ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceCreateOption) error {
+func (c *subResourceClient) Create(
+	ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceCreateOption,
+) error {
 	resource, err := c.wrapper.resourceFor(obj)
 	if err != nil {
 		return err
 	}
 	options := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
 	action := bodyAction{
-		clientgotesting.NewCreateSubresourceActionWithOptions(resource, obj.GetName(), c.name, obj.GetNamespace(), subResource, *options.AsCreateOptions()),
+		clientgotesting.NewCreateSubresourceActionWithOptions(
+			resource, obj.GetName(), c.name, obj.GetNamespace(), subResource, *options.AsCreateOptions(),
+		),
 		obj.GetName(),
 	}
 	if !c.isStatus() {
@@ -100,7 +109,9 @@ func (c *subResourceClient) Create(ctx context.Context, obj, subResource client.
 }
 
 // Update implements [client.SubResourceWriter].
-func (c *subResourceClient) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+func (c *subResourceClient) Update(
+	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
+) error {
 	resource, err := c.wrapper.resourceFor(obj)
 	if err != nil {
 		return err
@@ -121,7 +132,9 @@ func (c *subResourceClient) Update(ctx context.Context, obj client.Object, opts 
 }
 
 // Patch implements [client.SubResourceWriter].
-func (c *subResourceClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (c *subResourceClient) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+) error {
 	resource, err := c.wrapper.resourceFor(obj)
 	if err != nil {
 		return err
@@ -143,7 +156,9 @@ func (c *subResourceClient) Patch(ctx context.Context, obj client.Object, patch 
 }
 
 // Apply implements [client.SubResourceWriter].
-func (c *subResourceClient) Apply(ctx context.Context, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+func (c *subResourceClient) Apply(
+	ctx context.Context, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+) error {
 	action, err := newApplyAction(ac, c.name)
 	if err != nil {
 		return err
@@ -159,7 +174,9 @@ func (c *subResourceClient) Apply(ctx context.Context, ac runtime.ApplyConfigura
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, action, action.ApplyConfiguration, c.isStatus(), func() error { return c.client.Apply(ctx, ac, opts...) })
+	return c.call(ctx, action, action.ApplyConfiguration, c.isStatus(), func() error {
+		return c.client.Apply(ctx, ac, opts...)
+	})
 }
 
 // bodyOr returns the body that was given for a sub resource, or else the object.

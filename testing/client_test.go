@@ -32,7 +32,9 @@ func objectMeta(name string) metav1.ObjectMeta {
 // newTestClient returns a client of an API that has the given objects.
 func newTestClient(t testing.TB, given ...client.Object) *clientWrapper {
 	t.Helper()
-	config := &ExpectConfig{Scheme: fixture.NewScheme(), GivenObjects: given, StatusSubResourceTypes: []client.Object{&fixture.Resource{}}}
+	config := &ExpectConfig{
+		Scheme: fixture.NewScheme(), GivenObjects: given, StatusSubResourceTypes: []client.Object{&fixture.Resource{}},
+	}
 	w, ok := config.Config().Client.(*clientWrapper)
 	if !ok {
 		t.Fatalf("unexpected client %T", config.Config().Client)
@@ -44,7 +46,10 @@ func newTestClient(t testing.TB, given ...client.Object) *clientWrapper {
 func recorded(w *clientWrapper) []string {
 	var lines []string
 	add := func(list string, action Action) {
-		line := fmt.Sprintf("%s: %s %s %s", list, action.GetVerb(), action.GetResource().GroupVersion().WithKind(action.GetResource().Resource), action.GetNamespace())
+		line := fmt.Sprintf(
+			"%s: %s %s %s", list, action.GetVerb(), action.GetResource().GroupVersion().WithKind(action.GetResource().Resource),
+			action.GetNamespace(),
+		)
 		if named, ok := action.(namedAction); ok {
 			line += "/" + named.GetName()
 		}
@@ -122,11 +127,15 @@ func TestClient_recordsWrites(t *testing.T) {
 				changed.Data = map[string]string{"a": "b"}
 				return c.Patch(ctx, changed, client.MergeFrom(configMap()))
 			},
-			want: []string{`PatchActions: patch /v1, Kind=ConfigMap my-namespace/one application/merge-patch+json {"data":{"a":"b"}}`},
+			want: []string{
+				`PatchActions: patch /v1, Kind=ConfigMap my-namespace/one application/merge-patch+json {"data":{"a":"b"}}`,
+			},
 		},
 		"patch of a duck": {
 			call: func(ctx context.Context, c client.Client) error { return c.Patch(ctx, duck(), mergePatch) },
-			want: []string{`PatchActions: patch fixture.trueup.dev/v1, Kind=Resource my-namespace/one application/merge-patch+json {"a":"b"}`},
+			want: []string{
+				`PatchActions: patch fixture.trueup.dev/v1, Kind=Resource my-namespace/one application/merge-patch+json {"a":"b"}`,
+			},
 		},
 		"delete": {
 			call: func(ctx context.Context, c client.Client) error { return c.Delete(ctx, configMap()) },
@@ -138,7 +147,10 @@ func TestClient_recordsWrites(t *testing.T) {
 		},
 		"delete all that selectors match": {
 			call: func(ctx context.Context, c client.Client) error {
-				return c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace("mine"), client.MatchingLabels{"a": "b"}, client.MatchingFields{"c": "d"})
+				return c.DeleteAllOf(
+					ctx, &corev1.ConfigMap{}, client.InNamespace("mine"), client.MatchingLabels{"a": "b"},
+					client.MatchingFields{"c": "d"},
+				)
 			},
 			want: []string{"DeleteCollectionActions: delete-collection /v1, Kind=ConfigMap mine labels=a=b fields=c=d"},
 		},
@@ -150,17 +162,23 @@ func TestClient_recordsWrites(t *testing.T) {
 		},
 		"status update": {
 			call: func(ctx context.Context, c client.Client) error { return c.Status().Update(ctx, resource()) },
-			want: []string{"StatusUpdateActions: update fixture.trueup.dev/v1, Kind=Resource my-namespace status *fixture.Resource one"},
+			want: []string{
+				"StatusUpdateActions: update fixture.trueup.dev/v1, Kind=Resource my-namespace status *fixture.Resource one",
+			},
 		},
 		"status update by the name of the sub resource": {
 			call: func(ctx context.Context, c client.Client) error {
 				return c.SubResource("status").Update(ctx, resource())
 			},
-			want: []string{"StatusUpdateActions: update fixture.trueup.dev/v1, Kind=Resource my-namespace status *fixture.Resource one"},
+			want: []string{
+				"StatusUpdateActions: update fixture.trueup.dev/v1, Kind=Resource my-namespace status *fixture.Resource one",
+			},
 		},
 		"status patch": {
 			call: func(ctx context.Context, c client.Client) error { return c.Status().Patch(ctx, resource(), mergePatch) },
-			want: []string{`StatusPatchActions: patch fixture.trueup.dev/v1, Kind=Resource my-namespace/one status application/merge-patch+json {"a":"b"}`},
+			want: []string{
+				`StatusPatchActions: patch fixture.trueup.dev/v1, Kind=Resource my-namespace/one status application/merge-patch+json {"a":"b"}`,
+			},
 		},
 		"status apply": {
 			call: func(ctx context.Context, c client.Client) error {
@@ -196,7 +214,9 @@ func TestClient_recordsWrites(t *testing.T) {
 			call: func(ctx context.Context, c client.Client) error {
 				return c.SubResource("scale").Patch(ctx, deployment(), mergePatch)
 			},
-			want: []string{`SubResourceActions: patch apps/v1, Kind=Deployment my-namespace/one scale application/merge-patch+json {"a":"b"}`},
+			want: []string{
+				`SubResourceActions: patch apps/v1, Kind=Deployment my-namespace/one scale application/merge-patch+json {"a":"b"}`,
+			},
 		},
 		"sub resource apply": {
 			call: func(ctx context.Context, c client.Client) error {
@@ -248,7 +268,9 @@ func TestClient_recordsWhatFails(t *testing.T) {
 	if err := c.Update(t.Context(), &corev1.ConfigMap{ObjectMeta: objectMeta("missing")}); !apierrs.IsNotFound(err) {
 		t.Errorf("error = %v", err)
 	}
-	if diff := cmp.Diff([]string{"UpdateActions: update /v1, Kind=ConfigMap my-namespace *v1.ConfigMap missing"}, recorded(c)); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"UpdateActions: update /v1, Kind=ConfigMap my-namespace *v1.ConfigMap missing"}, recorded(c),
+	); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
 }
@@ -262,7 +284,9 @@ func TestClient_recordsCopies(t *testing.T) {
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "my-namespace", "name": "three"},
 	}})
 	if err := errors.Join(
-		c.Create(t.Context(), configMap), c.Apply(t.Context(), ac, client.FieldOwner("me")), c.Apply(t.Context(), untyped, client.FieldOwner("me")),
+		c.Create(t.Context(), configMap), c.Apply(t.Context(), ac, client.FieldOwner("me")), c.Apply(
+			t.Context(), untyped, client.FieldOwner("me"),
+		),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -271,10 +295,15 @@ func TestClient_recordsCopies(t *testing.T) {
 	}
 	configMap.Data["a"], ac.Data["a"] = "2", "2"
 
-	if diff := cmp.Diff(&corev1.ConfigMap{ObjectMeta: objectMeta("one"), Data: map[string]string{"a": "1"}}, c.CreateActions[0].GetObject()); diff != "" {
+	if diff := cmp.Diff(
+		&corev1.ConfigMap{ObjectMeta: objectMeta("one"), Data: map[string]string{"a": "1"}}, c.CreateActions[0].GetObject(),
+	); diff != "" {
 		t.Errorf("created (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(corev1apply.ConfigMap("two", "my-namespace").WithData(map[string]string{"a": "1"}), c.ApplyActions[0].GetApplyConfiguration()); diff != "" {
+	if diff := cmp.Diff(
+		corev1apply.ConfigMap("two", "my-namespace").WithData(map[string]string{"a": "1"}),
+		c.ApplyActions[0].GetApplyConfiguration(),
+	); diff != "" {
 		t.Errorf("applied (-want +got):\n%s", diff)
 	}
 	got := c.ApplyActions[1].GetApplyConfiguration().(runtime.Unstructured).UnstructuredContent()
@@ -301,10 +330,14 @@ func TestClient_generateName(t *testing.T) {
 	untyped.SetKind("Secret")
 	untyped.SetGenerateName("untyped-")
 	named := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "named", GenerateName: "typed-"}}
-	if err := errors.Join(c.Create(t.Context(), typed), c.Create(t.Context(), untyped), c.Create(t.Context(), named)); err != nil {
+	if err := errors.Join(
+		c.Create(t.Context(), typed), c.Create(t.Context(), untyped), c.Create(t.Context(), named),
+	); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"typed-001", "untyped-002", "named"}, []string{typed.Name, untyped.GetName(), named.Name}); diff != "" {
+	if diff := cmp.Diff([]string{"typed-001", "untyped-002", "named"}, []string{
+		typed.Name, untyped.GetName(), named.Name,
+	}); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"", "", "named"}, seenFirst); diff != "" {
@@ -337,7 +370,9 @@ func TestClient_isConcurrencySafe(t *testing.T) {
 	for caller := range callers {
 		wait.Go(func() {
 			for range calls {
-				obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "my-namespace", GenerateName: fmt.Sprintf("of-%d-", caller)}}
+				obj := &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "my-namespace", GenerateName: fmt.Sprintf("of-%d-", caller)},
+				}
 				if err := c.Create(t.Context(), obj); err != nil {
 					t.Error(err)
 				}

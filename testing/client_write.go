@@ -44,7 +44,9 @@ func (w *clientWrapper) Update(ctx context.Context, obj client.Object, opts ...c
 }
 
 // Patch implements [client.Writer].
-func (w *clientWrapper) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (w *clientWrapper) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
 	resource, err := w.resourceFor(obj)
 	if err != nil {
 		return err
@@ -54,7 +56,9 @@ func (w *clientWrapper) Patch(ctx context.Context, obj client.Object, patch clie
 		return err
 	}
 	options := *(&client.PatchOptions{}).ApplyOptions(opts).AsPatchOptions()
-	action := clientgotesting.NewPatchActionWithOptions(resource, obj.GetNamespace(), obj.GetName(), patch.Type(), data, options)
+	action := clientgotesting.NewPatchActionWithOptions(
+		resource, obj.GetNamespace(), obj.GetName(), patch.Type(), data, options,
+	)
 	recordAction(w, &w.PatchActions, action.DeepCopy().(PatchAction))
 	return w.call(action, obj, func() error {
 		version := obj.GetResourceVersion()

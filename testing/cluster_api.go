@@ -23,11 +23,12 @@ import (
 type clusterAPI struct {
 	*cluster
 	scheme *runtime.Scheme
-	// realistic is true if objects that are created get the metadata that the API in memory gives them when a case is Realistic.
+	// realistic is true if objects that are created get the metadata that the API in memory gives them when a case is
+	// Realistic.
 	realistic bool
 	uids      atomic.Int64
-	// real is the client that speaks to the cluster. All objects go through it as unstructured ones, so that nothing is lost that the server adds and that
-	// a Go type does not know.
+	// real is the client that speaks to the cluster. All objects go through it as unstructured ones, so that nothing is
+	// lost that the server adds and that a Go type does not know.
 	real client.Client
 	// build makes the indexes of the case. Nil for none.
 	build func(*fake.ClientBuilder) *fake.ClientBuilder
@@ -54,13 +55,16 @@ type clusterAPI struct {
 func newClusterAPI(ctx context.Context, on *cluster, c *ExpectConfig) (*api, error) {
 	a := &clusterAPI{
 		cluster: on, scheme: c.Scheme, realistic: c.Realistic, shownMapper: on.mapper, build: c.WithClientBuilder,
-		records: map[objectID]*record{}, byUID: map[types.UID]*record{}, exchanges: map[objectID][]exchange{}, notCompared: map[objectID][]string{},
+		records: map[objectID]*record{}, byUID: map[types.UID]*record{}, exchanges: map[objectID][]exchange{},
+		notCompared: map[objectID][]string{},
 	}
 	config := rest.CopyConfig(on.restConfig)
 	config.WarningHandler = nil
 	config.WarningHandlerWithContext = clusterWarnings{a}
 	var err error
-	if a.real, err = client.New(config, client.Options{HTTPClient: on.http, Mapper: on.mapper, Scheme: c.Scheme}); err != nil {
+	if a.real, err = client.New(config, client.Options{
+		HTTPClient: on.http, Mapper: on.mapper, Scheme: c.Scheme,
+	}); err != nil {
 		return nil, err
 	}
 	given, err := a.check(c)

@@ -12,13 +12,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// changeCall makes a call that changes an object, with the resource version to send. Rebase adds what others have written to it to what the case sends.
-type changeCall func(version string, rebase func(sent *unstructured.Unstructured)) (changed *unstructured.Unstructured, err error)
+// changeCall makes a call that changes an object, with the resource version to send. Rebase adds what others have
+// written to it to what the case sends.
+type changeCall func(
+	version string, rebase func(sent *unstructured.Unstructured),
+) (changed *unstructured.Unstructured, err error)
 
-// change has a call change an object of the case, and returns what has become of it. Sent is the resource version that the case has sent, empty for none.
+// change has a call change an object of the case, and returns what has become of it. Sent is the resource version that
+// the case has sent, empty for none.
 //
-// What others have written to the object is hidden from the case. So their writes must not make its calls fail, be undone by them, or come back with what
-// the server returns.
+// What others have written to the object is hidden from the case. So their writes must not make its calls fail, be
+// undone by them, or come back with what the server returns.
 func (a *clusterAPI) change(
 	ctx context.Context, rec *record, kind schema.GroupVersionKind, sent string, call changeCall,
 ) (*unstructured.Unstructured, error) {
@@ -51,9 +55,11 @@ func (a *clusterAPI) change(
 	}
 }
 
-// catchUp returns an object as the cluster would have it without the writes of others, the version to send for the one that the case has sent, and
-// whether that is the current one.
-func (a *clusterAPI) catchUp(rec *record, live *unstructured.Unstructured, sent string) (known *unstructured.Unstructured, version string, isCurrent bool) {
+// catchUp returns an object as the cluster would have it without the writes of others, the version to send for the one
+// that the case has sent, and whether that is the current one.
+func (a *clusterAPI) catchUp(rec *record, live *unstructured.Unstructured, sent string) (
+	known *unstructured.Unstructured, version string, isCurrent bool,
+) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	rec.noteForeignWrite(live)

@@ -27,7 +27,9 @@ type clusterClient struct{ *clusterAPI }
 var _ client.Client = (*clusterClient)(nil)
 
 // Get implements [client.Client].
-func (c *clusterClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (c *clusterClient) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	return c.get(ctx, false, key, obj, opts)
 }
 
@@ -49,7 +51,9 @@ func (c *clusterClient) Create(ctx context.Context, obj client.Object, opts ...c
 }
 
 // createNew creates an object. A namespace that another case has left becomes the one that is created.
-func (c *clusterClient) createNew(ctx context.Context, live *unstructured.Unstructured, options *client.CreateOptions) error {
+func (c *clusterClient) createNew(
+	ctx context.Context, live *unstructured.Unstructured, options *client.CreateOptions,
+) error {
 	sent := live.DeepCopy()
 	err := c.real.Create(ctx, live, options)
 	if !apierrs.IsAlreadyExists(err) || len(options.DryRun) > 0 {
@@ -94,10 +98,12 @@ func (c *clusterClient) Update(ctx context.Context, obj client.Object, opts ...c
 	})
 }
 
-// update returns the call that updates an object of the case, or a sub resource that has its metadata. Foreign is set to the owners that the cluster is
-// not told of.
+// update returns the call that updates an object of the case, or a sub resource that has its metadata. Foreign is set
+// to the owners that the cluster is not told of.
 func (c *clusterClient) update(
-	rec *record, sent *unstructured.Unstructured, foreign *[]metav1.OwnerReference, send func(*unstructured.Unstructured) error,
+	rec *record, sent *unstructured.Unstructured, foreign *[]metav1.OwnerReference, send func(
+		*unstructured.Unstructured,
+	) error,
 ) changeCall {
 	return func(version string, rebase func(*unstructured.Unstructured)) (*unstructured.Unstructured, error) {
 		u := sent.DeepCopy()
@@ -161,7 +167,9 @@ func (c *clusterClient) created(
 }
 
 // updated notes what has become of an object and of its owners, and sets live to what the case sees of it.
-func (c *clusterClient) updated(rec *record, sent, live *unstructured.Unstructured, foreign []metav1.OwnerReference, dryRun []string) {
+func (c *clusterClient) updated(
+	rec *record, sent, live *unstructured.Unstructured, foreign []metav1.OwnerReference, dryRun []string,
+) {
 	if len(dryRun) == 0 {
 		c.lock.Lock()
 		rec.owners, rec.foreign = sent.GetOwnerReferences(), foreign
@@ -185,7 +193,8 @@ func (a *clusterAPI) reveal(rec *record, live *unstructured.Unstructured) {
 	live.Object = a.shownOf(rec, live).Object
 }
 
-// target returns the object of the case that a write is about. Nil if the write may create it: there is none, neither of the case nor of others.
+// target returns the object of the case that a write is about. Nil if the write may create it: there is none, neither
+// of the case nor of others.
 func (a *clusterAPI) target(ctx context.Context, u *unstructured.Unstructured, creates bool) (*record, error) {
 	id, err := a.identify(u.GroupVersionKind(), client.ObjectKeyFromObject(u))
 	if err != nil {
@@ -195,7 +204,9 @@ func (a *clusterAPI) target(ctx context.Context, u *unstructured.Unstructured, c
 	switch {
 	case rec != nil && rec.borrowed:
 		resource := schema.GroupResource{Group: id.group, Resource: "namespaces"}
-		return nil, apierrs.NewForbidden(resource, id.name, errors.New("it is there without the case, which may only read it"))
+		return nil, apierrs.NewForbidden(
+			resource, id.name, errors.New("it is there without the case, which may only read it"),
+		)
 	case rec != nil && !creates:
 		return rec, nil
 	}
@@ -227,7 +238,9 @@ func (c *clusterClient) Delete(ctx context.Context, obj client.Object, opts ...c
 	return c.delete(ctx, rec, u, (&client.DeleteOptions{}).ApplyOptions(opts))
 }
 
-func (c *clusterClient) delete(ctx context.Context, rec *record, u *unstructured.Unstructured, options *client.DeleteOptions) error {
+func (c *clusterClient) delete(
+	ctx context.Context, rec *record, u *unstructured.Unstructured, options *client.DeleteOptions,
+) error {
 	preconditions, sent := &metav1.Preconditions{}, ""
 	if options.Preconditions != nil {
 		preconditions = options.Preconditions.DeepCopy()
@@ -241,7 +254,10 @@ func (c *clusterClient) delete(ctx context.Context, rec *record, u *unstructured
 		sent = *preconditions.ResourceVersion
 	}
 	options.Preconditions = preconditions
-	_, err := c.change(ctx, rec, u.GroupVersionKind(), sent, func(version string, _ func(*unstructured.Unstructured)) (*unstructured.Unstructured, error) {
+	_, err := c.change(ctx, rec, u.GroupVersionKind(), sent, func(version string, _ func(
+		*unstructured.Unstructured,
+	),
+	) (*unstructured.Unstructured, error) {
 		if sent != "" {
 			preconditions.ResourceVersion = &version
 		}
@@ -260,8 +276,11 @@ func (c *clusterClient) delete(ctx context.Context, rec *record, u *unstructured
 	return nil
 }
 
-// deleted returns an object that is being deleted as the cluster would have it without the writes of others. All that deleting changes are finalizers.
-func (c *clusterClient) deleted(ctx context.Context, rec *record, live *unstructured.Unstructured) *unstructured.Unstructured {
+// deleted returns an object that is being deleted as the cluster would have it without the writes of others. All that
+// deleting changes are finalizers.
+func (c *clusterClient) deleted(
+	ctx context.Context, rec *record, live *unstructured.Unstructured,
+) *unstructured.Unstructured {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if rec.given.GetDeletionTimestamp() == nil {

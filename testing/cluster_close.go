@@ -48,10 +48,14 @@ func (a *clusterAPI) remove(ctx context.Context, rec *record) error {
 	return nil
 }
 
-// removeFrom deletes an object, whatever wants to be asked before, and returns when it has gone. What has its name but is another object stays.
+// removeFrom deletes an object, whatever wants to be asked before, and returns when it has gone. What has its name but
+// is another object stays.
 func removeFrom(ctx context.Context, c client.Client, obj *unstructured.Unstructured) error {
 	uid := obj.GetUID()
-	err := c.Delete(ctx, obj, client.GracePeriodSeconds(0), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := c.Delete(
+		ctx, obj, client.GracePeriodSeconds(0), client.Preconditions{UID: &uid},
+		client.PropagationPolicy(metav1.DeletePropagationBackground),
+	)
 	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
 		return nil
 	} else if err != nil {

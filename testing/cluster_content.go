@@ -25,7 +25,8 @@ func content(u *unstructured.Unstructured) map[string]any {
 
 // serverFields are the metadata that servers decide on.
 var serverFields = []string{
-	"resourceVersion", "uid", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink",
+	"resourceVersion", "uid", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+	"managedFields", "selfLink",
 }
 
 // setContent sets all but what servers alone decide on.

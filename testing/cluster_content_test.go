@@ -18,8 +18,20 @@ func TestMergeChanges(t *testing.T) {
 		want               document
 	}{
 		"Nothing": {"", document{"a": "1"}, document{"a": "1"}, document{"a": "1"}, document{"a": "1"}},
-		"Ours":    {"they have not touched it", document{"a": "1"}, document{"a": "1"}, document{"a": "2", "b": "3"}, document{"a": "2", "b": "3"}},
-		"Theirs":  {"we have not touched it", document{"a": "1"}, document{"a": "2", "b": "3"}, document{"a": "1"}, document{"a": "2", "b": "3"}},
+		"Ours": {
+			"they have not touched it",
+			document{"a": "1"},
+			document{"a": "1"},
+			document{"a": "2", "b": "3"},
+			document{"a": "2", "b": "3"},
+		},
+		"Theirs": {
+			"we have not touched it",
+			document{"a": "1"},
+			document{"a": "2", "b": "3"},
+			document{"a": "1"},
+			document{"a": "2", "b": "3"},
+		},
 		"Both":    {"what we say stands", document{"a": "1"}, document{"a": "2"}, document{"a": "3"}, document{"a": "3"}},
 		"Removed": {"by us, and by them", document{"a": "1", "b": "2"}, document{"a": "1"}, document{"b": "2"}, document{}},
 		"Nested": {
@@ -62,7 +74,9 @@ func TestMergeChanges(t *testing.T) {
 
 func TestOverlay(t *testing.T) {
 	base := document{"a": "1", "m": document{"b": "2", "c": "3"}, "l": []any{"x", "y"}, "gone": document{"d": "4"}}
-	got := overlay(base, document{"m": document{"c": "changed", "new": document{"e": "5", "none": nil}}, "l": []any{"z"}, "gone": nil, "absent": nil})
+	got := overlay(base, document{
+		"m": document{"c": "changed", "new": document{"e": "5", "none": nil}}, "l": []any{"z"}, "gone": nil, "absent": nil,
+	})
 	want := document{"a": "1", "m": document{"b": "2", "c": "changed", "new": document{"e": "5"}}, "l": []any{"z"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -53,7 +53,10 @@ func (a *clusterAPI) createGiven(ctx context.Context, entry *clusterGiven) error
 	a.lock.Lock()
 	foreign := a.hideOwners(sent)
 	a.lock.Unlock()
-	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"} {
+	for _, field := range []string{
+		"resourceVersion", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
+		"selfLink",
+	} {
 		unstructured.RemoveNestedField(sent.Object, "metadata", field)
 	}
 	live, borrowed, err := a.post(ctx, entry.id, sent)
@@ -84,11 +87,16 @@ func (a *clusterAPI) createGiven(ctx context.Context, entry *clusterGiven) error
 	return nil
 }
 
-// post creates an object. One that is there already is replaced if cases have made it, or borrowed if it is a namespace.
-func (a *clusterAPI) post(ctx context.Context, id objectID, sent *unstructured.Unstructured) (live *unstructured.Unstructured, borrowed bool, err error) {
+// post creates an object. One that is there already is replaced if cases have made it, or borrowed if it is a
+// namespace.
+func (a *clusterAPI) post(
+	ctx context.Context, id objectID, sent *unstructured.Unstructured,
+) (live *unstructured.Unstructured, borrowed bool, err error) {
 	err = await(ctx, func() (bool, error) {
 		live = sent.DeepCopy()
-		err := a.real.Create(ctx, live, client.FieldOwner(clusterManager), client.FieldValidation(metav1.FieldValidationStrict))
+		err := a.real.Create(
+			ctx, live, client.FieldOwner(clusterManager), client.FieldValidation(metav1.FieldValidationStrict),
+		)
 		switch {
 		case err == nil:
 			return true, nil
@@ -102,13 +110,15 @@ func (a *clusterAPI) post(ctx context.Context, id objectID, sent *unstructured.U
 			return false, fmt.Errorf("%s is there already, and cases do not touch what they have not made: "+
 				"delete it if an interrupted run has left it there", id)
 		}
-		// Left by an interrupted run, or made for each namespace by a controller, which will make it again: it is replaced in place if possible.
+		// Left by an interrupted run, or made for each namespace by a controller, which will make it again: it is replaced in
+		// place if possible.
 		return a.replace(ctx, sent, live)
 	})
 	if err != nil {
 		return nil, false, err
 	}
-	if borrowed && (!contains(live.GetLabels(), sent.GetLabels()) || !contains(live.GetAnnotations(), sent.GetAnnotations())) {
+	if borrowed &&
+		(!contains(live.GetLabels(), sent.GetLabels()) || !contains(live.GetAnnotations(), sent.GetAnnotations())) {
 		return nil, false, notOnClusterf("%s is there already, with other labels or annotations than the given one", id)
 	}
 	return live, borrowed, nil
@@ -170,7 +180,9 @@ func (a *clusterAPI) giveStatus(ctx context.Context, entry *clusterGiven, live *
 // deleteGiven deletes an object that its finalizers keep.
 func (a *clusterAPI) deleteGiven(ctx context.Context, entry *clusterGiven) error {
 	rec := a.find(entry.id)
-	if err := a.real.Delete(ctx, a.blank(rec), client.Preconditions{UID: &rec.uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+	if err := a.real.Delete(
+		ctx, a.blank(rec), client.Preconditions{UID: &rec.uid}, client.PropagationPolicy(metav1.DeletePropagationBackground),
+	); err != nil {
 		return fmt.Errorf("the API refuses to delete %s: %w", rec.id, err)
 	}
 	live := a.blank(rec)

@@ -33,7 +33,8 @@ type clusterGiven struct {
 	readerOnly bool
 }
 
-// check returns what a config gives to a cluster, with all mistakes in it, or otherwise with all reasons why a cluster cannot have it.
+// check returns what a config gives to a cluster, with all mistakes in it, or otherwise with all reasons why a cluster
+// cannot have it.
 func (a *clusterAPI) check(c *ExpectConfig) (*givenOnCluster, error) {
 	given := &givenOnCluster{}
 	var mistakes, reasons []error
@@ -139,10 +140,14 @@ func (a *clusterAPI) checkObject(origin string, obj client.Object) (*clusterGive
 // notServed says what to do about a kind that the API does not serve.
 func (a *clusterAPI) notServed(kind schema.GroupVersionKind) error {
 	if mapping, err := a.mapper.RESTMapping(kind.GroupKind()); err == nil {
-		return fmt.Errorf("the API at %s serves %s in %s, not in %s", a.restConfig.Host, kind.GroupKind(), mapping.GroupVersionKind.Version, kind.Version)
+		return fmt.Errorf(
+			"the API at %s serves %s in %s, not in %s", a.restConfig.Host, kind.GroupKind(), mapping.GroupVersionKind.Version,
+			kind.Version,
+		)
 	}
 	return fmt.Errorf("the API at %s does not serve %s of %s: install its CustomResourceDefinition before the cases run, "+
-		"with the field CRDs of sandbox.TestOptions or the method InstallCRDs of a sandbox", a.restConfig.Host, kind.Kind, kind.GroupVersion())
+		"with the field CRDs of sandbox.TestOptions or the method InstallCRDs of a sandbox", a.restConfig.Host, kind.Kind,
+		kind.GroupVersion())
 }
 
 // checkResources returns an error if a cluster does not serve what the case says.
@@ -157,14 +162,18 @@ func (a *clusterAPI) checkResources(lists []*metav1.APIResourceList) error {
 			if served == nil || !slices.ContainsFunc(served.APIResources, func(other metav1.APIResource) bool {
 				return other.Name == resource.Name && other.Kind == resource.Kind && other.Namespaced == resource.Namespaced
 			}) {
-				differences = append(differences, fmt.Sprintf("%s of kind %s in %s", resource.Name, resource.Kind, list.GroupVersion))
+				differences = append(
+					differences, fmt.Sprintf("%s of kind %s in %s", resource.Name, resource.Kind, list.GroupVersion),
+				)
 			}
 		}
 	}
 	if len(differences) == 0 {
 		return nil
 	}
-	return notOnClusterf("GivenAPIResources: the cluster does not serve, or not with that scope: %s", strings.Join(differences, ", "))
+	return notOnClusterf(
+		"GivenAPIResources: the cluster does not serve, or not with that scope: %s", strings.Join(differences, ", "),
+	)
 }
 
 // namespaces returns those that must be there, without those that the case is given or creates itself.

@@ -70,7 +70,9 @@ func (t *clusterTurn) end() {
 func (t *clusterTurn) open(c *ExpectConfig) (*api, error) {
 	on := t.clusters[c.Name]
 	if on == nil {
-		return nil, notOnClusterf("AdditionalConfigs[%q]: is for another cluster, which OnAdditionalCluster(%[1]q, …) has to name", c.Name)
+		return nil, notOnClusterf(
+			"AdditionalConfigs[%q]: is for another cluster, which OnAdditionalCluster(%[1]q, …) has to name", c.Name,
+		)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), clusterPatience)
 	defer cancel()

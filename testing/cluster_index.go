@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// takenOver are the fields of a builder that make sense on a cluster: the scheme is that of the config, indexes are those of the cache that a client has in production, and which kinds have
-// a status sub resource the cluster knows.
+// takenOver are the fields of a builder that make sense on a cluster: the scheme is that of the config, indexes are
+// those of the cache that a client has in production, and which kinds have a status sub resource the cluster knows.
 var takenOver = []string{"scheme", "indexes", "withStatusSubresource"}
 
 // checkBuilder returns an error if a cluster cannot have what the case makes of the API in memory.
@@ -42,10 +42,14 @@ func checkBuilder(scheme *runtime.Scheme, build func(*fake.ClientBuilder) *fake.
 }
 
 // listByIndex reads the objects that the index of a cache selects.
-func (a *clusterAPI) listByIndex(ctx context.Context, kind schema.GroupVersionKind, list client.ObjectList, options *client.ListOptions) error {
+func (a *clusterAPI) listByIndex(
+	ctx context.Context, kind schema.GroupVersionKind, list client.ObjectList, options *client.ListOptions,
+) error {
 	live := &unstructured.UnstructuredList{}
 	live.SetGroupVersionKind(kind)
-	if err := a.real.List(ctx, live, &client.ListOptions{Namespace: options.Namespace, LabelSelector: options.LabelSelector}); err != nil {
+	if err := a.real.List(ctx, live, &client.ListOptions{
+		Namespace: options.Namespace, LabelSelector: options.LabelSelector,
+	}); err != nil {
 		return err
 	}
 	var objs []client.Object

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Namespaces stay, for the next case and the next run. A cluster takes seconds to delete one, in which its name cannot be used, and some objects of a new
-// one of that name may still be deleted with the old one.
+// Namespaces stay, for the next case and the next run. A cluster takes seconds to delete one, in which its name cannot
+// be used, and some objects of a new one of that name may still be deleted with the old one.
 
 // madeByLabel is on the namespaces that cases have made, unless a case has one at the moment.
 const madeByLabel = "trueup.dev/made-by"
@@ -65,7 +65,8 @@ func (c *cluster) isOurs(namespace *unstructured.Unstructured) bool {
 	return c.host.namespaces[namespace.GetName()] || namespace.GetLabels()[madeByLabel] == clusterManager
 }
 
-// equipNamespace gives a new namespace what pods need, or they are refused. A controller would do it, but in its own time, and only if it runs.
+// equipNamespace gives a new namespace what pods need, or they are refused. A controller would do it, but in its own
+// time, and only if it runs.
 func (c *cluster) equipNamespace(ctx context.Context, name string) error {
 	c.host.namespaces[name] = true
 	return client.IgnoreAlreadyExists(c.client.Create(ctx, newUnstructured(serviceAccountKind, name, "default")))
@@ -98,7 +99,8 @@ func (c *cluster) sweepNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// takeNamespace sets live to the namespace that is there already, after making it what a case has sent if cases have made it.
+// takeNamespace sets live to the namespace that is there already, after making it what a case has sent if cases have
+// made it.
 func (c *cluster) takeNamespace(ctx context.Context, sent, live *unstructured.Unstructured) (ours bool, err error) {
 	err = await(ctx, func() (bool, error) {
 		if err := c.client.Get(ctx, client.ObjectKeyFromObject(sent), live); err != nil {
@@ -123,7 +125,8 @@ func (c *cluster) takeNamespace(ctx context.Context, sent, live *unstructured.Un
 	return ours, err
 }
 
-// leaveNamespace makes a namespace of a case one for other cases. If the case has deleted it, it returns when it has gone.
+// leaveNamespace makes a namespace of a case one for other cases. If the case has deleted it, it returns when it has
+// gone.
 func (c *cluster) leaveNamespace(ctx context.Context, name string) error {
 	return await(ctx, func() (bool, error) {
 		left := newUnstructured(namespaceKind, "", name)

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// exchange is what was sent to a server, and what it has made of that. Of a field within it, both are of the same path; nil stands for no value.
+// exchange is what was sent to a server, and what it has made of that. Of a field within it, both are of the same path;
+// nil stands for no value.
 type exchange struct{ sent, got any }
 
 // newExchange returns the exchange of an object, without what is translated, so that the case expects it already.
@@ -60,7 +61,8 @@ func saysNothing(value any) bool {
 	return withoutEmpty(value) == nil
 }
 
-// normalize implements [api.normalize]. It removes from observed what is absent in expected and was added by the server.
+// normalize implements [api.normalize]. It removes from observed what is absent in expected and was added by the
+// server.
 func (a *clusterAPI) normalize(expected, observed client.Object) (client.Object, client.Object) {
 	expectedContent, err := a.toUnstructured(expected)
 	if err != nil {

@@ -121,7 +121,10 @@ func TestNormalizer(t *testing.T) {
 		},
 		"AppendedTwice": {
 			"not some of the items",
-			[]exchange{{document{"l": []any{"x"}}, document{"l": []any{"x", "mine", "added"}}}, {document{"l": []any{"x", "mine"}}, document{"l": []any{"x", "mine", "added"}}}},
+			[]exchange{
+				{document{"l": []any{"x"}}, document{"l": []any{"x", "mine", "added"}}},
+				{document{"l": []any{"x", "mine"}}, document{"l": []any{"x", "mine", "added"}}},
+			},
 			document{"l": []any{"x"}},
 			document{"l": []any{"x", "other", "added"}},
 			document{"l": []any{"x", "other", "added"}},
@@ -169,7 +172,9 @@ func TestNormalizer(t *testing.T) {
 func TestAdditions(t *testing.T) {
 	sent := document{"a": "1", "m": document{"b": "2"}, "l": []any{document{"n": "x"}, "y"}, "zero": int64(0)}
 	got := document{
-		"a": "2", "m": document{"b": "2", "d": document{"e": "f"}}, "l": []any{document{"n": "x", "d": true}, "y", "z"}, "zero": int64(7), "none": document{},
+		"a": "2", "m": document{"b": "2", "d": document{"e": "f"}}, "l": []any{
+			document{"n": "x", "d": true}, "y", "z",
+		}, "zero": int64(7), "none": document{},
 	}
 	want := []string{`l[0].d = true`, `l[2] = "z"`, `m.d = {"e":"f"}`, `zero = 7`}
 	if diff := cmp.Diff(want, additions("", sent, got)); diff != "" {

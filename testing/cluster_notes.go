@@ -32,8 +32,8 @@ func (a *clusterAPI) note(format string, args ...any) {
 	}
 }
 
-// noteForeignWrite notes who else has written to an object of the case. What they have written is not shown, or cases would depend on whether they were
-// faster.
+// noteForeignWrite notes who else has written to an object of the case. What they have written is not shown, or cases
+// would depend on whether they were faster.
 func (r *record) noteForeignWrite(live *unstructured.Unstructured) {
 	if live.GetResourceVersion() == r.current().real || r.borrowed {
 		return
@@ -67,7 +67,9 @@ func (a *clusterAPI) normalized() []string {
 	for _, rec := range a.ordered {
 		if len(rec.others) > 0 {
 			names := strings.Join(slices.Sorted(maps.Keys(rec.others)), ", ")
-			notes = append(notes, fmt.Sprintf("%s: changed by %s while the case ran, which the case does not see", rec.id, names))
+			notes = append(
+				notes, fmt.Sprintf("%s: changed by %s while the case ran, which the case does not see", rec.id, names),
+			)
 		}
 	}
 	listed := map[objectID]bool{}

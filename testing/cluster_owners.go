@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// owner returns the object that an owner reference of the case is about. Nil if the case has none, or had another one of that name.
+// owner returns the object that an owner reference of the case is about. Nil if the case has none, or had another one
+// of that name.
 func (a *clusterAPI) owner(ref metav1.OwnerReference, namespace string) *record {
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -27,9 +28,11 @@ func (a *clusterAPI) owner(ref metav1.OwnerReference, namespace string) *record 
 	return nil
 }
 
-// realOwners returns owner references as the cluster knows them, and those of them that are for the case alone. The cluster would refuse some of these,
-// and soon delete the object because of the others.
-func (a *clusterAPI) realOwners(refs []metav1.OwnerReference, namespace string) (known, foreign []metav1.OwnerReference) {
+// realOwners returns owner references as the cluster knows them, and those of them that are for the case alone. The
+// cluster would refuse some of these, and soon delete the object because of the others.
+func (a *clusterAPI) realOwners(
+	refs []metav1.OwnerReference, namespace string,
+) (known, foreign []metav1.OwnerReference) {
 	for _, ref := range refs {
 		if owner := a.owner(ref, namespace); owner != nil {
 			ref.UID = owner.uid
@@ -41,7 +44,8 @@ func (a *clusterAPI) realOwners(refs []metav1.OwnerReference, namespace string) 
 	return known, foreign
 }
 
-// shownOwners returns the owner references of an object that the server has returned, as the case knows them and in the order in which it has set them.
+// shownOwners returns the owner references of an object that the server has returned, as the case knows them and in the
+// order in which it has set them.
 func (a *clusterAPI) shownOwners(rec *record, live *unstructured.Unstructured) []metav1.OwnerReference {
 	var shown []metav1.OwnerReference
 	for _, ref := range live.GetOwnerReferences() {
@@ -65,7 +69,8 @@ func sameOwner(x, y metav1.OwnerReference) bool {
 	return x.UID == y.UID && x.Kind == y.Kind && x.Name == y.Name
 }
 
-// hideOwners sets the owner references of an object that the case sends to what the cluster knows, and returns those that it does not.
+// hideOwners sets the owner references of an object that the case sends to what the cluster knows, and returns those
+// that it does not.
 func (a *clusterAPI) hideOwners(u *unstructured.Unstructured) (foreign []metav1.OwnerReference) {
 	refs := u.GetOwnerReferences()
 	if len(refs) == 0 {

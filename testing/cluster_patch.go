@@ -15,7 +15,9 @@ import (
 )
 
 // Patch implements [client.Client].
-func (c *clusterClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c *clusterClient) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
 	options := (&client.PatchOptions{}).ApplyOptions(opts)
 	return c.patch(ctx, obj, patch, options.DryRun, func(live *unstructured.Unstructured, patch client.Patch) error {
 		return c.real.Patch(ctx, live, patch, options)
@@ -24,7 +26,9 @@ func (c *clusterClient) Patch(ctx context.Context, obj client.Object, patch clie
 
 // patch has a call send a patch as the cluster knows it, and sets the object to what the server returns.
 func (c *clusterClient) patch(
-	ctx context.Context, obj client.Object, patch client.Patch, dryRun []string, call func(live *unstructured.Unstructured, patch client.Patch) error,
+	ctx context.Context, obj client.Object, patch client.Patch, dryRun []string, call func(
+		live *unstructured.Unstructured, patch client.Patch,
+	) error,
 ) error {
 	data, err := patch.Data(obj)
 	if err != nil {
@@ -61,7 +65,10 @@ func (c *clusterClient) patch(
 			return err
 		}
 	} else {
-		live, err = c.change(ctx, rec, kind, hidden.version, func(version string, _ func(*unstructured.Unstructured)) (*unstructured.Unstructured, error) {
+		live, err = c.change(ctx, rec, kind, hidden.version, func(version string, _ func(
+			*unstructured.Unstructured,
+		),
+		) (*unstructured.Unstructured, error) {
 			return send(version)
 		})
 		if err != nil {
@@ -85,14 +92,19 @@ func (c *clusterClient) patched(rec *record, patch *hiddenPatch, live *unstructu
 }
 
 // Apply implements [client.Client].
-func (c *clusterClient) Apply(ctx context.Context, applied runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+func (c *clusterClient) Apply(
+	ctx context.Context, applied runtime.ApplyConfiguration, opts ...client.ApplyOption,
+) error {
 	return c.apply(ctx, applied, func(hidden *unstructured.Unstructured) error {
 		return c.real.Apply(ctx, client.ApplyConfigurationFromUnstructured(hidden), opts...)
 	}, (&client.ApplyOptions{}).ApplyOptions(opts).DryRun)
 }
 
 // apply has a call send an apply configuration as the cluster knows it, and sets it to what the server returns.
-func (c *clusterClient) apply(ctx context.Context, applied runtime.ApplyConfiguration, call func(live *unstructured.Unstructured) error, dryRun []string) error {
+func (c *clusterClient) apply(
+	ctx context.Context, applied runtime.ApplyConfiguration, call func(live *unstructured.Unstructured) error,
+	dryRun []string,
+) error {
 	data, err := json.Marshal(applied)
 	if err != nil {
 		return err
@@ -102,7 +114,9 @@ func (c *clusterClient) apply(ctx context.Context, applied runtime.ApplyConfigur
 		return fmt.Errorf("the apply configuration: %w", err)
 	}
 	obj := newUnstructured(u.GroupVersionKind(), u.GetNamespace(), u.GetName())
-	err = c.patch(ctx, obj, client.RawPatch(types.ApplyPatchType, data), dryRun, func(live *unstructured.Unstructured, patch client.Patch) error {
+	err = c.patch(ctx, obj, client.RawPatch(types.ApplyPatchType, data), dryRun, func(
+		live *unstructured.Unstructured, patch client.Patch,
+	) error {
 		data, err := patch.Data(live)
 		if err != nil {
 			return err

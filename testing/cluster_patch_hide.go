@@ -19,7 +19,8 @@ import (
 type hiddenPatch struct {
 	// version is the resource version that the case has put into it. Empty for none.
 	version string
-	// data returns the patch with another version. All but JSON patches get it even if they have none. Empty for the version it has.
+	// data returns the patch with another version. All but JSON patches get it even if they have none. Empty for the
+	// version it has.
 	data func(version string) ([]byte, error)
 	// shown are the fields in the patch of the case. Nil if that is not known.
 	shown map[string]any
@@ -29,7 +30,9 @@ type hiddenPatch struct {
 }
 
 // hidePatch returns a patch as the cluster knows it. The record is nil for an object that is going to be created.
-func (c *clusterClient) hidePatch(rec *record, namespace string, patchType types.PatchType, data []byte) (*hiddenPatch, error) {
+func (c *clusterClient) hidePatch(
+	rec *record, namespace string, patchType types.PatchType, data []byte,
+) (*hiddenPatch, error) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if patchType == types.JSONPatchType {
@@ -73,7 +76,9 @@ const (
 )
 
 // hidePatchedOwners sets the owner references in the metadata of a patch to what the cluster knows.
-func (a *clusterAPI) hidePatchedOwners(rec *record, namespace string, patchType types.PatchType, metadata map[string]any, patch *hiddenPatch) {
+func (a *clusterAPI) hidePatchedOwners(
+	rec *record, namespace string, patchType types.PatchType, metadata map[string]any, patch *hiddenPatch,
+) {
 	value, ok := metadata[ownersField]
 	if !ok {
 		return
@@ -144,7 +149,8 @@ func (a *clusterAPI) hideOrder(order []any, refs []metav1.OwnerReference, namesp
 	return kept
 }
 
-// hideJSONPatch returns a JSON patch as the cluster knows it. Its values are not followed further than into owner references.
+// hideJSONPatch returns a JSON patch as the cluster knows it. Its values are not followed further than into owner
+// references.
 func (a *clusterAPI) hideJSONPatch(rec *record, namespace string, data []byte) (*hiddenPatch, error) {
 	patch := &hiddenPatch{data: func(string) ([]byte, error) { return data, nil }}
 	operations := operationsOf(data)
@@ -164,7 +170,8 @@ func (a *clusterAPI) hideJSONPatch(rec *record, namespace string, data []byte) (
 		case path == "/metadata/"+ownersField || strings.HasPrefix(path, "/metadata/"+ownersField+"/"):
 			patch.owners = true
 			if !a.hideOwnersIn(operation, namespace) || len(rec.foreign) > 0 {
-				return nil, fmt.Errorf("operation %d of the JSON patch of %s is about owner references, of which the case does not have all objects: "+
+				return nil, fmt.Errorf("operation %d of the JSON patch of %s is about owner references, of which the case does "+
+					"not have all objects: "+
 					"that cannot be told to a cluster", i, rec.id)
 			}
 		}
@@ -187,7 +194,8 @@ func operationsOf(data []byte) []map[string]any {
 	return operations
 }
 
-// hideOwnersIn sets owner references in the value of an operation to what the cluster knows. It returns false if the case does not have all owners.
+// hideOwnersIn sets owner references in the value of an operation to what the cluster knows. It returns false if the
+// case does not have all owners.
 func (a *clusterAPI) hideOwnersIn(operation map[string]any, namespace string) bool {
 	switch value := operation["value"].(type) {
 	case string:

@@ -21,7 +21,9 @@ import (
 type clusterReader struct{ *clusterAPI }
 
 // Get implements [client.Reader].
-func (r *clusterReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (r *clusterReader) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	return r.get(ctx, true, key, obj, opts)
 }
 
@@ -31,7 +33,9 @@ func (r *clusterReader) List(ctx context.Context, list client.ObjectList, opts .
 }
 
 // get reads an object.
-func (a *clusterAPI) get(ctx context.Context, reader bool, key client.ObjectKey, obj client.Object, opts []client.GetOption) error {
+func (a *clusterAPI) get(
+	ctx context.Context, reader bool, key client.ObjectKey, obj client.Object, opts []client.GetOption,
+) error {
 	kind, err := apiutil.GVKForObject(obj, a.scheme)
 	if err != nil {
 		return err
@@ -92,7 +96,8 @@ func (a *clusterAPI) list(ctx context.Context, reader bool, list client.ObjectLi
 	return into(content, list)
 }
 
-// isTyped is true for objects whose Go type says of which kind they are. As all clients do, what is read into them leaves it at that.
+// isTyped is true for objects whose Go type says of which kind they are. As all clients do, what is read into them
+// leaves it at that.
 func isTyped(obj runtime.Object) bool {
 	switch obj.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:

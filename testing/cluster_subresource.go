@@ -28,7 +28,9 @@ type clusterSubResource struct {
 }
 
 // Get implements [client.SubResourceReader].
-func (s *clusterSubResource) Get(ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceGetOption) error {
+func (s *clusterSubResource) Get(
+	ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceGetOption,
+) error {
 	rec, u, err := s.parent(ctx, obj)
 	if err != nil {
 		return err
@@ -44,7 +46,9 @@ func (s *clusterSubResource) Get(ctx context.Context, obj, subResource client.Ob
 }
 
 // Create implements [client.SubResourceWriter].
-func (s *clusterSubResource) Create(ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceCreateOption) error {
+func (s *clusterSubResource) Create(
+	ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceCreateOption,
+) error {
 	rec, u, err := s.parent(ctx, obj)
 	if err != nil {
 		return err
@@ -61,7 +65,9 @@ func (s *clusterSubResource) Create(ctx context.Context, obj, subResource client
 }
 
 // Update implements [client.SubResourceWriter].
-func (s *clusterSubResource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+func (s *clusterSubResource) Update(
+	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
+) error {
 	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
 	if options.SubResourceBody == nil {
 		return s.write(obj, func(sent, live *unstructured.Unstructured) error {
@@ -105,7 +111,9 @@ func (s *clusterSubResource) Update(ctx context.Context, obj client.Object, opts
 }
 
 // Patch implements [client.SubResourceWriter].
-func (s *clusterSubResource) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (s *clusterSubResource) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+) error {
 	options := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
 	if options.SubResourceBody == nil {
 		return s.patch(ctx, obj, patch, options.DryRun, func(live *unstructured.Unstructured, patch client.Patch) error {
@@ -143,7 +151,9 @@ func (s *clusterSubResource) Patch(ctx context.Context, obj client.Object, patch
 }
 
 // Apply implements [client.SubResourceWriter].
-func (s *clusterSubResource) Apply(ctx context.Context, applied runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+func (s *clusterSubResource) Apply(
+	ctx context.Context, applied runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+) error {
 	options := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
 	return s.apply(ctx, applied, func(live *unstructured.Unstructured) error {
 		return s.real.Apply(ctx, client.ApplyConfigurationFromUnstructured(live), options)
@@ -151,7 +161,9 @@ func (s *clusterSubResource) Apply(ctx context.Context, applied runtime.ApplyCon
 }
 
 // parent returns the object of the case whose sub resource a call is about.
-func (s *clusterSubResource) parent(ctx context.Context, obj client.Object) (*record, *unstructured.Unstructured, error) {
+func (s *clusterSubResource) parent(ctx context.Context, obj client.Object) (
+	*record, *unstructured.Unstructured, error,
+) {
 	kind, err := apiutil.GVKForObject(obj, s.scheme)
 	if err != nil {
 		return nil, nil, err
@@ -163,10 +175,15 @@ func (s *clusterSubResource) parent(ctx context.Context, obj client.Object) (*re
 
 // through has a call write to a sub resource that has a form of its own, and reads what this has changed of the object.
 func (s *clusterSubResource) through(
-	ctx context.Context, rec *record, u *unstructured.Unstructured, sent string, dryRun []string, call func(version string) error,
+	ctx context.Context, rec *record, u *unstructured.Unstructured, sent string, dryRun []string, call func(
+		version string,
+	) error,
 ) error {
 	kind, isGone := u.GroupVersionKind(), false
-	changed, err := s.change(ctx, rec, kind, sent, func(version string, _ func(*unstructured.Unstructured)) (*unstructured.Unstructured, error) {
+	changed, err := s.change(ctx, rec, kind, sent, func(version string, _ func(
+		*unstructured.Unstructured,
+	),
+	) (*unstructured.Unstructured, error) {
 		if err := call(version); err != nil {
 			return nil, err
 		}

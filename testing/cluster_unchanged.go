@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// noteUnchanged notes an update in which the server has found nothing to change, such as one that only leaves out defaults.
+// noteUnchanged notes an update in which the server has found nothing to change, such as one that only leaves out
+// defaults.
 func (a *clusterAPI) noteUnchanged(rec *record, sent, changed *unstructured.Unstructured) {
 	a.lock.Lock()
 	unchanged := changed.GetResourceVersion() == rec.current().real
@@ -36,8 +37,9 @@ func (a *clusterAPI) changedNothing(update client.Object) bool {
 	})
 }
 
-// withoutIdle returns the updates without those that are not expected and that a server has found nothing to change in. In memory every update changes the
-// resource version, and defaults are not there to be left out, so cases know nothing of them.
+// withoutIdle returns the updates without those that are not expected and that a server has found nothing to change in.
+// In memory every update changes the resource version, and defaults are not there to be left out, so cases know nothing
+// of them.
 func (c *ExpectConfig) withoutIdle(updates []objectAction) []objectAction {
 	api := c.open().api
 	if api == nil || api.changedNothing == nil {

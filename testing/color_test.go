@@ -21,7 +21,10 @@ func TestPrintDiff(t *testing.T) {
 	if os.Getenv(printsDiff) == "" {
 		t.Skip("only of use to TestColorDiff")
 	}
-	_, _ = os.Stdout.WriteString(printsDiff + ColorizeDiff(someDiff) + DiffRemovedColor.Sprint("-expected") + DiffAddedColor.Sprint("+actual") + printsDiff)
+	_, _ = os.Stdout.WriteString(
+		printsDiff + ColorizeDiff(someDiff) + DiffRemovedColor.Sprint("-expected") + DiffAddedColor.Sprint("+actual") +
+			printsDiff,
+	)
 }
 
 // The colors are decided on when the program starts.
@@ -34,12 +37,14 @@ func TestColorDiff(t *testing.T) {
 			want: "  same\n- expected\n+ actual\n  -not at the start\n\n-expected+actual",
 		},
 		"on without a terminal, with any value": {
-			env:  []string{"COLOR_DIFF="},
-			want: "  same\n\x1b[31m- expected\x1b[0m\n\x1b[32m+ actual\x1b[0m\n  -not at the start\n\n\x1b[31m-expected\x1b[0m\x1b[32m+actual\x1b[0m",
+			env: []string{"COLOR_DIFF="},
+			want: "  same\n\x1b[31m- expected\x1b[0m\n\x1b[32m+ actual\x1b[0m\n  -not at the " +
+				"start\n\n\x1b[31m-expected\x1b[0m\x1b[32m+actual\x1b[0m",
 		},
 		"on where other programs have no colors": {
-			env:  []string{"COLOR_DIFF=true", "NO_COLOR=1", "TERM=dumb"},
-			want: "  same\n\x1b[31m- expected\x1b[0m\n\x1b[32m+ actual\x1b[0m\n  -not at the start\n\n\x1b[31m-expected\x1b[0m\x1b[32m+actual\x1b[0m",
+			env: []string{"COLOR_DIFF=true", "NO_COLOR=1", "TERM=dumb"},
+			want: "  same\n\x1b[31m- expected\x1b[0m\n\x1b[32m+ actual\x1b[0m\n  -not at the " +
+				"start\n\n\x1b[31m-expected\x1b[0m\x1b[32m+actual\x1b[0m",
 		},
 	}
 	for name, tt := range tests {

@@ -16,41 +16,45 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// ExpectConfig makes a [reconcilers.Config] that reaches an API in memory, and asserts what is done through it: writes, events and tracked references.
-// The test cases of this package have one of their own. Use it directly to test functions that take a Config, and in the AdditionalConfigs of cases for
-// the further clusters a reconciler works with.
+// ExpectConfig makes a [reconcilers.Config] that reaches an API in memory, and asserts what is done through it: writes,
+// events and tracked references. The test cases of this package have one of their own. Use it directly to test
+// functions that take a Config, and in the AdditionalConfigs of cases for the further clusters a reconciler works with.
 //
-// All expectations are positional: the first expected create is compared to the first observed, and so on; whatever is expected but not observed, or
-// observed but not expected, is a failure. Calls are observed in the order of their kind, not across kinds: nothing is asserted about a create coming
-// before an update. Calls that fail are observed too.
+// All expectations are positional: the first expected create is compared to the first observed, and so on; whatever is
+// expected but not observed, or observed but not expected, is a failure. Calls are observed in the order of their kind,
+// not across kinds: nothing is asserted about a create coming before an update. Calls that fail are observed too.
 //
-// The Given fields, the scheme and the reactors are read when the config is first made, everything else when it is asserted. A copy of an ExpectConfig
-// is one of its own if it was made before that. The Config may be used concurrently; the methods of an ExpectConfig may not.
+// The Given fields, the scheme and the reactors are read when the config is first made, everything else when it is
+// asserted. A copy of an ExpectConfig is one of its own if it was made before that. The Config may be used
+// concurrently; the methods of an ExpectConfig may not.
 type ExpectConfig struct {
 	// Name tells the config from others in failures. Default is none; "default" is taken for none.
 	Name string
 	// Scheme has the Go types of all objects, except for duck types. Required.
 	Scheme *runtime.Scheme
-	// StatusSubResourceTypes are objects of the kinds whose status is a sub resource: their status is changed by status calls only, and these fail
-	// for all other kinds, as if the object did not exist. Kinds of Kubernetes itself need not be listed.
+	// StatusSubResourceTypes are objects of the kinds whose status is a sub resource: their status is changed by status
+	// calls only, and these fail for all other kinds, as if the object did not exist. Kinds of Kubernetes itself need not
+	// be listed.
 	StatusSubResourceTypes []client.Object
 	// Differ compares what is expected to what is observed. Default is DefaultDiffer.
 	Differ Differ
-	// Realistic brings the API in memory closer to a real server, where that may break tests that pass without: generations move, the status is
-	// removed on create where it is a sub resource, objects get a uid, an update that changes nothing is not a change, APIReader sees what Client
-	// writes, and writes to all sub resources are executed and asserted. Default is false.
+	// Realistic brings the API in memory closer to a real server, where that may break tests that pass without:
+	// generations move, the status is removed on create where it is a sub resource, objects get a uid, an update that
+	// changes nothing is not a change, APIReader sees what Client writes, and writes to all sub resources are executed and
+	// asserted. Default is false.
 	Realistic bool
-	// GivenObjects are there from the start. They are copied. Those without a creation timestamp get one, one second after the epoch.
+	// GivenObjects are there from the start. They are copied. Those without a creation timestamp get one, one second after
+	// the epoch.
 	GivenObjects []client.Object
-	// APIGivenObjects are there from the start for APIReader, and for it alone: for Client they do not exist. The GivenObjects and what Client makes
-	// of them do not exist for APIReader. A Realistic config has one API for both: APIReader sees all objects, and APIGivenObjects are those that have
-	// not reached the cache of Client.
+	// APIGivenObjects are there from the start for APIReader, and for it alone: for Client they do not exist. The
+	// GivenObjects and what Client makes of them do not exist for APIReader. A Realistic config has one API for both:
+	// APIReader sees all objects, and APIGivenObjects are those that have not reached the cache of Client.
 	APIGivenObjects []client.Object
-	// WithClientBuilder changes how the API in memory is made, to add an index or a REST mapper for example. It is called for Client and again
-	// for APIReader, if that is used. Default is to change nothing.
+	// WithClientBuilder changes how the API in memory is made, to add an index or a REST mapper for example. It is called
+	// for Client and again for APIReader, if that is used. Default is to change nothing.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
-	// WithReactors are told of the calls of Client before they are executed, and can change, answer and fail them. The first one that handles a
-	// call decides.
+	// WithReactors are told of the calls of Client before they are executed, and can change, answer and fail them. The
+	// first one that handles a call decides.
 	WithReactors []ReactionFunc
 	// GivenAPIResources are what Discovery and the REST mapper of Client know about. Default is nothing.
 	GivenAPIResources []*metav1.APIResourceList
@@ -79,8 +83,8 @@ type ExpectConfig struct {
 	ExpectStatusPatches []PatchRef
 	// ExpectStatusApplies are what is applied to a status.
 	ExpectStatusApplies []ApplyRef
-	// ExpectSubResources are the writes to other sub resources. They are asserted if this is not nil, or if the config is Realistic: an empty slice
-	// says that there are none.
+	// ExpectSubResources are the writes to other sub resources. They are asserted if this is not nil, or if the config is
+	// Realistic: an empty slice says that there are none.
 	ExpectSubResources []SubResourceRef
 
 	observedErrors []string
@@ -103,8 +107,8 @@ type openConfig struct {
 	err error
 }
 
-// Config returns the config, the same each time. Its Client is a [TestClient]. It panics when a given value cannot be used, with all that is wrong with
-// them.
+// Config returns the config, the same each time. Its Client is a [TestClient]. It panics when a given value cannot be
+// used, with all that is wrong with them.
 func (c *ExpectConfig) Config() reconcilers.Config {
 	return must(c.build())
 }

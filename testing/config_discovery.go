@@ -30,7 +30,8 @@ func newDiscovery(resources []*metav1.APIResourceList) (discovery.DiscoveryInter
 	return &fakediscovery.FakeDiscovery{Fake: &clientgotesting.Fake{Resources: known}}, errors.Join(problems...)
 }
 
-// newMapper returns a mapper for the resources, which are valid. Versions of a kind are preferred in the order in which they are listed.
+// newMapper returns a mapper for the resources, which are valid. Versions of a kind are preferred in the order in which
+// they are listed.
 func newMapper(resources []*metav1.APIResourceList) meta.RESTMapper {
 	versions := make([]schema.GroupVersion, len(resources))
 	for i, list := range resources {
@@ -58,7 +59,9 @@ func newMapper(resources []*metav1.APIResourceList) meta.RESTMapper {
 			if resource.Namespaced {
 				scope = meta.RESTScopeNamespace
 			}
-			mapper.AddSpecific(version.WithKind(resource.Kind), version.WithResource(resource.Name), version.WithResource(singular), scope)
+			mapper.AddSpecific(
+				version.WithKind(resource.Kind), version.WithResource(resource.Name), version.WithResource(singular), scope,
+			)
 		}
 	}
 	return mapper

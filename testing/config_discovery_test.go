@@ -54,20 +54,27 @@ func TestGivenAPIResources(t *testing.T) {
 
 	group := schema.GroupVersion{Group: "example.com", Version: "v1"}
 	for resource, want := range map[schema.GroupVersionResource]schema.GroupVersionKind{
-		group.WithResource("resources"):                                group.WithKind("Resource"),
-		group.WithResource("resource"):                                 group.WithKind("Resource"),
-		group.WithResource("planet"):                                   group.WithKind("Planet"),
-		{Group: "other.com", Version: "v2", Resource: "people"}:        {Group: "other.com", Version: "v2", Kind: "Person"},
-		{Group: "other.com", Version: "v2", Resource: "person"}:        {Group: "other.com", Version: "v2", Kind: "Person"},
-		{Group: group.Group, Version: "v1alpha1", Resource: "planets"}: {Group: group.Group, Version: "v1alpha1", Kind: "Planet"},
+		group.WithResource("resources"):                         group.WithKind("Resource"),
+		group.WithResource("resource"):                          group.WithKind("Resource"),
+		group.WithResource("planet"):                            group.WithKind("Planet"),
+		{Group: "other.com", Version: "v2", Resource: "people"}: {Group: "other.com", Version: "v2", Kind: "Person"},
+		{Group: "other.com", Version: "v2", Resource: "person"}: {Group: "other.com", Version: "v2", Kind: "Person"},
+		{
+			Group: group.Group, Version: "v1alpha1", Resource: "planets",
+		}: {Group: group.Group, Version: "v1alpha1", Kind: "Planet"},
 	} {
 		if got, err := config.RESTMapper().KindFor(resource); err != nil || got != want {
 			t.Errorf("%s is mapped to %s, want %s: %v", resource, got, want, err)
 		}
 	}
 	for kind, want := range map[string]*meta.RESTMapping{
-		"Resource": {Resource: group.WithResource("resources"), GroupVersionKind: group.WithKind("Resource"), Scope: meta.RESTScopeNamespace},
-		"Planet":   {Resource: group.WithResource("planets"), GroupVersionKind: group.WithKind("Planet"), Scope: meta.RESTScopeRoot},
+		"Resource": {
+			Resource: group.WithResource("resources"), GroupVersionKind: group.WithKind("Resource"),
+			Scope: meta.RESTScopeNamespace,
+		},
+		"Planet": {
+			Resource: group.WithResource("planets"), GroupVersionKind: group.WithKind("Planet"), Scope: meta.RESTScopeRoot,
+		},
 	} {
 		got, err := config.RESTMapper().RESTMapping(group.WithKind(kind).GroupKind())
 		if err != nil {
@@ -94,7 +101,9 @@ func TestMapperOfClientBuilder(t *testing.T) {
 	if namespaced, err := config.IsObjectNamespaced(&fixture.Resource{}); namespaced || err != nil {
 		t.Errorf("namespaced %t and error %v, want what the mapper says: false", namespaced, err)
 	}
-	if _, err := config.RESTMapper().RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Planet"}, "v1"); !meta.IsNoMatchError(err) {
+	if _, err := config.RESTMapper().RESTMapping(
+		schema.GroupKind{Group: "example.com", Kind: "Planet"}, "v1",
+	); !meta.IsNoMatchError(err) {
 		t.Errorf("got error %v for a kind that the mapper does not know", err)
 	}
 }

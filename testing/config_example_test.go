@@ -74,7 +74,9 @@ func ExampleExpectConfig_Config() {
 // The reconcilers of this module emit events as NewEvent expects them.
 func ExampleNewEvent() {
 	website := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "blog"}}
-	event := rtesting.NewEvent(website, clientgoscheme.Scheme, corev1.EventTypeNormal, "Created", "Created Deployment %q", "blog")
+	event := rtesting.NewEvent(
+		website, clientgoscheme.Scheme, corev1.EventTypeNormal, "Created", "Created Deployment %q", "blog",
+	)
 	fmt.Println(event.Kind, event.NamespacedName, event.Type, event.Reason, event.Message)
 	// Output: ConfigMap web/blog Normal Created Created Deployment "blog"
 }
@@ -83,7 +85,9 @@ func ExampleNewEvent() {
 func ExampleNewEventf() {
 	website := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "blog"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "blog-0"}}
-	event := rtesting.NewEventf(website, pod, clientgoscheme.Scheme, corev1.EventTypeWarning, "Slow", "Evict", "%s is slow", "blog-0")
+	event := rtesting.NewEventf(
+		website, pod, clientgoscheme.Scheme, corev1.EventTypeWarning, "Slow", "Evict", "%s is slow", "blog-0",
+	)
 	fmt.Println(event.Kind, event.NamespacedName, event.Type, event.Reason, event.Action, event.Note)
 	fmt.Println(event.Related.Kind, event.Related.Name)
 	// Output:

@@ -69,7 +69,8 @@ func prefixed(prefix string, err error) []error {
 	return each(errs, func(err error) error { return fmt.Errorf("%s%w", prefix, err) })
 }
 
-// givenObject returns a copy of an object as it is stored: created before any test, and as an unstructured object if it is a duck.
+// givenObject returns a copy of an object as it is stored: created before any test, and as an unstructured object if it
+// is a duck.
 func givenObject(obj client.Object, scheme *runtime.Scheme) (client.Object, error) {
 	obj, err := unwrap(obj)
 	if err != nil {

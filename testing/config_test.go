@@ -58,7 +58,9 @@ func TestConfig(t *testing.T) {
 
 // A config that was only asserted has been made nevertheless.
 func TestAssertBeforeConfig(t *testing.T) {
-	c := ExpectConfig{Scheme: assertScheme, ExpectDeletes: []DeleteRef{{Kind: "ConfigMap", Namespace: "web", Name: "theme"}}}
+	c := ExpectConfig{
+		Scheme: assertScheme, ExpectDeletes: []DeleteRef{{Kind: "ConfigMap", Namespace: "web", Name: "theme"}},
+	}
 	c.AssertExpectations(nil)
 	if diff := cmp.Diff([]string{"ExpectDeletes[0] not observed: ConfigMap web/theme"}, c.observedErrors); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
@@ -89,7 +91,9 @@ func TestGivenObjects(t *testing.T) {
 	}
 	config := c.Config()
 
-	if diff := cmp.Diff([]string{"died", "older", "theme"}, slices.Sorted(slices.Values(mustList(t, config)))); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"died", "older", "theme"}, slices.Sorted(slices.Values(mustList(t, config))),
+	); diff != "" {
 		t.Errorf("objects for Client (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"live"}, mustList(t, config.APIReader)); diff != "" {
@@ -109,7 +113,8 @@ func TestGivenObjects(t *testing.T) {
 	if diff := cmp.Diff(theMap(blue), given); diff != "" {
 		t.Errorf("what was given has changed (-want +got):\n%s", diff)
 	}
-	if err := config.Get(t.Context(), client.ObjectKeyFromObject(older), stored); err != nil || !stored.CreationTimestamp.Equal(&created) {
+	if err := config.Get(t.Context(), client.ObjectKeyFromObject(older), stored); err != nil ||
+		!stored.CreationTimestamp.Equal(&created) {
 		t.Errorf("created at %s, want %s: %v", stored.CreationTimestamp, created, err)
 	}
 
@@ -124,7 +129,9 @@ func TestGivenObjects(t *testing.T) {
 		}
 	}
 	patched := fixture.NewDuck("web", "duck")
-	if err := config.Status().Patch(t.Context(), patched, client.RawPatch(types.MergePatchType, []byte(`{"status":{"fields":{"a":"b"}}}`))); err != nil {
+	if err := config.Status().Patch(
+		t.Context(), patched, client.RawPatch(types.MergePatchType, []byte(`{"status":{"fields":{"a":"b"}}}`)),
+	); err != nil {
 		t.Errorf("the status of ducks is not one: %s", err)
 	}
 }
@@ -141,7 +148,9 @@ func TestGivenTracks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "web", Name: "blog"}, {Namespace: "web", Name: "shop"}}, got); diff != "" {
+	if diff := cmp.Diff(
+		[]types.NamespacedName{{Namespace: "web", Name: "blog"}, {Namespace: "web", Name: "shop"}}, got,
+	); diff != "" {
 		t.Errorf("observers (-want +got):\n%s", diff)
 	}
 	c.AssertExpectations(t)
@@ -296,7 +305,8 @@ func TestUnwrap(t *testing.T) {
 		t.Errorf("got %v and error %v for a die", got, err)
 	}
 	_, err := unwrap(notCopied{})
-	if want := "DeepCopyObject of testing.notCopied returns a *v1.ConfigMapList, not an object"; err == nil || err.Error() != want {
+	if want := "DeepCopyObject of testing.notCopied returns a *v1.ConfigMapList, not an object"; err == nil ||
+		err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}
 }
@@ -332,7 +342,8 @@ func TestOpenAPIFails(t *testing.T) {
 	}
 }
 
-// In a realistic config all clients work with one API. What was given for the APIReader only has not reached the cache yet.
+// In a realistic config all clients work with one API. What was given for the APIReader only has not reached the cache
+// yet.
 func TestRealisticAPI(t *testing.T) {
 	c := ExpectConfig{
 		Scheme:          assertScheme,
@@ -360,7 +371,9 @@ func TestRealisticAPI(t *testing.T) {
 		t.Errorf("got error %v for creating an object that exists", err)
 	}
 
-	if err := config.Patch(t.Context(), late, client.RawPatch(types.MergePatchType, []byte(`{"data":{"color":"blue"}}`))); err != nil {
+	if err := config.Patch(
+		t.Context(), late, client.RawPatch(types.MergePatchType, []byte(`{"data":{"color":"blue"}}`)),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"late", "theme"}, mustList(t, config)); diff != "" {

@@ -12,7 +12,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Names from before. `go fix` replaces those it can: it knows no generic methods yet, and nothing that takes another function.
+// Names from before. `go fix` replaces those it can: it knows no generic methods yet, and nothing that takes another
+// function.
 
 // AdmissionWebhookFactory returns the webhook to test.
 //
@@ -30,7 +31,9 @@ func (f AdmissionWebhookFactory) withContext(
 // Run runs the case as part of t.
 //
 // Deprecated: use [AdmissionWebhookTestCase.RunWithContext].
-func (tc *AdmissionWebhookTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactory, opts ...RunOption) {
+func (tc *AdmissionWebhookTestCase) Run(
+	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactory, opts ...RunOption,
+) {
 	t.Helper()
 	tc.RunWithContext(t, scheme, factory.withContext, opts...)
 }
@@ -38,7 +41,9 @@ func (tc *AdmissionWebhookTestCase) Run(t *testing.T, scheme *runtime.Scheme, fa
 // Run runs the cases.
 //
 // Deprecated: use [AdmissionWebhookTests.RunWithContext].
-func (wt AdmissionWebhookTests) Run(t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactory, opts ...RunOption) {
+func (wt AdmissionWebhookTests) Run(
+	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactory, opts ...RunOption,
+) {
 	t.Helper()
 	wt.RunWithContext(t, scheme, factory.withContext, opts...)
 }
@@ -46,7 +51,9 @@ func (wt AdmissionWebhookTests) Run(t *testing.T, scheme *runtime.Scheme, factor
 // Run runs the cases.
 //
 // Deprecated: use [AdmissionWebhookTestSuite.RunWithContext].
-func (ts AdmissionWebhookTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactory, opts ...RunOption) {
+func (ts AdmissionWebhookTestSuite) Run(
+	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactory, opts ...RunOption,
+) {
 	t.Helper()
 	ts.RunWithContext(t, scheme, factory.withContext, opts...)
 }

@@ -13,9 +13,11 @@ import (
 	"trueup.dev/stash"
 )
 
-// Differ compares what is expected to what is observed. Each method returns a text that shows the difference, and "" when there is none.
+// Differ compares what is expected to what is observed. Each method returns a text that shows the difference, and ""
+// when there is none.
 //
-// Embed [DefaultDiffer] to change some comparisons and keep the others. Cases that run in parallel call a Differ concurrently.
+// Embed [DefaultDiffer] to change some comparisons and keep the others. Cases that run in parallel call a Differ
+// concurrently.
 type Differ interface {
 	// Result compares the results of reconcilers.
 	Result(expected, actual reconcilers.Result) string
@@ -48,9 +50,11 @@ type Differ interface {
 // DefaultDiffer is the Differ of cases that have none.
 //
 //   - Unexported fields are ignored where a value can be of any type: in objects, stashed values and webhook responses.
-//   - Objects and stashed values: a nil slice or map equals an empty one. When conditions changed is ignored, and so are the API version and the kind
+//   - Objects and stashed values: a nil slice or map equals an empty one. When conditions changed is ignored, and so
+//     are the API version and the kind
 //     of typed objects.
-//   - Objects that are created or updated, and stashed values: the creation timestamp and the resource version are ignored too. They count in what a sub
+//   - Objects that are created or updated, and stashed values: the creation timestamp and the resource version are
+//     ignored too. They count in what a sub
 //     reconciler made of its resource, but for the version after a patch of its finalizers, which is not up to the Differ.
 //   - Status updates: nothing counts but the status. Whether it is that of the expected object is not up to the Differ.
 //   - Selectors and apply configurations are compared by what they mean.
@@ -60,7 +64,9 @@ var DefaultDiffer Differ = defaultDiffer{}
 type defaultDiffer struct{}
 
 var (
-	sameObject = cmp.Options{reconcilers.IgnoreAllUnexported, IgnoreLastTransitionTime, IgnoreTypeMeta, cmpopts.EquateEmpty()}
+	sameObject = cmp.Options{
+		reconcilers.IgnoreAllUnexported, IgnoreLastTransitionTime, IgnoreTypeMeta, cmpopts.EquateEmpty(),
+	}
 	sameWrite  = cmp.Options{sameObject, IgnoreCreationTimestamp, IgnoreResourceVersion}
 	sameStatus = cmp.Options{sameObject, onlyStatus}
 )

@@ -52,7 +52,9 @@ func ExampleDefaultDiffer() {
 type strictDiffer struct{ rtesting.Differ }
 
 func (strictDiffer) ResourceUpdate(expected, actual client.Object) string {
-	return cmp.Diff(expected, actual, reconcilers.IgnoreAllUnexported, rtesting.IgnoreTypeMeta, rtesting.IgnoreCreationTimestamp)
+	return cmp.Diff(
+		expected, actual, reconcilers.IgnoreAllUnexported, rtesting.IgnoreTypeMeta, rtesting.IgnoreCreationTimestamp,
+	)
 }
 
 // The options are there for comparisons of one's own.

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Event is an event that a reconciler emits. Those of the older API, from Config.Recorder, have a Message; make them with [NewEvent]. Those of the
-// newer API, from Config.Eventf, have an Action and a Note instead, and may have a Related object; make them with [NewEventf]. The reconcilers of
-// this module emit the older kind.
+// Event is an event that a reconciler emits. Those of the older API, from Config.Recorder, have a Message; make them
+// with [NewEvent]. Those of the newer API, from Config.Eventf, have an Action and a Note instead, and may have a
+// Related object; make them with [NewEventf]. The reconcilers of this module emit the older kind.
 type Event struct {
 	// TypeMeta is the kind of the object the event is about.
 	metav1.TypeMeta
@@ -35,16 +35,27 @@ type Event struct {
 	Note string
 }
 
-// NewEvent returns the event that Config.Recorder emits about an object, as the reconcilers of this module do. The message is formatted as by
-// [fmt.Sprintf]. It panics when the kind of the object is neither set on it nor in the scheme. Events from Config.Eventf are made with [NewEventf].
-func NewEvent(factory client.Object, scheme *runtime.Scheme, eventtype, reason, messageFormat string, a ...interface{}) Event {
-	return must(newEvent(factory, nil, scheme, Event{Type: eventtype, Reason: reason, Message: fmt.Sprintf(messageFormat, a...)}))
+// NewEvent returns the event that Config.Recorder emits about an object, as the reconcilers of this module do. The
+// message is formatted as by [fmt.Sprintf]. It panics when the kind of the object is neither set on it nor in the
+// scheme. Events from Config.Eventf are made with [NewEventf].
+func NewEvent(
+	factory client.Object, scheme *runtime.Scheme, eventtype, reason, messageFormat string, a ...interface{},
+) Event {
+	return must(
+		newEvent(factory, nil, scheme, Event{Type: eventtype, Reason: reason, Message: fmt.Sprintf(messageFormat, a...)}),
+	)
 }
 
-// NewEventf returns the event that Config.Eventf emits about an object and a related one, which may be nil. The note is formatted as by
-// [fmt.Sprintf]. It panics when the kind of an object is neither set on it nor in the scheme.
-func NewEventf(regarding, related client.Object, scheme *runtime.Scheme, eventtype, reason, action, note string, a ...interface{}) Event {
-	return must(newEvent(regarding, related, scheme, Event{Type: eventtype, Reason: reason, Action: action, Note: fmt.Sprintf(note, a...)}))
+// NewEventf returns the event that Config.Eventf emits about an object and a related one, which may be nil. The note is
+// formatted as by [fmt.Sprintf]. It panics when the kind of an object is neither set on it nor in the scheme.
+func NewEventf(
+	regarding, related client.Object, scheme *runtime.Scheme, eventtype, reason, action, note string, a ...interface{},
+) Event {
+	return must(
+		newEvent(regarding, related, scheme, Event{
+			Type: eventtype, Reason: reason, Action: action, Note: fmt.Sprintf(note, a...),
+		}),
+	)
 }
 
 // newEvent adds the objects to an event.
@@ -72,7 +83,8 @@ func referenceTo(obj runtime.Object, scheme *runtime.Scheme) (*corev1.ObjectRefe
 	return objectreference.GetReference(scheme, obj.DeepCopyObject())
 }
 
-// must is for the constructors of expectations: they are called in the literals of test tables, where there is nobody to return an error to.
+// must is for the constructors of expectations: they are called in the literals of test tables, where there is nobody
+// to return an error to.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

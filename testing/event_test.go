@@ -32,7 +32,10 @@ func TestNewEvent(t *testing.T) {
 		},
 		"Newer": {
 			reason: "the related object is told in full",
-			got:    NewEventf(fixture.NewDuck("web", "theme"), die{stored}, assertScheme, corev1.EventTypeWarning, "Painted", "Paint", "it is %s now", "blue"),
+			got: NewEventf(
+				fixture.NewDuck("web", "theme"), die{stored}, assertScheme, corev1.EventTypeWarning, "Painted", "Paint",
+				"it is %s now", "blue",
+			),
 			want: Event{
 				TypeMeta: metav1.TypeMeta{APIVersion: "fixture.trueup.dev/v1", Kind: "Resource"}, NamespacedName: named,
 				Related: &corev1.ObjectReference{
@@ -85,14 +88,18 @@ func TestConstructorsOfUnknownKinds(t *testing.T) {
 		t.Fatal("got no error for a duck without a kind")
 	}
 	for prefix, call := range map[string]func(){
-		"event Painted about *fixture.Duck: ":        func() { NewEvent(duck, assertScheme, "Normal", "Painted", "") },
-		"event Painted with related *fixture.Duck: ": func() { NewEventf(theMap(), duck, assertScheme, "Normal", "Painted", "Paint", "") },
-		"track request for *fixture.Duck: ":          func() { NewTrackRequest(duck, theMap(), assertScheme) },
-		"deletion of *fixture.Duck: ":                func() { NewDeleteRefFromObject(duck, assertScheme) },
+		"event Painted about *fixture.Duck: ": func() { NewEvent(duck, assertScheme, "Normal", "Painted", "") },
+		"event Painted with related *fixture.Duck: ": func() {
+			NewEventf(theMap(), duck, assertScheme, "Normal", "Painted", "Paint", "")
+		},
+		"track request for *fixture.Duck: ": func() { NewTrackRequest(duck, theMap(), assertScheme) },
+		"deletion of *fixture.Duck: ":       func() { NewDeleteRefFromObject(duck, assertScheme) },
 	} {
 		mustPanicWith(t, prefix+err.Error(), call)
 	}
-	mustPanicWith(t, "event Painted about <nil>: can't reference a nil object", func() { NewEvent(nil, assertScheme, "Normal", "Painted", "") })
+	mustPanicWith(t, "event Painted about <nil>: can't reference a nil object", func() {
+		NewEvent(nil, assertScheme, "Normal", "Painted", "")
+	})
 	mustPanicWith(t, "track request by <nil>: is nil", func() { NewTrackRequest(theMap(), nil, assertScheme) })
 }
 
@@ -104,7 +111,9 @@ func TestRecorders(t *testing.T) {
 	config.Eventf(theMap(), theResource(), corev1.EventTypeNormal, "Two", "Act", "%d%%", 100)
 	config.Recorder.Eventf(fixture.NewDuck("web", "blog"), corev1.EventTypeWarning, "Three", "%d%%", 100)
 	config.Recorder.AnnotatedEventf(theMap(), map[string]string{"a": "b"}, corev1.EventTypeNormal, "Four", "%d%%", 100)
-	config.EventRecorder.(events.AnnotatedEventRecorder).AnnotatedEventf(theMap(), nil, map[string]string{"a": "b"}, corev1.EventTypeNormal, "Five", "Act", "")
+	config.EventRecorder.(events.AnnotatedEventRecorder).AnnotatedEventf(
+		theMap(), nil, map[string]string{"a": "b"}, corev1.EventTypeNormal, "Five", "Act", "",
+	)
 	c.ExpectEvents = []Event{
 		NewEvent(theMap(), assertScheme, corev1.EventTypeNormal, "One", "100%%"),
 		NewEventf(theMap(), theResource(), assertScheme, corev1.EventTypeNormal, "Two", "Act", "100%%"),
@@ -122,7 +131,9 @@ func TestDroppedEvents(t *testing.T) {
 		c.Config().Recorder.Event(&fixture.Duck{}, corev1.EventTypeNormal, "One", "")
 		_, err := referenceTo(&fixture.Duck{}, assertScheme)
 		c.AssertExpectations(nil)
-		if diff := cmp.Diff([]string{"Event dropped" + suffix + ": event One about *fixture.Duck: " + err.Error()}, c.observedErrors); diff != "" {
+		if diff := cmp.Diff(
+			[]string{"Event dropped" + suffix + ": event One about *fixture.Duck: " + err.Error()}, c.observedErrors,
+		); diff != "" {
 			t.Errorf("failures (-want +got):\n%s", diff)
 		}
 	}
@@ -144,7 +155,9 @@ func TestConcurrentUse(t *testing.T) {
 			if err := config.APIReader.List(t.Context(), &corev1.ConfigMapList{}); err != nil {
 				t.Error(err)
 			}
-			if err := config.Create(t.Context(), theMap(func(cm *corev1.ConfigMap) { cm.Name, cm.GenerateName = "", "new-" })); err != nil {
+			if err := config.Create(
+				t.Context(), theMap(func(cm *corev1.ConfigMap) { cm.Name, cm.GenerateName = "", "new-" }),
+			); err != nil {
 				t.Error(err)
 			}
 		})

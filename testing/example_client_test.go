@@ -24,7 +24,9 @@ func ExampleInduceFailure() {
 	config := rtesting.ExpectConfig{
 		Scheme: clientgoscheme.Scheme,
 		WithReactors: []rtesting.ReactionFunc{
-			rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Namespace: "full", Error: errors.New("quota exceeded")}),
+			rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{
+				Namespace: "full", Error: errors.New("quota exceeded"),
+			}),
 			rtesting.InduceFailure("list", "ConfigMapList"),
 		},
 	}
@@ -60,7 +62,9 @@ func ExampleCalledAtMostTimes() {
 func ExampleReactionFunc() {
 	config := rtesting.ExpectConfig{Scheme: clientgoscheme.Scheme, Realistic: true}
 	c := config.Config()
-	c.Client.(rtesting.TestClient).AddReactor("get", "ConfigMap", func(action rtesting.Action) (handled bool, answer runtime.Object, err error) {
+	c.Client.(rtesting.TestClient).AddReactor("get", "ConfigMap", func(
+		action rtesting.Action,
+	) (handled bool, answer runtime.Object, err error) {
 		if get, ok := action.(rtesting.GetAction); !ok || get.GetName() != "answered" {
 			return false, nil, nil
 		}
@@ -77,7 +81,8 @@ func ExampleReactionFunc() {
 	// other map[] configmaps "other" not found
 }
 
-// A reactor that hands back what it was given, or nil, has only changed it: the call goes on. So it can do what an admission webhook does.
+// A reactor that hands back what it was given, or nil, has only changed it: the call goes on. So it can do what an
+// admission webhook does.
 func ExampleReactionFunc_admission() {
 	config := rtesting.ExpectConfig{
 		Scheme: clientgoscheme.Scheme,
@@ -116,7 +121,9 @@ func ExampleExpectConfig_realistic() {
 		if err := c.Update(ctx, pod); err != nil {
 			panic(err)
 		}
-		fmt.Printf("realistic=%t: resource version %s -> %s, generation %d\n", realistic, before, pod.ResourceVersion, pod.Generation)
+		fmt.Printf(
+			"realistic=%t: resource version %s -> %s, generation %d\n", realistic, before, pod.ResourceVersion, pod.Generation,
+		)
 	}
 	// Output:
 	// realistic=false: resource version 999 -> 1000, generation 0
@@ -126,12 +133,18 @@ func ExampleExpectConfig_realistic() {
 // The client of an ExpectConfig can be had without one, around any client.
 func ExampleNewFakeClientWrapper() {
 	tracker := clientgotesting.NewObjectTracker(clientgoscheme.Scheme, clientgoscheme.Codecs.UniversalDecoder())
-	c := rtesting.NewFakeClientWrapper(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjectTracker(tracker).Build(), tracker)
+	c := rtesting.NewFakeClientWrapper(
+		fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjectTracker(tracker).Build(), tracker,
+	)
 	c.AddGiven(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "settings"}})
 
 	key := client.ObjectKey{Namespace: "apps", Name: "settings"}
 	fmt.Println(c.Get(context.Background(), key, &corev1.ConfigMap{}))
-	fmt.Println(c.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", GenerateName: "more-"}}))
+	fmt.Println(
+		c.Create(context.Background(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "apps", GenerateName: "more-"},
+		}),
+	)
 	for _, create := range c.CreateActions {
 		fmt.Println(create.GetVerb(), create.GetResource().Resource, create.GetNamespace())
 	}

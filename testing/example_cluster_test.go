@@ -39,7 +39,9 @@ func ExampleOnAdditionalCluster() {
 	tests := rtesting.ReconcilerTests{
 		"secrets are looked for in the other cluster, too": {
 			AdditionalConfigs: map[string]rtesting.ExpectConfig{
-				"vault": {GivenObjects: []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fresh"}}}},
+				"vault": {
+					GivenObjects: []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fresh"}}},
+				},
 			},
 		},
 	}

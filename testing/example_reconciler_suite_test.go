@@ -81,7 +81,9 @@ func testExpiry(t *testing.T) {
 				}
 			},
 		},
-	}.Run(t, clientgoscheme.Scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+	}.Run(t, clientgoscheme.Scheme, func(
+		_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config,
+	) reconcile.Reconciler {
 		return expiryReconciler(c)
 	})
 }

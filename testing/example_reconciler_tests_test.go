@@ -34,7 +34,9 @@ func quotaReconciler(c reconcilers.Config) *reconcilers.ResourceReconciler[*core
 			ChildObjectManager: &reconcilers.UpdatingObjectManager[*corev1.ResourceQuota]{
 				MergeBeforeUpdate: func(actual, desired *corev1.ResourceQuota) { actual.Spec = desired.Spec },
 			},
-			ReflectChildStatusOnParentWithError: func(_ context.Context, _ *corev1.Namespace, _ *corev1.ResourceQuota, err error) error {
+			ReflectChildStatusOnParentWithError: func(
+				_ context.Context, _ *corev1.Namespace, _ *corev1.ResourceQuota, err error,
+			) error {
 				return err // it has no condition to put the error into
 			},
 		},
@@ -48,9 +50,11 @@ func testQuotas(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "1b4a"}}
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       "team-a",
-			Name:            "default",
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(namespace, corev1.SchemeGroupVersion.WithKind("Namespace"))},
+			Namespace: "team-a",
+			Name:      "default",
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(namespace, corev1.SchemeGroupVersion.WithKind("Namespace")),
+			},
 		},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("20")}},
 	}

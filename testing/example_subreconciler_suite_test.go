@@ -40,7 +40,9 @@ func testBackup(t *testing.T) {
 		c.DeletionTimestamp = new(metav1.Now())
 		c.Finalizers = []string{"example.com/backup"}
 	})
-	event := rtesting.NewEvent(original, scheme, corev1.EventTypeNormal, "FinalizerPatched", `Patched finalizer "example.com/backup"`)
+	event := rtesting.NewEvent(
+		original, scheme, corev1.EventTypeNormal, "FinalizerPatched", `Patched finalizer "example.com/backup"`,
+	)
 	patch := func(patch string) []rtesting.PatchRef {
 		return []rtesting.PatchRef{{
 			Kind: "ConfigMap", Namespace: "default", Name: "settings", PatchType: types.MergePatchType, Patch: []byte(patch),

@@ -31,7 +31,9 @@ func limitsReconciler() reconcilers.SubReconciler[*appsv1.Deployment] {
 				return err
 			}
 			limits.Store(ctx, found.Data)
-			deployment.Annotations = reconcilers.MergeMaps(deployment.Annotations, map[string]string{"example.com/limits": found.ResourceVersion})
+			deployment.Annotations = reconcilers.MergeMaps(deployment.Annotations, map[string]string{
+				"example.com/limits": found.ResourceVersion,
+			})
 			return nil
 		},
 	}

@@ -20,7 +20,9 @@ import (
 // keyWebhook denies secrets without a key. Any admission.Handler can be tested: this one uses nothing but the config.
 func keyWebhook(c reconcilers.Config) *admission.Webhook {
 	decoder := admission.NewDecoder(c.Scheme())
-	return &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+	return &admission.Webhook{Handler: admission.HandlerFunc(func(
+		ctx context.Context, req admission.Request,
+	) admission.Response {
 		secret := &corev1.Secret{}
 		if err := decoder.Decode(req, secret); err != nil {
 			return admission.Errored(400, err)
@@ -41,7 +43,9 @@ func keyWebhook(c reconcilers.Config) *admission.Webhook {
 // testKeys would be named TestKeys if it were not an example.
 func testKeys(t *testing.T) {
 	request := func(secret string) *admission.Request {
-		return &admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(secret)}}}
+		return &admission.Request{
+			AdmissionRequest: admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(secret)}},
+		}
 	}
 	audit := &corev1.ConfigMap{Data: map[string]string{"secret": "token"}}
 	audit.Namespace, audit.GenerateName = "default", "denied-"

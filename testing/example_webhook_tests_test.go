@@ -42,7 +42,9 @@ func testTeams(t *testing.T) {
 	request := &admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		UID:       "8f3c",
 		Operation: admissionv1.Create,
-		Object:    runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"}}`)},
+		Object: runtime.RawExtension{
+			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"}}`),
+		},
 	}}
 
 	rtesting.AdmissionWebhookTests{
@@ -53,7 +55,9 @@ func testTeams(t *testing.T) {
 			},
 			ExpectedResponse: admission.Response{
 				AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true},
-				Patches:           []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/labels", map[string]any{"team": "a"})},
+				Patches: []jsonpatch.Operation{
+					jsonpatch.NewOperation("add", "/metadata/labels", map[string]any{"team": "a"}),
+				},
 			},
 		},
 		"a namespace that nobody knows": {

@@ -25,8 +25,8 @@ type fakeOptions struct {
 	realistic          bool
 }
 
-// newFake returns a client of a new fake API with the given objects, and the tracker to add further ones to. The objects belong to the API afterwards,
-// are as givenObject returns them, and valid.
+// newFake returns a client of a new fake API with the given objects, and the tracker to add further ones to. The
+// objects belong to the API afterwards, are as givenObject returns them, and valid.
 func newFake(o fakeOptions) (client.WithWatch, clientgotesting.ObjectTracker, error) {
 	s := newStore(o)
 	adding := &building{store: s}
@@ -99,12 +99,15 @@ func validateGiven(objs []client.Object, scheme *runtime.Scheme) error {
 		}
 		id := identity{gvk.String(), obj.GetNamespace(), obj.GetName()}
 		if first, ok := seen[id]; ok {
-			problems = append(problems, fmt.Errorf("[%d]: %s %s is the same object as [%d]", i, gvk.Kind, client.ObjectKeyFromObject(obj), first))
+			problems = append(
+				problems, fmt.Errorf("[%d]: %s %s is the same object as [%d]", i, gvk.Kind, client.ObjectKeyFromObject(obj), first),
+			)
 			continue
 		}
 		seen[id] = i
 		if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
-			problems = append(problems, fmt.Errorf("[%d]: %s %s has a deletion timestamp but no finalizers, so it would be gone already",
+			problems = append(problems, fmt.Errorf("[%d]: %s %s has a deletion timestamp but no finalizers, so it would be "+
+				"gone already",
 				i, gvk.Kind, client.ObjectKeyFromObject(obj)))
 		}
 	}

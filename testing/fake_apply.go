@@ -30,13 +30,15 @@ type applyCall struct {
 	gone bool
 }
 
-// interceptApplies has the store told what is applied. What the fake client tells it has been through a Go type, which turns fields that are not applied
-// into fields that are applied with their zero value.
+// interceptApplies has the store told what is applied. What the fake client tells it has been through a Go type, which
+// turns fields that are not applied into fields that are applied with their zero value.
 //
 // Calls are told apart by the pointer of their force option, the only part of them that arrives in the store as it was.
 func (s *store) interceptApplies(c client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, ac runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		Apply: func(
+			ctx context.Context, c client.WithWatch, ac runtime.ApplyConfiguration, opts ...client.ApplyOption,
+		) error {
 			call, err := newApplyCall(ac, "")
 			if err != nil {
 				return err
@@ -49,7 +51,8 @@ func (s *store) interceptApplies(c client.WithWatch) client.WithWatch {
 			})
 		},
 		SubResourceApply: func(
-			ctx context.Context, c client.Client, name string, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+			ctx context.Context, c client.Client, name string, ac runtime.ApplyConfiguration,
+			opts ...client.SubResourceApplyOption,
 		) error {
 			given := new(client.SubResourceApplyOptions).ApplyOpts(opts)
 			applied := ac
@@ -82,9 +85,11 @@ func isForced(force *bool) *bool {
 	return new(force != nil && *force)
 }
 
-// keepingFinalizers executes an apply. The fake client deletes an object that waits for its finalizers when they are not applied, so it is told that they
-// are. The store decides what becomes of them.
-func (s *store) keepingFinalizers(call *applyCall, ac runtime.ApplyConfiguration, apply func(runtime.ApplyConfiguration) error) error {
+// keepingFinalizers executes an apply. The fake client deletes an object that waits for its finalizers when they are
+// not applied, so it is told that they are. The store decides what becomes of them.
+func (s *store) keepingFinalizers(
+	call *applyCall, ac runtime.ApplyConfiguration, apply func(runtime.ApplyConfiguration) error,
+) error {
 	gvr, _ := meta.UnsafeGuessKindToResource(call.applied.GroupVersionKind())
 	stored, err := s.Get(gvr, call.applied.GetNamespace(), call.applied.GetName())
 	if err != nil {
@@ -106,7 +111,9 @@ func (s *store) keepingFinalizers(call *applyCall, ac runtime.ApplyConfiguration
 }
 
 // Apply creates the object if there is none, and changes it otherwise.
-func (s *store) Apply(gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.PatchOptions) error {
+func (s *store) Apply(
+	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.PatchOptions,
+) error {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return err
@@ -142,7 +149,9 @@ func (s *store) Apply(gvr schema.GroupVersionResource, obj runtime.Object, ns st
 	applied := call.applied.DeepCopy()
 	if status, ok := applied.Object["status"]; call.subResource == "status" {
 		applied.Object = map[string]any{
-			"apiVersion": applied.GetAPIVersion(), "kind": applied.GetKind(), "metadata": map[string]any{"name": before.GetName()}, "status": status,
+			"apiVersion": applied.GetAPIVersion(), "kind": applied.GetKind(), "metadata": map[string]any{
+				"name": before.GetName(),
+			}, "status": status,
 		}
 		if before.GetNamespace() != "" {
 			applied.SetNamespace(before.GetNamespace())
@@ -172,7 +181,9 @@ func (s *store) Apply(gvr schema.GroupVersionResource, obj runtime.Object, ns st
 }
 
 // applyNew creates an object by applying it.
-func (s *store) applyNew(gvr schema.GroupVersionResource, obj runtime.Object, ns string, call *applyCall, options metav1.PatchOptions) error {
+func (s *store) applyNew(
+	gvr schema.GroupVersionResource, obj runtime.Object, ns string, call *applyCall, options metav1.PatchOptions,
+) error {
 	gvk := call.applied.GroupVersionKind()
 	after, err := untyped(obj, gvk)
 	if err != nil {
@@ -202,13 +213,15 @@ func (s *store) applyNew(gvr schema.GroupVersionResource, obj runtime.Object, ns
 	return s.Create(gvr, created, ns)
 }
 
-// keepsStatus reports whether the fake client has put the status of the live object into one that is applied, because it is a sub resource.
+// keepsStatus reports whether the fake client has put the status of the live object into one that is applied, because
+// it is a sub resource.
 func (s *store) keepsStatus(obj runtime.Object, live *unstructured.Unstructured) bool {
 	u, err := untyped(obj, live.GroupVersionKind())
 	return err == nil && equality.Semantic.DeepEqual(u.Object["status"], live.Object["status"])
 }
 
-// merge returns the live object with what is applied, without regard to who owns the fields: what was applied before and is no longer stays.
+// merge returns the live object with what is applied, without regard to who owns the fields: what was applied before
+// and is no longer stays.
 func merge(before, applied *unstructured.Unstructured, live runtime.Object) (*unstructured.Unstructured, error) {
 	original, err := json.Marshal(before)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 
 // routeKinds returns a client that has calls for kinds that the scheme does not have executed by another client.
 //
-// The fake client adds such kinds to its scheme. The scheme belongs to the test, is used by cases that run at the same time, and is not made to be
-// changed then. So the other client has a scheme of its own, which is worth its price only where it is needed.
+// The fake client adds such kinds to its scheme. The scheme belongs to the test, is used by cases that run at the same
+// time, and is not made to be changed then. So the other client has a scheme of its own, which is worth its price only
+// where it is needed.
 func routeKinds(known client.WithWatch, others func() client.WithWatch) client.WithWatch {
 	scheme := known.Scheme()
 	route := func(obj runtime.Object) client.WithWatch {
@@ -44,13 +45,17 @@ func routeKinds(known client.WithWatch, others func() client.WithWatch) client.W
 		return others()
 	}
 	return interceptor.NewClient(known, interceptor.Funcs{
-		Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+		) error {
 			return route(obj).Get(ctx, key, obj, opts...)
 		},
 		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			return route(list).List(ctx, list, opts...)
 		},
-		Watch: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+		Watch: func(
+			ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption,
+		) (watch.Interface, error) {
 			return route(list).Watch(ctx, list, opts...)
 		},
 		Create: func(ctx context.Context, _ client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -59,41 +64,56 @@ func routeKinds(known client.WithWatch, others func() client.WithWatch) client.W
 		Update: func(ctx context.Context, _ client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
 			return route(obj).Update(ctx, obj, opts...)
 		},
-		Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+		) error {
 			return route(obj).Patch(ctx, obj, patch, opts...)
 		},
-		Apply: func(ctx context.Context, _ client.WithWatch, ac runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		Apply: func(
+			ctx context.Context, _ client.WithWatch, ac runtime.ApplyConfiguration, opts ...client.ApplyOption,
+		) error {
 			return routeApply(ac).Apply(ctx, ac, opts...)
 		},
 		Delete: func(ctx context.Context, _ client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			return route(obj).Delete(ctx, obj, opts...)
 		},
-		DeleteAllOf: func(ctx context.Context, _ client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption) error {
+		DeleteAllOf: func(
+			ctx context.Context, _ client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption,
+		) error {
 			return route(obj).DeleteAllOf(ctx, obj, opts...)
 		},
-		SubResourceGet: func(ctx context.Context, _ client.Client, name string, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
+		SubResourceGet: func(
+			ctx context.Context, _ client.Client, name string, obj, sub client.Object, opts ...client.SubResourceGetOption,
+		) error {
 			return route(obj).SubResource(name).Get(ctx, obj, sub, opts...)
 		},
-		SubResourceCreate: func(ctx context.Context, _ client.Client, name string, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(
+			ctx context.Context, _ client.Client, name string, obj, sub client.Object, opts ...client.SubResourceCreateOption,
+		) error {
 			return route(obj).SubResource(name).Create(ctx, obj, sub, opts...)
 		},
-		SubResourceUpdate: func(ctx context.Context, _ client.Client, name string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(
+			ctx context.Context, _ client.Client, name string, obj client.Object, opts ...client.SubResourceUpdateOption,
+		) error {
 			return route(obj).SubResource(name).Update(ctx, obj, opts...)
 		},
 		SubResourcePatch: func(
-			ctx context.Context, _ client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+			ctx context.Context, _ client.Client, name string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption,
 		) error {
 			return route(obj).SubResource(name).Patch(ctx, obj, patch, opts...)
 		},
 		SubResourceApply: func(
-			ctx context.Context, _ client.Client, name string, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+			ctx context.Context, _ client.Client, name string, ac runtime.ApplyConfiguration,
+			opts ...client.SubResourceApplyOption,
 		) error {
 			return routeApply(ac).SubResource(name).Apply(ctx, ac, opts...)
 		},
 	})
 }
 
-// copyScheme returns a scheme with the same kinds. Conversions and defaults, which a fake client does not use, are not copied.
+// copyScheme returns a scheme with the same kinds. Conversions and defaults, which a fake client does not use, are not
+// copied.
 func copyScheme(scheme *runtime.Scheme) *runtime.Scheme {
 	copied := runtime.NewScheme()
 	for gvk, goType := range scheme.AllKnownTypes() {

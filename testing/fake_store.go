@@ -13,7 +13,8 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 )
 
-// store is where the fake clients of an API keep their objects: in the Go type that the scheme has for their kind, unstructured if it has none.
+// store is where the fake clients of an API keep their objects: in the Go type that the scheme has for their kind,
+// unstructured if it has none.
 type store struct {
 	clientgotesting.ObjectTracker
 	scheme *runtime.Scheme
@@ -47,7 +48,9 @@ func (s *store) Add(obj runtime.Object) error {
 }
 
 // Create adds an object that was created by a client.
-func (s *store) Create(gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.CreateOptions) error {
+func (s *store) Create(
+	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.CreateOptions,
+) error {
 	if s.realism != nil {
 		if err := s.realism.created(s, gvr, obj, ns); err != nil {
 			return err
@@ -57,7 +60,9 @@ func (s *store) Create(gvr schema.GroupVersionResource, obj runtime.Object, ns s
 }
 
 // Update replaces an object by one that was updated by a client.
-func (s *store) Update(gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.UpdateOptions) error {
+func (s *store) Update(
+	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.UpdateOptions,
+) error {
 	var options metav1.UpdateOptions
 	if len(opts) > 0 {
 		options = opts[0]
@@ -66,7 +71,9 @@ func (s *store) Update(gvr schema.GroupVersionResource, obj runtime.Object, ns s
 }
 
 // Patch replaces an object by one that was patched by a client.
-func (s *store) Patch(gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.PatchOptions) error {
+func (s *store) Patch(
+	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.PatchOptions,
+) error {
 	var options metav1.PatchOptions
 	if len(opts) > 0 {
 		options = opts[0]

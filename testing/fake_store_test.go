@@ -23,7 +23,9 @@ import (
 
 func TestStore_addsLists(t *testing.T) {
 	c, tracker := mustFake(t, fakeOptions{})
-	if err := tracker.Add(&corev1.ConfigMapList{Items: []corev1.ConfigMap{{ObjectMeta: objectMeta("one")}, {ObjectMeta: objectMeta("two")}}}); err != nil {
+	if err := tracker.Add(&corev1.ConfigMapList{
+		Items: []corev1.ConfigMap{{ObjectMeta: objectMeta("one")}, {ObjectMeta: objectMeta("two")}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	list := &corev1.ConfigMapList{}
@@ -45,10 +47,17 @@ func TestStore_apply(t *testing.T) {
 			c, _ := mustFake(t, fakeOptions{given: []client.Object{deployment}, realistic: realistic})
 			apply := func(content string) (err error) {
 				u := &unstructured.Unstructured{}
-				if err := u.UnmarshalJSON([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"my-namespace","name":"one"},` + content + `}`)); err != nil {
+				if err := u.UnmarshalJSON(
+					[]byte(
+						`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"my-namespace","name":"one"},` + content +
+							`}`,
+					),
+				); err != nil {
 					return err
 				}
-				return c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("me"), client.ForceOwnership)
+				return c.Apply(
+					t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("me"), client.ForceOwnership,
+				)
 			}
 			if err := apply(`"spec":{"replicas":3},"status":{"replicas":7}`); err != nil {
 				t.Fatal(err)
@@ -62,7 +71,9 @@ func TestStore_apply(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if err := apply(`"metadata":{"namespace":"my-namespace","name":"one","resourceVersion":"7"}`); !apierrs.IsConflict(err) {
+			if err := apply(
+				`"metadata":{"namespace":"my-namespace","name":"one","resourceVersion":"7"}`,
+			); !apierrs.IsConflict(err) {
 				t.Errorf("error of a stale resource version = %v", err)
 			}
 		})
@@ -72,8 +83,12 @@ func TestStore_apply(t *testing.T) {
 // A status that is no sub resource is applied with the rest.
 func TestStore_applyStatus(t *testing.T) {
 	for _, realistic := range []bool{false, true} {
-		c, _ := mustFake(t, fakeOptions{realistic: realistic, given: []client.Object{&fixture.ResourceEmptyStatus{ObjectMeta: objectMeta("one")}}})
-		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"fields": map[string]any{"a": "1"}}}}
+		c, _ := mustFake(t, fakeOptions{
+			realistic: realistic, given: []client.Object{&fixture.ResourceEmptyStatus{ObjectMeta: objectMeta("one")}},
+		})
+		obj := &unstructured.Unstructured{
+			Object: map[string]any{"status": map[string]any{"fields": map[string]any{"a": "1"}}},
+		}
 		obj.SetGroupVersionKind(fixture.GroupVersion.WithKind("ResourceEmptyStatus"))
 		for _, name := range []string{"one", "two"} {
 			obj.SetName(name)
@@ -95,7 +110,9 @@ func TestStore_applyStatusOfMissing(t *testing.T) {
 	for _, realistic := range []bool{false, true} {
 		c, _ := mustFake(t, fakeOptions{realistic: realistic})
 		ac := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "one"}, "status": map[string]any{"phase": "Running"},
+			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "one"}, "status": map[string]any{
+				"phase": "Running",
+			},
 		}})
 		if err := c.Status().Apply(t.Context(), ac, client.FieldOwner("me")); !apierrs.IsNotFound(err) {
 			t.Errorf("realistic=%t: error = %v", realistic, err)
@@ -114,7 +131,9 @@ func TestStore_applyIntercepted(t *testing.T) {
 	}})
 	for _, value := range []string{"1", "2"} {
 		ac := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one"}, "data": map[string]any{"a": value},
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+				"name": "one",
+			}, "data": map[string]any{"a": value},
 		}})
 		if err := c.Apply(t.Context(), ac, client.FieldOwner("me")); err != nil {
 			t.Fatal(err)

@@ -77,7 +77,8 @@ func TestNewFake_problems(t *testing.T) {
 			[]string{
 				"ExpectConfig cannot be used:",
 				"GivenObjects[2]: ConfigMap my-namespace/one is the same object as [0]",
-				"GivenObjects[3]: ConfigMap my-namespace/terminating has a deletion timestamp but no finalizers, so it would be gone already",
+				"GivenObjects[3]: ConfigMap my-namespace/terminating has a deletion timestamp but no finalizers, so it would be " +
+					"gone already",
 				"APIGivenObjects[0]: is nil",
 				"APIGivenObjects[1]: the kind of *fixture.Duck is neither in the Scheme nor set on the object",
 			},
@@ -87,7 +88,9 @@ func TestNewFake_problems(t *testing.T) {
 			[]string{"ExpectConfig cannot be used:", "WithClientBuilder returns nil"},
 		},
 		"builder": {
-			ExpectConfig{WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b.WithObjects(terminating) }},
+			ExpectConfig{
+				WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b.WithObjects(terminating) },
+			},
 			[]string{"ExpectConfig cannot be used:", "unable to build the fake client: failed to add object"},
 		},
 	}
@@ -112,7 +115,9 @@ func TestNewFake_problems(t *testing.T) {
 func TestNewFake_metadata(t *testing.T) {
 	config := &ExpectConfig{Scheme: fixture.NewScheme()}
 	kinds := len(config.Scheme.AllKnownTypes())
-	for _, kind := range []schema.GroupVersionKind{newGadget("").GroupVersionKind(), corev1.SchemeGroupVersion.WithKind("ConfigMap")} {
+	for _, kind := range []schema.GroupVersionKind{
+		newGadget("").GroupVersionKind(), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+	} {
 		metadata := &metav1.PartialObjectMetadata{ObjectMeta: objectMeta("one")}
 		metadata.SetGroupVersionKind(kind)
 		config.GivenObjects = append(config.GivenObjects, metadata)
@@ -162,7 +167,9 @@ func TestNewFake_builder(t *testing.T) {
 			}
 		}
 	}
-	if err := errors.Join(c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: objectMeta("two")}), c.Delete(t.Context(), newGadget("two"))); err != nil {
+	if err := errors.Join(
+		c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: objectMeta("two")}), c.Delete(t.Context(), newGadget("two")),
+	); err != nil {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]string{"two", "Gadgettwo"}, intercepted); diff != "" {
@@ -181,7 +188,9 @@ func TestNewFake_trackerOfTheBuilder(t *testing.T) {
 		t.Run(fmt.Sprintf("given=%t", given), func(t *testing.T) {
 			scheme := fixture.NewScheme()
 			tracker := clientgotesting.NewObjectTracker(scheme, nil)
-			options := fakeOptions{scheme: scheme, build: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b.WithObjectTracker(tracker) }}
+			options := fakeOptions{
+				scheme: scheme, build: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b.WithObjectTracker(tracker) },
+			}
 			if given {
 				options.given = []client.Object{newGadget("given")}
 			}
@@ -189,7 +198,9 @@ func TestNewFake_trackerOfTheBuilder(t *testing.T) {
 			if err := c.Create(t.Context(), newGadget("one")); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Get(t.Context(), client.ObjectKey{Namespace: "my-namespace", Name: "given"}, newGadget("")); (err == nil) != given {
+			if err := c.Get(
+				t.Context(), client.ObjectKey{Namespace: "my-namespace", Name: "given"}, newGadget(""),
+			); (err == nil) != given {
 				t.Errorf("error = %v", err)
 			}
 			gadgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
@@ -200,7 +211,8 @@ func TestNewFake_trackerOfTheBuilder(t *testing.T) {
 	}
 }
 
-// Kinds that the scheme does not have can be used, and the scheme, which other tests use at the same time, stays as it was.
+// Kinds that the scheme does not have can be used, and the scheme, which other tests use at the same time, stays as it
+// was.
 func TestNewFake_unknownKinds(t *testing.T) {
 	scheme := fixture.NewScheme()
 	before := len(scheme.AllKnownTypes())
@@ -208,7 +220,9 @@ func TestNewFake_unknownKinds(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			c, tracker := mustFake(t, fakeOptions{
-				scheme: scheme, given: []client.Object{newGadget("given")}, statusSubResources: []client.Object{newGadget("")}, realistic: i%2 == 0,
+				scheme: scheme, given: []client.Object{
+					newGadget("given"),
+				}, statusSubResources: []client.Object{newGadget("")}, realistic: i%2 == 0,
 			})
 			if err := tracker.Add(newGadget("added")); err != nil {
 				t.Fatal(err)
@@ -226,7 +240,9 @@ func TestNewFake_unknownKinds(t *testing.T) {
 			applied := newGadget("applied")
 			applied.Object["spec"] = map[string]any{"a": "1"}
 			for range 2 {
-				if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("me")); err != nil {
+				if err := c.Apply(
+					t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("me"),
+				); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -21,7 +21,9 @@ func applyTraits() []trait {
 			feature: "An object that is missing is created by applying it",
 			fake:    "yes", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
-				p.must(p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"a": "1"}}), client.FieldOwner("me")))
+				p.must(
+					p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"a": "1"}}), client.FieldOwner("me")),
+				)
 				return yes(get(p).Data["a"] == "1")
 			},
 		},
@@ -30,7 +32,9 @@ func applyTraits() []trait {
 			fake:    "yes", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				p.create(newConfigMap(p, "one"))
-				p.must(p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"b": "1"}}), client.FieldOwner("me")))
+				p.must(
+					p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"b": "1"}}), client.FieldOwner("me")),
+				)
 				return yes(get(p).Data["a"] == "1" && get(p).Data["b"] == "1")
 			},
 		},
@@ -38,8 +42,15 @@ func applyTraits() []trait {
 			feature: "Fields are removed when their owner applies them no longer",
 			fake:    "no", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
-				p.must(p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"a": "1", "b": "1"}}), client.FieldOwner("me")))
-				p.must(p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"a": "1"}}), client.FieldOwner("me")))
+				p.must(
+					p.Apply(
+						p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"a": "1", "b": "1"}}),
+						client.FieldOwner("me"),
+					),
+				)
+				p.must(
+					p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"a": "1"}}), client.FieldOwner("me")),
+				)
 				_, ok := get(p).Data["b"]
 				return yes(!ok)
 			},
@@ -67,7 +78,9 @@ func applyTraits() []trait {
 				resource := newResource(p)
 				p.create(resource)
 				p.must(p.Status().Apply(p.ctx, applied(p, "Resource", map[string]any{
-					"spec": map[string]any{"fields": map[string]any{"a": "2"}}, "status": map[string]any{"fields": map[string]any{"a": "3"}},
+					"spec": map[string]any{
+						"fields": map[string]any{"a": "2"},
+					}, "status": map[string]any{"fields": map[string]any{"a": "3"}},
 				}), client.FieldOwner("me")))
 				p.must(p.Get(p.ctx, client.ObjectKeyFromObject(resource), resource))
 				return yes(resource.Spec.Fields["a"] == "1" && resource.Status.Fields["a"] == "3")
@@ -81,7 +94,9 @@ func applyTraits() []trait {
 				configMap.Finalizers = []string{"example.com/wait"}
 				p.create(configMap)
 				p.must(p.Delete(p.ctx, configMap))
-				p.must(p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"b": "1"}}), client.FieldOwner("me")))
+				p.must(
+					p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"b": "1"}}), client.FieldOwner("me")),
+				)
 				return yes(p.Get(p.ctx, client.ObjectKeyFromObject(configMap), configMap) == nil)
 			},
 		},

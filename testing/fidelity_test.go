@@ -89,7 +89,9 @@ func newConfigMap(p *place, name string) *corev1.ConfigMap {
 }
 
 func applied(p *place, kind string, fields map[string]any) runtime.ApplyConfiguration {
-	content := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": p.namespace, "name": "one"}}
+	content := map[string]any{
+		"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": p.namespace, "name": "one"},
+	}
 	if kind == "Resource" {
 		content["apiVersion"] = fixture.GroupVersion.String()
 	}
@@ -116,7 +118,9 @@ func TestFidelity(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := server.InstallCRDs(t.Context(), definition(fixture.GroupVersion.WithKind("Resource")), definition(untypedKind)); err != nil {
+	if err := server.InstallCRDs(
+		t.Context(), definition(fixture.GroupVersion.WithKind("Resource")), definition(untypedKind),
+	); err != nil {
 		t.Fatal(err)
 	}
 	direct, err := client.New(server.RESTConfig(), client.Options{Scheme: fixture.NewScheme()})
@@ -185,7 +189,10 @@ func TestFidelity(t *testing.T) {
 	}
 	// after the heading and the line below it
 	if diff := cmp.Diff(inGuide[min(2, len(inGuide)):], rows); diff != "" {
-		t.Errorf("%s differs from what is observed (-guide +observed):\n%s\nIts rows have to be:\n%s", guide, diff, strings.Join(rows, "\n"))
+		t.Errorf(
+			"%s differs from what is observed (-guide +observed):\n%s\nIts rows have to be:\n%s", guide, diff,
+			strings.Join(rows, "\n"),
+		)
 	}
 }
 
@@ -195,14 +202,21 @@ var untypedKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", K
 // definition is that of a server that knows what is in objects of a kind.
 func definition(kind schema.GroupVersionKind) *apiextensionsv1.CustomResourceDefinition {
 	fields := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"fields": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}},
+		"fields": {
+			Type: "object",
+			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{
+				Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"},
+			},
+		},
 	}}
 	singular := strings.ToLower(kind.Kind)
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + kind.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: kind.Group,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind.Kind, ListKind: kind.Kind + "List", Plural: singular + "s", Singular: singular},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: kind.Kind, ListKind: kind.Kind + "List", Plural: singular + "s", Singular: singular,
+			},
 			Scope: apiextensionsv1.NamespaceScoped,
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: kind.Version, Served: true, Storage: true,
@@ -210,7 +224,9 @@ func definition(kind schema.GroupVersionKind) *apiextensionsv1.CustomResourceDef
 					Type:       "object",
 					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": fields, "status": fields},
 				}},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{
+					Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+				},
 			}},
 		},
 	}

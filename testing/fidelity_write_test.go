@@ -179,7 +179,9 @@ func writeTraits() []trait {
 			observe: func(p *place) string {
 				configMap := newConfigMap(p, "one")
 				p.create(configMap)
-				return yes(p.config.Config().APIReader.Get(p.ctx, client.ObjectKeyFromObject(configMap), &corev1.ConfigMap{}) == nil)
+				return yes(
+					p.config.Config().APIReader.Get(p.ctx, client.ObjectKeyFromObject(configMap), &corev1.ConfigMap{}) == nil,
+				)
 			},
 		},
 		{

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// literal returns v as a Go expression that can be pasted into a test: formatted as gofmt does, with the usual names for packages. Schemes tell the names
-// of packages with API types that are named after nothing but their version.
+// literal returns v as a Go expression that can be pasted into a test: formatted as gofmt does, with the usual names
+// for packages. Schemes tell the names of packages with API types that are named after nothing but their version.
 //
 // What cannot be written as an expression is nil, with a comment; unexported fields are left out.
 func literal(v any, schemes ...*runtime.Scheme) string {

@@ -8,10 +8,12 @@ import (
 	"strings"
 )
 
-// builtinConfigurations is where the apply configurations of Kubernetes are. Of others it is not certain that they have constructors.
+// builtinConfigurations is where the apply configurations of Kubernetes are. Of others it is not certain that they have
+// constructors.
 const builtinConfigurations = "k8s.io/client-go/applyconfigurations/"
 
-// builder prints a pointer to an apply configuration as people make one: by its constructor and With methods. It reports false if that is not possible.
+// builder prints a pointer to an apply configuration as people make one: by its constructor and With methods. It
+// reports false if that is not possible.
 func (p *printer) builder(v reflect.Value) (string, bool) {
 	if v.Kind() != reflect.Pointer || v.IsNil() || !strings.HasPrefix(v.Type().Elem().PkgPath(), builtinConfigurations) {
 		return "", false
@@ -37,8 +39,10 @@ func (p *printer) builder(v reflect.Value) (string, bool) {
 
 // clusterKinds are kinds whose objects are in no namespace, so that their constructors want none.
 var clusterKinds = []string{
-	"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "StorageClass", "CSIDriver", "CSINode", "VolumeAttachment",
-	"PriorityClass", "RuntimeClass", "IngressClass", "CertificateSigningRequest", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+	"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "StorageClass", "CSIDriver", "CSINode",
+	"VolumeAttachment",
+	"PriorityClass", "RuntimeClass", "IngressClass", "CertificateSigningRequest", "MutatingWebhookConfiguration",
+	"ValidatingWebhookConfiguration",
 	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 }
 

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// compared returns a copy of an observed object without what diff does not look at, for people to paste: who ignores resource versions does not need to
-// see one. Names and kinds always remain.
+// compared returns a copy of an observed object without what diff does not look at, for people to paste: who ignores
+// resource versions does not need to see one. Names and kinds always remain.
 func compared(observed client.Object, diff func(expected, actual client.Object) string) client.Object {
 	kept := observed.DeepCopyObject().(client.Object)
 	isSame := func() bool { return diff(kept, observed) == "" }
@@ -65,7 +65,8 @@ func clearFields(v reflect.Value, isSame func() bool) {
 		case !field.IsExported(), value.IsZero(), field.Type == reflect.TypeFor[metav1.TypeMeta]():
 		case field.Type == reflect.TypeFor[metav1.ObjectMeta]():
 			clearFields(value, isSame)
-		case v.Type() == reflect.TypeFor[metav1.ObjectMeta]() && slices.Contains([]string{"Name", "GenerateName", "Namespace"}, field.Name):
+		case v.Type() == reflect.TypeFor[metav1.ObjectMeta]() &&
+			slices.Contains([]string{"Name", "GenerateName", "Namespace"}, field.Name):
 		default:
 			old := reflect.ValueOf(value.Interface())
 			if value.SetZero(); !isSame() {

@@ -19,7 +19,8 @@ func TestCompared(t *testing.T) {
 	observed := &fixture.Resource{
 		TypeMeta: metav1.TypeMeta{Kind: "Resource"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "web", Name: "blog", UID: "u", Generation: 2, ResourceVersion: "999", CreationTimestamp: now, Labels: map[string]string{},
+			Namespace: "web", Name: "blog", UID: "u", Generation: 2, ResourceVersion: "999", CreationTimestamp: now,
+			Labels:      map[string]string{},
 			Annotations: map[string]string{"a": "b"},
 		},
 		Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}},
@@ -28,10 +29,13 @@ func TestCompared(t *testing.T) {
 	content := unstructuredOf(map[string]any{
 		"apiVersion": "v1", "kind": "Resource",
 		"metadata": map[string]any{
-			"namespace": "web", "name": "blog", "uid": "u", "resourceVersion": "999", "creationTimestamp": nil, "labels": map[string]any{"a": "b"},
+			"namespace": "web", "name": "blog", "uid": "u", "resourceVersion": "999", "creationTimestamp": nil,
+			"labels": map[string]any{"a": "b"},
 		},
-		"spec":   map[string]any{"size": int64(1)},
-		"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "lastTransitionTime": "2026-01-02T03:04:05Z"}}},
+		"spec": map[string]any{"size": int64(1)},
+		"status": map[string]any{
+			"conditions": []any{map[string]any{"type": "Ready", "lastTransitionTime": "2026-01-02T03:04:05Z"}},
+		},
 	})
 
 	tests := map[string]struct {
@@ -67,7 +71,8 @@ func TestCompared(t *testing.T) {
 			want: unstructuredOf(map[string]any{
 				"apiVersion": "v1", "kind": "Resource",
 				"metadata": map[string]any{
-					"namespace": "web", "name": "blog", "uid": "u", "resourceVersion": "999", "labels": map[string]any{"a": "b"}, "creationTimestamp": nil,
+					"namespace": "web", "name": "blog", "uid": "u", "resourceVersion": "999", "labels": map[string]any{"a": "b"},
+					"creationTimestamp": nil,
 				},
 				"spec":   map[string]any{"size": int64(1)},
 				"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready"}}},
@@ -99,7 +104,9 @@ func TestCompared(t *testing.T) {
 				return cmp.Diff(expected.(*fixture.Resource).Status, actual.(*fixture.Resource).Status)
 			},
 			want: &fixture.Resource{
-				TypeMeta: metav1.TypeMeta{Kind: "Resource"}, ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "blog"}, Status: observed.Status,
+				TypeMeta: metav1.TypeMeta{Kind: "Resource"}, ObjectMeta: metav1.ObjectMeta{
+					Namespace: "web", Name: "blog",
+				}, Status: observed.Status,
 			},
 		},
 		"a Differ that sees nothing": {
@@ -129,7 +136,10 @@ func TestCompared(t *testing.T) {
 func TestComparedValue(t *testing.T) {
 	diff := func(expected, actual any) string { return DefaultDiffer.StashedValue(expected, actual, "key") }
 	tests := map[string]struct{ observed, want any }{
-		"object":             {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}},
+		"object": {
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+		},
 		"nil of a type":      {(*corev1.ConfigMap)(nil), (*corev1.ConfigMap)(nil)},
 		"nil":                {nil, nil},
 		"no object":          {"text", "text"},

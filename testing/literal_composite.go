@@ -62,7 +62,8 @@ func (p *printer) fields(v reflect.Value) []string {
 	return fields
 }
 
-// tellsKind reports whether a Go type is that of a kind, so that its objects need not say which kind they are. Without a scheme most are believed to be.
+// tellsKind reports whether a Go type is that of a kind, so that its objects need not say which kind they are. Without
+// a scheme most are believed to be.
 func (p *packages) tellsKind(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[metav1.PartialObjectMetadata](), reflect.TypeFor[metav1.PartialObjectMetadataList]():

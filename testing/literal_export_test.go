@@ -34,7 +34,9 @@ func ComparePasted(t *testing.T, pasted map[string]any) {
 		if reflect.TypeOf(got) != reflect.TypeOf(value) {
 			t.Errorf("%s is a %T, want %T", name, got, value)
 		}
-		if diff := cmp.Diff(value, got, reconcilers.IgnoreAllUnexported, NormalizeLabelSelector, NormalizeFieldSelector, cmpopts.EquateNaNs()); diff != "" {
+		if diff := cmp.Diff(
+			value, got, reconcilers.IgnoreAllUnexported, NormalizeLabelSelector, NormalizeFieldSelector, cmpopts.EquateNaNs(),
+		); diff != "" {
 			t.Errorf("%s (-original +pasted):\n%s", name, diff)
 		}
 	}

@@ -62,7 +62,9 @@ func (p *printer) known(v reflect.Value) (string, bool) {
 		return p.of("errors", "New("+quote(v.Interface().(error).Error())+")"), !v.IsNil()
 	case contentTypeOfAC:
 		if content := v.Elem().Field(0); !content.IsNil() {
-			return p.of("sigs.k8s.io/controller-runtime/pkg/client", "ApplyConfigurationFromUnstructured("+p.print(content, inferred)+")"), true
+			return p.of(
+				"sigs.k8s.io/controller-runtime/pkg/client", "ApplyConfigurationFromUnstructured("+p.print(content, inferred)+")",
+			), true
 		}
 	}
 	return p.builder(v)
@@ -137,7 +139,9 @@ func (p *printer) labelSelector(t reflect.Type, s labels.Selector) (string, bool
 	if labels.SelectorFromSet(set).String() == s.String() {
 		return p.of(path, "SelectorFromSet("+p.print(reflect.ValueOf(set), explicit)+")"), true
 	}
-	return fmt.Sprintf("func() %s { s, _ := %s(%s); return s }()", p.of(path, "Selector"), p.of(path, "Parse"), quote(s.String())), true
+	return fmt.Sprintf(
+		"func() %s { s, _ := %s(%s); return s }()", p.of(path, "Selector"), p.of(path, "Parse"), quote(s.String()),
+	), true
 }
 
 func (p *printer) fieldSelector(t reflect.Type, s fields.Selector) (string, bool) {
@@ -168,14 +172,22 @@ func (p *printer) trackRequest(r TrackRequest) (string, bool) {
 		return "", false
 	}
 	return p.of("trueup.dev/testing", fmt.Sprintf("CreateTrackRequest(%s, %s, %s, %s).By(%s, %s)",
-		quote(ref.APIGroup), quote(ref.Kind), quote(ref.Namespace), quote(ref.Name), quote(r.Tracker.Namespace), quote(r.Tracker.Name))), true
+		quote(ref.APIGroup), quote(ref.Kind), quote(ref.Namespace), quote(ref.Name), quote(
+			r.Tracker.Namespace,
+		), quote(r.Tracker.Name))), true
 }
 
 // constants are the names of values that are often seen in tests.
 var constants = map[reflect.Type]map[string]string{
-	reflect.TypeFor[metav1.ConditionStatus](): {"True": "ConditionTrue", "False": "ConditionFalse", "Unknown": "ConditionUnknown"},
-	reflect.TypeFor[corev1.ConditionStatus](): {"True": "ConditionTrue", "False": "ConditionFalse", "Unknown": "ConditionUnknown"},
-	reflect.TypeFor[corev1.ResourceName]():    {"cpu": "ResourceCPU", "memory": "ResourceMemory", "storage": "ResourceStorage"},
+	reflect.TypeFor[metav1.ConditionStatus](): {
+		"True": "ConditionTrue", "False": "ConditionFalse", "Unknown": "ConditionUnknown",
+	},
+	reflect.TypeFor[corev1.ConditionStatus](): {
+		"True": "ConditionTrue", "False": "ConditionFalse", "Unknown": "ConditionUnknown",
+	},
+	reflect.TypeFor[corev1.ResourceName](): {
+		"cpu": "ResourceCPU", "memory": "ResourceMemory", "storage": "ResourceStorage",
+	},
 	reflect.TypeFor[types.PatchType](): {
 		string(types.JSONPatchType):           "JSONPatchType",
 		string(types.MergePatchType):          "MergePatchType",
@@ -199,7 +211,8 @@ func (p *printer) constant(v reflect.Value) (string, bool) {
 
 // field prints the value of a field. That of some has a name where its type does not tell.
 func (p *printer) field(parent reflect.Type, name string, v reflect.Value) string {
-	if parent == reflect.TypeFor[Event]() && name == "Type" && (v.String() == corev1.EventTypeNormal || v.String() == corev1.EventTypeWarning) {
+	if parent == reflect.TypeFor[Event]() && name == "Type" &&
+		(v.String() == corev1.EventTypeNormal || v.String() == corev1.EventTypeWarning) {
 		return p.of("k8s.io/api/core/v1", "EventType"+v.String())
 	}
 	return p.print(v, inferred)

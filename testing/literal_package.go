@@ -97,7 +97,8 @@ func (p *packages) qualified(path, packageName, name string) string {
 func (p *packages) writable(t reflect.Type) bool {
 	if t.Name() != "" {
 		path := t.PkgPath()
-		return path == "" || token.IsExported(t.Name()) || path == "main" || path == ownPackage() || path == ownPackage()+"_test"
+		return path == "" || token.IsExported(t.Name()) || path == "main" || path == ownPackage() ||
+			path == ownPackage()+"_test"
 	}
 	switch t.Kind() {
 	case reflect.Map:

@@ -106,7 +106,9 @@ func TestTypeName(t *testing.T) {
 func TestImports(t *testing.T) {
 	p := newPrinter(nil)
 	p.print(reflect.ValueOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: now}}), explicit)
-	want := map[string]string{"corev1": "k8s.io/api/core/v1", "metav1": "k8s.io/apimachinery/pkg/apis/meta/v1", "time": "time"}
+	want := map[string]string{
+		"corev1": "k8s.io/api/core/v1", "metav1": "k8s.io/apimachinery/pkg/apis/meta/v1", "time": "time",
+	}
 	if diff := cmp.Diff(want, p.imports); diff != "" {
 		t.Errorf("imports (-want +got):\n%s", diff)
 	}

@@ -29,7 +29,9 @@ type visit struct {
 const maxValues = 5_000
 
 func newPrinter(schemes []*runtime.Scheme) *printer {
-	return &printer{packages: packages{schemes: schemes, imports: map[string]string{}}, open: map[visit]bool{}, left: maxValues}
+	return &printer{
+		packages: packages{schemes: schemes, imports: map[string]string{}}, open: map[visit]bool{}, left: maxValues,
+	}
 }
 
 // position is where an expression stands. It decides on how much of the type the expression has to tell.

@@ -17,8 +17,8 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// What is printed compiles, and is equal to what it was printed from: one file with all of it is compiled into this package, as if it were a file of
-// tests in its folder, and run.
+// What is printed compiles, and is equal to what it was printed from: one file with all of it is compiled into this
+// package, as if it were a file of tests in its folder, and run.
 func TestLiteralsAreTheValues(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the tests of the package once more")
@@ -43,7 +43,9 @@ func TestLiteralsAreTheValues(t *testing.T) {
 	for _, alias := range slices.Sorted(maps.Keys(imports)) {
 		fmt.Fprintf(&file, "%s %q\n", alias, imports[alias])
 	}
-	file.WriteString(")\n\nfunc TestPasted(t *testing.T) {\nrtesting.ComparePasted(t, map[string]any{\n" + entries.String() + "})\n}\n")
+	file.WriteString(
+		")\n\nfunc TestPasted(t *testing.T) {\nrtesting.ComparePasted(t, map[string]any{\n" + entries.String() + "})\n}\n",
+	)
 	source, err := format.Source([]byte(file.String()))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, file.String())
@@ -54,7 +56,9 @@ func TestLiteralsAreTheValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	pasted, overlay := filepath.Join(t.TempDir(), "pasted.go"), filepath.Join(t.TempDir(), "overlay.json")
-	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(dir, "pasted_test.go"): pasted}})
+	replaced, err := json.Marshal(map[string]any{
+		"Replace": map[string]string{filepath.Join(dir, "pasted_test.go"): pasted},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +67,9 @@ func TestLiteralsAreTheValues(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay="+overlay, "-run=^TestPasted$", "-v", ".").CombinedOutput()
+	out, err := exec.CommandContext(
+		t.Context(), "go", "test", "-vet=off", "-overlay="+overlay, "-run=^TestPasted$", "-v", ".",
+	).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestPasted") {
 		t.Errorf("%v\n%s\n%s", err, out, source)
 	}

@@ -14,7 +14,8 @@ func isScalar(kind reflect.Kind) bool {
 	return kind >= reflect.Bool && kind <= reflect.Complex128 || kind == reflect.String
 }
 
-// scalar prints a constant. It needs a conversion where its type cannot be inferred and is not the one that the constant has by default.
+// scalar prints a constant. It needs a conversion where its type cannot be inferred and is not the one that the
+// constant has by default.
 func (p *printer) scalar(v reflect.Value, at position) string {
 	if name, ok := p.constant(v); ok {
 		return name
@@ -70,8 +71,8 @@ func (p *printer) float(v reflect.Value, at position) string {
 	return expr
 }
 
-// quote prints a string in the form that is easiest to read: JSON as it is, texts of many lines in as many literals. No literal spans lines: tests indent
-// what they print, and the indentation would become part of the string.
+// quote prints a string in the form that is easiest to read: JSON as it is, texts of many lines in as many literals. No
+// literal spans lines: tests indent what they print, and the indentation would become part of the string.
 func quote(s string) string {
 	if strconv.CanBackquote(s) && strings.ContainsAny(s, `"\`) {
 		return "`" + s + "`"
@@ -87,7 +88,8 @@ func isBytes(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem() == reflect.TypeFor[byte]()
 }
 
-// bytes prints text as text. Where the type is known any conversion to bytes will do, else it is the type that is converted to.
+// bytes prints text as text. Where the type is known any conversion to bytes will do, else it is the type that is
+// converted to.
 func (p *printer) bytes(v reflect.Value, at position) string {
 	name := "[]byte"
 	if at == explicit {

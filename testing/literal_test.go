@@ -93,15 +93,19 @@ func TestLiteral(t *testing.T) {
 			want:  `[]any{nil /* *fmt.wrapError */, errors.New("EOF"), &strings.Reader{}}`,
 		},
 		"zero fields": {
-			value: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{}}, Status: corev1.PodStatus{StartTime: &metav1.Time{}}},
+			value: &corev1.Pod{
+				Spec: corev1.PodSpec{Containers: []corev1.Container{}}, Status: corev1.PodStatus{StartTime: &metav1.Time{}},
+			},
 			want: `&corev1.Pod{
 	Spec:   corev1.PodSpec{Containers: []corev1.Container{}},
 	Status: corev1.PodStatus{StartTime: new(metav1.Time{})},
 }`,
 		},
 		"a time that is zero somewhere": {
-			value: &corev1.Event{FirstTimestamp: metav1.NewTime(time.Time{}.Local()), EventTime: metav1.NewMicroTime(time.Time{}.Local())},
-			want:  `&corev1.Event{}`,
+			value: &corev1.Event{
+				FirstTimestamp: metav1.NewTime(time.Time{}.Local()), EventTime: metav1.NewMicroTime(time.Time{}.Local()),
+			},
+			want: `&corev1.Event{}`,
 		},
 		"another time that is zero somewhere": {
 			value: ownTime{time.Time{}.Local()},
@@ -121,7 +125,8 @@ func TestLiteral(t *testing.T) {
 		},
 		"a selector of one's own": {
 			value: []any{ownSelector{labels.Everything()}, &ownFieldSelector{fields.Everything()}},
-			want:  "[]any{\n\townSelector{Selector: labels.Everything()},\n\t&ownFieldSelector{Selector: fields.Everything()},\n}",
+			want: "[]any{\n\townSelector{Selector: labels.Everything()},\n\t&ownFieldSelector{Selector: " +
+				"fields.Everything()},\n}",
 		},
 		"an anonymous interface": {
 			value: []interface{ Foo() }{nil},
@@ -147,7 +152,9 @@ func TestLiteral(t *testing.T) {
 
 // Without a scheme all types of objects are believed to tell their kind.
 func TestLiteralWithoutScheme(t *testing.T) {
-	if got, want := literal(fixture.NewDuck("", "a")), `&fixture.Duck{ObjectMeta: metav1.ObjectMeta{Name: "a"}}`; got != want {
+	if got, want := literal(
+		fixture.NewDuck("", "a"),
+	), `&fixture.Duck{ObjectMeta: metav1.ObjectMeta{Name: "a"}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -190,7 +197,8 @@ func TestListField(t *testing.T) {
 		"made by functions": {
 			elem:  "rtesting.TrackRequest",
 			items: []any{CreateTrackRequest("", "ConfigMap", "web", "a").By("web", "b")},
-			want:  "Field: []rtesting.TrackRequest{\n\trtesting.CreateTrackRequest(\"\", \"ConfigMap\", \"web\", \"a\").By(\"web\", \"b\"),\n},",
+			want: "Field: []rtesting.TrackRequest{\n\trtesting.CreateTrackRequest(\"\", \"ConfigMap\", \"web\", " +
+				"\"a\").By(\"web\", \"b\"),\n},",
 		},
 		"of another type": {
 			elem:  "any",

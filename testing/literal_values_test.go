@@ -61,7 +61,9 @@ type (
 // LiteralValues are values by what is special about them. Their literals are Go expressions that are equal to them.
 func LiteralValues() map[string]any {
 	values := map[string]any{}
-	for _, group := range []map[string]any{literalScalars(), literalComposites(), literalObjects(), literalExpectations()} {
+	for _, group := range []map[string]any{
+		literalScalars(), literalComposites(), literalObjects(), literalExpectations(),
+	} {
 		for name, value := range group {
 			if _, ok := values[name]; ok {
 				panic(name)
@@ -102,23 +104,30 @@ func literalScalars() map[string]any {
 		"complex64":                complex64(complex(1, -2)),
 		"duration":                 90 * time.Minute,
 		"duration of one unit":     time.Second,
-		"durations":                []time.Duration{0, 1, 2 * time.Hour, -3 * time.Millisecond, 1001 * time.Microsecond, 1500},
-		"time":                     time.Date(2026, 2, 28, 13, 4, 5, 6, time.FixedZone("somewhere", 3600)),
-		"time, early":              time.UnixMilli(1500),
-		"time, zero":               time.Time{},
-		"quantity":                 resource.MustParse("1500m"),
-		"int or string":            []intstr.IntOrString{intstr.FromInt32(80), intstr.FromString("http"), intstr.FromString("50%")},
-		"uid":                      types.UID("f3c6"),
-		"condition status":         []any{metav1.ConditionTrue, corev1.ConditionUnknown, metav1.ConditionStatus("Perhaps")},
-		"error":                    errors.New(`no "such" thing`),
-		"API error":                apierrors.NewNotFound(corev1.Resource("configmaps"), "a"),
+		"durations": []time.Duration{
+			0, 1, 2 * time.Hour, -3 * time.Millisecond, 1001 * time.Microsecond, 1500,
+		},
+		"time":        time.Date(2026, 2, 28, 13, 4, 5, 6, time.FixedZone("somewhere", 3600)),
+		"time, early": time.UnixMilli(1500),
+		"time, zero":  time.Time{},
+		"quantity":    resource.MustParse("1500m"),
+		"int or string": []intstr.IntOrString{
+			intstr.FromInt32(80), intstr.FromString("http"), intstr.FromString("50%"),
+		},
+		"uid":              types.UID("f3c6"),
+		"condition status": []any{metav1.ConditionTrue, corev1.ConditionUnknown, metav1.ConditionStatus("Perhaps")},
+		"error":            errors.New(`no "such" thing`),
+		"API error":        apierrors.NewNotFound(corev1.Resource("configmaps"), "a"),
 	}
 }
 
 func literalComposites() map[string]any {
 	text := LiteralText("text")
 	return map[string]any{
-		"pointers": []any{new("x"), new(int32(3)), new(3), new(true), new(1.0), new(LiteralText("t")), new(2 * time.Second), new(new("x")), new(any("x")), LiteralPointer(new(3))},
+		"pointers": []any{
+			new("x"), new(int32(3)), new(3), new(true), new(1.0), new(LiteralText("t")), new(2 * time.Second), new(new("x")),
+			new(any("x")), LiteralPointer(new(3)),
+		},
 		"pointers of a type": struct {
 			S *string
 			I *int32
@@ -134,8 +143,12 @@ func literalComposites() map[string]any {
 			N LiteralPointer
 			Z **string
 		}{
-			new("x"), new(int32(3)), new(corev1.PullAlways), new(now), &metav1.Duration{Duration: time.Minute}, new(resource.MustParse("1Gi")), &[]string{"a"},
-			&map[string]string{"a": "b"}, new([]byte("x")), &[2]int{1}, new(intstr.FromString("http")), new(3), new((*string)(nil)),
+			new("x"), new(int32(3)), new(corev1.PullAlways), new(now), &metav1.Duration{Duration: time.Minute}, new(
+				resource.MustParse("1Gi"),
+			), &[]string{"a"},
+			&map[string]string{"a": "b"}, new([]byte("x")), &[2]int{1}, new(
+				intstr.FromString("http"),
+			), new(3), new((*string)(nil)),
 		},
 		"nils of a type": []any{
 			(*string)(nil), (*corev1.ConfigMap)(nil), []string(nil), map[string]int(nil), LiteralPointer(nil), (func(int) string)(nil), (chan int)(nil), LiteralBytes(nil),
@@ -148,7 +161,9 @@ func literalComposites() map[string]any {
 			Empty []byte
 			Any   any
 		}{json.RawMessage(`{"a":1}`), []byte("\x00\x01"), LiteralBytes("x"), []byte{}, json.RawMessage(`["b"]`)},
-		"slices":            []any{[]string{"a", "b"}, []string{}, [][]int{{1}, nil, {}}, []any{1, "a", nil}, []*int{new(1), nil}, [3]string{"a"}},
+		"slices": []any{
+			[]string{"a", "b"}, []string{}, [][]int{{1}, nil, {}}, []any{1, "a", nil}, []*int{new(1), nil}, [3]string{"a"},
+		},
 		"slice of structs":  []LiteralEmbedded{{}, {Embedded: 1}},
 		"slice of pointers": []*LiteralEmbedded{{}, nil, {Embedded: 1}},
 		"slice of named pointers": []LiteralPointer{
@@ -178,11 +193,14 @@ func literalComposites() map[string]any {
 			LiteralPair[LiteralText, LiteralPair[string, []corev1.Pod]]{},
 		},
 		"nodes": &LiteralNode{
-			LiteralEmbedded: LiteralEmbedded{Embedded: 1}, LiteralText: &text, Name: "root", Any: &LiteralNode{Name: "any"}, Next: &LiteralNode{Name: "next"},
+			LiteralEmbedded: LiteralEmbedded{Embedded: 1}, LiteralText: &text, Name: "root", Any: &LiteralNode{Name: "any"},
+			Next:  &LiteralNode{Name: "next"},
 			Nodes: []*LiteralNode{{Name: "a"}}, ByName: map[string]*LiteralNode{"b": {Name: "b"}}, hidden: 1,
 		},
 		"unstructured content": map[string]any{
-			"string": "a", "int": int64(3), "float": 1.0, "bool": false, "nil": nil, "list": []any{int64(1), map[string]any{"a": "b"}}, "map": map[string]any{},
+			"string": "a", "int": int64(3), "float": 1.0, "bool": false, "nil": nil, "list": []any{
+				int64(1), map[string]any{"a": "b"},
+			}, "map": map[string]any{},
 		},
 	}
 }
@@ -190,7 +208,10 @@ func literalComposites() map[string]any {
 func literalObjects() map[string]any {
 	return map[string]any{
 		"object": &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "blog", CreationTimestamp: now, DeletionTimestamp: &later, UID: "u", Finalizers: []string{"f"}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "web", Name: "blog", CreationTimestamp: now, DeletionTimestamp: &later, UID: "u",
+				Finalizers: []string{"f"},
+			},
 			Data:       map[string]string{"b": "2", "a": "1"},
 			BinaryData: map[string][]byte{"binary": {0, 1}},
 		},
@@ -198,8 +219,12 @@ func literalObjects() map[string]any {
 			ObjectMeta: metav1.ObjectMeta{Name: "blog", Labels: map[string]string{"app": "blog"}},
 			Spec:       fixture.ResourceSpec{Fields: map[string]string{"a": "1"}},
 			Status: fixture.ResourceStatus{
-				Status: apis.Status{Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: metav1.Unix(1, 0)}}},
-				Size:   new(resource.MustParse("10Gi")),
+				Status: apis.Status{
+					Conditions: []metav1.Condition{
+						{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: metav1.Unix(1, 0)},
+					},
+				},
+				Size: new(resource.MustParse("10Gi")),
 			},
 		},
 		"duck": fixture.NewDuck("web", "blog"),
@@ -211,26 +236,46 @@ func literalObjects() map[string]any {
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"k": "v"},
 		}),
 		"workload": &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Name: "blog", OwnerReferences: []metav1.OwnerReference{{Kind: "Resource", Controller: new(true)}}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "blog", OwnerReferences: []metav1.OwnerReference{{Kind: "Resource", Controller: new(true)}},
+			},
 			Spec: appsv1.DeploymentSpec{
 				Replicas: new(int32(3)),
-				Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"blog"}}}},
+				Selector: &metav1.LabelSelector{
+					MatchExpressions: []metav1.LabelSelectorRequirement{
+						{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"blog"}},
+					},
+				},
 				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
-					Name:          "web",
-					Ports:         []corev1.ContainerPort{{ContainerPort: 80, Protocol: corev1.ProtocolTCP}},
-					Resources:     corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), "example.com/gpu": resource.MustParse("1")}},
-					LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")}}},
-					Command:       []string{"sh", "-c", "set -e\nserve --port 80\n"},
+					Name:  "web",
+					Ports: []corev1.ContainerPort{{ContainerPort: 80, Protocol: corev1.ProtocolTCP}},
+					Resources: corev1.ResourceRequirements{
+						Limits: corev1.ResourceList{
+							corev1.ResourceCPU: resource.MustParse("100m"), "example.com/gpu": resource.MustParse("1"),
+						},
+					},
+					LivenessProbe: &corev1.Probe{
+						ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")}},
+					},
+					Command: []string{"sh", "-c", "set -e\nserve --port 80\n"},
 				}}}},
 			},
 		},
-		"role":                    &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, Resources: []string{"configmaps"}}}},
-		"times":                   &corev1.Event{EventTime: metav1.NewMicroTime(now.Time), FirstTimestamp: metav1.Unix(1, 5), LastTimestamp: metav1.Time{}},
-		"raw JSON":                &apiextensionsv1.JSON{Raw: []byte(`{"a":"b"}`)},
-		"raw extension":           runtime.RawExtension{Raw: []byte(`{}`), Object: &corev1.Secret{Type: corev1.SecretTypeOpaque}},
+		"role": &rbacv1.ClusterRole{
+			Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, Resources: []string{"configmaps"}}},
+		},
+		"times": &corev1.Event{
+			EventTime: metav1.NewMicroTime(now.Time), FirstTimestamp: metav1.Unix(1, 5), LastTimestamp: metav1.Time{},
+		},
+		"raw JSON": &apiextensionsv1.JSON{Raw: []byte(`{"a":"b"}`)},
+		"raw extension": runtime.RawExtension{
+			Raw: []byte(`{}`), Object: &corev1.Secret{Type: corev1.SecretTypeOpaque},
+		},
 		"managed fields by value": []any{*metav1.NewFieldsV1(`{}`), (*metav1.FieldsV1)(nil), []*metav1.FieldsV1{nil}},
 		"managed fields":          metav1.ManagedFieldsEntry{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)},
-		"apply configuration":     corev1ac.ConfigMap("blog", "web").WithLabels(map[string]string{"a": "b"}).WithData(map[string]string{"k": "v"}),
+		"apply configuration": corev1ac.ConfigMap("blog", "web").WithLabels(
+			map[string]string{"a": "b"},
+		).WithData(map[string]string{"k": "v"}),
 		"apply configuration of a workload": appsv1ac.Deployment("blog", "web").
 			WithOwnerReferences(metav1ac.OwnerReference().WithKind("Resource").WithController(true)).
 			WithFinalizers("example.com/a", "example.com/b").
@@ -264,14 +309,18 @@ func literalObjects() map[string]any {
 			ac.Labels = map[string]string{}
 			return ac
 		}(),
-		"nil apply configuration":          ApplyRef{ApplyConfiguration: (*corev1ac.PodApplyConfiguration)(nil)},
-		"unstructured apply configuration": client.ApplyConfigurationFromUnstructured(unstructuredOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap"})),
+		"nil apply configuration": ApplyRef{ApplyConfiguration: (*corev1ac.PodApplyConfiguration)(nil)},
+		"unstructured apply configuration": client.ApplyConfigurationFromUnstructured(
+			unstructuredOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}),
+		),
 	}
 }
 
 func literalExpectations() map[string]any {
 	selecting := TrackRequest{
-		Tracker: types.NamespacedName{Namespace: "web", Name: "blog"}, TrackedReference: tracker.Reference{Kind: "ConfigMap", Selector: parsedLabels("app in (a,b),!c")},
+		Tracker: types.NamespacedName{Namespace: "web", Name: "blog"}, TrackedReference: tracker.Reference{
+			Kind: "ConfigMap", Selector: parsedLabels("app in (a,b),!c"),
+		},
 	}
 	return map[string]any{
 		"result":           reconcilers.Result{RequeueAfter: 90 * time.Second, Priority: new(1)},
@@ -280,17 +329,28 @@ func literalExpectations() map[string]any {
 		"track by label":   selecting,
 		"deprecated track": TrackRequest{Tracked: tracker.Key{NamespacedName: types.NamespacedName{Name: "a"}}}, //nolint:staticcheck // deprecated, but still in use
 		"event": Event{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, NamespacedName: types.NamespacedName{Namespace: "web", Name: "blog"},
-			Related: &corev1.ObjectReference{Name: "r"}, Type: corev1.EventTypeWarning, Reason: "Failed", Message: `Failed to create ConfigMap "blog"`,
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: "v1", Kind: "ConfigMap",
+			}, NamespacedName: types.NamespacedName{Namespace: "web", Name: "blog"},
+			Related: &corev1.ObjectReference{Name: "r"}, Type: corev1.EventTypeWarning, Reason: "Failed",
+			Message: `Failed to create ConfigMap "blog"`,
 		},
 		"event of another type": Event{Type: "Strange"},
-		"patch":                 PatchRef{Group: "apps", Kind: "Deployment", PatchType: types.MergePatchType, Patch: []byte(`{"metadata":{"finalizers":["f"]}}`)},
-		"patch types":           []types.PatchType{types.JSONPatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType, "other"},
-		"delete":                DeleteRef{Kind: "ConfigMap", Namespace: "web", Name: "blog"},
+		"patch": PatchRef{
+			Group: "apps", Kind: "Deployment", PatchType: types.MergePatchType,
+			Patch: []byte(`{"metadata":{"finalizers":["f"]}}`),
+		},
+		"patch types": []types.PatchType{
+			types.JSONPatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType, "other",
+		},
+		"delete": DeleteRef{Kind: "ConfigMap", Namespace: "web", Name: "blog"},
 		"delete collections": []DeleteCollectionRef{
 			{Labels: labels.Everything(), Fields: fields.Everything()},
 			{Labels: labels.Nothing(), Fields: fields.Nothing()},
-			{Labels: labels.SelectorFromSet(labels.Set{"b": "2", "a": "1"}), Fields: fields.OneTermEqualSelector("metadata.name", "a")},
+			{
+				Labels: labels.SelectorFromSet(labels.Set{"b": "2", "a": "1"}),
+				Fields: fields.OneTermEqualSelector("metadata.name", "a"),
+			},
 			{Labels: parsedLabels("a"), Fields: fields.ParseSelectorOrDie(`a!=1,b=x\,y`)},
 			{Labels: parsedLabels("a==1,b>2"), Fields: fields.AndSelectors(fields.OneTermEqualSelector("a", "1"))},
 			{Labels: labels.ValidatedSetSelector{"a": "1"}, Fields: fields.OneTermNotEqualSelector("a", "1")},
@@ -298,8 +358,12 @@ func literalExpectations() map[string]any {
 		"apply":        ApplyRef{Kind: "ConfigMap", Name: "a", ApplyConfiguration: corev1ac.ConfigMap("a", "b")},
 		"sub resource": SubResourceRef{Verb: "update", Kind: "Deployment", SubResource: "scale", Body: &corev1.Pod{}},
 		"webhook response": admission.Response{
-			Patches:           []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/labels", map[string]any{"a": "b"})},
-			AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{"w"}, Result: &metav1.Status{Code: 403, Message: "m"}},
+			Patches: []jsonpatch.Operation{
+				jsonpatch.NewOperation("add", "/metadata/labels", map[string]any{"a": "b"}),
+			},
+			AdmissionResponse: admissionv1.AdmissionResponse{
+				Allowed: true, Warnings: []string{"w"}, Result: &metav1.Status{Code: 403, Message: "m"},
+			},
 		},
 	}
 }

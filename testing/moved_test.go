@@ -42,7 +42,9 @@ func TestSubReconcilerTestCase_NeedsNoVersionAfterAFinalizerPatch(t *testing.T) 
 			Namespace: "default", Name: "test", ResourceVersion: version, Finalizers: finalizers,
 		}}
 	}
-	factory := func(*testing.T, *SubReconcilerTestCase[*fixture.Resource], reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+	factory := func(
+		*testing.T, *SubReconcilerTestCase[*fixture.Resource], reconcilers.Config,
+	) reconcilers.SubReconciler[*fixture.Resource] {
 		return &reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(ctx context.Context, r *fixture.Resource) error {
 			for _, finalizer := range []string{"a", "b"} {
 				if err := reconcilers.AddFinalizer(ctx, r, finalizer); err != nil {
@@ -105,7 +107,9 @@ func TestExpectConfig_VersionsCountOtherwise(t *testing.T) {
 	labeled := config()
 	open(labeled)
 	r := stored.DeepCopy()
-	if err := labeled.Config().Patch(t.Context(), r, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))); err != nil {
+	if err := labeled.Config().Patch(
+		t.Context(), r, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if !differs(labeled, "999", r.ResourceVersion) {
@@ -120,7 +124,8 @@ func TestExpectConfig_VersionsCountOtherwise(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if differs(patched, "999", "1001") || !differs(patched, "998", "1001") || !differs(patched, "999", "1002") || !differs(patched, "1001", "1000") {
+	if differs(patched, "999", "1001") || !differs(patched, "998", "1001") || !differs(patched, "999", "1002") ||
+		!differs(patched, "1001", "1000") {
 		t.Error("other versions than those of the patches are right")
 	}
 	for _, tc := range []struct {

@@ -17,11 +17,12 @@ import (
 
 var _ reconcilers.ObjectManager[client.Object] = (*StubObjectManager[client.Object])(nil)
 
-// StubObjectManager is an object manager for tests of the reconciler that uses it. It creates, updates and deletes objects, so that these calls can be
-// expected, and nothing else: it has no options, emits no events, tracks nothing, holds no finalizer and logs nothing.
+// StubObjectManager is an object manager for tests of the reconciler that uses it. It creates, updates and deletes
+// objects, so that these calls can be expected, and nothing else: it has no options, emits no events, tracks nothing,
+// holds no finalizer and logs nothing.
 //
-// An update takes labels, annotations and every field that the desired object has set over to the actual object, except for the status, the API
-// version, the kind and other metadata. It is sent if that changes anything.
+// An update takes labels, annotations and every field that the desired object has set over to the actual object, except
+// for the status, the API version, the kind and other metadata. It is sent if that changes anything.
 type StubObjectManager[Type client.Object] struct{}
 
 // SetupWithManager needs nothing.
@@ -29,7 +30,8 @@ func (*StubObjectManager[T]) SetupWithManager(context.Context, reconcilers.Manag
 	return nil
 }
 
-// Manage makes the actual object as desired, and returns it, with the client of the config on the context. See [reconcilers.ObjectManager].
+// Manage makes the actual object as desired, and returns it, with the client of the config on the context. See
+// [reconcilers.ObjectManager].
 func (*StubObjectManager[T]) Manage(ctx context.Context, _ client.Object, actual, desired T) (T, error) {
 	var none T
 	c := reconcilers.RetrieveConfigOrDie(ctx)

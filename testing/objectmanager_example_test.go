@@ -32,7 +32,9 @@ func testThemeManager(t *testing.T) {
 	result := rtesting.ObjectManagerReconcilerTestHarnessResultStasher[*corev1.ConfigMap]()
 
 	blog := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "blog"}}
-	theme := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "theme"}, Data: map[string]string{"color": "teal"}}
+	theme := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "theme"}, Data: map[string]string{"color": "teal"},
+	}
 	faded := rtesting.With(theme, func(cm *corev1.ConfigMap) {
 		cm.CreationTimestamp = metav1.Now()
 		cm.Labels = map[string]string{"of": "others"}
@@ -42,17 +44,21 @@ func testThemeManager(t *testing.T) {
 
 	rtesting.SubReconcilerTests[client.Object]{
 		"create": {
-			Resource:            blog,
-			GivenStashedValues:  map[stash.Key]any{actual.Key(): nil, desired.Key(): theme},
-			ExpectCreates:       []client.Object{theme},
-			ExpectEvents:        []rtesting.Event{rtesting.NewEvent(blog, scheme, corev1.EventTypeNormal, "Created", `Created ConfigMap "theme"`)},
+			Resource:           blog,
+			GivenStashedValues: map[stash.Key]any{actual.Key(): nil, desired.Key(): theme},
+			ExpectCreates:      []client.Object{theme},
+			ExpectEvents: []rtesting.Event{
+				rtesting.NewEvent(blog, scheme, corev1.EventTypeNormal, "Created", `Created ConfigMap "theme"`),
+			},
 			ExpectStashedValues: map[stash.Key]any{result.Key(): theme},
 		},
 		"update": {
-			Resource:            blog,
-			GivenStashedValues:  map[stash.Key]any{actual.Key(): faded, desired.Key(): theme},
-			ExpectUpdates:       []client.Object{repainted},
-			ExpectEvents:        []rtesting.Event{rtesting.NewEvent(blog, scheme, corev1.EventTypeNormal, "Updated", `Updated ConfigMap "theme"`)},
+			Resource:           blog,
+			GivenStashedValues: map[stash.Key]any{actual.Key(): faded, desired.Key(): theme},
+			ExpectUpdates:      []client.Object{repainted},
+			ExpectEvents: []rtesting.Event{
+				rtesting.NewEvent(blog, scheme, corev1.EventTypeNormal, "Updated", `Updated ConfigMap "theme"`),
+			},
 			ExpectStashedValues: map[stash.Key]any{result.Key(): repainted},
 		},
 	}.Run(t, scheme, func(
@@ -91,9 +97,11 @@ func testThemeReconciler(t *testing.T) {
 			ExpectCreates: []client.Object{
 				&corev1.ConfigMap{
 					ObjectMeta: metav1.ObjectMeta{
-						Namespace:       "web",
-						Name:            "blog-theme",
-						OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(blog, corev1.SchemeGroupVersion.WithKind("Pod"))},
+						Namespace: "web",
+						Name:      "blog-theme",
+						OwnerReferences: []metav1.OwnerReference{
+							*metav1.NewControllerRef(blog, corev1.SchemeGroupVersion.WithKind("Pod")),
+						},
 					},
 				},
 			},

@@ -37,7 +37,9 @@ func (m *recordedManager) SetupWithManager(context.Context, reconcilers.Manager,
 	return m.setUp
 }
 
-func (m *recordedManager) Manage(_ context.Context, resource client.Object, actual, desired *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+func (m *recordedManager) Manage(
+	_ context.Context, resource client.Object, actual, desired *corev1.ConfigMap,
+) (*corev1.ConfigMap, error) {
 	m.calls = append(m.calls, []client.Object{resource, actual, desired})
 	return desired, m.manageErr
 }
@@ -89,7 +91,9 @@ func TestHarness(t *testing.T) {
 
 func TestHarnessWithoutValues(t *testing.T) {
 	harness := &rtesting.ObjectManagerReconcilerTestHarness[*corev1.ConfigMap]{ObjectManager: &recordedManager{}}
-	for name, only := range map[string]stash.Stasher[*corev1.ConfigMap]{"no actual object": desiredStasher, "no desired object": actualStasher} {
+	for name, only := range map[string]stash.Stasher[*corev1.ConfigMap]{
+		"no actual object": desiredStasher, "no desired object": actualStasher,
+	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := stash.WithContext(t.Context())
 			only.Store(ctx, nil)

@@ -32,7 +32,9 @@ func result[T client.Object](obj T) map[stash.Key]any {
 	return map[stash.Key]any{rtesting.ObjectManagerReconcilerTestHarnessResultStasher[T]().Key(): obj}
 }
 
-func stubFactory[T client.Object](*testing.T, *rtesting.SubReconcilerTestCase[client.Object], reconcilers.Config) reconcilers.SubReconciler[client.Object] {
+func stubFactory[T client.Object](
+	*testing.T, *rtesting.SubReconcilerTestCase[client.Object], reconcilers.Config,
+) reconcilers.SubReconciler[client.Object] {
 	return &rtesting.ObjectManagerReconcilerTestHarness[T]{ObjectManager: &rtesting.StubObjectManager[T]{}}
 }
 
@@ -69,7 +71,9 @@ func TestStubObjectManager(t *testing.T) {
 			ExpectStashedValues: result(desired),
 		},
 		"cannot be created": {
-			Resource: owner, GivenStashedValues: managed(none, desired), WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap")},
+			Resource: owner, GivenStashedValues: managed(none, desired), WithReactors: []rtesting.ReactionFunc{
+				rtesting.InduceFailure("create", "ConfigMap"),
+			},
 			ShouldErr:           true,
 			ExpectCreates:       []client.Object{desired},
 			ExpectStashedValues: result(none),
@@ -84,7 +88,9 @@ func TestStubObjectManager(t *testing.T) {
 			ExpectStashedValues: result(updated),
 		},
 		"cannot be updated": {
-			Resource: owner, GivenStashedValues: managed(drifted, desired), WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("update", "ConfigMap")},
+			Resource: owner, GivenStashedValues: managed(drifted, desired), WithReactors: []rtesting.ReactionFunc{
+				rtesting.InduceFailure("update", "ConfigMap"),
+			},
 			ShouldErr:           true,
 			ExpectUpdates:       []client.Object{updated},
 			ExpectStashedValues: result(none),
@@ -95,7 +101,9 @@ func TestStubObjectManager(t *testing.T) {
 			ExpectStashedValues: result(none),
 		},
 		"cannot be deleted": {
-			Resource: owner, GivenStashedValues: managed(actual, none), WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap")},
+			Resource: owner, GivenStashedValues: managed(actual, none), WithReactors: []rtesting.ReactionFunc{
+				rtesting.InduceFailure("delete", "ConfigMap"),
+			},
 			ShouldErr:           true,
 			ExpectDeletes:       []rtesting.DeleteRef{{Kind: "ConfigMap", Namespace: "web", Name: "page"}},
 			ExpectStashedValues: result(none),
@@ -119,9 +127,11 @@ func TestStubObjectManagerMergesCustomResources(t *testing.T) {
 		Status:     fixture.ResourceStatus{Fields: map[string]string{"url": "https://blog"}},
 	}
 	desired := &fixture.Resource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "blog", UID: "another", Annotations: map[string]string{"n": "1"}},
-		Spec:       fixture.ResourceSpec{Fields: map[string]string{"a": "3"}},
-		Status:     fixture.ResourceStatus{Fields: map[string]string{"url": "none"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "web", Name: "blog", UID: "another", Annotations: map[string]string{"n": "1"},
+		},
+		Spec:   fixture.ResourceSpec{Fields: map[string]string{"a": "3"}},
+		Status: fixture.ResourceStatus{Fields: map[string]string{"url": "none"}},
 	}
 	updated := rtesting.With(actual, func(r *fixture.Resource) {
 		r.Annotations, r.Spec = desired.Annotations, desired.Spec

@@ -18,13 +18,15 @@ import (
 
 // Options for a [Differ] of one's own. They pass over what is different each time a test runs.
 var (
-	// IgnoreLastTransitionTime ignores when conditions changed: fields named LastTransitionTime, and lastTransitionTime in unstructured content.
+	// IgnoreLastTransitionTime ignores when conditions changed: fields named LastTransitionTime, and lastTransitionTime in
+	// unstructured content.
 	IgnoreLastTransitionTime = cmp.FilterPath(func(path cmp.Path) bool {
 		field, ok := path.Last().(cmp.StructField)
 		return ok && field.Name() == "LastTransitionTime" || endsWithKeys(path, "lastTransitionTime")
 	}, cmp.Ignore())
 
-	// IgnoreTypeMeta ignores the API version and kind of typed objects, which the Go type tells. Those of unstructured objects count.
+	// IgnoreTypeMeta ignores the API version and kind of typed objects, which the Go type tells. Those of unstructured
+	// objects count.
 	IgnoreTypeMeta = cmp.FilterPath(func(path cmp.Path) bool {
 		return isFieldOf[metav1.TypeMeta](path, "APIVersion", "Kind")
 	}, cmp.Ignore())
@@ -43,12 +45,15 @@ var (
 	onlyStatus = cmp.FilterPath(isBesideStatus, cmp.Ignore())
 )
 
-// Options for a [Differ] of one's own. They compare values that have no exported fields, or several forms, by what they mean.
+// Options for a [Differ] of one's own. They compare values that have no exported fields, or several forms, by what they
+// mean.
 var (
-	// NormalizeLabelSelector compares label selectors by their text. None at all is the same as one that selects everything.
+	// NormalizeLabelSelector compares label selectors by their text. None at all is the same as one that selects
+	// everything.
 	NormalizeLabelSelector = cmp.Transformer("labels.Selector", selectorText[labels.Selector])
 
-	// NormalizeFieldSelector compares field selectors by their text. None at all is the same as one that selects everything.
+	// NormalizeFieldSelector compares field selectors by their text. None at all is the same as one that selects
+	// everything.
 	NormalizeFieldSelector = cmp.Transformer("fields.Selector", selectorText[fields.Selector])
 
 	// NormalizeApplyConfiguration compares apply configurations by the JSON that is sent to the API server.

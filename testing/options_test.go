@@ -64,11 +64,15 @@ func TestIgnored(t *testing.T) {
 	}{
 		"transition of a condition": {
 			IgnoreLastTransitionTime,
-			withCondition(metav1.Condition{Type: "Ready", LastTransitionTime: now}), withCondition(metav1.Condition{Type: "Ready", LastTransitionTime: later}),
+			withCondition(metav1.Condition{Type: "Ready", LastTransitionTime: now}), withCondition(metav1.Condition{
+				Type: "Ready", LastTransitionTime: later,
+			}),
 		},
 		"first transition of a condition": {
 			IgnoreLastTransitionTime,
-			withCondition(metav1.Condition{Type: "Ready"}), withCondition(metav1.Condition{Type: "Ready", LastTransitionTime: later}),
+			withCondition(metav1.Condition{Type: "Ready"}), withCondition(metav1.Condition{
+				Type: "Ready", LastTransitionTime: later,
+			}),
 		},
 		"transition of a condition that has a pointer": {
 			IgnoreLastTransitionTime,
@@ -81,7 +85,9 @@ func TestIgnored(t *testing.T) {
 		},
 		"first transition of an unstructured condition": {
 			IgnoreLastTransitionTime,
-			withUnstructuredCondition(map[string]any{}), withUnstructuredCondition(map[string]any{"lastTransitionTime": "2026-01-02T03:04:05Z"}),
+			withUnstructuredCondition(map[string]any{}), withUnstructuredCondition(map[string]any{
+				"lastTransitionTime": "2026-01-02T03:04:05Z",
+			}),
 		},
 		"kind": {
 			IgnoreTypeMeta,
@@ -102,7 +108,9 @@ func TestIgnored(t *testing.T) {
 		},
 		"unstructured creation": {
 			IgnoreCreationTimestamp,
-			withMetadata(map[string]any{"name": "a"}), withMetadata(map[string]any{"name": "a", "creationTimestamp": "2026-01-02T03:04:05Z"}),
+			withMetadata(map[string]any{"name": "a"}), withMetadata(map[string]any{
+				"name": "a", "creationTimestamp": "2026-01-02T03:04:05Z",
+			}),
 		},
 		"unstructured creation that is null": {
 			IgnoreCreationTimestamp,
@@ -111,7 +119,9 @@ func TestIgnored(t *testing.T) {
 		"unstructured creation of a template": {
 			IgnoreCreationTimestamp,
 			unstructuredOf(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{}}}}),
-			unstructuredOf(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"creationTimestamp": nil}}}}),
+			unstructuredOf(map[string]any{
+				"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"creationTimestamp": nil}}},
+			}),
 		},
 		"resource version": {
 			IgnoreResourceVersion,
@@ -145,7 +155,9 @@ func TestIgnored(t *testing.T) {
 			NormalizeApplyConfiguration,
 			ApplyRef{ApplyConfiguration: corev1ac.ConfigMap("a", "ns").WithData(map[string]string{"k": "v"})},
 			ApplyRef{ApplyConfiguration: client.ApplyConfigurationFromUnstructured(unstructuredOf(map[string]any{
-				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "ns"}, "data": map[string]any{"k": "v"},
+				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+					"name": "a", "namespace": "ns",
+				}, "data": map[string]any{"k": "v"},
 			}))},
 		},
 		"no apply configuration": {
@@ -177,7 +189,9 @@ func TestNotIgnored(t *testing.T) {
 	}{
 		"reason of a condition": {
 			IgnoreLastTransitionTime,
-			withCondition(metav1.Condition{Reason: "A", LastTransitionTime: now}), withCondition(metav1.Condition{Reason: "B", LastTransitionTime: now}),
+			withCondition(metav1.Condition{
+				Reason: "A", LastTransitionTime: now,
+			}), withCondition(metav1.Condition{Reason: "B", LastTransitionTime: now}),
 		},
 		"reason of an unstructured condition": {
 			IgnoreLastTransitionTime,
@@ -217,7 +231,9 @@ func TestNotIgnored(t *testing.T) {
 		},
 		"metadata of items": {
 			IgnoreResourceVersion,
-			withMetadata(map[string]any{"resourceVersion": "1", "name": "a"}), withMetadata(map[string]any{"resourceVersion": "1", "name": "b"}),
+			withMetadata(map[string]any{
+				"resourceVersion": "1", "name": "a",
+			}), withMetadata(map[string]any{"resourceVersion": "1", "name": "b"}),
 		},
 		"resource version of a list": {
 			IgnoreResourceVersion,

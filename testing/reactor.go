@@ -18,12 +18,14 @@ type InduceFailureOpts struct {
 	Namespace string
 	// Name is that of the object. Calls that have no name, list and delete-collection, match any.
 	Name string
-	// SubResource is "status" or the name of another one. Empty matches the object itself as well as all of its sub resources.
+	// SubResource is "status" or the name of another one. Empty matches the object itself as well as all of its sub
+	// resources.
 	SubResource string
 }
 
-// InduceFailure returns a reactor that fails all calls of a verb for a kind, compared without regard to case. The kind may have a sub resource, as in
-// "Deployment/scale"; that of a list ends in List, as in "ConfigMapList". It panics when there are several options.
+// InduceFailure returns a reactor that fails all calls of a verb for a kind, compared without regard to case. The kind
+// may have a sub resource, as in "Deployment/scale"; that of a list ends in List, as in "ConfigMapList". It panics when
+// there are several options.
 func InduceFailure(verb, kind string, o ...InduceFailureOpts) ReactionFunc {
 	var opts InduceFailureOpts
 	switch len(o) {
@@ -45,7 +47,8 @@ func InduceFailure(verb, kind string, o ...InduceFailureOpts) ReactionFunc {
 }
 
 func (o InduceFailureOpts) match(action Action) bool {
-	if o.Namespace != "" && o.Namespace != action.GetNamespace() || o.SubResource != "" && o.SubResource != action.GetSubresource() {
+	if o.Namespace != "" && o.Namespace != action.GetNamespace() || o.SubResource != "" &&
+		o.SubResource != action.GetSubresource() {
 		return false
 	}
 	if o.Name == "" {
@@ -62,8 +65,8 @@ func (o InduceFailureOpts) match(action Action) bool {
 	return true
 }
 
-// CalledAtMostTimes returns a reactor that lets the first calls of a verb for a kind pass, and fails all after these. Verb and kind are compared as
-// [InduceFailure] does. The calls of all clients that have the reactor count.
+// CalledAtMostTimes returns a reactor that lets the first calls of a verb for a kind pass, and fails all after these.
+// Verb and kind are compared as [InduceFailure] does. The calls of all clients that have the reactor count.
 func CalledAtMostTimes(verb, kind string, maxCalls int) ReactionFunc {
 	var calls atomic.Int64
 	return func(action Action) (handled bool, ret runtime.Object, err error) {

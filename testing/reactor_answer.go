@@ -13,8 +13,8 @@ import (
 	"trueup.dev/duck"
 )
 
-// answer fills in what a reactor has returned for a call. Into is the object, the list or the apply configuration of the caller, nil for calls that
-// return nothing.
+// answer fills in what a reactor has returned for a call. Into is the object, the list or the apply configuration of
+// the caller, nil for calls that return nothing.
 func (w *clientWrapper) answer(action Action, returned runtime.Object, into any) error {
 	// copying also unwraps what only wraps an object
 	returned = returned.DeepCopyObject()
@@ -38,8 +38,9 @@ func (w *clientWrapper) answer(action Action, returned runtime.Object, into any)
 	return nil
 }
 
-// setObject replaces the content of an object by that of another of the same kind, maybe in another Go type. The object keeps its TypeMeta: clients
-// return it empty in typed objects and set in others, whatever it is in the one that is copied.
+// setObject replaces the content of an object by that of another of the same kind, maybe in another Go type. The object
+// keeps its TypeMeta: clients return it empty in typed objects and set in others, whatever it is in the one that is
+// copied.
 func (w *clientWrapper) setObject(into, from runtime.Object) error {
 	gvk := into.GetObjectKind().GroupVersionKind()
 	if reflect.TypeOf(into) == reflect.TypeOf(from) {

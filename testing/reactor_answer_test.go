@@ -21,14 +21,17 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-// answering returns a client whose calls are all answered with an object, and fails the test when one is executed nevertheless.
+// answering returns a client whose calls are all answered with an object, and fails the test when one is executed
+// nevertheless.
 func answering(t *testing.T, answer runtime.Object) *clientWrapper {
 	t.Helper()
 	c := newTestClient(t, &corev1.ConfigMap{ObjectMeta: objectMeta("one"), Data: map[string]string{"stored": "yes"}})
 	c.PrependReactor("*", "*", func(Action) (bool, runtime.Object, error) { return true, answer, nil })
 	t.Cleanup(func() {
 		stored := &corev1.ConfigMap{}
-		if err := c.client.Get(context.WithoutCancel(t.Context()), client.ObjectKey{Namespace: "my-namespace", Name: "one"}, stored); err != nil {
+		if err := c.client.Get(
+			context.WithoutCancel(t.Context()), client.ObjectKey{Namespace: "my-namespace", Name: "one"}, stored,
+		); err != nil {
 			t.Error(err)
 		}
 		if stored.ResourceVersion != "999" {
@@ -47,7 +50,9 @@ func TestReactors_answer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers := map[string]runtime.Object{"of the same type": answer, "unstructured": untypedAnswer, "wrapped": wrapped{answer}}
+	answers := map[string]runtime.Object{
+		"of the same type": answer, "unstructured": untypedAnswer, "wrapped": wrapped{answer},
+	}
 	calls := map[string]func(ctx context.Context, c client.Client, obj client.Object) error{
 		"get": func(ctx context.Context, c client.Client, obj client.Object) error {
 			return c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
@@ -81,7 +86,9 @@ func TestReactors_answer(t *testing.T) {
 				if err := call(t.Context(), c, typed); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(&corev1.ConfigMap{ObjectMeta: objectMeta("one"), Data: map[string]string{"answered": "yes"}}, typed); diff != "" {
+				if diff := cmp.Diff(
+					&corev1.ConfigMap{ObjectMeta: objectMeta("one"), Data: map[string]string{"answered": "yes"}}, typed,
+				); diff != "" {
 					t.Errorf("typed (-want +got):\n%s", diff)
 				}
 				u := &unstructured.Unstructured{Object: map[string]any{"is": "replaced"}}
@@ -120,9 +127,12 @@ func TestReactors_answerList(t *testing.T) {
 }
 
 func TestReactors_answerDuck(t *testing.T) {
-	c := answering(t, &fixture.Resource{ObjectMeta: objectMeta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}}})
+	c := answering(t, &fixture.Resource{
+		ObjectMeta: objectMeta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}},
+	})
 	duck := fixture.NewDuck("my-namespace", "one")
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(duck), duck); err != nil || duck.Spec.Fields["a"] != "1" || duck.Kind != "Resource" {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(duck), duck); err != nil || duck.Spec.Fields["a"] != "1" ||
+		duck.Kind != "Resource" {
 		t.Errorf("duck = %v, error = %v", duck, err)
 	}
 }
@@ -133,7 +143,9 @@ func TestReactors_answerApply(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{"is": "replaced"}}
 	untyped := client.ApplyConfigurationFromUnstructured(u)
 	for _, err := range []error{
-		c.Apply(t.Context(), typed), c.Apply(t.Context(), untyped), c.Status().Apply(t.Context(), corev1apply.Pod("one", "my-namespace")),
+		c.Apply(t.Context(), typed), c.Apply(t.Context(), untyped), c.Status().Apply(
+			t.Context(), corev1apply.Pod("one", "my-namespace"),
+		),
 	} {
 		if err != nil {
 			t.Error(err)
@@ -162,7 +174,9 @@ func TestReactors_answerStatus(t *testing.T) {
 	c := answering(t, &metav1.Status{Status: metav1.StatusSuccess})
 	obj := &corev1.ConfigMap{ObjectMeta: objectMeta("one")}
 	if err := errors.Join(
-		c.Update(t.Context(), obj), c.Delete(t.Context(), obj), c.SubResource("eviction").Create(t.Context(), &corev1.Pod{}, &policyv1.Eviction{}),
+		c.Update(t.Context(), obj), c.Delete(t.Context(), obj), c.SubResource("eviction").Create(
+			t.Context(), &corev1.Pod{}, &policyv1.Eviction{},
+		),
 	); err != nil {
 		t.Error(err)
 	}
@@ -179,11 +193,13 @@ func TestReactors_answerStatus(t *testing.T) {
 func TestReactors_answerOfAnotherKind(t *testing.T) {
 	c := answering(t, &corev1.Secret{})
 	err := c.Get(t.Context(), client.ObjectKey{Name: "one"}, &corev1.ConfigMap{})
-	want := "a reactor answers get ConfigMap with *v1.Secret, which cannot be copied into *v1.ConfigMap: Secret is not ConfigMap"
+	want := "a reactor answers get ConfigMap with *v1.Secret, which cannot be copied into *v1.ConfigMap: Secret is not " +
+		"ConfigMap"
 	if err == nil || err.Error() != want {
 		t.Errorf("error = %v", err)
 	}
-	if _, err := c.Watch(t.Context(), &corev1.ConfigMapList{}); err == nil || err.Error() != "a reactor answers watch ConfigMapList, which is not possible" {
+	if _, err := c.Watch(t.Context(), &corev1.ConfigMapList{}); err == nil ||
+		err.Error() != "a reactor answers watch ConfigMapList, which is not possible" {
 		t.Errorf("error = %v", err)
 	}
 }
@@ -207,7 +223,8 @@ func TestReactors_changeTheObject(t *testing.T) {
 				t.Fatal(err)
 			}
 			stored := &corev1.ConfigMap{}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), stored); err != nil || stored.Data["defaulted"] != "yes" {
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), stored); err != nil ||
+				stored.Data["defaulted"] != "yes" {
 				t.Errorf("stored = %v, error = %v", stored, err)
 			}
 			if data := c.CreateActions[0].GetObject().(*corev1.ConfigMap).Data; data != nil {

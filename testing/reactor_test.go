@@ -47,34 +47,68 @@ func TestInduceFailure(t *testing.T) {
 		call    func(ctx context.Context, c client.Client) error
 		want    string
 	}{
-		"verb and kind":              {InduceFailure("update", "ConfigMap"), update, "inducing failure for update ConfigMap"},
-		"in any case":                {InduceFailure("UPDATE", "configmap"), update, "inducing failure for update ConfigMap"},
-		"list":                       {InduceFailure("list", "ConfigMapList"), list, "inducing failure for list ConfigMapList"},
-		"apply":                      {InduceFailure("apply", "ConfigMap"), apply, "inducing failure for apply ConfigMap"},
-		"other verb":                 {InduceFailure("create", "ConfigMap"), update, ""},
-		"other kind":                 {InduceFailure("update", "Secret"), update, ""},
-		"kind of a list":             {InduceFailure("list", "ConfigMap"), list, ""},
-		"error":                      {InduceFailure("update", "ConfigMap", InduceFailureOpts{Error: custom}), update, "custom"},
-		"namespace":                  {InduceFailure("update", "ConfigMap", InduceFailureOpts{Namespace: "my-namespace"}), update, "inducing failure for update ConfigMap"},
-		"other namespace":            {InduceFailure("update", "ConfigMap", InduceFailureOpts{Namespace: "other"}), update, ""},
-		"name of an object":          {InduceFailure("update", "ConfigMap", InduceFailureOpts{Name: "one"}), update, "inducing failure for update ConfigMap"},
-		"other name of an object":    {InduceFailure("update", "ConfigMap", InduceFailureOpts{Name: "other"}), update, ""},
-		"name":                       {InduceFailure("get", "ConfigMap", InduceFailureOpts{Name: "one"}), get, "inducing failure for get ConfigMap"},
-		"other name":                 {InduceFailure("get", "ConfigMap", InduceFailureOpts{Name: "other"}), get, ""},
-		"name of what is applied":    {InduceFailure("apply", "ConfigMap", InduceFailureOpts{Name: "one"}), apply, "inducing failure for apply ConfigMap"},
-		"other name than applied":    {InduceFailure("apply", "ConfigMap", InduceFailureOpts{Name: "other"}), apply, ""},
-		"name, for a list":           {InduceFailure("list", "ConfigMapList", InduceFailureOpts{Name: "one"}), list, "inducing failure for list ConfigMapList"},
-		"any sub resource":           {InduceFailure("update", "Resource"), statusUpdate, "inducing failure for update Resource"},
-		"sub resource":               {InduceFailure("update", "Resource", InduceFailureOpts{SubResource: "status"}), statusUpdate, "inducing failure for update Resource"},
-		"sub resource in the kind":   {InduceFailure("update", "Resource/status"), statusUpdate, "inducing failure for update Resource"},
-		"other sub resource":         {InduceFailure("update", "Resource", InduceFailureOpts{SubResource: "scale"}), statusUpdate, ""},
-		"sub resource, not the main": {InduceFailure("update", "ConfigMap", InduceFailureOpts{SubResource: "status"}), update, ""},
-		"owner of a sub resource":    {InduceFailure("create", "Pod", InduceFailureOpts{Name: "one"}), evict, "inducing failure for create Pod"},
-		"other owner":                {InduceFailure("create", "Pod", InduceFailureOpts{Name: "other"}), evict, ""},
+		"verb and kind": {InduceFailure("update", "ConfigMap"), update, "inducing failure for update ConfigMap"},
+		"in any case":   {InduceFailure("UPDATE", "configmap"), update, "inducing failure for update ConfigMap"},
+		"list": {
+			InduceFailure("list", "ConfigMapList"), list, "inducing failure for list ConfigMapList",
+		},
+		"apply":          {InduceFailure("apply", "ConfigMap"), apply, "inducing failure for apply ConfigMap"},
+		"other verb":     {InduceFailure("create", "ConfigMap"), update, ""},
+		"other kind":     {InduceFailure("update", "Secret"), update, ""},
+		"kind of a list": {InduceFailure("list", "ConfigMap"), list, ""},
+		"error": {
+			InduceFailure("update", "ConfigMap", InduceFailureOpts{Error: custom}), update, "custom",
+		},
+		"namespace": {
+			InduceFailure("update", "ConfigMap", InduceFailureOpts{Namespace: "my-namespace"}), update,
+			"inducing failure for update ConfigMap",
+		},
+		"other namespace": {
+			InduceFailure("update", "ConfigMap", InduceFailureOpts{Namespace: "other"}), update, "",
+		},
+		"name of an object": {
+			InduceFailure("update", "ConfigMap", InduceFailureOpts{Name: "one"}), update,
+			"inducing failure for update ConfigMap",
+		},
+		"other name of an object": {InduceFailure("update", "ConfigMap", InduceFailureOpts{Name: "other"}), update, ""},
+		"name": {
+			InduceFailure("get", "ConfigMap", InduceFailureOpts{Name: "one"}), get, "inducing failure for get ConfigMap",
+		},
+		"other name": {InduceFailure("get", "ConfigMap", InduceFailureOpts{Name: "other"}), get, ""},
+		"name of what is applied": {
+			InduceFailure("apply", "ConfigMap", InduceFailureOpts{Name: "one"}), apply, "inducing failure for apply ConfigMap",
+		},
+		"other name than applied": {InduceFailure("apply", "ConfigMap", InduceFailureOpts{Name: "other"}), apply, ""},
+		"name, for a list": {
+			InduceFailure("list", "ConfigMapList", InduceFailureOpts{Name: "one"}), list,
+			"inducing failure for list ConfigMapList",
+		},
+		"any sub resource": {
+			InduceFailure("update", "Resource"), statusUpdate, "inducing failure for update Resource",
+		},
+		"sub resource": {
+			InduceFailure("update", "Resource", InduceFailureOpts{SubResource: "status"}), statusUpdate,
+			"inducing failure for update Resource",
+		},
+		"sub resource in the kind": {
+			InduceFailure("update", "Resource/status"), statusUpdate, "inducing failure for update Resource",
+		},
+		"other sub resource": {
+			InduceFailure("update", "Resource", InduceFailureOpts{SubResource: "scale"}), statusUpdate, "",
+		},
+		"sub resource, not the main": {
+			InduceFailure("update", "ConfigMap", InduceFailureOpts{SubResource: "status"}), update, "",
+		},
+		"owner of a sub resource": {
+			InduceFailure("create", "Pod", InduceFailureOpts{Name: "one"}), evict, "inducing failure for create Pod",
+		},
+		"other owner": {InduceFailure("create", "Pod", InduceFailureOpts{Name: "other"}), evict, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := newTestClient(t, &corev1.ConfigMap{ObjectMeta: objectMeta("one")}, &fixture.Resource{ObjectMeta: objectMeta("one")})
+			c := newTestClient(t, &corev1.ConfigMap{ObjectMeta: objectMeta("one")}, &fixture.Resource{
+				ObjectMeta: objectMeta("one"),
+			})
 			c.PrependReactor("*", "*", test.reactor)
 			got := ""
 			if err := test.call(t.Context(), c); err != nil && !apierrs.IsConflict(err) {
@@ -105,10 +139,13 @@ func TestCalledAtMostTimes(t *testing.T) {
 		if err := c.List(t.Context(), &corev1.ConfigMapList{}); err != nil {
 			t.Errorf("list: %v", err)
 		}
-		got = append(got, fmt.Sprint(c.Get(t.Context(), client.ObjectKey{Namespace: "my-namespace", Name: "one"}, &corev1.ConfigMap{})))
+		got = append(
+			got, fmt.Sprint(c.Get(t.Context(), client.ObjectKey{Namespace: "my-namespace", Name: "one"}, &corev1.ConfigMap{})),
+		)
 	}
 	want := []string{
-		"<nil>", "<nil>", "get ConfigMap called 3 times, expected 2 call(s)", "get ConfigMap called 4 times, expected 2 call(s)",
+		"<nil>", "<nil>", "get ConfigMap called 3 times, expected 2 call(s)",
+		"get ConfigMap called 4 times, expected 2 call(s)",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("errors (-want +got):\n%s", diff)

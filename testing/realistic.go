@@ -54,7 +54,8 @@ func (r *realism) time() metav1.Time {
 // given makes an object one that a server has stored.
 func (r *realism) given(obj runtime.Object) {
 	accessor, err := meta.Accessor(obj)
-	if gvk, kindErr := apiutil.GVKForObject(obj, r.scheme); err == nil && kindErr == nil && accessor.GetGeneration() == 0 && r.hasGeneration(gvk) {
+	if gvk, kindErr := apiutil.GVKForObject(obj, r.scheme); err == nil && kindErr == nil &&
+		accessor.GetGeneration() == 0 && r.hasGeneration(gvk) {
 		accessor.SetGeneration(1)
 	}
 }
@@ -89,9 +90,11 @@ func (r *realism) created(s *store, gvr schema.GroupVersionResource, obj runtime
 	return nil
 }
 
-// updated changes an object to what a server stores when it is updated. It returns true if that is what is stored already. The manager is that of the
-// fields that change, nil if the object tells it.
-func (r *realism) updated(s *store, gvr schema.GroupVersionResource, obj runtime.Object, ns string, manager *string) (unchanged bool, err error) {
+// updated changes an object to what a server stores when it is updated. It returns true if that is what is stored
+// already. The manager is that of the fields that change, nil if the object tells it.
+func (r *realism) updated(
+	s *store, gvr schema.GroupVersionResource, obj runtime.Object, ns string, manager *string,
+) (unchanged bool, err error) {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return false, err

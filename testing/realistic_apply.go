@@ -14,8 +14,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// apply returns the live object with what is applied. Fields have owners: what an owner applies no longer is removed unless another one owns it too,
-// and fields of others can only be changed by force.
+// apply returns the live object with what is applied. Fields have owners: what an owner applies no longer is removed
+// unless another one owns it too, and fields of others can only be changed by force.
 func (r *realism) apply(
 	live, applied *unstructured.Unstructured, subResource string, options metav1.PatchOptions,
 ) (*unstructured.Unstructured, error) {
@@ -35,8 +35,8 @@ func (r *realism) apply(
 	return u, nil
 }
 
-// own has fields that are written without being applied change their owner. Owners are not kept before something is applied: who writes an object first
-// owns all of its fields then.
+// own has fields that are written without being applied change their owner. Owners are not kept before something is
+// applied: who writes an object first owns all of its fields then.
 func (r *realism) own(before, after *unstructured.Unstructured, obj metav1.Object, manager string) error {
 	if len(before.GetManagedFields()) == 0 {
 		return nil
@@ -56,13 +56,17 @@ func (r *realism) own(before, after *unstructured.Unstructured, obj metav1.Objec
 func fieldManager(gvk schema.GroupVersionKind, subResource string) (*managedfields.FieldManager, error) {
 	if clientgoscheme.Scheme.Recognizes(gvk) {
 		return managedfields.NewDefaultFieldManager(
-			clientgoapply.NewTypeConverter(clientgoscheme.Scheme), oneVersion{}, oneVersion{}, oneVersion{}, gvk, gvk.GroupVersion(), subResource, nil)
+			clientgoapply.NewTypeConverter(
+				clientgoscheme.Scheme,
+			), oneVersion{}, oneVersion{}, oneVersion{}, gvk, gvk.GroupVersion(), subResource, nil)
 	}
 	return managedfields.NewDefaultCRDFieldManager(
-		managedfields.NewDeducedTypeConverter(), oneVersion{}, oneVersion{}, oneVersion{}, gvk, gvk.GroupVersion(), subResource, nil)
+		managedfields.NewDeducedTypeConverter(), oneVersion{}, oneVersion{}, oneVersion{}, gvk, gvk.GroupVersion(),
+		subResource, nil)
 }
 
-// oneVersion is what field managers need of a scheme where all objects are unstructured, of the version they are stored in, and have no defaults.
+// oneVersion is what field managers need of a scheme where all objects are unstructured, of the version they are stored
+// in, and have no defaults.
 type oneVersion struct{}
 
 func (oneVersion) Convert(_, _, _ any) error { return nil }

@@ -23,7 +23,9 @@ import (
 )
 
 // applyFields applies fields of a Resource.
-func applyFields(ctx context.Context, c client.Client, owner string, fields map[string]any, opts ...client.ApplyOption) error {
+func applyFields(
+	ctx context.Context, c client.Client, owner string, fields map[string]any, opts ...client.ApplyOption,
+) error {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"fields": fields}}}
 	u.SetGroupVersionKind(fixture.GroupVersion.WithKind("Resource"))
 	u.SetNamespace("my-namespace")
@@ -53,7 +55,10 @@ func TestRealistic_applyOwnsFields(t *testing.T) {
 	if !apierrs.IsConflict(err) {
 		t.Errorf("error = %v", err)
 	}
-	mustDo(t, applyFields(ctx, c, "me", map[string]any{"yours": "2"}, client.ForceOwnership), applyFields(ctx, c, "you", map[string]any{"ours": "1"}))
+	mustDo(
+		t, applyFields(ctx, c, "me", map[string]any{"yours": "2"}, client.ForceOwnership),
+		applyFields(ctx, c, "you", map[string]any{"ours": "1"}),
+	)
 	if diff := cmp.Diff(map[string]string{"ours": "1", "yours": "2"}, getFields(ctx, t, c)); diff != "" {
 		t.Errorf("after I have taken what was yours (-want +got):\n%s", diff)
 	}
@@ -148,7 +153,10 @@ func TestRealistic_applyStatus(t *testing.T) {
 	if pod := get(); pod.Spec.NodeName != "a" || pod.Status.Phase != "Pending" {
 		t.Errorf("applied: %v", pod)
 	}
-	mustDo(t, c.Status().Apply(ctx, ac(`{"status":{"phase":"Running"}}`), owner), c.Apply(ctx, ac(`{"spec":{"nodeName":"c"}}`), client.FieldOwner("you")))
+	mustDo(
+		t, c.Status().Apply(ctx, ac(`{"status":{"phase":"Running"}}`), owner),
+		c.Apply(ctx, ac(`{"spec":{"nodeName":"c"}}`), client.FieldOwner("you")),
+	)
 	if pod := get(); pod.Spec.NodeName != "c" || pod.Status.Phase != "Running" || pod.Status.Message != "" {
 		t.Errorf("applied again: %v", pod)
 	}
@@ -170,7 +178,9 @@ func TestRealistic_applyListsOfCustomResources(t *testing.T) {
 
 // What an object had before anything was applied has an owner too.
 func TestRealistic_applyAfterCreate(t *testing.T) {
-	ctx, c := newRealistic(t, &fixture.Resource{ObjectMeta: objectMeta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}}})
+	ctx, c := newRealistic(t, &fixture.Resource{
+		ObjectMeta: objectMeta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}},
+	})
 	err := applyFields(ctx, c, "me", map[string]any{"a": "2"})
 	if !apierrs.IsConflict(err) || !strings.Contains(err.Error(), "before-first-apply") {
 		t.Errorf("error = %v", err)
@@ -189,7 +199,9 @@ func TestRealistic_applyNoFinalizerAnyLonger(t *testing.T) {
 		c.Apply(ctx, corev1apply.ConfigMap("one", "my-namespace").WithFinalizers("example.com/mine"), owner),
 		c.Delete(ctx, &corev1.ConfigMap{ObjectMeta: objectMeta("one")}),
 	)
-	ac := corev1apply.ConfigMap("one", "my-namespace").WithFinalizers("example.com/mine").WithData(map[string]string{"a": "1"})
+	ac := corev1apply.ConfigMap("one", "my-namespace").WithFinalizers("example.com/mine").WithData(
+		map[string]string{"a": "1"},
+	)
 	mustDo(t, c.Apply(ctx, ac, owner))
 	other := corev1apply.ConfigMap("one", "my-namespace").WithData(map[string]string{"b": "1"})
 	mustDo(t, c.Apply(ctx, other, client.FieldOwner("you")))
@@ -197,7 +209,9 @@ func TestRealistic_applyNoFinalizerAnyLonger(t *testing.T) {
 		t.Errorf("data after you have applied (-want +got):\n%s", diff)
 	}
 	mustDo(t, c.Apply(ctx, corev1apply.ConfigMap("one", "my-namespace"), owner))
-	if err := c.Get(ctx, client.ObjectKey{Namespace: "my-namespace", Name: "one"}, &corev1.ConfigMap{}); !apierrs.IsNotFound(err) {
+	if err := c.Get(
+		ctx, client.ObjectKey{Namespace: "my-namespace", Name: "one"}, &corev1.ConfigMap{},
+	); !apierrs.IsNotFound(err) {
 		t.Errorf("error = %v", err)
 	}
 }

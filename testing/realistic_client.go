@@ -25,7 +25,8 @@ func (r *realism) intercept(c client.WithWatch, s *store) client.WithWatch {
 		now := rtime.RetrieveNow(ctx)
 		r.now.Store(&now)
 	}
-	// what the store has changed in an object of a Go type is in that of the caller, what it has changed in any other is not
+	// what the store has changed in an object of a Go type is in that of the caller, what it has changed in any other is
+	// not
 	reread := func(obj client.Object, dryRun []string, err error) error {
 		if _, ok := obj.(runtime.Unstructured); !ok || err != nil || slices.Contains(dryRun, metav1.DryRunAll) {
 			return err
@@ -51,7 +52,9 @@ func (r *realism) intercept(c client.WithWatch, s *store) client.WithWatch {
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
 			return reread(obj, (&client.UpdateOptions{}).ApplyOptions(opts).DryRun, c.Update(ctx, obj, opts...))
 		},
-		Apply: func(ctx context.Context, c client.WithWatch, ac runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		Apply: func(
+			ctx context.Context, c client.WithWatch, ac runtime.ApplyConfiguration, opts ...client.ApplyOption,
+		) error {
 			at(ctx)
 			return c.Apply(ctx, ac, opts...)
 		},
@@ -62,15 +65,21 @@ func (r *realism) intercept(c client.WithWatch, s *store) client.WithWatch {
 			}
 			return c.Delete(ctx, obj, opts...)
 		},
-		DeleteAllOf: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption) error {
+		DeleteAllOf: func(
+			ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption,
+		) error {
 			at(ctx)
 			return c.DeleteAllOf(ctx, obj, opts...)
 		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, name string, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(
+			ctx context.Context, c client.Client, name string, obj, sub client.Object, opts ...client.SubResourceCreateOption,
+		) error {
 			at(ctx)
 			return c.SubResource(name).Create(ctx, obj, sub, opts...)
 		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(
+			ctx context.Context, c client.Client, name string, obj client.Object, opts ...client.SubResourceUpdateOption,
+		) error {
 			options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
 			return reread(bodyOr(options.SubResourceBody, obj), options.DryRun, c.SubResource(name).Update(ctx, obj, opts...))
 		},
@@ -91,5 +100,7 @@ func (r *realism) checkUID(s *store, obj client.Object, preconditions *metav1.Pr
 		return err
 	}
 	return apierrs.NewConflict(schema.GroupResource{Resource: obj.GetObjectKind().GroupVersionKind().Kind}, obj.GetName(),
-		fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s)", *preconditions.UID, live.GetUID()))
+		fmt.Errorf(
+			"the UID in the precondition (%s) does not match the UID in record (%s)", *preconditions.UID, live.GetUID(),
+		))
 }

@@ -26,7 +26,9 @@ var realisticNow = time.Date(2026, 3, 1, 12, 0, 0, 123, time.UTC)
 func newRealistic(t *testing.T, given ...client.Object) (context.Context, client.Client) {
 	t.Helper()
 	config := &ExpectConfig{
-		Scheme: fixture.NewScheme(), StatusSubResourceTypes: []client.Object{&fixture.Resource{}, newGadget("")}, GivenObjects: given, Realistic: true,
+		Scheme: fixture.NewScheme(), StatusSubResourceTypes: []client.Object{
+			&fixture.Resource{}, newGadget(""),
+		}, GivenObjects: given, Realistic: true,
 	}
 	return rtime.StashNow(t.Context(), realisticNow), config.Config().Client
 }
@@ -43,12 +45,16 @@ func mustDo(t *testing.T, errs ...error) {
 // Created objects are the same each time a test runs, and for the caller the same as they are stored.
 func TestRealistic_create(t *testing.T) {
 	ctx, c := newRealistic(t)
-	resource := &fixture.Resource{ObjectMeta: objectMeta("one"), Status: fixture.ResourceStatus{Fields: map[string]string{"a": "1"}}}
+	resource := &fixture.Resource{
+		ObjectMeta: objectMeta("one"), Status: fixture.ResourceStatus{Fields: map[string]string{"a": "1"}},
+	}
 	resource.Generation, resource.UID, resource.DeletionTimestamp = 7, "mine", new(metav1.Now())
 	configMap := &corev1.ConfigMap{ObjectMeta: objectMeta("one")}
 	gadget := newGadget("one")
 	gadget.Object["status"] = map[string]any{"a": "1"}
-	untyped := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"fields": map[string]any{"a": "1"}}}}
+	untyped := &unstructured.Unstructured{
+		Object: map[string]any{"status": map[string]any{"fields": map[string]any{"a": "1"}}},
+	}
 	untyped.SetGroupVersionKind(fixture.GroupVersion.WithKind("Resource"))
 	untyped.SetName("untyped")
 	mustDo(t, c.Create(ctx, resource), c.Create(ctx, configMap), c.Create(ctx, gadget), c.Create(ctx, untyped))
@@ -65,10 +71,12 @@ func TestRealistic_create(t *testing.T) {
 	if diff := cmp.Diff(&corev1.ConfigMap{ObjectMeta: created("one", "000000000002", 0)}, configMap); diff != "" {
 		t.Errorf("without a generation (-want +got):\n%s", diff)
 	}
-	if gadget.Object["status"] != nil || gadget.GetGeneration() != 1 || gadget.GetUID() != "00000000-0000-0000-0000-000000000003" {
+	if gadget.Object["status"] != nil || gadget.GetGeneration() != 1 ||
+		gadget.GetUID() != "00000000-0000-0000-0000-000000000003" {
 		t.Errorf("of an unknown kind: %v", gadget.Object)
 	}
-	if fields, _, _ := unstructured.NestedMap(untyped.Object, "status", "fields"); fields != nil || untyped.GetGeneration() != 1 || untyped.GetKind() != "Resource" {
+	if fields, _, _ := unstructured.NestedMap(untyped.Object, "status", "fields"); fields != nil ||
+		untyped.GetGeneration() != 1 || untyped.GetKind() != "Resource" {
 		t.Errorf("unstructured: %v", untyped.Object)
 	}
 	for _, obj := range []client.Object{resource, configMap, gadget, untyped} {
@@ -83,7 +91,9 @@ func TestRealistic_create(t *testing.T) {
 // The object of a caller whose create fails is not changed.
 func TestRealistic_createOfWhatExists(t *testing.T) {
 	ctx, c := newRealistic(t, &fixture.Resource{ObjectMeta: objectMeta("one")})
-	resource := &fixture.Resource{ObjectMeta: objectMeta("one"), Status: fixture.ResourceStatus{Fields: map[string]string{"a": "1"}}}
+	resource := &fixture.Resource{
+		ObjectMeta: objectMeta("one"), Status: fixture.ResourceStatus{Fields: map[string]string{"a": "1"}},
+	}
 	before := resource.DeepCopy()
 	if err := c.Create(ctx, resource); !apierrs.IsAlreadyExists(err) {
 		t.Errorf("error = %v", err)
@@ -94,7 +104,9 @@ func TestRealistic_createOfWhatExists(t *testing.T) {
 }
 
 func TestRealistic_given(t *testing.T) {
-	resource := &fixture.Resource{ObjectMeta: objectMeta("one"), Status: fixture.ResourceStatus{Fields: map[string]string{"a": "1"}}}
+	resource := &fixture.Resource{
+		ObjectMeta: objectMeta("one"), Status: fixture.ResourceStatus{Fields: map[string]string{"a": "1"}},
+	}
 	older := &fixture.Resource{ObjectMeta: objectMeta("older")}
 	older.Generation = 7
 	ctx, c := newRealistic(t, resource, older, &corev1.ConfigMap{ObjectMeta: objectMeta("one")})
@@ -191,7 +203,9 @@ func TestRealistic_versions(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			ctx, c := newRealistic(t, &fixture.Resource{ObjectMeta: objectMeta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}}})
+			ctx, c := newRealistic(t, &fixture.Resource{
+				ObjectMeta: objectMeta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}},
+			})
 			r := &fixture.Resource{}
 			mustDo(t, c.Get(ctx, client.ObjectKey{Namespace: "my-namespace", Name: "one"}, r))
 			before := r.ResourceVersion
@@ -235,7 +249,9 @@ func TestRealistic_identity(t *testing.T) {
 
 // An unstructured object is for its caller what is stored, although the store keeps another Go type.
 func TestRealistic_updateUnstructured(t *testing.T) {
-	ctx, c := newRealistic(t, &fixture.Resource{ObjectMeta: objectMeta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}}})
+	ctx, c := newRealistic(t, &fixture.Resource{
+		ObjectMeta: objectMeta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}},
+	})
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(fixture.GroupVersion.WithKind("Resource"))
 	mustDo(t, c.Get(ctx, client.ObjectKey{Namespace: "my-namespace", Name: "one"}, u))
@@ -264,7 +280,8 @@ func TestRealistic_delete(t *testing.T) {
 	gadget.SetFinalizers([]string{"example.com/wait"})
 	mustDo(t, c.Create(ctx, gadget), c.Delete(ctx, gadget), c.Get(ctx, client.ObjectKeyFromObject(gadget), gadget))
 	want := metav1.NewTime(realisticNow.Truncate(time.Second))
-	if !gadget.GetDeletionTimestamp().Equal(&want) || *gadget.GetDeletionGracePeriodSeconds() != 0 || gadget.GetGeneration() != 2 {
+	if !gadget.GetDeletionTimestamp().Equal(&want) || *gadget.GetDeletionGracePeriodSeconds() != 0 ||
+		gadget.GetGeneration() != 2 {
 		t.Errorf("terminating: %v", gadget.Object)
 	}
 	mustDo(t, c.Delete(rtime.StashNow(t.Context(), realisticNow.Add(time.Hour)), gadget))

@@ -18,14 +18,15 @@ import (
 	"trueup.dev/validation"
 )
 
-// ReconcilerTestCase calls a whole reconciler with one request. The reconciler finds the given objects, and what it does must be what is expected: nothing,
-// for each kind of side effect that the case does not mention.
+// ReconcilerTestCase calls a whole reconciler with one request. The reconciler finds the given objects, and what it
+// does must be what is expected: nothing, for each kind of side effect that the case does not mention.
 //
 // The fields of a case are copied before they are used, so that cases can share objects.
 type ReconcilerTestCase struct {
 	// Name of the case. In [ReconcilerTests] it is the key of the case.
 	Name string
-	// Focus leaves out all cases of the suite that have no focus, to work on some. The suite fails as long as a case has it.
+	// Focus leaves out all cases of the suite that have no focus, to work on some. The suite fails as long as a case has
+	// it.
 	Focus bool
 	// Skip leaves out this case.
 	Skip bool
@@ -77,9 +78,11 @@ type ReconcilerTestCase struct {
 	ExpectStatusPatches []PatchRef
 	// ExpectStatusApplies are the apply calls for a status, in order.
 	ExpectStatusApplies []ApplyRef
-	// ExpectSubResources are the writes to sub resources other than the status, in order. Nil asserts nothing, unless the case is Realistic.
+	// ExpectSubResources are the writes to sub resources other than the status, in order. Nil asserts nothing, unless the
+	// case is Realistic.
 	ExpectSubResources []SubResourceRef
-	// ExpectWiring is what the reconciler asks of a manager when it is set up. Nil asserts nothing. The factory is called once more for it.
+	// ExpectWiring is what the reconciler asks of a manager when it is set up. Nil asserts nothing. The factory is called
+	// once more for it.
 	ExpectWiring *Wiring
 	// AdditionalConfigs are further configs, by name. The reconciler gets them by [reconcilers.RetrieveAdditionalConfigs].
 	AdditionalConfigs map[string]ExpectConfig
@@ -128,10 +131,14 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 
 	result, err := reconciler.Reconcile(ctx, tc.Request)
 
-	outcome{shouldErr: tc.ShouldErr, result: tc.ExpectedResult, verify: tc.Verify, differ: config.differ()}.assert(t, result, err)
+	outcome{
+		shouldErr: tc.ShouldErr, result: tc.ExpectedResult, verify: tc.Verify, differ: config.differ(),
+	}.assert(t, result, err)
 	run.assertExpectations(t)
 	if tc.ExpectWiring != nil {
-		wiring, err := recordReconciler(ctx, scheme, func(c reconcilers.Config) any { return factory(t, tc, c) }, tc.AdditionalConfigs, tc.GivenObjects)
+		wiring, err := recordReconciler(
+			ctx, scheme, func(c reconcilers.Config) any { return factory(t, tc, c) }, tc.AdditionalConfigs, tc.GivenObjects,
+		)
 		assertWiring(t, tc.ExpectWiring, wiring, err)
 	}
 }

@@ -20,7 +20,9 @@ import (
 
 // withoutEffect is the factory of cases that are about something else than the reconciler.
 func withoutEffect(*testing.T, *rtesting.ReconcilerTestCase, reconcilers.Config) reconcile.Reconciler {
-	return reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+	return reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+		return reconcile.Result{}, nil
+	})
 }
 
 func TestReconcilerTestCase(t *testing.T) {
@@ -84,7 +86,9 @@ func TestReconcilerTestCaseOutcomes(t *testing.T) {
 				verified = result == tt.result && errors.Is(err, tt.err)
 			}
 			tt.tc.Run(t, scheme, func(*testing.T, *rtesting.ReconcilerTestCase, reconcilers.Config) reconcile.Reconciler {
-				return reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return tt.result, tt.err })
+				return reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+					return tt.result, tt.err
+				})
 			})
 			if !verified {
 				t.Errorf("%s: Verify was not called with what the reconciler has returned", tt.reason)
@@ -133,9 +137,11 @@ func (sizes) ResourceCreate(expected, actual client.Object) string {
 
 func TestReconcilerTestCaseDiffer(t *testing.T) {
 	tc := &rtesting.ReconcilerTestCase{
-		Differ:            sizes{rtesting.DefaultDiffer},
-		ExpectCreates:     []client.Object{page("home", "any title")},
-		AdditionalConfigs: map[string]rtesting.ExpectConfig{"remote": {ExpectCreates: []client.Object{page("home", "any title")}}},
+		Differ:        sizes{rtesting.DefaultDiffer},
+		ExpectCreates: []client.Object{page("home", "any title")},
+		AdditionalConfigs: map[string]rtesting.ExpectConfig{
+			"remote": {ExpectCreates: []client.Object{page("home", "any title")}},
+		},
 	}
 	tc.Run(t, scheme, doing(func(ctx context.Context, c reconcilers.Config) error {
 		remote := reconcilers.RetrieveAdditionalConfigs(ctx)["remote"]

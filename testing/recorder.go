@@ -53,7 +53,9 @@ func (r recorder) Eventf(obj runtime.Object, eventtype, reason, messageFmt strin
 	r.Event(obj, eventtype, reason, fmt.Sprintf(messageFmt, args...))
 }
 
-func (r recorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventtype, reason, messageFmt string, args ...interface{}) {
+func (r recorder) AnnotatedEventf(
+	obj runtime.Object, _ map[string]string, eventtype, reason, messageFmt string, args ...interface{},
+) {
 	r.Eventf(obj, eventtype, reason, messageFmt, args...)
 }
 
@@ -65,10 +67,14 @@ var (
 	_ events.AnnotatedEventRecorder = eventRecorder{}
 )
 
-func (r eventRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...interface{}) {
+func (r eventRecorder) Eventf(
+	regarding, related runtime.Object, eventtype, reason, action, note string, args ...interface{},
+) {
 	r.log.add(regarding, related, Event{Type: eventtype, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...)})
 }
 
-func (r eventRecorder) AnnotatedEventf(regarding, related runtime.Object, _ map[string]string, eventtype, reason, action, note string, args ...interface{}) {
+func (r eventRecorder) AnnotatedEventf(
+	regarding, related runtime.Object, _ map[string]string, eventtype, reason, action, note string, args ...interface{},
+) {
 	r.Eventf(regarding, related, eventtype, reason, action, note, args...)
 }

@@ -21,7 +21,8 @@ type PatchRef struct {
 	// SubResource is "status" for patches of the status, which are expected apart from others.
 	SubResource string
 	PatchType   types.PatchType
-	// Patch is what is sent, to the byte. After a patch of the object's finalizers the resource version can be left out, or be the one before.
+	// Patch is what is sent, to the byte. After a patch of the object's finalizers the resource version can be left out,
+	// or be the one before.
 	Patch []byte
 }
 
@@ -56,7 +57,8 @@ func NewDeleteRef(action DeleteAction) DeleteRef {
 	}
 }
 
-// NewDeleteRefFromObject returns the deletion of an object. It panics when the kind of the object is neither set on it nor in the scheme.
+// NewDeleteRefFromObject returns the deletion of an object. It panics when the kind of the object is neither set on it
+// nor in the scheme.
 func NewDeleteRefFromObject(obj client.Object, scheme *runtime.Scheme) DeleteRef {
 	deleted, err := referenceTo(obj, scheme)
 	if err != nil {
@@ -108,7 +110,8 @@ type ApplyRef struct {
 	Kind      string
 	Namespace string
 	Name      string
-	// ApplyConfiguration is what is applied. It is compared by its JSON form, so that it may be of another Go type than what the reconciler uses.
+	// ApplyConfiguration is what is applied. It is compared by its JSON form, so that it may be of another Go type than
+	// what the reconciler uses.
 	ApplyConfiguration runtime.ApplyConfiguration
 }
 

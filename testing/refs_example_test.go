@@ -52,7 +52,9 @@ func ExampleNewDeleteRef() {
 	c := told(func(action rtesting.Action) {
 		fmt.Printf("%+v\n", rtesting.NewDeleteRef(action.(rtesting.DeleteAction)))
 	})
-	err := c.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "theme"}})
+	err := c.Delete(context.Background(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "theme"},
+	})
 	fmt.Println(err)
 	// Output:
 	// {Group: Kind:ConfigMap Namespace:web Name:theme}
@@ -64,7 +66,9 @@ func ExampleNewDeleteCollectionRef() {
 		ref := rtesting.NewDeleteCollectionRef(action.(rtesting.DeleteCollectionAction))
 		fmt.Println(ref.Kind, ref.Namespace, ref.Labels)
 	})
-	err := c.DeleteAllOf(context.Background(), &corev1.ConfigMap{}, client.InNamespace("web"), client.MatchingLabels{"app": "blog"})
+	err := c.DeleteAllOf(context.Background(), &corev1.ConfigMap{}, client.InNamespace("web"), client.MatchingLabels{
+		"app": "blog",
+	})
 	fmt.Println(err)
 	// Output:
 	// ConfigMap web app=blog

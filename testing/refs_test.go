@@ -29,7 +29,9 @@ func TestNewRefs(t *testing.T) {
 	}
 	tests := map[string]struct{ got, want any }{
 		"Patch": {
-			got: NewPatchRef(clientgotesting.NewPatchSubresourceAction(resource, "web", "mars", types.JSONPatchType, []byte("[]"), "status")),
+			got: NewPatchRef(
+				clientgotesting.NewPatchSubresourceAction(resource, "web", "mars", types.JSONPatchType, []byte("[]"), "status"),
+			),
 			want: PatchRef{
 				Group: "example.com", Kind: "Planet", Namespace: "web", Name: "mars", SubResource: "status",
 				PatchType: types.JSONPatchType, Patch: []byte("[]"),

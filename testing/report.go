@@ -20,7 +20,8 @@ type expectation[T any] struct {
 	tidy func(observed T) T
 }
 
-// assert fails the test for each difference between what is expected and what was observed, by position. The last failure also says what was observed.
+// assert fails the test for each difference between what is expected and what was observed, by position. The last
+// failure also says what was observed.
 func assert[T any](t *testing.T, c *ExpectConfig, e expectation[T]) {
 	helper(t)()
 	if err := c.open().err; err != nil {
@@ -41,7 +42,9 @@ func (e expectation[T]) failures(c *ExpectConfig) []string {
 	var failures []string
 	for i, expected := range e.expected {
 		if i >= len(e.observed) {
-			failures = append(failures, fmt.Sprintf("%s[%d] not observed%s: %s", e.field, i, c.configName(), c.describe(expected)))
+			failures = append(
+				failures, fmt.Sprintf("%s[%d] not observed%s: %s", e.field, i, c.configName(), c.describe(expected)),
+			)
 		} else if diff := e.diff(expected, e.observed[i]); diff != "" {
 			failures = append(failures, fmt.Sprintf("%s[%d] differs%s (%s, %s):\n%s", e.field, i, c.configName(),
 				DiffRemovedColor.Sprint("-expected"), DiffAddedColor.Sprint("+actual"), ColorizeDiff(diff)))

@@ -26,9 +26,14 @@ func (c *ExpectConfig) describe(v any) string {
 		return target(kind, "", v.GetNamespace(), name)
 	case Event:
 		about := target(v.GroupVersionKind().GroupKind(), "", v.Namespace, v.Name)
-		return strings.Join(strings.Fields(fmt.Sprintf("%s %s on %s: %s %s%s", v.Type, v.Reason, about, v.Action, v.Message, v.Note)), " ")
+		return strings.Join(
+			strings.Fields(fmt.Sprintf("%s %s on %s: %s %s%s", v.Type, v.Reason, about, v.Action, v.Message, v.Note)), " ",
+		)
 	case PatchRef:
-		return fmt.Sprintf("%s: %s %s", target(schema.GroupKind{Group: v.Group, Kind: v.Kind}, v.SubResource, v.Namespace, v.Name), v.PatchType, v.Patch)
+		return fmt.Sprintf(
+			"%s: %s %s", target(schema.GroupKind{Group: v.Group, Kind: v.Kind}, v.SubResource, v.Namespace, v.Name), v.PatchType,
+			v.Patch,
+		)
 	case ApplyRef:
 		return target(schema.GroupKind{Group: v.Group, Kind: v.Kind}, "", v.Namespace, v.Name)
 	case DeleteRef:

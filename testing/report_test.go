@@ -15,7 +15,8 @@ import (
 
 // How the texts are printed is tested with the cases, which print them.
 func TestPaste(t *testing.T) {
-	want := "\nobserved, as an expectation:\nExpectDeletes: []rtesting.DeleteRef{\n\t{Kind: \"ConfigMap\", Namespace: \"web\", Name: \"theme\"},\n},"
+	want := "\nobserved, as an expectation:\nExpectDeletes: []rtesting.DeleteRef{\n\t{Kind: \"ConfigMap\", Namespace: " +
+		"\"web\", Name: \"theme\"},\n},"
 	e := expectation[DeleteRef]{
 		field: "ExpectDeletes", elem: "rtesting.DeleteRef",
 		observed: []DeleteRef{{Group: "untidy", Kind: "ConfigMap", Namespace: "web", Name: "theme"}},
@@ -52,8 +53,11 @@ func TestTidy(t *testing.T) {
 	selector := labels.SelectorFromSet(labels.Set{"a": "b"})
 	for name, tt := range map[string]struct{ untidy, want DeleteCollectionRef }{
 		"Everything": {untidy: DeleteCollectionRef{Labels: labels.Everything(), Fields: fields.Everything()}},
-		"Some":       {untidy: DeleteCollectionRef{Labels: selector, Fields: fields.Everything()}, want: DeleteCollectionRef{Labels: selector}},
-		"None":       {},
+		"Some": {
+			untidy: DeleteCollectionRef{Labels: selector, Fields: fields.Everything()},
+			want:   DeleteCollectionRef{Labels: selector},
+		},
+		"None": {},
 	} {
 		got := tt.untidy.tidy()
 		if (got.Labels == nil) != (tt.want.Labels == nil) || got.Fields != nil {
@@ -70,11 +74,17 @@ func TestDescribe(t *testing.T) {
 		"*fixture.Duck web/nobody":             &fixture.Duck{ObjectMeta: theMap(renamed("nobody")).ObjectMeta},
 		"Resource.fixture.trueup.dev web/blog": u("Resource", "blog", ""),
 		"Planet.example.com mars":              DeleteRef{Group: "example.com", Kind: "Planet", Name: "mars"},
-		"ConfigMap web/*":                      DeleteCollectionRef{Kind: "ConfigMap", Namespace: "web", Labels: labels.Everything()},
-		"ConfigMap * with labels a=b with fields c=d": DeleteCollectionRef{
-			Kind: "ConfigMap", Labels: labels.SelectorFromSet(labels.Set{"a": "b"}), Fields: fields.OneTermEqualSelector("c", "d"),
+		"ConfigMap web/*": DeleteCollectionRef{
+			Kind: "ConfigMap", Namespace: "web", Labels: labels.Everything(),
 		},
-		"Normal Painted on ConfigMap web/theme: Paint it is blue now": NewEventf(theMap(), nil, assertScheme, "Normal", "Painted", "Paint", "it is blue now"),
+		"ConfigMap * with labels a=b with fields c=d": DeleteCollectionRef{
+			Kind: "ConfigMap", Labels: labels.SelectorFromSet(
+				labels.Set{"a": "b"},
+			), Fields: fields.OneTermEqualSelector("c", "d"),
+		},
+		"Normal Painted on ConfigMap web/theme: Paint it is blue now": NewEventf(
+			theMap(), nil, assertScheme, "Normal", "Painted", "Paint", "it is blue now",
+		),
 	} {
 		if got := c.describe(v); got != want {
 			t.Errorf("got %q, want %q", got, want)

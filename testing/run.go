@@ -17,11 +17,11 @@ type runOption func(options *runOptions)
 
 func (o runOption) applyTo(options *runOptions) { o(options) }
 
-// Parallel runs each case in parallel with others, see [testing.T.Parallel]. Cases share what their table shares: objects are copied before they are
-// used, values in Metadata and the variables of functions are not.
+// Parallel runs each case in parallel with others, see [testing.T.Parallel]. Cases share what their table shares:
+// objects are copied before they are used, values in Metadata and the variables of functions are not.
 //
-// As always with parallel tests, the cases of a suite have not run yet when Run returns. Undo what they need with [testing.T.Cleanup], which waits for
-// them, not with defer. AdditionalReconciles remain one after the other.
+// As always with parallel tests, the cases of a suite have not run yet when Run returns. Undo what they need with
+// [testing.T.Cleanup], which waits for them, not with defer. AdditionalReconciles remain one after the other.
 func Parallel() RunOption {
 	return runOption(func(options *runOptions) { options.parallel = true })
 }

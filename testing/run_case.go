@@ -33,8 +33,8 @@ type caseRun struct {
 	apis []*api
 }
 
-// startCase skips the case, or waits for its turn, and sets defaults. The context it returns has the time of the case, a logger that prints with the test,
-// and ends with it. Who calls it defers the end of the run.
+// startCase skips the case, or waits for its turn, and sets defaults. The context it returns has the time of the case,
+// a logger that prints with the test, and ends with it. Who calls it defers the end of the run.
 func startCase(
 	t *testing.T, skip bool, now *time.Time, metadata *map[string]any, differ *Differ, opts []RunOption,
 ) (context.Context, *caseRun) {
@@ -67,7 +67,8 @@ func startCase(
 	return ctx, run
 }
 
-// end closes what was opened. It is deferred before all else, so that clean up functions can use the configs of the case.
+// end closes what was opened. It is deferred before all else, so that clean up functions can use the configs of the
+// case.
 func (r *caseRun) end(t *testing.T) {
 	t.Helper()
 	r.cancel()
@@ -125,7 +126,8 @@ func cleanUp[C any](t *testing.T, ctx context.Context, tc *C, hook func(*testing
 	}
 }
 
-// open makes the configs of the case. Additional configs have the scheme and the differ of the case unless they bring their own.
+// open makes the configs of the case. Additional configs have the scheme and the differ of the case unless they bring
+// their own.
 func (r *caseRun) open(
 	t *testing.T, ctx context.Context, main *ExpectConfig, additional map[string]ExpectConfig,
 ) (context.Context, reconcilers.Config) {
@@ -225,8 +227,8 @@ func requireValid(t *testing.T, ctx context.Context, what string, product any) {
 	}
 }
 
-// allOf returns an error with the text of all errors of a list, if its own is that of the first. One that wraps such a list is left alone: it has more to
-// say.
+// allOf returns an error with the text of all errors of a list, if its own is that of the first. One that wraps such a
+// list is left alone: it has more to say.
 func allOf(err error) error {
 	if list, ok := err.(interface{ Unwrap() []error }); ok {
 		if all := errors.Join(list.Unwrap()...); all != nil && strings.HasPrefix(all.Error(), err.Error()) {

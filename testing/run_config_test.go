@@ -11,7 +11,8 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-// What a case has in common with an ExpectConfig, its config has too: a field that is added to both and forgotten in between would never be asserted.
+// What a case has in common with an ExpectConfig, its config has too: a field that is added to both and forgotten in
+// between would never be asserted.
 func TestCasesHandAllFieldsToTheirConfig(t *testing.T) {
 	scheme := fixture.NewScheme()
 	tests := map[string]struct {

@@ -38,7 +38,9 @@ var caseFailures = map[string]func(t *testing.T){
 		}.Run(t, scheme, returning(reconcile.Result{RequeueAfter: time.Hour}, nil))
 	},
 	"error": func(t *testing.T) {
-		rtesting.ReconcilerTests{"works": {}}.Run(t, scheme, returning(reconcile.Result{RequeueAfter: time.Hour}, errOnPurpose))
+		rtesting.ReconcilerTests{"works": {}}.Run(
+			t, scheme, returning(reconcile.Result{RequeueAfter: time.Hour}, errOnPurpose),
+		)
 	},
 	"no-error": func(t *testing.T) {
 		rtesting.ReconcilerTests{"fails": {ShouldErr: true}}.Run(t, scheme, withoutEffect)
@@ -117,7 +119,9 @@ var caseFailures = map[string]func(t *testing.T){
 		}}.Run(t, scheme, withoutEffect)
 	},
 	"events-dropped": func(t *testing.T) {
-		rtesting.ReconcilerTests{"tells of something that is of no known kind": {}}.Run(t, scheme, doing(func(_ context.Context, c reconcilers.Config) error {
+		rtesting.ReconcilerTests{
+			"tells of something that is of no known kind": {},
+		}.Run(t, scheme, doing(func(_ context.Context, c reconcilers.Config) error {
 			c.Recorder.Event(&fixture.Duck{}, corev1.EventTypeNormal, "Published", "")
 			return nil
 		}))
@@ -131,9 +135,11 @@ var caseFailures = map[string]func(t *testing.T){
 	"status-not-found": func(t *testing.T) {
 		given := &fixture.Resource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blog", Generation: 1}}
 		rtesting.ReconcilerTests{"forgets StatusSubResourceTypes": {
-			Request:             reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(given)},
-			GivenObjects:        []client.Object{given},
-			ExpectStatusUpdates: []client.Object{rtesting.With(given, func(r *fixture.Resource) { r.Status.ObservedGeneration = 1 })},
+			Request:      reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(given)},
+			GivenObjects: []client.Object{given},
+			ExpectStatusUpdates: []client.Object{
+				rtesting.With(given, func(r *fixture.Resource) { r.Status.ObservedGeneration = 1 }),
+			},
 		}}.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
 			return reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 				written := given.DeepCopy()
@@ -192,13 +198,17 @@ func withoutLogs[T client.Object](r reconcilers.SubReconciler[T]) reconcilers.Su
 // subCaseFailures are those that only a sub reconciler can have.
 var subCaseFailures = map[string]func(t *testing.T){
 	"sub-resource-realistic": func(t *testing.T) {
-		given := &fixture.Resource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blog", UID: "blog-uid", Generation: 2}}
+		given := &fixture.Resource{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blog", UID: "blog-uid", Generation: 2},
+		}
 		rtesting.SubReconcilerTests[*fixture.Resource]{
 			"has a uid of its own": {Resource: given, StatusSubResourceTypes: []client.Object{given}, Realistic: true},
 		}.Run(t, scheme, syncing(label[*fixture.Resource]))
 	},
 	"sub-resource-missing": func(t *testing.T) {
-		rtesting.SubReconcilerTests[*fixture.Resource]{"has nothing to reconcile": {}}.Run(t, scheme, syncing(label[*fixture.Resource]))
+		rtesting.SubReconcilerTests[*fixture.Resource]{"has nothing to reconcile": {}}.Run(
+			t, scheme, syncing(label[*fixture.Resource]),
+		)
 	},
 	"sub-resource": func(t *testing.T) {
 		rtesting.SubReconcilerTestSuite[*fixture.Resource]{
@@ -218,7 +228,9 @@ var subCaseFailures = map[string]func(t *testing.T){
 			_ *testing.T, _ *rtesting.SubReconcilerTestCase[*fixture.Resource], c reconcilers.Config,
 		) reconcilers.SubReconciler[*fixture.Resource] {
 			taken := apierrs.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, "blog")
-			c.Client.(rtesting.TestClient).AddReactor("create", "ConfigMap", func(rtesting.Action) (bool, runtime.Object, error) {
+			c.Client.(rtesting.TestClient).AddReactor("create", "ConfigMap", func(
+				rtesting.Action,
+			) (bool, runtime.Object, error) {
 				return true, nil, taken
 			})
 			return withoutLogs(&reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]{
@@ -311,23 +323,33 @@ var webhookFailures = map[string]func(t *testing.T){
 	},
 	"webhook-factory": func(t *testing.T) {
 		rtesting.AdmissionWebhookTests{"cannot be built": {Request: &admission.Request{}}}.RunWithContext(t, scheme,
-			func(*testing.T, context.Context, *rtesting.AdmissionWebhookTestCase, reconcilers.Config) (*admission.Webhook, error) {
+			func(
+				*testing.T, context.Context, *rtesting.AdmissionWebhookTestCase, reconcilers.Config,
+			) (*admission.Webhook, error) {
 				return nil, errOnPurpose
 			})
 	},
 	"webhook-missing": func(t *testing.T) {
 		rtesting.AdmissionWebhookTests{"has nothing to test": {Request: &admission.Request{}}}.RunWithContext(t, scheme,
-			func(*testing.T, context.Context, *rtesting.AdmissionWebhookTestCase, reconcilers.Config) (*admission.Webhook, error) {
+			func(
+				*testing.T, context.Context, *rtesting.AdmissionWebhookTestCase, reconcilers.Config,
+			) (*admission.Webhook, error) {
 				return nil, nil //nolint:nilnil // that is the mistake
 			})
 	},
 	"webhook-panic": func(t *testing.T) {
-		rtesting.AdmissionWebhookTests{"should panic": {Request: &admission.Request{}, ShouldPanic: true}}.RunWithContext(t, scheme,
+		rtesting.AdmissionWebhookTests{
+			"should panic": {Request: &admission.Request{}, ShouldPanic: true},
+		}.RunWithContext(t, scheme,
 			handling(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") }))
 	},
 	"webhook-side-effects": func(t *testing.T) {
-		rtesting.AdmissionWebhookTests{"has none": {Request: &admission.Request{}, ExpectedResponse: admission.Allowed("")}}.RunWithContext(t, scheme,
-			func(_ *testing.T, _ context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*admission.Webhook, error) {
+		rtesting.AdmissionWebhookTests{
+			"has none": {Request: &admission.Request{}, ExpectedResponse: admission.Allowed("")},
+		}.RunWithContext(t, scheme,
+			func(
+				_ *testing.T, _ context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
+			) (*admission.Webhook, error) {
 				return &admission.Webhook{Handler: handler(func(ctx context.Context, _ admission.Request) admission.Response {
 					if err := c.Create(ctx, page("home", "Hello")); err != nil {
 						return admission.Errored(http.StatusConflict, err)
@@ -342,7 +364,9 @@ var webhookFailures = map[string]func(t *testing.T){
 var suiteFailures = map[string]func(t *testing.T){
 	"focus-reconciler": func(t *testing.T) {
 		rtesting.ReconcilerTestSuite{
-			{Name: "first", Focus: true}, {Name: "second", ShouldErr: true}, {Name: "third", Focus: true}, {Name: "skipped", Focus: true, Skip: true},
+			{Name: "first", Focus: true}, {Name: "second", ShouldErr: true}, {Name: "third", Focus: true}, {
+				Name: "skipped", Focus: true, Skip: true,
+			},
 		}.Run(t, scheme, withoutEffect)
 	},
 	"focus-sub-reconciler": func(t *testing.T) {
@@ -352,8 +376,12 @@ var suiteFailures = map[string]func(t *testing.T){
 	},
 	"focus-webhook": func(t *testing.T) {
 		rtesting.AdmissionWebhookTests{
-			"first": {Focus: true, Request: &admission.Request{}, ExpectedResponse: admission.Allowed("").WithWarnings()}, "second": {},
-		}.RunWithContext(t, scheme, handling(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") }))
+			"first": {
+				Focus: true, Request: &admission.Request{}, ExpectedResponse: admission.Allowed("").WithWarnings(),
+			}, "second": {},
+		}.RunWithContext(
+			t, scheme, handling(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") }),
+		)
 	},
 }
 

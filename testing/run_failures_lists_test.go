@@ -21,17 +21,22 @@ import (
 	"trueup.dev/tracker"
 )
 
-// listFailures have one case for each way in which what is observed can be something else than the list of what is expected.
+// listFailures have one case for each way in which what is observed can be something else than the list of what is
+// expected.
 var listFailures = map[string]func(t *testing.T){
 	"creates": listFailure(
 		do(client.Client.Create, page("home", "Hello"), page("about", "About")),
 		rtesting.ReconcilerTestCase{ExpectCreates: []client.Object{page("home", "Welcome")}},
-		rtesting.ReconcilerTestCase{ExpectCreates: []client.Object{page("home", "Hello"), page("about", "About"), page("contact", "Contact")}},
+		rtesting.ReconcilerTestCase{
+			ExpectCreates: []client.Object{page("home", "Hello"), page("about", "About"), page("contact", "Contact")},
+		},
 	),
 	"updates": listFailure(
 		do(client.Client.Update, page("home", "Hello"), page("about", "About")),
 		rtesting.ReconcilerTestCase{ExpectUpdates: []client.Object{page("home", "Welcome")}},
-		rtesting.ReconcilerTestCase{ExpectUpdates: []client.Object{page("home", "Hello"), page("about", "About"), page("contact", "Contact")}},
+		rtesting.ReconcilerTestCase{
+			ExpectUpdates: []client.Object{page("home", "Hello"), page("about", "About"), page("contact", "Contact")},
+		},
 	),
 	"patches": listFailure(
 		func(ctx context.Context, c reconcilers.Config) error {
@@ -42,12 +47,16 @@ var listFailures = map[string]func(t *testing.T){
 		},
 		rtesting.ReconcilerTestCase{ExpectPatches: []rtesting.PatchRef{pagePatch("home", `{"data":{"title":"Welcome"}}`)}},
 		rtesting.ReconcilerTestCase{ExpectPatches: []rtesting.PatchRef{
-			pagePatch("home", `{"data":{"title":"Hello"}}`), pagePatch("about", `{"data":null}`), pagePatch("contact", `{"data":null}`),
+			pagePatch(
+				"home", `{"data":{"title":"Hello"}}`,
+			), pagePatch("about", `{"data":null}`), pagePatch("contact", `{"data":null}`),
 		}},
 	),
 	"deletes": listFailure(
 		do(client.Client.Delete, page("home", ""), page("about", "")),
-		rtesting.ReconcilerTestCase{ExpectDeletes: []rtesting.DeleteRef{{Kind: "ConfigMap", Namespace: "default", Name: "index"}}},
+		rtesting.ReconcilerTestCase{
+			ExpectDeletes: []rtesting.DeleteRef{{Kind: "ConfigMap", Namespace: "default", Name: "index"}},
+		},
 		rtesting.ReconcilerTestCase{ExpectDeletes: []rtesting.DeleteRef{
 			{Kind: "ConfigMap", Namespace: "default", Name: "home"},
 			{Kind: "ConfigMap", Namespace: "default", Name: "about"},
@@ -82,7 +91,9 @@ var listFailures = map[string]func(t *testing.T){
 	),
 	"status-updates": listFailure(
 		func(ctx context.Context, c reconcilers.Config) error {
-			return errors.Join(updateStatus(ctx, c, site("blog", "https://blog")), updateStatus(ctx, c, site("shop", "https://shop")))
+			return errors.Join(
+				updateStatus(ctx, c, site("blog", "https://blog")), updateStatus(ctx, c, site("shop", "https://shop")),
+			)
 		},
 		rtesting.ReconcilerTestCase{ExpectStatusUpdates: []client.Object{site("blog", "http://blog")}},
 		rtesting.ReconcilerTestCase{ExpectStatusUpdates: []client.Object{
@@ -92,11 +103,16 @@ var listFailures = map[string]func(t *testing.T){
 	"status-patches": listFailure(
 		func(ctx context.Context, c reconcilers.Config) error {
 			return errors.Join(
-				c.Status().Patch(ctx, site("blog", ""), client.RawPatch(types.MergePatchType, []byte(`{"status":{"fields":{"url":"https://blog"}}}`))),
+				c.Status().Patch(
+					ctx, site("blog", ""),
+					client.RawPatch(types.MergePatchType, []byte(`{"status":{"fields":{"url":"https://blog"}}}`)),
+				),
 				c.Status().Patch(ctx, site("shop", ""), client.RawPatch(types.MergePatchType, []byte(`{"status":null}`))),
 			)
 		},
-		rtesting.ReconcilerTestCase{ExpectStatusPatches: []rtesting.PatchRef{statusPatch("blog", `{"status":{"fields":{"url":"http://blog"}}}`)}},
+		rtesting.ReconcilerTestCase{
+			ExpectStatusPatches: []rtesting.PatchRef{statusPatch("blog", `{"status":{"fields":{"url":"http://blog"}}}`)},
+		},
 		rtesting.ReconcilerTestCase{ExpectStatusPatches: []rtesting.PatchRef{
 			statusPatch("blog", `{"status":{"fields":{"url":"https://blog"}}}`), statusPatch("shop", `{"status":null}`),
 			statusPatch("wiki", `{"status":null}`),
@@ -106,7 +122,9 @@ var listFailures = map[string]func(t *testing.T){
 		func(ctx context.Context, c reconcilers.Config) error {
 			owner := client.FieldOwner("site")
 			return errors.Join(
-				c.Status().Apply(ctx, nodeApply("a", corev1.NodeRunning), owner), c.Status().Apply(ctx, nodeApply("b", corev1.NodePending), owner),
+				c.Status().Apply(
+					ctx, nodeApply("a", corev1.NodeRunning), owner,
+				), c.Status().Apply(ctx, nodeApply("b", corev1.NodePending), owner),
 			)
 		},
 		rtesting.ReconcilerTestCase{ExpectStatusApplies: []rtesting.ApplyRef{nodeApplyRef("a", corev1.NodeTerminated)}},
@@ -117,11 +135,15 @@ var listFailures = map[string]func(t *testing.T){
 	"sub-resources": listFailure(
 		func(ctx context.Context, c reconcilers.Config) error {
 			return errors.Join(
-				c.SubResource("eviction").Create(ctx, pod("a"), &policyv1.Eviction{}), c.SubResource("eviction").Create(ctx, pod("b"), &policyv1.Eviction{}),
+				c.SubResource("eviction").Create(
+					ctx, pod("a"), &policyv1.Eviction{},
+				), c.SubResource("eviction").Create(ctx, pod("b"), &policyv1.Eviction{}),
 			)
 		},
 		rtesting.ReconcilerTestCase{ExpectSubResources: []rtesting.SubResourceRef{eviction("c")}},
-		rtesting.ReconcilerTestCase{ExpectSubResources: []rtesting.SubResourceRef{eviction("a"), eviction("b"), eviction("c")}},
+		rtesting.ReconcilerTestCase{
+			ExpectSubResources: []rtesting.SubResourceRef{eviction("a"), eviction("b"), eviction("c")},
+		},
 	),
 	"events": listFailure(
 		func(_ context.Context, c reconcilers.Config) error {
@@ -144,7 +166,9 @@ var listFailures = map[string]func(t *testing.T){
 				}, site("blog", "")),
 			)
 		},
-		rtesting.ReconcilerTestCase{ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(page("index", ""), site("blog", ""), scheme)}},
+		rtesting.ReconcilerTestCase{
+			ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(page("index", ""), site("blog", ""), scheme)},
+		},
 		rtesting.ReconcilerTestCase{ExpectTracks: []rtesting.TrackRequest{
 			rtesting.NewTrackRequest(page("home", ""), site("blog", ""), scheme),
 			{
@@ -158,8 +182,11 @@ var listFailures = map[string]func(t *testing.T){
 	),
 }
 
-// listFailure is a failure for two cases: in the first the expected call differs and another one is too many, in the second one is missing.
-func listFailure(do func(ctx context.Context, c reconcilers.Config) error, differs, missing rtesting.ReconcilerTestCase) func(t *testing.T) {
+// listFailure is a failure for two cases: in the first the expected call differs and another one is too many, in the
+// second one is missing.
+func listFailure(
+	do func(ctx context.Context, c reconcilers.Config) error, differs, missing rtesting.ReconcilerTestCase,
+) func(t *testing.T) {
 	differs.Name, missing.Name = "differs, and one too many", "one too few"
 	suite := rtesting.ReconcilerTestSuite{differs, missing}
 	for i := range suite {
@@ -202,7 +229,9 @@ func page(name, title string) *corev1.ConfigMap {
 }
 
 func pagePatch(name, patch string) rtesting.PatchRef {
-	return rtesting.PatchRef{Kind: "ConfigMap", Namespace: "default", Name: name, PatchType: types.MergePatchType, Patch: []byte(patch)}
+	return rtesting.PatchRef{
+		Kind: "ConfigMap", Namespace: "default", Name: name, PatchType: types.MergePatchType, Patch: []byte(patch),
+	}
 }
 
 func pageApply(name, title string) *corev1ac.ConfigMapApplyConfiguration {
@@ -210,7 +239,9 @@ func pageApply(name, title string) *corev1ac.ConfigMapApplyConfiguration {
 }
 
 func applyRef(name, title string) rtesting.ApplyRef {
-	return rtesting.ApplyRef{Kind: "ConfigMap", Namespace: "default", Name: name, ApplyConfiguration: pageApply(name, title)}
+	return rtesting.ApplyRef{
+		Kind: "ConfigMap", Namespace: "default", Name: name, ApplyConfiguration: pageApply(name, title),
+	}
 }
 
 // site is a resource with an entry in its status.

@@ -17,15 +17,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What authors read when a case fails is part of what the kit is. Each function below is a test that fails; what it prints is in
-// testdata/failures/<name>.txt. `go test -run TestFailures -update ./testing` writes those files: read them as somebody who has never seen the kit.
+// What authors read when a case fails is part of what the kit is. Each function below is a test that fails; what it
+// prints is in testdata/failures/<name>.txt. `go test -run TestFailures -update ./testing` writes those files: read
+// them as somebody who has never seen the kit.
 
 var update = flag.Bool("update", false, "write what failing cases print to testdata/failures")
 
 // failures are the tests that fail, by the name of the file.
 func failures() map[string]func(t *testing.T) {
 	all := map[string]func(t *testing.T){}
-	for _, some := range []map[string]func(t *testing.T){listFailures, caseFailures, subCaseFailures, webhookFailures, suiteFailures} {
+	for _, some := range []map[string]func(t *testing.T){
+		listFailures, caseFailures, subCaseFailures, webhookFailures, suiteFailures,
+	} {
 		maps.Copy(all, some)
 	}
 	return all

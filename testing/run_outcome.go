@@ -56,7 +56,8 @@ func assertWiring(t *testing.T, expected, observed *Wiring, err error) {
 	observed.Assert(t, expected)
 }
 
-// failValue reports a value that is not the expected one, and the observed value in a form that can be pasted over field, see [literal].
+// failValue reports a value that is not the expected one, and the observed value in a form that can be pasted over
+// field, see [literal].
 func failValue(t *testing.T, what, diff, field string, observed any, schemes ...*runtime.Scheme) {
 	t.Helper()
 	t.Errorf("%s differs (%s, %s): \n%s\nobserved, as an expectation:\n%s: %s,",

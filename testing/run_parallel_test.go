@@ -21,8 +21,8 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// Cases that run in parallel can share everything that is in a table: with the race detector this test fails if one of them writes to it. Slices have room
-// behind their last element, which is where a careless append writes to.
+// Cases that run in parallel can share everything that is in a table: with the race detector this test fails if one of
+// them writes to it. Slices have room behind their last element, which is where a careless append writes to.
 func TestParallelCasesShareTheirTable(t *testing.T) {
 	const cases = 20
 	given := append(make([]client.Object, 0, 4), page("home", "Hello"))
@@ -41,7 +41,8 @@ func TestParallelCasesShareTheirTable(t *testing.T) {
 		suite := rtesting.ReconcilerTestSuite{}
 		for i := range cases {
 			suite = append(suite, rtesting.ReconcilerTestCase{
-				Name: strconv.Itoa(i), GivenObjects: given, APIGivenObjects: given, ExpectCreates: creates, AdditionalConfigs: additional,
+				Name: strconv.Itoa(i), GivenObjects: given, APIGivenObjects: given, ExpectCreates: creates,
+				AdditionalConfigs: additional,
 			})
 		}
 		suite.Run(t, scheme, doing(func(ctx context.Context, c reconcilers.Config) error {
@@ -73,7 +74,9 @@ func TestParallelCasesShareTheirTable(t *testing.T) {
 		}), rtesting.Parallel())
 	})
 	t.Run("Webhook", func(t *testing.T) {
-		request := &admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(`{}`)}}}
+		request := &admission.Request{
+			AdmissionRequest: admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(`{}`)}},
+		}
 		response := admission.Response{
 			AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{}},
 			Patches:           []jsonpatch.Operation{{Operation: "add", Path: "/b"}, {Operation: "add", Path: "/a"}},

@@ -16,8 +16,9 @@ import (
 	"trueup.dev/stash"
 )
 
-// SubReconcilerTestCase calls one sub reconciler with a resource, as a root reconciler would do. What the sub reconciler does to the resource, to the stash
-// and by its config must be what is expected: nothing, for all that the case does not mention but the stash.
+// SubReconcilerTestCase calls one sub reconciler with a resource, as a root reconciler would do. What the sub
+// reconciler does to the resource, to the stash and by its config must be what is expected: nothing, for all that the
+// case does not mention but the stash.
 //
 // The status of the resource cannot be written by a sub reconciler: expect changes of it in ExpectResource.
 //
@@ -25,14 +26,16 @@ import (
 type SubReconcilerTestCase[Type client.Object] struct {
 	// Name of the case. In [SubReconcilerTests] it is the key of the case.
 	Name string
-	// Focus leaves out all cases of the suite that have no focus, to work on some. The suite fails as long as a case has it.
+	// Focus leaves out all cases of the suite that have no focus, to work on some. The suite fails as long as a case has
+	// it.
 	Focus bool
 	// Skip leaves out this case.
 	Skip bool
 	// Metadata is for the author: values for the factory and the hooks. It is never nil for them.
 	Metadata map[string]interface{}
 
-	// Resource is what the sub reconciler is called with. It is a given object too, and a given object for the APIReader. Its resource version defaults to
+	// Resource is what the sub reconciler is called with. It is a given object too, and a given object for the APIReader.
+	// Its resource version defaults to
 	// 999. Required.
 	Resource Type
 	// Parent is the resource if Resource is nil.
@@ -58,14 +61,15 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// GivenTracks are tracked before the sub reconciler is called.
 	GivenTracks []TrackRequest
 
-	// ExpectResource is the resource after the call. Defaults to Resource: no change. The resource version after a patch of its finalizers can be
-	// left out, or be the one before.
+	// ExpectResource is the resource after the call. Defaults to Resource: no change. The resource version after a patch
+	// of its finalizers can be left out, or be the one before.
 	ExpectResource Type
 	// ExpectParent is the resource after the call if ExpectResource is nil.
 	//
 	// Deprecated: use ExpectResource.
 	ExpectParent Type
-	// ExpectStashedValues are values that are in the stash after the call. Others may be there too. Nil is a value that is nil or missing.
+	// ExpectStashedValues are values that are in the stash after the call. Others may be there too. Nil is a value that is
+	// nil or missing.
 	ExpectStashedValues map[stash.Key]interface{}
 	// VerifyStashedValue compares the values of the stash. Defaults to a comparison by Differ.
 	VerifyStashedValue VerifyStashedValueFunc
@@ -85,11 +89,14 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	ExpectDeletes []DeleteRef
 	// ExpectDeleteCollections are the collections deleted, in order.
 	ExpectDeleteCollections []DeleteCollectionRef
-	// ExpectSubResources are the writes to sub resources other than the status, in order. Nil asserts nothing, unless the case is Realistic.
+	// ExpectSubResources are the writes to sub resources other than the status, in order. Nil asserts nothing, unless the
+	// case is Realistic.
 	ExpectSubResources []SubResourceRef
-	// ExpectWiring is what the sub reconciler asks of a manager when it is set up. Nil asserts nothing. The factory is called once more for it.
+	// ExpectWiring is what the sub reconciler asks of a manager when it is set up. Nil asserts nothing. The factory is
+	// called once more for it.
 	ExpectWiring *Wiring
-	// AdditionalConfigs are further configs, by name. The sub reconciler gets them by [reconcilers.RetrieveAdditionalConfigs].
+	// AdditionalConfigs are further configs, by name. The sub reconciler gets them by
+	// [reconcilers.RetrieveAdditionalConfigs].
 	AdditionalConfigs map[string]ExpectConfig
 
 	// ShouldErr is whether the sub reconciler returns an error. ExpectedResult is then not compared.
@@ -110,8 +117,9 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// Differ compares what is expected with what is observed. Defaults to [DefaultDiffer].
 	Differ Differ
 
-	// AdditionalReconciles are cases to run afterwards, in order, with the same sub reconciler: for what it remembers from call to call. Each has its own
-	// configs and begins with what it is given. They run as sub tests; a Focus is not allowed.
+	// AdditionalReconciles are cases to run afterwards, in order, with the same sub reconciler: for what it remembers from
+	// call to call. Each has its own configs and begins with what it is given. They run as sub tests; a Focus is not
+	// allowed.
 	AdditionalReconciles []SubReconcilerTestCase[Type]
 }
 
@@ -152,7 +160,9 @@ func (tc *SubReconcilerTestCase[T]) expectConfig(scheme *runtime.Scheme) *Expect
 type SubReconcilerTests[Type client.Object] map[string]SubReconcilerTestCase[Type]
 
 // Run runs the cases, or, if there are any, only those with a focus: then the suite fails.
-func (rt SubReconcilerTests[T]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[T], opts ...RunOption) {
+func (rt SubReconcilerTests[T]) Run(
+	t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[T], opts ...RunOption,
+) {
 	t.Helper()
 	suite := make(SubReconcilerTestSuite[T], 0, len(rt))
 	for name, tc := range rt {
@@ -166,7 +176,9 @@ func (rt SubReconcilerTests[T]) Run(t *testing.T, scheme *runtime.Scheme, factor
 type SubReconcilerTestSuite[Type client.Object] []SubReconcilerTestCase[Type]
 
 // Run runs the cases, or, if there are any, only those with a focus: then the suite fails.
-func (ts SubReconcilerTestSuite[T]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[T], opts ...RunOption) {
+func (ts SubReconcilerTestSuite[T]) Run(
+	t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[T], opts ...RunOption,
+) {
 	t.Helper()
 	suite := suite{}
 	for _, tc := range ts {

@@ -35,7 +35,9 @@ func TestSubReconcilerTestCaseRealistic(t *testing.T) {
 	}
 	tc.Run(t, scheme, syncing(func(ctx context.Context, r *fixture.Resource) error {
 		if r.Generation != 1 || r.CreationTimestamp.IsZero() {
-			t.Errorf("generation is %d and creation timestamp %s, want those of the stored resource", r.Generation, r.CreationTimestamp)
+			t.Errorf(
+				"generation is %d and creation timestamp %s, want those of the stored resource", r.Generation, r.CreationTimestamp,
+			)
 		}
 		return reconcilers.AddFinalizer(ctx, r, "example.com/f")
 	}), rtesting.Realistic())

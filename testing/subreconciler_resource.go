@@ -36,7 +36,10 @@ func copyAs[T client.Object](t *testing.T, field string, obj T) T {
 	t.Helper()
 	resource, ok := obj.DeepCopyObject().(T)
 	if !ok {
-		t.Fatalf("%s is a %T, and its deep copy a %T: the copy must be of the type parameter of the case", field, obj, obj.DeepCopyObject())
+		t.Fatalf(
+			"%s is a %T, and its deep copy a %T: the copy must be of the type parameter of the case", field, obj,
+			obj.DeepCopyObject(),
+		)
 	}
 	return resource
 }
@@ -57,7 +60,9 @@ func readMetadata(t *testing.T, ctx context.Context, c reconcilers.Config, resou
 	if err := c.APIReader.Get(ctx, client.ObjectKeyFromObject(resource), stored); err != nil {
 		t.Fatalf("unable to read Resource: %s", err)
 	}
-	return storedMetadata{stored.GetResourceVersion(), stored.GetUID(), stored.GetGeneration(), stored.GetCreationTimestamp()}
+	return storedMetadata{
+		stored.GetResourceVersion(), stored.GetUID(), stored.GetGeneration(), stored.GetCreationTimestamp(),
+	}
 }
 
 // complete fills in what objects have nothing for.
@@ -93,14 +98,18 @@ func (m storedMetadata) notIn(obj client.Object) storedMetadata {
 // assertResource compares the resource to the expected one, which is complete. What is in metadata can be left out of
 // the expected one, and so can the version that a patch of the finalizers has given to the resource; versionGiven tells
 // whether the test has one.
-func assertResource(t *testing.T, config *ExpectConfig, metadata storedMetadata, expected, observed client.Object, versionGiven bool) {
+func assertResource(
+	t *testing.T, config *ExpectConfig, metadata storedMetadata, expected, observed client.Object, versionGiven bool,
+) {
 	t.Helper()
 	expected, observed = config.normalize(expected, observed)
 	diff := config.differ().Resource(config.settleVersion(expected, observed, versionGiven), observed)
 	if diff == "" {
 		return
 	}
-	failValue(t, "ExpectResource", diff, "ExpectResource", compared(observed, func(expected, observed client.Object) string {
+	failValue(t, "ExpectResource", diff, "ExpectResource", compared(observed, func(
+		expected, observed client.Object,
+	) string {
 		expected = expected.DeepCopyObject().(client.Object)
 		versionGiven := expected.GetResourceVersion() != ""
 		metadata.complete(expected)

@@ -19,7 +19,9 @@ import (
 )
 
 // Run runs the case as part of t.
-func (tc *SubReconcilerTestCase[T]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[T], opts ...RunOption) {
+func (tc *SubReconcilerTestCase[T]) Run(
+	t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[T], opts ...RunOption,
+) {
 	t.Helper()
 	for _, additional := range tc.AdditionalReconciles {
 		if additional.Focus {
@@ -59,8 +61,12 @@ func (tc *SubReconcilerTestCase[T]) Run(t *testing.T, scheme *runtime.Scheme, fa
 
 	result, err := tc.reconcile(t, ctx, reconciler, resource)
 
-	outcome{shouldErr: tc.ShouldErr, result: tc.ExpectedResult, verify: tc.Verify, differ: config.differ()}.assert(t, result, err)
-	assertResource(t, config, metadata.notIn(tc.Resource), expected, resource, tc.ExpectResource.GetResourceVersion() != "")
+	outcome{
+		shouldErr: tc.ShouldErr, result: tc.ExpectedResult, verify: tc.Verify, differ: config.differ(),
+	}.assert(t, result, err)
+	assertResource(
+		t, config, metadata.notIn(tc.Resource), expected, resource, tc.ExpectResource.GetResourceVersion() != "",
+	)
 	tc.assertStash(t, ctx, config)
 	run.assertExpectations(t)
 	if tc.ExpectWiring != nil {
@@ -131,7 +137,9 @@ func (tc *SubReconcilerTestCase[T]) assertStash(t *testing.T, ctx context.Contex
 		expected, observed = normalizeValues(config, expected, observed)
 		if diff := config.differ().StashedValue(expected, observed, key); diff != "" {
 			failValue(t, "ExpectStashedValues["+strconv.Quote(string(key))+"]", diff, strconv.Quote(string(key)),
-				comparedValue(observed, func(expected, observed any) string { return config.differ().StashedValue(expected, observed, key) }), config.Scheme)
+				comparedValue(observed, func(expected, observed any) string {
+					return config.differ().StashedValue(expected, observed, key)
+				}), config.Scheme)
 		}
 	}
 }

@@ -168,8 +168,10 @@ func label[T client.Object](_ context.Context, resource T) error {
 func TestSubReconcilerTestCaseTypes(t *testing.T) {
 	t.Run("Interface", func(t *testing.T) {
 		tc := &rtesting.SubReconcilerTestCase[client.Object]{
-			Resource:       configMap("resource"),
-			ExpectResource: rtesting.With(configMap("resource"), func(c *corev1.ConfigMap) { c.Labels = map[string]string{changed: "true"} }),
+			Resource: configMap("resource"),
+			ExpectResource: rtesting.With(configMap("resource"), func(c *corev1.ConfigMap) {
+				c.Labels = map[string]string{changed: "true"}
+			}),
 		}
 		tc.Run(t, scheme, syncing(label[client.Object]))
 	})

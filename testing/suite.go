@@ -25,7 +25,8 @@ func (s *suite) add(name string, focus bool, run func(t *testing.T)) {
 	}
 }
 
-// run runs the focused cases, or all if none is focused. A focus is for working on a case; the failure keeps it out of a repository.
+// run runs the focused cases, or all if none is focused. A focus is for working on a case; the failure keeps it out of
+// a repository.
 func (s *suite) run(t *testing.T) {
 	t.Helper()
 	if len(s.focused) == 0 {

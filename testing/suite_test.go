@@ -34,14 +34,18 @@ func (n *names) reconciler(t *testing.T, tc *rtesting.ReconcilerTestCase, _ reco
 	return withoutEffect(nil, nil, reconcilers.Config{})
 }
 
-func (n *names) subReconciler(t *testing.T, tc *subCase, _ reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+func (n *names) subReconciler(
+	t *testing.T, tc *subCase, _ reconcilers.Config,
+) reconcilers.SubReconciler[*fixture.Resource] {
 	n.add(t, tc.Name)
 	return reconcilers.Sequence[*fixture.Resource]{}
 }
 
 func (n *names) webhook(t *testing.T, tc *rtesting.AdmissionWebhookTestCase, _ reconcilers.Config) *admission.Webhook {
 	n.add(t, tc.Name)
-	return &admission.Webhook{Handler: handler(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })}
+	return &admission.Webhook{
+		Handler: handler(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") }),
+	}
 }
 
 // Lists run in order, maps under their keys; cases to skip are left out.
@@ -60,12 +64,16 @@ func TestSuites(t *testing.T) {
 		},
 		"SubReconcilerTests": func(t *testing.T, n *names, opts ...rtesting.RunOption) {
 			rtesting.SubReconcilerTests[*fixture.Resource]{
-				"b": {Resource: newResource("r")}, "a": {Resource: newResource("r")}, "no": {Skip: true}, "c": {Resource: newResource("r")},
+				"b": {
+					Resource: newResource("r"),
+				}, "a": {Resource: newResource("r")}, "no": {Skip: true}, "c": {Resource: newResource("r")},
 			}.Run(t, scheme, n.subReconciler, opts...)
 		},
 		"SubReconcilerTestSuite": func(t *testing.T, n *names, opts ...rtesting.RunOption) {
 			rtesting.SubReconcilerTestSuite[*fixture.Resource]{
-				{Name: "a", Resource: newResource("r")}, {Name: "b", Resource: newResource("r")}, {Name: "no", Skip: true}, {Name: "c", Resource: newResource("r")},
+				{
+					Name: "a", Resource: newResource("r"),
+				}, {Name: "b", Resource: newResource("r")}, {Name: "no", Skip: true}, {Name: "c", Resource: newResource("r")},
 			}.Run(t, scheme, n.subReconciler, opts...)
 		},
 		"AdmissionWebhookTests": func(t *testing.T, n *names, opts ...rtesting.RunOption) {
@@ -123,7 +131,9 @@ func TestDeprecatedTest(t *testing.T) {
 	list.Test(t, scheme, n.reconciler)
 	rtesting.ReconcilerTests{"map": {}}.Test(t, scheme, n.reconciler)
 	list[0].Test(t, scheme, n.reconciler)
-	subList := rtesting.SubReconcilerTestSuite[*fixture.Resource]{{Name: "sub list", Parent: newResource("r"), ExpectParent: newResource("r")}}
+	subList := rtesting.SubReconcilerTestSuite[*fixture.Resource]{
+		{Name: "sub list", Parent: newResource("r"), ExpectParent: newResource("r")},
+	}
 	subList.Test(t, scheme, n.subReconciler)
 	rtesting.SubReconcilerTests[*fixture.Resource]{"sub map": {Parent: newResource("r")}}.Test(t, scheme, n.subReconciler)
 	subList[0].Test(t, scheme, n.subReconciler)

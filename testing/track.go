@@ -12,8 +12,8 @@ import (
 	"trueup.dev/tracker"
 )
 
-// TrackRequest says who tracks what: given, as what was tracked before, or expected. Make it with [NewTrackRequest] or [CreateTrackRequest] for a
-// single object; a reference with a selector is written out.
+// TrackRequest says who tracks what: given, as what was tracked before, or expected. Make it with [NewTrackRequest] or
+// [CreateTrackRequest] for a single object; a reference with a selector is written out.
 type TrackRequest struct {
 	// Tracker is the name of the resource that observes.
 	Tracker types.NamespacedName
@@ -25,7 +25,8 @@ type TrackRequest struct {
 	TrackedReference tracker.Reference
 }
 
-// NewTrackRequest returns the request that object b tracks object t. It panics when the kind of t is neither set on it nor in the scheme.
+// NewTrackRequest returns the request that object b tracks object t. It panics when the kind of t is neither set on it
+// nor in the scheme.
 func NewTrackRequest(t, b client.Object, scheme *runtime.Scheme) TrackRequest {
 	tracked, err := referenceTo(t, scheme)
 	if err != nil {
@@ -35,7 +36,9 @@ func NewTrackRequest(t, b client.Object, scheme *runtime.Scheme) TrackRequest {
 	if err != nil {
 		panic(fmt.Errorf("track request by %T: %w", b, err))
 	}
-	return CreateTrackRequest(tracked.GroupVersionKind().Group, tracked.Kind, tracked.Namespace, tracked.Name).By(observer.GetNamespace(), observer.GetName())
+	return CreateTrackRequest(
+		tracked.GroupVersionKind().Group, tracked.Kind, tracked.Namespace, tracked.Name,
+	).By(observer.GetNamespace(), observer.GetName())
 }
 
 // trackBy makes the request of an observer.

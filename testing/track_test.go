@@ -58,7 +58,9 @@ func TestTrackRecorder(t *testing.T) {
 		"no observer":  config.Tracker.TrackReference(everything, nil),
 		"no object":    config.Tracker.TrackObject(nil, theResource()),
 		"unknown kind": config.Tracker.TrackObject(&fixture.Duck{}, theResource()),
-		"metadata":     config.Tracker.TrackObject(&metav1.PartialObjectMetadata{ObjectMeta: theMap().ObjectMeta}, theResource()),
+		"metadata": config.Tracker.TrackObject(
+			&metav1.PartialObjectMetadata{ObjectMeta: theMap().ObjectMeta}, theResource(),
+		),
 	} {
 		if call == nil {
 			t.Errorf("%s: got no error", name)
@@ -72,7 +74,9 @@ func TestTrackRecorder(t *testing.T) {
 	}
 	c.AssertExpectations(t)
 
-	observers, err := config.Tracker.GetObservers(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "any"}})
+	observers, err := config.Tracker.GetObservers(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "any"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,13 +17,15 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// AdmissionWebhookTestCase calls an admission webhook with one request. Its response and side effects must be what is expected.
+// AdmissionWebhookTestCase calls an admission webhook with one request. Its response and side effects must be what is
+// expected.
 //
 // The fields of a case are copied before they are used, so that cases can share objects.
 type AdmissionWebhookTestCase struct {
 	// Name of the case. In [AdmissionWebhookTests] it is the key of the case.
 	Name string
-	// Focus leaves out all cases of the suite that have no focus, to work on some. The suite fails as long as a case has it.
+	// Focus leaves out all cases of the suite that have no focus, to work on some. The suite fails as long as a case has
+	// it.
 	Focus bool
 	// Skip leaves out this case.
 	Skip bool
@@ -73,13 +75,16 @@ type AdmissionWebhookTestCase struct {
 	ExpectStatusPatches []PatchRef
 	// ExpectStatusApplies are the apply calls for a status, in order.
 	ExpectStatusApplies []ApplyRef
-	// ExpectSubResources are the writes to sub resources other than the status, in order. Nil asserts nothing, unless the case is Realistic.
+	// ExpectSubResources are the writes to sub resources other than the status, in order. Nil asserts nothing, unless the
+	// case is Realistic.
 	ExpectSubResources []SubResourceRef
 
-	// ShouldPanic is whether the webhook panics. There is no response to compare then. A webhook that leaves open whether it recovers panics does not.
+	// ShouldPanic is whether the webhook panics. There is no response to compare then. A webhook that leaves open whether
+	// it recovers panics does not.
 	ShouldPanic bool
-	// ExpectedResponse is what the webhook answers. The uid of the request, the code 200 and what follows from Patches are filled in. Patches are compared
-	// as JSON: the Go types of their values do not matter, and neither does the order of operations that do not depend on each other.
+	// ExpectedResponse is what the webhook answers. The uid of the request, the code 200 and what follows from Patches are
+	// filled in. Patches are compared as JSON: the Go types of their values do not matter, and neither does the order of
+	// operations that do not depend on each other.
 	ExpectedResponse admission.Response
 
 	// Prepare is called first. It may change any field of tc, and returns the context for all that follows. Optional.
@@ -92,8 +97,8 @@ type AdmissionWebhookTestCase struct {
 	Differ Differ
 }
 
-// AdmissionWebhookFactoryWithContext returns the webhook to test. It must use c for all that it does. An error fails the case. The context asks for
-// recursive validation.
+// AdmissionWebhookFactoryWithContext returns the webhook to test. It must use c for all that it does. An error fails
+// the case. The context asks for recursive validation.
 type AdmissionWebhookFactoryWithContext func(
 	t *testing.T, ctx context.Context, wtc *AdmissionWebhookTestCase, c reconcilers.Config,
 ) (*admission.Webhook, error)

@@ -12,8 +12,9 @@ import (
 	"trueup.dev/internal/operations"
 )
 
-// comparablePatch returns the operations of a response to the request as they are compared: sorted by path, as far as their order has no effect, and with values
-// as they are decoded from JSON. The order in which jsonpatch makes operations depends on chance, and the Go types of values on its version.
+// comparablePatch returns the operations of a response to the request as they are compared: sorted by path, as far as
+// their order has no effect, and with values as they are decoded from JSON. The order in which jsonpatch makes
+// operations depends on chance, and the Go types of values on its version.
 func comparablePatch(patch []jsonpatch.Operation, request admission.Request) []jsonpatch.Operation {
 	raw := request.Object.Raw
 	if len(raw) == 0 {

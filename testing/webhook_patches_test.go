@@ -43,7 +43,8 @@ func bindSecret(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// What tables expect is written as encoding/json decodes it, or with the author's own Go types, in the order that came to the author's mind.
+// What tables expect is written as encoding/json decodes it, or with the author's own Go types, in the order that came
+// to the author's mind.
 func TestAdmissionWebhookTestCase_ComparesPatchesAsJSON(t *testing.T) {
 	op := jsonpatch.NewOperation
 	env, image := "/spec/containers/0/env", "/spec/containers/0/image"

@@ -52,7 +52,9 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 }
 
 // handle has the webhook answer the request, and compares the answer.
-func (tc *AdmissionWebhookTestCase) handle(t *testing.T, ctx context.Context, webhook *admission.Webhook, differ Differ) {
+func (tc *AdmissionWebhookTestCase) handle(
+	t *testing.T, ctx context.Context, webhook *admission.Webhook, differ Differ,
+) {
 	t.Helper()
 	if webhook.WithContextFunc != nil {
 		ctx = webhook.WithContextFunc(ctx, tc.HTTPRequest)

@@ -24,7 +24,9 @@ import (
 type handler = admission.HandlerFunc
 
 func handling(h handler) rtesting.AdmissionWebhookFactoryWithContext {
-	return func(*testing.T, context.Context, *rtesting.AdmissionWebhookTestCase, reconcilers.Config) (*admission.Webhook, error) {
+	return func(
+		*testing.T, context.Context, *rtesting.AdmissionWebhookTestCase, reconcilers.Config,
+	) (*admission.Webhook, error) {
 		return &admission.Webhook{Handler: h}, nil
 	}
 }
@@ -145,7 +147,8 @@ func TestAdmissionWebhookTestCaseShouldPanic(t *testing.T) {
 	}
 }
 
-// An adapter of sub reconcilers is what most authors test. What they leave out of the expectation is the same as for other webhooks.
+// An adapter of sub reconcilers is what most authors test. What they leave out of the expectation is the same as for
+// other webhooks.
 func TestAdmissionWebhookTestCaseAdapter(t *testing.T) {
 	tests := rtesting.AdmissionWebhookTests{
 		"adds a label": {
@@ -179,7 +182,9 @@ func TestAdmissionWebhookTestCaseAdapter(t *testing.T) {
 	})
 	t.Run("Run", func(t *testing.T) {
 		//nolint:staticcheck // deprecated, but there
-		tests.Run(t, scheme, func(_ *testing.T, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) *admission.Webhook {
+		tests.Run(t, scheme, func(
+			_ *testing.T, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
+		) *admission.Webhook {
 			return adapter(c).Build()
 		})
 	})

@@ -14,17 +14,21 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Wiring is what a reconciler asks of a manager when it is set up: which kinds trigger a reconcile of what, which indexes it needs, which options its
-// controller has. A reconciler with a watch that was forgotten passes all other tests, and does nothing when it should.
+// Wiring is what a reconciler asks of a manager when it is set up: which kinds trigger a reconcile of what, which
+// indexes it needs, which options its controller has. A reconciler with a watch that was forgotten passes all other
+// tests, and does nothing when it should.
 //
-// Wiring is observed, not read from the reconciler: it is set up with a manager that needs no API server, its controller is started, and events are made
-// up for all that it watches to see which requests come out. The reconciler itself is not called.
+// Wiring is observed, not read from the reconciler: it is set up with a manager that needs no API server, its
+// controller is started, and events are made up for all that it watches to see which requests come out. The reconciler
+// itself is not called.
 //
-// Each kind is listed once in a field, however many watches there are for it. The order does not matter. [reconcilers.ChildReconciler] and
-// [reconcilers.ChildSetReconciler] have their kind in Owns, in Tracks and in Indexes; without owner references they have it in Tracks only. What the
-// root asks for itself is not part of the wiring of a sub reconciler.
+// Each kind is listed once in a field, however many watches there are for it. The order does not matter.
+// [reconcilers.ChildReconciler] and [reconcilers.ChildSetReconciler] have their kind in Owns, in Tracks and in Indexes;
+// without owner references they have it in Tracks only. What the root asks for itself is not part of the wiring of a
+// sub reconciler.
 //
-// Of sources that are not caches, such as channels, nothing is seen but the requests they make at once. Rate limiters are not seen.
+// Of sources that are not caches, such as channels, nothing is seen but the requests they make at once. Rate limiters
+// are not seen.
 type Wiring struct {
 	// Controller is the name of the controller. Empty for its default, the kind in lower case.
 	Controller string
@@ -32,11 +36,11 @@ type Wiring struct {
 	For []Watch
 	// Owns are the kinds whose events make a request with the name of the owner, which is of a kind in For.
 	Owns []Watch
-	// Tracks are the kinds whose events make a request for each resource that tracks the object, as with [reconcilers.EnqueueTracked] and the tracker
-	// of the config.
+	// Tracks are the kinds whose events make a request for each resource that tracks the object, as with
+	// [reconcilers.EnqueueTracked] and the tracker of the config.
 	Tracks []Watch
-	// Watches are the kinds that are watched in any other way, with a function that maps objects to requests, for example, and those whose events made
-	// no request.
+	// Watches are the kinds that are watched in any other way, with a function that maps objects to requests, for example,
+	// and those whose events made no request.
 	Watches []Watch
 	// AtStart are the requests that are made without an event when the controller starts. An aggregate has one.
 	AtStart []reconcilers.Request
@@ -44,7 +48,8 @@ type Wiring struct {
 	Indexes []Index
 	// Options of the controller that are not the default.
 	Options ControllerOptions
-	// Others are the wirings of further controllers, when there are several: in the order in which they are set up. They have no Indexes of their own.
+	// Others are the wirings of further controllers, when there are several: in the order in which they are set up. They
+	// have no Indexes of their own.
 	Others []Wiring
 
 	// notes are what a reader should know about how this was observed.
@@ -53,8 +58,8 @@ type Wiring struct {
 
 // Watch is a kind that is watched.
 type Watch struct {
-	// Object tells the kind, and in which form it is watched: an empty typed object, or an unstructured one or bare metadata with API version and kind.
-	// Duck types are watched as unstructured objects.
+	// Object tells the kind, and in which form it is watched: an empty typed object, or an unstructured one or bare
+	// metadata with API version and kind. Duck types are watched as unstructured objects.
 	Object client.Object
 	// Cluster is the name of the cluster it is watched in, see [OtherCluster]. Empty for that of the manager.
 	Cluster string
@@ -88,16 +93,19 @@ type ControllerOptions struct {
 	EnableWarmup *bool
 }
 
-// RecordWiring has setUp set a reconciler up and returns its wiring. It fails the test when the set-up fails, with all that is wrong. It takes some
-// milliseconds, may be called concurrently and leaves nothing behind.
+// RecordWiring has setUp set a reconciler up and returns its wiring. It fails the test when the set-up fails, with all
+// that is wrong. It takes some milliseconds, may be called concurrently and leaves nothing behind.
 //
-// The config is what [reconcilers.NewConfig] returns for the manager. As in production, the client cannot read from the cache during set-up. Nothing
-// that is added to the manager is started but controllers, for an instant and without workers; all their sources are.
+// The config is what [reconcilers.NewConfig] returns for the manager. As in production, the client cannot read from the
+// cache during set-up. Nothing that is added to the manager is started but controllers, for an instant and without
+// workers; all their sources are.
 //
-// Objects that are given are there for whoever asks the API, and events are made up for them, too. Give an object where a predicate or a mapping wants
-// certain contents: without one, no request is seen to come of that watch.
+// Objects that are given are there for whoever asks the API, and events are made up for them, too. Give an object where
+// a predicate or a mapping wants certain contents: without one, no request is seen to come of that watch.
 func RecordWiring(
-	t testing.TB, scheme *runtime.Scheme, setUp func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error, given ...client.Object,
+	t testing.TB, scheme *runtime.Scheme, setUp func(
+		ctx context.Context, mgr ctrl.Manager, config reconcilers.Config,
+	) error, given ...client.Object,
 ) *Wiring {
 	t.Helper()
 	wiring, err := recordWiring(t.Context(), scheme, setUp, given...)

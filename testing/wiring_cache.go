@@ -53,7 +53,9 @@ func (c *recordingCache) takeHandlers() []watchHandler {
 	return taken
 }
 
-func (c *recordingCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (c *recordingCache) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	if !c.started.Load() {
 		return &cache.ErrCacheNotStarted{}
 	}
@@ -68,7 +70,9 @@ func (c *recordingCache) List(ctx context.Context, list client.ObjectList, opts 
 }
 
 // GetInformer never fails: whoever watches tries again and again. A problem is kept for later.
-func (c *recordingCache) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *recordingCache) GetInformer(
+	_ context.Context, obj client.Object, _ ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	informer := &recordingInformer{FakeInformer: controllertest.NewFakeInformer(controllertest.Synced), cache: c}
 	kind, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {
@@ -81,7 +85,9 @@ func (c *recordingCache) GetInformer(_ context.Context, obj client.Object, _ ...
 	return informer, nil
 }
 
-func (c *recordingCache) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *recordingCache) GetInformerForKind(
+	ctx context.Context, kind schema.GroupVersionKind, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	obj, err := c.scheme.New(kind)
 	if err != nil {
 		return nil, err
@@ -123,7 +129,9 @@ type recordingInformer struct {
 	object client.Object
 }
 
-func (i *recordingInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *recordingInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (
+	toolscache.ResourceEventHandlerRegistration, error,
+) {
 	i.note(handler)
 	return i.FakeInformer.AddEventHandler(handler)
 }
@@ -156,7 +164,9 @@ type cachedClient struct {
 	cache *recordingCache
 }
 
-func (c *cachedClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (c *cachedClient) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	if _, ok := obj.(runtime.Unstructured); ok {
 		return c.Client.Get(ctx, key, obj, opts...)
 	}

@@ -16,16 +16,19 @@ type Change string
 const (
 	// Created is a new object.
 	Created Change = "created"
-	// SpecChanged is a change of the spec, or of whatever a kind has beside its metadata and its status. It changes the generation too, but for
-	// kinds that have none, such as ConfigMap and Secret: a predicate that compares generations never lets it pass for these.
+	// SpecChanged is a change of the spec, or of whatever a kind has beside its metadata and its status. It changes the
+	// generation too, but for kinds that have none, such as ConfigMap and Secret: a predicate that compares generations
+	// never lets it pass for these.
 	SpecChanged Change = "spec changed"
-	// StatusChanged is a change of the status, or of anything else that changes neither the generation nor labels and annotations.
+	// StatusChanged is a change of the status, or of anything else that changes neither the generation nor labels and
+	// annotations.
 	StatusChanged Change = "status changed"
 	// LabelsChanged is a change of labels.
 	LabelsChanged Change = "labels changed"
 	// AnnotationsChanged is a change of annotations.
 	AnnotationsChanged Change = "annotations changed"
-	// Resynced is no change at all: caches tell of each object from time to time. References that are tracked live on that.
+	// Resynced is no change at all: caches tell of each object from time to time. References that are tracked live on
+	// that.
 	Resynced Change = "resynced"
 	// DeletionRequested is a deletion that has to wait for finalizers.
 	DeletionRequested Change = "deletion requested"
@@ -34,7 +37,9 @@ const (
 )
 
 // allChanges are all there are, in the order of the life of an object.
-var allChanges = []Change{Created, SpecChanged, StatusChanged, LabelsChanged, AnnotationsChanged, Resynced, DeletionRequested, Deleted}
+var allChanges = []Change{
+	Created, SpecChanged, StatusChanged, LabelsChanged, AnnotationsChanged, Resynced, DeletionRequested, Deleted,
+}
 
 // tell tells a handler of a change of an object.
 func (c Change) tell(handler toolscache.ResourceEventHandler, obj client.Object, hasGeneration bool) {
@@ -78,7 +83,8 @@ func withEntry(entries map[string]string) map[string]string {
 	return more
 }
 
-// countsGenerations tells whether the API server counts the generations of a kind. It does for custom resources, and for most others.
+// countsGenerations tells whether the API server counts the generations of a kind. It does for custom resources, and
+// for most others.
 func countsGenerations(kind schema.GroupVersionKind) bool {
 	switch kind.Group {
 	case "":

@@ -32,7 +32,9 @@ func recordController(runnable manager.Runnable) (*recordedController, error) {
 		Runnable: runnable, queue: &requestQueue{down: make(chan struct{})}, ready: make(chan struct{}),
 	}
 	c.queue.waiting = sync.OnceFunc(func() { close(c.ready) })
-	replaced := replaceQueue(runnable, func(name string, _ workqueue.TypedRateLimiter[reconcilers.Request]) workqueue.TypedRateLimitingInterface[reconcilers.Request] {
+	replaced := replaceQueue(runnable, func(
+		name string, _ workqueue.TypedRateLimiter[reconcilers.Request],
+	) workqueue.TypedRateLimitingInterface[reconcilers.Request] {
 		c.name = name
 		return c.queue
 	})
@@ -41,7 +43,9 @@ func recordController(runnable manager.Runnable) (*recordedController, error) {
 		return c, nil
 	}
 	if _, ok := runnable.(interface{ GetLogger() logr.Logger }); ok {
-		return nil, fmt.Errorf("wiring of %T cannot be recorded: it is not a controller of requests as controller-runtime builds them", runnable)
+		return nil, fmt.Errorf(
+			"wiring of %T cannot be recorded: it is not a controller of requests as controller-runtime builds them", runnable,
+		)
 	}
 	return nil, nil //nolint:nilnil // there is neither a controller nor a problem
 }
@@ -64,7 +68,10 @@ func (c *recordedController) run(ctx context.Context, do func()) error {
 	}
 	// A controller that is stopped early has its workers look at the queue, too.
 	if ctx.Err() != nil {
-		return errors.Join(fmt.Errorf("a controller takes too long to start, one of its sources seems to block: %w", context.Cause(ctx)), <-ended)
+		return errors.Join(
+			fmt.Errorf("a controller takes too long to start, one of its sources seems to block: %w", context.Cause(ctx)),
+			<-ended,
+		)
 	}
 	do()
 	stop()

@@ -15,7 +15,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// diffWiring returns the difference, "" when there is none. With a difference it tells what should be known about how the wiring was observed.
+// diffWiring returns the difference, "" when there is none. With a difference it tells what should be known about how
+// the wiring was observed.
 func diffWiring(expected, observed *Wiring) string {
 	if expected == nil {
 		expected = &Wiring{}
@@ -34,7 +35,8 @@ func diffWiring(expected, observed *Wiring) string {
 	return strings.Join(difference.lines, "\n")
 }
 
-// wiringDifference has a line for each entry of two wirings: with a - when only the first has it, and with a + when only the second has it.
+// wiringDifference has a line for each entry of two wirings: with a - when only the first has it, and with a + when
+// only the second has it.
 type wiringDifference struct {
 	lines []string
 	found bool
@@ -46,7 +48,10 @@ func (d *wiringDifference) compare(prefix string, expected, observed Wiring) {
 	d.add(prefix+"Owns", each(expected.Owns, Watch.describe), each(observed.Owns, Watch.describe))
 	d.add(prefix+"Tracks", each(expected.Tracks, Watch.describe), each(observed.Tracks, Watch.describe))
 	d.add(prefix+"Watches", each(expected.Watches, Watch.describe), each(observed.Watches, Watch.describe))
-	d.add(prefix+"AtStart", each(expected.AtStart, reconcilers.Request.String), each(observed.AtStart, reconcilers.Request.String))
+	d.add(
+		prefix+"AtStart", each(expected.AtStart, reconcilers.Request.String),
+		each(observed.AtStart, reconcilers.Request.String),
+	)
 	d.add(prefix+"Options", expected.Options.describe(), observed.Options.describe())
 	d.add(prefix+"Others", expected.countOthers(), observed.countOthers())
 	for i := range max(len(expected.Others), len(observed.Others)) {

@@ -32,11 +32,16 @@ func TestDiffWiring(t *testing.T) {
 			expected: &Wiring{For: website}, observed: &Wiring{For: website, notes: []string{"not shown"}},
 		},
 		"the order, repetitions and contents do not matter": {
-			expected: &Wiring{For: website, Owns: watchesOf(&corev1.Secret{}, &corev1.ConfigMap{Data: map[string]string{"a": "b"}}, &corev1.Secret{})},
+			expected: &Wiring{
+				For:  website,
+				Owns: watchesOf(&corev1.Secret{}, &corev1.ConfigMap{Data: map[string]string{"a": "b"}}, &corev1.Secret{}),
+			},
 			observed: &Wiring{For: website, Owns: watchesOf(&corev1.ConfigMap{}, &corev1.Secret{})},
 		},
 		"wrapped objects": {
-			expected: &Wiring{For: watchesOf(dieLike{&corev1.ConfigMap{}})}, observed: &Wiring{For: watchesOf(&corev1.ConfigMap{})},
+			expected: &Wiring{
+				For: watchesOf(dieLike{&corev1.ConfigMap{}}),
+			}, observed: &Wiring{For: watchesOf(&corev1.ConfigMap{})},
 		},
 		"the order of what is ignored": {
 			expected: &Wiring{For: []Watch{{Object: &fixture.Resource{}, Ignores: []Change{Deleted, Created}}}},
@@ -44,7 +49,10 @@ func TestDiffWiring(t *testing.T) {
 		},
 		"a watch that was forgotten, and one that was not expected": {
 			expected: &Wiring{For: website, Owns: watchesOf(&appsv1.Deployment{}, &corev1.Service{})},
-			observed: &Wiring{For: website, Owns: watchesOf(&appsv1.Deployment{}), Tracks: watchesOf(&corev1.Service{}), notes: []string{"this", "that"}},
+			observed: &Wiring{
+				For: website, Owns: watchesOf(&appsv1.Deployment{}), Tracks: watchesOf(&corev1.Service{}),
+				notes: []string{"this", "that"},
+			},
 			want: []string{
 				"  For: trueup.dev/internal/fixture.Resource",
 				"  Owns: k8s.io/api/apps/v1.Deployment",
@@ -57,18 +65,24 @@ func TestDiffWiring(t *testing.T) {
 			expected: &Wiring{Watches: watchesOf(&corev1.ConfigMap{})},
 			observed: &Wiring{Watches: watchesOf(unstructuredKind("v1", "ConfigMap"), metadataKind("v1", "ConfigMap"))},
 			want: []string{
-				"- Watches: k8s.io/api/core/v1.ConfigMap", "+ Watches: v1 ConfigMap (metadata only)", "+ Watches: v1 ConfigMap (unstructured)",
+				"- Watches: k8s.io/api/core/v1.ConfigMap", "+ Watches: v1 ConfigMap (metadata only)",
+				"+ Watches: v1 ConfigMap (unstructured)",
 			},
 		},
 		"another cluster": {
-			expected: &Wiring{Owns: []Watch{{Object: &corev1.Secret{}, Cluster: "remote"}}}, observed: &Wiring{Owns: watchesOf(&corev1.Secret{})},
+			expected: &Wiring{
+				Owns: []Watch{{Object: &corev1.Secret{}, Cluster: "remote"}},
+			}, observed: &Wiring{Owns: watchesOf(&corev1.Secret{})},
 			want: []string{"+ Owns: k8s.io/api/core/v1.Secret", `- Owns: k8s.io/api/core/v1.Secret in cluster "remote"`},
 		},
 		"what is ignored": {
-			expected: &Wiring{For: website}, observed: &Wiring{For: []Watch{{Object: &fixture.Resource{}, Ignores: generationIgnores}}},
+			expected: &Wiring{For: website}, observed: &Wiring{
+				For: []Watch{{Object: &fixture.Resource{}, Ignores: generationIgnores}},
+			},
 			want: []string{
 				"- For: trueup.dev/internal/fixture.Resource",
-				"+ For: trueup.dev/internal/fixture.Resource, ignores: status changed, labels changed, annotations changed, resynced",
+				"+ For: trueup.dev/internal/fixture.Resource, ignores: status changed, labels changed, annotations changed, " +
+					"resynced",
 			},
 		},
 		"nothing": {
@@ -80,8 +94,13 @@ func TestDiffWiring(t *testing.T) {
 			want:     []string{"+ For: trueup.dev/internal/fixture.Resource"},
 		},
 		"the controller": {
-			expected: &Wiring{Controller: "site", AtStart: []reconcilers.Request{request}, Options: ControllerOptions{ReconciliationTimeout: time.Second}},
-			observed: &Wiring{Options: ControllerOptions{MaxConcurrentReconciles: 2, CacheSyncTimeout: 2 * time.Minute, RecoverPanic: new(false)}},
+			expected: &Wiring{
+				Controller: "site", AtStart: []reconcilers.Request{request},
+				Options: ControllerOptions{ReconciliationTimeout: time.Second},
+			},
+			observed: &Wiring{
+				Options: ControllerOptions{MaxConcurrentReconciles: 2, CacheSyncTimeout: 2 * time.Minute, RecoverPanic: new(false)},
+			},
 			want: []string{
 				"- Controller: site", "- AtStart: default/it",
 				"+ Options: MaxConcurrentReconciles 2", "- Options: ReconciliationTimeout 1s", "+ Options: RecoverPanic false",
@@ -95,7 +114,9 @@ func TestDiffWiring(t *testing.T) {
 			expected: &Wiring{}, observed: &Wiring{Indexes: []Index{{Object: &corev1.Pod{}, Field: "spec.nodeName"}}},
 		},
 		"no index": {
-			expected: &Wiring{Indexes: []Index{}}, observed: &Wiring{Indexes: []Index{{Object: &corev1.Pod{}, Field: "spec.nodeName", Cluster: "remote"}}},
+			expected: &Wiring{Indexes: []Index{}}, observed: &Wiring{
+				Indexes: []Index{{Object: &corev1.Pod{}, Field: "spec.nodeName", Cluster: "remote"}},
+			},
 			want: []string{`+ Indexes: k8s.io/api/core/v1.Pod in cluster "remote" by spec.nodeName`},
 		},
 		"a further controller": {
@@ -121,7 +142,8 @@ type dieLike struct{ client.Object }
 func (w dieLike) DeepCopyObject() runtime.Object { return w.Object.DeepCopyObject() }
 
 func TestWiring_Notes(t *testing.T) {
-	const observed = "no event of k8s.io/api/core/v1.ConfigMap has made a request: predicates or the handler may want other objects, or a tracker that is " +
+	const observed = "no event of k8s.io/api/core/v1.ConfigMap has made a request: predicates or the handler may want " +
+		"other objects, or a tracker that is " +
 		"not the one of the config. Give an object that they accept to see what it leads to."
 	for name, tc := range map[string]struct {
 		accepts func(client.Object) bool
@@ -142,7 +164,9 @@ func TestWiring_Notes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			wiring := RecordWiring(t, wiringScheme(t), wiredPlain(t, func(bldr *reconcilers.Builder, _ ctrl.Manager) {
-				bldr.For(&fixture.Resource{}).Owns(&corev1.ConfigMap{}, builder.WithPredicates(predicate.NewPredicateFuncs(tc.accepts)))
+				bldr.For(&fixture.Resource{}).Owns(
+					&corev1.ConfigMap{}, builder.WithPredicates(predicate.NewPredicateFuncs(tc.accepts)),
+				)
 			}))
 			if diff := cmp.Diff(tc.want, wiring.notes); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

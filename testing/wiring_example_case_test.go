@@ -22,7 +22,9 @@ func accountReconciler(c reconcilers.Config) *reconcilers.ResourceReconciler[*co
 			DesiredChild: func(context.Context, *corev1.Namespace) (*corev1.ServiceAccount, error) {
 				return &corev1.ServiceAccount{}, nil
 			},
-			ReflectChildStatusOnParentWithError: func(_ context.Context, _ *corev1.Namespace, _ *corev1.ServiceAccount, err error) error {
+			ReflectChildStatusOnParentWithError: func(
+				_ context.Context, _ *corev1.Namespace, _ *corev1.ServiceAccount, err error,
+			) error {
 				return err // it has no condition to put the error into
 			},
 			MergeBeforeUpdate: func(_, _ *corev1.ServiceAccount) {},
@@ -43,7 +45,9 @@ func testAccounts(t *testing.T) {
 				Indexes: []rtesting.Index{{Object: &corev1.ServiceAccount{}, Field: "trueup.dev/controller-uid"}},
 			},
 		},
-	}.Run(t, clientgoscheme.Scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+	}.Run(t, clientgoscheme.Scheme, func(
+		_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config,
+	) reconcile.Reconciler {
 		return accountReconciler(c)
 	})
 }

@@ -26,7 +26,9 @@ func setUpMirror(ctx context.Context, mgr ctrl.Manager, remote cluster.Cluster, 
 			Config: func(context.Context, reconcilers.Config) (reconcilers.Config, error) { return there, nil },
 			Reconciler: &reconcilers.ChildReconciler[*corev1.ConfigMap, *corev1.Secret, *corev1.SecretList]{
 				DesiredChild: func(context.Context, *corev1.ConfigMap) (*corev1.Secret, error) { return &corev1.Secret{}, nil },
-				ReflectChildStatusOnParentWithError: func(_ context.Context, _ *corev1.ConfigMap, _ *corev1.Secret, err error) error {
+				ReflectChildStatusOnParentWithError: func(
+					_ context.Context, _ *corev1.ConfigMap, _ *corev1.Secret, err error,
+				) error {
 					return err // it has no condition to put the error into
 				},
 				MergeBeforeUpdate: func(_, _ *corev1.Secret) {},
@@ -39,7 +41,9 @@ func setUpMirror(ctx context.Context, mgr ctrl.Manager, remote cluster.Cluster, 
 
 // testMirrorWiring would be named TestMirrorWiring if it were not an example.
 func testMirrorWiring(t *testing.T) {
-	wiring := rtesting.RecordWiring(t, clientgoscheme.Scheme, func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
+	wiring := rtesting.RecordWiring(t, clientgoscheme.Scheme, func(
+		ctx context.Context, mgr ctrl.Manager, config reconcilers.Config,
+	) error {
 		return setUpMirror(ctx, mgr, rtesting.OtherCluster(t, mgr, "remote"), config)
 	})
 	wiring.Assert(t, &rtesting.Wiring{

@@ -35,14 +35,18 @@ func setUpPodReaper(mgr ctrl.Manager, config reconcilers.Config) error {
 
 // testPodReaperWiring would be named TestPodReaperWiring if it were not an example.
 func testPodReaperWiring(t *testing.T) {
-	wiring := rtesting.RecordWiring(t, clientgoscheme.Scheme, func(_ context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
+	wiring := rtesting.RecordWiring(t, clientgoscheme.Scheme, func(
+		_ context.Context, mgr ctrl.Manager, config reconcilers.Config,
+	) error {
 		return setUpPodReaper(mgr, config)
 	})
 	wiring.Assert(t, &rtesting.Wiring{
 		Controller: "pod-reaper",
 		For: []rtesting.Watch{{
-			Object:  &corev1.Pod{},
-			Ignores: []rtesting.Change{rtesting.StatusChanged, rtesting.LabelsChanged, rtesting.AnnotationsChanged, rtesting.Resynced},
+			Object: &corev1.Pod{},
+			Ignores: []rtesting.Change{
+				rtesting.StatusChanged, rtesting.LabelsChanged, rtesting.AnnotationsChanged, rtesting.Resynced,
+			},
 		}},
 		Tracks: []rtesting.Watch{{Object: &corev1.Node{}}},
 	})

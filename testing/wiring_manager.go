@@ -86,8 +86,9 @@ func (m *recordingManager) clusters() []*recordingCluster {
 	return append([]*recordingCluster{m.own}, m.others...)
 }
 
-// OtherCluster returns a cluster other than that of the manager, which has to be that of [RecordWiring]. What is watched and indexed there is recorded
-// with the name of the cluster, which is required. The same name is the same cluster.
+// OtherCluster returns a cluster other than that of the manager, which has to be that of [RecordWiring]. What is
+// watched and indexed there is recorded with the name of the cluster, which is required. The same name is the same
+// cluster.
 func OtherCluster(t testing.TB, mgr ctrl.Manager, name string) ctrlcluster.Cluster {
 	t.Helper()
 	other, err := otherCluster(mgr, name)
@@ -132,14 +133,17 @@ type recordingCluster struct {
 }
 
 func newRecordingCluster(name string, scheme *runtime.Scheme, given []client.Object) (*recordingCluster, error) {
-	c := &recordingCluster{mapper: anyKind{testrestmapper.TestOnlyStaticRESTMapper(scheme)}, events: &eventLog{scheme: scheme}}
+	c := &recordingCluster{
+		mapper: anyKind{testrestmapper.TestOnlyStaticRESTMapper(scheme)}, events: &eventLog{scheme: scheme},
+	}
 	api, _, err := newFake(fakeOptions{scheme: scheme, given: given, mapper: c.mapper})
 	if err != nil {
 		return nil, err
 	}
 	c.api, c.cache = api, &recordingCache{cluster: name, scheme: scheme, api: api}
 	c.Cluster, err = ctrlcluster.New(nowhere(), func(o *ctrlcluster.Options) {
-		o.Scheme, o.MapperProvider, o.NewClient, o.NewCache, o.Logger = scheme, c.provideMapper, c.provideClient, c.provideCache, silent()
+		o.Scheme, o.MapperProvider, o.NewClient, o.NewCache, o.Logger =
+			scheme, c.provideMapper, c.provideClient, c.provideCache, silent()
 	})
 	return c, err
 }

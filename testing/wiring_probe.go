@@ -42,7 +42,8 @@ const (
 // passes are the changes that lead to the requests that were looked for.
 type passes = sets.Set[Change]
 
-// relation is how an object may lead to a request. It prepares the object for that and returns what a request has to fulfil.
+// relation is how an object may lead to a request. It prepares the object for that and returns what a request has to
+// fulfil.
 type relation func(obj client.Object) func(reconcilers.Request) bool
 
 // itself expects a request for the object itself.
@@ -57,7 +58,8 @@ func ownedBy(kind schema.GroupVersionKind) relation {
 	return func(obj client.Object) func(reconcilers.Request) bool {
 		version, name := kind.ToAPIVersionAndKind()
 		obj.SetOwnerReferences([]metav1.OwnerReference{{
-			APIVersion: version, Kind: name, Name: ownerName, UID: ownerName, Controller: new(true), BlockOwnerDeletion: new(true),
+			APIVersion: version, Kind: name, Name: ownerName, UID: ownerName, Controller: new(true),
+			BlockOwnerDeletion: new(true),
 		}})
 		return func(request reconcilers.Request) bool { return request.Name == ownerName }
 	}
@@ -108,7 +110,8 @@ func (p *prober) classify(handlers []watchHandler) Wiring {
 		passes := p.try(h, anyone)
 		wiring.Watches = append(wiring.Watches, h.watch.without(passes))
 		if len(passes) == 0 {
-			p.notes.Insert("no event of " + h.watch.text() + " has made a request: predicates or the handler may want other objects, or a tracker that is not " +
+			p.notes.Insert("no event of " + h.watch.text() +
+				" has made a request: predicates or the handler may want other objects, or a tracker that is not " +
 				"the one of the config. Give an object that they accept to see what it leads to.")
 		}
 	}
@@ -157,7 +160,9 @@ func (p *prober) tell(h watchHandler, change Change, obj client.Object) []reconc
 	defer func() {
 		// Predicates may rely on fields that every object in a real cluster has.
 		if cause := recover(); cause != nil {
-			p.notes.Insert(fmt.Sprintf("an event of %s made a predicate or the handler of the watch panic: %v", h.watch.text(), cause))
+			p.notes.Insert(
+				fmt.Sprintf("an event of %s made a predicate or the handler of the watch panic: %v", h.watch.text(), cause),
+			)
 		}
 	}()
 	p.queue.take()
@@ -165,8 +170,8 @@ func (p *prober) tell(h watchHandler, change Change, obj client.Object) []reconc
 	return p.queue.take()
 }
 
-// objects returns the objects that a watch is tried with: one of no importance first, one with the name that each request at the start has, and those
-// that are given.
+// objects returns the objects that a watch is tried with: one of no importance first, one with the name that each
+// request at the start has, and those that are given.
 func (p *prober) objects(h watchHandler) []client.Object {
 	objects := []client.Object{p.object(h, types.NamespacedName{Namespace: probeNamespace, Name: probeName})}
 	for _, request := range p.atStart {
@@ -235,7 +240,8 @@ func (p *prober) allKinds(handlers []watchHandler) []schema.GroupVersionKind {
 	return all
 }
 
-// without returns the watch, which ignores all other changes than those that pass. It ignores nothing that is known when none passes.
+// without returns the watch, which ignores all other changes than those that pass. It ignores nothing that is known
+// when none passes.
 func (w Watch) without(passes passes) Watch {
 	for _, change := range allChanges {
 		if len(passes) > 0 && !passes.Has(change) {
@@ -254,7 +260,9 @@ func mergeWatches(watches []Watch) []Watch {
 			merged = slices.Insert(merged, i, watch)
 			continue
 		}
-		merged[i].Ignores = slices.DeleteFunc(merged[i].Ignores, func(change Change) bool { return !slices.Contains(watch.Ignores, change) })
+		merged[i].Ignores = slices.DeleteFunc(merged[i].Ignores, func(change Change) bool {
+			return !slices.Contains(watch.Ignores, change)
+		})
 		if len(merged[i].Ignores) == 0 {
 			merged[i].Ignores = nil
 		}

@@ -17,10 +17,12 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// recordReconciler records the wiring of the reconciler that a factory returns. Additional configs are on the context of the set-up, each for a
-// cluster of its name.
+// recordReconciler records the wiring of the reconciler that a factory returns. Additional configs are on the context
+// of the set-up, each for a cluster of its name.
 func recordReconciler(
-	ctx context.Context, scheme *runtime.Scheme, factory func(config reconcilers.Config) any, additional map[string]ExpectConfig, given []client.Object,
+	ctx context.Context, scheme *runtime.Scheme, factory func(
+		config reconcilers.Config,
+	) any, additional map[string]ExpectConfig, given []client.Object,
 ) (*Wiring, error) {
 	return recordWiring(ctx, scheme, func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
 		ctx, err := stashOtherClusters(ctx, mgr, config, additional)
@@ -32,7 +34,8 @@ func recordReconciler(
 	}, given...)
 }
 
-// wiringClient is a [TestClient] for factories that ask for one. While something is set up there is nothing to react to.
+// wiringClient is a [TestClient] for factories that ask for one. While something is set up there is nothing to react
+// to.
 type wiringClient struct{ client.Client }
 
 var _ TestClient = wiringClient{}
@@ -53,14 +56,19 @@ func setUpProduct(ctx context.Context, mgr ctrl.Manager, reconciler any) error {
 	}:
 		return reconciler.SetupWithManager(mgr)
 	default:
-		return fmt.Errorf("%T must have a method SetupWithManager(context.Context, ctrl.Manager) error or SetupWithManager(ctrl.Manager) error", reconciler)
+		return fmt.Errorf(
+			"%T must have a method SetupWithManager(context.Context, ctrl.Manager) error or SetupWithManager(ctrl.Manager) error",
+			reconciler,
+		)
 	}
 }
 
-// recordSubReconciler records the wiring of the sub reconciler that a factory returns, below a root reconciler for resources like the one that is given.
-// What the root asks for itself is left out.
+// recordSubReconciler records the wiring of the sub reconciler that a factory returns, below a root reconciler for
+// resources like the one that is given. What the root asks for itself is left out.
 func recordSubReconciler[T client.Object](
-	ctx context.Context, scheme *runtime.Scheme, resource T, factory func(config reconcilers.Config) reconcilers.SubReconciler[T],
+	ctx context.Context, scheme *runtime.Scheme, resource T, factory func(
+		config reconcilers.Config,
+	) reconcilers.SubReconciler[T],
 	additional map[string]ExpectConfig, given []client.Object,
 ) (*Wiring, error) {
 	if unwrapped, ok := resource.DeepCopyObject().(T); ok {
@@ -85,9 +93,11 @@ func recordSubReconciler[T client.Object](
 	return wiring, nil
 }
 
-// stashOtherClusters puts a config for each additional one of a case on the context. They share the tracker, as all that is tracked triggers the same
-// resources.
-func stashOtherClusters(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config, additional map[string]ExpectConfig) (context.Context, error) {
+// stashOtherClusters puts a config for each additional one of a case on the context. They share the tracker, as all
+// that is tracked triggers the same resources.
+func stashOtherClusters(
+	ctx context.Context, mgr ctrl.Manager, config reconcilers.Config, additional map[string]ExpectConfig,
+) (context.Context, error) {
 	configs := map[string]reconcilers.Config{}
 	for _, name := range slices.Sorted(maps.Keys(additional)) {
 		other, err := otherCluster(mgr, name)

@@ -37,15 +37,23 @@ func (r withContext) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 }
 
 func TestRecordReconciler_Signatures(t *testing.T) {
-	for name, product := range map[string]any{"manager": withManager{t}, "context and manager": withContext{withManager{t}}} {
-		wiring, err := recordReconciler(t.Context(), wiringScheme(t), func(reconcilers.Config) any { return product }, map[string]ExpectConfig{"remote": {}}, nil)
+	for name, product := range map[string]any{
+		"manager": withManager{t}, "context and manager": withContext{withManager{t}},
+	} {
+		wiring, err := recordReconciler(
+			t.Context(), wiringScheme(t), func(reconcilers.Config) any { return product }, map[string]ExpectConfig{"remote": {}},
+			nil,
+		)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		wiring.Assert(t, &Wiring{For: watchesOf(&corev1.Pod{})})
 	}
-	_, err := recordReconciler(t.Context(), wiringScheme(t), func(reconcilers.Config) any { return neverCalled(t) }, nil, nil)
-	want := "must have a method SetupWithManager(context.Context, ctrl.Manager) error or SetupWithManager(ctrl.Manager) error"
+	_, err := recordReconciler(
+		t.Context(), wiringScheme(t), func(reconcilers.Config) any { return neverCalled(t) }, nil, nil,
+	)
+	want := "must have a method SetupWithManager(context.Context, ctrl.Manager) error or SetupWithManager(ctrl.Manager) " +
+		"error"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("want %q, got %v", want, err)
 	}
@@ -73,7 +81,9 @@ func TestRecordSubReconciler(t *testing.T) {
 			},
 		}
 	}
-	wiring, err := recordSubReconciler(t.Context(), wiringScheme(t), &fixture.Resource{}, factory, map[string]ExpectConfig{"remote": {}}, nil)
+	wiring, err := recordSubReconciler(
+		t.Context(), wiringScheme(t), &fixture.Resource{}, factory, map[string]ExpectConfig{"remote": {}}, nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,14 +128,21 @@ func TestRecordSubReconciler_Kinds(t *testing.T) {
 func TestExpectWiring_FactoryWithReactor(t *testing.T) {
 	called := 0
 	SubReconcilerTests[*fixture.Resource]{
-		"case": {Resource: &fixture.Resource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "test"}}, ExpectWiring: &Wiring{}},
-	}.Run(t, wiringScheme(t), func(_ *testing.T, _ *SubReconcilerTestCase[*fixture.Resource], c reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+		"case": {
+			Resource:     &fixture.Resource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "test"}},
+			ExpectWiring: &Wiring{},
+		},
+	}.Run(t, wiringScheme(t), func(
+		_ *testing.T, _ *SubReconcilerTestCase[*fixture.Resource], c reconcilers.Config,
+	) reconcilers.SubReconciler[*fixture.Resource] {
 		called++
 		fake := c.Client.(TestClient)
 		fake.AddReactor("get", "*", func(Action) (bool, runtime.Object, error) { return false, nil, nil })
 		fake.PrependReactor("list", "*", func(Action) (bool, runtime.Object, error) { return false, nil, nil })
 		fake.AddGiven(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "given"}})
-		return &reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(context.Context, *fixture.Resource) error { return nil }}
+		return &reconcilers.SyncReconciler[*fixture.Resource]{
+			Sync: func(context.Context, *fixture.Resource) error { return nil },
+		}
 	})
 	if called != 2 {
 		t.Errorf("the factory was called %d times, want 2", called)

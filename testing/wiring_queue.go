@@ -13,7 +13,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// requestQueue is the queue of a controller. It keeps all requests to itself: they are to be looked at, not to be worked on.
+// requestQueue is the queue of a controller. It keeps all requests to itself: they are to be looked at, not to be
+// worked on.
 type requestQueue struct {
 	// waiting is closed once a worker asks for a request: then all sources of the controller are started and synced.
 	waiting func()
@@ -65,12 +66,14 @@ func (q *requestQueue) ShutDown()                                             { 
 func (q *requestQueue) ShutDownWithDrain()                                    { q.ShutDown() }
 
 // newQueue is what controllers make their queues with.
-type newQueue = func(controller string, rateLimiter workqueue.TypedRateLimiter[reconcilers.Request]) workqueue.TypedRateLimitingInterface[reconcilers.Request]
+type newQueue = func(
+	controller string, rateLimiter workqueue.TypedRateLimiter[reconcilers.Request],
+) workqueue.TypedRateLimitingInterface[reconcilers.Request]
 
 // replaceQueue has a controller use another queue. It returns false for anything but a controller of requests.
 //
-// What builders build has its options in exported fields, but its type is internal to controller-runtime, and builders let nobody add an option to
-// those of the author.
+// What builders build has its options in exported fields, but its type is internal to controller-runtime, and builders
+// let nobody add an option to those of the author.
 func replaceQueue(controller manager.Runnable, queue newQueue) bool {
 	value := reflect.ValueOf(controller)
 	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {

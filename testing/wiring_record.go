@@ -26,8 +26,11 @@ const wiringTimeout = 10 * time.Second
 // setUpFunc sets a reconciler up that uses the config.
 type setUpFunc = func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error
 
-// recordWiring has setUp set a reconciler up with a manager that records, and returns what it has asked for. The error lists all that went wrong.
-func recordWiring(ctx context.Context, scheme *runtime.Scheme, setUp setUpFunc, given ...client.Object) (*Wiring, error) {
+// recordWiring has setUp set a reconciler up with a manager that records, and returns what it has asked for. The error
+// lists all that went wrong.
+func recordWiring(
+	ctx context.Context, scheme *runtime.Scheme, setUp setUpFunc, given ...client.Object,
+) (*Wiring, error) {
 	ctx, cancel := context.WithTimeout(ctx, wiringTimeout)
 	defer cancel()
 	if scheme == nil {
@@ -63,7 +66,9 @@ func copyForWiring(scheme *runtime.Scheme, given []client.Object) (stored, event
 }
 
 // wiring starts the controllers, one after the other, and returns their wirings.
-func (m *recordingManager) wiring(ctx context.Context, config reconcilers.Config, given []client.Object) (*Wiring, error) {
+func (m *recordingManager) wiring(
+	ctx context.Context, config reconcilers.Config, given []client.Object,
+) (*Wiring, error) {
 	if len(m.controllers) == 0 {
 		return nil, errors.Join(append(m.problems, errors.New("set-up has not added a controller to the manager"))...)
 	}
@@ -94,7 +99,9 @@ func (m *recordingManager) wiring(ctx context.Context, config reconcilers.Config
 }
 
 // classify returns the wiring of a controller that was started.
-func (m *recordingManager) classify(controller *recordedController, config reconcilers.Config, given []client.Object) Wiring {
+func (m *recordingManager) classify(
+	controller *recordedController, config reconcilers.Config, given []client.Object,
+) Wiring {
 	prober := &prober{
 		scheme: m.GetScheme(), mapper: m.GetRESTMapper(), tracker: config.Tracker, given: given,
 		queue: controller.queue, atStart: controller.queue.take(), notes: sets.New[string](),
@@ -105,7 +112,8 @@ func (m *recordingManager) classify(controller *recordedController, config recon
 	wiring.notes = sets.List(prober.notes)
 	wiring.Controller = controller.name
 	for _, watch := range wiring.For {
-		if kind, err := apiutil.GVKForObject(watch.Object, m.GetScheme()); err == nil && strings.ToLower(kind.Kind) == controller.name {
+		if kind, err := apiutil.GVKForObject(watch.Object, m.GetScheme()); err == nil &&
+			strings.ToLower(kind.Kind) == controller.name {
 			wiring.Controller = ""
 		}
 	}

@@ -38,7 +38,9 @@ func TestRecordWiring_Errors(t *testing.T) {
 		want  []string
 	}{
 		"all that is wrong with a tree": {
-			setUp: wiredWith(&wiredSync{Name: "first"}, newWiredChild(func(r *wiredChild) { r.DesiredChild, r.MergeBeforeUpdate = nil, nil })),
+			setUp: wiredWith(
+				&wiredSync{Name: "first"}, newWiredChild(func(r *wiredChild) { r.DesiredChild, r.MergeBeforeUpdate = nil, nil }),
+			),
 			want: []string{
 				`set-up failed: `, `SyncReconciler "first" must implement Sync or SyncWithResult`,
 				`ChildReconciler "ConfigMapChildReconciler" must implement DesiredChild`, `must implement ChildObjectManager`,
@@ -55,20 +57,30 @@ func TestRecordWiring_Errors(t *testing.T) {
 		"kinds that the scheme does not know, and a source that does not start": {
 			setUp: wiredBy(func(_ context.Context, _ ctrl.Manager, bldr *reconcilers.Builder) error {
 				bldr.Owns(&fixture.Duck{}).Watches(&unknownKind{}, &handler.EnqueueRequestForObject{})
-				bldr.WatchesRawSource(source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[reconcilers.Request]) error {
+				bldr.WatchesRawSource(source.Func(func(
+					context.Context, workqueue.TypedRateLimitingInterface[reconcilers.Request],
+				) error {
 					return onPurpose
 				}))
 				return nil
 			}),
-			want: []string{"unable to start a controller: on purpose", "watch *fixture.Duck: no kind is registered", "watch *testing.unknownKind: no kind is registered"},
+			want: []string{
+				"unable to start a controller: on purpose", "watch *fixture.Duck: no kind is registered",
+				"watch *testing.unknownKind: no kind is registered",
+			},
 		},
 		"a controller of something else": {
 			setUp: func(_ context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
-				do := reconcile.TypedFunc[string](func(context.Context, string) (reconcilers.Result, error) { return reconcilers.Result{}, nil })
+				do := reconcile.TypedFunc[string](func(context.Context, string) (reconcilers.Result, error) {
+					return reconcilers.Result{}, nil
+				})
 				_, err := controller.NewTyped("strings", mgr, controller.TypedOptions[string]{Reconciler: do})
 				return err
 			},
-			want: []string{"cannot be recorded: it is not a controller of requests as controller-runtime builds them", "set-up has not added a controller"},
+			want: []string{
+				"cannot be recorded: it is not a controller of requests as controller-runtime builds them",
+				"set-up has not added a controller",
+			},
 		},
 		"an index that is there already": {
 			setUp: func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
@@ -79,11 +91,16 @@ func TestRecordWiring_Errors(t *testing.T) {
 					mgr.GetFieldIndexer().IndexField(ctx, &unknownKind{}, "spec.nodeName", noValues),
 				)
 			},
-			want: []string{"indexer conflict: k8s.io/api/core/v1.Pod by spec.nodeName is there already", "no kind is registered for the type testing.unknownKind"},
+			want: []string{
+				"indexer conflict: k8s.io/api/core/v1.Pod by spec.nodeName is there already",
+				"no kind is registered for the type testing.unknownKind",
+			},
 		},
 		"objects that cannot be there": {
 			setUp: wiredWith(), given: []client.Object{&unknownKind{}, &corev1.Secret{}, nil},
-			want: []string{"given[0]: the kind of *testing.unknownKind is neither in the Scheme nor set on the object", "given[2]: "},
+			want: []string{
+				"given[0]: the kind of *testing.unknownKind is neither in the Scheme nor set on the object", "given[2]: ",
+			},
 		},
 		"an object twice": {
 			setUp: wiredWith(), given: []client.Object{&corev1.Secret{}, &corev1.Secret{}},
@@ -119,8 +136,12 @@ func TestRecordWiring_SourceThatBlocks(t *testing.T) {
 	defer cancel()
 	release := make(chan struct{})
 	defer close(release)
-	_, err := recordWiring(ctx, wiringScheme(t), wiredBy(func(_ context.Context, _ ctrl.Manager, bldr *reconcilers.Builder) error {
-		bldr.WatchesRawSource(source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[reconcilers.Request]) error {
+	_, err := recordWiring(ctx, wiringScheme(t), wiredBy(func(
+		_ context.Context, _ ctrl.Manager, bldr *reconcilers.Builder,
+	) error {
+		bldr.WatchesRawSource(source.Func(func(
+			context.Context, workqueue.TypedRateLimitingInterface[reconcilers.Request],
+		) error {
 			<-release
 			return nil
 		}))
@@ -165,7 +186,9 @@ func TestRecordWiring_ManagerBehavesAsInProduction(t *testing.T) {
 		default:
 		}
 		bldr := ctrl.NewControllerManagedBy(mgr).For(&fixture.Resource{})
-		return bldr.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcilers.Request {
+		return bldr.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(func(
+			ctx context.Context, obj client.Object,
+		) []reconcilers.Request {
 			if obj.GetName() == given.Name && len(found) == 7 {
 				see("get in a mapping", mgr.GetClient().Get(ctx, key, &corev1.ConfigMap{}))
 				see("list in a mapping", mgr.GetClient().List(ctx, &corev1.ConfigMapList{}))
@@ -175,7 +198,8 @@ func TestRecordWiring_ManagerBehavesAsInProduction(t *testing.T) {
 		})).Complete(neverCalled(t))
 	}, given)
 	want := []string{
-		"get through the cache: cache not started", "list through the cache: cache not started", "get unstructured: ok", "get from the API: ok",
+		"get through the cache: cache not started", "list through the cache: cache not started", "get unstructured: ok",
+		"get from the API: ok",
 		"get from another API: not found", "create: ok", "ask the server: " +
 			`Get "http://nowhere.invalid/version?timeout=32s": GET /version: there is no API server when wiring is recorded`,
 		"get in a mapping: ok", "list in a mapping: ok", "list from the cache in a mapping: ok",
@@ -201,7 +225,9 @@ func TestOtherCluster_NeedsTheManager(t *testing.T) {
 		`cluster "remote": the manager must be the one of RecordWiring, not a struct { manager.Manager }`: func() (*recordingCluster, error) {
 			return otherCluster(struct{ ctrl.Manager }{mgr}, "remote")
 		},
-		"cluster: a name is required, the one without is that of the manager": func() (*recordingCluster, error) { return otherCluster(mgr, "") },
+		"cluster: a name is required, the one without is that of the manager": func() (*recordingCluster, error) {
+			return otherCluster(mgr, "")
+		},
 	} {
 		if _, err := call(); fmt.Sprint(err) != want {
 			t.Errorf("want %q, got %v", want, err)

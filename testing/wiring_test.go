@@ -58,7 +58,9 @@ func TestRecordWiring_Trees(t *testing.T) {
 		"a child set": {
 			setUp: wiredWith(&reconcilers.ChildSetReconciler[*fixture.Resource, *corev1.Secret, *corev1.SecretList]{
 				DesiredChildren: func(context.Context, *fixture.Resource) ([]*corev1.Secret, error) { return nil, nil },
-				ReflectChildrenStatusOnParent: func(context.Context, *fixture.Resource, reconcilers.ChildSetResult[*corev1.Secret]) {
+				ReflectChildrenStatusOnParent: func(
+					context.Context, *fixture.Resource, reconcilers.ChildSetResult[*corev1.Secret],
+				) {
 				},
 				IdentifyChild:     func(child *corev1.Secret) string { return child.Name },
 				MergeBeforeUpdate: func(_, _ *corev1.Secret) {},
@@ -74,7 +76,9 @@ func TestRecordWiring_Trees(t *testing.T) {
 		},
 		"an object manager that tracks": {
 			setUp: wiredBy(func(ctx context.Context, mgr ctrl.Manager, bldr *reconcilers.Builder) error {
-				manager := &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{TrackDesired: true, MergeBeforeUpdate: func(_, _ *corev1.ConfigMap) {}}
+				manager := &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
+					TrackDesired: true, MergeBeforeUpdate: func(_, _ *corev1.ConfigMap) {},
+				}
 				return manager.SetupWithManager(ctx, mgr, bldr)
 			}),
 			want: Wiring{For: resource, Tracks: configMap},
@@ -96,12 +100,15 @@ func TestRecordWiring_Trees(t *testing.T) {
 					},
 				},
 			}),
-			want: Wiring{For: resource, Owns: configMap, Tracks: watchesOf(&corev1.ConfigMap{}, &corev1.Secret{}), Indexes: configMapByOwner},
+			want: Wiring{
+				For: resource, Owns: configMap, Tracks: watchesOf(&corev1.ConfigMap{}, &corev1.Secret{}), Indexes: configMapByOwner,
+			},
 		},
 		"ducks": {
 			setUp: func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
 				return (&reconcilers.ResourceReconciler[*fixture.Duck]{
-					Type: fixture.NewDuck("", ""), Config: config, SkipStatusUpdate: true, Reconciler: reconcilers.Sequence[*fixture.Duck]{},
+					Type: fixture.NewDuck("", ""), Config: config, SkipStatusUpdate: true,
+					Reconciler: reconcilers.Sequence[*fixture.Duck]{},
 				}).SetupWithManager(ctx, mgr)
 			},
 			want: Wiring{For: watchesOf(unstructuredKind(fixture.GroupVersion.String(), "Resource"))},
@@ -109,7 +116,9 @@ func TestRecordWiring_Trees(t *testing.T) {
 		"unstructured objects of a kind that the scheme does not know": {
 			setUp: func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
 				return (&reconcilers.ResourceReconciler[*unstructured.Unstructured]{
-					Type: unstructuredKind("example.com/v1", "Website"), Config: config, Reconciler: reconcilers.Sequence[*unstructured.Unstructured]{},
+					Type: unstructuredKind(
+						"example.com/v1", "Website",
+					), Config: config, Reconciler: reconcilers.Sequence[*unstructured.Unstructured]{},
 					Setup: func(_ context.Context, _ ctrl.Manager, bldr *reconcilers.Builder) error {
 						bldr.Owns(&corev1.Service{})
 						return nil
@@ -125,7 +134,9 @@ func TestRecordWiring_Trees(t *testing.T) {
 					Request: request, Config: config, MergeBeforeUpdate: func(_, _ *corev1.ConfigMap) {},
 					Setup: func(_ context.Context, _ ctrl.Manager, bldr *reconcilers.Builder) error {
 						// Every Secret leads to the one request, also a Secret of the same name.
-						bldr.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcilers.Request {
+						bldr.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(
+							context.Context, client.Object,
+						) []reconcilers.Request {
 							return []reconcilers.Request{request}
 						}))
 						return nil
@@ -184,7 +195,9 @@ func TestRecordWiring_Controllers(t *testing.T) {
 		},
 		"owned by what is not watched": {
 			build: func(bldr *reconcilers.Builder, mgr ctrl.Manager) {
-				bldr.Named("pods").Watches(&corev1.Pod{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.DaemonSet{}))
+				bldr.Named("pods").Watches(
+					&corev1.Pod{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.DaemonSet{}),
+				)
 			},
 			want: Wiring{Controller: "pods", Owns: watchesOf(&corev1.Pod{})},
 		},
@@ -192,7 +205,9 @@ func TestRecordWiring_Controllers(t *testing.T) {
 			build: func(bldr *reconcilers.Builder, _ ctrl.Manager) {
 				bldr.For(&appsv1.Deployment{}, builder.OnlyMetadata).Owns(&appsv1.ReplicaSet{}, builder.OnlyMetadata)
 			},
-			want: Wiring{For: watchesOf(metadataKind("apps/v1", "Deployment")), Owns: watchesOf(metadataKind("apps/v1", "ReplicaSet"))},
+			want: Wiring{
+				For: watchesOf(metadataKind("apps/v1", "Deployment")), Owns: watchesOf(metadataKind("apps/v1", "ReplicaSet")),
+			},
 		},
 		"options": {
 			build: func(bldr *reconcilers.Builder, _ ctrl.Manager) {
@@ -208,7 +223,9 @@ func TestRecordWiring_Controllers(t *testing.T) {
 		},
 		"defaults": {
 			build: func(bldr *reconcilers.Builder, _ ctrl.Manager) {
-				bldr.For(&appsv1.Deployment{}).Named("deployment").WithOptions(controller.Options{UsePriorityQueue: new(false), RecoverPanic: new(true)})
+				bldr.For(&appsv1.Deployment{}).Named("deployment").WithOptions(controller.Options{
+					UsePriorityQueue: new(false), RecoverPanic: new(true),
+				})
 			},
 			want: Wiring{For: deployment, Options: ControllerOptions{
 				MaxConcurrentReconciles: 1, CacheSyncTimeout: 2 * time.Minute,
@@ -228,7 +245,10 @@ func TestRecordWiring_Controllers(t *testing.T) {
 					{Object: &corev1.Pod{}, Ignores: generationIgnores},
 					// These have no generation that could change.
 					{Object: &corev1.ConfigMap{}, Ignores: append([]Change{SpecChanged, DeletionRequested}, generationIgnores...)},
-					{Object: &certificatesv1.CertificateSigningRequest{}, Ignores: append([]Change{SpecChanged, DeletionRequested}, generationIgnores...)},
+					{
+						Object:  &certificatesv1.CertificateSigningRequest{},
+						Ignores: append([]Change{SpecChanged, DeletionRequested}, generationIgnores...),
+					},
 				},
 			},
 		},
@@ -240,16 +260,28 @@ func TestRecordWiring_Controllers(t *testing.T) {
 				})).WithEventFilter(predicate.Or(predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 			},
 			want: Wiring{
-				For:  []Watch{{Object: &appsv1.Deployment{}, Ignores: []Change{SpecChanged, StatusChanged, Resynced, DeletionRequested}}},
-				Owns: []Watch{{Object: &appsv1.ReplicaSet{}, Ignores: []Change{Created, Deleted, SpecChanged, StatusChanged, Resynced, DeletionRequested}}},
+				For: []Watch{
+					{Object: &appsv1.Deployment{}, Ignores: []Change{SpecChanged, StatusChanged, Resynced, DeletionRequested}},
+				},
+				Owns: []Watch{
+					{
+						Object:  &appsv1.ReplicaSet{},
+						Ignores: []Change{Created, Deleted, SpecChanged, StatusChanged, Resynced, DeletionRequested},
+					},
+				},
 			},
 		},
 		"one of two watches lets a change pass": {
 			build: func(bldr *reconcilers.Builder, _ ctrl.Manager) {
 				bldr.For(&appsv1.Deployment{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-					Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.LabelChangedPredicate{}))
+					Watches(
+						&appsv1.Deployment{}, &handler.EnqueueRequestForObject{},
+						builder.WithPredicates(predicate.LabelChangedPredicate{}),
+					)
 			},
-			want: Wiring{For: []Watch{{Object: &appsv1.Deployment{}, Ignores: []Change{StatusChanged, AnnotationsChanged, Resynced}}}},
+			want: Wiring{
+				For: []Watch{{Object: &appsv1.Deployment{}, Ignores: []Change{StatusChanged, AnnotationsChanged, Resynced}}},
+			},
 		},
 		"requests after a while": {
 			build: func(bldr *reconcilers.Builder, _ ctrl.Manager) {
@@ -263,13 +295,17 @@ func TestRecordWiring_Controllers(t *testing.T) {
 				})
 			},
 			want: Wiring{Controller: "later", For: []Watch{{
-				Object: &appsv1.Deployment{}, Ignores: []Change{SpecChanged, StatusChanged, LabelsChanged, AnnotationsChanged, Resynced, DeletionRequested},
+				Object: &appsv1.Deployment{}, Ignores: []Change{
+					SpecChanged, StatusChanged, LabelsChanged, AnnotationsChanged, Resynced, DeletionRequested,
+				},
 			}}},
 		},
 		"a mapping": {
 			build: func(bldr *reconcilers.Builder, _ ctrl.Manager) {
 				mapping := func(_ context.Context, obj client.Object) []reconcilers.Request {
-					return []reconcilers.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName() + "-tls"}}}
+					return []reconcilers.Request{
+						{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName() + "-tls"}},
+					}
 				}
 				bldr.For(&appsv1.Deployment{}).Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(mapping),
 					builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
@@ -289,8 +325,12 @@ func TestRecordWiring_Controllers(t *testing.T) {
 				bldr.For(&appsv1.Deployment{}).
 					WatchesRawSource(&source.Informer{Informer: informer, Handler: &handler.EnqueueRequestForObject{}}).
 					WatchesRawSource(source.Channel(make(chan event.GenericEvent), &handler.EnqueueRequestForObject{})).
-					WatchesRawSource(source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{})).
-					WatchesRawSource(source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcilers.Request]) error {
+					WatchesRawSource(
+						source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}),
+					).
+					WatchesRawSource(source.Func(func(
+						ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcilers.Request],
+					) error {
 						request := reconcilers.Request{NamespacedName: types.NamespacedName{Name: "first"}}
 						queue.Add(request)
 						informer, err := mgr.GetCache().GetInformerForKind(ctx, corev1.SchemeGroupVersion.WithKind("Event"))
@@ -304,8 +344,13 @@ func TestRecordWiring_Controllers(t *testing.T) {
 					}))
 			},
 			want: Wiring{
-				For:     watchesOf(&appsv1.Deployment{}, &corev1.Node{}, &corev1.Pod{}),
-				Watches: []Watch{{Object: &corev1.Event{}, Ignores: slices.DeleteFunc(slices.Clone(allChanges), func(c Change) bool { return c == Deleted })}},
+				For: watchesOf(&appsv1.Deployment{}, &corev1.Node{}, &corev1.Pod{}),
+				Watches: []Watch{
+					{
+						Object:  &corev1.Event{},
+						Ignores: slices.DeleteFunc(slices.Clone(allChanges), func(c Change) bool { return c == Deleted }),
+					},
+				},
 				AtStart: []reconcilers.Request{{NamespacedName: types.NamespacedName{Name: "first"}}},
 			},
 		},
@@ -333,15 +378,21 @@ func TestRecordWiring_GivenObjects(t *testing.T) {
 	duck := fixture.NewDuck("default", "it")
 	duck.Labels = ours("").Labels
 	secret := unstructuredKind("v1", "Secret")
-	secret.Object["metadata"] = map[string]any{"namespace": "default", "name": "typed", "labels": map[string]any{"class": "ours"}}
+	secret.Object["metadata"] = map[string]any{
+		"namespace": "default", "name": "typed", "labels": map[string]any{"class": "ours"},
+	}
 	secret.Object["data"] = map[string]any{"key": "dmFsdWU="}
-	given := []client.Object{duck, secret, &corev1.ConfigMap{ObjectMeta: ours("it")}, &appsv1.Deployment{ObjectMeta: ours("it")}}
+	given := []client.Object{
+		duck, secret, &corev1.ConfigMap{ObjectMeta: ours("it")}, &appsv1.Deployment{ObjectMeta: ours("it")},
+	}
 
 	deployment, metadata := unstructuredKind("apps/v1", "Deployment"), metadataKind("v1", "ConfigMap")
 	want := &Wiring{For: watchesOf(&fixture.Resource{}), Owns: watchesOf(metadata, &corev1.Secret{}, deployment)}
 	RecordWiring(t, wiringScheme(t), setUp, given...).Assert(t, want)
 
-	nothingSeen := &Wiring{Controller: "resource", Watches: watchesOf(&fixture.Resource{}, metadata, &corev1.Secret{}, deployment)}
+	nothingSeen := &Wiring{
+		Controller: "resource", Watches: watchesOf(&fixture.Resource{}, metadata, &corev1.Secret{}, deployment),
+	}
 	RecordWiring(t, wiringScheme(t), setUp).Assert(t, nothingSeen)
 }
 
@@ -358,7 +409,9 @@ func TestRecordWiring_SeveralControllers(t *testing.T) {
 	resource, configMap := watchesOf(&fixture.Resource{}), watchesOf(&corev1.ConfigMap{})
 	// Nobody can see who is tracked by a tracker that is not the one of the config.
 	RecordWiring(t, wiringScheme(t), setUp).Assert(t, &Wiring{
-		Controller: "first", For: resource, Owns: configMap, Watches: configMap, Indexes: []Index{{Object: &corev1.ConfigMap{}, Field: ownerIndex}},
+		Controller: "first", For: resource, Owns: configMap, Watches: configMap, Indexes: []Index{
+			{Object: &corev1.ConfigMap{}, Field: ownerIndex},
+		},
 		Others: []Wiring{{Controller: "second", For: resource, Owns: configMap, Watches: configMap}},
 	})
 }

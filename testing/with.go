@@ -2,7 +2,8 @@
 
 package testing
 
-// With returns a deep copy of base with the edits applied in order. The base stays as it is, so that all objects of a table can be derived from one:
+// With returns a deep copy of base with the edits applied in order. The base stays as it is, so that all objects of a
+// table can be derived from one:
 //
 //	GivenObjects: []client.Object{
 //		rtesting.With(website, func(w *demov1.Website) {

@@ -12,14 +12,18 @@ import (
 )
 
 func TestWith(t *testing.T) {
-	base := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"l": "1"}}, Data: map[string]string{"k": "v"}}
+	base := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"l": "1"}}, Data: map[string]string{"k": "v"},
+	}
 	unchanged := base.DeepCopy()
 
 	got := With(base,
 		func(cm *corev1.ConfigMap) { cm.Labels["l"] = "2" },
 		func(cm *corev1.ConfigMap) { cm.Labels["l"] += "3" },
 	)
-	want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"l": "23"}}, Data: map[string]string{"k": "v"}}
+	want := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"l": "23"}}, Data: map[string]string{"k": "v"},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("derived (-want +got):\n%s", diff)
 	}

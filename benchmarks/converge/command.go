@@ -59,19 +59,30 @@ where it uses and empties the namespace ` + lab.Namespace + `.`,
 	}
 	command.CompletionOptions.HiddenDefaultCmd = true
 	set := command.Flags()
-	set.StringSliceVar(&f.workloads, "workload", []string{workload.Converge{}.About().Name}, "what to do, several or all of: "+strings.Join(names(workload.All(0)), ", "))
-	set.IntSliceVar(&f.sizes, "sizes", nil, "how many parents or children to measure with, for example 500,2000 (default: the workload's own)")
+	set.StringSliceVar(
+		&f.workloads, "workload", []string{workload.Converge{}.About().Name},
+		"what to do, several or all of: "+strings.Join(names(workload.All(0)), ", "),
+	)
+	set.IntSliceVar(
+		&f.sizes, "sizes", nil,
+		"how many parents or children to measure with, for example 500,2000 (default: the workload's own)",
+	)
 	set.IntVar(&f.rounds, "rounds", defaults.Rounds, "how often to measure everything")
 	set.StringSliceVar(&f.contenders, "contenders", defaults.Contenders, "whom to measure")
 	set.IntVar(&f.workers, "workers", defaults.Workers, "how many reconciles a controller may have under way")
 	set.DurationVar(&f.latency, "latency", 20*time.Millisecond, "what the workload slow adds to every request")
 	set.DurationVar(&f.timeout, "timeout", defaults.Timeout, "how long one measurement may take")
-	set.BoolVar(&f.logging, "logging", false, "give the controllers a logger, as in production; what they log is thrown away")
+	set.BoolVar(
+		&f.logging, "logging", false, "give the controllers a logger, as in production; what they log is thrown away",
+	)
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing while measuring")
 	set.StringVar(&f.from, "from", "", "measure nothing, and show what a `file` written with --json has")
 	set.StringVar(&f.json, "json", "", "write all that was measured to the `file`")
 	set.StringVar(&f.svg, "svg", "", "draw cost against size into the `folder`, one SVG file each")
-	set.StringVar(&f.cpu, "cpuprofile", "", "write a CPU profile of no-op reconciles, of the last contender at the largest size, to the `file`")
+	set.StringVar(
+		&f.cpu, "cpuprofile", "",
+		"write a CPU profile of no-op reconciles, of the last contender at the largest size, to the `file`",
+	)
 	set.StringVar(&f.allocs, "memprofile", "", "write a profile of what these allocate to the `file`")
 	for _, output := range []string{"json", "cpuprofile", "memprofile"} {
 		command.MarkFlagsMutuallyExclusive("from", output)
@@ -175,7 +186,9 @@ func (f *flags) options() (lab.Options, error) {
 			o.Workloads = append(o.Workloads, w)
 		}
 	}
-	o.Contenders = slices.DeleteFunc(report.Contenders(), func(name string) bool { return !slices.Contains(f.contenders, name) })
+	o.Contenders = slices.DeleteFunc(report.Contenders(), func(name string) bool {
+		return !slices.Contains(f.contenders, name)
+	})
 	if len(f.contenders) == 0 {
 		mistake("--contenders: there is none")
 	}

@@ -26,11 +26,16 @@ func TestMistakes(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"workload":         {[]string{"--workload", "diverge"}, []string{`--workload: there is no "diverge", only all, converge, childset, sequence, tracking, slow`}},
-		"workload twice":   {[]string{"--workload", "slow,slow"}, []string{"--workload: slow is there twice"}},
-		"all and one":      {[]string{"--workload", "all,slow"}, []string{"--workload: slow is there twice"}},
-		"no workload":      {[]string{"--workload", ""}, []string{"--workload: "}},
-		"contender":        {[]string{"--contenders", "us"}, []string{`--contenders: there is no "us", only hand-written, trueup`}},
+		"workload": {
+			[]string{"--workload", "diverge"},
+			[]string{`--workload: there is no "diverge", only all, converge, childset, sequence, tracking, slow`},
+		},
+		"workload twice": {[]string{"--workload", "slow,slow"}, []string{"--workload: slow is there twice"}},
+		"all and one":    {[]string{"--workload", "all,slow"}, []string{"--workload: slow is there twice"}},
+		"no workload":    {[]string{"--workload", ""}, []string{"--workload: "}},
+		"contender": {
+			[]string{"--contenders", "us"}, []string{`--contenders: there is no "us", only hand-written, trueup`},
+		},
 		"no contender":     {[]string{"--contenders", ""}, []string{"--contenders: "}},
 		"size zero":        {[]string{"--sizes", "500,0"}, []string{"--sizes: has to be more than 0, is 0"}},
 		"size negative":    {[]string{"--sizes", "-5"}, []string{"--sizes: has to be more than 0, is -5"}},
@@ -46,12 +51,17 @@ func TestMistakes(t *testing.T) {
 		"json":             {[]string{"--json", missing}, []string{"--json: ", missing}},
 		"cpuprofile":       {[]string{"--cpuprofile", missing}, []string{"--cpuprofile: ", missing}},
 		"memprofile":       {[]string{"--memprofile", missing}, []string{"--memprofile: ", missing}},
-		"profile of two":   {[]string{"--cpuprofile", "a", "--workload", "converge,childset"}, []string{"--cpuprofile, --memprofile: can be of one workload"}},
-		"profile of slow":  {[]string{"--memprofile", "a", "--workload", "slow"}, []string{"--cpuprofile, --memprofile: can be of one workload"}},
-		"svg":              {[]string{"--svg", "command_test.go"}, []string{"--svg: ", "command_test.go"}},
-		"from nowhere":     {[]string{"--from", missing}, []string{missing}},
-		"from no JSON":     {[]string{"--from", "command_test.go"}, []string{"command_test.go: not the JSON of a run: "}},
-		"from and json":    {[]string{"--from", "a.json", "--json", "a.json"}, []string{"[from json]"}},
+		"profile of two": {
+			[]string{"--cpuprofile", "a", "--workload", "converge,childset"},
+			[]string{"--cpuprofile, --memprofile: can be of one workload"},
+		},
+		"profile of slow": {
+			[]string{"--memprofile", "a", "--workload", "slow"}, []string{"--cpuprofile, --memprofile: can be of one workload"},
+		},
+		"svg":           {[]string{"--svg", "command_test.go"}, []string{"--svg: ", "command_test.go"}},
+		"from nowhere":  {[]string{"--from", missing}, []string{missing}},
+		"from no JSON":  {[]string{"--from", "command_test.go"}, []string{"command_test.go: not the JSON of a run: "}},
+		"from and json": {[]string{"--from", "a.json", "--json", "a.json"}, []string{"[from json]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := execute(t.Context(), test.args...)
@@ -72,7 +82,9 @@ func TestHelp(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Errorf("exit code %d, error output %q", code, stderr)
 	}
-	for _, flag := range []string{"--workload", "--sizes", "--rounds", "--json", "--svg", "--quiet", "--cpuprofile", "--memprofile"} {
+	for _, flag := range []string{
+		"--workload", "--sizes", "--rounds", "--json", "--svg", "--quiet", "--cpuprofile", "--memprofile",
+	} {
 		if !strings.Contains(stdout, flag+" ") {
 			t.Errorf("the help does not mention %s", flag)
 		}
@@ -83,7 +95,10 @@ func TestFrom(t *testing.T) {
 	metric := report.Metric{Name: "wall to converge", Unit: "s", Drawn: true}
 	w := &report.Workload{Name: "converge", About: "something to do", Noun: "parents"}
 	for _, contender := range report.Contenders() {
-		w.Add(report.Sample{Contender: contender, Size: 500, Round: 1, Values: map[string]float64{metric.Name: 1.5}}, []report.Metric{metric})
+		w.Add(
+			report.Sample{Contender: contender, Size: 500, Round: 1, Values: map[string]float64{metric.Name: 1.5}},
+			[]report.Metric{metric},
+		)
 	}
 	folder := t.TempDir()
 	path := filepath.Join(folder, "run.json")
@@ -103,7 +118,8 @@ func TestFrom(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, error output %q", code, stderr)
 	}
-	if !strings.Contains(stdout, "converge: something to do") || !strings.Contains(stdout, "wall to converge (s)  hand-written  1.50") {
+	if !strings.Contains(stdout, "converge: something to do") ||
+		!strings.Contains(stdout, "wall to converge (s)  hand-written  1.50") {
 		t.Errorf("this is no table: %s", stdout)
 	}
 	if info, err := os.Stat(filepath.Join(pictures, "converge-wall-to-converge.svg")); err != nil || info.Size() == 0 {

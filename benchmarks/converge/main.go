@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Converge measures what a controller costs that is written with trueup, next to the same controller written by hand, on a real Kubernetes API.
+// Converge measures what a controller costs that is written with trueup, next to the same controller written by hand,
+// on a real Kubernetes API.
 package main
 
 import (

@@ -14,16 +14,18 @@ import (
 )
 
 const (
-	// Short is the shortest time until the next reconcile that is not taken for "at once". To look five times a second is a poll.
+	// Short is the shortest time until the next reconcile that is not taken for "at once". To look five times a second is
+	// a poll.
 	Short = 200 * time.Millisecond
 
-	// Limit is how many reconciles in a row make a hot loop, if the whole controller made as many such within Window. No resource that converges needs
-	// as many, and a loop that waits for something makes at most five a second.
+	// Limit is how many reconciles in a row make a hot loop, if the whole controller made as many such within Window. No
+	// resource that converges needs as many, and a loop that waits for something makes at most five a second.
 	Limit = 100
 	// Window is the time within which a controller must make Limit such reconciles.
 	Window = 20 * time.Second
 
-	// A reconcile that repeats what earlier ones have written counts repeated, and one that writes something new counts fresh.
+	// A reconcile that repeats what earlier ones have written counts repeated, and one that writes something new counts
+	// fresh.
 	repeated, fresh = 10, 1
 	hotAt           = Limit * repeated
 	inspectAt       = hotAt / 2
@@ -38,7 +40,8 @@ const (
 	sweepInterval       = time.Minute
 )
 
-// Detector finds the hot loops of one controller. The zero value is ready to use. Its methods are safe for concurrent use.
+// Detector finds the hot loops of one controller. The zero value is ready to use. Its methods are safe for concurrent
+// use.
 type Detector struct {
 	// watched is the number of rows, so that a look is cheap when there are none.
 	watched atomic.Int64
@@ -91,8 +94,8 @@ type Look struct {
 // Idle reports whether no resource has a row, so that there is nothing to ask Enter for.
 func (d *Detector) Idle() bool { return d.watched.Load() == 0 }
 
-// Enter is called for a request that is about to be made. changed reports whether other clients have changed something since the last reconcile; it is asked
-// only about requests that would be put off.
+// Enter is called for a request that is about to be made. changed reports whether other clients have changed something
+// since the last reconcile; it is asked only about requests that would be put off.
 func (d *Detector) Enter(req reconcile.Request, changed func(Look) bool) Entry {
 	if d.Idle() {
 		return Entry{}
@@ -140,7 +143,8 @@ type Loop struct {
 	Within     time.Duration
 }
 
-// Leave is called after a reconcile that did not fail. It returns a hot loop when this reconcile completes one, once until that has ended.
+// Leave is called after a reconcile that did not fail. It returns a hot loop when this reconcile completes one, once
+// until that has ended.
 func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 	written, generation := map[guard.Object]bool(nil), this.Generation
 	versions := guard.Versions(nil)
@@ -256,8 +260,8 @@ func (r *row) count(written map[guard.Object]bool) {
 
 func (r *row) nextDelay() time.Duration { return min(2*r.delay, lastDelay) }
 
-// foreign reports whether another client has changed something that the reconcile has read and not written. Without an earlier inspection to compare with,
-// that is not known.
+// foreign reports whether another client has changed something that the reconcile has read and not written. Without an
+// earlier inspection to compare with, that is not known.
 func (r *row) foreign(reads guard.Versions, written map[guard.Object]bool) bool {
 	if reads == nil || r.versions == nil {
 		return false

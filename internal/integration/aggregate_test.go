@@ -16,7 +16,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// summary aggregates the ConfigMaps of the namespace that have the label part into one, and has none when there are no parts.
+// summary aggregates the ConfigMaps of the namespace that have the label part into one, and has none when there are no
+// parts.
 func summary(e *env) setup {
 	parts := reconcilers.NewStasher[map[string]string]("parts")
 	return func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {

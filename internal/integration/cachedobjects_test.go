@@ -53,7 +53,9 @@ func TestNothingReachesTheObjectsInTheCache(t *testing.T) {
 				desired.BinaryData = current.BinaryData
 				desired.Labels = current.Labels
 			},
-			MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data, current.Labels = desired.Data, desired.Labels },
+			MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
+				current.Data, current.Labels = desired.Data, desired.Labels
+			},
 		}
 	}
 	child := &reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]{
@@ -79,7 +81,9 @@ func TestNothingReachesTheObjectsInTheCache(t *testing.T) {
 			return []*corev1.ConfigMap{newChild("one", parent), newChild("two", parent)}, nil
 		},
 		ChildObjectManager: manager(),
-		ReflectChildrenStatusOnParent: func(_ context.Context, _ *fixture.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+		ReflectChildrenStatusOnParent: func(
+			_ context.Context, _ *fixture.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+		) {
 			for _, child := range result.Children {
 				spoil(child.Child)
 			}
@@ -111,7 +115,9 @@ func TestNothingReachesTheObjectsInTheCache(t *testing.T) {
 		})
 	}
 
-	for _, obj := range []client.Object{resource, newConfigMap("single", nil), newConfigMap("one", nil), newConfigMap("two", nil)} {
+	for _, obj := range []client.Object{
+		resource, newConfigMap("single", nil), newConfigMap("one", nil), newConfigMap("two", nil),
+	} {
 		e.Must(e.Read(obj))
 		held := obj.DeepCopyObject().(client.Object)
 		e.Eventually(func() error {

@@ -59,11 +59,15 @@ func (s *childSet) reconciler() reconcilers.SubReconciler[*fixture.Resource] {
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
 			current.Labels, current.Data = desired.Labels, desired.Data
 		},
-		ReflectChildrenStatusOnParent: func(ctx context.Context, parent *fixture.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+		ReflectChildrenStatusOnParent: func(
+			ctx context.Context, parent *fixture.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+		) {
 			parent.Status.Fields = nil
 			for _, child := range result.Children {
 				if child.Child != nil {
-					parent.Status.Fields = reconcilers.MergeMaps(parent.Status.Fields, map[string]string{child.Id: child.Child.Data["value"]})
+					parent.Status.Fields = reconcilers.MergeMaps(parent.Status.Fields, map[string]string{
+						child.Id: child.Child.Data["value"],
+					})
 				}
 			}
 			s.known.Store(int64(len(reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](ctx))))

@@ -104,7 +104,9 @@ func TestServerDefaultsAreNoDrift(t *testing.T) {
 		[]byte(`{"spec":{"replicas":3,"template":{"spec":{"hostNetwork":true,"nodeSelector":{"by":"hand"}}}}}`))))
 	until(e, child, func(d *appsv1.Deployment) error {
 		if pod := d.Spec.Template.Spec; *d.Spec.Replicas != 1 || pod.HostNetwork || pod.NodeSelector != nil {
-			return fmt.Errorf("not repaired: %d replicas, host network %v, node selector %v", *d.Spec.Replicas, pod.HostNetwork, pod.NodeSelector)
+			return fmt.Errorf(
+				"not repaired: %d replicas, host network %v, node selector %v", *d.Spec.Replicas, pod.HostNetwork, pod.NodeSelector,
+			)
 		}
 		return nil
 	})

@@ -35,10 +35,14 @@ func gizmoCRD() *apiextensionsv1.CustomResourceDefinition {
 	strategy.Default = &apiextensionsv1.JSON{Raw: []byte(`{}`)}
 	root := object(map[string]props{
 		"spec": object(map[string]props{
-			"size": withDefault("string", `"small"`), "replicas": withDefault("integer", `1`), "color": {Type: "string"}, "ports": ports,
+			"size": withDefault(
+				"string", `"small"`,
+			), "replicas": withDefault("integer", `1`), "color": {Type: "string"}, "ports": ports,
 			"strategy": strategy,
 		}),
-		"status": object(map[string]props{"phase": {Type: "string"}, "attempts": withDefault("integer", `0`), "mode": withDefault("string", `"auto"`)}),
+		"status": object(map[string]props{
+			"phase": {Type: "string"}, "attempts": withDefault("integer", `0`), "mode": withDefault("string", `"auto"`),
+		}),
 	})
 	definition := crd(gizmoKind, "gizmos")
 	definition.Spec.Versions[0].Schema.OpenAPIV3Schema = &root
@@ -78,7 +82,8 @@ func (g *gizmo) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// TestUnseenCustomResourcesAreInSync creates custom resources whose definition has defaults. A manager that has not seen them has nothing to write.
+// TestUnseenCustomResourcesAreInSync creates custom resources whose definition has defaults. A manager that has not
+// seen them has nothing to write.
 func TestUnseenCustomResourcesAreInSync(t *testing.T) {
 	e := newEnv(t)
 	e.Scheme().AddKnownTypeWithName(gizmoKind, &gizmo{})
@@ -91,9 +96,13 @@ func TestUnseenCustomResourcesAreInSync(t *testing.T) {
 	}
 	merge := func(current, desired *gizmo) { current.Spec = desired.Spec }
 	ports := []gizmoPort{{Number: 80}}
-	w, d := manageNew(e, &gizmo{ObjectMeta: named("typed"), Spec: gizmoSpec{Ports: ports}}, merge, func(g *gizmo) { g.Spec.Color = "by hand" })
+	w, d := manageNew(e, &gizmo{ObjectMeta: named("typed"), Spec: gizmoSpec{Ports: ports}}, merge, func(g *gizmo) {
+		g.Spec.Color = "by hand"
+	})
 	check("a typed Gizmo", 1, w, d)
-	w, d = manageNew(e, &gizmo{ObjectMeta: named("scaled"), Spec: gizmoSpec{Ports: ports}}, merge, func(g *gizmo) { g.Spec.Replicas = new(int32(5)) })
+	w, d = manageNew(e, &gizmo{ObjectMeta: named("scaled"), Spec: gizmoSpec{Ports: ports}}, merge, func(g *gizmo) {
+		g.Spec.Replicas = new(int32(5))
+	})
 	check("a typed Gizmo whose default is changed", 1, w, d)
 
 	plain := newUnstructured(gizmoKind, "unstructured")
@@ -104,7 +113,8 @@ func TestUnseenCustomResourcesAreInSync(t *testing.T) {
 	check("an unstructured Gizmo", 1, w, d)
 }
 
-// gizmos is a controller that assigns the status of its resources as a whole, without the fields that the server fills in.
+// gizmos is a controller that assigns the status of its resources as a whole, without the fields that the server fills
+// in.
 func gizmos(passes *atomic.Int64) setup {
 	type object = *unstructured.Unstructured
 	return func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {

@@ -29,8 +29,11 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// manageNew creates an object, and returns what a manager writes that has not seen it before, and then what one writes after a change by hand.
-func manageNew[T client.Object](e *env, desired T, merge func(current, desired T), drift func(T)) (writes int, afterDrift int) {
+// manageNew creates an object, and returns what a manager writes that has not seen it before, and then what one writes
+// after a change by hand.
+func manageNew[T client.Object](
+	e *env, desired T, merge func(current, desired T), drift func(T),
+) (writes int, afterDrift int) {
 	e.Helper()
 	counting := &updateCounter{Client: e.Client}
 	disco := discovery.NewDiscoveryClientForConfigOrDie(e.RESTConfig())
@@ -116,13 +119,20 @@ func podTemplate() corev1.PodTemplateSpec {
 				Env:            []corev1.EnvVar{{Name: "NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: fieldRef}}},
 				LivenessProbe:  &corev1.Probe{ProbeHandler: get},
 				ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 81}}},
-				Lifecycle:      &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}},
-				Resources:      corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("0.1234567")}},
+				Lifecycle: &corev1.Lifecycle{
+					PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}},
+				},
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("0.1234567")}},
 			}},
 			Volumes: []corev1.Volume{
 				{Name: "none"},
 				{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "web"}}},
-				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "web"}}}},
+				{
+					Name: "config",
+					VolumeSource: corev1.VolumeSource{
+						ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "web"}},
+					},
+				},
 				{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/x"}}},
 				{Name: "downward", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
 					Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: fieldRef}},
@@ -144,8 +154,8 @@ func jobTemplate() corev1.PodTemplateSpec {
 	return template
 }
 
-// TestUnseenObjectsAreInSync creates an object of each kind that has defaults. A manager that has not seen it, as after a restart, has nothing to write; what
-// is changed by hand is written once.
+// TestUnseenObjectsAreInSync creates an object of each kind that has defaults. A manager that has not seen it, as after
+// a restart, has nothing to write; what is changed by hand is written once.
 func TestUnseenObjectsAreInSync(t *testing.T) {
 	e := newEnv(t)
 	type counts struct{ Writes, AfterDrift int }
@@ -157,31 +167,57 @@ func TestUnseenObjectsAreInSync(t *testing.T) {
 	}
 	inSync, repaired := counts{}, counts{AfterDrift: 1}
 
-	w, d := manageNew(e, &appsv1.Deployment{ObjectMeta: named("web"), Spec: appsv1.DeploymentSpec{Selector: webSelector, Template: podTemplate()}},
+	w, d := manageNew(e,
+		&appsv1.Deployment{
+			ObjectMeta: named("web"), Spec: appsv1.DeploymentSpec{Selector: webSelector, Template: podTemplate()},
+		},
 		func(current, desired *appsv1.Deployment) { current.Labels, current.Spec = desired.Labels, desired.Spec },
 		func(d *appsv1.Deployment) { d.Spec.Template.Spec.HostNetwork = true })
 	check("Deployment", repaired, w, d)
 	w, d = manageNew(e, &appsv1.StatefulSet{ObjectMeta: named("web"), Spec: appsv1.StatefulSetSpec{
 		Selector: webSelector, Template: podTemplate(), ServiceName: "web",
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: claimSpec}},
-	}}, func(current, desired *appsv1.StatefulSet) { current.Spec = desired.Spec }, func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(0)) })
+	}}, func(
+		current, desired *appsv1.StatefulSet,
+	) {
+		current.Spec = desired.Spec
+	}, func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(0)) })
 	check("StatefulSet", repaired, w, d)
-	w, d = manageNew(e, &appsv1.DaemonSet{ObjectMeta: named("web"), Spec: appsv1.DaemonSetSpec{Selector: webSelector, Template: podTemplate()}},
+	w, d = manageNew(e,
+		&appsv1.DaemonSet{
+			ObjectMeta: named("web"), Spec: appsv1.DaemonSetSpec{Selector: webSelector, Template: podTemplate()},
+		},
 		func(current, desired *appsv1.DaemonSet) {
 			current.Labels, current.Annotations, current.Spec = desired.Labels, desired.Annotations, desired.Spec
 		}, func(s *appsv1.DaemonSet) { s.Spec.Template.Spec.NodeSelector = webLabels })
 	check("DaemonSet", repaired, w, d)
-	w, d = manageNew(e, &appsv1.ReplicaSet{ObjectMeta: named("set"), Spec: appsv1.ReplicaSetSpec{Selector: webSelector, Template: podTemplate()}},
-		func(current, desired *appsv1.ReplicaSet) { current.Spec = desired.Spec }, func(s *appsv1.ReplicaSet) { s.Spec.MinReadySeconds = 5 })
+	w, d = manageNew(e,
+		&appsv1.ReplicaSet{
+			ObjectMeta: named("set"), Spec: appsv1.ReplicaSetSpec{Selector: webSelector, Template: podTemplate()},
+		},
+		func(
+			current, desired *appsv1.ReplicaSet,
+		) {
+			current.Spec = desired.Spec
+		}, func(s *appsv1.ReplicaSet) { s.Spec.MinReadySeconds = 5 })
 	check("ReplicaSet", repaired, w, d)
 	mergeJob := func(current, desired *batchv1.Job) { current.Labels, current.Spec = desired.Labels, desired.Spec }
-	w, d = manageNew(e, &batchv1.Job{ObjectMeta: named("job"), Spec: batchv1.JobSpec{Template: jobTemplate()}}, mergeJob, nil)
+	w, d = manageNew(
+		e, &batchv1.Job{ObjectMeta: named("job"), Spec: batchv1.JobSpec{Template: jobTemplate()}}, mergeJob, nil,
+	)
 	check("Job", inSync, w, d)
-	w, d = manageNew(e, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "bare"}, Spec: batchv1.JobSpec{Template: jobTemplate()}}, mergeJob, nil)
+	w, d = manageNew(
+		e, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "bare"}, Spec: batchv1.JobSpec{Template: jobTemplate()}},
+		mergeJob, nil,
+	)
 	check("Job without labels", inSync, w, d)
 	w, d = manageNew(e, &batchv1.CronJob{ObjectMeta: named("cron"), Spec: batchv1.CronJobSpec{
 		Schedule: "@daily", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: jobTemplate()}},
-	}}, func(current, desired *batchv1.CronJob) { current.Spec = desired.Spec }, func(c *batchv1.CronJob) { c.Spec.Suspend = new(true) })
+	}}, func(
+		current, desired *batchv1.CronJob,
+	) {
+		current.Spec = desired.Spec
+	}, func(c *batchv1.CronJob) { c.Spec.Suspend = new(true) })
 	check("CronJob", repaired, w, d)
 
 	mergeService := func(current, desired *corev1.Service) { current.Labels, current.Spec = desired.Labels, desired.Spec }
@@ -190,7 +226,10 @@ func TestUnseenObjectsAreInSync(t *testing.T) {
 		"plain":    {Selector: webLabels, Ports: ports},
 		"headless": {Selector: webLabels, Ports: ports, ClusterIP: corev1.ClusterIPNone},
 		"node":     {Selector: webLabels, Ports: ports, Type: corev1.ServiceTypeNodePort},
-		"balanced": {Selector: webLabels, Ports: ports, Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal},
+		"balanced": {
+			Selector: webLabels, Ports: ports, Type: corev1.ServiceTypeLoadBalancer,
+			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+		},
 	} {
 		w, d = manageNew(e, &corev1.Service{ObjectMeta: named(name), Spec: spec}, mergeService,
 			func(s *corev1.Service) { s.Spec.PublishNotReadyAddresses = true })
@@ -212,17 +251,25 @@ func TestUnseenObjectsAreInSync(t *testing.T) {
 
 func others[C any](e *env, check func(kind string, want C, writes, afterDrift int), inSync, repaired C) {
 	w, d := manageNew(e, &networkingv1.NetworkPolicy{ObjectMeta: named("policy"), Spec: networkingv1.NetworkPolicySpec{
-		Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromInt32(80))}}}},
+		Egress: []networkingv1.NetworkPolicyEgressRule{
+			{Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromInt32(80))}}},
+		},
 	}}, func(current, desired *networkingv1.NetworkPolicy) { current.Spec = desired.Spec },
 		func(p *networkingv1.NetworkPolicy) { p.Spec.PodSelector = *webSelector })
 	check("NetworkPolicy", repaired, w, d)
 	w, d = manageNew(e, &networkingv1.Ingress{ObjectMeta: named("ingress"), Spec: networkingv1.IngressSpec{
-		DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}},
-	}}, func(current, desired *networkingv1.Ingress) { current.Spec = desired.Spec }, func(i *networkingv1.Ingress) { i.Spec.IngressClassName = new("by-hand") })
+		DefaultBackend: &networkingv1.IngressBackend{
+			Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}},
+		},
+	}}, func(current, desired *networkingv1.Ingress) { current.Spec = desired.Spec }, func(i *networkingv1.Ingress) {
+		i.Spec.IngressClassName = new("by-hand")
+	})
 	check("Ingress", repaired, w, d)
 	target := autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
 	w, d = manageNew(e, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named("scaler"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-		ScaleTargetRef: target, MaxReplicas: 3, Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{}},
+		ScaleTargetRef: target, MaxReplicas: 3, Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{
+			ScaleUp: &autoscalingv2.HPAScalingRules{},
+		},
 	}}, func(current, desired *autoscalingv2.HorizontalPodAutoscaler) { current.Spec = desired.Spec },
 		func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Spec.MinReplicas = new(int32(2)) })
 	check("HorizontalPodAutoscaler", repaired, w, d)
@@ -232,12 +279,18 @@ func others[C any](e *env, check func(kind string, want C, writes, afterDrift in
 		func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow) })
 	check("PodDisruptionBudget", repaired, w, d)
 	w, d = manageNew(e, &rbacv1.RoleBinding{
-		ObjectMeta: named("binding"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "web"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "u"}},
+		ObjectMeta: named("binding"), RoleRef: rbacv1.RoleRef{
+			Kind: "Role", Name: "web",
+		}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "u"}},
 	}, func(current, desired *rbacv1.RoleBinding) {
 		current.RoleRef, current.Subjects = desired.RoleRef, desired.Subjects
 	}, func(b *rbacv1.RoleBinding) { b.Subjects = nil })
 	check("RoleBinding", repaired, w, d)
-	w, d = manageNew(e, &discoveryv1.EndpointSlice{ObjectMeta: named("slice"), AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(80))}}},
+	w, d = manageNew(e,
+		&discoveryv1.EndpointSlice{
+			ObjectMeta: named("slice"), AddressType: discoveryv1.AddressTypeIPv4,
+			Ports: []discoveryv1.EndpointPort{{Port: new(int32(80))}},
+		},
 		func(current, desired *discoveryv1.EndpointSlice) { current.Ports = desired.Ports }, nil)
 	check("EndpointSlice", inSync, w, d)
 	w, d = manageNew(e, &corev1.LimitRange{ObjectMeta: named("limits"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
@@ -263,7 +316,9 @@ func others[C any](e *env, check func(kind string, want C, writes, afterDrift in
 	sideEffects := admissionv1.SideEffectClassNone
 	w, d = manageNew(e, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: named(name), Webhooks: []admissionv1.MutatingWebhook{{
 		Name: "a.example.com", SideEffects: &sideEffects, AdmissionReviewVersions: []string{"v1"},
-		ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "default", Name: "web"}},
+		ClientConfig: admissionv1.WebhookClientConfig{
+			Service: &admissionv1.ServiceReference{Namespace: "default", Name: "web"},
+		},
 	}}}, func(current, desired *admissionv1.MutatingWebhookConfiguration) { current.Webhooks = desired.Webhooks }, nil)
 	check("MutatingWebhookConfiguration", inSync, w, d)
 }

@@ -57,7 +57,9 @@ func TestDuck(t *testing.T) {
 		"observedGeneration": int64(1),
 		"fields":             map[string]any{"quack": "quack"},
 	}))
-	if diff := cmp.Diff(map[string]any{"fields": map[string]any{"sound": "quack"}, "feathers": "white"}, resource.Object["spec"]); diff != "" {
+	if diff := cmp.Diff(
+		map[string]any{"fields": map[string]any{"sound": "quack"}, "feathers": "white"}, resource.Object["spec"],
+	); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
 	child := newConfigMap("it-of-a-duck", nil)
@@ -121,7 +123,8 @@ func TestCastResource(t *testing.T) {
 	}
 	child := newConfigMap("it-of-a-duck", nil)
 	until(e, child, dataIs(map[string]string{"sound": "quack"}))
-	if owner := metav1.GetControllerOf(child); owner == nil || owner.APIVersion != fixture.GroupVersion.String() || owner.Kind != "Resource" {
+	if owner := metav1.GetControllerOf(child); owner == nil || owner.APIVersion != fixture.GroupVersion.String() ||
+		owner.Kind != "Resource" {
 		t.Errorf("owner of the child: %+v", owner)
 	}
 	change(e, child, func(cm *corev1.ConfigMap) { cm.Data = nil }) // the owner is called, by the root's watch
@@ -174,8 +177,10 @@ func TestDuck_asAChild(t *testing.T) {
 		return (&reconcilers.ResourceReconciler[*unstructured.Unstructured]{
 			Type: newUnstructured(widgetKind, ""),
 			Reconciler: &reconcilers.ChildReconciler[*unstructured.Unstructured, *fixture.Duck, *fixture.DuckList]{
-				ChildType:     fixture.NewDuck("", ""),
-				ChildListType: &fixture.DuckList{TypeMeta: metav1.TypeMeta{APIVersion: fixture.GroupVersion.String(), Kind: "ResourceList"}},
+				ChildType: fixture.NewDuck("", ""),
+				ChildListType: &fixture.DuckList{
+					TypeMeta: metav1.TypeMeta{APIVersion: fixture.GroupVersion.String(), Kind: "ResourceList"},
+				},
 				DesiredChild: func(_ context.Context, parent *unstructured.Unstructured) (*fixture.Duck, error) {
 					sound, found, err := unstructured.NestedString(parent.Object, "spec", "sound")
 					if err != nil || !found {
@@ -191,7 +196,9 @@ func TestDuck_asAChild(t *testing.T) {
 					DangerouslyAllowDuckTypes: true,
 					MergeBeforeUpdate:         func(current, desired *fixture.Duck) { current.Spec = desired.Spec },
 				},
-				ReflectChildStatusOnParent: func(_ context.Context, parent *unstructured.Unstructured, duck *fixture.Duck, err error) {
+				ReflectChildStatusOnParent: func(
+					_ context.Context, parent *unstructured.Unstructured, duck *fixture.Duck, err error,
+				) {
 					parent.Object["status"] = map[string]any{"exists": err == nil && duck != nil}
 				},
 			},

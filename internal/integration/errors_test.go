@@ -33,7 +33,9 @@ func flaky(failures int64, attempts *atomic.Int64) reconcilers.SubReconciler[*fi
 					return nil
 				},
 			},
-			Catch: func(_ context.Context, resource *fixture.Resource, result reconcilers.Result, err error) (reconcilers.Result, error) {
+			Catch: func(
+				_ context.Context, resource *fixture.Resource, result reconcilers.Result, err error,
+			) (reconcilers.Result, error) {
 				resource.Status.Fields = map[string]string{"result": fmt.Sprint(err)}
 				return result, err
 			},
@@ -75,8 +77,8 @@ func TestSuppressTransientErrors_untilTheyPersist(t *testing.T) {
 	until(e, resource, resultIs("<nil>"))
 }
 
-// The predicate keeps from the controller that its own status write has changed the resource: nothing else than the error, and then the result, makes
-// it look again.
+// The predicate keeps from the controller that its own status write has changed the resource: nothing else than the
+// error, and then the result, makes it look again.
 func TestGenerationChangedPredicate(t *testing.T) {
 	e := newEnv(t)
 	const failures, requeues = 3, 3

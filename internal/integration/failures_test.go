@@ -112,8 +112,12 @@ func TestErrorsNameStepAndChild(t *testing.T) {
 		deleted    bool
 		want       string
 	}{
-		"DesiredChild": {reconciler: undecided(), want: "ResourceResourceReconciler.1.SecretChildReconciler: Secret: no password"},
-		"finalizer":    {reconciler: backup(), deleted: true, want: "ResourceResourceReconciler.WithFinalizer.Backup: the bucket is full"},
+		"DesiredChild": {
+			reconciler: undecided(), want: "ResourceResourceReconciler.1.SecretChildReconciler: Secret: no password",
+		},
+		"finalizer": {
+			reconciler: backup(), deleted: true, want: "ResourceResourceReconciler.WithFinalizer.Backup: the bucket is full",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)

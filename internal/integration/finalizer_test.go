@@ -28,7 +28,9 @@ func TestWithFinalizer(t *testing.T) {
 		Reconciler: &reconcilers.SyncReconciler[*fixture.Resource]{
 			Sync: func(ctx context.Context, resource *fixture.Resource) error {
 				stored := &fixture.Resource{}
-				if err := reconcilers.RetrieveConfigOrDie(ctx).APIReader.Get(ctx, client.ObjectKeyFromObject(resource), stored); err != nil {
+				if err := reconcilers.RetrieveConfigOrDie(ctx).APIReader.Get(
+					ctx, client.ObjectKeyFromObject(resource), stored,
+				); err != nil {
 					return err
 				}
 				if !slices.Contains(stored.Finalizers, finalizer) {

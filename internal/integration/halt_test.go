@@ -81,7 +81,9 @@ func TestHalt_OnAMissingSecretIsNotPolled(t *testing.T) {
 			return nil
 		})
 	}
-	if got := counted("controller_runtime_reconcile_total", map[string]string{"controller": name, "result": "requeue"}); got != 0 {
+	if got := counted("controller_runtime_reconcile_total", map[string]string{
+		"controller": name, "result": "requeue",
+	}); got != 0 {
 		t.Errorf("%v requests were retried with back-off, want none", got)
 	}
 	if got := counted("trueup_halted_retries_total", map[string]string{"reconciler": name}); got != 0 {

@@ -20,7 +20,9 @@ func (w *watches) wrap(next http.RoundTripper) http.RoundTripper {
 		response, err := next.RoundTrip(request)
 		if err == nil && request.URL.Query().Get("watch") == "true" {
 			path := strings.Split(request.URL.Path, "/")
-			response.Body = &heldBody{ReadCloser: response.Body, watches: w, plural: path[len(path)-1], closed: make(chan struct{})}
+			response.Body = &heldBody{
+				ReadCloser: response.Body, watches: w, plural: path[len(path)-1], closed: make(chan struct{}),
+			}
 		}
 		return response, err
 	})

@@ -73,7 +73,8 @@ func TestHotLoopsAreSlowedDown(t *testing.T) {
 			t.Log(lines.with(e, "hot loop"))
 			found := calls.Load()
 			text := e.eventAbout(resource, "HotLoop")
-			if want := strings.ReplaceAll(repeats, "%s", e.Namespace); !strings.HasPrefix(text, "Warning ") || !strings.Contains(text, want) {
+			if want := strings.ReplaceAll(repeats, "%s", e.Namespace); !strings.HasPrefix(text, "Warning ") ||
+				!strings.Contains(text, want) {
 				t.Errorf("event: %s\nwant a warning with %s", text, want)
 			}
 			// Nobody waits in vain: a user's change is reconciled at once, however long the delay.

@@ -44,7 +44,9 @@ func TestChildrenAreFoundByTheirOwner(t *testing.T) {
 	e.Add(other)
 	for i := range siblings {
 		sibling := newConfigMap(fmt.Sprintf("sibling-%03d", i), nil)
-		sibling.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(other, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+		sibling.OwnerReferences = []metav1.OwnerReference{
+			*metav1.NewControllerRef(other, corev1.SchemeGroupVersion.WithKind("ConfigMap")),
+		}
 		e.Add(sibling)
 	}
 

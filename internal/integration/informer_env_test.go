@@ -28,7 +28,9 @@ import (
 var configMaps = resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}
 
 // supply makes the informer of ConfigMaps, in the test's namespace unless there is another one.
-func (e *env) supply(supplier operator.InformerSupplier, mgr cluster.Cluster, options operator.InformerOptions) operator.Informer {
+func (e *env) supply(
+	supplier operator.InformerSupplier, mgr cluster.Cluster, options operator.InformerOptions,
+) operator.Informer {
 	e.Helper()
 	if options.Namespaces == nil {
 		options.Namespaces = []string{e.Namespace}
@@ -112,7 +114,8 @@ func (c *calls) until(e *env, lines ...string) {
 	})
 }
 
-// line is the connection to the API server. When it is cut, watches end and cannot be taken up where they were: who wants to go on has to list again.
+// line is the connection to the API server. When it is cut, watches end and cannot be taken up where they were: who
+// wants to go on has to list again.
 type line struct {
 	mu   sync.Mutex
 	cut  bool

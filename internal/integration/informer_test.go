@@ -31,7 +31,9 @@ import (
 // suppliers are all kinds of informers.
 func suppliers() map[string]operator.InformerSupplier {
 	return map[string]operator.InformerSupplier{
-		"default": operator.DefaultInformerSupplier, "memory store": over(operator.NewMemoryStore()), "forgetful store": over(forgetful{}),
+		"default": operator.DefaultInformerSupplier, "memory store": over(
+			operator.NewMemoryStore(),
+		), "forgetful store": over(forgetful{}),
 	}
 }
 
@@ -65,13 +67,35 @@ func TestInformers_Select(t *testing.T) {
 				// one is read, outside is not there for this informer.
 				one, outside string
 			}{
-				"label":           {options: operator.InformerOptions{LabelFilters: []string{"team=blue"}}, want: 12, one: "blue-1", outside: "red"},
-				"labels":          {options: operator.InformerOptions{LabelFilters: []string{"team in (blue, red)", "team!=blue"}}, want: 1, one: "red", outside: "blue-1"},
-				"field":           {options: operator.InformerOptions{FieldSelectors: []string{"metadata.name=red"}}, want: 1, one: "red", outside: "blue-1"},
-				"both":            {options: operator.InformerOptions{FieldSelectors: []string{"metadata.name!=red"}, LabelFilters: []string{"team=red"}}, want: 0, outside: "red"},
-				"namespaces":      {options: operator.InformerOptions{Namespaces: []string{e.Namespace, other}, LabelFilters: []string{"stage"}}, want: 14, one: "red", outside: "none"},
-				"other namespace": {options: operator.InformerOptions{Namespaces: []string{other}, LabelFilters: []string{"stage"}}, want: 1, outside: "red"},
-				"metadata only":   {options: operator.InformerOptions{MetadataOnly: true, LabelFilters: []string{"stage"}}, want: 13, one: "red", outside: "kube-root-ca.crt"},
+				"label": {
+					options: operator.InformerOptions{LabelFilters: []string{"team=blue"}}, want: 12, one: "blue-1", outside: "red",
+				},
+				"labels": {
+					options: operator.InformerOptions{LabelFilters: []string{"team in (blue, red)", "team!=blue"}}, want: 1,
+					one: "red", outside: "blue-1",
+				},
+				"field": {
+					options: operator.InformerOptions{FieldSelectors: []string{"metadata.name=red"}}, want: 1, one: "red",
+					outside: "blue-1",
+				},
+				"both": {
+					options: operator.InformerOptions{
+						FieldSelectors: []string{"metadata.name!=red"}, LabelFilters: []string{"team=red"},
+					},
+					want: 0, outside: "red",
+				},
+				"namespaces": {
+					options: operator.InformerOptions{Namespaces: []string{e.Namespace, other}, LabelFilters: []string{"stage"}},
+					want:    14, one: "red", outside: "none",
+				},
+				"other namespace": {
+					options: operator.InformerOptions{Namespaces: []string{other}, LabelFilters: []string{"stage"}}, want: 1,
+					outside: "red",
+				},
+				"metadata only": {
+					options: operator.InformerOptions{MetadataOnly: true, LabelFilters: []string{"stage"}}, want: 13, one: "red",
+					outside: "kube-root-ca.crt",
+				},
 			}
 			views := map[string]ctrl.Manager{}
 			e.start(func(_ context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
@@ -142,7 +166,9 @@ func TestWeaknessC7_ManagedFieldsAreNotKept(t *testing.T) {
 			e.Must(err)
 			read := &corev1.ConfigMap{}
 			e.Eventually(func() error {
-				return informer.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "test"}, read, client.UnsafeDisableDeepCopy)
+				return informer.Get(
+					e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "test"}, read, client.UnsafeDisableDeepCopy,
+				)
 			})
 			for what, cm := range map[string]*corev1.ConfigMap{"told": <-told, "read": read} {
 				if len(cm.ManagedFields) > 0 || cm.UID == "" {
@@ -181,7 +207,11 @@ func TestInformers_ReadyWhenFilled(t *testing.T) {
 			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				caught.Manager = mgr
 				c := operator.NewInformerController(operator.DefaultInformerControllerConfig())
-				e.Must(errors.Join(c.AddInformer(e.supply(supply, mgr, operator.InformerOptions{}), "test"), c.AddWatcher(watcher, "test")))
+				e.Must(
+					errors.Join(
+						c.AddInformer(e.supply(supply, mgr, operator.InformerOptions{}), "test"), c.AddWatcher(watcher, "test"),
+					),
+				)
 				return c.SetupWithManager(ctx, caught)
 			})
 			check := caught.ready["informer-test"]
@@ -252,7 +282,9 @@ func TestInformers_ErrorHandler(t *testing.T) {
 			watcher := &calls{}
 			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				c := operator.NewInformerController(operator.InformerControllerConfig{})
-				informer := e.supply(supply, e.overLine(wire), operator.InformerOptions{ErrorHandler: func(_ context.Context, err error) { handled <- err }})
+				informer := e.supply(supply, e.overLine(wire), operator.InformerOptions{
+					ErrorHandler: func(_ context.Context, err error) { handled <- err },
+				})
 				e.Must(errors.Join(c.AddInformer(informer, "test"), c.AddWatcher(watcher, "test")))
 				return c.SetupWithManager(ctx, mgr)
 			})
@@ -276,8 +308,14 @@ func TestInformers_Forms(t *testing.T) {
 			e := newEnv(t)
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(widgetKind)
-			widgets := resource.Kind{Schema: resource.NewSimpleSchema(widgetKind.Group, widgetKind.Version, newUnstructured(widgetKind, ""), list)}
-			resources := resource.Kind{Schema: resource.NewSimpleSchema(fixture.GroupVersion.Group, fixture.GroupVersion.Version, &fixture.Resource{}, &fixture.ResourceList{})}
+			widgets := resource.Kind{
+				Schema: resource.NewSimpleSchema(widgetKind.Group, widgetKind.Version, newUnstructured(widgetKind, ""), list),
+			}
+			resources := resource.Kind{
+				Schema: resource.NewSimpleSchema(
+					fixture.GroupVersion.Group, fixture.GroupVersion.Version, &fixture.Resource{}, &fixture.ResourceList{},
+				),
+			}
 			watcher := &calls{}
 			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				c := operator.NewInformerController(operator.InformerControllerConfig{})

@@ -22,10 +22,14 @@ import (
 // An informer may wait for ever: for permissions, or because of a selector that the API server does not support.
 func TestInformerController_RunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	e := newEnv(t)
-	mgr, err := ctrl.NewManager(e.RESTConfig(), ctrl.Options{Scheme: fixture.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(e.RESTConfig(), ctrl.Options{
+		Scheme: fixture.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+	})
 	e.Must(err)
 	c := operator.NewInformerController(operator.InformerControllerConfig{Manager: mgr})
-	unsupported := e.supply(operator.DefaultInformerSupplier, mgr, operator.InformerOptions{FieldSelectors: []string{"data.value=1"}})
+	unsupported := e.supply(operator.DefaultInformerSupplier, mgr, operator.InformerOptions{
+		FieldSelectors: []string{"data.value=1"},
+	})
 	fine := e.supply(operator.DefaultInformerSupplier, mgr, operator.InformerOptions{})
 	e.Must(errors.Join(
 		c.AddInformer(fine, e.Namespace), c.AddWatcher(&calls{}, e.Namespace),
@@ -43,7 +47,8 @@ func TestInformerController_RunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	stop()
 	select {
 	case err := <-ended:
-		if err == nil || !strings.HasSuffix(err.Error(), "not filled, which goes on until the process ends: "+e.Namespace+"-unsupported") {
+		if err == nil ||
+			!strings.HasSuffix(err.Error(), "not filled, which goes on until the process ends: "+e.Namespace+"-unsupported") {
 			t.Errorf("Run returned %v, want what was waited for", err)
 		}
 	case <-time.After(apitest.Patience):
@@ -55,13 +60,19 @@ func TestInformerController_SkipStatusUpdate(t *testing.T) {
 	for name, skip := range map[string]bool{"of its own": false, "of others": true} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
-			kind := resource.Kind{Schema: resource.NewSimpleSchema(fixture.GroupVersion.Group, fixture.GroupVersion.Version, &fixture.Resource{}, &fixture.ResourceList{})}
+			kind := resource.Kind{
+				Schema: resource.NewSimpleSchema(
+					fixture.GroupVersion.Group, fixture.GroupVersion.Version, &fixture.Resource{}, &fixture.ResourceList{},
+				),
+			}
 			watcher := &calls{fail: func(string) error { return errors.New("on purpose") }}
 			stop := e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				c := operator.NewInformerController(operator.InformerControllerConfig{
 					SkipStatusUpdate: skip, RetryPolicy: func(error, int) (bool, time.Duration) { return false, 0 },
 				})
-				informer, err := operator.DefaultInformerSupplier(kind, mgr, operator.InformerOptions{Namespaces: []string{e.Namespace}})
+				informer, err := operator.DefaultInformerSupplier(kind, mgr, operator.InformerOptions{
+					Namespaces: []string{e.Namespace},
+				})
 				e.Must(errors.Join(err, c.AddInformer(informer, e.Namespace), c.AddWatcher(watcher, e.Namespace)))
 				return c.SetupWithManager(ctx, mgr)
 			})

@@ -19,10 +19,12 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A store that has failed, or forgets, made events disappear: of what had changed while it failed, of the deletion of what it had forgotten, and of deletions
-// without a connection when it could not list.
+// A store that has failed, or forgets, made events disappear: of what had changed while it failed, of the deletion of
+// what it had forgotten, and of deletions without a connection when it could not list.
 func TestWeaknessB8_NoStoreLosesEvents(t *testing.T) {
-	for name, store := range map[string]operator.Store{"forgetful": forgetful{}, "failing": failing{}, "memory": operator.NewMemoryStore()} {
+	for name, store := range map[string]operator.Store{
+		"forgetful": forgetful{}, "failing": failing{}, "memory": operator.NewMemoryStore(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
 			for _, name := range []string{"stays", "changes", "goes", "is-replaced"} {
@@ -49,7 +51,9 @@ func TestWeaknessB8_NoStoreLosesEvents(t *testing.T) {
 			e.Add(newConfigMap("is-replaced", map[string]string{"value": "2"}))
 			e.Add(newConfigMap("comes", map[string]string{"value": "1"}))
 			wire.reconnect(e)
-			watcher.until(e, "update changes 1>2", "delete goes again", "delete is-replaced 1", "add is-replaced 2", "add comes 1")
+			watcher.until(
+				e, "update changes 1>2", "delete goes again", "delete is-replaced 1", "add is-replaced 2", "add comes 1",
+			)
 			counts := map[string]int{}
 			for _, line := range watcher.made() {
 				counts[line]++
@@ -93,7 +97,9 @@ func TestWeaknessA8_SelectorsOfOneKindAreKeptApart(t *testing.T) {
 			c.AddInformer(selected("team=blue"), "blue"), c.AddWatcher(blue, "blue"),
 			c.AddInformer(selected("team=red"), "red"), c.AddWatcher(red, "red"),
 			// Two informers under one name is how to ask for it.
-			c.AddInformer(selected("team=blue"), "both"), c.AddInformer(selected("team=red"), "both"), c.AddWatcher(both, "both"),
+			c.AddInformer(
+				selected("team=blue"), "both",
+			), c.AddInformer(selected("team=red"), "both"), c.AddWatcher(both, "both"),
 		))
 		return c.SetupWithManager(ctx, mgr)
 	})
@@ -133,7 +139,9 @@ func TestInformerController_Handlers(t *testing.T) {
 		}
 		return nil
 	}}
-	second := &operator.TypedReconciler[*corev1.ConfigMap]{ReconcileFunc: func(_ context.Context, req operator.TypedReconcileRequest[*corev1.ConfigMap]) (operator.ReconcileResult, error) {
+	second := &operator.TypedReconciler[*corev1.ConfigMap]{ReconcileFunc: func(
+		_ context.Context, req operator.TypedReconcileRequest[*corev1.ConfigMap],
+	) (operator.ReconcileResult, error) {
 		if req.Object.Name == "test" {
 			note(&order, "second "+req.Action.String())
 		}
@@ -145,7 +153,11 @@ func TestInformerController_Handlers(t *testing.T) {
 	})
 	e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 		informer := e.supply(over(operator.NewMemoryStore()), mgr, operator.InformerOptions{})
-		e.Must(errors.Join(c.AddInformer(informer, "handlers"), c.AddWatcher(first, "handlers"), c.AddReconciler(second, "handlers")))
+		e.Must(
+			errors.Join(
+				c.AddInformer(informer, "handlers"), c.AddWatcher(first, "handlers"), c.AddReconciler(second, "handlers"),
+			),
+		)
 		return c.SetupWithManager(ctx, mgr)
 	})
 	e.Add(newConfigMap("test", nil))
@@ -168,7 +180,9 @@ func TestInformerController_RunsByItself(t *testing.T) {
 	e.Add(newConfigMap("test", map[string]string{"value": "1"}))
 	behind := e.overLine(&line{})
 	watcher := &calls{}
-	c := operator.NewInformerController(operator.InformerControllerConfig{KubeConfig: e.RESTConfig(), Scheme: fixture.NewScheme()})
+	c := operator.NewInformerController(operator.InformerControllerConfig{
+		KubeConfig: e.RESTConfig(), Scheme: fixture.NewScheme(),
+	})
 	informer := e.supply(operator.MetadataOnlyInformerSupplier, behind, operator.InformerOptions{})
 	e.Must(errors.Join(c.AddInformer(informer, e.Namespace), c.AddWatcher(watcher, e.Namespace)))
 	ctx, cancel := context.WithCancel(e.Context())

@@ -38,14 +38,18 @@ func crd(kind schema.GroupVersionKind, plural string) *apiextensionsv1.CustomRes
 		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + kind.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: kind.Group,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind.Kind, ListKind: kind.Kind + "List", Plural: plural, Singular: strings.ToLower(kind.Kind)},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: kind.Kind, ListKind: kind.Kind + "List", Plural: plural, Singular: strings.ToLower(kind.Kind),
+			},
 			Scope: apiextensionsv1.NamespaceScoped,
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: kind.Version, Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{
 					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
 				},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{
+					Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+				},
 			}},
 		},
 	}
@@ -73,15 +77,19 @@ func newUnstructuredList(kind schema.GroupVersionKind) *unstructured.Unstructure
 }
 
 // configMapOf returns a reconciler for one ConfigMap, which the suffix tells from those of other reconcilers.
-func configMapOf[T client.Object](suffix string, fields func(T) map[string]string) *reconcilers.ChildReconciler[T, *corev1.ConfigMap, *corev1.ConfigMapList] {
+func configMapOf[T client.Object](
+	suffix string, fields func(T) map[string]string,
+) *reconcilers.ChildReconciler[T, *corev1.ConfigMap, *corev1.ConfigMapList] {
 	return &reconcilers.ChildReconciler[T, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		DesiredChild: func(_ context.Context, parent T) (*corev1.ConfigMap, error) {
 			child := newConfigMap(parent.GetName()+suffix, fields(parent))
 			child.Namespace = parent.GetNamespace()
 			return child, nil
 		},
-		MergeBeforeUpdate:          func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
-		OurChild:                   func(parent T, child *corev1.ConfigMap) bool { return child.Name == parent.GetName()+suffix },
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		OurChild: func(parent T, child *corev1.ConfigMap) bool {
+			return child.Name == parent.GetName()+suffix
+		},
 		ReflectChildStatusOnParent: func(context.Context, T, *corev1.ConfigMap, error) {},
 	}
 }

@@ -23,11 +23,17 @@ var around = map[string]func(nested sub) sub{
 	"always":   func(nested sub) sub { return reconcilers.Always[*fixture.Resource]{nested} },
 	"advice":   func(nested sub) sub { return &reconcilers.Advice[*fixture.Resource]{Reconciler: nested} },
 	"then": func(nested sub) sub {
-		return &reconcilers.IfThen[*fixture.Resource]{If: func(context.Context, *fixture.Resource) bool { return true }, Then: nested}
+		return &reconcilers.IfThen[*fixture.Resource]{
+			If: func(context.Context, *fixture.Resource) bool { return true }, Then: nested,
+		}
 	},
 	"else": func(nested sub) sub {
 		return &reconcilers.IfThen[*fixture.Resource]{
-			If: func(context.Context, *fixture.Resource) bool { return false }, Then: reconcilers.Sequence[*fixture.Resource]{}, Else: nested,
+			If: func(
+				context.Context, *fixture.Resource,
+			) bool {
+				return false
+			}, Then: reconcilers.Sequence[*fixture.Resource]{}, Else: nested,
 		}
 	},
 	"while": func(nested sub) sub {

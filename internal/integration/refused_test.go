@@ -69,7 +69,9 @@ func TestChildReconciler_LeavesTheSecretsOfOthersAlone(t *testing.T) {
 	password := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: e.Namespace, Name: "password",
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(parent, fixture.GroupVersion.WithKind("Resource"))},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(parent, fixture.GroupVersion.WithKind("Resource")),
+			},
 		},
 		Data: map[string][]byte{"password": []byte("generated")},
 	}
@@ -78,7 +80,9 @@ func TestChildReconciler_LeavesTheSecretsOfOthersAlone(t *testing.T) {
 	until(e, parent, resultIs("it"))
 	e.events("it", "Created", "UnidentifiedChildren")
 	change(e, parent, func(r *fixture.Resource) { r.Spec.Fields["key"] = "another" })
-	until(e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "it"}}, func(s *corev1.Secret) error {
+	until(e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "it"}}, func(
+		s *corev1.Secret,
+	) error {
 		if got := string(s.Data["key"]); got != "another" {
 			return fmt.Errorf("key = %q, want %q", got, "another")
 		}

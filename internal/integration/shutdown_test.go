@@ -34,8 +34,10 @@ func TestShutdownIsNoFailure(t *testing.T) {
 		},
 		"finalizer": func(entered chan<- string) reconcilers.SubReconciler[*fixture.Resource] {
 			return &reconcilers.TryCatch[*fixture.Resource]{
-				Try:     stopped(entered),
-				Finally: &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: finalizer, Reconciler: reconcilers.Sequence[*fixture.Resource]{}},
+				Try: stopped(entered),
+				Finally: &reconcilers.WithFinalizer[*fixture.Resource]{
+					Finalizer: finalizer, Reconciler: reconcilers.Sequence[*fixture.Resource]{},
+				},
 			}
 		},
 	}

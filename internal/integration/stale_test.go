@@ -19,9 +19,11 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// generated is a child whose name the API server makes up, so that only the cache can tell whether there is one already. It exists as long as the parent has
-// the field "want", and its data are the parent's fields.
-func generated(finalizer string) *reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList] {
+// generated is a child whose name the API server makes up, so that only the cache can tell whether there is one
+// already. It exists as long as the parent has the field "want", and its data are the parent's fields.
+func generated(
+	finalizer string,
+) *reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList] {
 	return &reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		DesiredChild: func(_ context.Context, parent *fixture.Resource) (*corev1.ConfigMap, error) {
 			if parent.Spec.Fields["want"] == "" {
@@ -187,7 +189,8 @@ func TestStaleCache_AnySequence(t *testing.T) {
 			e.watches.release("configmaps")
 			e.watches.release("resources")
 			converged()
-			// The test writes the spec of the Resource, so a status may come too late; a child is written by one controller only.
+			// The test writes the spec of the Resource, so a status may come too late; a child is written by one controller
+			// only.
 			for _, write := range e.traffic.tooLate() {
 				if write != "PUT /apis/fixture.trueup.dev/v1/namespaces/"+e.Namespace+"/resources/test/status" &&
 					write != "PATCH /apis/fixture.trueup.dev/v1/namespaces/"+e.Namespace+"/resources/test" {

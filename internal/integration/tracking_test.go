@@ -43,7 +43,9 @@ func TestTrackAndList(t *testing.T) {
 		t.Helper()
 		e.Eventually(func() error {
 			if found.Load() != wantFound || passes.Load() < wantPasses {
-				return fmt.Errorf("%s: %d found after %d passes, want %d after %d", what, found.Load(), passes.Load(), wantFound, wantPasses)
+				return fmt.Errorf(
+					"%s: %d found after %d passes, want %d after %d", what, found.Load(), passes.Load(), wantFound, wantPasses,
+				)
 			}
 			return nil
 		})

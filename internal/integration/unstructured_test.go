@@ -76,7 +76,8 @@ func TestUnstructured(t *testing.T) {
 	if !metav1.IsControlledBy(gadget, widget) {
 		t.Errorf("owners of the child: %v", gadget.GetOwnerReferences())
 	}
-	if owner := metav1.GetControllerOf(gadget); owner != nil && (owner.APIVersion != "integration.trueup.dev/v1" || owner.Kind != "Widget") {
+	if owner := metav1.GetControllerOf(gadget); owner != nil &&
+		(owner.APIVersion != "integration.trueup.dev/v1" || owner.Kind != "Widget") {
 		t.Errorf("owner of the child: %+v", owner)
 	}
 	if diff := cmp.Diff(map[string]any{"size": int64(1), "colour": "red"}, widget.Object["spec"]); diff != "" {

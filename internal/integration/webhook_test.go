@@ -42,7 +42,9 @@ func (e *env) mutate(reconciler reconcilers.SubReconciler[*fixture.Resource]) {
 
 	server := webhook.NewServer(options)
 	e.start(func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
-		handler, err := (&reconcilers.AdmissionWebhookAdapter[*fixture.Resource]{Reconciler: reconciler, Config: c}).BuildWithContext(ctx)
+		handler, err := (&reconcilers.AdmissionWebhookAdapter[*fixture.Resource]{
+			Reconciler: reconciler, Config: c,
+		}).BuildWithContext(ctx)
 		if err != nil {
 			return err
 		}
@@ -57,12 +59,16 @@ func (e *env) mutate(reconciler reconcilers.SubReconciler[*fixture.Resource]) {
 			Name:                    "resources.integration.trueup.dev",
 			AdmissionReviewVersions: []string{"v1"},
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
-			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": e.Namespace}},
+			NamespaceSelector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{"kubernetes.io/metadata.name": e.Namespace},
+			},
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{
 				URL: new("https://" + net.JoinHostPort(options.Host, strconv.Itoa(options.Port)) + path), CABundle: certificate,
 			},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete},
+				Operations: []admissionregistrationv1.OperationType{
+					admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,
+				},
 				Rule: admissionregistrationv1.Rule{
 					APIGroups: []string{fixture.GroupVersion.Group}, APIVersions: []string{"v1"}, Resources: []string{"resources"},
 				},
@@ -123,7 +129,10 @@ func TestWebhook_keepsWhatItsTypeDoesNotKnow(t *testing.T) {
 	refused := newResource("another", map[string]string{"refuse": "yes"})
 	refused.Namespace = e.Namespace
 	err := e.Create(t.Context(), refused)
-	if err == nil || !strings.Contains(err.Error(), `admission webhook "resources.integration.trueup.dev" denied the request: another is refused`) {
+	if err == nil ||
+		!strings.Contains(
+			err.Error(), `admission webhook "resources.integration.trueup.dev" denied the request: another is refused`,
+		) {
 		t.Errorf("error = %v", err)
 	}
 	if diff := cmp.Diff(true, client.IgnoreNotFound(e.Read(refused)) == nil); diff != "" {

@@ -21,7 +21,9 @@ func ExampleNewStore() {
 		if err != nil {
 			return err
 		}
-		informer, err := operator.NewCustomCacheInformer(kind, mgr, store, operator.InformerOptions{LabelFilters: []string{"team=blue"}})
+		informer, err := operator.NewCustomCacheInformer(kind, mgr, store, operator.InformerOptions{
+			LabelFilters: []string{"team=blue"},
+		})
 		if err != nil {
 			return err
 		}

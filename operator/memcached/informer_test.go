@@ -45,7 +45,9 @@ type world struct {
 
 func newWorld(t *testing.T, options ...string) *world {
 	t.Helper()
-	return &world{memcached: newServer(t, options...), Env: apitest.New(t, nil, sandbox.TestOptions{}), handled: map[string]string{}}
+	return &world{
+		memcached: newServer(t, options...), Env: apitest.New(t, nil, sandbox.TestOptions{}), handled: map[string]string{},
+	}
 }
 
 // start starts a controller that keeps ConfigMaps in memcached.
@@ -57,13 +59,17 @@ func (w *world) start(change ...func(*memcached.Config)) (stop func()) {
 		}
 	}
 	mgr, err := ctrl.NewManager(w.RESTConfig(), ctrl.Options{
-		Scheme: scheme.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+		Scheme: scheme.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{
+			SkipNameValidation: new(true),
+		},
 	})
 	w.Must(err)
 	w.informer, err = operator.NewCustomCacheInformer(configMaps, mgr, w.memcached.store(configured),
 		operator.InformerOptions{Namespaces: []string{w.Namespace}, LabelFilters: []string{"test"}})
 	w.Must(err)
-	c := operator.NewInformerController(operator.InformerControllerConfig{Manager: mgr, PreviousState: operator.PreviousNone})
+	c := operator.NewInformerController(operator.InformerControllerConfig{
+		Manager: mgr, PreviousState: operator.PreviousNone,
+	})
 	w.Must(errors.Join(c.AddInformer(w.informer, "configmaps"), c.AddWatcher(w, "configmaps")))
 	return w.Go("the controller", c.Run)
 }
@@ -125,7 +131,10 @@ func (w *world) eventuallyHandled(want map[string]string) {
 		read := &corev1.ConfigMap{}
 		w.Must(w.informer.Get(w.Context(), client.ObjectKeyFromObject(&cm), read))
 		if cm.Data["value"] != want[cm.Name] || read.Data["value"] != want[cm.Name] {
-			w.Errorf("%s is %.20q in the list and read as %.20q, want %.20q", cm.Name, cm.Data["value"], read.Data["value"], want[cm.Name])
+			w.Errorf(
+				"%s is %.20q in the list and read as %.20q, want %.20q", cm.Name, cm.Data["value"], read.Data["value"],
+				want[cm.Name],
+			)
 		}
 	}
 }

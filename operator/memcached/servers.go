@@ -11,7 +11,8 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 )
 
-// servers spreads keys over addresses as a [memcache.ServerList] does. Other than that one it resolves no host names: the client does, for each connection.
+// servers spreads keys over addresses as a [memcache.ServerList] does. Other than that one it resolves no host names:
+// the client does, for each connection.
 type servers []net.Addr
 
 var _ memcache.ServerSelector = servers(nil)

@@ -39,8 +39,9 @@ const (
 
 // Config tells how to reach memcached, and what to keep there.
 type Config struct {
-	// Addrs are the servers, as `host:port` or as path of a Unix socket. Keys are spread over them; the same list leads to the same server for a key. Host names
-	// are resolved for every new connection: a server may move, or not exist yet. One of Addrs and ServerSelector is required.
+	// Addrs are the servers, as `host:port` or as path of a Unix socket. Keys are spread over them; the same list leads to
+	// the same server for a key. Host names are resolved for every new connection: a server may move, or not exist yet.
+	// One of Addrs and ServerSelector is required.
 	Addrs []string
 	// ServerSelector picks the server for a key, in place of Addrs.
 	ServerSelector memcache.ServerSelector
@@ -48,13 +49,14 @@ type Config struct {
 	Timeout time.Duration
 	// MaxIdleConns is how many connections to each server are kept open while they are not used. Default: 2.
 	MaxIdleConns int
-	// KeyPrefix keeps entries apart from those of others on the same servers. At most 100 characters, without spaces. Default: none.
+	// KeyPrefix keeps entries apart from those of others on the same servers. At most 100 characters, without spaces.
+	// Default: none.
 	KeyPrefix string
-	// Expiration is after which time without a change memcached forgets an entry. It is not needed to make room, but to get rid of objects that were deleted
-	// while memcached was out of reach. Default: never.
+	// Expiration is after which time without a change memcached forgets an entry. It is not needed to make room, but to
+	// get rid of objects that were deleted while memcached was out of reach. Default: never.
 	Expiration time.Duration
-	// MaxItemSize is up to which size, in bytes, memcached takes values, see its option -I. Larger values are compressed. If that does not help they are not
-	// kept, and the object is read from the API server each time. Default: 1 MiB.
+	// MaxItemSize is up to which size, in bytes, memcached takes values, see its option -I. Larger values are compressed.
+	// If that does not help they are not kept, and the object is read from the API server each time. Default: 1 MiB.
 	MaxItemSize int
 	// DialContext connects to a server, by TLS for example. Default: without encryption.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
@@ -68,11 +70,21 @@ func (c Config) Validate() error {
 	}
 	for i, addr := range c.Addrs {
 		if err := checkAddress(addr); err != nil {
-			problems = append(problems, fmt.Errorf("memcached store must have `host:port` or the path of a Unix socket in Addrs[%d], not %q: %w", i, addr, err))
+			problems = append(
+				problems,
+				fmt.Errorf(
+					"memcached store must have `host:port` or the path of a Unix socket in Addrs[%d], not %q: %w", i, addr, err,
+				),
+			)
 		}
 	}
 	if len(c.KeyPrefix) > longestPrefix || !isPlain(c.KeyPrefix) {
-		problems = append(problems, fmt.Errorf("memcached store must have a KeyPrefix of at most %d characters without spaces, not %q", longestPrefix, c.KeyPrefix))
+		problems = append(
+			problems,
+			fmt.Errorf(
+				"memcached store must have a KeyPrefix of at most %d characters without spaces, not %q", longestPrefix, c.KeyPrefix,
+			),
+		)
 	}
 	for field, negative := range map[string]bool{
 		"Timeout": c.Timeout < 0, "MaxIdleConns": c.MaxIdleConns < 0, "Expiration": c.Expiration < 0,
@@ -95,7 +107,8 @@ type Store struct {
 
 var _ operator.Store = (*Store)(nil)
 
-// NewStore returns a store. It connects to no server, and resolves no host name: that is done when the first key is read or written.
+// NewStore returns a store. It connects to no server, and resolves no host name: that is done when the first key is
+// read or written.
 func NewStore(config Config) (*Store, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -114,7 +127,8 @@ func NewStore(config Config) (*Store, error) {
 	return s, nil
 }
 
-// Get implements [operator.Store]. The context is looked at before, and not while, the servers are asked; Timeout bounds that.
+// Get implements [operator.Store]. The context is looked at before, and not while, the servers are asked; Timeout
+// bounds that.
 func (s *Store) Get(ctx context.Context, keys []string) (map[string][]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -38,17 +38,36 @@ func TestStore_KeepsWhatItIsGiven(t *testing.T) {
 		value  []byte
 		kept   bool
 	}{
-		"plain":               {reason: "the common case", key: "v1/ConfigMap/default/a", value: []byte(`{"a":1}`), kept: true},
-		"empty value":         {reason: "there is a difference to none", key: "empty", value: []byte{}, kept: true},
-		"longest key":         {reason: "245 bytes and the prefix are 250", key: strings.Repeat("k", 245), value: []byte("1"), kept: true},
-		"longer key":          {reason: "memcached would refuse it", key: strings.Repeat("k", 246), value: []byte("2"), kept: true},
-		"much longer key":     {reason: "group, kind, namespace and name have 253 bytes each", key: strings.Repeat("k", 1000), value: []byte("3"), kept: true},
-		"key with a space":    {reason: "names of some kinds may have one", key: "v1/ClusterRole//my role\n", value: []byte("4"), kept: true},
-		"key in other script": {reason: "names of some kinds are not ASCII", key: "v1/ClusterRole//ролЬ", value: []byte("5"), kept: true},
-		"key like a hash":     {reason: "it must not be another one's", key: "#" + strings.Repeat("0", 64), value: []byte("6"), kept: true},
-		"largest value":       {reason: "it fits as it is", key: "largest", value: noise(1<<20 - 2048), kept: true},
-		"larger value":        {reason: "it is compressed", key: "larger", value: bytes.Repeat([]byte("value "), 1<<20), kept: true},
-		"too large a value":   {reason: "it is not kept, which is no failure", key: "too large", value: noise(1 << 21), kept: false},
+		"plain": {
+			reason: "the common case", key: "v1/ConfigMap/default/a", value: []byte(`{"a":1}`), kept: true,
+		},
+		"empty value": {reason: "there is a difference to none", key: "empty", value: []byte{}, kept: true},
+		"longest key": {
+			reason: "245 bytes and the prefix are 250", key: strings.Repeat("k", 245), value: []byte("1"), kept: true,
+		},
+		"longer key": {
+			reason: "memcached would refuse it", key: strings.Repeat("k", 246), value: []byte("2"), kept: true,
+		},
+		"much longer key": {
+			reason: "group, kind, namespace and name have 253 bytes each", key: strings.Repeat("k", 1000), value: []byte("3"),
+			kept: true,
+		},
+		"key with a space": {
+			reason: "names of some kinds may have one", key: "v1/ClusterRole//my role\n", value: []byte("4"), kept: true,
+		},
+		"key in other script": {
+			reason: "names of some kinds are not ASCII", key: "v1/ClusterRole//ролЬ", value: []byte("5"), kept: true,
+		},
+		"key like a hash": {
+			reason: "it must not be another one's", key: "#" + strings.Repeat("0", 64), value: []byte("6"), kept: true,
+		},
+		"largest value": {reason: "it fits as it is", key: "largest", value: noise(1<<20 - 2048), kept: true},
+		"larger value": {
+			reason: "it is compressed", key: "larger", value: bytes.Repeat([]byte("value "), 1<<20), kept: true,
+		},
+		"too large a value": {
+			reason: "it is not kept, which is no failure", key: "too large", value: noise(1 << 21), kept: false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := store.Set(t.Context(), tc.key, []byte("before")); err != nil {
@@ -63,7 +82,9 @@ func TestStore_KeepsWhatItIsGiven(t *testing.T) {
 			}
 			value, kept := values[tc.key]
 			if kept != tc.kept || kept && !bytes.Equal(value, tc.value) || len(values) > 1 {
-				t.Errorf("%s: kept %t, %d values, this one of %d bytes, want %d", tc.reason, kept, len(values), len(value), len(tc.value))
+				t.Errorf(
+					"%s: kept %t, %d values, this one of %d bytes, want %d", tc.reason, kept, len(values), len(value), len(tc.value),
+				)
 			}
 			for range 2 { // also when it is not there
 				if err := store.Delete(t.Context(), tc.key); err != nil {
@@ -129,7 +150,9 @@ func TestStore_ServerGoesAndComesBack(t *testing.T) {
 	}
 	s.stop()
 	_, getErr := store.Get(t.Context(), []string{"key"})
-	for name, err := range map[string]error{"Get": getErr, "Set": store.Set(t.Context(), "key", nil), "Delete": store.Delete(t.Context(), "key")} {
+	for name, err := range map[string]error{
+		"Get": getErr, "Set": store.Set(t.Context(), "key", nil), "Delete": store.Delete(t.Context(), "key"),
+	} {
 		if err == nil {
 			t.Errorf("no error of %s without a server", name)
 		}
@@ -243,7 +266,9 @@ func TestStore_Cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := store.Get(ctx, []string{"key"})
-	for name, err := range map[string]error{"Get": err, "Set": store.Set(ctx, "key", nil), "Delete": store.Delete(ctx, "key")} {
+	for name, err := range map[string]error{
+		"Get": err, "Set": store.Set(ctx, "key", nil), "Delete": store.Delete(ctx, "key"),
+	} {
 		if err == nil {
 			t.Errorf("%s with a context that has ended", name)
 		}
@@ -256,11 +281,16 @@ func TestConfig_Validate(t *testing.T) {
 		config memcached.Config
 		want   []string
 	}{
-		"addresses":   {config: memcached.Config{Addrs: []string{"127.0.0.1:11211"}, KeyPrefix: "mine:"}},
-		"selector":    {config: memcached.Config{ServerSelector: servers}},
-		"nothing":     {want: []string{"Addrs or ServerSelector"}},
-		"both":        {config: memcached.Config{Addrs: []string{"/socket"}, ServerSelector: servers}, want: []string{"Addrs or ServerSelector"}},
-		"long prefix": {config: memcached.Config{ServerSelector: servers, KeyPrefix: strings.Repeat("k", 101)}, want: []string{"KeyPrefix"}},
+		"addresses": {config: memcached.Config{Addrs: []string{"127.0.0.1:11211"}, KeyPrefix: "mine:"}},
+		"selector":  {config: memcached.Config{ServerSelector: servers}},
+		"nothing":   {want: []string{"Addrs or ServerSelector"}},
+		"both": {
+			config: memcached.Config{Addrs: []string{"/socket"}, ServerSelector: servers},
+			want:   []string{"Addrs or ServerSelector"},
+		},
+		"long prefix": {
+			config: memcached.Config{ServerSelector: servers, KeyPrefix: strings.Repeat("k", 101)}, want: []string{"KeyPrefix"},
+		},
 		"everything": {
 			config: memcached.Config{KeyPrefix: "a b", Timeout: -1, MaxIdleConns: -1, Expiration: -1, MaxItemSize: 100},
 			want:   []string{"Addrs or ServerSelector", "KeyPrefix", "Timeout", "MaxIdleConns", "Expiration", "MaxItemSize"},

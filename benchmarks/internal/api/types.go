@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api has the kind that the workloads reconcile. It is small on purpose: what a reconcile costs beyond what the kind costs shows best.
+// Package api has the kind that the workloads reconcile. It is small on purpose: what a reconcile costs beyond what the
+// kind costs shows best.
 //
 // +kubebuilder:object:generate=true
 // +groupName=benchmarks.trueup.dev

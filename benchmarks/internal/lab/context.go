@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// calledByController returns a context as a controller gives it to its reconciler, until the returned function is called: with a logger, and with the id of a
-// reconcile. That id is how a reconciler can know that it is not a test that calls it, and nobody but a controller can make one.
+// calledByController returns a context as a controller gives it to its reconciler, until the returned function is
+// called: with a logger, and with the id of a reconcile. That id is how a reconciler can know that it is not a test
+// that calls it, and nobody but a controller can make one.
 func (t *Trial) calledByController(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	given := make(chan context.Context, 1)
 	c, err := controller.NewUnmanaged("lab", controller.Options{
@@ -26,7 +27,9 @@ func (t *Trial) calledByController(ctx context.Context) (context.Context, contex
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	if err := c.Watch(source.Func(func(
+		_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request],
+	) error {
 		queue.Add(reconcile.Request{})
 		return nil
 	})); err != nil {

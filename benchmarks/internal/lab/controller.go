@@ -52,7 +52,9 @@ type Wiring struct {
 func (w *Wiring) Apply(bldr *builder.Builder) {
 	bldr.WithOptions(controller.Options{
 		MaxConcurrentReconciles: w.workers,
-		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		NewQueue: func(
+			name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.made = newQueue(name, limiter, w.log)
@@ -65,7 +67,9 @@ func (w *Wiring) Apply(bldr *builder.Builder) {
 func (w *Wiring) Timed(next handler.EventHandler) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: next.Create,
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		UpdateFunc: func(
+			ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request],
+		) {
 			select {
 			case w.told <- time.Now():
 			default: // nobody has asked
@@ -92,10 +96,14 @@ type running struct {
 	ended      context.Context // done when the manager has returned; the cause is its error
 }
 
-// start starts a controller. The returned channel tells when the last of so many widgets has converged, as far as the controller itself can know: through
-// its own cache.
-func (t *Trial) start(ctx context.Context, setUp SetUp, parents int, converged func(*api.Widget) bool) (<-chan time.Time, error) {
-	wiring := &Wiring{workers: t.options.Workers, log: logr.Discard(), resync: make(chan event.GenericEvent), told: make(chan time.Time, 1)}
+// start starts a controller. The returned channel tells when the last of so many widgets has converged, as far as the
+// controller itself can know: through its own cache.
+func (t *Trial) start(
+	ctx context.Context, setUp SetUp, parents int, converged func(*api.Widget) bool,
+) (<-chan time.Time, error) {
+	wiring := &Wiring{
+		workers: t.options.Workers, log: logr.Discard(), resync: make(chan event.GenericEvent), told: make(chan time.Time, 1),
+	}
 	if t.options.Logging {
 		wiring.log = logr.FromSlogHandler(slog.NewJSONHandler(io.Discard, nil))
 	}
@@ -130,7 +138,9 @@ func (t *Trial) start(ctx context.Context, setUp SetUp, parents int, converged f
 }
 
 // watchConvergence tells the time when the last widget has converged.
-func watchConvergence(ctx context.Context, mgr ctrl.Manager, parents int, converged func(*api.Widget) bool) (<-chan time.Time, error) {
+func watchConvergence(
+	ctx context.Context, mgr ctrl.Manager, parents int, converged func(*api.Widget) bool,
+) (<-chan time.Time, error) {
 	informer, err := mgr.GetCache().GetInformer(ctx, &api.Widget{})
 	if err != nil {
 		return nil, err

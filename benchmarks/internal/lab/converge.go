@@ -43,8 +43,8 @@ func Writes(noun string) report.Metric {
 	return report.Metric{Name: "API writes per " + strings.TrimSuffix(strings.TrimSuffix(noun, "s"), "ren"), Drawn: true}
 }
 
-// Converge starts the controller, and reports what it takes until everything is as it should be, which it looks at, and nothing happens any more. Events
-// may still be on their way.
+// Converge starts the controller, and reports what it takes until everything is as it should be, which it looks at, and
+// nothing happens any more. Events may still be on their way.
 func (t *Trial) Converge(ctx context.Context, plan Plan, writes report.Metric) error {
 	t.heapBefore = heap()
 	done, err := t.start(ctx, plan.SetUp[t.Contender], plan.Parents, plan.Converged)
@@ -111,7 +111,8 @@ func rank(r traffic.Request) string {
 // settlePoll is how often settle looks.
 const settlePoll = 20 * time.Millisecond
 
-// settle returns when the controller has been idle for a while: nothing in its queue, no reconcile and no request under way, and none since.
+// settle returns when the controller has been idle for a while: nothing in its queue, no reconcile and no request under
+// way, and none since.
 func (t *Trial) settle(ctx context.Context, events bool) error {
 	type state struct {
 		queueCount

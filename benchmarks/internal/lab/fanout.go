@@ -17,8 +17,8 @@ var (
 	FanoutWrites   = report.Metric{Name: "API writes after the event"}
 )
 
-// Fanout changes something that all parents depend on, and reports how often each is enqueued because of it, and the time from the event, as the handler
-// that was timed is told of it, to the last enqueue.
+// Fanout changes something that all parents depend on, and reports how often each is enqueued because of it, and the
+// time from the event, as the handler that was timed is told of it, to the last enqueue.
 func (t *Trial) Fanout(ctx context.Context, parents int, change func(ctx context.Context) error) error {
 	if err := t.settle(ctx, true); err != nil {
 		return err

@@ -17,8 +17,9 @@ import (
 	"trueup.dev/benchmarks/internal/report"
 )
 
-// Metrics of reconciles that find nothing to do. One at a time is what the reconciler alone needs, called by one goroutine; in a storm it is the whole
-// controller, with its queue and all its workers. CPU is that of the process, with garbage collection.
+// Metrics of reconciles that find nothing to do. One at a time is what the reconciler alone needs, called by one
+// goroutine; in a storm it is the whole controller, with its queue and all its workers. CPU is that of the process,
+// with garbage collection.
 var (
 	alone = usageMetrics{
 		time:   report.Metric{Name: "no-op reconcile, one at a time", Unit: "µs"},
@@ -45,7 +46,8 @@ const (
 	batches = 5
 )
 
-// Idle reports what it costs to reconcile when there is nothing to do, and the memory that is held then. It begins once all events have been sent.
+// Idle reports what it costs to reconcile when there is nothing to do, and the memory that is held then. It begins once
+// all events have been sent.
 func (t *Trial) Idle(ctx context.Context) error {
 	if err := t.settle(ctx, true); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Profile is where profiles of no-op reconciles, one at a time, are written. They are of the last contender at the largest size, and made after everything
-// else was measured, since they cost time themselves.
+// Profile is where profiles of no-op reconciles, one at a time, are written. They are of the last contender at the
+// largest size, and made after everything else was measured, since they cost time themselves.
 type Profile struct {
 	// CPU receives a CPU profile, Allocs one of allocations. Optional.
 	CPU, Allocs io.Writer
@@ -38,7 +38,8 @@ func (p Profile) record(do func() error) error {
 	if p.Allocs == nil {
 		return nil
 	}
-	// Samples are scaled with the rate of the moment when they are written, so nothing may have been sampled at another: see Profile.Prepare.
+	// Samples are scaled with the rate of the moment when they are written, so nothing may have been sampled at another:
+	// see Profile.Prepare.
 	runtime.MemProfileRate = profileRate
 	defer func() { runtime.MemProfileRate = 0 }()
 	err := p.repeat(do)

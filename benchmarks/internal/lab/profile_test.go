@@ -54,7 +54,9 @@ func TestProfile_Errors(t *testing.T) {
 	rate := runtime.MemProfileRate
 	defer func() { runtime.MemProfileRate = rate }()
 	failed := errors.New("failed")
-	for name, profile := range map[string]Profile{"CPU": {CPU: io.Discard, duration: time.Minute}, "allocations": {Allocs: io.Discard, duration: time.Minute}} {
+	for name, profile := range map[string]Profile{
+		"CPU": {CPU: io.Discard, duration: time.Minute}, "allocations": {Allocs: io.Discard, duration: time.Minute},
+	} {
 		t.Run(name, func(t *testing.T) {
 			if err := profile.record(func() error { return failed }); !errors.Is(err, failed) {
 				t.Errorf("error %v, want %v", err, failed)

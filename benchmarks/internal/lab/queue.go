@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// queue is the queue that a controller has by default, and counts. It is where reconciles are counted, because it is the same for every contender.
+// queue is the queue that a controller has by default, and counts. It is where reconciles are counted, because it is
+// the same for every contender.
 type queue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 
@@ -126,7 +127,8 @@ func (q *queue) playback() (map[reconcile.Request]int, time.Time) {
 	return recorded, q.lastAdded
 }
 
-// after returns a channel that is closed once that many more reconciles are done. There can be one such channel at a time.
+// after returns a channel that is closed once that many more reconciles are done. There can be one such channel at a
+// time.
 func (q *queue) after(reconciles int) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()

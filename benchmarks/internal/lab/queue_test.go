@@ -20,7 +20,10 @@ func request(i int) reconcile.Request {
 }
 
 func testQueue(t *testing.T) *queue {
-	q := newQueue("test", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Millisecond), logr.Discard())
+	q := newQueue(
+		"test", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Millisecond),
+		logr.Discard(),
+	)
 	t.Cleanup(q.ShutDown)
 	return q
 }
@@ -35,7 +38,9 @@ func TestQueue_CountsEveryWayIn(t *testing.T) {
 	q.AddWithOpts(priorityqueue.AddOpts{}, request(3), request(4))
 
 	recorded, last := q.playback()
-	if diff := cmp.Diff(map[reconcile.Request]int{request(1): 1, request(2): 1, request(3): 2, request(4): 1}, recorded); diff != "" {
+	if diff := cmp.Diff(
+		map[reconcile.Request]int{request(1): 1, request(2): 1, request(3): 2, request(4): 1}, recorded,
+	); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
 	if last.IsZero() || last.After(time.Now()) {
@@ -82,7 +87,9 @@ func TestQueue_CountsReconciles(t *testing.T) {
 	c, _, _ := q.GetWithPriority()
 	q.Done(c)
 	<-rest
-	if diff := cmp.Diff(queueCount{added: 3, taken: 3, done: 3}, q.counted(), cmp.AllowUnexported(queueCount{})); diff != "" {
+	if diff := cmp.Diff(
+		queueCount{added: 3, taken: 3, done: 3}, q.counted(), cmp.AllowUnexported(queueCount{}),
+	); diff != "" {
 		t.Errorf("at the end (-want +got):\n%s", diff)
 	}
 	if q.started() != started {

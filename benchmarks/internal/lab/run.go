@@ -29,8 +29,8 @@ type Options struct {
 	Timeout time.Duration
 	// Quiet is for how long nothing may happen before a controller counts as idle.
 	Quiet time.Duration
-	// Visits is how many children are looked at, about, to find out what it costs when there is nothing to do: what takes longer is told from
-	// noise, and has its share of garbage collection.
+	// Visits is how many children are looked at, about, to find out what it costs when there is nothing to do: what takes
+	// longer is told from noise, and has its share of garbage collection.
 	Visits int
 	// Logging gives the controllers a logger, as they have in production. What they log is thrown away.
 	Logging bool
@@ -58,13 +58,14 @@ func Defaults() Options {
 	}
 }
 
-// Run measures. Within a round, the contenders take turns at each size, and begin in turns from round to round, so that whatever else the machine is busy
-// with hits all alike. What was measured is returned also after an error.
+// Run measures. Within a round, the contenders take turns at each size, and begin in turns from round to round, so that
+// whatever else the machine is busy with hits all alike. What was measured is returned also after an error.
 func Run(ctx context.Context, o Options) (*report.Run, error) {
 	run := &report.Run{
 		Environment: report.Environment{
-			Started: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-			CPUs: runtime.GOMAXPROCS(0), Workers: o.Workers, Logging: o.Logging,
+			Started: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(),
+			Platform: runtime.GOOS + "/" + runtime.GOARCH,
+			CPUs:     runtime.GOMAXPROCS(0), Workers: o.Workers, Logging: o.Logging,
 		},
 	}
 	trials := o.trials()
@@ -120,13 +121,16 @@ func (o Options) turns(round int) []string {
 
 func (t *Trial) String() string {
 	about := t.workload.About()
-	return fmt.Sprintf("%s, %d %s, round %d of %d, %s", about.Name, t.Size, about.Noun, t.sample.Round, t.options.Rounds, t.Contender)
+	return fmt.Sprintf(
+		"%s, %d %s, round %d of %d, %s", about.Name, t.Size, about.Noun, t.sample.Round, t.options.Rounds, t.Contender,
+	)
 }
 
 // profiled is true for the measurement that is profiled: of the last contender at the largest size, in the last round.
 func (t *Trial) profiled() bool {
 	o := t.options
-	return t.sample.Round == o.Rounds && t.Size == slices.Max(o.sizes(t.workload)) && t.Contender == o.Contenders[len(o.Contenders)-1]
+	return t.sample.Round == o.Rounds && t.Size == slices.Max(o.sizes(t.workload)) &&
+		t.Contender == o.Contenders[len(o.Contenders)-1]
 }
 
 // run does one measurement, and leaves nothing behind.

@@ -27,7 +27,9 @@ func TestOptions_Turns(t *testing.T) {
 }
 
 func TestTrial_Report(t *testing.T) {
-	count, tally, other := report.Metric{Name: "count"}, report.Metric{Name: "tally", Tally: true}, report.Metric{Name: "other"}
+	count, tally, other := report.Metric{Name: "count"}, report.Metric{
+		Name: "tally", Tally: true,
+	}, report.Metric{Name: "other"}
 	trial := Trial{sample: report.Sample{Values: map[string]float64{}}}
 	trial.Report(count, 1)
 	trial.Report(tally, 2)

@@ -106,8 +106,9 @@ func (t *Trial) open(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(t.Live.Create(ctx, namespace))
 }
 
-// close stops what was started and, on a cluster that stays, removes what was created. The context of the trial may have ended. What had to be stopped by force
-// is gone as well, and what was measured before is as good as ever: it is only noted.
+// close stops what was started and, on a cluster that stays, removes what was created. The context of the trial may
+// have ended. What had to be stopped by force is gone as well, and what was measured before is as good as ever: it is
+// only noted.
 func (t *Trial) close() error {
 	if t.sandbox == nil {
 		return nil

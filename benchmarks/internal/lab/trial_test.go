@@ -25,7 +25,9 @@ func (workloadFunc) About() About { return About{Name: "func", Noun: "parents", 
 func (f workloadFunc) Run(ctx context.Context, trial *Trial) error { return f(ctx, trial) }
 
 func testOptions(t *testing.T, w Workload) Options {
-	env := sandbox.ForTest(t, sandbox.TestOptions{Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true}})
+	env := sandbox.ForTest(t, sandbox.TestOptions{
+		Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true},
+	})
 	o := Defaults()
 	o.Workloads, o.Rounds = []Workload{w}, 2
 	o.Sandbox = sandbox.Options{Kubeconfig: env.KubeconfigPath()}
@@ -69,7 +71,8 @@ func TestRun_LeavesNothingBehind(t *testing.T) {
 	if after := widgets(t.Context(), t, last); after != 0 {
 		t.Errorf("%d widgets are left", after)
 	}
-	if run.Rounds != 2 || len(run.Workloads) != 1 || len(run.Workloads[0].Samples) != 4 || run.Environment.Kubernetes == "" {
+	if run.Rounds != 2 || len(run.Workloads) != 1 || len(run.Workloads[0].Samples) != 4 ||
+		run.Environment.Kubernetes == "" {
 		t.Fatalf("measured %+v, want a workload with two rounds of two contenders", run)
 	}
 	for _, sample := range run.Workloads[0].Samples {

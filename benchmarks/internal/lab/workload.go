@@ -2,8 +2,9 @@
 
 // Package lab measures controllers on a real Kubernetes API.
 //
-// [Run] goes through workloads, sizes and contenders in rounds. Each measurement is a [Trial]: a control plane of its own, parents in one namespace, and a
-// manager with one controller. What is measured is up to the [Workload]; what most have in common are methods of the Trial.
+// [Run] goes through workloads, sizes and contenders in rounds. Each measurement is a [Trial]: a control plane of its
+// own, parents in one namespace, and a manager with one controller. What is measured is up to the [Workload]; what most
+// have in common are methods of the Trial.
 package lab
 
 import "context"

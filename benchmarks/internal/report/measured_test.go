@@ -17,7 +17,8 @@ var (
 	events = report.Metric{Name: "create events", Tally: true}
 )
 
-// measured is a run of two rounds, with the odd things that happen: values that are 0, metrics that one contender alone has, and big numbers.
+// measured is a run of two rounds, with the odd things that happen: values that are 0, metrics that one contender alone
+// has, and big numbers.
 func measured() *report.Run {
 	workload := &report.Workload{Name: "converge", About: "parents with a child each", Noun: "parents"}
 	add := func(round, size int, contender string, metrics []report.Metric, values ...float64) {
@@ -39,7 +40,9 @@ func measured() *report.Run {
 	add(2, 20000, report.HandWritten, byHand, 45.5, 2.7, 12.75, 0, 20046)
 	return &report.Run{
 		Environment: report.Environment{
-			Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Go: "go1.26.0", Platform: "linux/amd64", CPUs: 2, Kubernetes: "v1.37.1", Workers: 10, Logging: true,
+			Started: time.Date(
+				2026, 1, 2, 3, 4, 5, 0, time.UTC,
+			), Go: "go1.26.0", Platform: "linux/amd64", CPUs: 2, Kubernetes: "v1.37.1", Workers: 10, Logging: true,
 		},
 		Rounds:    2,
 		Workloads: []*report.Workload{workload},

@@ -30,8 +30,11 @@ var (
 	faint = color.NRGBA{R: 0xdd, G: 0xdd, B: 0xdd, A: 0xff}
 	// looks tells contenders apart by shape too, for those who see colours otherwise.
 	looks = map[string]look{
-		HandWritten: {color: color.NRGBA{R: 0x6f, G: 0x75, B: 0x7d, A: 0xff}, shape: draw.BoxGlyph{}, dashes: []vg.Length{vg.Points(5), vg.Points(3)}},
-		Trueup:      {color: color.NRGBA{R: 0x0b, G: 0x6e, B: 0xb8, A: 0xff}, shape: draw.CircleGlyph{}},
+		HandWritten: {
+			color: color.NRGBA{R: 0x6f, G: 0x75, B: 0x7d, A: 0xff}, shape: draw.BoxGlyph{},
+			dashes: []vg.Length{vg.Points(5), vg.Points(3)},
+		},
+		Trueup: {color: color.NRGBA{R: 0x0b, G: 0x6e, B: 0xb8, A: 0xff}, shape: draw.CircleGlyph{}},
 	}
 )
 
@@ -41,7 +44,8 @@ type look struct {
 	dashes []vg.Length
 }
 
-// Draw writes an SVG file of each metric that is drawn into the folder, and returns the names of the files. What is 0 throughout has no picture.
+// Draw writes an SVG file of each metric that is drawn into the folder, and returns the names of the files. What is 0
+// throughout has no picture.
 func (r *Run) Draw(folder string) ([]string, error) {
 	names := []string{}
 	for _, w := range r.Workloads {
@@ -67,7 +71,10 @@ func (r *Run) Draw(folder string) ([]string, error) {
 }
 
 func slug(name string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }), "-")
+	return strings.Join(
+		strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }),
+		"-",
+	)
 }
 
 func writeSVG(path string, picture *plot.Plot) error {
@@ -82,8 +89,8 @@ func writeSVG(path string, picture *plot.Plot) error {
 	return errors.Join(err, file.Close())
 }
 
-// picture draws cost against size, both on logarithmic axes: a line that is level costs the same at any size. Medians are joined; around them are the rounds
-// they come from. It returns the number of medians.
+// picture draws cost against size, both on logarithmic axes: a line that is level costs the same at any size. Medians
+// are joined; around them are the rounds they come from. It returns the number of medians.
 func (w *Workload) picture(metric Metric) (*plot.Plot, int, error) {
 	p := plot.New()
 	p.Title.Text = w.Name + ": " + metric.label()
@@ -142,7 +149,8 @@ func (w *Workload) draw(p *plot.Plot, metric Metric, contender string) (int, err
 	return len(medians), nil
 }
 
-// frame leaves room around the points, and above them for the legend. A cost that hardly differs gets a whole decade: else noise would look like a trend.
+// frame leaves room around the points, and above them for the legend. A cost that hardly differs gets a whole decade:
+// else noise would look like a trend.
 func frame(p *plot.Plot) {
 	p.X.Min, p.X.Max = p.X.Min/1.2, p.X.Max*1.3
 	low, high := p.Y.Min/1.2, p.Y.Max*1.2
@@ -154,7 +162,9 @@ func frame(p *plot.Plot) {
 }
 
 func style(p *plot.Plot) {
-	for _, s := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
+	for _, s := range []*text.Style{
+		&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle,
+	} {
 		s.Font.Variant = "Sans"
 		s.Font.Size = vg.Points(10)
 		s.Color = ink

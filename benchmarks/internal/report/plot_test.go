@@ -18,7 +18,8 @@ import (
 	"trueup.dev/benchmarks/internal/report"
 )
 
-// readSVG returns the texts of a picture and how often each of its elements occurs, or fails the test if it is not well-formed.
+// readSVG returns the texts of a picture and how often each of its elements occurs, or fails the test if it is not
+// well-formed.
 func readSVG(t *testing.T, path string) (texts []string, elements map[string]int) {
 	t.Helper()
 	file, err := os.Open(path)
@@ -56,11 +57,15 @@ func TestRun_Draw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"converge-wall-to-converge.svg", "converge-api-writes-per-parent.svg"}, names); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"converge-wall-to-converge.svg", "converge-api-writes-per-parent.svg"}, names,
+	); diff != "" {
 		t.Fatalf("pictures (-want +got):\n%s", diff)
 	}
 	texts, elements := readSVG(t, filepath.Join(folder, names[0]))
-	for _, want := range []string{"converge: wall to converge (s)", "parents", "500", "20,000", "10", "20", report.HandWritten, report.Trueup} {
+	for _, want := range []string{
+		"converge: wall to converge (s)", "parents", "500", "20,000", "10", "20", report.HandWritten, report.Trueup,
+	} {
 		if !slices.Contains(texts, want) {
 			t.Errorf("the picture does not say %q but %q", want, texts)
 		}

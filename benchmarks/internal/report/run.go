@@ -84,7 +84,8 @@ type Sample struct {
 	Values map[string]float64 `json:"values"`
 }
 
-// Add adds a sample. Its metrics are in the order in which they were measured; those that no sample had so far go behind the ones they follow there.
+// Add adds a sample. Its metrics are in the order in which they were measured; those that no sample had so far go
+// behind the ones they follow there.
 func (w *Workload) Add(sample Sample, metrics []Metric) {
 	w.Samples = append(w.Samples, sample)
 	place := 0

@@ -26,7 +26,10 @@ func TestRun_JSON(t *testing.T) {
 		t.Errorf("after a round trip (-want +got):\n%s", diff)
 	}
 	// What was read can be added to.
-	got.Workloads[0].Add(report.Sample{Contender: report.Trueup, Size: 500, Round: 3, Values: map[string]float64{noop.Name: 13.5}}, []report.Metric{noop})
+	got.Workloads[0].Add(
+		report.Sample{Contender: report.Trueup, Size: 500, Round: 3, Values: map[string]float64{noop.Name: 13.5}},
+		[]report.Metric{noop},
+	)
 	if median, ok := got.Workloads[0].Median(noop.Name, report.Trueup, 500); median != 13.5 || !ok {
 		t.Errorf("median of 12, 14 and 13.5 is %v, %t", median, ok)
 	}
@@ -42,7 +45,8 @@ func TestRead_Errors(t *testing.T) {
 		"other numbers": `{"rounds": "three"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if run, err := report.Read(strings.NewReader(input)); err == nil || !strings.HasPrefix(err.Error(), "not the JSON of a run: ") {
+			if run, err := report.Read(strings.NewReader(input)); err == nil ||
+				!strings.HasPrefix(err.Error(), "not the JSON of a run: ") {
 				t.Errorf("run %v, error %v", run, err)
 			}
 		})

@@ -21,8 +21,8 @@ func Median(values ...float64) float64 {
 	}
 }
 
-// medians returns a sample of each size and contender, ordered by these, with the medians of all rounds. A round without a value, where other rounds have
-// one, counts as 0: what is not tallied has not happened.
+// medians returns a sample of each size and contender, ordered by these, with the medians of all rounds. A round
+// without a value, where other rounds have one, counts as 0: what is not tallied has not happened.
 func medians(samples []Sample) []Sample {
 	type key struct {
 		size      int
@@ -48,7 +48,10 @@ func medians(samples []Sample) []Sample {
 		result = append(result, median)
 	}
 	slices.SortFunc(result, func(a, b Sample) int {
-		return cmp.Or(cmp.Compare(a.Size, b.Size), cmp.Compare(slices.Index(Contenders(), a.Contender), slices.Index(Contenders(), b.Contender)))
+		return cmp.Or(
+			cmp.Compare(a.Size, b.Size),
+			cmp.Compare(slices.Index(Contenders(), a.Contender), slices.Index(Contenders(), b.Contender)),
+		)
 	})
 	return result
 }

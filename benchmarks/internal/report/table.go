@@ -11,12 +11,15 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes the medians for people: a block of each metric with a line of each contender, behind each value the factor to that at the smallest size, and
-// below them the ratio to the baseline.
+// Table writes the medians for people: a block of each metric with a line of each contender, behind each value the
+// factor to that at the smallest size, and below them the ratio to the baseline.
 func (r *Run) Table(out io.Writer) error {
 	var text strings.Builder
 	e := r.Environment
-	fmt.Fprintf(&text, "medians of %s, %d workers, %s %s, %s, Kubernetes %s", plural(r.Rounds, "round"), e.Workers, e.Go, e.Platform, plural(e.CPUs, "CPU"), e.Kubernetes)
+	fmt.Fprintf(
+		&text, "medians of %s, %d workers, %s %s, %s, Kubernetes %s", plural(r.Rounds, "round"), e.Workers, e.Go, e.Platform,
+		plural(e.CPUs, "CPU"), e.Kubernetes,
+	)
 	if e.Logging {
 		text.WriteString(", with a logger")
 	}
@@ -85,7 +88,8 @@ func (w *Workload) ratios(metric Metric, contender string) []string {
 	return row
 }
 
-// align writes rows with columns of equal width: the first two, which are labels, to the left, values to the right and what belongs to them to the left.
+// align writes rows with columns of equal width: the first two, which are labels, to the left, values to the right and
+// what belongs to them to the left.
 func align(text *strings.Builder, rows [][]string) {
 	widths := []int{}
 	for _, row := range rows {

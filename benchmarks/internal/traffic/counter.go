@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package traffic counts what a client asks of a Kubernetes API, and can make that slow: both at the one place that every request passes, the HTTP
-// transport.
+// Package traffic counts what a client asks of a Kubernetes API, and can make that slow: both at the one place that
+// every request passes, the HTTP transport.
 package traffic
 
 import (
@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// Counter counts the requests of the clients whose transports it wraps. The zero value is ready to use, from several goroutines.
+// Counter counts the requests of the clients whose transports it wraps. The zero value is ready to use, from several
+// goroutines.
 type Counter struct {
 	mu     sync.Mutex
 	counts Counts

@@ -41,18 +41,41 @@ func TestCounter_Kinds(t *testing.T) {
 		method, path string
 		want         traffic.Request // none for what is not counted
 	}{
-		"get":            {http.MethodGet, "/api/v1/namespaces/n/configmaps/c", traffic.Request{Verb: "get", Resource: "configmaps"}},
-		"list":           {http.MethodGet, "/api/v1/namespaces/n/configmaps?limit=5", traffic.Request{Verb: "list", Resource: "configmaps"}},
-		"list anywhere":  {http.MethodGet, "/apis/benchmarks.trueup.dev/v1/widgets", traffic.Request{Verb: "list", Resource: "widgets"}},
-		"watch":          {http.MethodGet, "/apis/benchmarks.trueup.dev/v1/widgets?watch=true", traffic.Request{Verb: "watch", Resource: "widgets"}},
-		"no watch":       {http.MethodGet, "/apis/benchmarks.trueup.dev/v1/widgets?watch=false", traffic.Request{Verb: "list", Resource: "widgets"}},
-		"create":         {http.MethodPost, "/api/v1/namespaces/n/configmaps", traffic.Request{Verb: "create", Resource: "configmaps"}},
-		"update":         {http.MethodPut, "/api/v1/namespaces/n/configmaps/c", traffic.Request{Verb: "update", Resource: "configmaps"}},
-		"update status":  {http.MethodPut, "/apis/benchmarks.trueup.dev/v1/namespaces/n/widgets/w/status", traffic.Request{Verb: "update", Resource: "widgets/status"}},
-		"patch":          {http.MethodPatch, "/api/v1/namespaces/n/events/e", traffic.Request{Verb: "patch", Resource: "events"}},
-		"delete":         {http.MethodDelete, "/api/v1/nodes/n", traffic.Request{Verb: "delete", Resource: "nodes"}},
-		"namespace":      {http.MethodGet, "/api/v1/namespaces/n", traffic.Request{Verb: "get", Resource: "namespaces"}},
-		"finalize":       {http.MethodPut, "/api/v1/namespaces/n/finalize", traffic.Request{Verb: "update", Resource: "namespaces/finalize"}},
+		"get": {
+			http.MethodGet, "/api/v1/namespaces/n/configmaps/c", traffic.Request{Verb: "get", Resource: "configmaps"},
+		},
+		"list": {
+			http.MethodGet, "/api/v1/namespaces/n/configmaps?limit=5", traffic.Request{Verb: "list", Resource: "configmaps"},
+		},
+		"list anywhere": {
+			http.MethodGet, "/apis/benchmarks.trueup.dev/v1/widgets", traffic.Request{Verb: "list", Resource: "widgets"},
+		},
+		"watch": {
+			http.MethodGet, "/apis/benchmarks.trueup.dev/v1/widgets?watch=true",
+			traffic.Request{Verb: "watch", Resource: "widgets"},
+		},
+		"no watch": {
+			http.MethodGet, "/apis/benchmarks.trueup.dev/v1/widgets?watch=false",
+			traffic.Request{Verb: "list", Resource: "widgets"},
+		},
+		"create": {
+			http.MethodPost, "/api/v1/namespaces/n/configmaps", traffic.Request{Verb: "create", Resource: "configmaps"},
+		},
+		"update": {
+			http.MethodPut, "/api/v1/namespaces/n/configmaps/c", traffic.Request{Verb: "update", Resource: "configmaps"},
+		},
+		"update status": {
+			http.MethodPut, "/apis/benchmarks.trueup.dev/v1/namespaces/n/widgets/w/status",
+			traffic.Request{Verb: "update", Resource: "widgets/status"},
+		},
+		"patch": {
+			http.MethodPatch, "/api/v1/namespaces/n/events/e", traffic.Request{Verb: "patch", Resource: "events"},
+		},
+		"delete":    {http.MethodDelete, "/api/v1/nodes/n", traffic.Request{Verb: "delete", Resource: "nodes"}},
+		"namespace": {http.MethodGet, "/api/v1/namespaces/n", traffic.Request{Verb: "get", Resource: "namespaces"}},
+		"finalize": {
+			http.MethodPut, "/api/v1/namespaces/n/finalize", traffic.Request{Verb: "update", Resource: "namespaces/finalize"},
+		},
 		"core discovery": {http.MethodGet, "/api/v1", traffic.Request{}},
 		"discovery":      {http.MethodGet, "/apis/benchmarks.trueup.dev/v1", traffic.Request{}},
 		"version":        {http.MethodGet, "/version", traffic.Request{}},
@@ -75,14 +98,18 @@ func TestCounter_Kinds(t *testing.T) {
 func TestCounter_Refused(t *testing.T) {
 	counter := traffic.Counter{}
 	for _, transport := range []http.RoundTripper{
-		answer(http.StatusConflict, nil), answer(http.StatusCreated, nil), answer(http.StatusInternalServerError, nil), answer(0, errors.New("reset")),
+		answer(http.StatusConflict, nil), answer(http.StatusCreated, nil), answer(
+			http.StatusInternalServerError, nil,
+		), answer(0, errors.New("reset")),
 	} {
 		send(t, counter.Wrap(transport), http.MethodPost, "/api/v1/namespaces/n/configmaps")
 	}
 	send(t, counter.Wrap(answer(http.StatusConflict, nil)), http.MethodPost, "/api/v1/namespaces/n/events")
 	send(t, counter.Wrap(answer(http.StatusOK, nil)), http.MethodGet, "/api/v1/namespaces/n/configmaps")
 
-	create, event := traffic.Request{Verb: "create", Resource: "configmaps"}, traffic.Request{Verb: "create", Resource: "events"}
+	create, event := traffic.Request{
+		Verb: "create", Resource: "configmaps",
+	}, traffic.Request{Verb: "create", Resource: "events"}
 	counts := counter.Counts()
 	if diff := cmp.Diff(map[traffic.Request]int{create: 1, event: 1}, counts.Refused); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)

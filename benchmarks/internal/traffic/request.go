@@ -37,8 +37,9 @@ var writeVerbs = map[string]string{
 	http.MethodDelete: "delete",
 }
 
-// classify tells what a request is, and false for those that are not about objects, as discovery. Paths are /api/v1/… or
-// /apis/<group>/<version>/…, then namespaces/<namespace>/ if the resource has one, then <resource>[/<name>[/<subresource>]].
+// classify tells what a request is, and false for those that are not about objects, as discovery. Paths are /api/v1/…
+// or /apis/<group>/<version>/…, then namespaces/<namespace>/ if the resource has one, then
+// <resource>[/<name>[/<subresource>]].
 func classify(request *http.Request) (Request, bool) {
 	segments := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
 	switch {

@@ -75,7 +75,9 @@ func desiredChildren(w *api.Widget) []*corev1.ConfigMap {
 	for i := range children {
 		children[i] = &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: w.Namespace, Name: fmt.Sprintf("%s-%04d", w.Name, i), Labels: map[string]string{numberLabel: strconv.Itoa(i)},
+				Namespace: w.Namespace, Name: fmt.Sprintf("%s-%04d", w.Name, i), Labels: map[string]string{
+					numberLabel: strconv.Itoa(i),
+				},
 			},
 			Data: w.Spec.Data,
 		}
@@ -83,7 +85,8 @@ func desiredChildren(w *api.Widget) []*corev1.ConfigMap {
 	return children
 }
 
-// manyChildren is the hand-written controller: it brings every child up to date and deletes those that are too many, which it finds through an index.
+// manyChildren is the hand-written controller: it brings every child up to date and deletes those that are too many,
+// which it finds through an index.
 type manyChildren struct{ client.Client }
 
 const ownerField = ".metadata.controller"
@@ -123,7 +126,9 @@ func (r *manyChildren) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 		}
 	}
 	existing := &corev1.ConfigMapList{}
-	if err := r.List(ctx, existing, client.InNamespace(w.Namespace), client.MatchingFields{ownerField: w.Name}); err != nil {
+	if err := r.List(ctx, existing, client.InNamespace(w.Namespace), client.MatchingFields{
+		ownerField: w.Name,
+	}); err != nil {
 		return ctrl.Result{}, err
 	}
 	for i := range existing.Items {
@@ -144,12 +149,18 @@ func (r *manyChildren) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 // setUpManyChildrenTree sets up the same as a tree of reconcilers.
 func setUpManyChildrenTree(ctx context.Context, mgr ctrl.Manager, wiring *lab.Wiring) (reconcile.Reconciler, error) {
 	return setUpTree(ctx, mgr, wiring, &reconcilers.ChildSetReconciler[*api.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
-		DesiredChildren: func(_ context.Context, w *api.Widget) ([]*corev1.ConfigMap, error) { return desiredChildren(w), nil },
-		IdentifyChild:   func(child *corev1.ConfigMap) string { return child.Labels[numberLabel] },
+		DesiredChildren: func(
+			_ context.Context, w *api.Widget,
+		) ([]*corev1.ConfigMap, error) {
+			return desiredChildren(w), nil
+		},
+		IdentifyChild: func(child *corev1.ConfigMap) string { return child.Labels[numberLabel] },
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
 			current.Labels, current.Data = desired.Labels, desired.Data
 		},
-		ReflectChildrenStatusOnParent: func(_ context.Context, w *api.Widget, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+		ReflectChildrenStatusOnParent: func(
+			_ context.Context, w *api.Widget, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+		) {
 			w.Status.Children = int32(len(result.Children))
 		},
 	})

@@ -27,7 +27,8 @@ type Sequence struct{}
 // steps is the number of steps.
 const steps = 20
 
-// roles are those of the steps, by their place, that manage a child and say so in a condition. The others look and find nothing to do.
+// roles are those of the steps, by their place, that manage a child and say so in a condition. The others look and find
+// nothing to do.
 var roles = map[int]string{4: "Config", 9: "Routes", 14: "Policy"}
 
 const roleLabel = "benchmarks.trueup.dev/role"

@@ -9,7 +9,8 @@ import (
 	"trueup.dev/benchmarks/internal/lab"
 )
 
-// Slow is [Converge] on an API server that takes its time: there, what is asked of it counts more than what is computed.
+// Slow is [Converge] on an API server that takes its time: there, what is asked of it counts more than what is
+// computed.
 type Slow struct {
 	// Latency is added to every request.
 	Latency time.Duration

@@ -19,7 +19,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Tracking is many parents that depend on one object none of them owns. When it changes, each has to be reconciled, once.
+// Tracking is many parents that depend on one object none of them owns. When it changes, each has to be reconciled,
+// once.
 type Tracking struct{}
 
 const sourceName = "shared"
@@ -34,9 +35,12 @@ func (Tracking) About() lab.About {
 	}
 }
 
-// Run measures until all have seen the ConfigMap, then its change, and then what it costs to find that nothing has changed.
+// Run measures until all have seen the ConfigMap, then its change, and then what it costs to find that nothing has
+// changed.
 func (w Tracking) Run(ctx context.Context, trial *lab.Trial) error {
-	source := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab.Namespace, Name: sourceName}, Data: map[string]string{"colour": "red"}}
+	source := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab.Namespace, Name: sourceName}, Data: map[string]string{"colour": "red"},
+	}
 	if err := trial.Live.Create(ctx, source); err != nil {
 		return err
 	}
@@ -89,7 +93,9 @@ func setUpIndexed(ctx context.Context, mgr ctrl.Manager, wiring *lab.Wiring) (re
 
 func (r *indexed) dependents(ctx context.Context, source client.Object) []reconcile.Request {
 	list := &api.WidgetList{}
-	if err := r.List(ctx, list, client.InNamespace(source.GetNamespace()), client.MatchingFields{sourceField: source.GetName()}); err != nil {
+	if err := r.List(ctx, list, client.InNamespace(source.GetNamespace()), client.MatchingFields{
+		sourceField: source.GetName(),
+	}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "unable to list dependents")
 		return nil
 	}

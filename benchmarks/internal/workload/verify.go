@@ -24,13 +24,17 @@ func verifyParents(ctx context.Context, live client.Reader, count int, look func
 	seen, next := 0, ""
 	for {
 		list := &api.WidgetList{}
-		if err := live.List(ctx, list, client.InNamespace(lab.Namespace), client.Limit(page), client.Continue(next)); err != nil {
+		if err := live.List(
+			ctx, list, client.InNamespace(lab.Namespace), client.Limit(page), client.Continue(next),
+		); err != nil {
 			return err
 		}
 		for i := range list.Items {
 			w := &list.Items[i]
 			if w.Status.ObservedGeneration != w.Generation {
-				return fmt.Errorf("widget %s: the status is about generation %d of %d", w.Name, w.Status.ObservedGeneration, w.Generation)
+				return fmt.Errorf(
+					"widget %s: the status is about generation %d of %d", w.Name, w.Status.ObservedGeneration, w.Generation,
+				)
 			}
 			if err := look(w); err != nil {
 				return fmt.Errorf("widget %s: %w", w.Name, err)
@@ -47,7 +51,8 @@ func verifyParents(ctx context.Context, live client.Reader, count int, look func
 	return nil
 }
 
-// verifyChildren fails unless every parent owns the children of these names, with its data in them, and there are no others.
+// verifyChildren fails unless every parent owns the children of these names, with its data in them, and there are no
+// others.
 func verifyChildren(ctx context.Context, live client.Reader, parents int, names func(w *api.Widget) []string) error {
 	children, err := liveConfigMaps(ctx, live)
 	if err != nil {
@@ -83,7 +88,9 @@ func liveConfigMaps(ctx context.Context, live client.Reader) (map[string]*corev1
 	found, next := map[string]*corev1.ConfigMap{}, ""
 	for {
 		list := &corev1.ConfigMapList{}
-		if err := live.List(ctx, list, client.InNamespace(lab.Namespace), client.Limit(page), client.Continue(next)); err != nil {
+		if err := live.List(
+			ctx, list, client.InNamespace(lab.Namespace), client.Limit(page), client.Continue(next),
+		); err != nil {
 			return nil, err
 		}
 		for i := range list.Items {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload has what the contenders have to do, and their controllers: each workload in a file of its own, with the hand-written controller first
-// and the tree of reconcilers after it.
+// Package workload has what the contenders have to do, and their controllers: each workload in a file of its own, with
+// the hand-written controller first and the tree of reconcilers after it.
 package workload
 
 import (

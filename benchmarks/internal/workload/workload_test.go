@@ -21,11 +21,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestWorkloads runs each workload once, for both contenders, and looks at what was counted. Times are none of a test's business. That everything is as it
-// should be is what the workloads verify.
+// TestWorkloads runs each workload once, for both contenders, and looks at what was counted. Times are none of a test's
+// business. That everything is as it should be is what the workloads verify.
 func TestWorkloads(t *testing.T) {
 	const size = 20
-	env := sandbox.ForTest(t, sandbox.TestOptions{Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true}})
+	env := sandbox.ForTest(t, sandbox.TestOptions{
+		Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true},
+	})
 	o := lab.Defaults()
 	o.Rounds, o.Sizes, o.Visits, o.Quiet, o.Timeout = 1, []int{size}, 100, 300*time.Millisecond, 2*time.Minute
 	o.Sandbox = sandbox.Options{Kubeconfig: env.KubeconfigPath()}
@@ -71,7 +73,9 @@ func TestWorkloads(t *testing.T) {
 				t.Errorf("%s: %v writes when nothing has changed", name, got)
 			}
 			if w.Name == "tracking" {
-				for metric, want := range map[report.Metric]float64{lab.FanoutEnqueued: 100, lab.FanoutTotal: 1, lab.FanoutWrites: 0} {
+				for metric, want := range map[report.Metric]float64{
+					lab.FanoutEnqueued: 100, lab.FanoutTotal: 1, lab.FanoutWrites: 0,
+				} {
 					if got, ok := sample.Values[metric.Name]; got != want || !ok {
 						t.Errorf("%s: %s is %v, want %v", name, metric.Name, got, want)
 					}

@@ -35,8 +35,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// lab is an API in memory, and managers on it as in production: with real caches, queues and controllers. It is for a bubble of synctest, whose time is that of
-// the test.
+// lab is an API in memory, and managers on it as in production: with real caches, queues and controllers. It is for a
+// bubble of synctest, whose time is that of the test.
 type lab struct {
 	testing.TB
 	// Client is that of users.
@@ -156,7 +156,9 @@ func (l *lab) start(controllers ...func(ctrl.Manager, reconcilers.Config) error)
 }
 
 // controller is a controller for start, with a few workers.
-func controller[T client.Object](handlers ...reconcilers.SubReconciler[T]) func(ctrl.Manager, reconcilers.Config) error {
+func controller[T client.Object](
+	handlers ...reconcilers.SubReconciler[T],
+) func(ctrl.Manager, reconcilers.Config) error {
 	return controllerWith(4, handlers...)
 }
 
@@ -165,7 +167,9 @@ func singly[T client.Object](handlers ...reconcilers.SubReconciler[T]) func(ctrl
 	return controllerWith(1, handlers...)
 }
 
-func controllerWith[T client.Object](workers int, handlers ...reconcilers.SubReconciler[T]) func(ctrl.Manager, reconcilers.Config) error {
+func controllerWith[T client.Object](
+	workers int, handlers ...reconcilers.SubReconciler[T],
+) func(ctrl.Manager, reconcilers.Config) error {
 	return func(mgr ctrl.Manager, config reconcilers.Config) error {
 		c := &operator.Controller[T]{Handlers: handlers, Config: config, MaxConcurrentReconciles: workers}
 		return c.SetupWithManager(context.Background(), mgr)
@@ -231,7 +235,9 @@ func (r labRecorder) Eventf(obj runtime.Object, eventtype, reason, format string
 	r.Event(obj, eventtype, reason, fmt.Sprintf(format, args...))
 }
 
-func (r labRecorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any) {
+func (r labRecorder) AnnotatedEventf(
+	obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any,
+) {
 	r.Eventf(obj, eventtype, reason, format, args...)
 }
 
@@ -242,11 +248,15 @@ type cachedClient struct {
 	lab   *lab
 }
 
-func (c cachedClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (c cachedClient) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
 	return c.cache.Get(ctx, key, obj, opts...)
 }
 
-func (c cachedClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c cachedClient) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
 	c.lab.mu.Lock()
 	patching := c.lab.patching
 	c.lab.mu.Unlock()
@@ -261,12 +271,17 @@ func (c cachedClient) List(ctx context.Context, list client.ObjectList, opts ...
 }
 
 // newInformer returns an informer of the API in memory.
-func (l *lab) newInformer(_ toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+func (l *lab) newInformer(
+	_ toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+) toolscache.SharedIndexInformer {
 	return toolscache.NewSharedIndexInformer(l.link.listerWatcher(l.api, l.scheme, example), example, resync, indexers)
 }
 
 func newResource(name, value string) *fixture.Resource {
-	return &fixture.Resource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: fixture.ResourceSpec{Fields: map[string]string{"value": value}}}
+	return &fixture.Resource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       fixture.ResourceSpec{Fields: map[string]string{"value": value}},
+	}
 }
 
 func setValue(value string) func(*fixture.Resource) {
@@ -274,7 +289,9 @@ func setValue(value string) func(*fixture.Resource) {
 }
 
 func newConfigMap(name, value string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"value": value}}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"value": value},
+	}
 }
 
 // lookIntoCache makes look a function that returns the object a as a cache holds it.
@@ -282,7 +299,9 @@ func (l *lab) lookIntoCache(look *func() *fixture.Resource) func(ctrl.Manager, r
 	return func(mgr ctrl.Manager, _ reconcilers.Config) error {
 		*look = func() *fixture.Resource {
 			cached := newResource("a", "")
-			l.must(mgr.GetCache().Get(context.Background(), client.ObjectKeyFromObject(cached), cached, client.UnsafeDisableDeepCopy))
+			l.must(
+				mgr.GetCache().Get(context.Background(), client.ObjectKeyFromObject(cached), cached, client.UnsafeDisableDeepCopy),
+			)
 			found := cached.DeepCopy()
 			found.ManagedFields = nil // clients of the API in memory do not get them
 			return found
@@ -291,7 +310,8 @@ func (l *lab) lookIntoCache(look *func() *fixture.Resource) func(ctrl.Manager, r
 	}
 }
 
-// noNetwork is for what does not go through the client. Looking the server up would use what the net package has made in the bubble of another test.
+// noNetwork is for what does not go through the client. Looking the server up would use what the net package has made
+// in the bubble of another test.
 type noNetwork struct{}
 
 func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) {

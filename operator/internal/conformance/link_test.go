@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// link is what watches run over. When it is down nothing is heard of, and what has happened is made up for by a list when it is up again.
+// link is what watches run over. When it is down nothing is heard of, and what has happened is made up for by a list
+// when it is up again.
 type link struct {
 	mu   sync.Mutex
 	down bool
@@ -43,7 +44,9 @@ func (k *link) isDown() (down bool, cut <-chan struct{}) {
 	return k.down, k.cut
 }
 
-func (k *link) listerWatcher(api client.WithWatch, scheme *runtime.Scheme, example runtime.Object) toolscache.ListerWatcher {
+func (k *link) listerWatcher(
+	api client.WithWatch, scheme *runtime.Scheme, example runtime.Object,
+) toolscache.ListerWatcher {
 	list := func() client.ObjectList {
 		gvk, err := apiutil.GVKForObject(example, scheme)
 		if err != nil {
@@ -63,7 +66,8 @@ func (k *link) listerWatcher(api client.WithWatch, scheme *runtime.Scheme, examp
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			if options.SendInitialEvents != nil {
-				return nil, apierrs.NewInvalid(example.GetObjectKind().GroupVersionKind().GroupKind(), "", nil) // lists are what it can
+				// lists are what it can
+				return nil, apierrs.NewInvalid(example.GetObjectKind().GroupVersionKind().GroupKind(), "", nil)
 			}
 			source, err := api.Watch(ctx, list())
 			if err != nil {

@@ -13,7 +13,8 @@ import (
 	"trueup.dev/operator"
 )
 
-// notebook is a watcher that notes its calls, a line each: "Add a 1" is for the object a with the value 1, and "Update a 1>2" for its change to 2.
+// notebook is a watcher that notes its calls, a line each: "Add a 1" is for the object a with the value 1, and "Update
+// a 1>2" for its change to 2.
 type notebook[T client.Object] struct {
 	// answer, unless it is nil, is called for each line and tells what the watcher returns.
 	answer func(line string, object T) error

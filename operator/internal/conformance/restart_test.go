@@ -29,8 +29,8 @@ type marked[T client.Object] struct {
 
 // afterRestart is the calls of the second process.
 type afterRestart struct {
-	// crashBefore is for a process that ended with the finalizer on the object, and before its call has succeeded; crashAfter for one that ended between the
-	// success and everything that would have been written then.
+	// crashBefore is for a process that ended with the finalizer on the object, and before its call has succeeded;
+	// crashAfter for one that ended between the success and everything that would have been written then.
 	crashBefore, crashAfter string
 	// The first process has ended in peace.
 	unchanged, changed, deleted, recreated string
@@ -57,7 +57,8 @@ func TestRestart_ObservedGeneration(t *testing.T) {
 	}.run(t)
 }
 
-// Without a mark of its own the finalizer is the mark, so that a first call that has not succeeded is made up for by a Sync.
+// Without a mark of its own the finalizer is the mark, so that a first call that has not succeeded is made up for by a
+// Sync.
 func TestRestart_Finalizer(t *testing.T) {
 	marked[*corev1.ConfigMap]{
 		handler: func(n *notebook[*corev1.ConfigMap]) reconcilers.SubReconciler[*corev1.ConfigMap] {
@@ -115,9 +116,16 @@ func (m marked[T]) run(t *testing.T) {
 		"crash before the first call has succeeded": {first: m.crashBefore, down: nothing, want: m.want.crashBefore},
 		"crash after the first call":                {first: m.crashAfter, down: nothing, want: m.want.crashAfter},
 		"unchanged":                                 {first: m.inPeace, down: nothing, want: m.want.unchanged},
-		"changed":                                   {first: m.inPeace, down: func(e *env, obj T) { change(e, obj, func(obj T) { m.change(obj, "2") }) }, want: m.want.changed},
-		"deleted":                                   {first: m.inPeace, down: func(e *env, obj T) { e.remove(obj) }, want: m.want.deleted},
-		"replaced, by somebody who has taken the finalizer off": {first: m.inPeace, want: m.want.recreated, down: func(e *env, obj T) {
+		"changed": {
+			first: m.inPeace, down: func(e *env, obj T) { change(e, obj, func(obj T) { m.change(obj, "2") }) },
+			want: m.want.changed,
+		},
+		"deleted": {
+			first: m.inPeace, down: func(e *env, obj T) { e.remove(obj) }, want: m.want.deleted,
+		},
+		"replaced, by somebody who has taken the finalizer off": {first: m.inPeace, want: m.want.recreated, down: func(
+			e *env, obj T,
+		) {
 			e.strip(obj)
 			e.remove(obj)
 			e.create(m.create("2"))

@@ -52,7 +52,9 @@ func (t *traffic) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (t *traffic) note(request *http.Request) (lose func(*http.Request) (bool, func()), refuse func(*http.Request) bool) {
+func (t *traffic) note(request *http.Request) (
+	lose func(*http.Request) (bool, func()), refuse func(*http.Request) bool,
+) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	what := request.Method

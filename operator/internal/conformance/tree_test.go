@@ -22,7 +22,9 @@ func TestTreeAsReconciler(t *testing.T) {
 	child := &reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		DesiredChild: func(_ context.Context, parent *fixture.Resource) (*corev1.ConfigMap, error) {
 			return &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name}, Data: map[string]string{"value": valueOf(parent)},
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: parent.Namespace, Name: parent.Name,
+				}, Data: map[string]string{"value": valueOf(parent)},
 			}, nil
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
@@ -34,7 +36,9 @@ func TestTreeAsReconciler(t *testing.T) {
 		},
 	}
 	inLab(t, func(l *lab) {
-		handler := operator.OpinionatedReconciler[*fixture.Resource](finalizer, operator.AsReconciler(reconcilers.Sequence[*fixture.Resource]{child}))
+		handler := operator.OpinionatedReconciler[*fixture.Resource](
+			finalizer, operator.AsReconciler(reconcilers.Sequence[*fixture.Resource]{child}),
+		)
 		beside := &notebook[*fixture.Resource]{}
 		l.start(controller(handler, opinionatedAs(finalizer+"-beside", beside)))
 		expect := func(when, value string) {
@@ -65,7 +69,9 @@ func TestTreeAsReconciler(t *testing.T) {
 		l.must(l.Delete(l.Context(), newResource("a", "")))
 		l.pass(time.Second)
 		beside.wantLines(t, "Delete a 2")
-		if err := l.Get(l.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, newResource("a", "")); client.IgnoreNotFound(err) != nil || err == nil {
+		if err := l.Get(
+			l.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, newResource("a", ""),
+		); client.IgnoreNotFound(err) != nil || err == nil {
 			t.Errorf("the resource is still there: %v", err)
 		}
 	})

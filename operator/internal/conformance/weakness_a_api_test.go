@@ -41,7 +41,8 @@ func TestWeaknessA3_FinalizerOfTheNextObjectStays(t *testing.T) {
 	e.create(first)
 	n.awaitLines(t, "Add a 1")
 
-	// The object goes, and the controller is not told that it did it. When it looks again there is another object of the same name.
+	// The object goes, and the controller is not told that it did it. When it looks again there is another object of the
+	// same name.
 	second, losses := newResource("a", "2"), atomic.Int32{}
 	e.traffic.losing(func(request *http.Request) (bool, func()) {
 		return clears(request) && losses.Load() == 0, func() {
@@ -92,7 +93,9 @@ func TestWeaknessA10_GenerationAndSpecBelongTogether(t *testing.T) {
 				e.Must(e.read(stored))
 				mu.Lock()
 				if stored.Status.ObservedGeneration > newest[r.Name] {
-					t.Errorf("generation %d is observed, and %d was the last to be handled", stored.Status.ObservedGeneration, newest[r.Name])
+					t.Errorf(
+						"generation %d is observed, and %d was the last to be handled", stored.Status.ObservedGeneration, newest[r.Name],
+					)
 				}
 				mu.Unlock()
 			}
@@ -109,14 +112,17 @@ func TestWeaknessA10_GenerationAndSpecBelongTogether(t *testing.T) {
 	}
 }
 
-// A reconciler that writes the status with what it was given conflicts when somebody else was faster. The next attempt is given something else.
+// A reconciler that writes the status with what it was given conflicts when somebody else was faster. The next attempt
+// is given something else.
 func TestWeaknessA11_RetryAfterConflictIsWithTheObjectOfNow(t *testing.T) {
 	e := newEnv(t)
 	var users client.Client = e
 	conflicts, calls := atomic.Int32{}, atomic.Int32{}
 	e.start(func(mgr ctrl.Manager, config reconcilers.Config) error {
 		reconciler := &operator.TypedReconciler[*fixture.Resource]{
-			ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+			ReconcileFunc: func(
+				ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource],
+			) (operator.ReconcileResult, error) {
 				if calls.Add(1) == 1 {
 					patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"faster":"yes"}}}`))
 					if err := users.Patch(ctx, newResourceIn(req.Object.Namespace, "a"), patch); err != nil {
@@ -131,7 +137,9 @@ func TestWeaknessA11_RetryAfterConflictIsWithTheObjectOfNow(t *testing.T) {
 				return operator.ReconcileResult{}, err
 			},
 		}
-		return controller[*fixture.Resource](operator.OpinionatedReconciler[*fixture.Resource](finalizer, reconciler))(mgr, config)
+		return controller[*fixture.Resource](
+			operator.OpinionatedReconciler[*fixture.Resource](finalizer, reconciler),
+		)(mgr, config)
 	})
 	r := newResource("a", "1")
 	e.create(r)

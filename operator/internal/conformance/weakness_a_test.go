@@ -179,7 +179,9 @@ func TestWeaknessA5_SupersededRetryStaysDead(t *testing.T) {
 // poller is a Reconciler that asks to be called every minute, and notes what it sees.
 func poller(seen *notes) operator.Reconciler {
 	return &operator.TypedReconciler[*fixture.Resource]{
-		ReconcileFunc: func(_ context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			_ context.Context, req operator.TypedReconcileRequest[*fixture.Resource],
+		) (operator.ReconcileResult, error) {
 			seen.add(req.Action, " ", valueOf(req.Object))
 			return operator.ReconcileResult{RequeueAfter: time.Minute}, nil
 		},
@@ -250,7 +252,9 @@ func TestWeaknessA9_HandlersCannotSpoilTheCache(t *testing.T) {
 			inLab(t, func(l *lab) {
 				n := &notebook[*fixture.Resource]{answer: func(_ string, r *fixture.Resource) error { spoil(r); return nil }}
 				spoiler := operator.TypedReconciler[*fixture.Resource]{
-					ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+					ReconcileFunc: func(
+						ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource],
+					) (operator.ReconcileResult, error) {
 						if previous, ok := operator.PreviousFrom[*fixture.Resource](ctx); ok {
 							spoil(previous)
 						}
@@ -289,7 +293,8 @@ func TestWeaknessA7_BuiltInKindsKeepTheirOrder(t *testing.T) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		value, _ := strconv.Atoi(valueOf(cm))
-		if from, _, ok := strings.Cut(line, ">"); ok && !strings.HasSuffix(from, " "+strconv.Itoa(last[cm.Name])) || value < last[cm.Name] {
+		if from, _, ok := strings.Cut(line, ">"); ok && !strings.HasSuffix(from, " "+strconv.Itoa(last[cm.Name])) ||
+			value < last[cm.Name] {
 			t.Errorf("%s follows after %d", line, last[cm.Name])
 		}
 		last[cm.Name] = value
@@ -304,7 +309,9 @@ func TestWeaknessA7_BuiltInKindsKeepTheirOrder(t *testing.T) {
 	}
 	for value := range updates {
 		for i := range objects {
-			change(e, newConfigMap(fmt.Sprint("cm-", i), ""), func(cm *corev1.ConfigMap) { cm.Data["value"] = strconv.Itoa(value + 1) })
+			change(e, newConfigMap(fmt.Sprint("cm-", i), ""), func(cm *corev1.ConfigMap) {
+				cm.Data["value"] = strconv.Itoa(value + 1)
+			})
 		}
 	}
 	e.Eventually(func() error {

@@ -26,7 +26,9 @@ func hasFinalizers(want ...string) func(*fixture.Resource) error {
 }
 
 func TestWeaknessB2_DeletionDuringTheFirstCallIsHandled(t *testing.T) {
-	for name, outcome := range map[string]error{"which succeeds": nil, "which fails": errTest, "which asks for more time": operator.RequeueAfter(apitest.Patience)} {
+	for name, outcome := range map[string]error{
+		"which succeeds": nil, "which fails": errTest, "which asks for more time": operator.RequeueAfter(apitest.Patience),
+	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
 			n := &notebook[*fixture.Resource]{}

@@ -59,9 +59,20 @@ func TestWeaknessB1_GivingUpIsVisible(t *testing.T) {
 		expect("events", 1, l.eventsOf("RetriesExhausted"))
 		hooked.wantLines(t, "a: "+errTest.Error())
 		expect("condition", "True CreatedFailed "+errTest.Error(), l.conditionOf("a"))
-		expect("exhausted, in metrics", 1.0, apitest.Counted(t, "trueup_handler_retries_exhausted_total", map[string]string{"handler": o.Handler.Name}))
-		expect("failures, in metrics", 6.0, apitest.Counted(t, "trueup_handler_calls_total", map[string]string{"handler": o.Handler.Name, "result": "failed"}))
-		expect("last call, in metrics", 1.0, apitest.Counted(t, "trueup_handler_calls_total", map[string]string{"handler": o.Handler.Name, "result": "exhausted"}))
+		expect(
+			"exhausted, in metrics", 1.0,
+			apitest.Counted(t, "trueup_handler_retries_exhausted_total", map[string]string{"handler": o.Handler.Name}),
+		)
+		expect(
+			"failures, in metrics", 6.0,
+			apitest.Counted(t, "trueup_handler_calls_total", map[string]string{"handler": o.Handler.Name, "result": "failed"}),
+		)
+		expect(
+			"last call, in metrics", 1.0,
+			apitest.Counted(t, "trueup_handler_calls_total", map[string]string{
+				"handler": o.Handler.Name, "result": "exhausted",
+			}),
+		)
 
 		// Neither noise nor the success of another handler makes it look better.
 		changeIn(l, newResource("a", ""), func(r *fixture.Resource) { r.Labels = map[string]string{"some": "noise"} })
@@ -106,14 +117,18 @@ func TestWeaknessB1_GivingUpOnADeletionKeepsTheObject(t *testing.T) {
 		l.pass(time.Hour)
 		n.wantLines(t, "Add a 1", "Delete a 1", "Delete a 1")
 		for i := range 3 {
-			changeIn(l, newResource("a", ""), func(r *fixture.Resource) { r.Labels = map[string]string{"some": fmt.Sprint("noise ", i)} })
+			changeIn(l, newResource("a", ""), func(r *fixture.Resource) {
+				r.Labels = map[string]string{"some": fmt.Sprint("noise ", i)}
+			})
 			l.pass(time.Hour)
 		}
 		n.wantLines(t)
 		changeIn(l, newResource("a", ""), setValue("2"))
 		l.pass(time.Hour)
 		n.wantLines(t, "Delete a 2")
-		if err := l.Get(l.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, newResource("a", "")); client.IgnoreNotFound(err) != nil || err == nil {
+		if err := l.Get(
+			l.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, newResource("a", ""),
+		); client.IgnoreNotFound(err) != nil || err == nil {
 			t.Errorf("the object is there after its deletion was handled: %v", err)
 		}
 	})
@@ -187,7 +202,9 @@ func TestWeaknessB10_StateLastsForAllRetries(t *testing.T) {
 	inLab(t, func(l *lab) {
 		progress := &notes{}
 		reconciler := &operator.TypedReconciler[*fixture.Resource]{
-			ReconcileFunc: func(_ context.Context, req operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+			ReconcileFunc: func(
+				_ context.Context, req operator.TypedReconcileRequest[*fixture.Resource],
+			) (operator.ReconcileResult, error) {
 				done, _ := req.State["done"].(int)
 				progress.add(req.Action, " ", valueOf(req.Object), " after ", done, " steps")
 				if done == 4 {
@@ -207,9 +224,11 @@ func TestWeaknessB10_StateLastsForAllRetries(t *testing.T) {
 		changeIn(l, newResource("a", ""), setValue("3")) // another generation, another chain
 		l.pass(time.Hour)
 		progress.wantLines(t,
-			"Created 1 after 0 steps", "Created 1 after 1 steps", "Created 1 after 2 steps", "Created 1 after 3 steps", "Created 1 after 4 steps",
+			"Created 1 after 0 steps", "Created 1 after 1 steps", "Created 1 after 2 steps", "Created 1 after 3 steps",
+			"Created 1 after 4 steps",
 			"Updated 2 after 0 steps", "Updated 2 after 1 steps",
-			"Updated 3 after 0 steps", "Updated 3 after 1 steps", "Updated 3 after 2 steps", "Updated 3 after 3 steps", "Updated 3 after 4 steps",
+			"Updated 3 after 0 steps", "Updated 3 after 1 steps", "Updated 3 after 2 steps", "Updated 3 after 3 steps",
+			"Updated 3 after 4 steps",
 		)
 	})
 }

@@ -63,7 +63,9 @@ func TestWeaknessC4_FailureStormIsCalm(t *testing.T) {
 		for i := range objects {
 			l.must(l.Create(l.Context(), newResource(strconv.Itoa(i), "1")))
 		}
-		l.start(controller(plain(n, func(r *operator.WithEdge[*fixture.Resource]) { r.RetryPolicy = operator.DefaultRetryPolicy })))
+		l.start(
+			controller(plain(n, func(r *operator.WithEdge[*fixture.Resource]) { r.RetryPolicy = operator.DefaultRetryPolicy })),
+		)
 		l.pass(outage - time.Since(begin) - time.Nanosecond)
 		failures := len(n.take())
 		mu.Lock()
@@ -72,7 +74,10 @@ func TestWeaknessC4_FailureStormIsCalm(t *testing.T) {
 		l.pass(6 * time.Minute)
 		mu.Lock()
 		defer mu.Unlock()
-		t.Logf("%d calls failed in %s, %d of them in its last minute; %d objects were done 6 minutes later", failures, outage, last, len(done))
+		t.Logf(
+			"%d calls failed in %s, %d of them in its last minute; %d objects were done 6 minutes later", failures, outage, last,
+			len(done),
+		)
 		// 1, 2, 4 … 256 seconds, then every 5 minutes, give or take a fifth.
 		if perObject := failures / objects; perObject > 17 {
 			t.Errorf("%d calls for each object in %s", perObject, outage)
@@ -118,7 +123,9 @@ func TestWeaknessC6_RequestsAreFew(t *testing.T) {
 				watcher := operator.WatcherReconciler(n)
 				watcher.React = operator.ReactSpec
 				watcher.Finalizers = []string{finalizer}
-				return operator.OpinionatedReconciler[*fixture.Resource](finalizer, operator.AsReconciler(reconcilers.Sequence[*fixture.Resource]{watcher}))
+				return operator.OpinionatedReconciler[*fixture.Resource](
+					finalizer, operator.AsReconciler(reconcilers.Sequence[*fixture.Resource]{watcher}),
+				)
 			},
 			created: requests{"PATCH": 1, "PUT status": 1}, updated: requests{"PUT status": 1}, gone: requests{"PATCH": 1},
 			reason: "the status is written by the root",

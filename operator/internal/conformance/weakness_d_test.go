@@ -40,7 +40,9 @@ func TestWeaknessD13_ErrorIsNotSwallowedByRequeueAfter(t *testing.T) {
 	inLab(t, func(l *lab) {
 		begin, at, calls := time.Now(), &notes{}, atomic.Int32{}
 		reconciler := &operator.TypedReconciler[*fixture.Resource]{
-			ReconcileFunc: func(context.Context, operator.TypedReconcileRequest[*fixture.Resource]) (operator.ReconcileResult, error) {
+			ReconcileFunc: func(
+				context.Context, operator.TypedReconcileRequest[*fixture.Resource],
+			) (operator.ReconcileResult, error) {
 				at.add(time.Since(begin).Truncate(time.Second))
 				if calls.Add(1) < 3 {
 					return operator.ReconcileResult{RequeueAfter: time.Hour}, errTest

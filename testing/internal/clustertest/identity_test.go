@@ -59,7 +59,9 @@ func TestIdentityIsThatOfTheCase(t *testing.T) {
 		}
 		metadata := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
 		w.must(w.Get(w.ctx, key, metadata))
-		if diff := cmp.Diff(&metav1.PartialObjectMetadata{TypeMeta: metadata.TypeMeta, ObjectMeta: want.ObjectMeta}, metadata); diff != "" {
+		if diff := cmp.Diff(
+			&metav1.PartialObjectMetadata{TypeMeta: metadata.TypeMeta, ObjectMeta: want.ObjectMeta}, metadata,
+		); diff != "" {
 			w.Errorf("metadata (-want +got):\n%s", diff)
 		}
 	})

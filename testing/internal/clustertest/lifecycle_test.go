@@ -27,7 +27,9 @@ func TestGivenStatus(t *testing.T) {
 	given.Spec.Fields = map[string]string{"a": "1"}
 	given.Status = fixture.ResourceStatus{
 		Status: apis.Status{ObservedGeneration: 3, Conditions: []metav1.Condition{{
-			Type: apis.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: metav1.NewTime(noon.Local()),
+			Type: apis.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: metav1.NewTime(
+				noon.Local(),
+			),
 		}}},
 		Fields: map[string]string{"b": "2"},
 	}
@@ -121,7 +123,9 @@ func TestDeletionIsHeldByFinalizers(t *testing.T) {
 		want := given.DeepCopy()
 		want.ResourceVersion, want.CreationTimestamp = "1000", metav1.Unix(1, 0)
 		want.DeletionTimestamp, want.DeletionGracePeriodSeconds = new(metav1.NewTime(noon)), new(int64(0))
-		if diff := cmp.Diff(want, read, cmp.Transformer("UTC", func(t metav1.Time) time.Time { return t.UTC() })); diff != "" {
+		if diff := cmp.Diff(
+			want, read, cmp.Transformer("UTC", func(t metav1.Time) time.Time { return t.UTC() }),
+		); diff != "" {
 			w.Errorf("as it is read (-want +got):\n%s", diff)
 		}
 	})
@@ -138,7 +142,8 @@ func TestNothingIsLeft(t *testing.T) {
 		c.assertGone(t, held, created)
 	}
 	var ns corev1.Namespace
-	if err := c.Get(t.Context(), client.ObjectKey{Name: namespace}, &ns); err != nil || ns.Labels["trueup.dev/made-by"] == "" {
+	if err := c.Get(t.Context(), client.ObjectKey{Name: namespace}, &ns); err != nil ||
+		ns.Labels["trueup.dev/made-by"] == "" {
 		t.Errorf("the namespace is %v, %v", ns, err)
 	}
 }
@@ -168,7 +173,9 @@ func TestCleanUpAfterTheWorst(t *testing.T) {
 						panic(cause)
 					}
 				}()
-				tc := testCase{GivenObjects: []client.Object{newConfigMap("given")}, ExpectCreates: []client.Object{newConfigMap("created")}}
+				tc := testCase{
+					GivenObjects: []client.Object{newConfigMap("given")}, ExpectCreates: []client.Object{newConfigMap("created")},
+				}
 				tc.Run(t, scheme, doing(c, func(w *world) {
 					w.must(w.Create(w.ctx, newConfigMap("created")))
 					end(w)
@@ -182,7 +189,9 @@ func TestCleanUpAfterTheWorst(t *testing.T) {
 func TestAdditionalReconcilesHaveTheirOwnObjects(t *testing.T) {
 	runs := 0
 	c := newCluster(t)
-	again := subCase{Name: "again", Resource: newResource("resource"), GivenObjects: []client.Object{newConfigMap("given")}}
+	again := subCase{
+		Name: "again", Resource: newResource("resource"), GivenObjects: []client.Object{newConfigMap("given")},
+	}
 	tc := again
 	tc.AdditionalReconciles = []subCase{again, again}
 	tc.Run(t, scheme, func(t *testing.T, _ *subCase, _ reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {

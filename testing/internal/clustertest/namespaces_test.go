@@ -103,7 +103,10 @@ func TestDeletedNamespace(t *testing.T) {
 	c := newCluster(t)
 	given := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "to-be-deleted"}}
 	in := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "to-be-deleted", Name: "in"}}
-	tc := testCase{GivenObjects: []client.Object{given, in}, ExpectDeletes: []rtesting.DeleteRef{{Kind: "Namespace", Name: "to-be-deleted"}}}
+	tc := testCase{
+		GivenObjects:  []client.Object{given, in},
+		ExpectDeletes: []rtesting.DeleteRef{{Kind: "Namespace", Name: "to-be-deleted"}},
+	}
 	for range 2 {
 		tc.Run(t, scheme, doing(c, func(w *world) {
 			w.must(w.Delete(w.ctx, given.DeepCopy()))
@@ -120,8 +123,14 @@ func TestDeletedNamespace(t *testing.T) {
 // A run that is interrupted cannot clean up. The next one does.
 func TestInterruptedRun(t *testing.T) {
 	c := newCluster(t)
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace + "-left", Labels: map[string]string{"trueup.dev/made-by": "trueup-testing"}}}
-	given := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "given", Finalizers: []string{finalizer}}}
+	ns := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: c.Namespace + "-left", Labels: map[string]string{"trueup.dev/made-by": "trueup-testing"},
+		},
+	}
+	given := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "given", Finalizers: []string{finalizer}},
+	}
 	created := given.DeepCopy()
 	created.Name = "created"
 	for _, obj := range []client.Object{ns, given, created} {
@@ -136,7 +145,9 @@ func TestInterruptedRun(t *testing.T) {
 
 // What controllers give to each namespace is replaced when a case has it, too.
 func TestGivenServiceAccount(t *testing.T) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default", Labels: map[string]string{"of": "the-case"}}}
+	account := &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default", Labels: map[string]string{"of": "the-case"}},
+	}
 	updated := account.DeepCopy()
 	updated.Labels["updated"] = "yes"
 	for range 2 {

@@ -28,7 +28,9 @@ func lies() []printing {
 	backup.Name = "backup"
 
 	return []printing{
-		lie("InvalidName", testCase{ExpectCreates: []client.Object{newConfigMap("My_Config")}}, func(ctx context.Context, c reconcilers.Config) error {
+		lie("InvalidName", testCase{ExpectCreates: []client.Object{newConfigMap("My_Config")}}, func(
+			ctx context.Context, c reconcilers.Config,
+		) error {
 			return c.Create(ctx, newConfigMap("My_Config"))
 		}),
 		lie("ImmutableField", testCase{

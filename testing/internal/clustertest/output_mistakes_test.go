@@ -33,7 +33,9 @@ func mistakes() []printing {
 	}}
 	return []printing{
 		notes(),
-		unable("GivenInvalid", testCase{GivenObjects: []client.Object{newConfigMap("Given_1"), newConfigMap("fine"), newConfigMap("Given_2")}}),
+		unable("GivenInvalid", testCase{
+			GivenObjects: []client.Object{newConfigMap("Given_1"), newConfigMap("fine"), newConfigMap("Given_2")},
+		}),
 		unable("GivenUnknownField", testCase{GivenObjects: []client.Object{unknown}}),
 		unable("KindNotServed", testCase{GivenObjects: []client.Object{unserved}, APIGivenObjects: []client.Object{old}}),
 		unable("NoClientBuilder", testCase{WithClientBuilder: func(*fake.ClientBuilder) *fake.ClientBuilder { return nil }}),
@@ -55,11 +57,14 @@ func notes() printing {
 	updated := newResource("given")
 	updated.Finalizers = []string{"unqualified"}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
-	tc := testCase{Name: "Notes", GivenObjects: []client.Object{resource}, ExpectUpdates: []client.Object{updated, account}}
+	tc := testCase{
+		Name: "Notes", GivenObjects: []client.Object{resource}, ExpectUpdates: []client.Object{updated, account},
+	}
 	return printing{name: "Notes", run: func(t *testing.T) {
 		c := newCluster(t)
 		tc.Run(t, scheme, doing(c, func(w *world) {
-			w.must(w.cluster.Patch(w.ctx, newResource("given"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"fields":{"a":"1"}}}`)),
+			w.must(w.cluster.Patch(w.ctx, newResource("given"),
+				client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"fields":{"a":"1"}}}`)),
 				client.FieldOwner("somebody")))
 			read := newResource("given")
 			w.must(w.Get(w.ctx, client.ObjectKeyFromObject(read), read))
@@ -78,14 +83,20 @@ func impossibilities() []printing {
 	nowhere := newConfigMap("given")
 	nowhere.Namespace = ""
 	return []printing{
-		unable("StaleCache", testCase{GivenObjects: []client.Object{stale}, APIGivenObjects: []client.Object{newConfigMap("given")}}),
+		unable("StaleCache", testCase{
+			GivenObjects: []client.Object{stale}, APIGivenObjects: []client.Object{newConfigMap("given")},
+		}),
 		unable("NoIdentity", testCase{GivenObjects: []client.Object{nameless, nowhere}}),
 		unable("ClientBuilder", testCase{WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder {
-			return b.WithInterceptorFuncs(interceptor.Funcs{}).WithObjects(newConfigMap("built")).WithIndex(&corev1.ConfigMap{}, "index", nil)
+			return b.WithInterceptorFuncs(interceptor.Funcs{}).WithObjects(newConfigMap("built")).WithIndex(
+				&corev1.ConfigMap{}, "index", nil,
+			)
 		}}),
 		unable("APIResources", testCase{GivenAPIResources: []*metav1.APIResourceList{
 			{GroupVersion: "v1", APIResources: []metav1.APIResource{
-				{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "namespaces", Kind: "Namespace", Namespaced: true},
+				{
+					Name: "configmaps", Kind: "ConfigMap", Namespaced: true,
+				}, {Name: "namespaces", Kind: "Namespace", Namespaced: true},
 			}},
 			{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}},
 		}}),

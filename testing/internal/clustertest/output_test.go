@@ -43,7 +43,9 @@ type printing struct {
 func TestOutput(t *testing.T) {
 	c := newCluster(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPrinting$", "-test.v")
-	cmd.Env = append(os.Environ(), printingEnv+"=1", sandbox.KubeconfigVariable+"="+c.KubeconfigPath(), "GOCOVERDIR="+t.TempDir())
+	cmd.Env = append(
+		os.Environ(), printingEnv+"=1", sandbox.KubeconfigVariable+"="+c.KubeconfigPath(), "GOCOVERDIR="+t.TempDir(),
+	)
 	out, err := cmd.CombinedOutput()
 	if err == nil || bytes.Contains(out, []byte("panic: ")) {
 		t.Fatalf("the tests did not fail, or not in the right way:\n%s", out)
@@ -98,7 +100,9 @@ func printedBy(out, name string) string {
 	} else {
 		text += "\n"
 	}
-	for _, line := range regexp.MustCompile(`(?m)^    ( *--- [A-Z]+: `+name+`[/ ].*)$`).FindAllStringSubmatch(results, -1) {
+	for _, line := range regexp.MustCompile(
+		`(?m)^    ( *--- [A-Z]+: `+name+`[/ ].*)$`,
+	).FindAllStringSubmatch(results, -1) {
 		text += line[1] + "\n"
 	}
 	return text

@@ -25,7 +25,8 @@ func ownedBy(obj *fixture.Resource, controller bool) metav1.OwnerReference {
 // stranger is an owner that the case does not have.
 var stranger = metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "stranger", UID: "who-knows"}
 
-// Garbage collection deletes objects whose owners do not exist, under that uid: they must stay, and the case must see what it has said.
+// Garbage collection deletes objects whose owners do not exist, under that uid: they must stay, and the case must see
+// what it has said.
 func TestOwners(t *testing.T) {
 	for _, uid := range []types.UID{"", "uid-of-the-case"} {
 		t.Run("uid "+string(uid), func(t *testing.T) {
@@ -102,7 +103,9 @@ func TestPatchedOwners(t *testing.T) {
 		ref   string
 	}{
 		"Merge": {
-			want: []metav1.OwnerReference{ownedBy(second, false), ownedBy(first, false), stranger}, real: []string{"second", "first"},
+			want: []metav1.OwnerReference{
+				ownedBy(second, false), ownedBy(first, false), stranger,
+			}, real: []string{"second", "first"},
 			patch: client.MergeFrom,
 			ref: `{"metadata":{"ownerReferences":[` +
 				`{"apiVersion":"fixture.trueup.dev/v1","kind":"Resource","name":"second","uid":"uid-2"},` +

@@ -29,7 +29,9 @@ func TestParallelCasesTakeTurns(t *testing.T) {
 	var atWork, runs atomic.Int32
 	tests := rtesting.ReconcilerTests{}
 	for _, name := range []string{"a", "b", "c", "d"} {
-		tests[name] = testCase{GivenObjects: []client.Object{newConfigMap("same")}, ExpectCreates: []client.Object{newConfigMap("created")}}
+		tests[name] = testCase{
+			GivenObjects: []client.Object{newConfigMap("same")}, ExpectCreates: []client.Object{newConfigMap("created")},
+		}
 	}
 	t.Run("cases", func(t *testing.T) {
 		tests.Run(t, scheme, doing(c, func(w *world) {
@@ -62,8 +64,10 @@ func TestAdditionalClusters(t *testing.T) {
 	moved := there.DeepCopy()
 	moved.Name = "moved"
 	tc := testCase{
-		GivenObjects:      []client.Object{here},
-		AdditionalConfigs: map[string]rtesting.ExpectConfig{"remote": {GivenObjects: []client.Object{there}, ExpectCreates: []client.Object{moved}}},
+		GivenObjects: []client.Object{here},
+		AdditionalConfigs: map[string]rtesting.ExpectConfig{
+			"remote": {GivenObjects: []client.Object{there}, ExpectCreates: []client.Object{moved}},
+		},
 	}
 	tc.Run(t, scheme, doing(c, func(w *world) {
 		configs := reconcilers.RetrieveAdditionalConfigs(w.ctx)
@@ -89,8 +93,9 @@ func TestSubReconcilerCase(t *testing.T) {
 	finalized := resource.DeepCopy()
 	finalized.ResourceVersion, finalized.Finalizers = "1000", []string{finalizer}
 	patch := rtesting.PatchRef{
-		Group: "fixture.trueup.dev", Kind: "Resource", Namespace: namespace, Name: "resource", PatchType: "application/merge-patch+json",
-		Patch: []byte(`{"metadata":{"finalizers":["trueup.dev/finalizer"],"resourceVersion":"999"}}`),
+		Group: "fixture.trueup.dev", Kind: "Resource", Namespace: namespace, Name: "resource",
+		PatchType: "application/merge-patch+json",
+		Patch:     []byte(`{"metadata":{"finalizers":["trueup.dev/finalizer"],"resourceVersion":"999"}}`),
 	}
 	tests := rtesting.SubReconcilerTests[*fixture.Resource]{
 		"case": {
@@ -102,7 +107,9 @@ func TestSubReconcilerCase(t *testing.T) {
 		},
 	}
 	factory := func(*testing.T, *subCase, reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
-		return &reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(ctx context.Context, resource *fixture.Resource) error {
+		return &reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(
+			ctx context.Context, resource *fixture.Resource,
+		) error {
 			read := newDeployment()
 			if err := reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, client.ObjectKeyFromObject(read), read); err != nil {
 				return err
@@ -124,8 +131,12 @@ func TestWebhookCase(t *testing.T) {
 		Request:          &admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UID: "request"}},
 		ExpectedResponse: admission.Allowed("7"),
 	}}
-	factory := func(_ *testing.T, _ context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*admission.Webhook, error) {
-		return &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, _ admission.Request) admission.Response {
+	factory := func(
+		_ *testing.T, _ context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
+	) (*admission.Webhook, error) {
+		return &admission.Webhook{Handler: admission.HandlerFunc(func(
+			ctx context.Context, _ admission.Request,
+		) admission.Response {
 			read := newConfigMap("limits")
 			if err := c.Get(ctx, client.ObjectKeyFromObject(read), read); err != nil {
 				return admission.Errored(500, err)
@@ -160,8 +171,13 @@ func TestAddGiven(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	c := newCluster(t)
 	for name, resources := range map[string][]*metav1.APIResourceList{
-		"given": {{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true}}}},
-		"all":   nil,
+		"given": {
+			{
+				GroupVersion: "apps/v1",
+				APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true}},
+			},
+		},
+		"all": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc := testCase{GivenAPIResources: resources}
@@ -222,7 +238,9 @@ func TestIndexes(t *testing.T) {
 	runOnBoth(t, testCase{
 		GivenObjects: []client.Object{red, blue, elsewhere},
 		WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder {
-			return b.WithIndex(&corev1.ConfigMap{}, "color", func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["color"]} })
+			return b.WithIndex(&corev1.ConfigMap{}, "color", func(obj client.Object) []string {
+				return []string{obj.(*corev1.ConfigMap).Data["color"]}
+			})
 		},
 	}, func(w *world) {
 		var list corev1.ConfigMapList

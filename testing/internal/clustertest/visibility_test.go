@@ -17,16 +17,23 @@ import (
 // Objects of others are there in each cluster, and must not get in the way of a case, or it in theirs.
 func TestOthersAreHidden(t *testing.T) {
 	c := newCluster(t)
-	others := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "others"}, Data: map[string]string{"whose": "others"}}
+	others := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "others"}, Data: map[string]string{"whose": "others"},
+	}
 	if err := c.Create(t.Context(), others.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
 	own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "own"}}
 	ref := rtesting.DeleteRef{Kind: "ConfigMap", Namespace: c.Namespace, Name: "others"}
 	runOnBoth(t, testCase{
-		GivenObjects:            []client.Object{own},
-		ExpectUpdates:           []client.Object{others},
-		ExpectPatches:           []rtesting.PatchRef{{Kind: "ConfigMap", Namespace: c.Namespace, Name: "others", PatchType: "application/merge-patch+json", Patch: []byte(`{}`)}},
+		GivenObjects:  []client.Object{own},
+		ExpectUpdates: []client.Object{others},
+		ExpectPatches: []rtesting.PatchRef{
+			{
+				Kind: "ConfigMap", Namespace: c.Namespace, Name: "others", PatchType: "application/merge-patch+json",
+				Patch: []byte(`{}`),
+			},
+		},
 		ExpectDeletes:           []rtesting.DeleteRef{ref},
 		ExpectDeleteCollections: []rtesting.DeleteCollectionRef{{Kind: "ConfigMap", Namespace: c.Namespace}},
 	}, func(w *world) {
@@ -93,7 +100,12 @@ func TestWritesOfOthersAreHidden(t *testing.T) {
 				return
 			}
 			w.Helper()
-			w.must(w.cluster.Patch(w.ctx, given.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"others":"`+w.Name()+w.time()+`"}}`))))
+			w.must(
+				w.cluster.Patch(
+					w.ctx, given.DeepCopy(),
+					client.RawPatch("application/merge-patch+json", []byte(`{"data":{"others":"`+w.Name()+w.time()+`"}}`)),
+				),
+			)
 		}
 		read := newConfigMap("given")
 		key := client.ObjectKeyFromObject(read)

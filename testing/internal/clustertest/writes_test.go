@@ -23,7 +23,9 @@ func TestApply(t *testing.T) {
 	owner := newResource("owner")
 	owner.UID = "uid-of-the-case"
 	applied := func() *corev1ac.ConfigMapApplyConfiguration {
-		return corev1ac.ConfigMap("applied", namespace).WithData(map[string]string{"a": "1"}).WithOwnerReferences(metav1ac.OwnerReference().
+		return corev1ac.ConfigMap("applied", namespace).WithData(
+			map[string]string{"a": "1"},
+		).WithOwnerReferences(metav1ac.OwnerReference().
 			WithAPIVersion("fixture.trueup.dev/v1").WithKind("Resource").WithName("owner").WithUID("uid-of-the-case"))
 	}
 	second := applied().WithData(map[string]string{"b": "2"}).WithResourceVersion("1")
@@ -38,14 +40,16 @@ func TestApply(t *testing.T) {
 		ac := applied()
 		w.must(w.Apply(w.ctx, ac, client.FieldOwner("me")))
 		w.assertOwners("applied", "owner")
-		if *ac.ResourceVersion != "1" || *ac.UID != "00000000-0000-0000-0000-000000000001" || *ac.OwnerReferences[0].UID != "uid-of-the-case" {
+		if *ac.ResourceVersion != "1" || *ac.UID != "00000000-0000-0000-0000-000000000001" ||
+			*ac.OwnerReferences[0].UID != "uid-of-the-case" {
 			w.Errorf("what is returned has version %s, uid %s, owner %v", *ac.ResourceVersion, *ac.UID, ac.OwnerReferences[0])
 		}
 		ac = applied().WithData(map[string]string{"b": "2"}).WithResourceVersion("1")
 		w.must(w.Apply(w.ctx, ac, client.FieldOwner("me")))
 		read := newConfigMap("applied")
 		w.must(w.Get(w.ctx, client.ObjectKeyFromObject(read), read))
-		if diff := cmp.Diff([]metav1.OwnerReference{ownedBy(owner, false)}, read.OwnerReferences); diff != "" || read.ResourceVersion != "2" {
+		if diff := cmp.Diff([]metav1.OwnerReference{ownedBy(owner, false)}, read.OwnerReferences); diff != "" ||
+			read.ResourceVersion != "2" {
 			w.Errorf("version %s, owners (-want +got):\n%s", read.ResourceVersion, diff)
 		}
 	})
@@ -57,8 +61,9 @@ func TestStatusPatch(t *testing.T) {
 	runOnBoth(t, testCase{
 		GivenObjects: []client.Object{given},
 		ExpectStatusPatches: []rtesting.PatchRef{{
-			Group: "fixture.trueup.dev", Kind: "Resource", Namespace: namespace, Name: "given", SubResource: "status", PatchType: "application/merge-patch+json",
-			Patch: []byte(`{"metadata":{"resourceVersion":"999"},"status":{"fields":{"a":"1"}}}`),
+			Group: "fixture.trueup.dev", Kind: "Resource", Namespace: namespace, Name: "given", SubResource: "status",
+			PatchType: "application/merge-patch+json",
+			Patch:     []byte(`{"metadata":{"resourceVersion":"999"},"status":{"fields":{"a":"1"}}}`),
 		}},
 	}, func(w *world) {
 		read := &fixture.Resource{}
@@ -84,15 +89,24 @@ func TestSubResources(t *testing.T) {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "pod", Image: "nginx"}}},
 	}
 	scale := &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", UID: "uid-of-the-case", ResourceVersion: "999", CreationTimestamp: metav1.Unix(1, 0)},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: 3},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "web", UID: "uid-of-the-case", ResourceVersion: "999",
+			CreationTimestamp: metav1.Unix(1, 0),
+		},
+		Spec: autoscalingv1.ScaleSpec{Replicas: 3},
 	}
 	runOnBoth(t, testCase{
 		Realistic:    true,
 		GivenObjects: []client.Object{deployment, pod},
 		ExpectSubResources: []rtesting.SubResourceRef{
-			{Verb: "update", Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web", SubResource: "scale", Body: scale},
-			{Verb: "update", Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web", SubResource: "scale", Body: scale},
+			{
+				Verb: "update", Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web", SubResource: "scale",
+				Body: scale,
+			},
+			{
+				Verb: "update", Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web", SubResource: "scale",
+				Body: scale,
+			},
 			{
 				Verb: "create", Kind: "Pod", Namespace: namespace, Name: "pod", SubResource: "eviction",
 				Body: &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pod"}},
@@ -119,9 +133,16 @@ func TestSubResources(t *testing.T) {
 		scaled := newDeployment()
 		w.must(w.Get(w.ctx, client.ObjectKeyFromObject(scaled), scaled))
 		if *scaled.Spec.Replicas != 3 || scaled.Generation != 2 || scaled.ResourceVersion != "1000" {
-			w.Errorf("the deployment has %d replicas, generation %d, version %s", *scaled.Spec.Replicas, scaled.Generation, scaled.ResourceVersion)
+			w.Errorf(
+				"the deployment has %d replicas, generation %d, version %s", *scaled.Spec.Replicas, scaled.Generation,
+				scaled.ResourceVersion,
+			)
 		}
-		w.must(w.SubResource("eviction").Create(w.ctx, pod.DeepCopy(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pod"}}))
+		w.must(
+			w.SubResource("eviction").Create(w.ctx, pod.DeepCopy(), &policyv1.Eviction{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pod"},
+			}),
+		)
 	})
 }
 
@@ -144,7 +165,11 @@ func TestMadeAgain(t *testing.T) {
 			}
 		}
 		w.must(w.Delete(w.ctx, newConfigMap("given")))
-		w.must(w.Apply(w.ctx, corev1ac.ConfigMap("given", namespace).WithData(map[string]string{"made": "again"}), client.FieldOwner("me")))
+		w.must(
+			w.Apply(
+				w.ctx, corev1ac.ConfigMap("given", namespace).WithData(map[string]string{"made": "again"}), client.FieldOwner("me"),
+			),
+		)
 		isThere("again")
 		w.must(w.Delete(w.ctx, newConfigMap("given")))
 		w.must(w.Create(w.ctx, newConfigMap("given")))

@@ -63,7 +63,9 @@ func (d *demo) apply(ctx context.Context) error {
 
 func (d *demo) applyOne(ctx context.Context, document manifests.Document, opts ...client.ApplyOption) error {
 	object := document.Object.DeepCopy()
-	err := d.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), append(opts, fieldOwner, client.ForceOwnership)...)
+	err := d.client.Apply(
+		ctx, client.ApplyConfigurationFromUnstructured(object), append(opts, fieldOwner, client.ForceOwnership)...,
+	)
 	if err != nil {
 		return explainRefusal(document, err)
 	}
@@ -97,7 +99,12 @@ func explainRefusal(document manifests.Document, err error) error {
 	}
 	// A field that the kind does not have is found earlier, and is not told in details.
 	if _, field, ok := strings.Cut(status.Status().Message, "Kind="+document.Object.GetKind()+"): ."); ok {
-		reasons = append(reasons, strings.Replace(untyped.ReplaceAllString(field, "$1"), "field not declared in schema", "the kind has no such field", 1))
+		reasons = append(
+			reasons,
+			strings.Replace(
+				untyped.ReplaceAllString(field, "$1"), "field not declared in schema", "the kind has no such field", 1,
+			),
+		)
 	}
 	if len(reasons) == 0 {
 		if code := status.Status().Code; code < http.StatusBadRequest || code >= http.StatusInternalServerError {

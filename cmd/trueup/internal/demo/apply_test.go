@@ -37,17 +37,25 @@ func TestExplainRefusal(t *testing.T) {
 			input: true,
 		},
 		"the object as a whole": {
-			err:   apierrs.NewInvalid(kind, "shop", field.ErrorList{field.Invalid(nil, "", "metadata.name must start with a letter")}),
+			err: apierrs.NewInvalid(kind, "shop", field.ErrorList{
+				field.Invalid(nil, "", "metadata.name must start with a letter"),
+			}),
 			want:  `sites.yaml: document 2 (line 9): Website "shop": Invalid value: "": metadata.name must start with a letter`,
 			input: true,
 		},
 		"a field that the kind does not have": {
-			err:   status(500, `failed to create typed patch object (default/shop; demo.trueup.dev/v1, Kind=Website): .spec.replcas: field not declared in schema`),
+			err: status(
+				500,
+				`failed to create typed patch object (default/shop; demo.trueup.dev/v1, Kind=Website): .spec.replcas: field not declared in schema`,
+			),
 			want:  `sites.yaml: document 2 (line 9): Website "shop": spec.replcas: the kind has no such field`,
 			input: true,
 		},
 		"a value of another type": {
-			err:   status(500, `failed to create typed patch object (default/shop; demo.trueup.dev/v1, Kind=Website): .spec.domain: expected string, got &value.valueUnstructured{Value:3}`),
+			err: status(
+				500,
+				`failed to create typed patch object (default/shop; demo.trueup.dev/v1, Kind=Website): .spec.domain: expected string, got &value.valueUnstructured{Value:3}`,
+			),
 			want:  `sites.yaml: document 2 (line 9): Website "shop": spec.domain: expected string, got 3`,
 			input: true,
 		},

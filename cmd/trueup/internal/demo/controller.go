@@ -35,7 +35,8 @@ type running struct {
 	earlier  int // reconciles of this process before this one
 }
 
-// start starts a manager with the controller. It does not stop with a context: a site that is deleted at the end needs it.
+// start starts a manager with the controller. It does not stop with a context: a site that is deleted at the end needs
+// it.
 func start(cfg *rest.Config, scheme *runtime.Scheme, namespaces []string, records string, o Options) (*running, error) {
 	r := &running{traffic: &traffic.Counter{}, failures: &failures{next: handler(o)}, earlier: reconciles()}
 	logger := logr.FromSlogHandler(r.failures)

@@ -17,8 +17,8 @@ const reconcilerError = "Reconciler error"
 // failures is a log handler that counts reconciles that failed, and passes all records on.
 //
 // A write that the API refused with 409 is no failure: what it was based on was out of date, because another writer was
-// faster or because the cache had not seen our own last write. It is tried again with what is there now, and is counted as
-// a conflict by the transport.
+// faster or because the cache had not seen our own last write. It is tried again with what is there now, and is counted
+// as a conflict by the transport.
 type failures struct {
 	next slog.Handler
 

@@ -26,7 +26,8 @@ func (d *demo) refuseExisting(ctx context.Context) error {
 		err := d.client.Get(ctx, client.ObjectKeyFromObject(document.Object), document.Object.DeepCopy())
 		switch {
 		case err == nil:
-			problems = append(problems, &InputError{fmt.Errorf("%s: %s exists in this cluster already, and the demo changes nothing that is not its own",
+			problems = append(problems, &InputError{fmt.Errorf("%s: %s exists in this cluster already, and the demo changes "+
+				"nothing that is not its own",
 				document.Where(), document.Title())})
 		case !apierrs.IsNotFound(err):
 			problems = append(problems, err)

@@ -67,7 +67,9 @@ func (o *observer) notify() {
 const glance = 200 * time.Millisecond
 
 // await looks again whenever something has changed, until nothing is pending. The error says what still is.
-func (o *observer) await(ctx context.Context, timeout time.Duration, look func(context.Context) (pending string, err error)) error {
+func (o *observer) await(
+	ctx context.Context, timeout time.Duration, look func(context.Context) (pending string, err error),
+) error {
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	ticker := time.NewTicker(glance)

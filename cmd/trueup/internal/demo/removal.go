@@ -45,8 +45,16 @@ func (d *demo) deleteSite(ctx context.Context) error {
 	}{
 		{d.recordLeft(before), fmt.Sprintf("the DNS record %s is withdrawn", before.site.Spec.Domain)},
 		{d.siteLeft(before), "the finalizer is cleared, and the Website is gone"},
-		{d.childrenLeft(before), fmt.Sprintf("its children are gone: %s, 1 Deployment, 1 Service", count(len(before.configMaps), "ConfigMap"))},
-		{d.dependentsLeft(before), fmt.Sprintf("garbage collection has taken %s and %s", count(len(replicaSets), "ReplicaSet"), count(len(pods), "Pod"))},
+		{
+			d.childrenLeft(before),
+			fmt.Sprintf("its children are gone: %s, 1 Deployment, 1 Service", count(len(before.configMaps), "ConfigMap")),
+		},
+		{
+			d.dependentsLeft(before),
+			fmt.Sprintf(
+				"garbage collection has taken %s and %s", count(len(replicaSets), "ReplicaSet"), count(len(pods), "Pod"),
+			),
+		},
 	}
 	for _, step := range steps {
 		if err := d.observer.await(ctx, d.timeout, step.left); err != nil {
@@ -89,7 +97,9 @@ func (d *demo) childrenLeft(of *view) func(context.Context) (string, error) {
 
 // dependents are what other controllers made for the Deployment of a site.
 func (d *demo) dependents(ctx context.Context, of *view) ([]appsv1.ReplicaSet, []corev1.Pod, error) {
-	where := []client.ListOption{client.InNamespace(of.site.Namespace), client.MatchingLabels{websitev1.LabelWebsite: of.site.Name}}
+	where := []client.ListOption{
+		client.InNamespace(of.site.Namespace), client.MatchingLabels{websitev1.LabelWebsite: of.site.Name},
+	}
 	var replicaSets appsv1.ReplicaSetList
 	if err := d.client.List(ctx, &replicaSets, where...); err != nil {
 		return nil, nil, err

@@ -41,7 +41,9 @@ func (d *demo) deleteChildren(ctx context.Context) error {
 		if after == nil {
 			return fmt.Sprintf("Website %s is gone", d.label(key)), nil
 		}
-		i := slices.IndexFunc(after.configMaps, func(c corev1.ConfigMap) bool { return c.Name == victim.Name && c.UID != victim.UID })
+		i := slices.IndexFunc(after.configMaps, func(c corev1.ConfigMap) bool {
+			return c.Name == victim.Name && c.UID != victim.UID
+		})
 		if i < 0 {
 			return fmt.Sprintf("ConfigMap %s is not back", victim.Name), nil
 		}

@@ -81,7 +81,10 @@ func (d *demo) changeTheme(ctx context.Context) error {
 				waiting = append(waiting, fmt.Sprintf("Website %s does not follow its theme: %s", d.label(key), pending))
 			} else if !shown[key] {
 				shown[key] = true
-				d.Done("%-*s  the new style is in %s, %s rolled over", width, d.label(key), count(len(v.configMaps), "ConfigMap"), v.servers())
+				d.Done(
+					"%-*s  the new style is in %s, %s rolled over", width, d.label(key), count(len(v.configMaps), "ConfigMap"),
+					v.servers(),
+				)
 			}
 		}
 		return strings.Join(waiting, "; "), nil
@@ -116,7 +119,9 @@ func contentHash(v *view) string {
 }
 
 // unmoved checks that sites with another theme are as they were.
-func (d *demo) unmoved(ctx context.Context, before map[types.NamespacedName]*view, followers []types.NamespacedName) error {
+func (d *demo) unmoved(
+	ctx context.Context, before map[types.NamespacedName]*view, followers []types.NamespacedName,
+) error {
 	var still []string
 	for _, key := range d.sites {
 		if slices.Contains(followers, key) {

@@ -83,7 +83,9 @@ func (v *view) pending() string {
 	case v.site.Status.ObservedGeneration != v.site.Generation:
 		return "the controller has not seen the latest spec"
 	case len(v.configMaps) != 1+len(v.site.Spec.Languages):
-		return fmt.Sprintf("it says it is ready, but has %s instead of %d", count(len(v.configMaps), "ConfigMap"), 1+len(v.site.Spec.Languages))
+		return fmt.Sprintf(
+			"it says it is ready, but has %s instead of %d", count(len(v.configMaps), "ConfigMap"), 1+len(v.site.Spec.Languages),
+		)
 	case v.deployment == nil:
 		return "it says it is ready, but has no Deployment"
 	case !rolledOut(v.deployment):
@@ -100,7 +102,8 @@ func (v *view) pending() string {
 func (v *view) conditions() string {
 	var marks, complaints []string
 	for _, condition := range []string{
-		websitev1.ConditionContentReady, websitev1.ConditionDeploymentReady, websitev1.ConditionServiceReady, websitev1.ConditionRecordReady,
+		websitev1.ConditionContentReady, websitev1.ConditionDeploymentReady, websitev1.ConditionServiceReady,
+		websitev1.ConditionRecordReady,
 	} {
 		mark := "…"
 		if c := v.site.Status.GetCondition(condition); c != nil {

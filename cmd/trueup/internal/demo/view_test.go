@@ -19,8 +19,10 @@ func TestPending(t *testing.T) {
 		change func(*view)
 		want   string
 	}{
-		"ready":      {change: func(*view) {}},
-		"new":        {change: func(v *view) { v.site.Status = websitev1.WebsiteStatus{} }, want: "waiting for the controller"},
+		"ready": {change: func(*view) {}},
+		"new": {
+			change: func(v *view) { v.site.Status = websitev1.WebsiteStatus{} }, want: "waiting for the controller",
+		},
 		"a new spec": {change: func(v *view) { v.site.Generation++ }, want: "the controller has not seen the latest spec"},
 		"on its way": {
 			change: func(v *view) {
@@ -34,12 +36,25 @@ func TestPending(t *testing.T) {
 			change: func(v *view) { v.configMaps = v.configMaps[1:] },
 			want:   "it says it is ready, but has 1 ConfigMap instead of 2",
 		},
-		"no Deployment":   {change: func(v *view) { v.deployment = nil }, want: "it says it is ready, but has no Deployment"},
-		"an old rollout":  {change: func(v *view) { v.deployment.Generation++ }, want: "it says it is ready, but its Deployment is not"},
-		"servers missing": {change: func(v *view) { v.deployment.Status.AvailableReplicas = 0 }, want: "it says it is ready, but its Deployment is not"},
-		"no Service":      {change: func(v *view) { v.service = nil }, want: "it says it is ready, but has no Service with an address"},
-		"no record":       {change: func(v *view) { v.record = nil }, want: "it says it is ready, but shop.example.com does not lead to 10.0.0.1"},
-		"an old record":   {change: func(v *view) { v.record.Target = "10.0.0.2" }, want: "it says it is ready, but shop.example.com does not lead to 10.0.0.1"},
+		"no Deployment": {change: func(v *view) { v.deployment = nil }, want: "it says it is ready, but has no Deployment"},
+		"an old rollout": {
+			change: func(v *view) { v.deployment.Generation++ }, want: "it says it is ready, but its Deployment is not",
+		},
+		"servers missing": {
+			change: func(v *view) { v.deployment.Status.AvailableReplicas = 0 },
+			want:   "it says it is ready, but its Deployment is not",
+		},
+		"no Service": {
+			change: func(v *view) { v.service = nil }, want: "it says it is ready, but has no Service with an address",
+		},
+		"no record": {
+			change: func(v *view) { v.record = nil },
+			want:   "it says it is ready, but shop.example.com does not lead to 10.0.0.1",
+		},
+		"an old record": {
+			change: func(v *view) { v.record.Target = "10.0.0.2" },
+			want:   "it says it is ready, but shop.example.com does not lead to 10.0.0.1",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +75,8 @@ func TestPending(t *testing.T) {
 			v.site.Status.ObservedGeneration = 2
 			status := v.site.Status.ConditionManager(t.Context())
 			for _, condition := range []string{
-				websitev1.ConditionContentReady, websitev1.ConditionDeploymentReady, websitev1.ConditionServiceReady, websitev1.ConditionRecordReady,
+				websitev1.ConditionContentReady, websitev1.ConditionDeploymentReady, websitev1.ConditionServiceReady,
+				websitev1.ConditionRecordReady,
 			} {
 				status.MarkTrue(condition, "Done", "")
 			}
