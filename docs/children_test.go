@@ -179,6 +179,107 @@ func Example_childElsewhere() {
 	// event: Normal Created: Created ConfigMap "default.bakery"
 }
 
+// region children-immutable
+func TokenReconciler() reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.ChildReconciler[*websitev1.Website, *corev1.Secret, *corev1.SecretList]{
+		Name: "Token",
+		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.Secret, error) {
+			return &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name + "-token"},
+				Type:       "demo.trueup.dev/token", // an earlier version wrote Opaque
+				Data:       map[string][]byte{"domain": []byte(site.Spec.Domain)},
+			}, nil
+		},
+		HarmonizeImmutableFields: func(current, desired *corev1.Secret) {
+			desired.Type = current.Type // the API server refuses to change it
+		},
+		MergeBeforeUpdate: func(current, desired *corev1.Secret) {
+			current.Type, current.Data = desired.Type, desired.Data
+		},
+		ReflectChildStatusOnParentWithError: func(_ context.Context, _ *websitev1.Website, _ *corev1.Secret, err error) error {
+			return err
+		},
+	}
+}
+
+// endregion
+
+// region children-optional
+func AdvertReconciler() reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
+		Name: "Advert",
+		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
+			if site.Annotations["demo.trueup.dev/advertised"] != "true" {
+				return nil, nil // deletes the one that exists
+			}
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name + "-advert"}}, nil
+		},
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		ReflectChildStatusOnParentWithError: func(_ context.Context, _ *websitev1.Website, _ *corev1.ConfigMap, err error) error {
+			return err
+		},
+	}
+}
+
+// endregion
+
+// setAdvertised sets the condition of the examples below.
+func setAdvertised(cluster reconcilers.Config, value string) {
+	site := newSite()
+	err := cluster.Get(context.Background(), client.ObjectKeyFromObject(site), site)
+	if err == nil {
+		site.Annotations = map[string]string{"demo.trueup.dev/advertised": value}
+		err = cluster.Update(context.Background(), site)
+	}
+	if err != nil {
+		fmt.Println(err)
+	}
+}
+
+func Example_optionalChild() {
+	cluster := newCluster(newSite())
+	for _, advertised := range []string{"true", "false"} {
+		setAdvertised(cluster, advertised)
+		reconcileOnce(cluster, AdvertReconciler())
+	}
+	// Output:
+	// event: Normal Created: Created ConfigMap "bakery-advert"
+	// event: Normal Deleted: Deleted ConfigMap "bakery-advert"
+}
+
+// The child stays when the condition turns false: this is the trap.
+func Example_childBelowIfThen() {
+	r := &reconcilers.IfThen[*websitev1.Website]{
+		If: func(_ context.Context, site *websitev1.Website) bool {
+			return site.Annotations["demo.trueup.dev/advertised"] == "true"
+		},
+		Then: AdvertReconciler(),
+	}
+	cluster := newCluster(newSite())
+	for _, advertised := range []string{"true", "false"} {
+		setAdvertised(cluster, advertised)
+		reconcileOnce(cluster, r)
+	}
+	// Output:
+	// event: Normal Created: Created ConfigMap "bakery-advert"
+}
+
+func Example_immutableField() {
+	before := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "bakery-token", UID: "s-1", CreationTimestamp: metav1.Unix(1, 0),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(newSite(), websitev1.GroupVersion.WithKind("Website"))},
+	}, Type: corev1.SecretTypeOpaque}
+	cluster := newCluster(newSite(), before)
+	reconcileOnce(cluster, TokenReconciler())
+	if err := cluster.Get(context.Background(), client.ObjectKeyFromObject(before), before); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("%s %s\n", before.Type, before.Data)
+	// Output:
+	// event: Normal Updated: Updated Secret "bakery-token"
+	// Opaque map[domain:bakery.example.com]
+}
+
 // region children-manager
 // One strategy for all ConfigMaps of this controller.
 var configMaps = &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{

@@ -106,6 +106,73 @@ func Example_readyToClearFinalizer() {
 	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/jobs"
 }
 
+// region finalizers-order
+func AccountFirst(closeAccount func(ctx context.Context, password string) (closed bool, err error)) reconcilers.Sequence[*websitev1.Website] {
+	return reconcilers.Sequence[*websitev1.Website]{
+		&reconcilers.SyncReconciler[*websitev1.Website]{
+			Name: "Account",
+			Sync: func(context.Context, *websitev1.Website) error { return nil }, // the account is opened elsewhere
+			FinalizeWithResult: func(ctx context.Context, site *websitev1.Website) (reconcilers.Result, error) {
+				secret := &corev1.Secret{}
+				if err := reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, client.ObjectKeyFromObject(site), secret); err != nil {
+					return reconcilers.Result{}, client.IgnoreNotFound(err) // the account was closed before
+				}
+				closed, err := closeAccount(ctx, string(secret.Data["password"]))
+				if err != nil || closed {
+					return reconcilers.Result{}, err
+				}
+				return reconcilers.Result{RequeueAfter: checkJobsAgain}, reconcilers.ErrHaltSubReconcilers // keeps the Secret
+			},
+		},
+		AccountPasswordReconciler(),
+	}
+}
+
+// endregion
+
+// AccountPasswordReconciler is a child that AccountFirst needs.
+func AccountPasswordReconciler() reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.ChildReconciler[*websitev1.Website, *corev1.Secret, *corev1.SecretList]{
+		Name: "Password",
+		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.Secret, error) {
+			secret := &corev1.Secret{Data: map[string][]byte{"password": []byte("open sesame")}}
+			secret.Namespace, secret.Name = site.Namespace, site.Name
+			return secret, nil
+		},
+		MergeBeforeUpdate: func(_, _ *corev1.Secret) {}, // it never changes
+		ReflectChildStatusOnParentWithError: func(_ context.Context, _ *websitev1.Website, _ *corev1.Secret, err error) error {
+			return err
+		},
+	}
+}
+
+// The first pass after the deletion keeps the Secret, the second deletes it.
+func Example_finalizeBeforeChildrenAreDeleted() {
+	passes := 0
+	r := &reconcilers.WithFinalizer[*websitev1.Website]{
+		Finalizer: "demo.trueup.dev/account",
+		Reconciler: AccountFirst(func(_ context.Context, password string) (bool, error) {
+			passes++
+			fmt.Println("close the account with", password)
+			return passes > 1, nil
+		}),
+	}
+	cluster := newCluster(newSite())
+	reconcileOnce(cluster, r)
+	if err := cluster.Delete(context.Background(), newSite()); err != nil {
+		fmt.Println(err)
+	}
+	reconcileOnce(cluster, r)
+	reconcileOnce(cluster, r)
+	// Output:
+	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/account"
+	// event: Normal Created: Created Secret "bakery"
+	// close the account with open sesame
+	// close the account with open sesame
+	// event: Normal Deleted: Deleted Secret "bakery"
+	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/account"
+}
+
 func Example_addFinalizer() {
 	r := &reconcilers.SyncReconciler[*websitev1.Website]{
 		// region finalizers-by-hand

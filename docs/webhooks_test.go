@@ -60,6 +60,104 @@ func registerWebhook(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config
 	return nil
 }
 
+// region webhooks-delete
+func DeletionWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*websitev1.Website] {
+	return &reconcilers.AdmissionWebhookAdapter[*websitev1.Website]{
+		Name: "WebsiteDeletion",
+		Reconciler: &reconcilers.SyncReconciler[*websitev1.Website]{
+			SyncDuringFinalization: true, // the site may have a deletion timestamp already
+			Sync: func(ctx context.Context, _ *websitev1.Website) error {
+				request := reconcilers.RetrieveAdmissionRequest(ctx)
+				if request.Operation != admissionv1.Delete {
+					return nil
+				}
+				options := &metav1.DeleteOptions{}
+				if len(request.Options.Raw) > 0 {
+					if err := json.Unmarshal(request.Options.Raw, options); err != nil {
+						return err
+					}
+				}
+				if policy := options.PropagationPolicy; policy != nil && *policy == metav1.DeletePropagationForeground {
+					response := reconcilers.RetrieveAdmissionResponse(ctx)
+					response.Allowed = false
+					response.Result = &metav1.Status{Code: http.StatusForbidden, Message: "delete it with --cascade=background"}
+				}
+				return nil
+			},
+		},
+		Config: c,
+	}
+}
+
+// endregion
+
+// region webhooks-warnings
+func WarningWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*websitev1.Website] {
+	return &reconcilers.AdmissionWebhookAdapter[*websitev1.Website]{
+		Name: "WebsiteWarnings",
+		Reconciler: &reconcilers.SyncReconciler[*websitev1.Website]{
+			Sync: func(ctx context.Context, site *websitev1.Website) error {
+				if len(site.Spec.Pages) == 0 {
+					response := reconcilers.RetrieveAdmissionResponse(ctx)
+					response.Warnings = append(response.Warnings, "spec.pages is empty: nothing is published")
+				}
+				return nil
+			},
+		},
+		Config: c,
+	}
+}
+
+// endregion
+
+func Example_webhookOfDeletions() {
+	webhook, err := DeletionWebhook(newCluster()).BuildWithContext(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	raw, err := json.Marshal(newSite())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, options := range []string{`{"propagationPolicy": "Foreground"}`, `{"propagationPolicy": "Background"}`, ""} {
+		response := webhook.Handler.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: raw}, Options: runtime.RawExtension{Raw: []byte(options)},
+		}})
+		if response.Allowed {
+			fmt.Println("allowed")
+			continue
+		}
+		fmt.Println("denied:", response.Result.Message)
+	}
+	// Output:
+	// denied: delete it with --cascade=background
+	// allowed
+	// allowed
+}
+
+func Example_webhookWarnings() {
+	webhook, err := WarningWebhook(newCluster()).BuildWithContext(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	site := newSite()
+	site.Spec.Pages = nil
+	raw, err := json.Marshal(site)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	response := webhook.Handler.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
+	}})
+	fmt.Println(response.Allowed, response.Warnings)
+	// Output:
+	// true [spec.pages is empty: nothing is published]
+}
+
 func Example_webhook() {
 	_ = registerWebhook
 	webhook, err := WebsiteWebhook(newCluster()).BuildWithContext(context.Background())
