@@ -10,7 +10,8 @@
 //	v19_test.go      reconciler-runtime v0.12 to v0.19: type parameters, child sets, flow control
 //	runtime_test.go  reconciler.io runtime v0.20 and later: object managers, advice, typed stashers
 //
-// The tests that their documentation shows are in files testkit_*_test.go, and what replaces names that are gone in mended_test.go.
+// The tests that their documentation shows are in files testkit_*_test.go, and what replaces names that are gone in files mended*_test.go. moved_test.go runs
+// the commands of the migration guides on whole programs; rows_table_test.go has the tests of each row of the guides.
 //
 // Old names are used as they were documented; gofix_test.go shows which of them `go fix` replaces. The kinds are small ones of this package.
 package generations

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 // What the documentation of reconciler.io runtime shows beyond that of v0.19. All else in it is, but for the import path, letter for letter the same.
@@ -144,6 +145,19 @@ func TestRuntime_ReadyToClearFinalizer(t *testing.T) {
 	equal(t, "held by", []string{"unique.finalizer.name"}, function.Finalizers)
 	reconcileBelow(t, w, r, function)
 	w.gone(t, function)
+}
+
+// An object manager of one's own is set up by whoever uses it.
+func TestRuntime_SetupOfAnObjectManager(t *testing.T) {
+	manager := &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+	}
+	requireWiring(t, rtesting.Wiring{For: []rtesting.Watch{{Object: &Function{}}}}, func(reconcilers.Config) reconcilers.SubReconciler[*Function] {
+		return &reconcilers.SyncReconciler[*Function]{
+			Sync:  func(context.Context, *Function) error { return nil },
+			Setup: manager.SetupWithManager, // was manager.Setup(ctx)
+		}
+	})
 }
 
 // onlyCreate is a strategy of its own: an object is created once and never touched again.
