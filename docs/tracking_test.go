@@ -5,14 +5,26 @@ package docs
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"trueup.dev/examples/website"
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/reconcilers"
+	"trueup.dev/sandbox"
 )
 
 // region tracking-get
@@ -70,4 +82,78 @@ func Example_trackAndList() {
 	fmt.Println(observers, err)
 	// Output:
 	// [default/bakery] <nil>
+}
+
+// The lines of logs that tracking.md shows are those of controllers on a real API.
+func TestTrackingLogs(t *testing.T) {
+	watched := ThemeReconciler()
+	unwatched := ThemeReconciler().(*reconcilers.SyncReconciler[*websitev1.Website])
+	unwatched.Setup = nil
+	showPrinted(t, "tracking.md", map[string]string{
+		"tracking-unwatched": trackingLog(t, unwatched, "the kind of a tracked object is not watched"),
+		"tracking-waits":     trackingLog(t, watched, "halted until a tracked object changes"),
+	})
+}
+
+var reconcileID = regexp.MustCompile(` "reconcileID"="[^"]*"`)
+
+// trackingLog has a controller reconcile a site whose theme does not exist, and returns the line of its log that has the text. The namespace is that of the
+// guide, and IDs are left out.
+func trackingLog(t *testing.T, r reconcilers.SubReconciler[*websitev1.Website], text string) string {
+	t.Helper()
+	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{website.CRDs()}})
+	log := &loggedLine{text: text, found: make(chan string, 1)}
+	mgr, err := ctrl.NewManager(env.RESTConfig(), ctrl.Options{
+		Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: funcr.New(log.add, funcr.Options{}),
+		Controller: config.Controller{SkipNameValidation: new(true)},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{env.Namespace: {}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := &reconcilers.ResourceReconciler[*websitev1.Website]{
+		Name: "Website", Reconciler: r, SkipStatusUpdate: true, Config: reconcilers.NewConfig(mgr, nil, 10*time.Hour),
+	}
+	if err := root.SetupWithManager(t.Context(), mgr); err != nil {
+		t.Fatal(err)
+	}
+	site := newSite()
+	site.ObjectMeta = metav1.ObjectMeta{Namespace: env.Namespace, Name: site.Name}
+	site.Spec.ThemeRef = &websitev1.ThemeReference{Name: "paper"}
+	api, err := client.New(env.RESTConfig(), client.Options{Scheme: newScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Create(t.Context(), site); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
+	defer func() {
+		stop()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case line := <-log.found:
+		return strings.ReplaceAll(reconcileID.ReplaceAllString(line, ""), env.Namespace, "default") + "\n"
+	case <-time.After(time.Minute):
+		t.Fatalf("nothing with %q is logged", text)
+		return ""
+	}
+}
+
+// loggedLine waits for a line of a log.
+type loggedLine struct {
+	text  string
+	once  sync.Once
+	found chan string
+}
+
+func (l *loggedLine) add(prefix, args string) {
+	if strings.Contains(args, l.text) {
+		l.once.Do(func() { l.found <- prefix + ": " + args })
+	}
 }
