@@ -200,3 +200,33 @@ func TestNothingShownIgnoresReflectedErrors(t *testing.T) {
 		t.Errorf("the pattern finds nothing, or only %d files were read", len(files))
 	}
 }
+
+var (
+	latest     = regexp.MustCompile(`go run trueup\.dev(/[\w/]+)@latest`)
+	dirOfFiles = regexp.MustCompile(`sed .*\)(/[\w/]+)`)
+	belowDir   = regexp.MustCompile(`\$dir(/[\w/]+)`)
+)
+
+// The commands of the examples' pages name programs and files that the module has, wherever they are called.
+func TestExamplePagesNeedNoCheckout(t *testing.T) {
+	checked := 0
+	for _, page := range glob(t, "../README.md", "../examples/*/README.md") {
+		text := readFile(t, page)
+		for _, program := range latest.FindAllStringSubmatch(text, -1) {
+			checked++
+			if len(glob(t, ".."+program[1]+"/main.go")) == 0 {
+				t.Errorf("%s: no program %s", page, program[1])
+			}
+		}
+		for _, file := range belowDir.FindAllStringSubmatch(text, -1) {
+			checked++
+			dir := dirOfFiles.FindStringSubmatch(text)
+			if dir == nil || len(glob(t, ".."+dir[1]+file[1]+"/*.yaml")) == 0 {
+				t.Errorf("%s: no files in %s of the module", page, file[0])
+			}
+		}
+	}
+	if checked < 8 {
+		t.Errorf("only %d commands were checked", checked)
+	}
+}
