@@ -17,8 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -239,6 +242,7 @@ func TestMigratedTracker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	validateIssues(t, env, api, fmt.Sprintf("https://127.0.0.1:%d", webhooks), certs)
 	issue := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "tracker.example.com/v1", "kind": "Issue", "metadata": map[string]any{"namespace": env.Namespace, "name": "one"},
 		"spec": map[string]any{"title": "First", "labels": "bug,urgent"},
@@ -258,6 +262,51 @@ func TestMigratedTracker(t *testing.T) {
 	eventually(t, "its finalizer is cleared", func(ctx context.Context) (bool, error) {
 		err := api.Get(ctx, client.ObjectKeyFromObject(issue), issue)
 		return err != nil, client.IgnoreNotFound(err)
+	})
+}
+
+// validateIssues registers the paths for all kinds, as configurations of the App SDK have them, each by itself, and returns when the API server asks the app.
+func validateIssues(t *testing.T, env *sandbox.Env, api client.Client, server, certs string) {
+	t.Helper()
+	authority := []byte(readFile(t, filepath.Join(certs, "tls.crt")))
+	here := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": env.Namespace}}
+	rules := []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{"tracker.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"issues"},
+		},
+	}}
+	none := new(admissionregistrationv1.SideEffectClassNone)
+	at := func(path string) admissionregistrationv1.WebhookClientConfig {
+		return admissionregistrationv1.WebhookClientConfig{URL: new(server + path), CABundle: authority}
+	}
+	name := metav1.ObjectMeta{Name: "tracker." + env.Namespace}
+	for _, configuration := range []client.Object{
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: name, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "validate.tracker.example.com", ClientConfig: at("/validate"), Rules: rules, NamespaceSelector: here,
+			SideEffects: none, AdmissionReviewVersions: []string{"v1"},
+		}}},
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: name, Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: "mutate.tracker.example.com", ClientConfig: at("/mutate"), Rules: rules, NamespaceSelector: here,
+			SideEffects: none, AdmissionReviewVersions: []string{"v1"},
+		}}},
+	} {
+		if err := api.Create(t.Context(), configuration); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := api.Delete(context.Background(), configuration); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	untitled := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "tracker.example.com/v1", "kind": "Issue", "metadata": map[string]any{"namespace": env.Namespace, "name": "untitled"},
+		"spec": map[string]any{"labels": "bug"},
+	}}
+	eventually(t, "an issue without a title is denied at /validate", func(ctx context.Context) (bool, error) {
+		err := api.Create(ctx, untitled.DeepCopy(), client.DryRunAll)
+		return apierrs.IsForbidden(err) && strings.Contains(err.Error(), "an issue needs a title"), nil
 	})
 }
 
@@ -336,5 +385,27 @@ func TestMigratedKind(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "invalid config") {
 			t.Errorf("kind %d: NewApp = %v", i, err)
 		}
+	}
+}
+
+// A manifest on disk is decoded, where there was NewOnDiskManifest.
+func TestMigratedManifestOnDisk(t *testing.T) {
+	data, err := json.Marshal(TrackerManifest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "manifest.json")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var manifest app.ManifestData
+	if err := json.Unmarshal([]byte(readFile(t, file)), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(TrackerManifest(), manifest); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if !strings.Contains(string(data), `"appName":"tracker"`) {
+		t.Errorf("the manifest is not spelled as on disk: %s", data)
 	}
 }
