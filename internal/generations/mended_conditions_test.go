@@ -26,9 +26,9 @@ func TestV05_Conditions(t *testing.T) {
 
 // A condition without influence had the severity Info or Warning. Here it is not a dependent of the set.
 func TestV05_ConditionSeverity(t *testing.T) {
-	ctx, status := t.Context(), &apis.Status{}
-	var set apis.ConditionSet = apis.NewLivingConditionSet("Deployed")
-	conditions := set.ManageWithContext(ctx, status)
+	status := &apis.Status{}
+	manage := func(set apis.ConditionSet) apis.ConditionManager { return set.ManageWithContext(t.Context(), status) }
+	conditions := manage(apis.NewLivingConditionSet("Deployed"))
 	conditions.InitializeConditions()
 	conditions.MarkTrue("Deployed", "Deployed", "") // was MarkTrue("Deployed")
 	conditions.MarkFalse("Advertised", "Disabled", "")

@@ -79,7 +79,7 @@ func TestV19_WebhookWithContext(t *testing.T) {
 			},
 		},
 	}.RunWithContext(t, testScheme,
-		func(_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*admission.Webhook, error) { //nolint:revive // as the kit has it
+		func(_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*admission.Webhook, error) {
 			return admissionProjectorWebhook(c).BuildWithContext(ctx)
 		})
 }

@@ -62,7 +62,7 @@ func TestV05_ChildIndex(t *testing.T) {
 		Owns:    []rtesting.Watch{{Object: &Image{}}},
 		Tracks:  []rtesting.Watch{{Object: &Image{}}},
 		Indexes: []rtesting.Index{{Object: &Image{}, Field: "trueup.dev/controller-uid"}},
-	}, func(c reconcilers.Config) reconcilers.SubReconciler[*Function] {
+	}, func(reconcilers.Config) reconcilers.SubReconciler[*Function] {
 		var child interface {
 			reconcilers.SubReconciler[*Function]
 			SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error

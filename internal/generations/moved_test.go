@@ -23,10 +23,10 @@ func TestMovedProgram_V11(t *testing.T) {
 	m.Run(t, "sh", "-ec", commands[0])
 
 	before := m.Read(t, "function_reconciler.go")
-	requireFailure(t, m, "go fix of what does not compile", "undefined: validation.FieldErrors", "go", "fix", "./...")
+	requireGoFails(t, m, "go fix of what does not compile", "undefined: validation.FieldErrors", "fix", "./...")
 	equal(t, "after go fix of what does not compile", before, m.Read(t, "function_reconciler.go"))
 	m.Write(t, "api/v1/function.go", read(t, "testdata/moved/v0.6-v0.11/after/api/v1/function.go"))
-	requireFailure(t, m, "without type parameters", "cannot use generic type", "go", "vet", ".")
+	requireGoFails(t, m, "without type parameters", "cannot use generic type", "vet", ".")
 
 	m.Run(t, "sh", "-ec", commands[1])
 	left := regexp.MustCompile(`reconcilers\.(ResourceReconciler|SyncReconciler|SubReconciler|Sequence|WithConfig|WithFinalizer)\b[^[]`)
@@ -55,7 +55,7 @@ func TestMovedProgram_V19(t *testing.T) {
 	}
 
 	nested := m.Read(t, "nested/nested.go")
-	requireFailure(t, m, "go fix of nested calls", "applied ", "go", "fix", "./nested")
+	requireGoFails(t, m, "go fix of nested calls", "applied ", "fix", "./nested")
 	equal(t, "nested calls after go fix", nested, m.Read(t, "nested/nested.go"))
 	m.Write(t, "nested/nested.go", strings.ReplaceAll(nested, "return reconcilers.StashParentType(ctx, reconcilers.RetrieveParentType(ctx))",
 		"loaded := reconcilers.RetrieveParentType(ctx)\n\treturn reconcilers.StashParentType(ctx, loaded)"))
@@ -64,16 +64,16 @@ func TestMovedProgram_V19(t *testing.T) {
 	m.Run(t, "go", "fix", "-inline", "./...")
 	requireText(t, m, "site.go", oldLoop, "&reconcilers.UpdatingObjectManager[*corev1.Secret]{")
 	requireText(t, m, "nested/nested.go", "reconcilers.StashOriginalResourceType(ctx, loaded)")
-	requireFailure(t, m, "an import that go fix has added", `"sigs.k8s.io/controller-runtime/pkg/client" imported and not used`, "go", "vet", "./nested")
+	requireGoFails(t, m, "an import that go fix has added", `"sigs.k8s.io/controller-runtime/pkg/client" imported and not used`, "vet", "./nested")
 	m.Write(t, "nested/nested.go", strings.Replace(m.Read(t, "nested/nested.go"), "\t\"sigs.k8s.io/controller-runtime/pkg/client\"\n", "", 1))
 	m.Run(t, "go", "fix", "./...")
 	requireText(t, m, "site.go", newLoop)
 
 	m.Run(t, "sh", "-ec", commands[1])
 	requireText(t, m, "halt.go", "return reconcilers.ErrHaltSubReconcilers")
-	requireFailure(t, m, "a text as a format", "non-constant format string in call to fmt.Fprintf", "go", "test", ".")
+	requireGoFails(t, m, "a text as a format", "non-constant format string in call to fmt.Fprintf", "test", ".")
 	m.Write(t, "site.go", strings.Replace(m.Read(t, "site.go"), "fmt.Fprintf(w, text)", `fmt.Fprintf(w, "%s", text)`, 1))
-	requireFailure(t, m, "a halt without an expected result", "ExpectedResult: reconcilers.Result{Requeue: true}", "go", "test", ".")
+	requireGoFails(t, m, "a halt without an expected result", "ExpectedResult: reconcilers.Result{Requeue: true}", "test", ".")
 	m.Write(t, "site_test.go", strings.Replace(m.Read(t, "site_test.go"), "GivenObjects: []client.Object{paused},",
 		"GivenObjects: []client.Object{paused},\nExpectedResult: reconcilers.Result{Requeue: true},", 1))
 	m.Run(t, "go", "test", "./...")
@@ -125,9 +125,9 @@ func guideCommands(t *testing.T, guide string, want int) []string {
 	return commands
 }
 
-func requireFailure(t *testing.T, m *usermodule.Module, what, text, name string, args ...string) {
+func requireGoFails(t *testing.T, m *usermodule.Module, what, text string, args ...string) {
 	t.Helper()
-	out, err := m.Command(t, name, args...).CombinedOutput()
+	out, err := m.Command(t, "go", args...).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), text) {
 		t.Errorf("%s: %v, want a failure with %q:\n%s", what, err, text, out)
 	}
