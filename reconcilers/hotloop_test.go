@@ -22,8 +22,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// loopWorld reconciles the test resource as a controller does: again after the time that the result asks for, and at once when the reconcile, or another
-// client, has changed something.
+// loopWorld reconciles the test resource as a controller does: again after the time that the result asks for, and at
+// once when the reconcile, or another client, has changed something.
 type loopWorld struct {
 	*world
 	reconciler *resourceReconciler

@@ -21,7 +21,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -33,8 +35,8 @@ import (
 	"trueup.dev/tracker"
 )
 
-// world is an API server in memory, a config that reaches it, and a trace of everything that reconcilers do through that config: API calls, events
-// and tracked references, in order, a line each.
+// world is an API server in memory, a config that reaches it, and a trace of everything that reconcilers do through
+// that config: API calls, events and tracked references, in order, a line each.
 type world struct {
 	t      testing.TB
 	Scheme *runtime.Scheme
@@ -67,16 +69,30 @@ type failure struct {
 const ownerDataField = "data.owner"
 
 func newWorld(t testing.TB, given ...client.Object) *world {
+	return newWorldOn(t, clienttesting.NewObjectTracker, given...)
+}
+
+// newWorldOn is newWorld with another memory of the server. That of newWorld knows no managed fields, and thus no
+// server-side apply: keeping them takes a hundred times as long.
+func newWorldOn(
+	t testing.TB, remembers func(clienttesting.ObjectScheme, runtime.Decoder) clienttesting.ObjectTracker,
+	given ...client.Object,
+) *world {
 	scheme := fixture.NewScheme()
 	w := &world{t: t, Scheme: scheme}
-	w.Server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(given...).WithStatusSubresource(
-		&fixture.Resource{}, &fixture.ResourceNilableStatus{}, &fixture.ResourceEmptyStatus{}, &fixture.ResourceLegacyConditions{},
-		&fixture.ResourceLegacyDefault{}, &fixture.ResourceAdmissionDefault{}, &fixture.ResourceObjectDefault{},
+	memory := remembers(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(memory).WithObjects(given...)
+	w.Server = builder.WithStatusSubresource(
+		&fixture.Resource{}, &fixture.ResourceNilableStatus{}, &fixture.ResourceEmptyStatus{},
+		&fixture.ResourceLegacyConditions{}, &fixture.ResourceLegacyDefault{}, &fixture.ResourceAdmissionDefault{},
+		&fixture.ResourceObjectDefault{},
 	).WithIndex(&corev1.ConfigMap{}, reconcilers.OwnerIndexField, reconcilers.ControllerUID).
 		WithIndex(&corev1.ConfigMap{}, ownerDataField, func(obj client.Object) []string {
 			return []string{obj.(*corev1.ConfigMap).Data["owner"]}
 		}).
-		WithIndex(&corev1.ConfigMap{}, "metadata.name", func(obj client.Object) []string { return []string{obj.GetName()} }).Build()
+		WithIndex(&corev1.ConfigMap{}, "metadata.name", func(obj client.Object) []string {
+			return []string{obj.GetName()}
+		}).Build()
 	recorded := interceptor.NewClient(w.Server, w.calls())
 	w.Config = reconcilers.Config{
 		Client:    duck.NewDuckAwareClientWrapper(recorded),
@@ -182,7 +198,9 @@ func (w *world) kind(obj runtime.Object) string {
 
 func (w *world) calls() interceptor.Funcs {
 	return interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+		) error {
 			if err := w.note("get %s %s", w.kind(obj), key); err != nil {
 				return err
 			}
@@ -221,8 +239,11 @@ func (w *world) calls() interceptor.Funcs {
 			}
 			return w.update(ctx, c, obj, opts...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if err := w.note("patch %s %s %s %s", w.kind(obj), client.ObjectKeyFromObject(obj), patch.Type(), w.bytes(patch, obj)); err != nil {
+		Patch: func(
+			ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+		) error {
+			key := client.ObjectKeyFromObject(obj)
+			if err := w.note("patch %s %s %s %s", w.kind(obj), key, patch.Type(), w.bytes(patch, obj)); err != nil {
 				return err
 			}
 			return c.Patch(ctx, obj, patch, opts...)
@@ -236,14 +257,21 @@ func (w *world) calls() interceptor.Funcs {
 			}
 			return c.Delete(ctx, obj, opts...)
 		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(
+			ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption,
+		) error {
 			if err := w.note("update %s/%s %s", w.kind(obj), sub, client.ObjectKeyFromObject(obj)); err != nil {
 				return err
 			}
 			return c.SubResource(sub).Update(ctx, obj, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := w.note("patch %s/%s %s %s %s", w.kind(obj), sub, client.ObjectKeyFromObject(obj), patch.Type(), w.bytes(patch, obj)); err != nil {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
+			key := client.ObjectKeyFromObject(obj)
+			err := w.note("patch %s/%s %s %s %s", w.kind(obj), sub, key, patch.Type(), w.bytes(patch, obj))
+			if err != nil {
 				return err
 			}
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
@@ -253,7 +281,9 @@ func (w *world) calls() interceptor.Funcs {
 
 func (w *world) liveCalls() interceptor.Funcs {
 	return interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+		) error {
 			if err := w.note("live get %s %s", w.kind(obj), key); err != nil {
 				return err
 			}
@@ -316,7 +346,8 @@ func (w *world) forgetUnseen(list client.ObjectList) error {
 	if err != nil {
 		return err
 	}
-	return meta.SetList(list, slices.DeleteFunc(items, func(item runtime.Object) bool { return w.Unseen(item.(client.Object)) }))
+	unseen := func(item runtime.Object) bool { return w.Unseen(item.(client.Object)) }
+	return meta.SetList(list, slices.DeleteFunc(items, unseen))
 }
 
 func (w *world) bytes(patch client.Patch, obj client.Object) string {
