@@ -18,10 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/hotloop"
 	"trueup.dev/internal/setupcheck"
-	"trueup.dev/internal/step"
 	"trueup.dev/tracker"
 	"trueup.dev/validation"
 )
@@ -31,23 +28,24 @@ var (
 	_ validation.Validator = (*AggregateReconciler[client.Object])(nil)
 )
 
-// AggregateReconciler manages a single, named resource that is made out of other state. It is a root like [ResourceReconciler] and manages its resource
-// like a [ChildReconciler] manages a child: creates it when it is missing, repairs it, deletes it when it is not desired.
+// AggregateReconciler manages a single, named resource that is made out of other state. It is a root like
+// [ResourceReconciler] and manages its resource like a [ChildReconciler] manages a child: creates it when it is
+// missing, repairs it, deletes it when it is not desired.
 //
-// For each request it fetches the resource, runs the Reconciler to collect what is needed, and hands the resource that DesiredResource returns to the
-// object manager. A resource that is being deleted is left alone. The first request is made when the controller starts, whether or not the resource
-// exists.
+// For each request it fetches the resource, runs the Reconciler to collect what is needed, and hands the resource that
+// DesiredResource returns to the object manager. A resource that is being deleted is left alone. The first request is
+// made when the controller starts, whether or not the resource exists.
 //
-// The reconciler writes no status. Events on the resource are those of the object manager, and in a controller Warning ReconcileFailed, with the step and
-// the object, for an error that has no other event.
+// The reconciler writes no status. Events on the resource are those of the object manager, and in a controller Warning
+// ReconcileFailed, with the step and the object, for an error that has no other event.
 //
 // RBAC, with the group and the plural of the kind:
 //
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;create;update;patch;delete
 //	// +kubebuilder:rbac:groups=core,resources=events,verbs=create;patch
 type AggregateReconciler[Type client.Object] struct {
-	// Name identifies this reconciler in logs and, when set, names its controller, which has to be unique within a process. Defaults to
-	// `<Type>AggregateReconciler`, and to the lower-case kind for the controller.
+	// Name identifies this reconciler in logs and, when set, names its controller, which has to be unique within a
+	// process. Defaults to `<Type>AggregateReconciler`, and to the lower-case kind for the controller.
 	Name string
 
 	// Setup changes the controller that is being built. It is called before the Reconciler is set up. Optional.
@@ -62,27 +60,27 @@ type AggregateReconciler[Type client.Object] struct {
 	// Request names the resource. Requests for others are passed over. Required.
 	Request Request
 
-	// Reconciler collects, most often into the stash, what DesiredResource needs. Halting does not keep the resource from being managed, an
-	// [ErrDurable] does.
-	// Defaults to doing nothing.
+	// Reconciler collects, most often into the stash, what DesiredResource needs. Halting does not keep the resource from
+	// being managed, an [ErrDurable] does. Defaults to doing nothing.
 	Reconciler SubReconciler[Type]
 
-	// DesiredResource returns the resource as it should be, or nil when there should be none. It is called with a copy of the resource as it
-	// is, blank but for its name when it does not exist, and may change and return that. What it tracks is not followed: track in Reconciler.
-	// Defaults to the resource as Reconciler has left it.
+	// DesiredResource returns the resource as it should be, or nil when there should be none. It is called with a copy of
+	// the resource as it is, blank but for its name when it does not exist, and may change and return that. What it tracks
+	// is not followed: track in Reconciler. Defaults to the resource as Reconciler has left it.
 	DesiredResource func(ctx context.Context, resource Type) (Type, error)
 
-	// AggregateObjectManager creates, updates and deletes the resource. Either this is required or MergeBeforeUpdate, which makes it an
-	// [UpdatingObjectManager].
+	// AggregateObjectManager creates, updates and deletes the resource. Either this is required or MergeBeforeUpdate,
+	// which makes it an [UpdatingObjectManager].
 	AggregateObjectManager ObjectManager[Type]
 
-	// MergeBeforeUpdate, HarmonizeImmutableFields and Sanitize are the fields of an [UpdatingObjectManager] of the same names, to be used
-	// instead of AggregateObjectManager.
+	// MergeBeforeUpdate, HarmonizeImmutableFields and Sanitize are the fields of an [UpdatingObjectManager] of the same
+	// names, to be used instead of AggregateObjectManager.
 	MergeBeforeUpdate        func(current, desired Type)
 	HarmonizeImmutableFields func(current, desired Type)
 	Sanitize                 func(resource Type) any
 
-	// BeforeReconcile is called first for each request. A context it returns is used from then on; an error ends the request. Optional.
+	// BeforeReconcile is called first for each request. A context it returns is used from then on; an error ends the
+	// request. Optional.
 	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
 
 	// AfterReconcile is called last for each request and may change the outcome. Optional.
@@ -94,12 +92,8 @@ type AggregateReconciler[Type client.Object] struct {
 	lazyInit sync.Once
 	named    bool
 	defaults shorthand[Type]
-	gate     guard.Gate
-	retries  reflectedRetries
 	watched  watched
-	halts    halts
-	loops    hotloop.Detector
-	step     rootStep
+	requests requests
 }
 
 func (r *AggregateReconciler[T]) init() {
@@ -134,7 +128,9 @@ func (r *AggregateReconciler[T]) SetupWithManager(ctx context.Context, mgr Manag
 }
 
 // SetupWithManagerYieldingController is SetupWithManager that returns the controller, to add watches to it later.
-func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(
+	ctx context.Context, mgr Manager,
+) (controller.Controller, error) {
 	return r.setUp(ctx, mgr, true)
 }
 
@@ -149,7 +145,9 @@ func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields 
 		return nil, err
 	}
 	// Events of other resources need not wake the controller. Predicates that the author gives take the place of this one.
-	ours := predicate.NewPredicateFuncs(func(obj client.Object) bool { return client.ObjectKeyFromObject(obj) == r.Request.NamespacedName })
+	ours := predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		return client.ObjectKeyFromObject(obj) == r.Request.NamespacedName
+	})
 	options := append([]builder.ForOption{builder.WithPredicates(ours)}, r.SetupForOptions...)
 	bldr := root.builder(mgr, options)
 	// No event tells of a resource that does not exist.
@@ -195,7 +193,8 @@ func (r *AggregateReconciler[T]) Validate(ctx context.Context) error {
 	}
 	r.defaults.validate(&problems, fmt.Sprintf("AggregateReconciler %q", r.Name))
 	if manager, ok := r.AggregateObjectManager.(FinalizerHolder); ok && manager.HeldFinalizer() != "" {
-		problems.add("AggregateReconciler %q must not define a Finalizer on AggregateObjectManager, nothing would clear it", r.Name)
+		problems.add("AggregateReconciler %q must not define a Finalizer on AggregateObjectManager, "+
+			"nothing would clear it", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "AggregateReconciler %q must have a valid Reconciler", r.Name)
 	return problems.err()
@@ -203,48 +202,27 @@ func (r *AggregateReconciler[T]) Validate(ctx context.Context) error {
 
 // Reconcile reconciles the resource, if it is the one that the request names.
 func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
+	return r.reconcile(ctx, req, controller.ReconcileIDFromContext(ctx) != "")
+}
+
+func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, byController bool) (Result, error) {
 	r.init()
 	if req != r.Request {
 		return Result{}, nil
 	}
 	root := r.root()
-	ctx, this, wait := root.beginRequest(ctx, &r.gate, &r.loops, r.scope(), controller.ReconcileIDFromContext(ctx) != "")
+	ctx, this, wait := root.beginRequest(ctx, &r.requests, r.scope(), byController)
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil
 	}
-	defer this.end(ctx)
-
-	result, err := r.run(ctx, req, this)
-	this.leaveLoop(ctx, root, result, err)
-	return result, err
-}
-
-// run makes the request and settles what it returns.
-func (r *AggregateReconciler[T]) run(ctx context.Context, req Request, this *request) (Result, error) {
-	root, byController := r.root(), this.byController
-	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) { return r.request(ctx, req, this) })
-	if isQuiet(err) {
-		if errors.Is(err, ErrRetryAfter) {
-			r.halts.over(req)
-			return result, nil
-		}
-		if byController {
-			return this.halted(ctx, root, &r.halts, &r.retries, result, err), nil
-		}
-		return withPriority(backOff, result), nil
-	}
-	r.halts.over(req)
-	if err == nil {
-		result = this.settle(r.Config, result)
-		if byController {
-			result = this.retryReflected(&r.retries, result)
-		}
-	}
-	return result, this.report(ctx, r.Config, err)
+	return this.run(ctx, root, func(ctx context.Context, _ client.Object) (Result, error) {
+		return r.request(ctx, req, this)
+	})
 }
 
 func (r *AggregateReconciler[T]) request(ctx context.Context, req Request, this *request) (Result, error) {
-	return hooks{before: r.BeforeReconcile, after: r.AfterReconcile}.around(ctx, req, func(ctx context.Context) (Result, error) {
+	around := hooks{before: r.BeforeReconcile, after: r.AfterReconcile}
+	return around.call(ctx, req, func(ctx context.Context) (Result, error) {
 		return r.fetchAndReconcile(ctx, req, this)
 	})
 }

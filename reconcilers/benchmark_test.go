@@ -4,7 +4,11 @@ package reconcilers_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
@@ -41,4 +45,46 @@ func TestSequence_Allocations(t *testing.T) {
 	ctx, resource := context.Background(), newResource()
 	allocations := testing.AllocsPerRun(100, func() { _, _ = steps.Reconcile(ctx, resource) })
 	equal(t, "allocations of reconcilers that do nothing", 0, allocations)
+}
+
+// unchangingClient finds a resource and its ConfigMap, without the cost of a server.
+type unchangingClient struct {
+	client.Client
+	resource  *fixture.Resource
+	configMap *corev1.ConfigMap
+}
+
+func (c unchangingClient) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	switch obj := obj.(type) {
+	case *fixture.Resource:
+		c.resource.DeepCopyInto(obj)
+	case *corev1.ConfigMap:
+		c.configMap.DeepCopyInto(obj)
+	}
+	return nil
+}
+
+// BenchmarkNoOpRequest is what a request of a controller costs that has nothing to do.
+func BenchmarkNoOpRequest(b *testing.B) {
+	for _, allow := range []bool{true, false} {
+		w := newWorld(b)
+		w.Config.Client = unchangingClient{
+			Client: w.Config.Client, resource: newResource(settled), configMap: newConfigMap("test", orphan),
+		}
+		config := configFor(w, newManager(b, w, newEventCache(w.Scheme)))
+		config.AllowHotLoops = allow
+		for root, reconcile := range map[string]func(context.Context, reconcilers.Request) (reconcilers.Result, error){
+			"Resource":  (&resourceReconciler{Reconciler: sequence{}, Config: config}).ReconcileManaged,
+			"Aggregate": newAggregateIn(config).ReconcileManaged,
+		} {
+			b.Run(fmt.Sprintf("%s/AllowHotLoops=%t", root, allow), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if result, err := reconcile(b.Context(), testRequest); err != nil || result != (reconcilers.Result{}) {
+						b.Fatalf("result %v, error %v", result, err)
+					}
+				}
+			})
+		}
+	}
 }

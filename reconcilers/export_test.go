@@ -18,5 +18,10 @@ func (r *ResourceReconciler[T]) ReconcileManaged(ctx context.Context, req Reques
 	return r.reconcile(ctx, req, true)
 }
 
+// ReconcileManaged is Reconcile as a controller calls it.
+func (r *AggregateReconciler[T]) ReconcileManaged(ctx context.Context, req Request) (Result, error) {
+	return r.reconcile(ctx, req, true)
+}
+
 // ChangedPaths is what is logged of a difference.
 var ChangedPaths = changedPaths

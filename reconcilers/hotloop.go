@@ -38,7 +38,8 @@ func init() {
 	metrics.Registry.MustRegister(hotLoops, hotLoopWaits)
 }
 
-// enterLoop returns for how long a request of a resource in a hot loop is put off, and whether the request is to be inspected.
+// enterLoop returns for how long a request of a resource in a hot loop is put off, and whether the request is to be
+// inspected.
 func (r root) enterLoop(ctx context.Context, loops *hotloop.Detector, req Request) (wait time.Duration, inspect bool) {
 	if loops.Idle() {
 		return 0, false
@@ -50,8 +51,8 @@ func (r root) enterLoop(ctx context.Context, loops *hotloop.Detector, req Reques
 	return entry.Wait, entry.Inspect
 }
 
-// changedByOthers reports whether another client has changed the resource or what its last reconciles have read. What they write themselves does not count:
-// two clients that undo each other's changes are a hot loop, too.
+// changedByOthers reports whether another client has changed the resource or what its last reconciles have read. What
+// they write themselves does not count: two clients that undo each other's changes are a hot loop, too.
 func (r root) changedByOthers(ctx context.Context, req Request, look hotloop.Look) bool {
 	current := blankLike(r.resourceType)
 	if err := r.config.Get(ctx, req.NamespacedName, current); err != nil {
@@ -60,10 +61,10 @@ func (r root) changedByOthers(ctx context.Context, req Request, look hotloop.Loo
 	return current.GetGeneration() > look.Generation || look.Versions.Changed(ctx, look.Ours)
 }
 
-// leaveLoop watches out for hot loops after a request of a controller, and reports one that it finds. A failed request is no part of one, since failures have
-// a back-off of their own.
+// leaveLoop watches out for hot loops after a request of a controller, and reports one that it finds. A failed request
+// is no part of one, since failures have a back-off of their own.
 func (r *request) leaveLoop(ctx context.Context, root root, result Result, err error) {
-	if r.loops == nil || err != nil {
+	if !r.findsLoops || err != nil {
 		return
 	}
 	this := hotloop.Reconcile{Started: r.started, RequeueAfter: result.RequeueAfter, Journal: &r.journal}
@@ -71,7 +72,7 @@ func (r *request) leaveLoop(ctx context.Context, root root, result Result, err e
 		this.Generation = r.generation
 		this.Resource, this.Cluster = r.resource, root.config.guard
 	}
-	loop := r.loops.Leave(r.scope.request, this)
+	loop := r.requests.loops.Leave(r.scope.request, this)
 	if loop == nil {
 		return
 	}
@@ -90,7 +91,8 @@ func (r *request) leaveLoop(ctx context.Context, root root, result Result, err e
 	}
 }
 
-// repetitions describes the writes of a request: the step, the object, and which fields have changed. No values are named, they may be secret.
+// repetitions describes the writes of a request: the step, the object, and which fields have changed. No values are
+// named, they may be secret.
 func repetitions(changes []guard.Change) []string {
 	repeats := []string{}
 	for _, change := range changes {

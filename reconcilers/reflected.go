@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// firstReflectedRetry and lastReflectedRetry bound the time until a child is tried again whose error was reflected on the
-	// parent. Quotas and permissions change rarely, and each attempt costs a write.
+	// firstReflectedRetry and lastReflectedRetry bound the time until a child is tried again whose error was reflected on
+	// the parent. Quotas and permissions change rarely, and each attempt costs a write.
 	firstReflectedRetry = 10 * time.Second
 	lastReflectedRetry  = 5 * time.Minute
 )
@@ -54,8 +54,8 @@ func reflectedFrom(ctx context.Context) *reflected {
 	return nil
 }
 
-// reflectedRetries tells when resources are reconciled again for the sake of the children whose errors were reflected. The zero
-// value is ready to use, concurrently too.
+// reflectedRetries tells when resources are reconciled again for the sake of the children whose errors were reflected.
+// The zero value is ready to use, concurrently too.
 type reflectedRetries struct {
 	mu       sync.Mutex
 	byObject map[Request]reflectedRetry
@@ -66,8 +66,8 @@ type reflectedRetry struct {
 	due   time.Time
 }
 
-// next returns the time until the resource should be reconciled again, 0 for no need. The delay doubles with each attempt that was due;
-// attempts that come earlier, because something has changed, do not postpone it.
+// next returns the time until the resource should be reconciled again, 0 for no need. The delay doubles with each
+// attempt that was due; attempts that come earlier, because something has changed, do not postpone it.
 func (r *reflectedRetries) next(req Request, failing bool, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +92,12 @@ func (r *reflectedRetries) next(req Request, failing bool, now time.Time) time.D
 	return retry.due.Sub(now)
 }
 
-// retryReflected returns the result of a request of a controller that did not fail, with a retry for the errors that were reflected.
-func (r *request) retryReflected(retries *reflectedRetries, result Result) Result {
-	after := retries.next(r.scope.request, r.reflected.retry.Load(), time.Now())
+// retryReflected returns the result of a request that did not fail, in a controller with a retry for the errors that
+// were reflected.
+func (r *request) retryReflected(result Result) Result {
+	if !r.byController {
+		return result
+	}
+	after := r.requests.retries.next(r.scope.request, r.reflected.retry.Load(), time.Now())
 	return AggregateResults(result, Result{RequeueAfter: after})
 }

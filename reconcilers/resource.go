@@ -15,8 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/duck"
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/hotloop"
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/validation"
 )
@@ -26,15 +24,16 @@ var (
 	_ validation.Validator = (*ResourceReconciler[client.Object])(nil)
 )
 
-// ResourceReconciler reconciles all resources of a kind. It is the root of a tree of reconcilers and does what is the same for all controllers; what
-// is particular to one is up to the reconciler below it.
+// ResourceReconciler reconciles all resources of a kind. It is the root of a tree of reconcilers and does what is the
+// same for all controllers; what is particular to one is up to the reconciler below it.
 //
-// For each request it fetches the resource and applies its defaults, initializes the conditions of its status, runs the Reconciler, notes the
-// observed generation, and writes the status when that has changed. Conditions that have not changed keep their transition time. Reconcilers below
-// find the request, the config and a fresh stash on the context.
+// For each request it fetches the resource and applies its defaults, initializes the conditions of its status, runs the
+// Reconciler, notes the observed generation, and writes the status when that has changed. Conditions that have not
+// changed keep their transition time. Reconcilers below find the request, the config and a fresh stash on the context.
 //
-// Events on the resource: Warning StatusUpdateFailed, and with StatusEvents Normal StatusUpdated; for duck types, whose status is patched,
-// StatusPatchFailed and StatusPatched. In a controller also Warning ReconcileFailed, with the step and the object, for an error that has no other event.
+// Events on the resource: Warning StatusUpdateFailed, and with StatusEvents Normal StatusUpdated; for duck types, whose
+// status is patched, StatusPatchFailed and StatusPatched. In a controller also Warning ReconcileFailed, with the step
+// and the object, for an error that has no other event.
 //
 // RBAC, with the group and the plural of the kind:
 //
@@ -42,12 +41,12 @@ var (
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>/status,verbs=get;update;patch
 //	// +kubebuilder:rbac:groups=core,resources=events,verbs=create;patch
 type ResourceReconciler[Type client.Object] struct {
-	// Name identifies this reconciler in logs and, when set, names its controller, which has to be unique within a process. Defaults to
-	// `<Type>ResourceReconciler`, and to the lower-case kind for the controller.
+	// Name identifies this reconciler in logs and, when set, names its controller, which has to be unique within a
+	// process. Defaults to `<Type>ResourceReconciler`, and to the lower-case kind for the controller.
 	Name string
 
-	// Setup changes the controller that is being built: further watches, its name, its options. It is called before the Reconciler is set up.
-	// Optional.
+	// Setup changes the controller that is being built: further watches, its name, its options. It is called before the
+	// Reconciler is set up. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
 	// SetupForOptions are options for watching the resource itself, predicates for example. Optional.
@@ -62,15 +61,16 @@ type ResourceReconciler[Type client.Object] struct {
 	// SyncStatusDuringFinalization writes the status also while the resource is being deleted. Defaults to false.
 	SyncStatusDuringFinalization bool
 
-	// StatusEvents emits an event for each status that a controller writes. Most say no more than the status itself. Reconcile called by anyone but a
-	// controller, a test for example, emits them in any case. Failures are always events. Defaults to false.
+	// StatusEvents emits an event for each status that a controller writes. Most say no more than the status itself.
+	// Reconcile called by anyone but a controller, a test for example, emits them in any case. Failures are always events.
+	// Defaults to false.
 	StatusEvents bool
 
 	// Reconciler does the work, most often a [Sequence]. Required.
 	Reconciler SubReconciler[Type]
 
-	// BeforeReconcile is called first for each request, before the resource is fetched. A context it returns is used from then on; an error
-	// ends the request. Optional.
+	// BeforeReconcile is called first for each request, before the resource is fetched. A context it returns is used from
+	// then on; an error ends the request. Optional.
 	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
 
 	// AfterReconcile is called last for each request and may change the outcome. Optional.
@@ -79,8 +79,9 @@ type ResourceReconciler[Type client.Object] struct {
 	// SkipRequest tells requests that are not for this reconciler. Nothing is done for them. Optional.
 	SkipRequest func(ctx context.Context, req Request) bool
 
-	// ReconcileAbsent is called for a request whose resource does not exist, or no longer: to drop what is held for it in memory, for example. What must
-	// happen when a resource goes belongs below a [WithFinalizer], since a controller that is not running misses that. Optional.
+	// ReconcileAbsent is called for a request whose resource does not exist, or no longer: to drop what is held for it in
+	// memory, for example. What must happen when a resource goes belongs below a [WithFinalizer], since a controller that
+	// is not running misses that. Optional.
 	ReconcileAbsent func(ctx context.Context, req Request) (Result, error)
 
 	// SkipResource tells resources that are not for this reconciler. Nothing is done for them. Optional.
@@ -93,12 +94,8 @@ type ResourceReconciler[Type client.Object] struct {
 	named    bool
 	status   *statusType
 	admitted admittedStatuses
-	gate     guard.Gate
-	retries  reflectedRetries
 	watched  watched
-	halts    halts
-	loops    hotloop.Detector
-	step     rootStep
+	requests requests
 	// cached is the kind of the resource when it is read from the cache of a manager, which shares its objects.
 	cached schema.GroupVersionKind
 }
@@ -125,7 +122,9 @@ func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manage
 }
 
 // SetupWithManagerYieldingController is SetupWithManager that returns the controller, to add watches to it later.
-func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
+	ctx context.Context, mgr Manager,
+) (controller.Controller, error) {
 	return r.setUp(ctx, mgr, true)
 }
 
@@ -173,8 +172,8 @@ func (r *ResourceReconciler[T]) scope(req Request) scope {
 	}
 }
 
-// Validate checks the required fields and, when ctx asks for recursion, the Reconciler. It logs what the status of the resource lacks for the
-// reconciler to do its part.
+// Validate checks the required fields and, when ctx asks for recursion, the Reconciler. It logs what the status of the
+// resource lacks for the reconciler to do its part.
 func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	request := RetrieveRequest(ctx)
@@ -210,11 +209,13 @@ func (r *ResourceReconciler[T]) adviseOnStatus(log logr.Logger) {
 	}
 	switch {
 	case !s.initialize:
-		log.Info("resource status missing InitializeConditions(context.Context) method, conditions will not be auto-initialized")
+		log.Info("resource status missing InitializeConditions(context.Context) method, " +
+			"conditions will not be auto-initialized")
 	case !s.withContext:
 		log.Info("resource status InitializeConditions() method is deprecated, use InitializeConditions(context.Context)")
 	}
 	if s.conditions == nil {
-		log.Info("resource status is missing field Conditions of type []metav1.Condition, condition timestamps will not be managed")
+		log.Info("resource status is missing field Conditions of type []metav1.Condition, " +
+			"condition timestamps will not be managed")
 	}
 }

@@ -20,9 +20,10 @@ import (
 
 // Reconcile reconciles the resource that the request names.
 //
-// Called by a controller it returns the requeue that reconcilers ask for, and sets the observedGeneration of conditions. Called by anyone else, a test for
-// example, it reports an empty result once it has written the status, because the event of that write is the next request, and leaves conditions as the
-// reconcilers have set them. In a controller a predicate may filter that event out.
+// Called by a controller it returns the requeue that reconcilers ask for, and sets the observedGeneration of
+// conditions. Called by anyone else, a test for example, it reports an empty result once it has written the status,
+// because the event of that write is the next request, and leaves conditions as the reconcilers have set them. In a
+// controller a predicate may filter that event out.
 func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
 	return r.reconcile(ctx, req, controller.ReconcileIDFromContext(ctx) != "")
 }
@@ -30,41 +31,13 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byController bool) (Result, error) {
 	r.init()
 	root := r.root()
-	ctx, this, wait := root.beginRequest(ctx, &r.gate, &r.loops, r.scope(req), byController)
+	ctx, this, wait := root.beginRequest(ctx, &r.requests, r.scope(req), byController)
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil
 	}
-	defer this.end(ctx)
-
-	result, err := r.run(ctx, req, this)
-	this.leaveLoop(ctx, root, result, err)
-	return result, err
-}
-
-// run makes the request and settles what it returns.
-func (r *ResourceReconciler[T]) run(ctx context.Context, req Request, this *request) (Result, error) {
-	root, byController := r.root(), this.byController
-	result, err := step.Run(ctx, r.step.of(root), r.Type, func(ctx context.Context, _ T) (Result, error) {
+	return this.run(ctx, root, func(ctx context.Context, _ client.Object) (Result, error) {
 		return r.request(ctx, req, this)
 	})
-	if isQuiet(err) {
-		if errors.Is(err, ErrRetryAfter) || byController && errors.Is(err, ErrHaltSubReconcilers) && result.RequeueAfter > 0 {
-			r.halts.over(req)
-			return result, nil
-		}
-		if byController {
-			return this.halted(ctx, root, &r.halts, &r.retries, result, err), nil
-		}
-		return withPriority(backOff, result), nil
-	}
-	r.halts.over(req)
-	if err == nil {
-		result = this.settle(r.Config, result)
-		if byController {
-			result = this.retryReflected(&r.retries, result)
-		}
-	}
-	return result, this.report(ctx, r.Config, err)
 }
 
 // hasOwnTime is true for a quiet error whose result tells when to try again.
@@ -72,19 +45,12 @@ func hasOwnTime(err error) bool {
 	return errors.Is(err, ErrHaltSubReconcilers) || errors.Is(err, ErrRetryAfter)
 }
 
-func withPriority(result, from Result) Result {
-	result.Priority = from.Priority
-	return result
-}
-
-// backOff is a result that asks for a retry as for an error, without one: nothing of it is seen in logs and metrics.
-var backOff = Result{Requeue: true} //nolint:staticcheck // there is no other way to ask for it
-
 func (r *ResourceReconciler[T]) request(ctx context.Context, req Request, this *request) (Result, error) {
 	if r.SkipRequest != nil && r.SkipRequest(ctx, req) {
 		return Result{}, nil
 	}
-	return hooks{before: r.BeforeReconcile, after: r.AfterReconcile}.around(ctx, req, func(ctx context.Context) (Result, error) {
+	around := hooks{before: r.BeforeReconcile, after: r.AfterReconcile}
+	return around.call(ctx, req, func(ctx context.Context) (Result, error) {
 		return r.fetchAndReconcile(ctx, req, this)
 	})
 }
@@ -189,8 +155,8 @@ func (r *ResourceReconciler[T]) mustWriteStatus(ctx context.Context, resource, o
 		!r.admitted.isStored(ctx, r.Config, r.status, resource, original)
 }
 
-// writeStatus writes the status. It never hides a failure: an error of the reconcilers that is not quiet is returned although the status was
-// written, so that the request is retried with back-off, logged and counted.
+// writeStatus writes the status. It never hides a failure: an error of the reconcilers that is not quiet is returned
+// although the status was written, so that the request is retried with back-off, logged and counted.
 func (r *ResourceReconciler[T]) writeStatus(
 	ctx context.Context, resource, original T, result Result, reconcileErr error, announce bool,
 ) (Result, error) {

@@ -31,7 +31,8 @@ func init() {
 	metrics.Registry.MustRegister(haltedRetries, haltedWaits)
 }
 
-// waits is what a request waits for, as far as can be told from what its steps have tracked. Steps that succeed wait for nothing. A nil waits notes nothing.
+// waits is what a request waits for, as far as can be told from what its steps have tracked. Steps that succeed wait
+// for nothing. A nil waits notes nothing.
 type waits struct {
 	mu sync.Mutex
 	waiting
@@ -39,7 +40,8 @@ type waits struct {
 
 // waiting is the state of waits.
 type waiting struct {
-	// tracked are references, and missing those to objects that do not exist. Of both, loose are those that may change without a request being made.
+	// tracked are references, and missing those to objects that do not exist. Of both, loose are those that may change
+	// without a request being made.
 	tracked, missing           int
 	looseTracked, looseMissing int
 	// other is true when a step halted that does not wait for what it tracked.
@@ -115,8 +117,9 @@ func (w *waits) end(before waiting, err error) {
 	}
 }
 
-// explains reports whether what was tracked since before is all that a halted step waits for. A step that halts after it found a tracked object missing waits
-// for that object. One that found all it tracked may wait for what it did with them: only a durable error says that nothing but a change helps.
+// explains reports whether what was tracked since before is all that a halted step waits for. A step that halts after
+// it found a tracked object missing waits for that object. One that found all it tracked may wait for what it did with
+// them: only a durable error says that nothing but a change helps.
 func (w *waiting) explains(before waiting, err error) bool {
 	if errors.Is(err, ErrDurable) {
 		return w.tracked > before.tracked && w.looseTracked == before.looseTracked
@@ -176,11 +179,13 @@ func (h *halts) count(req Request, waits bool) bool {
 	return this.retries == sayAfter
 }
 
-// halted returns the result of a request that was made by a controller, and has ended with a quiet error that tells no time to come back.
+// halted returns the result of a request that was made by a controller, and has ended with a quiet error that tells no
+// time to come back.
 //
-// One that waits for tracked objects only comes back when one of them changes. Its references must not lapse until then: they hold for two sync periods, and
-// it renews them after one, unless something else does.
-func (r *request) halted(ctx context.Context, root root, halts *halts, reflected *reflectedRetries, result Result, err error) Result {
+// One that waits for tracked objects only comes back when one of them changes. Its references must not lapse until
+// then: they hold for two sync periods, and it renews them after one, unless something else does.
+func (r *request) halted(ctx context.Context, root root, result Result, err error) Result {
+	halts := &r.requests.halts
 	retry := withPriority(backOff, result)
 	if !errors.Is(err, ErrHaltSubReconcilers) {
 		halts.over(r.scope.request)
@@ -192,18 +197,20 @@ func (r *request) halted(ctx context.Context, root root, halts *halts, reflected
 	if log.GetSink() == nil {
 		log = logr.FromContextOrDiscard(ctx)
 	}
-	if !waits.other && !result.Requeue && root.config.syncPeriod > 0 { //nolint:staticcheck // reconcilers may still ask for it
+	asked := result.Requeue //nolint:staticcheck // reconcilers may still ask for it
+	if !waits.other && !asked && root.config.syncPeriod > 0 {
 		haltedWaits.WithLabelValues(root.name).Inc()
 		if halts.count(r.scope.request, true) {
 			log.Info("halted until a tracked object changes", "tracked", describe(waits.last))
 		}
-		result = r.settle(root.config, withPriority(Result{RequeueAfter: root.config.syncPeriod}, result))
-		return r.retryReflected(reflected, result)
+		result = r.retryStale(root.config, withPriority(Result{RequeueAfter: root.config.syncPeriod}, result))
+		return r.retryReflected(result)
 	}
 	haltedRetries.WithLabelValues(root.name).Inc()
 	if halts.count(r.scope.request, false) {
 		log.Info("halted several times in a row, retrying with back-off", "retries", sayAfter, "to avoid this",
-			"track what is missing and watch its kind with EnqueueTracked, return ErrDurable if only a change of tracked objects helps, or return a RequeueAfter")
+			"track what is missing and watch its kind with EnqueueTracked, "+
+				"return ErrDurable if only a change of tracked objects helps, or return a RequeueAfter")
 	}
 	return retry
 }
