@@ -40,11 +40,13 @@ func init() {
 
 // enterLoop returns for how long a request of a resource in a hot loop is put off, and whether the request is to be
 // inspected.
-func (r root) enterLoop(ctx context.Context, loops *hotloop.Detector, req Request) (wait time.Duration, inspect bool) {
-	if loops.Idle() {
+func (r root) enterLoop(ctx context.Context, requests *requests, req Request) (wait time.Duration, inspect bool) {
+	if requests.loops.Idle() {
 		return 0, false
 	}
-	entry := loops.Enter(req, func(look hotloop.Look) bool { return r.changedByOthers(ctx, req, look) })
+	entry := requests.loops.Enter(req, func(look hotloop.Look) bool {
+		return r.changedByOthers(ctx, req, requests.step.of(r).resource(req), look)
+	})
 	if entry.Wait > 0 {
 		hotLoopWaits.WithLabelValues(r.name).Inc()
 	}
@@ -53,10 +55,14 @@ func (r root) enterLoop(ctx context.Context, loops *hotloop.Detector, req Reques
 
 // changedByOthers reports whether another client has changed the resource or what its last reconciles have read. What
 // they write themselves does not count: two clients that undo each other's changes are a hot loop, too.
-func (r root) changedByOthers(ctx context.Context, req Request, look hotloop.Look) bool {
+func (r root) changedByOthers(ctx context.Context, req Request, resource guard.Object, look hotloop.Look) bool {
 	current := blankLike(r.resourceType)
-	if err := r.config.Get(ctx, req.NamespacedName, current); err != nil {
-		return true // it is gone, or the request will return the error
+	err := r.config.Get(ctx, req.NamespacedName, current)
+	if client.IgnoreNotFound(err) != nil {
+		return true // the request will return the error
+	}
+	if exists := err == nil; exists != look.Existed && !look.Ours(resource) {
+		return true
 	}
 	return current.GetGeneration() > look.Generation || look.Versions.Changed(ctx, look.Ours)
 }
@@ -67,12 +73,10 @@ func (r *request) leaveLoop(ctx context.Context, root root, result Result, err e
 	if !r.findsLoops || err != nil {
 		return
 	}
-	this := hotloop.Reconcile{Started: r.started, RequeueAfter: result.RequeueAfter, Journal: &r.journal}
-	if r.resource != nil {
-		this.Generation = r.generation
-		this.Resource, this.Cluster = r.resource, root.config.guard
-	}
-	loop := r.requests.loops.Leave(r.scope.request, this)
+	loop := r.requests.loops.Leave(r.scope.request, hotloop.Reconcile{
+		Started: r.started, Generation: r.generation, RequeueAfter: result.RequeueAfter, Journal: &r.journal,
+		Resource: r.requests.step.of(root).resource(r.scope.request), Exists: r.resource != nil,
+	})
 	if loop == nil {
 		return
 	}

@@ -31,13 +31,23 @@ type requests struct {
 type rootStep struct {
 	once sync.Once
 	step.Node
+	// object is the kind of the resource, as journals name it. It is empty without a guard.
+	object guard.Object
 }
 
-func (s *rootStep) of(r root) step.Node {
+func (s *rootStep) of(r root) *rootStep {
 	s.once.Do(func() {
 		s.Node = step.Node{Name: r.name, Values: []any{"resourceType", resourceTypeName(r.config, r.resourceType)}}
+		s.object = r.config.guard.Object(r.resourceType)
 	})
-	return s.Node
+	return s
+}
+
+// resource is the name of the resource of a request in journals.
+func (s *rootStep) resource(req Request) guard.Object {
+	object := s.object
+	object.NamespacedName = req.NamespacedName
+	return object
 }
 
 // request is one request on its way through a root reconciler.
@@ -75,7 +85,7 @@ func (r root) beginRequest(
 	inspect := false
 	if byController && !r.config.AllowHotLoops {
 		this.findsLoops, this.started = true, time.Now()
-		if wait, inspect = r.enterLoop(ctx, &requests.loops, scope.request); wait > 0 {
+		if wait, inspect = r.enterLoop(ctx, requests, scope.request); wait > 0 {
 			return ctx, nil, wait
 		}
 	}
@@ -105,7 +115,7 @@ func (r *request) run(
 	ctx context.Context, root root, do func(ctx context.Context, _ client.Object) (Result, error),
 ) (Result, error) {
 	defer r.end(ctx)
-	result, err := step.Run(ctx, r.requests.step.of(root), root.resourceType, do)
+	result, err := step.Run(ctx, r.requests.step.of(root).Node, root.resourceType, do)
 	result, err = r.settle(ctx, root, result, err)
 	r.leaveLoop(ctx, root, result, err)
 	return result, err

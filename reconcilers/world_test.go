@@ -248,6 +248,14 @@ func (w *world) calls() interceptor.Funcs {
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
+		Apply: func(
+			ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption,
+		) error {
+			if err := w.note("apply %T", obj); err != nil {
+				return err
+			}
+			return c.Apply(ctx, obj, opts...)
+		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			w.mu.Lock()
 			w.deletes = append(w.deletes, *(&client.DeleteOptions{}).ApplyOptions(opts))

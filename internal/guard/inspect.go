@@ -34,7 +34,8 @@ type Change struct {
 	Verb string
 	Kind schema.GroupKind
 	Key  types.NamespacedName
-	// Before and After are the object in the cache and as the server answered. Both are nil where one of them is not known.
+	// Before and After are the object in the cache and as the server answered. Both are nil where one of them is not
+	// known.
 	Before, After client.Object
 }
 
@@ -50,8 +51,8 @@ const (
 	maxChanges = 8
 )
 
-// Inspect makes the journal note what the request reads from caches, and how its writes change objects. It must be called before the request starts. It costs
-// memory and time, and is meant for few requests.
+// Inspect makes the journal note what the request reads from caches, and how its writes change objects. It must be
+// called before the request starts. It costs memory and time, and is meant for few requests.
 func (j *Journal) Inspect() { j.inspection = &inspection{reads: Versions{}} }
 
 // Reads returns what the request has read, and nil if it was not inspected.
@@ -74,10 +75,12 @@ func (j *Journal) Changes() []Change {
 	return j.inspection.changes
 }
 
-// State is an object after a write.
+// State is an object after a write. It is comparable: of two writes that leave an object in the same state, the second
+// has changed nothing.
 type State struct {
 	Version    string
 	Generation int64 // 0 where it is not known
+	effect     effect
 }
 
 // Written calls yield for each object that the request has written.
@@ -85,13 +88,14 @@ func (j *Journal) Written(yield func(Object, State) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, w := range j.writes {
-		if !w.read && !yield(Object{w.cluster, w.kind, w.key}, State{w.version, w.generation}) {
+		if !w.read && !yield(Object{w.cluster, w.kind, w.key}, State{w.version, w.generation, w.effect}) {
 			return
 		}
 	}
 }
 
-// Changed reports whether a cache has another version of one of the objects, other than those to leave out. Objects that no longer exist have changed.
+// Changed reports whether a cache has another version of one of the objects, other than those to leave out. Objects
+// that no longer exist have changed.
 func (v Versions) Changed(ctx context.Context, leaveOut func(Object) bool) bool {
 	for object, version := range v {
 		if leaveOut(object) {

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/internal/guard"
@@ -59,12 +58,13 @@ type row struct {
 	points, reconciles int
 	since, ended       time.Time
 	generation         int64
+	exists             bool
 	// requeue is what the last reconcile asked for, and early is true when the next one came before that.
 	requeue time.Duration
 	early   bool
 	// written are objects that were written in this row, and last those of the last reconcile.
 	written map[guard.Object]bool
-	last    map[guard.Object]bool
+	last    map[guard.Object]guard.State
 	// versions are what has been read and written, as far as requests were inspected.
 	versions guard.Versions
 
@@ -86,6 +86,8 @@ type Entry struct {
 type Look struct {
 	// Generation is that of the resource after the last reconcile.
 	Generation int64
+	// Existed is true when the resource existed before the last reconcile.
+	Existed bool
 	// Versions are the objects that the last reconciles have read, and Ours those that the last one wrote.
 	Versions guard.Versions
 	Ours     func(guard.Object) bool
@@ -111,7 +113,10 @@ func (d *Detector) Enter(req reconcile.Request, changed func(Look) bool) Entry {
 		r.early = true
 	}
 	wait, entry := r.until.Sub(now), Entry{Inspect: r.points >= inspectAt || r.hot}
-	look := Look{Generation: r.generation, Versions: r.versions, Ours: func(o guard.Object) bool { return r.last[o] }}
+	look := Look{Generation: r.generation, Existed: r.exists, Versions: r.versions, Ours: func(o guard.Object) bool {
+		_, ok := r.last[o]
+		return ok
+	}}
 	d.mu.Unlock()
 
 	// The queue makes no two requests for one resource at a time, so nobody else changes what is looked at.
@@ -127,9 +132,11 @@ type Reconcile struct {
 	Started time.Time
 	// Generation is that of the resource when the reconcile started, 0 if there was none.
 	Generation int64
-	// Resource and its Cluster tell new generations that the controller itself has written from those of others. Optional.
-	Resource client.Object
-	Cluster  *guard.Cluster
+	// Resource is what is reconciled. It tells new generations that the controller itself has written from those of
+	// others. Optional.
+	Resource guard.Object
+	// Exists is true when the resource existed when the reconcile started.
+	Exists bool
 	// RequeueAfter is what it asks for.
 	RequeueAfter time.Duration
 	// Journal has what it wrote.
@@ -146,15 +153,14 @@ type Loop struct {
 // Leave is called after a reconcile that did not fail. It returns a hot loop when this reconcile completes one, once
 // until that has ended.
 func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
-	written, generation := map[guard.Object]bool(nil), this.Generation
-	versions := guard.Versions(nil)
+	written, generation := map[guard.Object]guard.State(nil), this.Generation
 	for object, state := range this.Journal.Written {
 		if written == nil {
-			written, versions = map[guard.Object]bool{}, guard.Versions{}
+			written = map[guard.Object]guard.State{}
 		}
-		written[object], versions[object] = true, state.Version
-		if state.Generation > generation && this.Resource != nil && object == this.Cluster.Object(this.Resource) {
-			generation = state.Generation
+		written[object] = state
+		if object == this.Resource {
+			generation = max(generation, state.Generation)
 		}
 	}
 	atOnce := this.RequeueAfter > 0 && this.RequeueAfter < Short
@@ -167,6 +173,10 @@ func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.rows[req]
+	if r != nil && !atOnce && r.unchanged(written) {
+		d.forget(req)
+		return nil
+	}
 	if r == nil || r.ends(this) {
 		if r = d.start(req, now); r == nil {
 			return nil
@@ -184,8 +194,9 @@ func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 			r.delay = r.nextDelay()
 		}
 	}
-	r.note(this.Journal.Reads(), versions, written)
-	r.generation, r.ended, r.requeue, r.early = generation, now, this.RequeueAfter, false
+	r.note(this.Journal.Reads(), written)
+	r.generation, r.exists = generation, this.Exists
+	r.ended, r.requeue, r.early = now, this.RequeueAfter, false
 	if atOnce {
 		r.requeue = 0
 	}
@@ -209,6 +220,10 @@ func (d *Detector) Forget(req reconcile.Request) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.forget(req)
+}
+
+func (d *Detector) forget(req reconcile.Request) {
 	delete(d.rows, req)
 	d.watched.Store(int64(len(d.rows)))
 }
@@ -247,8 +262,19 @@ func (r *row) ends(this Reconcile) bool {
 	return byTimer || this.Generation > r.generation || this.Started.Sub(r.ended) > pause
 }
 
+// unchanged reports whether writes have left all objects as the last reconcile has left them. No event follows then:
+// the API server stores nothing for them.
+func (r *row) unchanged(written map[guard.Object]guard.State) bool {
+	for object, state := range written {
+		if last, ok := r.last[object]; !ok || last != state || state.Version == "" {
+			return false
+		}
+	}
+	return true
+}
+
 // count adds a reconcile to the row.
-func (r *row) count(written map[guard.Object]bool) {
+func (r *row) count(written map[guard.Object]guard.State) {
 	points := repeated
 	for object := range written {
 		if !r.written[object] {
@@ -262,12 +288,12 @@ func (r *row) nextDelay() time.Duration { return min(2*r.delay, lastDelay) }
 
 // foreign reports whether another client has changed something that the reconcile has read and not written. Without an
 // earlier inspection to compare with, that is not known.
-func (r *row) foreign(reads guard.Versions, written map[guard.Object]bool) bool {
+func (r *row) foreign(reads guard.Versions, written map[guard.Object]guard.State) bool {
 	if reads == nil || r.versions == nil {
 		return false
 	}
 	for object, version := range reads {
-		if written[object] {
+		if _, ok := written[object]; ok {
 			continue
 		}
 		known, ok := r.versions[object]
@@ -279,7 +305,7 @@ func (r *row) foreign(reads guard.Versions, written map[guard.Object]bool) bool 
 }
 
 // note remembers what a reconcile has read and written.
-func (r *row) note(reads, versions guard.Versions, written map[guard.Object]bool) {
+func (r *row) note(reads guard.Versions, written map[guard.Object]guard.State) {
 	r.last = written
 	if r.written == nil {
 		r.written = map[guard.Object]bool{}
@@ -295,11 +321,15 @@ func (r *row) note(reads, versions guard.Versions, written map[guard.Object]bool
 	if r.versions == nil {
 		r.versions = guard.Versions{}
 	}
-	for _, known := range []guard.Versions{reads, versions} {
-		for object, version := range known {
-			if _, ok := r.versions[object]; ok || len(r.versions) < guard.MaxReads {
-				r.versions[object] = version
-			}
+	know := func(object guard.Object, version string) {
+		if _, ok := r.versions[object]; ok || len(r.versions) < guard.MaxReads {
+			r.versions[object] = version
 		}
+	}
+	for object, version := range reads {
+		know(object, version)
+	}
+	for object, state := range written {
+		know(object, state.Version)
 	}
 }

@@ -11,8 +11,8 @@
 // do, with a new generation of the resource that the controller did not write itself, and with a reconcile that a timer
 // of at least [Short] has asked for. It does not grow while other clients change what the reconcile reads and does not
 // write: a Deployment that rolls out moves the status of its parent hundreds of times. A reconcile that writes an
-// object for the first time in the row counts a tenth, so that a set may create its children one by one. A reconcile
-// that fails does not count at all, since the queue backs off.
+// object for the first time in the row counts a tenth, so that a set may create its children one by one. A write that
+// leaves an object as it was is none. A reconcile that fails does not count at all, since the queue backs off.
 //
 // After half of the row the requests are inspected: what they read, and how their writes change objects. Until then all
 // of this costs a look at a map for resources whose last reconcile wrote something, and nothing for the others.
