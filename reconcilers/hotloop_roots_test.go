@@ -97,16 +97,16 @@ func TestHotLoop_OfAnAggregate(t *testing.T) {
 				want := 1.0
 				switch {
 				case tc.repeats != "":
-					l.isSlowedDown(t, 130, tc.repeats)
+					l.isSlowedDown(t, 120, tc.repeats)
 				case tc.noEvent:
-					if ran := l.run(10 * time.Minute); ran < 100 || ran > 130 {
-						t.Errorf("%d reconciles in ten minutes, want at most 130", ran)
+					if ran := l.run(3 * time.Minute); ran < 100 || ran > 120 {
+						t.Errorf("%d reconciles in three minutes, want at most 120", ran)
 					}
 				default:
 					want = 0
 					l.between = func() {}
-					if ran := l.run(time.Second); ran < 190 {
-						t.Errorf("%d reconciles in a second, they are slowed down", ran)
+					if ran := l.run(600 * time.Millisecond); ran < 115 {
+						t.Errorf("%d reconciles in 600 ms, they are slowed down", ran)
 					}
 					equal(t, "warnings", nil, l.warnings())
 				}
@@ -153,13 +153,13 @@ func TestHotLoop_OfServerSideApply(t *testing.T) {
 			l := newLoopWorldOn(newWorldOn(t, newApplyingTracker, newResource(settled)), tc.do)
 			synctest.Test(t, func(t *testing.T) {
 				if tc.repeats != "" {
-					l.isSlowedDown(t, 130, tc.repeats)
+					l.isSlowedDown(t, 120, tc.repeats)
 					return
 				}
 				// Something drives it that it does not read.
 				l.between = func() {}
-				if ran := l.run(time.Second); ran < 190 {
-					t.Errorf("%d reconciles in a second, they are slowed down", ran)
+				if ran := l.run(600 * time.Millisecond); ran < 115 {
+					t.Errorf("%d reconciles in 600 ms, they are slowed down", ran)
 				}
 				equal(t, "warnings", nil, l.warnings())
 			})
