@@ -7,15 +7,27 @@ import (
 	"reflect"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"trueup.dev/internal/defaults"
 )
 
-// withDefaults returns current, which is about to be written, with what the API server will fill in, and reports whether all of that is known. An object
-// without a UID does not come from an API server: nothing is known of where it is stored, a fake for example. It changes neither of the objects.
+var schemaFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "trueup_schema_failures_total",
+	Help: "Failed attempts to read the defaults of a kind from the API server. None is made for ten minutes after one.",
+}, []string{"kind"})
+
+func init() {
+	metrics.Registry.MustRegister(schemaFailures)
+}
+
+// withDefaults returns current, which is about to be written, with what the API server will fill in, and reports
+// whether all of that is known. An object without a UID does not come from an API server: nothing is known of where it
+// is stored, a fake for example. It changes neither of the objects.
 func (r *UpdatingObjectManager[T]) withDefaults(w writer, current, actual T) (filled T, known bool) {
 	if actual.GetUID() == "" {
 		return current, false
@@ -25,7 +37,8 @@ func (r *UpdatingObjectManager[T]) withDefaults(w writer, current, actual T) (fi
 		defaults.KeepUnset(filled, current, actual)
 		return filled, true
 	}
-	byServer, known := withSchemaDefaults(w.log, w.config, &r.schemas, current, mayBeDefaults(differences(actual, current)))
+	mayExplain := mayBeDefaults(differences(actual, current))
+	byServer, known := withSchemaDefaults(w.log, w.config, &r.schemas, current, mayExplain)
 	if !known {
 		return current, false
 	}
@@ -33,8 +46,9 @@ func (r *UpdatingObjectManager[T]) withDefaults(w writer, current, actual T) (fi
 	return byServer.(T), true
 }
 
-// withSchemaDefaults returns a custom resource that is about to be written with what the API server will fill in, and reports whether that is known. The schema
-// is read from the server only if that may explain all differences to the stored object.
+// withSchemaDefaults returns a custom resource that is about to be written with what the API server will fill in, and
+// reports whether that is known. The schema is read from the server only if that may explain all differences to the
+// stored object.
 func withSchemaDefaults(
 	log logr.Logger, config Config, schemas *defaults.Schemas, obj client.Object, mayExplain bool,
 ) (filled client.Object, known bool) {
@@ -47,7 +61,9 @@ func withSchemaDefaults(
 	}
 	schema, known, fresh, err := schemas.For(config.Discovery, kind, !mayExplain)
 	if err != nil && fresh {
-		log.Info("unable to read the defaults of a kind, fields may be written in vain", "kind", kind.GroupKind().String(), "reason", err.Error())
+		schemaFailures.WithLabelValues(kind.Kind).Inc()
+		log.Info("unable to read the defaults of a kind, fields may be written in vain",
+			"kind", kind.GroupKind().String(), "reason", err.Error())
 	}
 	if err != nil || !known {
 		return nil, false

@@ -3,24 +3,60 @@
 package reconcilers_test
 
 import (
+	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/defaults"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
 )
 
-// manageUnseen has a manager that has not seen an object before manage it. It returns the calls, and the log line of the update, if there is one.
-func manageUnseen[T client.Object](t *testing.T, r *reconcilers.UpdatingObjectManager[T], stored, desired T) (w *world, calls []string, line string) {
+func TestUpdatingObjectManager_CountsSchemasThatItCannotRead(t *testing.T) {
+	stored, desired := newResource(), newResource()
+	stored.UID = "child-uid"
+	r := &reconcilers.UpdatingObjectManager[*fixture.Resource]{
+		MergeBeforeUpdate: func(current, desired *fixture.Resource) { current.Spec = desired.Spec },
+	}
+	read := func() float64 {
+		return apitest.Counted(t, "trueup_schema_failures_total", map[string]string{"kind": "Resource"})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		before := read()
+		for _, after := range []struct {
+			wait time.Duration
+			want float64
+		}{{want: 1}, {wait: time.Minute, want: 1}, {wait: 10 * time.Minute, want: 2}} {
+			time.Sleep(after.wait)
+			// The one field that differs is not desired, so that it may be a default.
+			stored.Spec.Fields = map[string]string{"size": fmt.Sprint(after)}
+			manageUnseen(t, r, stored.DeepCopy(), desired)
+			if got := read() - before; got != after.want {
+				t.Errorf("%v failures are counted after another %s, want %v", got, after.wait, after.want)
+			}
+		}
+	})
+}
+
+// noSchemas panics when it is asked for schemas.
+var noSchemas = &fakediscovery.FakeDiscovery{}
+
+// manageUnseen has a manager that has not seen an object before manage it. It returns the calls, and the log line of
+// the update, if there is one.
+func manageUnseen[T client.Object](
+	t *testing.T, r *reconcilers.UpdatingObjectManager[T], stored, desired T,
+) (w *world, calls []string, line string) {
 	t.Helper()
 	stored.SetCreationTimestamp(longAgo)
 	w = newWorld(t, stored)
-	w.Config.Discovery = &fakediscovery.FakeDiscovery{} // which panics when it is asked for schemas
+	w.Config.Discovery = noSchemas
 	log, lines := newLog(0)
 	actual := stored.DeepCopyObject().(T)
 	wantErr(t, nil, w.Server.Get(t.Context(), client.ObjectKeyFromObject(stored), actual))
@@ -47,7 +83,8 @@ func TestUpdatingObjectManager_UnseenObjects(t *testing.T) {
 			stored: func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) }, diff: `"diff"=["spec.replicas"]`,
 		},
 		"left over": {
-			reason: "what an earlier version has set and this one leaves unset goes", uid: "child-uid", image: "one", calls: update,
+			reason: "what an earlier version has set and this one leaves unset goes",
+			uid:    "child-uid", image: "one", calls: update,
 			stored: func(d *appsv1.Deployment) {
 				d.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "fast"}
 				d.Spec.Template.Spec.HostNetwork = true
@@ -55,11 +92,13 @@ func TestUpdatingObjectManager_UnseenObjects(t *testing.T) {
 			diff: `"diff"=["spec.template.spec.nodeSelector[disk]" "spec.template.spec.hostNetwork"]`,
 		},
 		"changed": {
-			reason: "the one field that differs is not lost among the defaults", uid: "child-uid", stored: func(*appsv1.Deployment) {}, image: "two",
+			reason: "the one field that differs is not lost among the defaults",
+			uid:    "child-uid", stored: func(*appsv1.Deployment) {}, image: "two",
 			calls: update, diff: `"diff"=["spec.template.spec.containers[main].image"]`,
 		},
 		"stored by a fake": {
-			reason: "what has no UID was not filled in by a server, so there are no defaults", stored: func(*appsv1.Deployment) {}, image: "one",
+			reason: "what has no UID was not filled in by a server, so there are no defaults",
+			stored: func(*appsv1.Deployment) {}, image: "one",
 			calls: update,
 		},
 	} {
@@ -95,9 +134,11 @@ func TestUpdatingObjectManager_ListsPossibleDefaultsApart(t *testing.T) {
 	stored.Spec.Fields = map[string]string{"size": "small", "color": "red"}
 	stored.Annotations = map[string]string{"by": "server"}
 	desired.Spec.Fields = map[string]string{"color": "blue"}
-	r := &reconcilers.UpdatingObjectManager[*fixture.Resource]{MergeBeforeUpdate: func(current, desired *fixture.Resource) {
-		current.Annotations, current.Spec = desired.Annotations, desired.Spec
-	}}
+	r := &reconcilers.UpdatingObjectManager[*fixture.Resource]{
+		MergeBeforeUpdate: func(current, desired *fixture.Resource) {
+			current.Annotations, current.Spec = desired.Annotations, desired.Spec
+		},
+	}
 	_, calls, line := manageUnseen(t, r, stored, desired)
 	equal(t, "number of calls", 2, len(calls))
 	contains(t, line, `"diff"=["spec.fields[color]"] "possiblyDefaults"=["metadata.annotations[by]" "spec.fields[size]"]`)
