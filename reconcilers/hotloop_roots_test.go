@@ -51,7 +51,7 @@ func TestHotLoop_OfAnAggregate(t *testing.T) {
 		do      aggregateWork
 		given   []client.Object
 		repeats string // none if empty
-		noEvent bool // a loop, but no resource to record an event on
+		noEvent bool   // a loop, but no resource to record an event on
 	}{
 		"RequeueAfter: 1ns": {
 			do: func(_ context.Context, _ *loopWorld, r *corev1.ConfigMap) (*corev1.ConfigMap, reconcilers.Result, error) {
