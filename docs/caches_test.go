@@ -35,8 +35,10 @@ func WithoutWaiting(c reconcilers.Config) reconcilers.Config {
 
 func TestCaches_theConfigOfAnotherClusterIsTheSame(t *testing.T) {
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "http://nowhere.invalid"}, ctrl.Options{
-		Metrics:        metricsserver.Options{BindAddress: "0"},
-		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil },
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return meta.NewDefaultRESTMapper(nil), nil
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -119,7 +119,9 @@ func LanguagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			return child.Labels[languageLabel] != ""
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
-		ReflectChildrenStatusOnParent: func(_ context.Context, site *websitev1.Website, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+		ReflectChildrenStatusOnParent: func(
+			_ context.Context, site *websitev1.Website, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+		) {
 			site.Status.Languages = nil
 			for _, child := range result.Children { // in the order of their ids
 				if child.Child != nil && child.Err == nil {
@@ -136,7 +138,9 @@ func Example_childSet() {
 	site := newSite()
 	site.Spec.Languages = []websitev1.Language{{Code: "fr"}, {Code: "de"}}
 	gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "bakery-it", Labels: map[string]string{languageLabel: "it"}, UID: "3", CreationTimestamp: metav1.Unix(1, 0),
+		Namespace: "default", Name: "bakery-it", Labels: map[string]string{
+			languageLabel: "it",
+		}, UID: "3", CreationTimestamp: metav1.Unix(1, 0),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(site, websitev1.GroupVersion.WithKind("Website"))},
 	}}
 	reconcileOnce(newCluster(site, gone), LanguagesReconciler())
@@ -159,12 +163,16 @@ func BackupReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			return child.Name == site.Namespace+"."+site.Name
 		},
 		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
-			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "backups", Name: site.Namespace + "." + site.Name}}, nil
+			return &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "backups", Name: site.Namespace + "." + site.Name},
+			}, nil
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
 			if err != nil { // the name is taken, or the API server refuses the object
-				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+				site.Status.ConditionManager(ctx).MarkFalse(
+					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
+				)
 			}
 		},
 	}
@@ -196,7 +204,9 @@ func TokenReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 		MergeBeforeUpdate: func(current, desired *corev1.Secret) {
 			current.Type, current.Data = desired.Type, desired.Data
 		},
-		ReflectChildStatusOnParentWithError: func(_ context.Context, _ *websitev1.Website, _ *corev1.Secret, err error) error {
+		ReflectChildStatusOnParentWithError: func(
+			_ context.Context, _ *websitev1.Website, _ *corev1.Secret, err error,
+		) error {
 			return err
 		},
 	}
@@ -215,7 +225,9 @@ func AdvertReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name + "-advert"}}, nil
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
-		ReflectChildStatusOnParentWithError: func(_ context.Context, _ *websitev1.Website, _ *corev1.ConfigMap, err error) error {
+		ReflectChildStatusOnParentWithError: func(
+			_ context.Context, _ *websitev1.Website, _ *corev1.ConfigMap, err error,
+		) error {
 			return err
 		},
 	}
@@ -267,7 +279,9 @@ func Example_childBelowIfThen() {
 func Example_immutableField() {
 	before := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "bakery-token", UID: "s-1", CreationTimestamp: metav1.Unix(1, 0),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(newSite(), websitev1.GroupVersion.WithKind("Website"))},
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(newSite(), websitev1.GroupVersion.WithKind("Website")),
+		},
 	}, Type: corev1.SecretTypeOpaque}
 	cluster := newCluster(newSite(), before)
 	reconcileOnce(cluster, TokenReconciler())
@@ -306,7 +320,9 @@ func Example_objectManager() {
 		},
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
 			if err != nil { // the name is taken, or the API server refuses the object
-				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+				site.Status.ConditionManager(ctx).MarkFalse(
+					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
+				)
 			}
 		},
 	})

@@ -49,8 +49,10 @@ func newCluster(given ...client.Object) reconcilers.Config {
 // newSite returns a site of one page.
 func newSite() *websitev1.Website {
 	return &websitev1.Website{
-		TypeMeta:   metav1.TypeMeta{APIVersion: websitev1.GroupVersion.String(), Kind: "Website"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bakery", UID: "1", Generation: 1, CreationTimestamp: metav1.Unix(1, 0)},
+		TypeMeta: metav1.TypeMeta{APIVersion: websitev1.GroupVersion.String(), Kind: "Website"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "bakery", UID: "1", Generation: 1, CreationTimestamp: metav1.Unix(1, 0),
+		},
 		Spec: websitev1.WebsiteSpec{
 			Domain: "bakery.example.com",
 			Pages:  []websitev1.Page{{Name: "index", Title: "Fresh every morning"}},
@@ -85,6 +87,8 @@ func (p printer) Eventf(obj runtime.Object, eventtype, reason, format string, ar
 	p.Event(obj, eventtype, reason, fmt.Sprintf(format, args...))
 }
 
-func (p printer) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any) {
+func (p printer) AnnotatedEventf(
+	obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any,
+) {
 	p.Eventf(obj, eventtype, reason, format, args...)
 }

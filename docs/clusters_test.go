@@ -19,7 +19,9 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-func connect(mgr ctrl.Manager, c reconcilers.Config, restConfig *rest.Config) (cluster.Cluster, reconcilers.Config, error) {
+func connect(
+	mgr ctrl.Manager, c reconcilers.Config, restConfig *rest.Config,
+) (cluster.Cluster, reconcilers.Config, error) {
 	fail := func(err error) (cluster.Cluster, reconcilers.Config, error) { return nil, c, err }
 	// region clusters-connect
 	edge, err := cluster.New(restConfig, func(o *cluster.Options) { o.Scheme = mgr.GetScheme() })
@@ -35,8 +37,11 @@ func connect(mgr ctrl.Manager, c reconcilers.Config, restConfig *rest.Config) (c
 }
 
 // region clusters-with-config
-// OnEdge runs a reconciler against another cluster. The Website itself, its status, finalizers and events stay where they are.
-func OnEdge(onEdge reconcilers.Config, r reconcilers.SubReconciler[*websitev1.Website]) reconcilers.SubReconciler[*websitev1.Website] {
+// OnEdge runs a reconciler against another cluster. The Website itself, its status, finalizers and events stay where
+// they are.
+func OnEdge(
+	onEdge reconcilers.Config, r reconcilers.SubReconciler[*websitev1.Website],
+) reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.WithConfig[*websitev1.Website]{
 		Name:       "Edge",
 		Config:     func(context.Context, reconcilers.Config) (reconcilers.Config, error) { return onEdge, nil },
@@ -67,7 +72,9 @@ func EdgePagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
 			if err != nil { // the name is taken, or the API server refuses the object
-				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+				site.Status.ConditionManager(ctx).MarkFalse(
+					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
+				)
 			}
 		},
 	}
@@ -79,7 +86,9 @@ func watchOnEdge(edge cluster.Cluster) *reconcilers.SyncReconciler[*websitev1.We
 	return &reconcilers.SyncReconciler[*websitev1.Website]{
 		// region clusters-watch
 		Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
-			bldr.WatchesRawSource(source.Kind[client.Object](edge.GetCache(), &corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx)))
+			bldr.WatchesRawSource(
+				source.Kind[client.Object](edge.GetCache(), &corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx)),
+			)
 			return nil
 		},
 		Sync: func(ctx context.Context, _ *websitev1.Website) error {

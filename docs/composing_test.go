@@ -72,7 +72,9 @@ func PagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
 			if err != nil { // the name is taken, or the API server refuses the object
-				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+				site.Status.ConditionManager(ctx).MarkFalse(
+					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
+				)
 			}
 		},
 	}
@@ -119,10 +121,14 @@ func Example_composing() {
 }
 
 // region composing-advice
-func Measured(r reconcilers.SubReconciler[*websitev1.Website], observe func(time.Duration)) reconcilers.SubReconciler[*websitev1.Website] {
+func Measured(
+	r reconcilers.SubReconciler[*websitev1.Website], observe func(time.Duration),
+) reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.Advice[*websitev1.Website]{
 		Reconciler: r,
-		Around: func(ctx context.Context, site *websitev1.Website, r reconcilers.SubReconciler[*websitev1.Website]) (reconcilers.Result, error) {
+		Around: func(
+			ctx context.Context, site *websitev1.Website, r reconcilers.SubReconciler[*websitev1.Website],
+		) (reconcilers.Result, error) {
 			start := time.Now()
 			defer func() { observe(time.Since(start)) }()
 			return r.Reconcile(ctx, site)

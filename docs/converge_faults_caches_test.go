@@ -150,7 +150,9 @@ var cacheLessons = map[converge.Fault]lesson{
 		wrong: rolling(func(restart func()) handler.Funcs {
 			// region resync-wrong
 			// Wrong: not each update is a change.
-			return handler.Funcs{UpdateFunc: func(context.Context, event.UpdateEvent, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			return handler.Funcs{UpdateFunc: func(
+				context.Context, event.UpdateEvent, workqueue.TypedRateLimitingInterface[reconcile.Request],
+			) {
 				restart()
 			}}
 			// endregion
@@ -159,7 +161,9 @@ var cacheLessons = map[converge.Fault]lesson{
 			// region resync-right
 			// Right: an event says what to look at, and never what to do.
 			look := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(aSecret())}
-			return handler.Funcs{UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			return handler.Funcs{UpdateFunc: func(
+				_ context.Context, _ event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request],
+			) {
 				q.Add(look)
 			}}
 			// endregion
@@ -219,7 +223,10 @@ func (r *parent) tell(ctx context.Context, owner *corev1.Secret) error {
 func restarting(labels ...string) []converge.Step {
 	steps := converge.Steps(converge.Apply(aSecret()), converge.Settle())
 	for _, label := range labels {
-		steps = append(steps, converge.Change(aSecret(), func(s *corev1.Secret) { s.Labels = map[string]string{"restart": label} }), converge.Sleep(10*time.Millisecond))
+		steps = append(
+			steps, converge.Change(aSecret(), func(s *corev1.Secret) { s.Labels = map[string]string{"restart": label} }),
+			converge.Sleep(10*time.Millisecond),
+		)
 	}
 	return append(steps, converge.Settle())
 }
@@ -235,7 +242,9 @@ func rolling(handlers func(restart func()) handler.Funcs) converge.Scenario {
 		Steps:  converge.Steps(converge.Settle(), converge.Apply(other), converge.Settle()),
 		Setup: func(mgr manager.Manager) error {
 			restarts := atomic.Bool{}
-			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Watches(&corev1.ConfigMap{}, handlers(func() { restarts.Store(true) })).
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Watches(
+				&corev1.ConfigMap{}, handlers(func() { restarts.Store(true) }),
+			).
 				Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 					owner := &corev1.Secret{}
 					if err := mgr.GetClient().Get(ctx, req.NamespacedName, owner); err != nil || !restarts.Load() {

@@ -165,7 +165,9 @@ var worldLessons = map[converge.Fault]lesson{
 	},
 	converge.Early: {
 		oracle: converge.EndState,
-		wrong: waiting(func(ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment) error {
+		wrong: waiting(func(
+			ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment,
+		) error {
 			// region early-wrong
 			// Wrong: the event that ends the waiting may have come before it began.
 			if err := r.Create(ctx, deployment); err != nil {
@@ -176,7 +178,9 @@ var worldLessons = map[converge.Fault]lesson{
 			return err
 			// endregion
 		}),
-		right: waiting(func(ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment) error {
+		right: waiting(func(
+			ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment,
+		) error {
 			// region early-right
 			// Right: begin to wait first. Better still, wait for nothing: look at what is there.
 			waits[owner.Name] = true
@@ -247,7 +251,9 @@ func wired(setup func(mgr manager.Manager, r reconcile.Reconciler) error) conver
 }
 
 // running is a scenario in which a Secret has a Deployment, and does something once that is there.
-func running(do func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error) converge.Scenario {
+func running(
+	do func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error,
+) converge.Scenario {
 	s := copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 		deployment := newDeployment(child)
 		if err := r.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); apierrs.IsNotFound(err) {
@@ -270,7 +276,9 @@ type shared struct {
 }
 
 // sharing is a scenario with two workers, and two secrets that come at once.
-func sharing(do func(ctx context.Context, r *shared, owner *corev1.Secret, child *corev1.ConfigMap) error) converge.Scenario {
+func sharing(
+	do func(ctx context.Context, r *shared, owner *corev1.Secret, child *corev1.ConfigMap) error,
+) converge.Scenario {
 	other := aSecret()
 	other.Name, other.Data = "b", map[string][]byte{"value": []byte("2")}
 	return converge.Scenario{
@@ -279,7 +287,9 @@ func sharing(do func(ctx context.Context, r *shared, owner *corev1.Secret, child
 		Steps:  converge.Steps(converge.Apply(aSecret()), converge.Apply(other), converge.Settle()),
 		Setup: func(mgr manager.Manager) error {
 			r := &shared{Client: mgr.GetClient()}
-			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).WithOptions(
+				controller.Options{MaxConcurrentReconciles: 2},
+			).
 				Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 					owner := &corev1.Secret{}
 					if err := r.Get(ctx, req.NamespacedName, owner); err != nil {
@@ -311,7 +321,11 @@ func newDeployment(child *corev1.ConfigMap) *appsv1.Deployment {
 }
 
 // waiting is a scenario in which a reconciler waits, in memory, for an event that tells that a Deployment is ready.
-func waiting(start func(ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment) error) converge.Scenario {
+func waiting(
+	start func(
+		ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment,
+	) error,
+) converge.Scenario {
 	var waits map[string]bool
 	s := copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 		waits = r.memory
@@ -332,7 +346,9 @@ func waiting(start func(ctx context.Context, r *parent, waits map[string]bool, o
 		return r.Update(ctx, owner)
 	})
 	s.Owns = nil
-	s.Watches = []converge.Watch{{Object: &appsv1.Deployment{}, Requests: func(_ context.Context, obj client.Object) []reconcile.Request {
+	s.Watches = []converge.Watch{{Object: &appsv1.Deployment{}, Requests: func(
+		_ context.Context, obj client.Object,
+	) []reconcile.Request {
 		if obj.(*appsv1.Deployment).Status.ReadyReplicas > 0 {
 			delete(waits, obj.GetName())
 		}

@@ -69,12 +69,17 @@ func copying(do part, steps ...converge.Step) converge.Scenario {
 }
 
 func aSecret() *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Data: map[string][]byte{"value": []byte("1")}}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Data: map[string][]byte{"value": []byte("1")},
+	}
 }
 
 // changed is a lifecycle with a change, and without the deletion.
 func changed() []converge.Step {
-	return converge.Steps(converge.Apply(aSecret()), converge.Settle(), converge.Change(aSecret(), func(s *corev1.Secret) { s.Data["value"] = []byte("2") }), converge.Settle())
+	return converge.Steps(
+		converge.Apply(aSecret()), converge.Settle(),
+		converge.Change(aSecret(), func(s *corev1.Secret) { s.Data["value"] = []byte("2") }), converge.Settle(),
+	)
 }
 
 // only leaves out all faults but some.
@@ -93,7 +98,8 @@ func only(s converge.Scenario, faults ...converge.Fault) converge.Scenario {
 // singles has every single fault tried, and no more.
 var singles = converge.Options{Seed: 1}
 
-// TestConvergeLessons_faults has each fault find what its page says is wrong, and all faults together find nothing in what it says is right.
+// TestConvergeLessons_faults has each fault find what its page says is wrong, and all faults together find nothing in
+// what it says is right.
 func TestConvergeLessons_faults(t *testing.T) {
 	for _, fault := range slices.Sorted(maps.Keys(faultLessons)) {
 		t.Run(string(fault), func(t *testing.T) {

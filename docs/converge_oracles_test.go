@@ -253,7 +253,9 @@ func strictly(s converge.Scenario) converge.Scenario {
 }
 
 // bannering is a scenario in which a Banner gets a page and a status.
-func bannering(do func(ctx context.Context, r client.Client, banner *bannerv1.Banner, page *corev1.ConfigMap) error) converge.Scenario {
+func bannering(
+	do func(ctx context.Context, r client.Client, banner *bannerv1.Banner, page *corev1.ConfigMap) error,
+) converge.Scenario {
 	return converge.Scenario{
 		Scheme: scheme,
 		For:    &bannerv1.Banner{},
@@ -268,7 +270,9 @@ func bannering(do func(ctx context.Context, r client.Client, banner *bannerv1.Ba
 				}
 				banner.Status.InitializeConditions(ctx)
 				page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
-				return reconcile.Result{}, errors.Join(controllerutil.SetControllerReference(banner, page, scheme), do(ctx, e.Client, banner, page))
+				return reconcile.Result{}, errors.Join(
+					controllerutil.SetControllerReference(banner, page, scheme), do(ctx, e.Client, banner, page),
+				)
 			})
 		},
 	}

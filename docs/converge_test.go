@@ -35,7 +35,9 @@ func (r *FormatReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	jobs := &batchv1.JobList{}
-	if err := r.List(ctx, jobs, client.InNamespace(claim.Namespace), client.MatchingLabels{"claim": claim.Name}); err != nil {
+	if err := r.List(ctx, jobs, client.InNamespace(claim.Namespace), client.MatchingLabels{
+		"claim": claim.Name,
+	}); err != nil {
 		return ctrl.Result{}, err
 	}
 	if len(jobs.Items) > 0 || claim.DeletionTimestamp != nil {
@@ -70,7 +72,9 @@ var dataClaim = &corev1.PersistentVolumeClaim{
 	ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"},
 	Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		},
 	},
 }
 

@@ -18,7 +18,8 @@ import (
 )
 
 // region ducks-type
-// Scalable is the part that Deployments, StatefulSets, Websites and others have in common. It is registered in no scheme.
+// Scalable is the part that Deployments, StatefulSets, Websites and others have in common. It is registered in no
+// scheme.
 type Scalable struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -91,7 +92,8 @@ func ScaleDownReconciler(gvk schema.GroupVersionKind, c reconcilers.Config) *rec
 			Sync: func(ctx context.Context, resource *Scalable) error {
 				before := resource.DeepCopy()
 				resource.Spec.Replicas = new(int32(0))
-				return reconcilers.RetrieveConfigOrDie(ctx).Patch(ctx, resource, client.MergeFrom(before)) // Update would lose the rest
+				// Update would lose the rest
+				return reconcilers.RetrieveConfigOrDie(ctx).Patch(ctx, resource, client.MergeFrom(before))
 			},
 		},
 		Config: c,
@@ -119,7 +121,9 @@ func Example_duckRoot() {
 }
 
 // region ducks-unstructured
-func LabelReconciler(gvk schema.GroupVersionKind, c reconcilers.Config) *reconcilers.ResourceReconciler[*unstructured.Unstructured] {
+func LabelReconciler(
+	gvk schema.GroupVersionKind, c reconcilers.Config,
+) *reconcilers.ResourceReconciler[*unstructured.Unstructured] {
 	anything := &unstructured.Unstructured{}
 	anything.SetGroupVersionKind(gvk)
 	return &reconcilers.ResourceReconciler[*unstructured.Unstructured]{

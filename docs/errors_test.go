@@ -64,7 +64,9 @@ func Example_errors() {
 func Tolerant(r reconcilers.SubReconciler[*websitev1.Website]) reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.TryCatch[*websitev1.Website]{
 		Try: r,
-		Catch: func(_ context.Context, _ *websitev1.Website, result reconcilers.Result, err error) (reconcilers.Result, error) {
+		Catch: func(
+			_ context.Context, _ *websitev1.Website, result reconcilers.Result, err error,
+		) (reconcilers.Result, error) {
 			if errors.Is(err, errUnreachable) {
 				return reconcilers.Result{RequeueAfter: time.Minute}, nil // go on without, look again soon
 			}
@@ -78,7 +80,9 @@ func Tolerant(r reconcilers.SubReconciler[*websitev1.Website]) reconcilers.SubRe
 func Example_tryCatch() {
 	site := newSite()
 	site.Spec.Image = "down"
-	reconcileOnce(newCluster(site), reconcilers.Sequence[*websitev1.Website]{Tolerant(ImageReconciler()), FeedReconciler()})
+	reconcileOnce(newCluster(site), reconcilers.Sequence[*websitev1.Website]{
+		Tolerant(ImageReconciler()), FeedReconciler(),
+	})
 	// Output:
 	// feed written
 	// again in 1m0s

@@ -54,7 +54,9 @@ func (w *ticketWatcher) Delete(ctx context.Context, site *websitev1.Website) err
 // region events-reconciler
 func TicketReconciler(tickets Tickets) operator.Reconciler {
 	return &operator.TypedReconciler[*websitev1.Website]{
-		ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*websitev1.Website]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			ctx context.Context, req operator.TypedReconcileRequest[*websitev1.Website],
+		) (operator.ReconcileResult, error) {
 			if req.Action == operator.ReconcileActionDeleted {
 				return operator.ReconcileResult{}, tickets.Close(ctx, req.Object.Name)
 			}
@@ -120,7 +122,9 @@ func TicketStep(tickets Tickets) reconcilers.SubReconciler[*websitev1.Website] {
 func TestTicketWatcher(t *testing.T) {
 	site := newSite()
 	site.Finalizers = []string{"demo.trueup.dev/tickets"}
-	moved := rtesting.With(site, func(site *websitev1.Website) { site.Spec.Domain, site.Generation = "bread.example.com", 2 })
+	moved := rtesting.With(site, func(site *websitev1.Website) {
+		site.Spec.Domain, site.Generation = "bread.example.com", 2
+	})
 	deleted := rtesting.With(moved, func(site *websitev1.Website) { site.DeletionTimestamp = new(metav1.Unix(2, 0)) })
 
 	tickets := &toldTickets{}
@@ -142,7 +146,9 @@ func TestTicketWatcher(t *testing.T) {
 				{Name: "deleted", Resource: deleted, Verify: told("bakery: closed")},
 			},
 		},
-	}.Run(t, newScheme(), func(*testing.T, *rtesting.SubReconcilerTestCase[*websitev1.Website], reconcilers.Config) reconcilers.SubReconciler[*websitev1.Website] {
+	}.Run(t, newScheme(), func(
+		*testing.T, *rtesting.SubReconcilerTestCase[*websitev1.Website], reconcilers.Config,
+	) reconcilers.SubReconciler[*websitev1.Website] {
 		watcher := operator.WatcherReconciler(TicketWatcher(tickets))
 		watcher.Finalizers = site.Finalizers
 		return watcher

@@ -65,7 +65,9 @@ const checkJobsAgain = 10 * time.Second
 // region finalizers-ready
 var remainingStasher = reconcilers.NewStasher[int]("remaining-jobs")
 
-func JobsReconciler(stop func(ctx context.Context, owner string) (remaining int, err error)) reconcilers.SubReconciler[*websitev1.Website] {
+func JobsReconciler(
+	stop func(ctx context.Context, owner string) (remaining int, err error),
+) reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.WithFinalizer[*websitev1.Website]{
 		Finalizer: "demo.trueup.dev/jobs",
 		ReadyToClearFinalizer: func(ctx context.Context, _ *websitev1.Website) bool {
@@ -107,7 +109,9 @@ func Example_readyToClearFinalizer() {
 }
 
 // region finalizers-order
-func AccountFirst(closeAccount func(ctx context.Context, password string) (closed bool, err error)) reconcilers.Sequence[*websitev1.Website] {
+func AccountFirst(
+	closeAccount func(ctx context.Context, password string) (closed bool, err error),
+) reconcilers.Sequence[*websitev1.Website] {
 	return reconcilers.Sequence[*websitev1.Website]{
 		&reconcilers.SyncReconciler[*websitev1.Website]{
 			Name: "Account",
@@ -140,7 +144,9 @@ func AccountPasswordReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			return secret, nil
 		},
 		MergeBeforeUpdate: func(_, _ *corev1.Secret) {}, // it never changes
-		ReflectChildStatusOnParentWithError: func(_ context.Context, _ *websitev1.Website, _ *corev1.Secret, err error) error {
+		ReflectChildStatusOnParentWithError: func(
+			_ context.Context, _ *websitev1.Website, _ *corev1.Secret, err error,
+		) error {
 			return err
 		},
 	}

@@ -58,10 +58,15 @@ func TenWorkers(kind simple.AppManagedKind) simple.AppManagedKind {
 // endregion
 
 // region migration-app-sdk-opinionated
-func OwnFinalizer(kind resource.Kind, watcher operator.ResourceWatcher, reconciler operator.Reconciler) []simple.AppManagedKind {
+func OwnFinalizer(
+	kind resource.Kind, watcher operator.ResourceWatcher, reconciler operator.Reconciler,
+) []simple.AppManagedKind {
 	return []simple.AppManagedKind{
 		{Kind: kind, Watcher: operator.OpinionatedWatcher("example.com/mine", watcher)},
-		{Kind: kind, Reconciler: operator.AsReconciler(operator.OpinionatedReconciler[resource.Object]("example.com/mine", reconciler))},
+		{
+			Kind:       kind,
+			Reconciler: operator.AsReconciler(operator.OpinionatedReconciler[resource.Object]("example.com/mine", reconciler)),
+		},
 	}
 }
 
@@ -88,12 +93,16 @@ type (
 
 // IssueKind returns the kind, as the generated function of that name did.
 func IssueKind() resource.Kind {
-	return resource.Kind{Schema: resource.NewSimpleSchema("tracker.example.com", "v1", &Issue{}, &IssueList{}, resource.WithKind("Issue"))}
+	return resource.Kind{
+		Schema: resource.NewSimpleSchema("tracker.example.com", "v1", &Issue{}, &IssueList{}, resource.WithKind("Issue")),
+	}
 }
 
 // BoardKind returns a kind that is managed and watched by nobody.
 func BoardKind() resource.Kind {
-	return resource.Kind{Schema: resource.NewSimpleSchema("tracker.example.com", "v1", &Board{}, &BoardList{}, resource.WithKind("Board"))}
+	return resource.Kind{
+		Schema: resource.NewSimpleSchema("tracker.example.com", "v1", &Board{}, &BoardList{}, resource.WithKind("Board")),
+	}
 }
 
 // endregion
@@ -127,7 +136,9 @@ func Routes(issues *resource.TypedStore[*Issue], address string) manager.Runnabl
 		}
 		fmt.Fprintf(w, "%d issues", len(list.Items))
 	})
-	return &manager.Server{Name: "routes", Server: &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Minute}}
+	return &manager.Server{
+		Name: "routes", Server: &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Minute},
+	}
 }
 
 // endregion
@@ -201,7 +212,9 @@ func TrackerManifest() app.ManifestData {
 
 // The migrated app runs on a real API: codec, route, webhook, a kind without a handler.
 func TestMigratedTracker(t *testing.T) {
-	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{trackerCRD("Issue", "issues"), trackerCRD("Board", "boards")}})
+	env := sandbox.ForTest(t, sandbox.TestOptions{
+		CRDs: []any{trackerCRD("Issue", "issues"), trackerCRD("Board", "boards")},
+	})
 	handled := &handledIssues{}
 	certs := newCertificate(t)
 	routes, webhooks, health := freePort(t), freePort(t), freePort(t)
@@ -214,7 +227,9 @@ func TestMigratedTracker(t *testing.T) {
 				CertPath: filepath.Join(certs, "tls.crt"), KeyPath: filepath.Join(certs, "tls.key"),
 			}},
 			HealthConfig: operator.RunnerHealthConfig{Enabled: true, Host: "127.0.0.1", Port: health},
-		}, TrackerConfig{RoutesAddress: fmt.Sprintf("127.0.0.1:%d", routes), Namespaces: []string{env.Namespace}, Watcher: handled.watcher()})
+		}, TrackerConfig{
+			RoutesAddress: fmt.Sprintf("127.0.0.1:%d", routes), Namespaces: []string{env.Namespace}, Watcher: handled.watcher(),
+		})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -244,7 +259,9 @@ func TestMigratedTracker(t *testing.T) {
 	}
 	validateIssues(t, env, api, fmt.Sprintf("https://127.0.0.1:%d", webhooks), certs)
 	issue := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "tracker.example.com/v1", "kind": "Issue", "metadata": map[string]any{"namespace": env.Namespace, "name": "one"},
+		"apiVersion": "tracker.example.com/v1", "kind": "Issue", "metadata": map[string]any{
+			"namespace": env.Namespace, "name": "one",
+		},
 		"spec": map[string]any{"title": "First", "labels": "bug,urgent"},
 	}}
 	if err := api.Create(t.Context(), issue); err != nil {
@@ -265,7 +282,8 @@ func TestMigratedTracker(t *testing.T) {
 	})
 }
 
-// validateIssues registers the paths for all kinds, as configurations of the App SDK have them, each by itself, and returns when the API server asks the app.
+// validateIssues registers the paths for all kinds, as configurations of the App SDK have them, each by itself, and
+// returns when the API server asks the app.
 func validateIssues(t *testing.T, env *sandbox.Env, api client.Client, server, certs string) {
 	t.Helper()
 	authority := []byte(readFile(t, filepath.Join(certs, "tls.crt")))
@@ -301,7 +319,9 @@ func validateIssues(t *testing.T, env *sandbox.Env, api client.Client, server, c
 		})
 	}
 	untitled := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "tracker.example.com/v1", "kind": "Issue", "metadata": map[string]any{"namespace": env.Namespace, "name": "untitled"},
+		"apiVersion": "tracker.example.com/v1", "kind": "Issue", "metadata": map[string]any{
+			"namespace": env.Namespace, "name": "untitled",
+		},
 		"spec": map[string]any{"labels": "bug"},
 	}}
 	eventually(t, "an issue without a title is denied at /validate", func(ctx context.Context) (bool, error) {
@@ -336,13 +356,17 @@ func trackerCRD(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 		ObjectMeta: metav1.ObjectMeta{Name: plural + ".tracker.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "tracker.example.com", Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural, Singular: strings.ToLower(kind), ListKind: kind + "List"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: kind, Plural: plural, Singular: strings.ToLower(kind), ListKind: kind + "List",
+			},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type: "object", XPreserveUnknownFields: new(true),
 				}},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{
+					Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+				},
 			}},
 		},
 	}
@@ -376,7 +400,9 @@ func freePort(t *testing.T) int {
 // What the guide shows is a valid config. No cluster is needed before the app starts.
 func TestMigratedKind(t *testing.T) {
 	kind := resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}
-	managed := append(OwnFinalizer(kind, &simple.Watcher{}, &simple.Reconciler{}), TenWorkers(WidgetKind(kind, &simple.Watcher{})))
+	managed := append(
+		OwnFinalizer(kind, &simple.Watcher{}, &simple.Reconciler{}), TenWorkers(WidgetKind(kind, &simple.Watcher{})),
+	)
 	for i, managed := range managed {
 		_, err := simple.NewApp(simple.AppConfig{
 			Name: "myapp", KubeConfig: rest.Config{Host: "127.0.0.1:1"}, MetricsBindAddress: "0", HealthBindAddress: "0",

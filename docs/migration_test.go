@@ -16,7 +16,8 @@ import (
 )
 
 // region migration-function
-func FunctionReconciler(c reconcilers.Config) *reconcilers.ResourceReconciler[*websitev1.Website] { // was ParentReconciler
+// was ParentReconciler
+func FunctionReconciler(c reconcilers.Config) *reconcilers.ResourceReconciler[*websitev1.Website] {
 	return &reconcilers.ResourceReconciler[*websitev1.Website]{
 		Name: "Function",
 		Type: &websitev1.Website{}, // no longer needed
@@ -51,7 +52,9 @@ func FunctionChildImageReconciler(reconcilers.Config) reconcilers.SubReconciler[
 		},
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
 			if err != nil { // the name is taken, or the API server refuses the object
-				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+				site.Status.ConditionManager(ctx).MarkFalse(
+					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
+				)
 			}
 		},
 		Sanitize: func(child *corev1.ConfigMap) any { return child.Data },
@@ -77,7 +80,9 @@ func Example_migratedObjectManager() {
 		},
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
 			if err != nil { // the name is taken, or the API server refuses the object
-				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+				site.Status.ConditionManager(ctx).MarkFalse(
+					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
+				)
 			}
 		},
 		// region migration-object-manager
@@ -121,7 +126,9 @@ func Example_migratedSemanticEquals() {
 }
 
 // region migration-aggregate
-func SettingsReconciler(c reconcilers.Config, derive reconcilers.SubReconciler[*corev1.ConfigMap]) *reconcilers.AggregateReconciler[*corev1.ConfigMap] {
+func SettingsReconciler(
+	c reconcilers.Config, derive reconcilers.SubReconciler[*corev1.ConfigMap],
+) *reconcilers.AggregateReconciler[*corev1.ConfigMap] {
 	return &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
 		Name:       "Settings",
 		Request:    reconcilers.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "settings"}},

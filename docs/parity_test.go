@@ -83,7 +83,8 @@ func TestParity(t *testing.T) {
 			}
 		}
 		tests := link.FindAllStringSubmatch(row.cells["test"], -1)
-		if len(tests) == 0 && identifier.MatchString(here) && !strings.Contains(here, "not yet") && !advice.MatchString(row.cells["promised"]) {
+		if len(tests) == 0 && identifier.MatchString(here) && !strings.Contains(here, "not yet") &&
+			!advice.MatchString(row.cells["promised"]) {
 			t.Errorf("parity.md:%d: no test", row.line)
 		}
 		for _, test := range tests {

@@ -26,8 +26,11 @@ import (
 // region recipes-foreground
 const accountFinalizer = "demo.trueup.dev/account"
 
-// AccountReconciler closes the account of a site with the password in a child. The child has the finalizer, too: it stays until that is done.
-func AccountReconciler(closeAccount func(ctx context.Context, password string) error) reconcilers.SubReconciler[*websitev1.Website] {
+// AccountReconciler closes the account of a site with the password in a child. The child has the finalizer, too: it
+// stays until that is done.
+func AccountReconciler(
+	closeAccount func(ctx context.Context, password string) error,
+) reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.WithFinalizer[*websitev1.Website]{
 		Finalizer: accountFinalizer,
 		Reconciler: reconcilers.Sequence[*websitev1.Website]{
@@ -43,7 +46,9 @@ func AccountReconciler(closeAccount func(ctx context.Context, password string) e
 					}, nil
 				},
 				MergeBeforeUpdate: func(_, _ *corev1.Secret) {}, // it never changes
-				ReflectChildStatusOnParentWithError: func(_ context.Context, _ *websitev1.Website, _ *corev1.Secret, err error) error {
+				ReflectChildStatusOnParentWithError: func(
+					_ context.Context, _ *websitev1.Website, _ *corev1.Secret, err error,
+				) error {
 					return err
 				},
 			},

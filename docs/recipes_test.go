@@ -37,9 +37,13 @@ func PasswordReconciler(generate func() string) reconcilers.SubReconciler[*websi
 				current.Data = desired.Data
 			}
 		},
-		ReflectChildStatusOnParentWithError: func(ctx context.Context, site *websitev1.Website, _ *corev1.Secret, err error) error {
+		ReflectChildStatusOnParentWithError: func(
+			ctx context.Context, site *websitev1.Website, _ *corev1.Secret, err error,
+		) error {
 			if err != nil { // the name is taken, or the API server refuses the Secret
-				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+				site.Status.ConditionManager(ctx).MarkFalse(
+					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
+				)
 				return reconcilers.ErrHaltSubReconcilers
 			}
 			return nil
@@ -59,7 +63,9 @@ func Example_recipeSecret() {
 	reconcileOnce(cluster, r)
 	reconcileOnce(cluster, r)
 	secret := &corev1.Secret{}
-	if err := cluster.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: "bakery-password"}, secret); err != nil {
+	if err := cluster.Get(
+		context.Background(), client.ObjectKey{Namespace: "default", Name: "bakery-password"}, secret,
+	); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Printf("password: %s\n", secret.Data["password"])
@@ -70,7 +76,9 @@ func Example_recipeSecret() {
 
 // region recipes-ready
 // RolloutReconciler runs the web servers. What comes after it in a Sequence does not run before they are ready.
-func RolloutReconciler(desired func(*websitev1.Website) *appsv1.Deployment) reconcilers.SubReconciler[*websitev1.Website] {
+func RolloutReconciler(
+	desired func(*websitev1.Website) *appsv1.Deployment,
+) reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.ChildReconciler[*websitev1.Website, *appsv1.Deployment, *appsv1.DeploymentList]{
 		Name: "Rollout",
 		DesiredChild: func(_ context.Context, site *websitev1.Website) (*appsv1.Deployment, error) {
@@ -79,7 +87,9 @@ func RolloutReconciler(desired func(*websitev1.Website) *appsv1.Deployment) reco
 		MergeBeforeUpdate: func(current, desired *appsv1.Deployment) {
 			current.Spec.Replicas, current.Spec.Template = desired.Spec.Replicas, desired.Spec.Template
 		},
-		ReflectChildStatusOnParentWithError: func(ctx context.Context, site *websitev1.Website, child *appsv1.Deployment, err error) error {
+		ReflectChildStatusOnParentWithError: func(
+			ctx context.Context, site *websitev1.Website, child *appsv1.Deployment, err error,
+		) error {
 			conditions := site.Status.ConditionManager(ctx)
 			switch {
 			case err != nil:
@@ -111,7 +121,9 @@ func Example_recipeReady() {
 	}
 	existing := func() *appsv1.Deployment {
 		d := deployment(site)
-		d.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(site, websitev1.GroupVersion.WithKind("Website"))}
+		d.OwnerReferences = []metav1.OwnerReference{
+			*metav1.NewControllerRef(site, websitev1.GroupVersion.WithKind("Website")),
+		}
 		d.CreationTimestamp = metav1.Unix(1, 0)
 		d.Status = status
 		return d
@@ -151,12 +163,16 @@ func CertificateReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, key, secret)
 			switch {
 			case apierrs.IsNotFound(err):
-				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, "CertificateNotFound", "there is no Secret %q", key.Name)
+				site.Status.ConditionManager(ctx).MarkFalse(
+					websitev1.ConditionContentReady, "CertificateNotFound", "there is no Secret %q", key.Name,
+				)
 				return reconcilers.ErrHaltSubReconcilers
 			case err != nil:
 				return err
 			case len(secret.Data[corev1.TLSCertKey]) == 0:
-				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, "CertificateInvalid", "Secret %q has no %s", key.Name, corev1.TLSCertKey)
+				site.Status.ConditionManager(ctx).MarkFalse(
+					websitev1.ConditionContentReady, "CertificateInvalid", "Secret %q has no %s", key.Name, corev1.TLSCertKey,
+				)
 				return reconcilers.ErrHaltSubReconcilers
 			}
 			certificateStasher.Store(ctx, secret)
@@ -207,7 +223,9 @@ func ConfigReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	}
 }
 
-func configMapReconciler(name string, data func(*websitev1.Website) map[string]string) reconcilers.SubReconciler[*websitev1.Website] {
+func configMapReconciler(
+	name string, data func(*websitev1.Website) map[string]string,
+) reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		Name: name,
 		OurChild: func(site *websitev1.Website, child *corev1.ConfigMap) bool {
@@ -222,7 +240,9 @@ func configMapReconciler(name string, data func(*websitev1.Website) map[string]s
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
 			if err != nil {
-				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err)
+				site.Status.ConditionManager(ctx).MarkFalse(
+					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
+				)
 			}
 		},
 	}
@@ -240,8 +260,11 @@ func Example_recipeTwoChildren() {
 }
 
 // region recipes-poll
-// SnapshotReconciler waits for a system that has no watches. What comes after it does not run before the snapshot is done.
-func SnapshotReconciler(state func(ctx context.Context, site string) (string, error)) reconcilers.SubReconciler[*websitev1.Website] {
+// SnapshotReconciler waits for a system that has no watches. What comes after it does not run before the snapshot is
+// done.
+func SnapshotReconciler(
+	state func(ctx context.Context, site string) (string, error),
+) reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.SyncReconciler[*websitev1.Website]{
 		Name: "Snapshot",
 		SyncWithResult: func(ctx context.Context, site *websitev1.Website) (reconcilers.Result, error) {
@@ -250,8 +273,12 @@ func SnapshotReconciler(state func(ctx context.Context, site string) (string, er
 				return reconcilers.Result{}, err // tried again with back-off
 			}
 			if state != "done" {
-				site.Status.ConditionManager(ctx).MarkUnknown(websitev1.ConditionContentReady, "SnapshotPending", "the snapshot is %s", state)
-				return reconcilers.Result{RequeueAfter: 30 * time.Second}, fmt.Errorf("the snapshot is %s: %w", state, reconcilers.ErrRetryAfter)
+				site.Status.ConditionManager(ctx).MarkUnknown(
+					websitev1.ConditionContentReady, "SnapshotPending", "the snapshot is %s", state,
+				)
+				return reconcilers.Result{RequeueAfter: 30 * time.Second}, fmt.Errorf(
+					"the snapshot is %s: %w", state, reconcilers.ErrRetryAfter,
+				)
 			}
 			return reconcilers.Result{}, nil
 		},
@@ -284,7 +311,8 @@ func Example_recipePoll() {
 }
 
 // region recipes-conversion
-// addChecks makes a pod ready only when its webhooks are served. Webhooks run in all replicas, controllers in the one that leads.
+// addChecks makes a pod ready only when its webhooks are served. Webhooks run in all replicas, controllers in the one
+// that leads.
 func addChecks(mgr ctrl.Manager) error {
 	return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
 }

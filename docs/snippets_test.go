@@ -65,9 +65,11 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// withBlocks returns the text of a guide with the content of every block of a language replaced by what find knows for its name, and those names. Blocks of
-// other languages than Go may have no name, and stay.
-func withBlocks(t *testing.T, guide, text, language string, find func(name string) (string, bool)) (result string, names []string) {
+// withBlocks returns the text of a guide with the content of every block of a language replaced by what find knows for
+// its name, and those names. Blocks of other languages than Go may have no name, and stay.
+func withBlocks(
+	t *testing.T, guide, text, language string, find func(name string) (string, bool),
+) (result string, names []string) {
 	t.Helper()
 	var out strings.Builder
 	inBlock, skip := false, false
@@ -140,7 +142,8 @@ func readRegions(t *testing.T) map[string]string {
 func dedent(lines []string) string {
 	depth := -1
 	for _, line := range lines {
-		if tabs := len(line) - len(strings.TrimLeft(line, "\t")); strings.TrimSpace(line) != "" && (depth < 0 || tabs < depth) {
+		if tabs := len(line) - len(strings.TrimLeft(line, "\t")); strings.TrimSpace(line) != "" &&
+			(depth < 0 || tabs < depth) {
 			depth = tabs
 		}
 	}
@@ -176,7 +179,9 @@ func readFile(t *testing.T, path string) string {
 // A snippet that is not what is compiled is noticed, whichever of the two has changed.
 func TestSnippets_aStaleOneIsNoticed(t *testing.T) {
 	const guide = "Text.\n\n```go one\nold()\n```\n\n```text\nstays\n```\n"
-	got, names := withBlocks(t, "guide.md", guide, "go", func(name string) (string, bool) { return "current()\n", name == "one" })
+	got, names := withBlocks(t, "guide.md", guide, "go", func(name string) (string, bool) {
+		return "current()\n", name == "one"
+	})
 	want := fmt.Sprintf("Text.\n\n```go one\n%s\n```\n\n```text\nstays\n```\n", "current()")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -188,8 +193,11 @@ func TestSnippets_aStaleOneIsNoticed(t *testing.T) {
 
 // An error that a reflect function is given must reach users: nothing that we show throws it away.
 func TestNothingShownIgnoresReflectedErrors(t *testing.T) {
-	empty := regexp.MustCompile(`Reflect(Child|Children)StatusOnParent(WithError)?:\s+func\([^)]*\) (error )?\{(\s*return nil\s*)?\}`)
-	files := glob(t, "*.md", "*/*.md", "*/*/*.md", "*_test.go", "../README.md", "../examples/*/*.go", "../examples/*/*/*.go",
+	empty := regexp.MustCompile(
+		`Reflect(Child|Children)StatusOnParent(WithError)?:\s+func\([^)]*\) (error )?\{(\s*return nil\s*)?\}`,
+	)
+	files := glob(t, "*.md", "*/*.md", "*/*/*.md", "*_test.go", "../README.md", "../examples/*/*.go",
+		"../examples/*/*/*.go",
 		"../examples/*/*/*/*.go", "../*/doc.go", "../*/*example*_test.go")
 	for _, file := range files {
 		if found := empty.FindString(readFile(t, file)); found != "" {

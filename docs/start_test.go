@@ -177,7 +177,8 @@ func withVariables(line string) string {
 // interrupt sends what Ctrl-C sends to the commands that keep running, the last first.
 func (r *pageRun) interrupt() {
 	for i := len(r.running) - 1; i >= 0; i-- {
-		if err := syscall.Kill(-r.running[i].Process.Pid, syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH) {
+		if err := syscall.Kill(-r.running[i].Process.Pid, syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) &&
+			!errors.Is(err, syscall.ESRCH) {
 			r.t.Errorf("interrupt %v: %v", r.running[i].Args, err)
 		}
 	}

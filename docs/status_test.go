@@ -58,7 +58,8 @@ func Example_conditions() {
 func Example_time() {
 	// region status-time
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	ctx := rtime.StashNow(context.Background(), at) // a root reconciler does this; a test does it first, and its time stays
+	// a root reconciler does this; a test does it first, and its time stays
+	ctx := rtime.StashNow(context.Background(), at)
 
 	status := &BackupStatus{}
 	status.InitializeConditions(ctx)

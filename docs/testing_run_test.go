@@ -16,7 +16,9 @@ import (
 // region testing-step
 // Step makes a step for each case. It needs nothing of the config: steps find that on the context.
 func Step(step func() reconcilers.SubReconciler[*bannerv1.Banner]) rtesting.SubReconcilerFactory[*bannerv1.Banner] {
-	return func(*testing.T, *rtesting.SubReconcilerTestCase[*bannerv1.Banner], reconcilers.Config) reconcilers.SubReconciler[*bannerv1.Banner] {
+	return func(
+		*testing.T, *rtesting.SubReconcilerTestCase[*bannerv1.Banner], reconcilers.Config,
+	) reconcilers.SubReconciler[*bannerv1.Banner] {
 		return step()
 	}
 }
@@ -30,7 +32,9 @@ func TestBanner(t *testing.T) {
 
 func testBanner(t *testing.T, options ...rtesting.RunOption) {
 	t.Helper()
-	BannerCases.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+	BannerCases.Run(t, scheme, func(
+		_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config,
+	) reconcile.Reconciler {
 		return BannerReconciler(c)
 	}, options...)
 	TextCases.Run(t, scheme, Step(TextReconciler), options...)

@@ -84,21 +84,27 @@ var PageCases = rtesting.SubReconcilerTests[*bannerv1.Banner]{
 		Now:                today,
 		GivenStashedValues: map[stash.Key]any{textStasher.Key(): "Bread & butter"},
 		ExpectCreates:      []client.Object{page},
-		ExpectEvents:       []rtesting.Event{rtesting.NewEvent(sale, scheme, corev1.EventTypeNormal, "Created", `Created ConfigMap "sale-page"`)},
-		ExpectResource:     shown,
+		ExpectEvents: []rtesting.Event{
+			rtesting.NewEvent(sale, scheme, corev1.EventTypeNormal, "Created", `Created ConfigMap "sale-page"`),
+		},
+		ExpectResource: shown,
 	},
 	"repairs the page": {
 		Resource:           shown,
 		GivenStashedValues: map[stash.Key]any{textStasher.Key(): "Bread & butter"},
 		GivenObjects:       []client.Object{rtesting.With(page, func(page *corev1.ConfigMap) { page.Data = nil })},
 		ExpectUpdates:      []client.Object{page},
-		ExpectEvents:       []rtesting.Event{rtesting.NewEvent(sale, scheme, corev1.EventTypeNormal, "Updated", `Updated ConfigMap "sale-page"`)},
+		ExpectEvents: []rtesting.Event{
+			rtesting.NewEvent(sale, scheme, corev1.EventTypeNormal, "Updated", `Updated ConfigMap "sale-page"`),
+		},
 	},
 	"removes the page": {
 		Resource:      shown,
 		GivenObjects:  []client.Object{page},
 		ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(page, scheme)},
-		ExpectEvents:  []rtesting.Event{rtesting.NewEvent(sale, scheme, corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "sale-page"`)},
+		ExpectEvents: []rtesting.Event{
+			rtesting.NewEvent(sale, scheme, corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "sale-page"`),
+		},
 	},
 	"cannot write the page": {
 		Resource:           sale,

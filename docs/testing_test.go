@@ -18,7 +18,8 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// The reconciler of the tutorial on testing without the mistakes it has in testing_untested_test.go, and the tests that have found them.
+// The reconciler of the tutorial on testing without the mistakes it has in testing_untested_test.go, and the tests that
+// have found them.
 
 var textStasher = reconcilers.NewStasher[string]("docs.trueup.dev/text")
 

@@ -22,8 +22,8 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// The tutorial on testing begins with the reconciler in this file, which has mistakes. It ends with the one in testing_test.go, which has the same names
-// and so is in another package.
+// The tutorial on testing begins with the reconciler in this file, which has mistakes. It ends with the one in
+// testing_test.go, which has the same names and so is in another package.
 
 // region testing-untested
 var textStasher = reconcilers.NewStasher[string]("docs.trueup.dev/text")
@@ -135,7 +135,9 @@ func TestPageReconcilerOnCluster(t *testing.T) {
 	writes := docs.PageCases["writes the page"]
 	writes.ExpectCreates = []client.Object{page}
 	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{bannerv1.CRDs}})
-	rtesting.SubReconcilerTests[*bannerv1.Banner]{"writes the page": writes}.Run(t, scheme, docs.Step(PageReconciler), rtesting.OnCluster(env.RESTConfig()))
+	rtesting.SubReconcilerTests[*bannerv1.Banner]{"writes the page": writes}.Run(
+		t, scheme, docs.Step(PageReconciler), rtesting.OnCluster(env.RESTConfig()),
+	)
 }
 
 // region testing-page

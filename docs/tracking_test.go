@@ -41,7 +41,9 @@ func ThemeReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, key, theme)
 			if apierrs.IsNotFound(err) {
 				// Tracked all the same: the site is reconciled when the theme comes into being.
-				site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, "ThemeNotFound", "there is no ConfigMap %q", key.Name)
+				site.Status.ConditionManager(ctx).MarkFalse(
+					websitev1.ConditionContentReady, "ThemeNotFound", "there is no ConfigMap %q", key.Name,
+				)
 				return reconcilers.ErrHaltSubReconcilers
 			}
 			return err
@@ -97,8 +99,8 @@ func TestTrackingLogs(t *testing.T) {
 
 var reconcileID = regexp.MustCompile(` "reconcileID"="[^"]*"`)
 
-// trackingLog has a controller reconcile a site whose theme does not exist, and returns the line of its log that has the text. The namespace is that of the
-// guide, and IDs are left out.
+// trackingLog has a controller reconcile a site whose theme does not exist, and returns the line of its log that has
+// the text. The namespace is that of the guide, and IDs are left out.
 func trackingLog(t *testing.T, r reconcilers.SubReconciler[*websitev1.Website], text string) string {
 	t.Helper()
 	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{website.CRDs()}})

@@ -27,7 +27,9 @@ const TutorialVariable = "TRUEUP_DOCS_TUTORIAL"
 // `go test ./docs -update` copies it.
 func TestTutorial(t *testing.T) {
 	const guide = "testing.md"
-	printed := runFailing(t, "TestBannerReconciler", "TestTextReconciler", "TestTextReconcilerWiring", "TestPageReconcilerOnCluster")
+	printed := runFailing(
+		t, "TestBannerReconciler", "TestTextReconciler", "TestTextReconcilerWiring", "TestPageReconcilerOnCluster",
+	)
 	before := readFile(t, guide)
 	after, names := withBlocks(t, guide, before, "text", func(name string) (string, bool) {
 		test, failure, _ := strings.Cut(name, " ")
@@ -51,7 +53,8 @@ func TestTutorial(t *testing.T) {
 		guide, cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
 }
 
-// runFailing returns what tests print that fail, by their names. They run in another process, on the cluster of this one.
+// runFailing returns what tests print that fail, by their names. They run in another process, on the cluster of this
+// one.
 func runFailing(t *testing.T, tests ...string) map[string]string {
 	t.Helper()
 	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{bannerv1.CRDs}})

@@ -123,7 +123,9 @@ func Example_webhookOfDeletions() {
 	}
 	for _, options := range []string{`{"propagationPolicy": "Foreground"}`, `{"propagationPolicy": "Background"}`, ""} {
 		response := webhook.Handler.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-			Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: raw}, Options: runtime.RawExtension{Raw: []byte(options)},
+			Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: raw}, Options: runtime.RawExtension{
+				Raw: []byte(options),
+			},
 		}})
 		if response.Allowed {
 			fmt.Println("allowed")

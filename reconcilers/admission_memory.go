@@ -15,11 +15,12 @@ import (
 // admissionMemoryTTL is how long after its last use it is remembered what the server made of an object.
 const admissionMemoryTTL = time.Hour
 
-// admissionMemory remembers, for each object written, what was asked for and what that becomes once the API server has applied its defaults and
-// called its webhooks. As long as the same is asked for again the second is what to compare the actual object with.
+// admissionMemory remembers, for each object written, what was asked for and what that becomes once the API server has
+// applied its defaults and called its webhooks. As long as the same is asked for again the second is what to compare
+// the actual object with.
 //
-// What is remembered is bound to what was asked for, not to a generation: a fresh desired object has none, and one that differs in any way may
-// be admitted differently.
+// What is remembered is bound to what was asked for, not to a generation: a fresh desired object has none, and one that
+// differs in any way may be admitted differently.
 type admissionMemory[T client.Object] struct {
 	once sync.Once
 	// seen has the UIDs of objects as its keys and *admitted as its values.
@@ -37,8 +38,8 @@ func (m *admissionMemory[T]) store() *cache.Expiring {
 	return m.seen
 }
 
-// expected returns a copy of what the server is expected to make of desired, or of desired itself when nothing is known. It is a copy because
-// the caller merges it into an object that is then changed by writing it.
+// expected returns a copy of what the server is expected to make of desired, or of desired itself when nothing is
+// known. It is a copy because the caller merges it into an object that is then changed by writing it.
 func (m *admissionMemory[T]) expected(uid types.UID, desired T) T {
 	value, ok := m.store().Get(uid)
 	if !ok {
@@ -72,8 +73,8 @@ func (m *admissionMemory[T]) learn(asked, stored T, merge func(current, desired 
 		m.forget(stored.GetUID())
 		return err
 	}
-	// A merge may put the items of a list in other places than they have in what was asked for. What was learned holds only if merging it leads to
-	// what is stored.
+	// A merge may put the items of a list in other places than they have in what was asked for. What was learned holds
+	// only if merging it leads to what is stored.
 	remerged = stored.DeepCopyObject().(T)
 	merge(remerged, becomes.DeepCopyObject().(T))
 	if !same(remerged, stored) {
@@ -85,7 +86,9 @@ func (m *admissionMemory[T]) learn(asked, stored T, merge func(current, desired 
 }
 
 func (m *admissionMemory[T]) put(uid types.UID, asked, becomes T) {
-	m.store().Set(uid, &admitted[T]{asked: asked, becomes: becomes, renew: time.Now().Add(admissionMemoryTTL / 2)}, admissionMemoryTTL)
+	m.store().Set(
+		uid, &admitted[T]{asked: asked, becomes: becomes, renew: time.Now().Add(admissionMemoryTTL / 2)}, admissionMemoryTTL,
+	)
 }
 
 func (m *admissionMemory[T]) forget(uid types.UID) {

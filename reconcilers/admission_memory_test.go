@@ -63,7 +63,9 @@ func admitDeployment(obj client.Object) {
 	}
 	// A webhook that injects a side-car.
 	if len(pod.Containers) == 1 {
-		pod.Containers = append(pod.Containers, corev1.Container{Name: "injected", Image: "proxy", ImagePullPolicy: corev1.PullAlways})
+		pod.Containers = append(pod.Containers, corev1.Container{
+			Name: "injected", Image: "proxy", ImagePullPolicy: corev1.PullAlways,
+		})
 	}
 }
 
@@ -100,7 +102,9 @@ func TestDefect03_ServerDefaultsAreNoDrift(t *testing.T) {
 	create, update := "create Deployment default/child", "update Deployment default/child"
 
 	reconcile("create", create, deploymentCreated)
-	equal(t, "containers, the injected one included", 2, len(stored(w, wantedDeployment("")).Spec.Template.Spec.Containers))
+	equal(
+		t, "containers, the injected one included", 2, len(stored(w, wantedDeployment("")).Spec.Template.Spec.Containers),
+	)
 	for i := range 3 {
 		reconcile(fmt.Sprintf("reconcile %d after create", i+1))
 	}
@@ -112,10 +116,14 @@ func TestDefect03_ServerDefaultsAreNoDrift(t *testing.T) {
 	}
 
 	for what, change := range map[string]func(*appsv1.Deployment){
-		"drift of what is desired":             func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "drift" },
-		"drift of what the server has added":   func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) },
-		"drift of labels":                      func(d *appsv1.Deployment) { d.Labels["app"] = "drift" },
-		"drift of what a webhook has injected": func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].Image = "drift" },
+		"drift of what is desired": func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[0].Image = "drift"
+		},
+		"drift of what the server has added": func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) },
+		"drift of labels":                    func(d *appsv1.Deployment) { d.Labels["app"] = "drift" },
+		"drift of what a webhook has injected": func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[1].Image = "drift"
+		},
 	} {
 		drifted := stored(w, wantedDeployment(""))
 		change(drifted)
@@ -209,7 +217,9 @@ func TestDefect03_ReplayFailsOpen(t *testing.T) {
 	w.Trace()
 	actual, err = r.Manage(ctx, newResource(), actual.DeepCopy(), wanted("child"))
 	wantErr(t, nil, err)
-	equal(t, "writes: without a memory the object is written once more", []string{"update ConfigMap default/child"}, w.Writes())
+	equal(
+		t, "writes: without a memory the object is written once more", []string{"update ConfigMap default/child"}, w.Writes(),
+	)
 	equal(t, "data", map[string]string{"key": "value"}, actual.Data)
 }
 
@@ -222,8 +232,10 @@ func TestDefect03_HarmonizedFieldsAreRemembered(t *testing.T) {
 		}
 	}
 	r := &configMaps{
-		HarmonizeImmutableFields: func(current, desired *corev1.ConfigMap) { desired.Data["immutable"] = current.Data["immutable"] },
-		MergeBeforeUpdate:        mergeData,
+		HarmonizeImmutableFields: func(current, desired *corev1.ConfigMap) {
+			desired.Data["immutable"] = current.Data["immutable"]
+		},
+		MergeBeforeUpdate: mergeData,
 	}
 	actual, err := r.Manage(w.Context(), newResource(), nil, wanted("child"))
 	wantErr(t, nil, err)
@@ -233,5 +245,8 @@ func TestDefect03_HarmonizedFieldsAreRemembered(t *testing.T) {
 		wantErr(t, nil, err)
 	}
 	equal(t, "writes", nil, w.Writes())
-	equal(t, "data", map[string]string{"key": "value", "immutable": "chosen by the server", "default": "of the server"}, actual.Data)
+	equal(
+		t, "data", map[string]string{"key": "value", "immutable": "chosen by the server", "default": "of the server"},
+		actual.Data,
+	)
 }

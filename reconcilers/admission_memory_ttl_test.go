@@ -13,7 +13,9 @@ import (
 
 func TestAdmissionMemory_Lifetime(t *testing.T) {
 	asked := func() *corev1.ConfigMap { return &corev1.ConfigMap{Data: map[string]string{"a": "asked"}} }
-	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Data: map[string]string{"a": "asked", "b": "added"}}
+	stored := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Data: map[string]string{"a": "asked", "b": "added"},
+	}
 	merge := func(current, desired *corev1.ConfigMap) { current.Data = desired.Data }
 	knows := func(m *admissionMemory[*corev1.ConfigMap]) bool {
 		return m.expected("uid", asked()).Data["b"] == "added"

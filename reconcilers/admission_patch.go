@@ -14,8 +14,9 @@ import (
 	"trueup.dev/internal/operations"
 )
 
-// admissionPatch returns the patch to raw that turns received, which is what was read from it, into changed. Its operations are sorted by path, as far as
-// their order has no effect, and its values are of the Go types that encoding/json decodes to, except for numbers that a float64 does not hold.
+// admissionPatch returns the patch to raw that turns received, which is what was read from it, into changed. Its
+// operations are sorted by path, as far as their order has no effect, and its values are of the Go types that
+// encoding/json decodes to, except for numbers that a float64 does not hold.
 func admissionPatch(raw []byte, received, changed client.Object) ([]jsonpatch.Operation, error) {
 	original, err := decodeJSON(raw)
 	if err != nil {
@@ -57,7 +58,8 @@ func jsonValue(obj any) (any, error) {
 	return decodeJSON(data)
 }
 
-// decodeJSON keeps numbers as they are written: a float64 does not hold every int64, and the rounded one would end up in the patch.
+// decodeJSON keeps numbers as they are written: a float64 does not hold every int64, and the rounded one would end up
+// in the patch.
 func decodeJSON(data []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -66,8 +68,8 @@ func decodeJSON(data []byte) (any, error) {
 	return value, err
 }
 
-// carryOver makes in original the change from before to after. original has more in it than before: what the Go type does not know. Each of original and
-// before may be nil, when there is no such field.
+// carryOver makes in original the change from before to after. original has more in it than before: what the Go type
+// does not know. Each of original and before may be nil, when there is no such field.
 func carryOver(original, before, after any) any {
 	if equality.Semantic.DeepEqual(before, after) {
 		return original
@@ -110,8 +112,8 @@ func carryOverMap(original, before, after map[string]any) map[string]any {
 	return merged
 }
 
-// carryOverList matches each item with at most one of those before: with one that is the same, at best in the same place, else with the one of the same
-// name, else, in a list that has kept its length, with the one in the same place.
+// carryOverList matches each item with at most one of those before: with one that is the same, at best in the same
+// place, else with the one of the same name, else, in a list that has kept its length, with the one in the same place.
 func carryOverList(original, before, after []any) []any {
 	matches := make([]int, len(after))
 	for i := range matches {

@@ -17,7 +17,8 @@ var (
 	_ validation.Validator         = (*Advice[client.Object])(nil)
 )
 
-// Advice adds to a sub reconciler, from outside, what should happen before, after or around it. The name is that of aspect oriented programming.
+// Advice adds to a sub reconciler, from outside, what should happen before, after or around it. The name is that of
+// aspect oriented programming.
 type Advice[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `Advice`.
 	Name string
@@ -28,10 +29,12 @@ type Advice[Type client.Object] struct {
 	// Reconciler is the one advised. Required.
 	Reconciler SubReconciler[Type]
 
-	// Before is called first. A context it returns is used from then on; an error is returned at once, with the result. Optional.
+	// Before is called first. A context it returns is used from then on; an error is returned at once, with the result.
+	// Optional.
 	Before func(ctx context.Context, resource Type) (context.Context, Result, error)
 
-	// Around is called instead of Reconciler, which it may call once, several times or not at all. Defaults to calling it once.
+	// Around is called instead of Reconciler, which it may call once, several times or not at all. Defaults to calling it
+	// once.
 	Around func(ctx context.Context, resource Type, reconciler SubReconciler[Type]) (Result, error)
 
 	// After is called last, unless Before failed, and returns what to go on with. Optional.

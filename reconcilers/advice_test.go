@@ -19,7 +19,9 @@ func TestAdvice(t *testing.T) {
 		result = reconcilers.Result
 		key    struct{}
 	)
-	minute, second, hour := result{RequeueAfter: time.Minute}, result{RequeueAfter: time.Second}, result{RequeueAfter: time.Hour}
+	minute, second, hour := result{
+		RequeueAfter: time.Minute,
+	}, result{RequeueAfter: time.Second}, result{RequeueAfter: time.Hour}
 	works, fails := noting("reconcile", minute, nil), noting("reconcile", minute, errTest)
 	before := func(res result, err error) func(context.Context, *fixture.Resource) (context.Context, result, error) {
 		return func(ctx context.Context, r *fixture.Resource) (context.Context, result, error) {
@@ -55,19 +57,33 @@ func TestAdvice(t *testing.T) {
 			"before", "around", "reconcile", "after 1s",
 		),
 		// The sooner wins.
-		"before asks for less": outcome(&advice{Before: before(hour, nil), Reconciler: works}, minute, nil, "before", "reconcile"),
+		"before asks for less": outcome(
+			&advice{Before: before(hour, nil), Reconciler: works}, minute, nil, "before", "reconcile",
+		),
 		// Nothing else is called, the result is Before's. A halt is returned like any other error.
 		"before fails": outcome(
-			&advice{Before: before(second, errTest), Around: around(1), After: after, Reconciler: works}, second, errTest, "before",
+			&advice{
+				Before: before(second, errTest), Around: around(1), After: after, Reconciler: works,
+			}, second, errTest, "before",
 		),
-		"before halts": outcome(&advice{Before: before(second, halt), After: after, Reconciler: works}, second, halt, "before"),
+		"before halts": outcome(
+			&advice{Before: before(second, halt), After: after, Reconciler: works}, second, halt, "before",
+		),
 		// The reconciler need not be called, and may be called more than once.
-		"around skips":   outcome(&advice{Before: before(second, nil), Around: around(0), Reconciler: works}, second, nil, "before", "around"),
-		"around repeats": outcome(&advice{Around: around(3), Reconciler: works}, minute, nil, "around", "reconcile", "reconcile", "reconcile"),
+		"around skips": outcome(
+			&advice{Before: before(second, nil), Around: around(0), Reconciler: works}, second, nil, "before", "around",
+		),
+		"around repeats": outcome(
+			&advice{Around: around(3), Reconciler: works}, minute, nil, "around", "reconcile", "reconcile", "reconcile",
+		),
 		// After is called also after a failure, and what it returns is final.
-		"after sees the error":   outcome(&advice{After: after, Reconciler: fails}, minute, errTest, "reconcile", "after 1m0s"),
+		"after sees the error": outcome(
+			&advice{After: after, Reconciler: fails}, minute, errTest, "reconcile", "after 1m0s",
+		),
 		"after clears the error": outcome(&advice{After: returns(hour, nil), Reconciler: fails}, hour, nil, "reconcile"),
-		"after makes an error":   outcome(&advice{After: returns(result{}, errTest), Reconciler: works}, result{}, errTest, "reconcile"),
+		"after makes an error": outcome(
+			&advice{After: returns(result{}, errTest), Reconciler: works}, result{}, errTest, "reconcile",
+		),
 		// What follows gets the context of Before.
 		"before replaces the context": outcome(&advice{
 			Before: func(ctx context.Context, _ *fixture.Resource) (context.Context, result, error) {

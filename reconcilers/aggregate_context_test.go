@@ -22,7 +22,9 @@ import (
 func TestAggregateReconciler_Context(t *testing.T) {
 	calls := 0
 	tc := rtesting.ReconcilerTestCase{
-		Request: testRequest, GivenObjects: objects{newConfigMap("test", orphan)}, AdditionalConfigs: map[string]rtesting.ExpectConfig{"other": {}},
+		Request: testRequest, GivenObjects: objects{
+			newConfigMap("test", orphan),
+		}, AdditionalConfigs: map[string]rtesting.ExpectConfig{"other": {}},
 	}
 	tc.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
 		check := func(ctx context.Context, cm *corev1.ConfigMap) {
@@ -32,7 +34,8 @@ func TestAggregateReconciler_Context(t *testing.T) {
 			_, isType := reconcilers.RetrieveResourceType(ctx).(*corev1.ConfigMap)
 			_, isOriginal := reconcilers.RetrieveOriginalResourceType(ctx).(*corev1.ConfigMap)
 			equal(t, "types", []bool{true, true}, []bool{isType, isOriginal})
-			if other := reconcilers.RetrieveAdditionalConfigs(ctx)["other"]; reconcilers.RetrieveOriginalConfigOrDie(ctx) != c || other.Client == nil || other == c {
+			if other := reconcilers.RetrieveAdditionalConfigs(ctx)["other"]; reconcilers.RetrieveOriginalConfigOrDie(ctx) != c ||
+				other.Client == nil || other == c {
 				t.Error("a config is missing")
 			}
 		}
@@ -82,7 +85,11 @@ func TestAggregateReconciler_DesiredTracksNothing(t *testing.T) {
 		"DesiredResource": {
 			Request: testRequest, GivenObjects: given,
 			Metadata: changes(func(r *aggregateReconciler) {
-				r.DesiredResource = func(ctx context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) { return cm, look(ctx) }
+				r.DesiredResource = func(
+					ctx context.Context, cm *corev1.ConfigMap,
+				) (*corev1.ConfigMap, error) {
+					return cm, look(ctx)
+				}
 			}),
 		},
 		"but the reconciler does": {
@@ -131,7 +138,9 @@ func TestAggregateReconciler_Objects(t *testing.T) {
 		"is not shared": {
 			Request: testRequest, GivenObjects: given,
 			Metadata: changes(func(r *aggregateReconciler) {
-				r.Reconciler = &configMapSync{Sync: func(_ context.Context, cm *corev1.ConfigMap) error { reconciled = cm; return nil }}
+				r.Reconciler = &configMapSync{
+					Sync: func(_ context.Context, cm *corev1.ConfigMap) error { reconciled = cm; return nil },
+				}
 				r.DesiredResource = func(_ context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 					equal(t, "DesiredResource and the reconciler share an object", false, cm == reconciled)
 					return cm, nil

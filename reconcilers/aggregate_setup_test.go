@@ -26,16 +26,24 @@ func TestAggregateReconciler_Validate(t *testing.T) {
 		reconciler     *aggregateReconciler
 		problems, deep []string
 	}{
-		"valid": {reconciler: &aggregateReconciler{Request: testRequest, AggregateObjectManager: &configMaps{MergeBeforeUpdate: mergeData}}},
+		"valid": {
+			reconciler: &aggregateReconciler{
+				Request: testRequest, AggregateObjectManager: &configMaps{MergeBeforeUpdate: mergeData},
+			},
+		},
 		"object manager that is not valid": {
 			// It is for set-up to complain about that: users validate reconcilers whose manager is incomplete.
 			reconciler: &aggregateReconciler{Request: testRequest, AggregateObjectManager: &configMaps{}},
 		},
 		"empty": {
-			&aggregateReconciler{}, []string{defaultName + `must define Request`, defaultName + `must define AggregateObjectManager`}, nil,
+			&aggregateReconciler{}, []string{
+				defaultName + `must define Request`, defaultName + `must define AggregateObjectManager`,
+			}, nil,
 		},
 		"named": {
-			&aggregateReconciler{Name: "n", AggregateObjectManager: &configMaps{}}, []string{`AggregateReconciler "n" must define Request`}, nil,
+			&aggregateReconciler{
+				Name: "n", AggregateObjectManager: &configMaps{},
+			}, []string{`AggregateReconciler "n" must define Request`}, nil,
 		},
 		"named after its kind": {
 			&aggregateReconciler{Type: func() *corev1.ConfigMap {
@@ -49,7 +57,11 @@ func TestAggregateReconciler_Validate(t *testing.T) {
 		"no object manager": {
 			&aggregateReconciler{Request: testRequest}, []string{defaultName + `must define AggregateObjectManager`}, nil,
 		},
-		"shorthand": {reconciler: &aggregateReconciler{Request: testRequest, MergeBeforeUpdate: mergeData, HarmonizeImmutableFields: harmonize}},
+		"shorthand": {
+			reconciler: &aggregateReconciler{
+				Request: testRequest, MergeBeforeUpdate: mergeData, HarmonizeImmutableFields: harmonize,
+			},
+		},
 		"shorthand and object manager": {
 			&aggregateReconciler{
 				Request: testRequest, AggregateObjectManager: &configMaps{}, MergeBeforeUpdate: mergeData,
@@ -63,7 +75,10 @@ func TestAggregateReconciler_Validate(t *testing.T) {
 			nil,
 		},
 		"finalizer": {
-			&aggregateReconciler{Request: testRequest, AggregateObjectManager: &configMaps{Finalizer: "test.example.com/it", MergeBeforeUpdate: mergeData}},
+			&aggregateReconciler{
+				Request:                testRequest,
+				AggregateObjectManager: &configMaps{Finalizer: "test.example.com/it", MergeBeforeUpdate: mergeData},
+			},
 			[]string{defaultName + `must not define a Finalizer on AggregateObjectManager, nothing would clear it`},
 			nil,
 		},
@@ -73,7 +88,10 @@ func TestAggregateReconciler_Validate(t *testing.T) {
 				Reconciler: reconcilers.Sequence[*corev1.ConfigMap]{&configMapSync{Name: "x"}},
 			},
 			nil,
-			[]string{defaultName + `must have a valid Reconciler: Sequence must have a valid Sequence[0]: SyncReconciler "x" must implement Sync or SyncWithResult`},
+			[]string{
+				defaultName +
+					`must have a valid Reconciler: Sequence must have a valid Sequence[0]: SyncReconciler "x" must implement Sync or SyncWithResult`,
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,17 +118,24 @@ func TestAggregateReconciler_Validate(t *testing.T) {
 		})
 	}
 	t.Run("an interface needs a type", func(t *testing.T) {
-		r := &reconcilers.AggregateReconciler[client.Object]{Name: "n", Request: testRequest, MergeBeforeUpdate: func(_, _ client.Object) {}}
+		r := &reconcilers.AggregateReconciler[client.Object]{
+			Name: "n", Request: testRequest, MergeBeforeUpdate: func(_, _ client.Object) {},
+		}
 		wantText(t, `AggregateReconciler "n" must define Type`, r.Validate(context.Background()))
-		r = &reconcilers.AggregateReconciler[client.Object]{Type: &corev1.ConfigMap{}, Request: testRequest, MergeBeforeUpdate: func(_, _ client.Object) {}}
+		r = &reconcilers.AggregateReconciler[client.Object]{
+			Type: &corev1.ConfigMap{}, Request: testRequest, MergeBeforeUpdate: func(_, _ client.Object) {},
+		}
 		wantText(t, "", r.Validate(context.Background()))
 	})
 	t.Run("what is below finds the config", func(t *testing.T) {
 		w := newWorld(t)
 		found := false
 		r := newAggregate(w, func(r *aggregateReconciler) {
-			r.Reconciler = &reconcilers.Advice[*corev1.ConfigMap]{Reconciler: validating{validate: func(ctx context.Context) error {
-				found = reconcilers.RetrieveConfigOrDie(ctx) == w.Config && reconcilers.RetrieveOriginalConfigOrDie(ctx) == w.Config &&
+			r.Reconciler = &reconcilers.Advice[*corev1.ConfigMap]{Reconciler: validating{validate: func(
+				ctx context.Context,
+			) error {
+				found = reconcilers.RetrieveConfigOrDie(ctx) == w.Config &&
+					reconcilers.RetrieveOriginalConfigOrDie(ctx) == w.Config &&
 					reconcilers.RetrieveResourceType(ctx) != nil && reconcilers.RetrieveOriginalResourceType(ctx) != nil
 				return nil
 			}}}
@@ -137,7 +162,9 @@ func TestAggregateReconciler_SetupOrder(t *testing.T) {
 		s := &setups{t: t, config: config, failing: failing}
 		r := newAggregate(w, func(r *aggregateReconciler) {
 			r.Config, r.Setup = config, s.hook(own)
-			r.Reconciler = &configMapSync{Setup: s.hook(below), Sync: func(context.Context, *corev1.ConfigMap) error { return nil }}
+			r.Reconciler = &configMapSync{
+				Setup: s.hook(below), Sync: func(context.Context, *corev1.ConfigMap) error { return nil },
+			}
 			r.AggregateObjectManager = &settingUp{setup: s.hook(manager)}
 		})
 		controller, err := r.SetupWithManagerYieldingController(context.Background(), mgr)
@@ -212,7 +239,9 @@ func TestAggregateReconciler_SetupForOptionsReplaceItsPredicate(t *testing.T) {
 	calls, asked := make(requests, 10), make(chan string, 10)
 	r := newAggregate(w, requested(calls), func(r *aggregateReconciler) {
 		r.Name, r.Config = name, configFor(w, mgr)
-		r.SetupForOptions = []builder.ForOption{builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		r.SetupForOptions = []builder.ForOption{builder.WithPredicates(predicate.NewPredicateFuncs(func(
+			obj client.Object,
+		) bool {
 			asked <- obj.GetName()
 			return true
 		}))}
@@ -239,7 +268,9 @@ func TestAggregateReconciler_Unstructured(t *testing.T) {
 		DesiredResource: func(_ context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			return u, unstructured.SetNestedField(u.Object, "value", "data", "key")
 		},
-		MergeBeforeUpdate: func(current, desired *unstructured.Unstructured) { current.Object["data"] = desired.Object["data"] },
+		MergeBeforeUpdate: func(current, desired *unstructured.Unstructured) {
+			current.Object["data"] = desired.Object["data"]
+		},
 	}
 	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
 	start(t, mgr)

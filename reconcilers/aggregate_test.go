@@ -46,7 +46,9 @@ func newAggregateIn(config reconcilers.Config) *aggregateReconciler {
 
 // collecting is a part of an aggregate that returns what it is given.
 func collecting(result reconcilers.Result, err error) *configMapSync {
-	return &configMapSync{SyncWithResult: func(context.Context, *corev1.ConfigMap) (reconcilers.Result, error) { return result, err }}
+	return &configMapSync{
+		SyncWithResult: func(context.Context, *corev1.ConfigMap) (reconcilers.Result, error) { return result, err },
+	}
 }
 
 // aggregating is the Metadata of a case whose aggregate has a part that returns what it is given.
@@ -77,8 +79,12 @@ var (
 
 func TestAggregateReconciler(t *testing.T) {
 	minute := reconcilers.Result{RequeueAfter: time.Minute, Priority: new(4)}
-	actual, drifted, creates := objects{newConfigMap("test", orphan)}, objects{newConfigMap("test", orphan, drift)}, aggregateCreates
-	updated, failed := onAggregate("Normal", "Updated", `Updated ConfigMap "test"`), failing("create", "ConfigMap", errTest)
+	actual, drifted, creates := objects{newConfigMap("test", orphan)}, objects{
+		newConfigMap("test", orphan, drift),
+	}, aggregateCreates
+	updated, failed := onAggregate(
+		"Normal", "Updated", `Updated ConfigMap "test"`,
+	), failing("create", "ConfigMap", errTest)
 	creationFailed := onAggregate("Warning", "CreationFailed", `Failed to create ConfigMap "test": failure of the test`)
 	elsewhere := reconcilers.Request{NamespacedName: client.ObjectKey{Namespace: "elsewhere", Name: "test"}}
 
@@ -86,7 +92,9 @@ func TestAggregateReconciler(t *testing.T) {
 		// A missing resource is created.
 		"create": {ExpectCreates: creates, ExpectEvents: aggregateCreated},
 		// Nothing is written for a resource that is as desired.
-		"in sync": {GivenObjects: actual, ExpectWiring: &rtesting.Wiring{For: watched, AtStart: []reconcilers.Request{testRequest}}},
+		"in sync": {
+			GivenObjects: actual, ExpectWiring: &rtesting.Wiring{For: watched, AtStart: []reconcilers.Request{testRequest}},
+		},
 		// Drift is repaired.
 		"update": {GivenObjects: drifted, ExpectUpdates: actual, ExpectEvents: updated},
 		// A resource that is not desired is deleted.
@@ -99,7 +107,9 @@ func TestAggregateReconciler(t *testing.T) {
 		// Other resources of the kind are none of its business.
 		"another request": {Request: elsewhere, GivenObjects: drifted, WithReactors: failing("get", "ConfigMap", errTest)},
 		// A resource that is being deleted is left alone.
-		"terminating": {GivenObjects: objects{newConfigMap("test", orphan, leaving, drift)}, Metadata: aggregating(minute, errTest)},
+		"terminating": {
+			GivenObjects: objects{newConfigMap("test", orphan, leaving, drift)}, Metadata: aggregating(minute, errTest),
+		},
 		// Nothing can be done without knowing what is there.
 		"fetch fails": {
 			GivenObjects: drifted, WithReactors: failing("get", "ConfigMap", errTest), Metadata: aggregating(minute, errTest),
@@ -108,9 +118,13 @@ func TestAggregateReconciler(t *testing.T) {
 		// The result of the reconciler is the result.
 		"result": {GivenObjects: actual, Metadata: aggregating(minute, nil), ExpectedResult: minute},
 		// Without what it collects nothing is managed.
-		"reconciler fails": {GivenObjects: drifted, Metadata: aggregating(minute, errTest), ShouldErr: true, Verify: failsWith(errTest, minute)},
+		"reconciler fails": {
+			GivenObjects: drifted, Metadata: aggregating(minute, errTest), ShouldErr: true, Verify: failsWith(errTest, minute),
+		},
 		// It is tried again with back-off, and keeps its priority.
-		"reconciler fails quietly": {GivenObjects: drifted, Metadata: aggregating(minute, errQuiet), ExpectedResult: backOff(4)},
+		"reconciler fails quietly": {
+			GivenObjects: drifted, Metadata: aggregating(minute, errQuiet), ExpectedResult: backOff(4),
+		},
 		// The resource is managed, the error forgotten and the result kept.
 		"reconciler halts": {
 			GivenObjects: drifted, Metadata: aggregating(requeue, reconcilers.ErrHaltSubReconcilers),
@@ -135,12 +149,16 @@ func TestAggregateReconciler(t *testing.T) {
 		},
 		// A halt hides no failure.
 		"create fails after a halt": {
-			Metadata: aggregating(minute, reconcilers.ErrHaltSubReconcilers), WithReactors: failed, ExpectCreates: creates, ExpectEvents: creationFailed,
+			Metadata: aggregating(
+				minute, reconcilers.ErrHaltSubReconcilers,
+			), WithReactors: failed, ExpectCreates: creates, ExpectEvents: creationFailed,
 			ShouldErr: true, Verify: failsWith(errTest, minute),
 		},
 		// MergeBeforeUpdate stands for an object manager.
 		"shorthand": {
-			Metadata:     changes(func(r *aggregateReconciler) { r.AggregateObjectManager, r.MergeBeforeUpdate = nil, mergeData }),
+			Metadata: changes(func(r *aggregateReconciler) {
+				r.AggregateObjectManager, r.MergeBeforeUpdate = nil, mergeData
+			}),
 			GivenObjects: drifted, ExpectUpdates: actual, ExpectEvents: updated,
 		},
 		// Any object manager will do.
@@ -155,7 +173,9 @@ func TestAggregateReconciler(t *testing.T) {
 			GivenObjects: drifted, ExpectUpdates: actual, ExpectEvents: updated,
 			Metadata: changes(func(r *aggregateReconciler) {
 				r.DesiredResource = nil
-				r.Reconciler = &configMapSync{Sync: func(_ context.Context, cm *corev1.ConfigMap) error { mergeData(cm, wanted("")); return nil }}
+				r.Reconciler = &configMapSync{
+					Sync: func(_ context.Context, cm *corev1.ConfigMap) error { mergeData(cm, wanted("")); return nil },
+				}
 			}),
 		},
 		// Without DesiredResource and Reconciler nothing changes.
@@ -169,11 +189,15 @@ func TestAggregateReconciler(t *testing.T) {
 
 func TestDefect10_AggregateHalts(t *testing.T) {
 	inAll(rtesting.ReconcilerTests{
-		"halt":                 {Metadata: stopping(reconcilers.ErrHaltSubReconcilers)},
-		"halt with a context":  {Metadata: stopping(fmt.Errorf("waiting: %w", reconcilers.ErrHaltSubReconcilers))},
-		"quiet":                {Metadata: stopping(errQuiet), ExpectedResult: backOff(7)},
-		"durable":              {Metadata: stopping(errors.Join(errTest, reconcilers.ErrDurable)), ExpectedResult: backOff(7)},
-		"quiet with a context": {Metadata: stopping(fmt.Errorf("waiting: %w", reconcilers.ErrQuiet)), ExpectedResult: backOff(7)},
+		"halt":                {Metadata: stopping(reconcilers.ErrHaltSubReconcilers)},
+		"halt with a context": {Metadata: stopping(fmt.Errorf("waiting: %w", reconcilers.ErrHaltSubReconcilers))},
+		"quiet":               {Metadata: stopping(errQuiet), ExpectedResult: backOff(7)},
+		"durable": {
+			Metadata: stopping(errors.Join(errTest, reconcilers.ErrDurable)), ExpectedResult: backOff(7),
+		},
+		"quiet with a context": {
+			Metadata: stopping(fmt.Errorf("waiting: %w", reconcilers.ErrQuiet)), ExpectedResult: backOff(7),
+		},
 	}, func(_ string, tc *rtesting.ReconcilerTestCase) {
 		tc.Request = testRequest
 		if tc.ExpectedResult == (reconcilers.Result{}) {
@@ -216,7 +240,11 @@ func TestAggregateReconciler_Hooks(t *testing.T) {
 		}
 	}
 	hooks := func(changed ...func(*aggregateReconciler)) map[string]any {
-		return changes(append([]func(*aggregateReconciler){func(r *aggregateReconciler) { r.Reconciler = collecting(minute, nil) }}, changed...)...)
+		return changes(
+			append(
+				[]func(*aggregateReconciler){func(r *aggregateReconciler) { r.Reconciler = collecting(minute, nil) }}, changed...,
+			)...,
+		)
 	}
 	rtesting.ReconcilerTests{
 		// Results are combined.
@@ -225,7 +253,9 @@ func TestAggregateReconciler_Hooks(t *testing.T) {
 			ExpectCreates: aggregateCreates, ExpectEvents: aggregateCreated, ExpectedResult: second,
 		},
 		// An error ends the request.
-		"before fails": {Request: testRequest, Metadata: hooks(before(second, errTest)), ShouldErr: true, Verify: failsWith(errTest, second)},
+		"before fails": {
+			Request: testRequest, Metadata: hooks(before(second, errTest)), ShouldErr: true, Verify: failsWith(errTest, second),
+		},
 		// A quiet error is retried like any other.
 		"before fails quietly": {Request: testRequest, Metadata: hooks(before(second, errQuiet)), ExpectedResult: backOff(9)},
 		// After has the last word.
@@ -249,7 +279,9 @@ func TestAggregateReconciler_Hooks(t *testing.T) {
 		},
 		// Nothing else is called.
 		"no after when before fails": {
-			Request: testRequest, Metadata: hooks(before(result{}, errTest), after(func(result, error) (result, error) { return second, nil })),
+			Request: testRequest, Metadata: hooks(
+				before(result{}, errTest), after(func(result, error) (result, error) { return second, nil }),
+			),
 			ShouldErr: true, Verify: failsWith(errTest),
 		},
 		// A context that Before returns reaches everything below.

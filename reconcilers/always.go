@@ -19,11 +19,11 @@ var (
 	_ validation.Validator         = Always[client.Object](nil)
 )
 
-// Always runs sub reconcilers one after the other, in order, whether or not those before have failed. Use it for parts that do not depend on each
-// other, so that a broken one does not hold up the rest; use [Sequence] where they do.
+// Always runs sub reconcilers one after the other, in order, whether or not those before have failed. Use it for parts
+// that do not depend on each other, so that a broken one does not hold up the rest; use [Sequence] where they do.
 //
-// Results are combined with [AggregateResults], also when there are errors. The error joins those of all that failed; as soon as one is not quiet,
-// only those that are not count, so that a quiet error never silences another.
+// Results are combined with [AggregateResults], also when there are errors. The error joins those of all that failed;
+// as soon as one is not quiet, only those that are not count, so that a quiet error never silences another.
 //
 // An Always is used as a value or by pointer and has no state of its own.
 type Always[Type client.Object] []SubReconciler[Type]
@@ -81,8 +81,9 @@ func validateEach[T client.Object](ctx context.Context, kind string, list []SubR
 	return problems.err()
 }
 
-// interrupted is the error with which a reconciler stops between two steps once its context has ended. A shutdown is nothing to report, so the error
-// is quiet then. Running out of time is not, nor is a context that an author has cancelled.
+// interrupted is the error with which a reconciler stops between two steps once its context has ended. A shutdown is
+// nothing to report, so the error is quiet then. Running out of time is not, nor is a context that an author has
+// cancelled.
 func interrupted(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:
@@ -94,7 +95,8 @@ func interrupted(ctx context.Context) error {
 	}
 }
 
-// isShutdown is true when the request is cut off from outside: the context of the whole request is cancelled, and not just one below it.
+// isShutdown is true when the request is cut off from outside: the context of the whole request is cancelled, and not
+// just one below it.
 func isShutdown(ctx context.Context) bool {
 	if request := scopeFrom(ctx).requestErr; request != nil {
 		return errors.Is(request(), context.Canceled)

@@ -46,7 +46,9 @@ func TestAlways(t *testing.T) {
 		"again, and failure": {again, minute, errTest, both},
 	} {
 		tests[name] = outcome(always{returning(tc.first, nil), returning(tc.second, tc.err)}, tc.want, tc.err)
-		tests[name+", the other fails"] = outcome(always{returning(tc.first, tc.err), returning(tc.second, nil)}, tc.want, tc.err)
+		tests[name+", the other fails"] = outcome(
+			always{returning(tc.first, tc.err), returning(tc.second, nil)}, tc.want, tc.err,
+		)
 	}
 	tests.Run(t, scheme, fromCase)
 }
@@ -56,12 +58,14 @@ func TestAlways_Errors(t *testing.T) {
 	type errs = []error
 	tests := subReconcilerTests{}
 	for name, tc := range map[string]struct{ given, want, not errs }{
-		"none":            {errs{nil, nil}, nil, nil},
-		"one":             {errs{nil, errTest, nil}, errs{errTest}, errs{reconcilers.ErrQuiet}},
-		"two":             {errs{errTest, errOther}, errs{errTest, errOther}, errs{reconcilers.ErrQuiet}},
-		"quiet and loud":  {errs{errQuiet, errTest}, errs{errTest}, errs{reconcilers.ErrQuiet, errQuiet}},
-		"loud and quiet":  {errs{errTest, errQuiet}, errs{errTest}, errs{reconcilers.ErrQuiet, errQuiet}},
-		"quiet only":      {errs{errQuiet, nil, reconcilers.ErrSkipStatusUpdate}, errs{reconcilers.ErrSkipStatusUpdate}, errs{errQuiet}},
+		"none":           {errs{nil, nil}, nil, nil},
+		"one":            {errs{nil, errTest, nil}, errs{errTest}, errs{reconcilers.ErrQuiet}},
+		"two":            {errs{errTest, errOther}, errs{errTest, errOther}, errs{reconcilers.ErrQuiet}},
+		"quiet and loud": {errs{errQuiet, errTest}, errs{errTest}, errs{reconcilers.ErrQuiet, errQuiet}},
+		"loud and quiet": {errs{errTest, errQuiet}, errs{errTest}, errs{reconcilers.ErrQuiet, errQuiet}},
+		"quiet only": {
+			errs{errQuiet, nil, reconcilers.ErrSkipStatusUpdate}, errs{reconcilers.ErrSkipStatusUpdate}, errs{errQuiet},
+		},
 		"all quiet":       {errs{errQuiet, halt}, errs{errQuiet, halt}, nil},
 		"a halt and loud": {errs{halt, errTest}, errs{errTest}, errs{halt}},
 		"durable":         {errs{nil, reconcilers.ErrDurable}, errs{reconcilers.ErrDurable}, errs{errTest}},
@@ -88,7 +92,9 @@ func TestAlways_Errors(t *testing.T) {
 
 func TestAlways_StepsAreNamed(t *testing.T) {
 	log, lines := newLog(0)
-	r := always{nothing(), &syncReconciler{Name: "Failing", Sync: func(context.Context, *fixture.Resource) error { return errTest }}}
+	r := always{
+		nothing(), &syncReconciler{Name: "Failing", Sync: func(context.Context, *fixture.Resource) error { return errTest }},
+	}
 	_, err := r.Reconcile(withLog(context.Background(), log), newResource())
 	wantErr(t, errTest, err)
 	contains(t, lines.all(), `1/Failing "msg"="unable to sync" "error"="failure of the test"`)

@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An object of somebody else is where a child belongs. When it goes, the parent has to hear of it although it never owned it.
+// An object of somebody else is where a child belongs. When it goes, the parent has to hear of it although it never
+// owned it.
 func TestSetup_EventOfTheObjectInTheWayTriggersTheParent(t *testing.T) {
 	parent := newResource(settled)
 	blocker := newConfigMap("child")

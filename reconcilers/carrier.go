@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// carriers are blank objects of one Go type. A part of an object that is put into one can be copied alone, by the object's own DeepCopy. The zero value is
-// ready to use, concurrently too.
+// carriers are blank objects of one Go type. A part of an object that is put into one can be copied alone, by the
+// object's own DeepCopy. The zero value is ready to use, concurrently too.
 type carriers struct{ pool sync.Pool }
 
 // copyPart returns a copy of what fill puts into a blank object of the Go type of obj.

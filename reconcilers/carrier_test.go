@@ -43,7 +43,9 @@ func TestUpdatingObjectManager_LeavesManagedFieldsAlone(t *testing.T) {
 func TestResourceReconciler_ComparesItsOwnStatus(t *testing.T) {
 	ready := newResource(func(r *fixture.Resource) { r.Status.Fields = map[string]string{"is": "ready"} })
 	w := newWorld(t, ready)
-	r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{Sync: func(_ context.Context, r *fixture.Resource) error {
+	r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{Sync: func(
+		_ context.Context, r *fixture.Resource,
+	) error {
 		r.Status.Fields["is"] = "changed"
 		r.Status.Fields["is"] = "ready"
 		return nil

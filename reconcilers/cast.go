@@ -20,12 +20,12 @@ var (
 	_ validation.Validator         = (*CastResource[client.Object, client.Object])(nil)
 )
 
-// CastResource lets a sub reconciler see the resource as another type, most often a duck type that covers the part several kinds have in common. The
-// resource is converted through its JSON form; what the sub reconciler changes is applied to the resource, also when it returns an error, but for
-// fields the resource does not have.
+// CastResource lets a sub reconciler see the resource as another type, most often a duck type that covers the part
+// several kinds have in common. The resource is converted through its JSON form; what the sub reconciler changes is
+// applied to the resource, also when it returns an error, but for fields the resource does not have.
 //
-// With an interface as the CastType, client.Object for example, the resource itself is passed on. That is how a sub reconciler for any kind of
-// resource is used below one for a certain kind.
+// With an interface as the CastType, client.Object for example, the resource itself is passed on. That is how a sub
+// reconciler for any kind of resource is used below one for a certain kind.
 type CastResource[Type, CastType client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `<CastType>CastResource`.
 	Name string
@@ -108,8 +108,8 @@ func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result
 	return result, utilerrors.NewAggregate(errs)
 }
 
-// cast converts the resource. The cast object says what kind it is of, also where the resource does not: the client has nothing else to go by, and an
-// unstructured object cannot be without.
+// cast converts the resource. The cast object says what kind it is of, also where the resource does not: the client has
+// nothing else to go by, and an unstructured object cannot be without.
 func (r *CastResource[T, CT]) cast(ctx context.Context, resource T) (CT, error) {
 	cast := newEmpty[CT]()
 	if !resource.GetObjectKind().GroupVersionKind().Empty() {
@@ -129,8 +129,9 @@ func (r *CastResource[T, CT]) cast(ctx context.Context, resource T) (CT, error) 
 	return cast, convert(named, cast)
 }
 
-// applyChanges makes in resource the change from before to cast. A sub reconciler may have patched the resource's finalizers, which moves its generation
-// and resource version, so the generation is not compared. What the resource has no field for is lost when the result is read back.
+// applyChanges makes in resource the change from before to cast. A sub reconciler may have patched the resource's
+// finalizers, which moves its generation and resource version, so the generation is not compared. What the resource has
+// no field for is lost when the result is read back.
 func (r *CastResource[T, CT]) applyChanges(before, cast CT, resource T) error {
 	from, err := jsonValue(before)
 	if err != nil {

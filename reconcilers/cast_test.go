@@ -18,7 +18,9 @@ import (
 )
 
 // castTo returns a cast to a sub reconciler that is a function.
-func castTo[CT client.Object](sync func(ctx context.Context, resource CT) (reconcilers.Result, error)) *reconcilers.CastResource[*fixture.Resource, CT] {
+func castTo[CT client.Object](
+	sync func(ctx context.Context, resource CT) (reconcilers.Result, error),
+) *reconcilers.CastResource[*fixture.Resource, CT] {
 	return &reconcilers.CastResource[*fixture.Resource, CT]{
 		Reconciler: &reconcilers.SyncReconciler[CT]{SyncWithResult: sync, FinalizeWithResult: sync},
 	}
@@ -88,7 +90,9 @@ func TestCastResource(t *testing.T) {
 		"error": with(outcome(of(addField, errTest), minute, errTest), fieldAdded),
 		"halt":  with(outcome(of(addField, halt), minute, halt), fieldAdded),
 		// The resource has none of these, some of which are written out although they are empty.
-		"unknown fields are dropped": with(outcome(castTo(func(_ context.Context, deployment *appsv1.Deployment) (result, error) {
+		"unknown fields are dropped": with(outcome(castTo(func(
+			_ context.Context, deployment *appsv1.Deployment,
+		) (result, error) {
 			deployment.Labels["app"] = "changed"
 			deployment.Status.ObservedGeneration = 7
 			deployment.Spec.Paused = true
@@ -101,7 +105,9 @@ func TestCastResource(t *testing.T) {
 			r.Labels["app"], r.Status.ObservedGeneration = "changed", 7
 		}),
 		// Somebody holds the resource itself, and its generation has moved on since the cast.
-		"the resource changes meanwhile": with(outcome(sequence{hold(&held), castTo(func(_ context.Context, duck *fixture.Duck) (result, error) {
+		"the resource changes meanwhile": with(outcome(sequence{hold(&held), castTo(func(
+			_ context.Context, duck *fixture.Duck,
+		) (result, error) {
 			held.Generation = 2
 			held.Spec.Fields["else"] = "where"
 			addField(duck)
@@ -110,7 +116,9 @@ func TestCastResource(t *testing.T) {
 			r.Generation = 2
 			r.Spec.Fields["else"] = "where"
 		}),
-		"to an interface": with(outcome(sequence{hold(&held), castTo(func(ctx context.Context, obj client.Object) (result, error) {
+		"to an interface": with(outcome(sequence{hold(&held), castTo(func(
+			ctx context.Context, obj client.Object,
+		) (result, error) {
 			if obj != client.Object(held) {
 				t.Error("it is not the same object")
 			}
@@ -128,7 +136,9 @@ func TestCastResource_Failures(t *testing.T) {
 	minute := result{RequeueAfter: time.Minute}
 	nothing := func(*fixture.Resource) {}
 	unexpected := func(*fixture.Resource) { t.Error("the sub reconciler was called") }
-	toMarshal, toUnmarshal := func(r *fixture.Resource) { r.Spec.ErrOnMarshal = true }, func(r *fixture.Resource) { r.Spec.ErrOnUnmarshal = true }
+	toMarshal, toUnmarshal := func(r *fixture.Resource) { r.Spec.ErrOnMarshal = true }, func(r *fixture.Resource) {
+		r.Spec.ErrOnUnmarshal = true
+	}
 	tests := subReconcilerTests{}
 	for name, tc := range map[string]struct {
 		before, change func(*fixture.Resource)
@@ -159,7 +169,10 @@ func TestCastResource_Failures(t *testing.T) {
 		}
 		tests[name] = test
 	}
-	special := outcome(&reconcilers.CastResource[*fixture.Resource, special]{Name: "Special", Reconciler: reconcilers.Sequence[special]{}}, result{}, errTest)
+	special := outcome(
+		&reconcilers.CastResource[*fixture.Resource, special]{Name: "Special", Reconciler: reconcilers.Sequence[special]{}},
+		result{}, errTest,
+	)
 	special.Verify = failsWithText("*fixture.Resource is not a Special")
 	tests["to an interface it does not have"] = special
 	tests.Run(t, scheme, fromCase)
@@ -182,7 +195,9 @@ func TestCastResource_BelowARoot(t *testing.T) {
 	}})
 	rtesting.ReconcilerTests{
 		"living": {
-			Metadata: cast, Request: testRequest, GivenObjects: objects{newResource(settled), theme}, StatusSubResourceTypes: hasStatus,
+			Metadata: cast, Request: testRequest, GivenObjects: objects{
+				newResource(settled), theme,
+			}, StatusSubResourceTypes: hasStatus,
 			ExpectPatches: patches{finalizers("test-finalizer")},
 			ExpectTracks:  []rtesting.TrackRequest{rtesting.NewTrackRequest(theme, newResource(), scheme)},
 			ExpectStatusUpdates: objects{newResource(settled, func(r *fixture.Resource) {
@@ -191,7 +206,9 @@ func TestCastResource_BelowARoot(t *testing.T) {
 			ExpectEvents: append(events{finalizerPatched}, statusUpdated...),
 		},
 		"deleted": {
-			Metadata: cast, Request: testRequest, GivenObjects: objects{newResource(settled, finalizer("test-finalizer"), terminating)},
+			Metadata: cast, Request: testRequest, GivenObjects: objects{
+				newResource(settled, finalizer("test-finalizer"), terminating),
+			},
 			ExpectPatches: patches{finalizers()}, ExpectEvents: events{finalizerPatched},
 		},
 	}.Run(t, scheme, resourceFactory)
@@ -216,7 +233,10 @@ func TestCastResource_Kind(t *testing.T) {
 		"with an empty config": {func(*world) context.Context {
 			return reconcilers.StashOriginalConfig(context.Background(), reconcilers.Config{})
 		}, func(*fixture.Resource) {}, ""},
-		"of the original scope": {func(w *world) context.Context { return reconcilers.StashConfig(w.Context(), reconcilers.Config{}) }, func(*fixture.Resource) {}, "Resource"},
+		"of the original scope": {
+			func(w *world) context.Context { return reconcilers.StashConfig(w.Context(), reconcilers.Config{}) },
+			func(*fixture.Resource) {}, "Resource",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			called := false
@@ -240,7 +260,9 @@ func TestCastResource_SetsUpWithTheOtherType(t *testing.T) {
 		want  client.Object
 	}{
 		"duck": {func(setup func(context.Context, reconcilers.Manager, *reconcilers.Builder) error) subReconciler {
-			return &castToDuck{Reconciler: &duckSync{Setup: setup, Sync: func(context.Context, *fixture.Duck) error { return nil }}}
+			return &castToDuck{
+				Reconciler: &duckSync{Setup: setup, Sync: func(context.Context, *fixture.Duck) error { return nil }},
+			}
 		}, &fixture.Duck{}},
 		"interface": {func(setup func(context.Context, reconcilers.Manager, *reconcilers.Builder) error) subReconciler {
 			return &reconcilers.CastResource[*fixture.Resource, client.Object]{Reconciler: &reconcilers.SyncReconciler[client.Object]{

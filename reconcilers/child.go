@@ -19,17 +19,19 @@ var (
 	_ validation.Validator         = (*ChildReconciler[client.Object, client.Object, client.ObjectList])(nil)
 )
 
-// ChildReconciler manages one object on behalf of the reconciled resource, which is called the parent here. The author says what the child should
-// look like; the reconciler creates, updates or deletes it accordingly, and hands the child as it is to the author to reflect on the parent's status.
+// ChildReconciler manages one object on behalf of the reconciled resource, which is called the parent here. The author
+// says what the child should look like; the reconciler creates, updates or deletes it accordingly, and hands the child
+// as it is to the author to reflect on the parent's status.
 //
-// A child is an object that the parent controls, and that OurChild accepts. Without OurChild it is the one of those that has the desired name, or a
-// generated name with the desired prefix; others are left alone, with a Warning event UnidentifiedChildren, once for each parent. Without owner references (SkipOwnerReference, needed for children in
-// other namespaces or clusters) OurChild alone decides; such a child is not garbage collected, so a finalizer has to make sure that it is
-// deleted, see [WithFinalizer] and the Finalizer field.
+// A child is an object that the parent controls, and that OurChild accepts. Without OurChild it is the one of those
+// that has the desired name, or a generated name with the desired prefix; others are left alone, with a Warning event
+// UnidentifiedChildren, once for each parent. Without owner references (SkipOwnerReference, needed for children in
+// other namespaces or clusters) OurChild alone decides; such a child is not garbage collected, so a finalizer has to
+// make sure that it is deleted, see [WithFinalizer] and the Finalizer field.
 //
-// If several objects are the child, the one of the desired name is kept and the others are deleted; if none has that name, all are deleted and a new
-// one is created. A child that is being deleted does not count: a new one takes its place at once, or, when it is to have the same name, as soon as
-// that is free.
+// If several objects are the child, the one of the desired name is kept and the others are deleted; if none has that
+// name, all are deleted and a new one is created. A child that is being deleted does not count: a new one takes its
+// place at once, or, when it is to have the same name, as soon as that is free.
 //
 // All other events come from the object manager, see [UpdatingObjectManager].
 //
@@ -44,56 +46,58 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// Name identifies this reconciler in logs. Defaults to `<ChildType>ChildReconciler`.
 	Name string
 
-	// ChildType is the kind of the child. Defaults to the type parameter; required for unstructured objects and duck types.
+	// ChildType is the kind of the child. Defaults to the type parameter; required for unstructured objects and duck
+	// types.
 	ChildType ChildType
 
-	// ChildListType is the list kind of the child. Defaults to the type parameter; required for unstructured objects and duck types.
+	// ChildListType is the list kind of the child. Defaults to the type parameter; required for unstructured objects and
+	// duck types.
 	ChildListType ChildListType
 
-	// SkipOwnerReference leaves the child without an owner reference. OurChild and ListOptions are then required. Changes of the child trigger
-	// the parent all the same. Defaults to false.
+	// SkipOwnerReference leaves the child without an owner reference. OurChild and ListOptions are then required. Changes
+	// of the child trigger the parent all the same. Defaults to false.
 	SkipOwnerReference bool
 
 	// Setup registers further watches and indexes. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChild returns the child as it should be, or nil when there should be none. [OnlyReconcileChildStatus] as the error leaves the
-	// child alone. It is not called for a parent that is being deleted. Required.
+	// DesiredChild returns the child as it should be, or nil when there should be none. [OnlyReconcileChildStatus] as the
+	// error leaves the child alone. It is not called for a parent that is being deleted. Required.
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
-	// ReflectChildStatusOnParent updates the status of the parent, in memory, with the child as the API server has it. The child is nil when
-	// there is none, or blank after [OnlyReconcileChildStatus], and has a deletion timestamp when a new one waits for its name. The error is nil or one of ReflectedChildErrorReasons. It
-	// is not called for a parent that is being deleted.
-	// This or ReflectChildStatusOnParentWithError is required; the latter is used when both are there.
+	// ReflectChildStatusOnParent updates the status of the parent, in memory, with the child as the API server has it. The
+	// child is nil when there is none, or blank after [OnlyReconcileChildStatus], and has a deletion timestamp when a new
+	// one waits for its name. The error is nil or one of ReflectedChildErrorReasons. It is not called for a parent that is
+	// being deleted. This or ReflectChildStatusOnParentWithError is required; the latter is used when both are there.
 	ReflectChildStatusOnParent func(ctx context.Context, parent Type, child ChildType, err error)
 
 	// ReflectChildStatusOnParentWithError is ReflectChildStatusOnParent that can fail.
 	ReflectChildStatusOnParentWithError func(ctx context.Context, parent Type, child ChildType, err error) error
 
-	// ReflectedChildErrorReasons are the API errors that are reflected on the parent instead of being returned. Defaults to AlreadyExists,
-	// Forbidden and Invalid; an empty slice that is not nil means none. In a controller the parent is reconciled again 10 seconds after a reflected
-	// error, and then after twice as long each time, up to 5 minutes; not for AlreadyExists if the object in the way is tracked. The metric
-	// trueup_reflected_errors_total counts them.
+	// ReflectedChildErrorReasons are the API errors that are reflected on the parent instead of being returned. Defaults
+	// to AlreadyExists, Forbidden and Invalid; an empty slice that is not nil means none. In a controller the parent is
+	// reconciled again 10 seconds after a reflected error, and then after twice as long each time, up to 5 minutes; not
+	// for AlreadyExists if the object in the way is tracked. The metric trueup_reflected_errors_total counts them.
 	ReflectedChildErrorReasons []metav1.StatusReason
 
-	// ChildObjectManager creates, updates and deletes the child. Either this is required or MergeBeforeUpdate, which makes it an
-	// [UpdatingObjectManager].
+	// ChildObjectManager creates, updates and deletes the child. Either this is required or MergeBeforeUpdate, which makes
+	// it an [UpdatingObjectManager].
 	ChildObjectManager ObjectManager[ChildType]
 
-	// MergeBeforeUpdate, HarmonizeImmutableFields, Sanitize and Finalizer are the fields of an [UpdatingObjectManager] of the same names, to be
-	// used instead of ChildObjectManager. A Finalizer implies SkipOwnerReference.
+	// MergeBeforeUpdate, HarmonizeImmutableFields, Sanitize and Finalizer are the fields of an [UpdatingObjectManager] of
+	// the same names, to be used instead of ChildObjectManager. A Finalizer implies SkipOwnerReference.
 	MergeBeforeUpdate        func(current, desired ChildType)
 	HarmonizeImmutableFields func(current, desired ChildType)
 	Sanitize                 func(child ChildType) any
 	Finalizer                string
 
-	// ListOptions select the objects among which to look for the child. Field selectors need an index in the cache; they are left out where
-	// the API server itself is asked. Defaults to the objects in the namespace of the parent.
+	// ListOptions select the objects among which to look for the child. Field selectors need an index in the cache; they
+	// are left out where the API server itself is asked. Defaults to the objects in the namespace of the parent.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild reports whether an object is the child. It is required where several reconcilers below one root manage children of one kind, unless they
-	// are on the two branches of an [IfThen]. It must return the same for desired and for stored children, and must not change the child. Optional with
-	// owner references.
+	// OurChild reports whether an object is the child. It is required where several reconcilers below one root manage
+	// children of one kind, unless they are on the two branches of an [IfThen]. It must return the same for desired and
+	// for stored children, and must not change the child. Optional with owner references.
 	OurChild func(resource Type, child ChildType) bool
 
 	lazyInit sync.Once
@@ -116,20 +120,26 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 		}
 		r.node = step.Node{Name: r.Name, Values: []any{"childType", typeName(r.ChildType)}}
 		r.defaults = shorthand[CT]{
-			field: "ChildObjectManager", verb: "implement", given: !isNil(r.ChildObjectManager), merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields,
+			field: "ChildObjectManager", verb: "implement", given: !isNil(
+				r.ChildObjectManager,
+			), merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields,
 			sanitize: r.Sanitize, finalizer: r.Finalizer,
 		}
 		if !r.defaults.given {
 			r.ChildObjectManager = r.defaults.manager(r.ChildType, r.SkipOwnerReference)
 		}
 		r.children = children[T, CT]{
-			reconciler: fmt.Sprintf("ChildReconciler %q", r.Name), childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
-			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild, reflectedReasons: r.ReflectedChildErrorReasons,
+			reconciler: fmt.Sprintf(
+				"ChildReconciler %q", r.Name,
+			), childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
+			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
+			reflectedReasons: r.ReflectedChildErrorReasons,
 		}
 	})
 }
 
-// SetupWithManager validates the reconciler, watches and indexes the child's kind, sets up the object manager and calls Setup.
+// SetupWithManager validates the reconciler, watches and indexes the child's kind, sets up the object manager and calls
+// Setup.
 func (r *ChildReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.children.setup, r.Setup)
@@ -143,7 +153,9 @@ func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 		problems.add("ChildReconciler %q must implement DesiredChild", r.Name)
 	}
 	if r.ReflectChildStatusOnParentWithError == nil {
-		problems.add("ChildReconciler %q must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError", r.Name)
+		problems.add(
+			"ChildReconciler %q must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError", r.Name,
+		)
 	}
 	reconciler := r.children.reconciler
 	r.children.validate(&problems, reconciler)
@@ -156,7 +168,8 @@ func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	return problems.err()
 }
 
-// Reconcile looks the child up, brings it to its desired state and reflects it on the parent. The result is always empty.
+// Reconcile looks the child up, brings it to its desired state and reflects it on the parent. The result is always
+// empty.
 func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	return step.Run(ctx, r.node, resource, r.reconcile)

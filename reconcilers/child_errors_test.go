@@ -69,8 +69,12 @@ func TestChildReconciler_ReflectedErrors(t *testing.T) {
 		"conflict":     returns(errConflict, subReconcilerCase{}),
 		"no API error": returns(errTest, subReconcilerCase{}),
 		// ReflectedChildErrorReasons replaces the default.
-		"a reason of the author's choice":     reflects(errConflict, subReconcilerCase{Metadata: reasons(metav1.StatusReasonConflict)}),
-		"not a reason of the author's choice": returns(errInvalid, subReconcilerCase{Metadata: reasons(metav1.StatusReasonConflict)}),
+		"a reason of the author's choice": reflects(errConflict, subReconcilerCase{
+			Metadata: reasons(metav1.StatusReasonConflict),
+		}),
+		"not a reason of the author's choice": returns(errInvalid, subReconcilerCase{
+			Metadata: reasons(metav1.StatusReasonConflict),
+		}),
 		// Empty is not the default.
 		"no reasons": returns(errInvalid, subReconcilerCase{Metadata: reasons([]metav1.StatusReason{}...)}),
 		// The object in the way is read past the cache and tracked, so that the parent is triggered when it goes.
@@ -143,7 +147,9 @@ func TestDefect02_TerminatingChildIsNotCounted(t *testing.T) {
 			given: []client.Object{
 				newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" }), newConfigMap("a-leaving", leaving),
 			},
-			want: [][]string{{list, "update ConfigMap default/child", childUpdated, `reflect "child"`}, {list, `reflect "child"`}},
+			want: [][]string{
+				{list, "update ConfigMap default/child", childUpdated, `reflect "child"`}, {list, `reflect "child"`},
+			},
 		},
 		"two go, the name is fixed": {
 			given: []client.Object{newConfigMap("a-leaving", leaving), newConfigMap("child", leaving)},
@@ -153,7 +159,10 @@ func TestDefect02_TerminatingChildIsNotCounted(t *testing.T) {
 			given:  []client.Object{newConfigMap("child-a", leaving), newConfigMap("child-b", leaving)},
 			change: []func(*childReconciler){generate},
 			want: [][]string{
-				{list, "create ConfigMap default/child-1", `event default/test Normal Created: Created ConfigMap "child-1"`, `reflect "child-1"`},
+				{
+					list, "create ConfigMap default/child-1", `event default/test Normal Created: Created ConfigMap "child-1"`,
+					`reflect "child-1"`,
+				},
 				{list, `reflect "child-1"`},
 				{list, `reflect "child-1"`},
 			},
@@ -202,7 +211,9 @@ func TestDefect02_ChildTakesTheNameOnceItIsFree(t *testing.T) {
 	wantErr(t, nil, w.Server.Update(context.Background(), gone))
 	_, err = r.Reconcile(w.Context(), newResource())
 	wantErr(t, nil, err)
-	equal(t, "writes once it is gone", []string{"create ConfigMap default/child", childCreated, `reflect "child"`}, w.Writes())
+	equal(
+		t, "writes once it is gone", []string{"create ConfigMap default/child", childCreated, `reflect "child"`}, w.Writes(),
+	)
 }
 
 // stubManager returns what it is told to.
@@ -217,7 +228,9 @@ func (m *stubManager) SetupWithManager(context.Context, reconcilers.Manager, *re
 	return nil
 }
 
-func (m *stubManager) Manage(context.Context, client.Object, *corev1.ConfigMap, *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+func (m *stubManager) Manage(
+	context.Context, client.Object, *corev1.ConfigMap, *corev1.ConfigMap,
+) (*corev1.ConfigMap, error) {
 	return m.child, m.err
 }
 
@@ -232,7 +245,8 @@ func TestChildReconciler_ObjectManager(t *testing.T) {
 			ExpectCreates: objects{rtesting.With(wanted("child"), claimed)}, ExpectResource: reflected(`"child"`),
 		},
 		"existing": {
-			Resource: newResource(), Metadata: changes(stub), GivenObjects: drifted, ExpectUpdates: there, ExpectResource: reflected(`"child"`),
+			Resource: newResource(), Metadata: changes(stub), GivenObjects: drifted, ExpectUpdates: there,
+			ExpectResource: reflected(`"child"`),
 		},
 		"undesired": {
 			Resource: newResource(), Metadata: changes(stub, undesired), GivenObjects: there,
@@ -241,7 +255,9 @@ func TestChildReconciler_ObjectManager(t *testing.T) {
 		"nothing": {Resource: newResource(), Metadata: changes(stub, undesired), ExpectResource: reflected("nothing")},
 		"a child and an error": {
 			Resource: newResource(), ExpectResource: reflected(`"made": ` + errInvalid.Error()),
-			Metadata: changes(func(r *childReconciler) { r.ChildObjectManager = &stubManager{child: wanted("made"), err: errInvalid} }),
+			Metadata: changes(func(r *childReconciler) {
+				r.ChildObjectManager = &stubManager{child: wanted("made"), err: errInvalid}
+			}),
 		},
 	}.Run(t, scheme, childFactory)
 }

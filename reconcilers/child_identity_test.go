@@ -108,14 +108,17 @@ const adviceToMerge = ": set MergeBeforeUpdate to use the default UpdatingObject
 func TestSetup_RefusesChildrenThatCannotBeToldApart(t *testing.T) {
 	w := newWorld(t)
 	const conflict = `must implement OurChild: another reconciler, `
-	const lacking = "manages children of kind ConfigMap too, and without OurChild each takes those of the other for its own"
+	const lacking = "manages children of kind ConfigMap too, and without OurChild each takes those of the other for its " +
+		"own"
 	child := func(name string, edits ...func(*childReconciler)) reconcilers.SubReconciler[*fixture.Resource] {
 		return newChildReconciler(w, append(edits, func(r *childReconciler) { r.Name = name })...)
 	}
 	set := func(name string, edits ...func(*childSetReconciler)) reconcilers.SubReconciler[*fixture.Resource] {
 		return newChildSetReconciler(w, append(edits, func(r *childSetReconciler) { r.Name = name })...)
 	}
-	branches := func(then, otherwise reconcilers.SubReconciler[*fixture.Resource]) reconcilers.SubReconciler[*fixture.Resource] {
+	branches := func(
+		then, otherwise reconcilers.SubReconciler[*fixture.Resource],
+	) reconcilers.SubReconciler[*fixture.Resource] {
 		return &reconcilers.IfThen[*fixture.Resource]{
 			If: func(context.Context, *fixture.Resource) bool { return true }, Then: then, Else: otherwise,
 		}
@@ -125,12 +128,29 @@ func TestSetup_RefusesChildrenThatCannotBeToldApart(t *testing.T) {
 		tree sequence
 		want string
 	}{
-		"two without":         {sequence{child("a"), child("b")}, `ChildReconciler "b" ` + conflict + `ChildReconciler "a", ` + lacking},
-		"the first without":   {sequence{child("a"), child("b", identifiedByName)}, `ChildReconciler "a" ` + conflict + `ChildReconciler "b", ` + lacking},
-		"the second without":  {sequence{child("a", identifiedByName), child("b")}, `ChildReconciler "b" ` + conflict + `ChildReconciler "a", ` + lacking},
-		"a set":               {sequence{child("a", identifiedByName), set("b")}, `ChildSetReconciler "b" ` + conflict + `ChildReconciler "a", ` + lacking},
-		"before a branch":     {sequence{child("a"), branches(child("b"), nil)}, `ChildReconciler "b" ` + conflict + `ChildReconciler "a", ` + lacking},
-		"within a branch":     {sequence{branches(sequence{child("a"), child("b")}, nil)}, `ChildReconciler "b" ` + conflict + `ChildReconciler "a", ` + lacking},
+		"two without": {
+			sequence{child("a"), child("b")}, `ChildReconciler "b" ` + conflict + `ChildReconciler "a", ` + lacking,
+		},
+		"the first without": {
+			sequence{child("a"), child("b", identifiedByName)},
+			`ChildReconciler "a" ` + conflict + `ChildReconciler "b", ` + lacking,
+		},
+		"the second without": {
+			sequence{child("a", identifiedByName), child("b")},
+			`ChildReconciler "b" ` + conflict + `ChildReconciler "a", ` + lacking,
+		},
+		"a set": {
+			sequence{child("a", identifiedByName), set("b")},
+			`ChildSetReconciler "b" ` + conflict + `ChildReconciler "a", ` + lacking,
+		},
+		"before a branch": {
+			sequence{child("a"), branches(child("b"), nil)},
+			`ChildReconciler "b" ` + conflict + `ChildReconciler "a", ` + lacking,
+		},
+		"within a branch": {
+			sequence{branches(sequence{child("a"), child("b")}, nil)},
+			`ChildReconciler "b" ` + conflict + `ChildReconciler "a", ` + lacking,
+		},
 		"both with":           {sequence{child("a", identifiedByName), set("b", identifiedByLabel)}, ""},
 		"other kinds":         {sequence{child("a"), newSecretReconciler()}, ""},
 		"exclusive branches":  {sequence{branches(child("a"), branches(child("b"), set("c")))}, ""},
@@ -144,7 +164,9 @@ func TestSetup_RefusesChildrenThatCannotBeToldApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			mgr := newManager(t, w, newEventCache(w.Scheme))
-			err := (&resourceReconciler{Config: configFor(w, mgr), Reconciler: tc.tree}).SetupWithManager(context.Background(), mgr)
+			err := (&resourceReconciler{
+				Config: configFor(w, mgr), Reconciler: tc.tree,
+			}).SetupWithManager(context.Background(), mgr)
 			if tc.want == "" {
 				wantErr(t, nil, err)
 				return
@@ -185,14 +207,19 @@ func TestSetup_RefusesTwoOwnersOfOneFinalizer(t *testing.T) {
 			`ChildReconciler "managed" must define a Finalizer of its own: another reconciler, WithFinalizer "a"` + of,
 		},
 		"a set's": {
-			sequence{newChildSetReconciler(w, func(r *childSetReconciler) { r.Name, r.Finalizer = "set", "test/f" }), finalized("b", "test/f")},
+			sequence{
+				newChildSetReconciler(w, func(r *childSetReconciler) { r.Name, r.Finalizer = "set", "test/f" }),
+				finalized("b", "test/f"),
+			},
 			`WithFinalizer "b" must define a Finalizer of its own: another reconciler, ChildSetReconciler "set"` + of,
 		},
 		"two names": {sequence{finalized("a", "test/f"), finalized("b", "test/g")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mgr := newManager(t, w, newEventCache(w.Scheme))
-			err := (&resourceReconciler{Config: configFor(w, mgr), Reconciler: tc.tree}).SetupWithManager(context.Background(), mgr)
+			err := (&resourceReconciler{
+				Config: configFor(w, mgr), Reconciler: tc.tree,
+			}).SetupWithManager(context.Background(), mgr)
 			if tc.want == "" {
 				wantErr(t, nil, err)
 				return

@@ -36,8 +36,11 @@ func newChildReconciler(w *world, edits ...func(*childReconciler)) *childReconci
 	return changed(newChild(func(_ *fixture.Resource, what string) { _ = w.note("reflect %s", what) }), changes(edits...))
 }
 
-// childFactory makes a reconciler that shows on the status of the parent what it reflects. It may list its children once.
-func childFactory(_ *testing.T, tc *subReconcilerCase, c reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+// childFactory makes a reconciler that shows on the status of the parent what it reflects. It may list its children
+// once.
+func childFactory(
+	_ *testing.T, tc *subReconcilerCase, c reconcilers.Config,
+) reconcilers.SubReconciler[*fixture.Resource] {
 	atMostOnce(c, "list", "ConfigMapList")
 	return changed(newChild(showReflected), tc.Metadata)
 }
@@ -111,8 +114,12 @@ var (
 
 func TestChildReconciler(t *testing.T) {
 	parent, leavingParent := newResource(), newResource(terminating, finalizer("hold"))
-	creates, reflected, reflectedNothing := objects{rtesting.With(wanted("child"), claimed)}, newResource(reflecting(`"child"`)), newResource(reflecting("nothing"))
-	child, drifted, two := objects{newConfigMap("child")}, objects{newConfigMap("child", drift)}, objects{newConfigMap("child-a"), newConfigMap("child-b")}
+	creates, reflected, reflectedNothing := objects{
+		rtesting.With(wanted("child"), claimed),
+	}, newResource(reflecting(`"child"`)), newResource(reflecting("nothing"))
+	child, drifted, two := objects{newConfigMap("child")}, objects{newConfigMap("child", drift)}, objects{
+		newConfigMap("child-a"), newConfigMap("child-b"),
+	}
 
 	subReconcilerTests{
 		// A child that is missing is created and reflected as the server has it.
@@ -123,7 +130,10 @@ func TestChildReconciler(t *testing.T) {
 			ExpectWiring: &rtesting.Wiring{Owns: watched, Tracks: watched, Indexes: indexedByOwner},
 		},
 		// Drift is repaired.
-		"update": {Resource: parent, GivenObjects: drifted, ExpectUpdates: child, ExpectEvents: events{updatedChild}, ExpectResource: reflected},
+		"update": {
+			Resource: parent, GivenObjects: drifted, ExpectUpdates: child, ExpectEvents: events{updatedChild},
+			ExpectResource: reflected,
+		},
 		// A child that is no longer desired is deleted, and nothing is reflected as the child.
 		"delete": {
 			Resource: parent, GivenObjects: child, Metadata: desiring(nil, nil),
@@ -150,13 +160,17 @@ func TestChildReconciler(t *testing.T) {
 		},
 		// Without owner references OurChild alone decides.
 		"no owner references": {
-			Resource: parent, GivenObjects: objects{newConfigMap("other"), newConfigMap("child", orphan)}, Metadata: changes(withoutOwner),
+			Resource: parent, GivenObjects: objects{
+				newConfigMap("other"), newConfigMap("child", orphan),
+			}, Metadata: changes(withoutOwner),
 			ExpectResource: reflected, ExpectWiring: &rtesting.Wiring{Tracks: watched},
 		},
 		// ListOptions replace the default.
 		"own list options": {
 			Resource: parent, GivenObjects: objects{
-				newConfigMap("there", func(cm *corev1.ConfigMap) { cm.Namespace, cm.Labels = "other", map[string]string{"app": "test"} }),
+				newConfigMap("there", func(cm *corev1.ConfigMap) {
+					cm.Namespace, cm.Labels = "other", map[string]string{"app": "test"}
+				}),
 				newConfigMap("not-labeled", func(cm *corev1.ConfigMap) { cm.Namespace = "other" }),
 				newConfigMap("not-in-other", func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"app": "test"} }),
 			},
@@ -170,28 +184,38 @@ func TestChildReconciler(t *testing.T) {
 		},
 		// Nothing is decided without knowing the children.
 		"list fails": {
-			Resource: parent, WithReactors: failing("list", "ConfigMapList", errTest), ShouldErr: true, Verify: failsWith(errTest),
+			Resource: parent, WithReactors: failing(
+				"list", "ConfigMapList", errTest,
+			), ShouldErr: true, Verify: failsWith(errTest),
 		},
 		// Which of them is the right one cannot be told, so all go, in the order of the list, and a new one comes.
 		"several": {
 			Resource: parent, GivenObjects: objects{newConfigMap("child-b"), newConfigMap("child-a"), newConfigMap("child-c")},
 			ExpectDeletes: deletes("child-a", "child-b", "child-c"), ExpectCreates: creates, ExpectResource: reflected,
-			ExpectEvents: events{happened("Deleted", "child-a"), happened("Deleted", "child-b"), happened("Deleted", "child-c"), createdChild},
+			ExpectEvents: events{
+				happened("Deleted", "child-a"), happened("Deleted", "child-b"), happened("Deleted", "child-c"), createdChild,
+			},
 		},
 		// The first delete that fails ends it.
 		"several and a failure": {
-			Resource: parent, GivenObjects: two, WithReactors: failing("delete", "ConfigMap", errTest), ExpectDeletes: deletes("child-a"),
+			Resource: parent, GivenObjects: two, WithReactors: failing(
+				"delete", "ConfigMap", errTest,
+			), ExpectDeletes: deletes("child-a"),
 			ExpectEvents: events{warning("DeleteFailed", `Failed to delete ConfigMap "child-a": failure of the test`)},
 			ShouldErr:    true, Verify: failsWith(errTest),
 		},
 		// OnlyReconcileChildStatus leaves the child alone.
 		"only status": {
-			Resource: parent, GivenObjects: drifted, Metadata: desiring(nil, fmt.Errorf("wrapped: %w", reconcilers.OnlyReconcileChildStatus)),
+			Resource: parent, GivenObjects: drifted, Metadata: desiring(
+				nil, fmt.Errorf("wrapped: %w", reconcilers.OnlyReconcileChildStatus),
+			),
 			ExpectResource: reflected,
 		},
 		// A blank object stands for the missing child.
 		"only status of none": {
-			Resource: parent, Metadata: desiring(nil, reconcilers.OnlyReconcileChildStatus), ExpectResource: newResource(reflecting(`""`)),
+			Resource: parent, Metadata: desiring(
+				nil, reconcilers.OnlyReconcileChildStatus,
+			), ExpectResource: newResource(reflecting(`""`)),
 		},
 		// Leaving the child alone includes not to delete it.
 		"several, only status": {
@@ -212,10 +236,14 @@ func TestChildReconciler(t *testing.T) {
 			ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
 		},
 		// Nothing is left to do.
-		"parent is being deleted and the child, too": {Resource: leavingParent, GivenObjects: objects{newConfigMap("child", leaving)}},
+		"parent is being deleted and the child, too": {
+			Resource: leavingParent, GivenObjects: objects{newConfigMap("child", leaving)},
+		},
 		// An error that would be reflected is returned, since nothing is reflected.
 		"parent is being deleted and that fails": {
-			Resource: leavingParent, GivenObjects: child, WithReactors: failing("delete", "ConfigMap", errInvalid), ExpectDeletes: deletes("child"),
+			Resource: leavingParent, GivenObjects: child, WithReactors: failing(
+				"delete", "ConfigMap", errInvalid,
+			), ExpectDeletes: deletes("child"),
 			ExpectEvents: events{warning("DeleteFailed", `Failed to delete ConfigMap "child": `+errInvalid.Error())},
 			ShouldErr:    true, Verify: failsWith(errInvalid),
 		},
@@ -223,7 +251,11 @@ func TestChildReconciler(t *testing.T) {
 		"reflect fails": {
 			Resource: parent, GivenObjects: child, ShouldErr: true, Verify: failsWith(errTest),
 			Metadata: changes(func(r *childReconciler) {
-				r.ReflectChildStatusOnParentWithError = func(context.Context, *fixture.Resource, *corev1.ConfigMap, error) error { return errTest }
+				r.ReflectChildStatusOnParentWithError = func(
+					context.Context, *fixture.Resource, *corev1.ConfigMap, error,
+				) error {
+					return errTest
+				}
 			}),
 		},
 	}.Run(t, scheme, childFactory)
@@ -232,7 +264,8 @@ func TestChildReconciler(t *testing.T) {
 func TestChildReconciler_OwnerReference(t *testing.T) {
 	type owners = []metav1.OwnerReference
 	ours := metav1.OwnerReference{
-		APIVersion: "fixture.trueup.dev/v1", Kind: "Resource", Name: "test", UID: "parent", Controller: new(true), BlockOwnerDeletion: new(true),
+		APIVersion: "fixture.trueup.dev/v1", Kind: "Resource", Name: "test", UID: "parent", Controller: new(true),
+		BlockOwnerDeletion: new(true),
 	}
 	another := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "another", UID: "another", Controller: new(true)}
 	friend := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "friend", UID: "friend"}
@@ -251,19 +284,25 @@ func TestChildReconciler_OwnerReference(t *testing.T) {
 	}
 	denied := func(namespace, text string) subReconcilerCase {
 		return subReconcilerCase{
-			Resource: newResource(), Metadata: desiring(rtesting.With(wanted("child"), func(cm *corev1.ConfigMap) { cm.Namespace = namespace }), nil),
+			Resource: newResource(), Metadata: desiring(
+				rtesting.With(wanted("child"), func(cm *corev1.ConfigMap) { cm.Namespace = namespace }), nil,
+			),
 			ShouldErr: true, Verify: failsWithText(text),
 		}
 	}
 	subReconcilerTests{
-		"none":                            created(owners{ours}, desired(nil)),
-		"of a friend":                     created(owners{friend, ours}, desired(owners{friend})),
-		"a controller of their own":       created(owners{another}, desired(owners{another})),
-		"ours in another version":         created(owners{ours, friend}, desired(owners{weak, friend})),
-		"ours, as the author made it":     created(owners{ours}, desired(owners{ours})),
-		"skipped":                         created(nil, withoutOwner),
-		"of a cluster-scoped child":       denied("", "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace default"),
-		"of a child in another namespace": denied("other", "cross-namespace owner references are disallowed, owner's namespace default, obj's namespace other"),
+		"none":                        created(owners{ours}, desired(nil)),
+		"of a friend":                 created(owners{friend, ours}, desired(owners{friend})),
+		"a controller of their own":   created(owners{another}, desired(owners{another})),
+		"ours in another version":     created(owners{ours, friend}, desired(owners{weak, friend})),
+		"ours, as the author made it": created(owners{ours}, desired(owners{ours})),
+		"skipped":                     created(nil, withoutOwner),
+		"of a cluster-scoped child": denied(
+			"", "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace default",
+		),
+		"of a child in another namespace": denied(
+			"other", "cross-namespace owner references are disallowed, owner's namespace default, obj's namespace other",
+		),
 	}.Run(t, scheme, childFactory)
 
 	duck := rtesting.SubReconcilerTestCase[*fixture.Duck]{
@@ -275,7 +314,11 @@ func TestChildReconciler_OwnerReference(t *testing.T) {
 		*testing.T, *rtesting.SubReconcilerTestCase[*fixture.Duck], reconcilers.Config,
 	) reconcilers.SubReconciler[*fixture.Duck] {
 		return &reconcilers.ChildReconciler[*fixture.Duck, *corev1.ConfigMap, *corev1.ConfigMapList]{
-			DesiredChild:               func(context.Context, *fixture.Duck) (*corev1.ConfigMap, error) { return wanted("child"), nil },
+			DesiredChild: func(
+				context.Context, *fixture.Duck,
+			) (*corev1.ConfigMap, error) {
+				return wanted("child"), nil
+			},
 			MergeBeforeUpdate:          mergeData,
 			ReflectChildStatusOnParent: func(context.Context, *fixture.Duck, *corev1.ConfigMap, error) {},
 		}
@@ -301,7 +344,9 @@ func TestChildReconciler_ByMergeBeforeUpdate(t *testing.T) {
 	r := newChildReconciler(w, func(r *childReconciler) {
 		r.ChildObjectManager = nil
 		r.MergeBeforeUpdate = mergeData
-		r.HarmonizeImmutableFields = func(current, desired *corev1.ConfigMap) { desired.Data["immutable"] = current.Data["immutable"] }
+		r.HarmonizeImmutableFields = func(current, desired *corev1.ConfigMap) {
+			desired.Data["immutable"] = current.Data["immutable"]
+		}
 		r.Sanitize = func(child *corev1.ConfigMap) any { return "sanitized " + child.Data["key"] }
 	})
 	_, err := r.Reconcile(withLog(w.Context(), log), newResource())
@@ -323,7 +368,8 @@ func TestChildReconciler_Finalizer(t *testing.T) {
 	_, err := r.Reconcile(w.Context(), parent.DeepCopy())
 	wantErr(t, nil, err)
 	equal(t, "writes: the finalizer comes first, and without an owner reference changes of the child have to be tracked", []string{
-		added, patched, "create ConfigMap default/child", "track ConfigMap default/child for default/test", childCreated, `reflect "child"`,
+		added, patched, "create ConfigMap default/child", "track ConfigMap default/child for default/test", childCreated,
+		`reflect "child"`,
 	}, w.Writes())
 	equal(t, "owner references: a finalizer implies to have none", nil, stored(w, wanted("child")).OwnerReferences)
 }

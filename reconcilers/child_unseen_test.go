@@ -14,7 +14,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A child, or what is in its place, may come and go between two lists of the cache. There is no event then, so that the request has to come again by itself.
+// A child, or what is in its place, may come and go between two lists of the cache. There is no event then, so that the
+// request has to come again by itself.
 func TestChild_ObjectsThatTheCacheNeverHas(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -26,7 +27,9 @@ func TestChild_ObjectsThatTheCacheNeverHas(t *testing.T) {
 		done  func(w *world, parent *fixture.Resource, child *corev1.ConfigMap) bool
 	}{
 		{
-			name: "child of a parent that goes", parent: newResource(finalizer("test-finalizer"), terminating), child: newConfigMap("child"),
+			name: "child of a parent that goes", parent: newResource(
+				finalizer("test-finalizer"), terminating,
+			), child: newConfigMap("child"),
 			edit: func(r *childReconciler) {
 				withoutOwner(r)
 				r.ChildObjectManager, r.MergeBeforeUpdate, r.Finalizer = nil, mergeData, "test-finalizer"
@@ -57,7 +60,9 @@ func TestChild_ObjectsThatTheCacheNeverHas(t *testing.T) {
 			ended, goOn := make(requests, 10), make(chan struct{}, 1)
 			r := &resourceReconciler{
 				Config: config, Reconciler: newChildReconciler(w, c.edit),
-				AfterReconcile: func(_ context.Context, req reconcilers.Request, res reconcilers.Result, err error) (reconcilers.Result, error) {
+				AfterReconcile: func(
+					_ context.Context, req reconcilers.Request, res reconcilers.Result, err error,
+				) (reconcilers.Result, error) {
 					ended <- req
 					<-goOn
 					return res, err

@@ -44,7 +44,11 @@ func TestChildReconciler_Validate(t *testing.T) {
 		"valid, recursive": {reconciler: complete(), recursive: true},
 		"valid with the other way to reflect": {reconciler: complete(func(r *reconciler) {
 			r.ReflectChildStatusOnParent = nil
-			r.ReflectChildStatusOnParentWithError = func(context.Context, *fixture.Resource, *corev1.Pod, error) error { return nil }
+			r.ReflectChildStatusOnParentWithError = func(
+				context.Context, *fixture.Resource, *corev1.Pod, error,
+			) error {
+				return nil
+			}
 		})},
 		"valid by MergeBeforeUpdate": {reconciler: complete(func(r *reconciler) {
 			r.ChildObjectManager, r.MergeBeforeUpdate = nil, merge
@@ -67,8 +71,10 @@ func TestChildReconciler_Validate(t *testing.T) {
 			want:       prefix + "must implement ListOptions since owner references are not used",
 		},
 		"a finalizer implies no owner references": {
-			reconciler: complete(func(r *reconciler) { r.ChildObjectManager, r.MergeBeforeUpdate, r.Finalizer = nil, merge, "f" }),
-			want:       prefix + "must implement OurChild since owner references are not used",
+			reconciler: complete(func(r *reconciler) {
+				r.ChildObjectManager, r.MergeBeforeUpdate, r.Finalizer = nil, merge, "f"
+			}),
+			want: prefix + "must implement OurChild since owner references are not used",
 		},
 		"no manager": {
 			reconciler: complete(func(r *reconciler) { r.ChildObjectManager = nil }),
@@ -79,12 +85,16 @@ func TestChildReconciler_Validate(t *testing.T) {
 			want:       prefix + "may not implement both ChildObjectManager and MergeBeforeUpdate",
 		},
 		"invalid manager": {
-			reconciler: complete(func(r *reconciler) { r.ChildObjectManager = &reconcilers.UpdatingObjectManager[*corev1.Pod]{} }),
+			reconciler: complete(func(r *reconciler) {
+				r.ChildObjectManager = &reconcilers.UpdatingObjectManager[*corev1.Pod]{}
+			}),
 		},
 		"invalid manager, recursive": {
-			reconciler: complete(func(r *reconciler) { r.ChildObjectManager = &reconcilers.UpdatingObjectManager[*corev1.Pod]{} }),
-			recursive:  true,
-			want:       prefix + `must have a valid ChildObjectManager: UpdatingObjectManager "" must define MergeBeforeUpdate`,
+			reconciler: complete(func(r *reconciler) {
+				r.ChildObjectManager = &reconcilers.UpdatingObjectManager[*corev1.Pod]{}
+			}),
+			recursive: true,
+			want:      prefix + `must have a valid ChildObjectManager: UpdatingObjectManager "" must define MergeBeforeUpdate`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

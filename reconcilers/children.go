@@ -20,8 +20,8 @@ import (
 	"trueup.dev/internal/step"
 )
 
-// children is what [ChildReconciler] and [ChildSetReconciler] have in common: which objects are a parent's children, and how one of them is
-// brought to its desired state.
+// children is what [ChildReconciler] and [ChildSetReconciler] have in common: which objects are a parent's children,
+// and how one of them is brought to its desired state.
 type children[Type, ChildType client.Object] struct {
 	// reconciler is the name of the reconciler, for messages.
 	reconciler         string
@@ -39,18 +39,20 @@ type children[Type, ChildType client.Object] struct {
 	// warned has parents as its keys and, as its values, the objects about which a warning was emitted.
 	warned *cache.Expiring
 
-	// What follows is known once set up with a manager, and makes no difference to what a reconciler does, only to what it costs and to
-	// what triggers it.
+	// What follows is known once set up with a manager, and makes no difference to what a reconciler does, only to what it
+	// costs and to what triggers it.
 
 	// indexed is the kind to look up by owner, if any, once the index is registered.
 	indexed guard.Form
 	// shared is the kind when what is listed is what the cache holds, which nobody may change.
 	shared schema.GroupVersionKind
-	// tracked is true when changes of children reach the parent through the tracker, since there is no owner reference to follow.
+	// tracked is true when changes of children reach the parent through the tracker, since there is no owner reference to
+	// follow.
 	tracked bool
 }
 
-// defaultReflectedReasons are the API errors that say something about the child rather than about the state of the cluster.
+// defaultReflectedReasons are the API errors that say something about the child rather than about the state of the
+// cluster.
 var defaultReflectedReasons = []metav1.StatusReason{
 	metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
 }
@@ -83,8 +85,8 @@ func (c *children[T, CT]) validate(problems *problems, reconciler string) {
 	}
 }
 
-// declare claims the children and the finalizer that is held for them for the reconciler by. ListOptions may tell children apart as OurChild
-// does. Children without an owner reference are always told apart.
+// declare claims the children and the finalizer that is held for them for the reconciler by. ListOptions may tell
+// children apart as OurChild does. Children without an owner reference are always told apart.
 func (c *children[T, CT]) declare(ctx context.Context, problems *problems, by any, finalizer string) {
 	if !c.skipOwnerReference {
 		declareChildren(ctx, problems, by, c.reconciler, c.childType, c.ourChild != nil || c.listOptions != nil)
@@ -135,8 +137,8 @@ type outcome[CT client.Object] struct {
 	skip bool
 }
 
-// manage brings the one child to the state that desiredChild returns. known are the objects that claim to be this child. An error that is
-// returned is not for the parent's status.
+// manage brings the one child to the state that desiredChild returns. known are the objects that claim to be this
+// child. An error that is returned is not for the parent's status.
 func (c *children[T, CT]) manage(
 	ctx context.Context, parent T, known []CT, desiredChild func() (CT, error),
 ) (outcome[CT], error) {
@@ -175,7 +177,8 @@ func (c *children[T, CT]) manage(
 		actual = first(actual, leaving)
 	}
 	if isNil(desired) && !exists(actual) && len(known) > 0 {
-		// What is known is either deleted just now, so that it is too early to manage "nothing", or not known to be the child.
+		// What is known is either deleted just now, so that it is too early to manage "nothing", or not known to be the
+		// child.
 		return outcome[CT]{skip: deleting}, nil
 	}
 	if !isNil(desired) && !exists(actual) {
@@ -231,12 +234,15 @@ func (c *children[T, CT]) claim(ctx context.Context, parent T, desired CT) error
 		}
 	}
 	if !c.isOurs(parent, desired) {
-		logr.FromContextOrDiscard(ctx).Info("desired child does not match OurChild, it will not be found again", "child", identify(desired))
+		logr.FromContextOrDiscard(ctx).Info(
+			"desired child does not match OurChild, it will not be found again", "child", identify(desired),
+		)
 	}
 	return nil
 }
 
-// notForStatus returns nil for an error from managing a child that goes to the parent's status, and otherwise the error to report.
+// notForStatus returns nil for an error from managing a child that goes to the parent's status, and otherwise the error
+// to report.
 func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT, cause error) error {
 	reason := apierrs.ReasonForError(cause)
 	if !slices.Contains(c.reflectedReasons, reason) {

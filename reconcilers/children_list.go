@@ -18,8 +18,8 @@ import (
 	"trueup.dev/internal/step"
 )
 
-// sharesWith is true when children can be listed without copying them: nothing that is done with them here changes them, while an object manager of
-// somebody else may.
+// sharesWith is true when children can be listed without copying them: nothing that is done with them here changes
+// them, while an object manager of somebody else may.
 func (c *children[T, CT]) sharesWith(config Config) bool {
 	if _, ours := c.manager.(*UpdatingObjectManager[CT]); !ours || config.cache == nil {
 		return false
@@ -68,8 +68,8 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 	return c.filter(parent, list)
 }
 
-// lookTwice adds to the children that the cache knows those that only the API server knows yet, for decisions that cannot be taken back. A child that
-// is gone but still known is no harm: deleting it again changes nothing.
+// lookTwice adds to the children that the cache knows those that only the API server knows yet, for decisions that
+// cannot be taken back. A child that is gone but still known is no harm: deleting it again changes nothing.
 func (c *children[T, CT]) lookTwice(ctx context.Context, parent T, known []CT) ([]CT, error) {
 	config := RetrieveConfigOrDie(ctx)
 	if config.APIReader == nil {
@@ -142,12 +142,13 @@ func servedFields(selector fields.Selector) fields.Selector {
 	return fields.AndSelectors(served...)
 }
 
-// mustLookTwice is true when what the cache knows of children could lead to a finalizer being cleared, after which a child that the cache has not seen
-// yet would be nobody's.
+// mustLookTwice is true when what the cache knows of children could lead to a finalizer being cleared, after which a
+// child that the cache has not seen yet would be nobody's.
 func (c *children[T, CT]) mustLookTwice(parent T, known []CT) bool {
 	if c.skipOwnerReference && parent.GetDeletionTimestamp() != nil {
 		return true
 	}
 	holder, ok := c.manager.(FinalizerHolder)
-	return ok && len(known) == 0 && holder.HeldFinalizer() != "" && controllerutil.ContainsFinalizer(parent, holder.HeldFinalizer())
+	return ok && len(known) == 0 && holder.HeldFinalizer() != "" &&
+		controllerutil.ContainsFinalizer(parent, holder.HeldFinalizer())
 }

@@ -23,9 +23,9 @@ var (
 	_ validation.Validator         = (*ChildSetReconciler[client.Object, client.Object, client.ObjectList])(nil)
 )
 
-// ChildSetReconciler manages any number of objects of one kind on behalf of the reconciled resource. It is a [ChildReconciler] for each child: desired
-// and existing children are matched by the id that IdentifyChild reads from them, and managed in the order of their ids. The first child that
-// fails stops the rest.
+// ChildSetReconciler manages any number of objects of one kind on behalf of the reconciled resource. It is a
+// [ChildReconciler] for each child: desired and existing children are matched by the id that IdentifyChild reads from
+// them, and managed in the order of their ids. The first child that fails stops the rest.
 //
 // RBAC, with the group and the plural of the children's kind:
 //
@@ -38,57 +38,65 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// Name identifies this reconciler in logs. Defaults to `<ChildType>ChildSetReconciler`.
 	Name string
 
-	// ChildType is the kind of the children. Defaults to the type parameter; required for unstructured objects and duck types.
+	// ChildType is the kind of the children. Defaults to the type parameter; required for unstructured objects and duck
+	// types.
 	ChildType ChildType
 
-	// ChildListType is the list kind of the children. Defaults to the type parameter; required for unstructured objects and duck types.
+	// ChildListType is the list kind of the children. Defaults to the type parameter; required for unstructured objects
+	// and duck types.
 	ChildListType ChildListType
 
-	// Finalizer is put on the parent before any child is created, and stays until the last child is gone. It implies SkipOwnerReference.
-	// Optional. It has to be unique and stable, see [WithFinalizer].
+	// Finalizer is put on the parent before any child is created, and stays until the last child is gone. It implies
+	// SkipOwnerReference. Optional. It has to be unique and stable, see [WithFinalizer].
 	Finalizer string
 
-	// SkipOwnerReference leaves the children without owner references. OurChild and ListOptions are then required. Defaults to false.
+	// SkipOwnerReference leaves the children without owner references. OurChild and ListOptions are then required.
+	// Defaults to false.
 	SkipOwnerReference bool
 
 	// Setup registers further watches and indexes. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChildren returns the children as they should be; existing ones that are not among them are deleted. [OnlyReconcileChildStatus]
-	// as the error leaves all children alone. It is not called for a parent that is being deleted, when no child is desired. Required.
+	// DesiredChildren returns the children as they should be; existing ones that are not among them are deleted.
+	// [OnlyReconcileChildStatus] as the error leaves all children alone. It is not called for a parent that is being
+	// deleted, when no child is desired. Required.
 	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
 
-	// ChildObjectManager creates, updates and deletes the children. Either this is required or MergeBeforeUpdate, which makes it an
-	// [UpdatingObjectManager].
+	// ChildObjectManager creates, updates and deletes the children. Either this is required or MergeBeforeUpdate, which
+	// makes it an [UpdatingObjectManager].
 	ChildObjectManager ObjectManager[ChildType]
 
-	// MergeBeforeUpdate, HarmonizeImmutableFields and Sanitize are the fields of an [UpdatingObjectManager] of the same names, to be used
-	// instead of ChildObjectManager.
+	// MergeBeforeUpdate, HarmonizeImmutableFields and Sanitize are the fields of an [UpdatingObjectManager] of the same
+	// names, to be used instead of ChildObjectManager.
 	MergeBeforeUpdate        func(current, desired ChildType)
 	HarmonizeImmutableFields func(current, desired ChildType)
 	Sanitize                 func(child ChildType) any
 
-	// ReflectChildrenStatusOnParent updates the status of the parent, in memory, with what became of the children. It is called once, also
-	// for a parent that is being deleted and when a child has failed; that one and those after it are then not in the result. This or ReflectChildrenStatusOnParentWithError is required; the latter is used when both are there.
+	// ReflectChildrenStatusOnParent updates the status of the parent, in memory, with what became of the children. It is
+	// called once, also for a parent that is being deleted and when a child has failed; that one and those after it are
+	// then not in the result. This or ReflectChildrenStatusOnParentWithError is required; the latter is used when both are
+	// there.
 	ReflectChildrenStatusOnParent func(ctx context.Context, parent Type, result ChildSetResult[ChildType])
 
 	// ReflectChildrenStatusOnParentWithError is ReflectChildrenStatusOnParent that can fail.
 	ReflectChildrenStatusOnParentWithError func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) error
 
-	// ReflectedChildErrorReasons are the API errors that are reflected on the parent instead of being returned. Defaults to AlreadyExists,
-	// Forbidden and Invalid; an empty slice that is not nil means none. They are retried as those of a [ChildReconciler] are.
+	// ReflectedChildErrorReasons are the API errors that are reflected on the parent instead of being returned. Defaults
+	// to AlreadyExists, Forbidden and Invalid; an empty slice that is not nil means none. They are retried as those of a
+	// [ChildReconciler] are.
 	ReflectedChildErrorReasons []metav1.StatusReason
 
-	// ListOptions select the objects among which to look for children. Field selectors need an index in the cache; they are left out where the
-	// API server itself is asked. Defaults to the objects in the namespace of the parent.
+	// ListOptions select the objects among which to look for children. Field selectors need an index in the cache; they
+	// are left out where the API server itself is asked. Defaults to the objects in the namespace of the parent.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild reports whether an object is a child of this set. It is required where several reconcilers below one root manage children of one kind,
-	// and must not change the child. Optional with owner references.
+	// OurChild reports whether an object is a child of this set. It is required where several reconcilers below one root
+	// manage children of one kind, and must not change the child. Optional with owner references.
 	OurChild func(resource Type, child ChildType) bool
 
-	// IdentifyChild returns the id by which a desired child and the existing one correspond, often the value of a label or annotation. Ids of
-	// desired children must be unique and not empty; existing children without an id are deleted. It must not change the child. Required.
+	// IdentifyChild returns the id by which a desired child and the existing one correspond, often the value of a label or
+	// annotation. Ids of desired children must be unique and not empty; existing children without an id are deleted. It
+	// must not change the child. Required.
 	IdentifyChild func(child ChildType) string
 
 	lazyInit sync.Once
@@ -140,23 +148,31 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 		}
 		r.node = step.Node{Name: r.Name, Values: []any{"childType", typeName(r.ChildType)}}
 		r.defaults = shorthand[CT]{
-			field: "ChildObjectManager", verb: "implement", given: !isNil(r.ChildObjectManager), merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields, sanitize: r.Sanitize,
+			field: "ChildObjectManager", verb: "implement", given: !isNil(
+				r.ChildObjectManager,
+			), merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields, sanitize: r.Sanitize,
 		}
 		if !r.defaults.given {
 			r.ChildObjectManager = r.defaults.manager(r.ChildType, r.SkipOwnerReference)
 		}
 		r.children = children[T, CT]{
-			reconciler: fmt.Sprintf("ChildSetReconciler %q", r.Name), byID: true, childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
-			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild, reflectedReasons: r.ReflectedChildErrorReasons,
+			reconciler: fmt.Sprintf(
+				"ChildSetReconciler %q", r.Name,
+			), byID: true, childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
+			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
+			reflectedReasons: r.ReflectedChildErrorReasons,
 		}
 		r.reconciler = &SyncReconciler[T]{Name: "Children", Sync: r.reconcile, SyncDuringFinalization: true}
 		if r.Finalizer != "" {
-			r.reconciler = &WithFinalizer[T]{Finalizer: r.Finalizer, Reconciler: r.reconciler, ReadyToClearFinalizer: noKnownChildren[T, CT]}
+			r.reconciler = &WithFinalizer[T]{
+				Finalizer: r.Finalizer, Reconciler: r.reconciler, ReadyToClearFinalizer: noKnownChildren[T, CT],
+			}
 		}
 	})
 }
 
-// SetupWithManager validates the reconciler, watches and indexes the children's kind, sets up the object manager and calls Setup.
+// SetupWithManager validates the reconciler, watches and indexes the children's kind, sets up the object manager and
+// calls Setup.
 func (r *ChildSetReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.children.setup, r.Setup)
@@ -170,7 +186,10 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 		problems.add("ChildSetReconciler %q must implement DesiredChildren", r.Name)
 	}
 	if r.ReflectChildrenStatusOnParentWithError == nil {
-		problems.add("ChildSetReconciler %q must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError", r.Name)
+		problems.add(
+			"ChildSetReconciler %q must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError",
+			r.Name,
+		)
 	}
 	reconciler := r.children.reconciler
 	r.children.validate(&problems, reconciler)
@@ -226,7 +245,8 @@ func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T
 
 // eachChild manages the children in the order of their ids and adds to result what became of them.
 func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
-	ctx context.Context, parent T, known map[string][]CT, desired map[string]CT, onlyStatus bool, result *ChildSetResult[CT],
+	ctx context.Context, parent T, known map[string][]CT, desired map[string]CT, onlyStatus bool,
+	result *ChildSetResult[CT],
 ) error {
 	ids := slices.Collect(maps.Keys(known))
 	for id := range desired {
@@ -239,7 +259,9 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 	for _, id := range ids {
 		_, err := step.Run(ctx, step.Node{Name: id}, parent, func(ctx context.Context, parent T) (Result, error) {
 			if onlyStatus {
-				result.Children = append(result.Children, ChildSetPartialResult[CT]{Id: id, Child: r.children.private(known[id][0])})
+				result.Children = append(result.Children, ChildSetPartialResult[CT]{
+					Id: id, Child: r.children.private(known[id][0]),
+				})
 				return Result{}, nil
 			}
 			outcome, err := r.children.manage(ctx, parent, known[id], func() (CT, error) { return desired[id], nil })
@@ -298,8 +320,8 @@ func noKnownChildren[T, CT client.Object](ctx context.Context, _ T) bool {
 	return len(knownChildren[CT](ctx)) == 0
 }
 
-// RetrieveKnownChildren returns copies of the children that a [ChildSetReconciler] has found for the parent, in no particular order. It is for use
-// in the functions of a child set, and returns nil elsewhere.
+// RetrieveKnownChildren returns copies of the children that a [ChildSetReconciler] has found for the parent, in no
+// particular order. It is for use in the functions of a child set, and returns nil elsewhere.
 func RetrieveKnownChildren[T client.Object](ctx context.Context) []T {
 	known, ok := ctx.Value(knownChildrenKey{}).([]T)
 	if !ok {

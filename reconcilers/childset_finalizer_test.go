@@ -49,18 +49,26 @@ func TestDefect06_ChildSetWithFinalizer(t *testing.T) {
 	equal(t, "owner references", nil, stored(w, desired[0]).OwnerReferences)
 	reconcile("children without owner references are found again", list, "reflect [a=child-a b=child-b]")
 	desired = desired[:1]
-	reconcile("an undesired child goes", list, "delete ConfigMap default/child-b", eventOn("Deleted", "child-b"), "reflect [a=child-a b=]")
+	reconcile(
+		"an undesired child goes", list, "delete ConfigMap default/child-b", eventOn("Deleted", "child-b"),
+		"reflect [a=child-a b=]",
+	)
 
 	// One of the two that are there when the parent is deleted takes its time.
 	held := stored(w, desired[0])
 	held.Finalizers = []string{"hold.example.com/on"}
 	wantErr(t, nil, w.Server.Update(context.Background(), held))
 	desired = append(desired, member("c"))
-	reconcile("one more child", list, "create ConfigMap default/child-c", eventOn("Created", "child-c"), "reflect [a=child-a c=child-c]")
+	reconcile(
+		"one more child", list, "create ConfigMap default/child-c", eventOn("Created", "child-c"),
+		"reflect [a=child-a c=child-c]",
+	)
 	wantErr(t, nil, w.Server.Delete(context.Background(), parent))
 	reconcile(
 		"children go, the finalizer stays", list, live,
-		"delete ConfigMap default/child-a", eventOn("Deleted", "child-a"), "delete ConfigMap default/child-c", eventOn("Deleted", "child-c"), "reflect []",
+		"delete ConfigMap default/child-a", eventOn(
+			"Deleted", "child-a",
+		), "delete ConfigMap default/child-c", eventOn("Deleted", "child-c"), "reflect []",
 	)
 	reconcile("one child is still there", list, live, "reflect []")
 	held = stored(w, held)
@@ -70,7 +78,10 @@ func TestDefect06_ChildSetWithFinalizer(t *testing.T) {
 	version := stored(w, parent).ResourceVersion
 	reconcile(
 		"the last one is gone", list, live, "reflect []",
-		fmt.Sprintf(`patch Resource default/test application/merge-patch+json {"metadata":{"finalizers":null,"resourceVersion":"%s"}}`, version), patched,
+		fmt.Sprintf(
+			`patch Resource default/test application/merge-patch+json {"metadata":{"finalizers":null,"resourceVersion":"%s"}}`,
+			version,
+		), patched,
 	)
 	if after := stored(w, parent); after != nil {
 		t.Errorf("the parent is still there: %v", after)
@@ -87,11 +98,15 @@ func TestChildSetReconciler_AsksForNoDesiredChildrenOfADeletedParent(t *testing.
 		}
 	}
 	child := newConfigMap("child-a", identified("a"))
-	released := rtesting.With(held, reflecting("[]"), func(r *fixture.Resource) { r.Finalizers, r.ResourceVersion = nil, "1000" })
+	released := rtesting.With(held, reflecting("[]"), func(r *fixture.Resource) {
+		r.Finalizers, r.ResourceVersion = nil, "1000"
+	})
 	subReconcilerTests{
 		"with a finalizer": {
 			Resource: held, Metadata: changes(finalized, undecided), GivenObjects: objects{child},
-			ExpectResource: rtesting.With(held, reflecting("[]")), ExpectDeletes: deletes("child-a"), ExpectEvents: events{happened("Deleted", "child-a")},
+			ExpectResource: rtesting.With(held, reflecting("[]")), ExpectDeletes: deletes("child-a"), ExpectEvents: events{
+				happened("Deleted", "child-a"),
+			},
 			AdditionalReconciles: []subReconcilerCase{{
 				Name: "no child left", Resource: held, ExpectResource: released,
 				ExpectPatches: patches{finalizers()}, ExpectEvents: events{finalizerPatched},
@@ -99,7 +114,9 @@ func TestChildSetReconciler_AsksForNoDesiredChildrenOfADeletedParent(t *testing.
 		},
 		"with the finalizer of another": {
 			Resource: held, Metadata: changes(withoutOwners, undecided), GivenObjects: objects{child},
-			ExpectResource: rtesting.With(held, reflecting("[]")), ExpectDeletes: deletes("child-a"), ExpectEvents: events{happened("Deleted", "child-a")},
+			ExpectResource: rtesting.With(held, reflecting("[]")), ExpectDeletes: deletes("child-a"), ExpectEvents: events{
+				happened("Deleted", "child-a"),
+			},
 		},
 	}.Run(t, scheme, childSetFactory)
 }
@@ -109,10 +126,16 @@ func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
 	held, parent := newResource(finalizer("test-finalizer")), newResource(finalizer("test-finalizer"), terminating)
 	// The child is deleted and the finalizer stays; that goes with the child.
 	look := func(parent *fixture.Resource, metadata map[string]any, reflect ...func(*fixture.Resource)) subReconcilerCase {
-		without := append([]func(*fixture.Resource){func(r *fixture.Resource) { r.Finalizers, r.ResourceVersion = nil, "1000" }}, reflect...)
+		without := append(
+			[]func(*fixture.Resource){func(r *fixture.Resource) { r.Finalizers, r.ResourceVersion = nil, "1000" }}, reflect...,
+		)
 		return subReconcilerCase{
-			Resource: parent, Metadata: metadata, Realistic: true, APIGivenObjects: objects{newConfigMap("child", identified("a"))},
-			ExpectResource: rtesting.With(parent, reflect...), ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
+			Resource: parent, Metadata: metadata, Realistic: true, APIGivenObjects: objects{
+				newConfigMap("child", identified("a")),
+			},
+			ExpectResource: rtesting.With(
+				parent, reflect...,
+			), ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
 			AdditionalReconciles: []subReconcilerCase{{
 				Name: "the child is gone", Resource: parent, ExpectResource: rtesting.With(parent, without...),
 				ExpectPatches: patches{finalizers()}, ExpectEvents: events{finalizerPatched},
@@ -127,15 +150,19 @@ func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
 		"child with a finalizer": look(parent, changes(withoutOwner, func(r *childReconciler) {
 			r.ChildObjectManager, r.MergeBeforeUpdate, r.Finalizer = nil, mergeData, "test-finalizer"
 		})),
-		"child whose object manager has a finalizer": look(parent, changes(func(r *childReconciler) { r.ChildObjectManager = manager })),
-		"child that is not desired any more":         look(held, unwanted, reflecting("nothing")),
-		"child below a finalizer":                    below,
+		"child whose object manager has a finalizer": look(
+			parent, changes(func(r *childReconciler) { r.ChildObjectManager = manager }),
+		),
+		"child that is not desired any more": look(held, unwanted, reflecting("nothing")),
+		"child below a finalizer":            below,
 		"several that have only just been deleted": {
 			Resource: held, Metadata: changes(func(r *childReconciler) {
 				r.ChildObjectManager, r.DesiredChild = manager, desire(nil, nil)
 				r.OurChild = func(*fixture.Resource, *corev1.ConfigMap) bool { return true }
 			}), GivenObjects: objects{newConfigMap("child-a"), newConfigMap("child-b")},
-			ExpectDeletes: deletes("child-a", "child-b"), ExpectEvents: events{happened("Deleted", "child-a"), happened("Deleted", "child-b")},
+			ExpectDeletes: deletes("child-a", "child-b"), ExpectEvents: events{
+				happened("Deleted", "child-a"), happened("Deleted", "child-b"),
+			},
 			ExpectResource: rtesting.With(held, reflecting("nothing")),
 		},
 	}.Run(t, scheme, childFactory)
@@ -154,7 +181,9 @@ func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
 	})
 	t.Run("no need to look", func(t *testing.T) {
 		w := newWorld(t)
-		_, err := newChildReconciler(w, func(r *childReconciler) { r.DesiredChild = desire(nil, nil) }).Reconcile(w.Context(), newResource())
+		_, err := newChildReconciler(w, func(r *childReconciler) {
+			r.DesiredChild = desire(nil, nil)
+		}).Reconcile(w.Context(), newResource())
 		wantErr(t, nil, err)
 		equal(t, "live calls", 0, w.Count("live"))
 	})
@@ -190,8 +219,12 @@ func TestChildSetReconciler_Validate(t *testing.T) {
 		"valid, recursive":               {reconciler: complete(), recursive: true},
 		"valid without owner references": {reconciler: complete(withoutOwners)},
 		"valid with a finalizer":         {reconciler: complete(finalized)},
-		"empty":                          {reconciler: &childSetReconciler{}, want: prefix + "must implement DesiredChildren"},
-		"named":                          {reconciler: &childSetReconciler{Name: "test"}, want: `ChildSetReconciler "test" must implement DesiredChildren`},
+		"empty": {
+			reconciler: &childSetReconciler{}, want: prefix + "must implement DesiredChildren",
+		},
+		"named": {
+			reconciler: &childSetReconciler{Name: "test"}, want: `ChildSetReconciler "test" must implement DesiredChildren`,
+		},
 		"no reflect": {
 			reconciler: complete(func(r *childSetReconciler) { r.ReflectChildrenStatusOnParent = nil }),
 			want:       prefix + "must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError",
@@ -238,7 +271,9 @@ func TestChildSetReconciler_Validate(t *testing.T) {
 		prefix+"must implement OurChild since owner references are not used\n"+
 		prefix+"must implement ListOptions since owner references are not used\n"+
 		prefix+"must implement IdentifyChild\n"+
-		prefix+"must implement ChildObjectManager"+adviceToMerge, (&childSetReconciler{Finalizer: "f"}).SetupWithManager(context.Background(), nil, nil))
+		prefix+"must implement ChildObjectManager"+adviceToMerge, (&childSetReconciler{
+		Finalizer: "f",
+	}).SetupWithManager(context.Background(), nil, nil))
 }
 
 func TestDefect07_CacheThatHasSeenOnlySomeChildren(t *testing.T) {
@@ -246,15 +281,23 @@ func TestDefect07_CacheThatHasSeenOnlySomeChildren(t *testing.T) {
 	deleted := events{happened("Deleted", "child-a"), happened("Deleted", "child-b")}
 	cases := subReconcilerTests{
 		"set below a finalizer": {
-			Metadata: changes(withoutOwners), ExpectEvents: append(deleted, finalizerPatched), ExpectPatches: patches{finalizers()},
+			Metadata: changes(withoutOwners), ExpectEvents: append(
+				deleted, finalizerPatched,
+			), ExpectPatches: patches{finalizers()},
 			ExpectResource: newResource(terminating, reflecting("[]"), func(r *fixture.Resource) { r.ResourceVersion = "1000" }),
 		},
-		"set with a finalizer": {Metadata: changes(finalized), ExpectEvents: deleted, ExpectResource: rtesting.With(parent, reflecting("[]"))},
+		"set with a finalizer": {
+			Metadata: changes(finalized), ExpectEvents: deleted, ExpectResource: rtesting.With(parent, reflecting("[]")),
+		},
 	}
 	inAll(cases, func(_ string, tc *subReconcilerCase) {
 		tc.Realistic, tc.Resource, tc.ExpectDeletes = true, parent, deletes("child-a", "child-b")
-		tc.GivenObjects, tc.APIGivenObjects = objects{newConfigMap("child-a", identified("a"))}, objects{newConfigMap("child-b", identified("b"))}
-	}).Run(t, scheme, func(t *testing.T, tc *subReconcilerCase, c reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+		tc.GivenObjects, tc.APIGivenObjects = objects{
+			newConfigMap("child-a", identified("a")),
+		}, objects{newConfigMap("child-b", identified("b"))}
+	}).Run(t, scheme, func(
+		t *testing.T, tc *subReconcilerCase, c reconcilers.Config,
+	) reconcilers.SubReconciler[*fixture.Resource] {
 		set := childSetFactory(t, tc, c)
 		if tc.ExpectPatches == nil {
 			return set
@@ -268,7 +311,9 @@ func TestDefect07_FieldSelectorsOfTheCacheAreNotSentToTheServer(t *testing.T) {
 	w := newWorld(t, parent, newConfigMap("child"))
 	r := newChildReconciler(w, withoutOwner, func(r *childReconciler) {
 		r.ListOptions = func(context.Context, *fixture.Resource) []client.ListOption {
-			return []client.ListOption{client.InNamespace("default"), client.MatchingFields{"metadata.name": "child", ownerDataField: "test"}}
+			return []client.ListOption{
+				client.InNamespace("default"), client.MatchingFields{"metadata.name": "child", ownerDataField: "test"},
+			}
 		}
 	})
 	_, err := r.Reconcile(w.Context(), parent.DeepCopy())
@@ -278,14 +323,20 @@ func TestDefect07_FieldSelectorsOfTheCacheAreNotSentToTheServer(t *testing.T) {
 
 func TestDefect01_FailureOfAChildIsNotSilencedByReflecting(t *testing.T) {
 	set := newChildSet(nil)
-	set.ReflectChildrenStatusOnParentWithError = func(_ context.Context, parent *fixture.Resource, _ reconcilers.ChildSetResult[*corev1.ConfigMap]) error {
+	set.ReflectChildrenStatusOnParentWithError = func(
+		_ context.Context, parent *fixture.Resource, _ reconcilers.ChildSetResult[*corev1.ConfigMap],
+	) error {
 		ran(parent)
 		return reconcilers.ErrHaltSubReconcilers
 	}
 	tc := rtesting.ReconcilerTestCase{
-		Request: testRequest, GivenObjects: objects{newResource(settled)}, StatusSubResourceTypes: hasStatus, Metadata: reconciling(set),
+		Request: testRequest, GivenObjects: objects{
+			newResource(settled),
+		}, StatusSubResourceTypes: hasStatus, Metadata: reconciling(set),
 		WithReactors: failing("create", "ConfigMap", errTest), ExpectCreates: objects{rtesting.With(member("a"), claimed)},
-		ExpectEvents:        append(events{warning("CreationFailed", `Failed to create ConfigMap "child-a": failure of the test`)}, statusUpdated...),
+		ExpectEvents: append(
+			events{warning("CreationFailed", `Failed to create ConfigMap "child-a": failure of the test`)}, statusUpdated...,
+		),
 		ExpectStatusUpdates: objects{newResource(settled, ran)}, ShouldErr: true, Verify: failsWith(errTest),
 	}
 	tc.Run(t, scheme, resourceFactory)

@@ -32,7 +32,9 @@ func member(id string, data ...string) *corev1.ConfigMap {
 }
 
 // desireAll is a DesiredChildren function.
-func desireAll(err error, children ...*corev1.ConfigMap) func(context.Context, *fixture.Resource) ([]*corev1.ConfigMap, error) {
+func desireAll(
+	err error, children ...*corev1.ConfigMap,
+) func(context.Context, *fixture.Resource) ([]*corev1.ConfigMap, error) {
 	return func(context.Context, *fixture.Resource) ([]*corev1.ConfigMap, error) {
 		copies := []*corev1.ConfigMap{}
 		for _, child := range children {
@@ -44,11 +46,16 @@ func desireAll(err error, children ...*corev1.ConfigMap) func(context.Context, *
 
 // newChildSetReconciler returns a reconciler that adds what it reflects to the trace of the world.
 func newChildSetReconciler(w *world, edits ...func(*childSetReconciler)) *childSetReconciler {
-	return changed(newChildSet(func(_ *fixture.Resource, what string) { _ = w.note("reflect %s", what) }), changes(edits...))
+	return changed(
+		newChildSet(func(_ *fixture.Resource, what string) { _ = w.note("reflect %s", what) }), changes(edits...),
+	)
 }
 
-// childSetFactory makes a reconciler that shows on the status of the parent what it reflects. It may list its children once.
-func childSetFactory(_ *testing.T, tc *subReconcilerCase, c reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+// childSetFactory makes a reconciler that shows on the status of the parent what it reflects. It may list its children
+// once.
+func childSetFactory(
+	_ *testing.T, tc *subReconcilerCase, c reconcilers.Config,
+) reconcilers.SubReconciler[*fixture.Resource] {
 	atMostOnce(c, "list", "ConfigMapList")
 	return changed(newChildSet(showReflected), tc.Metadata)
 }
@@ -58,7 +65,9 @@ func newChildSet(reflect func(parent *fixture.Resource, what string)) *childSetR
 		DesiredChildren:    desireAll(nil, member("a"), member("b")),
 		IdentifyChild:      func(child *corev1.ConfigMap) string { return child.Labels["id"] },
 		ChildObjectManager: &configMaps{MergeBeforeUpdate: mergeData},
-		ReflectChildrenStatusOnParent: func(_ context.Context, parent *fixture.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+		ReflectChildrenStatusOnParent: func(
+			_ context.Context, parent *fixture.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+		) {
 			parts := []string{}
 			for _, child := range result.Children {
 				part := child.Id + "="
@@ -105,8 +114,12 @@ func TestChildSetReconciler(t *testing.T) {
 	subReconcilerTests{
 		// Children are created in the order of their ids, not in that of the author.
 		"create": {
-			Resource: parent, Metadata: desiringAll(nil, member("b"), member("a")), ExpectCreates: objects{created("a"), created("b")},
-			ExpectEvents: events{happened("Created", "child-a"), happened("Created", "child-b")}, ExpectResource: reflected("[a=child-a b=child-b]"),
+			Resource: parent, Metadata: desiringAll(
+				nil, member("b"), member("a"),
+			), ExpectCreates: objects{created("a"), created("b")},
+			ExpectEvents: events{
+				happened("Created", "child-a"), happened("Created", "child-b"),
+			}, ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
 		// Nothing is written.
 		"in sync": {
@@ -120,14 +133,18 @@ func TestChildSetReconciler(t *testing.T) {
 		},
 		// A child that is not among the desired ones goes.
 		"delete": {
-			Resource: parent, GivenObjects: objects{a, b}, Metadata: desiringAll(nil, member("b")), ExpectDeletes: deletes("child-a"),
+			Resource: parent, GivenObjects: objects{a, b}, Metadata: desiringAll(
+				nil, member("b"),
+			), ExpectDeletes: deletes("child-a"),
 			ExpectEvents: events{happened("Deleted", "child-a")}, ExpectResource: reflected("[a= b=child-b]"),
 		},
 		// Ids of desired and known children are managed in one order.
 		"create and delete": {
 			Resource: parent, GivenObjects: objects{b}, Metadata: desiringAll(nil, member("a"), member("c")),
 			ExpectCreates: objects{created("a"), created("c")}, ExpectDeletes: deletes("child-b"),
-			ExpectEvents:   events{happened("Created", "child-a"), happened("Deleted", "child-b"), happened("Created", "child-c")},
+			ExpectEvents: events{
+				happened("Created", "child-a"), happened("Deleted", "child-b"), happened("Created", "child-c"),
+			},
 			ExpectResource: reflected("[a=child-a b= c=child-c]"),
 		},
 		// An empty set is reflected, too.
@@ -139,9 +156,13 @@ func TestChildSetReconciler(t *testing.T) {
 		},
 		// Both go and a new one comes.
 		"two with one id": {
-			Resource: parent, GivenObjects: objects{newConfigMap("child-1", identified("a")), newConfigMap("child-2", identified("a")), b},
+			Resource: parent, GivenObjects: objects{
+				newConfigMap("child-1", identified("a")), newConfigMap("child-2", identified("a")), b,
+			},
 			ExpectDeletes: deletes("child-1", "child-2"), ExpectCreates: objects{created("a")},
-			ExpectEvents:   events{happened("Deleted", "child-1"), happened("Deleted", "child-2"), happened("Created", "child-a")},
+			ExpectEvents: events{
+				happened("Deleted", "child-1"), happened("Deleted", "child-2"), happened("Created", "child-a"),
+			},
 			ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
 		// A terminating child is not counted.
@@ -155,16 +176,23 @@ func TestChildSetReconciler(t *testing.T) {
 			ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
 		// Nothing is decided without knowing the children.
-		"list fails": {Resource: parent, WithReactors: failing("list", "ConfigMapList", errTest), ShouldErr: true, Verify: failsWith(errTest)},
+		"list fails": {
+			Resource: parent, WithReactors: failing("list", "ConfigMapList", errTest), ShouldErr: true,
+			Verify: failsWith(errTest),
+		},
 		// Nothing is reflected when it is not known what is desired.
-		"desired children fail": {Resource: parent, Metadata: desiringAll(errTest), ShouldErr: true, Verify: failsWith(errTest)},
+		"desired children fail": {
+			Resource: parent, Metadata: desiringAll(errTest), ShouldErr: true, Verify: failsWith(errTest),
+		},
 		// OnlyReconcileChildStatus reflects all known children and leaves them alone.
 		"only status": {
 			Resource: parent, GivenObjects: objects{drifted, newConfigMap("child-x", identified("x"))},
 			Metadata: desiringAll(reconcilers.OnlyReconcileChildStatus), ExpectResource: reflected("[a=child-a x=child-x]"),
 		},
 		// It is reflected that there is none.
-		"only status of none": {Resource: parent, Metadata: desiringAll(reconcilers.OnlyReconcileChildStatus), ExpectResource: reflected("[]")},
+		"only status of none": {
+			Resource: parent, Metadata: desiringAll(reconcilers.OnlyReconcileChildStatus), ExpectResource: reflected("[]"),
+		},
 		// The rest is not attempted, and what there is so far is reflected.
 		"one fails": {
 			Resource: parent, GivenObjects: objects{a}, Metadata: desiringAll(nil, member("a"), member("b"), member("c")),
@@ -179,14 +207,18 @@ func TestChildSetReconciler(t *testing.T) {
 			},
 			ExpectCreates: objects{created("a"), created("b")},
 			ExpectEvents: events{
-				warning("CreationFailed", `Failed to create ConfigMap "child-a": `+errInvalid.Error()), happened("Created", "child-b"),
+				warning(
+					"CreationFailed", `Failed to create ConfigMap "child-a": `+errInvalid.Error(),
+				), happened("Created", "child-b"),
 			},
 			ExpectResource: reflected("[a=! b=child-b] aggregate error " + errInvalid.Error()),
 		},
 		// All children go, whatever is desired.
 		"parent is being deleted": {
 			Resource: leavingParent, GivenObjects: objects{a, b}, Metadata: desiringAll(nil, member("a"), member("c")),
-			ExpectDeletes: deletes("child-a", "child-b"), ExpectEvents: events{happened("Deleted", "child-a"), happened("Deleted", "child-b")},
+			ExpectDeletes: deletes("child-a", "child-b"), ExpectEvents: events{
+				happened("Deleted", "child-a"), happened("Deleted", "child-b"),
+			},
 			ExpectResource: rtesting.With(leavingParent, reflecting("[]")),
 		},
 		// Children go also when they are not to be managed otherwise.
@@ -216,7 +248,9 @@ func TestChildSetReconciler(t *testing.T) {
 		"reflect fails": {
 			Resource: parent, WithReactors: failing("create", "ConfigMap", errTest), ExpectCreates: objects{created("a")},
 			Metadata: changes(func(r *childSetReconciler) {
-				r.ReflectChildrenStatusOnParentWithError = func(context.Context, *fixture.Resource, reconcilers.ChildSetResult[*corev1.ConfigMap]) error {
+				r.ReflectChildrenStatusOnParentWithError = func(
+					context.Context, *fixture.Resource, reconcilers.ChildSetResult[*corev1.ConfigMap],
+				) error {
 					return errReflect
 				}
 			}),
@@ -242,7 +276,9 @@ func TestRetrieveKnownChildren(t *testing.T) {
 	}
 	subReconcilerTests{
 		"known children are copies": {
-			Resource: newResource(), GivenObjects: objects{newConfigMap("child-a", identified("a"))}, ExpectResource: newResource(reflecting("[a=child-a]")),
+			Resource: newResource(), GivenObjects: objects{
+				newConfigMap("child-a", identified("a")),
+			}, ExpectResource: newResource(reflecting("[a=child-a]")),
 			Metadata: looking(func(ctx context.Context) {
 				known := reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](ctx)
 				equal(t, "known children", []*corev1.ConfigMap{newConfigMap("child-a", identified("a"))}, known)
@@ -253,7 +289,9 @@ func TestRetrieveKnownChildren(t *testing.T) {
 			}),
 		},
 		"none": {
-			Resource: newResource(), ExpectCreates: objects{rtesting.With(member("a"), claimed)}, ExpectEvents: events{happened("Created", "child-a")},
+			Resource: newResource(), ExpectCreates: objects{
+				rtesting.With(member("a"), claimed),
+			}, ExpectEvents: events{happened("Created", "child-a")},
 			Metadata: looking(func(ctx context.Context) {
 				if known := reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](ctx); known == nil || len(known) != 0 {
 					t.Errorf("known children = %#v", known)

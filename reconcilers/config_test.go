@@ -31,11 +31,15 @@ func TestConfig_TrackAndGet(t *testing.T) {
 		err     error
 	}{
 		"typed": {
-			given: []client.Object{newConfigMap("theme")}, key: types.NamespacedName{Namespace: "default", Name: "theme"}, obj: &corev1.ConfigMap{},
+			given: []client.Object{newConfigMap("theme")}, key: types.NamespacedName{
+				Namespace: "default", Name: "theme",
+			}, obj: &corev1.ConfigMap{},
 			want: []string{"track ConfigMap default/theme for default/test", "get ConfigMap default/theme"},
 		},
 		"unstructured": {
-			given: []client.Object{newConfigMap("theme")}, key: types.NamespacedName{Namespace: "default", Name: "theme"}, obj: u,
+			given: []client.Object{newConfigMap("theme")}, key: types.NamespacedName{
+				Namespace: "default", Name: "theme",
+			}, obj: u,
 			want: []string{"track ConfigMap default/theme for default/test", "get ConfigMap default/theme"},
 		},
 		"duck": {
@@ -48,8 +52,10 @@ func TestConfig_TrackAndGet(t *testing.T) {
 			want: []string{"track ConfigMap other/theme for default/test", "get ConfigMap other/theme"}, missing: true,
 		},
 		"cluster-scoped": {
-			given: []client.Object{&corev1.Namespace{ObjectMeta: newConfigMap("home", func(cm *corev1.ConfigMap) { cm.Namespace = "" }).ObjectMeta}},
-			key:   types.NamespacedName{Name: "home"}, obj: &corev1.Namespace{},
+			given: []client.Object{
+				&corev1.Namespace{ObjectMeta: newConfigMap("home", func(cm *corev1.ConfigMap) { cm.Namespace = "" }).ObjectMeta},
+			},
+			key: types.NamespacedName{Name: "home"}, obj: &corev1.Namespace{},
 			want: []string{"track Namespace /home for default/test", "get Namespace /home"},
 		},
 		"not trackable": {
@@ -112,7 +118,9 @@ func TestConfig_TrackAndList(t *testing.T) {
 			want: []string{"track ConfigMap default/[] for default/test", "list ConfigMap in default"},
 		},
 		"with labels": {
-			list: &corev1.ConfigMapList{}, opts: []client.ListOption{client.InNamespace("default"), client.MatchingLabels{"app": "test"}}, size: 1,
+			list: &corev1.ConfigMapList{}, opts: []client.ListOption{
+				client.InNamespace("default"), client.MatchingLabels{"app": "test"},
+			}, size: 1,
 			want: []string{"track ConfigMap default/[app=test] for default/test", "list ConfigMap in default labels app=test"},
 		},
 		"unstructured": {
@@ -153,7 +161,9 @@ func TestConfig_FailureToTrackIsLogged(t *testing.T) {
 	w.Fail("track", errTest)
 	log, lines := newLog(0)
 	ctx := withLog(w.Context(), log)
-	wantErr(t, nil, w.Config.TrackAndGet(ctx, types.NamespacedName{Namespace: "default", Name: "theme"}, &corev1.ConfigMap{}))
+	wantErr(
+		t, nil, w.Config.TrackAndGet(ctx, types.NamespacedName{Namespace: "default", Name: "theme"}, &corev1.ConfigMap{}),
+	)
 	wantErr(t, nil, w.Config.TrackAndList(ctx, &corev1.ConfigMapList{}))
 	const message = "unable to track, changes will not trigger the resource"
 	equal(t, "messages", []string{message, message}, lines.messages())

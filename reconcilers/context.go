@@ -12,8 +12,8 @@ import (
 	"trueup.dev/internal/guard"
 )
 
-// scope is what a root reconciler puts on the context for everything below it. One context value holds it all; the Stash… functions put a
-// changed copy on a derived context, so that values never leak upwards.
+// scope is what a root reconciler puts on the context for everything below it. One context value holds it all; the
+// Stash… functions put a changed copy on a derived context, so that values never leak upwards.
 type scope struct {
 	request              Request
 	config               *Config
@@ -73,7 +73,8 @@ func RetrieveRequest(ctx context.Context) Request {
 	return scopeFrom(ctx).request
 }
 
-// StashConfig puts the current config on the context: the one sub reconcilers use for everything but the reconciled resource itself.
+// StashConfig puts the current config on the context: the one sub reconcilers use for everything but the reconciled
+// resource itself.
 func StashConfig(ctx context.Context, config Config) context.Context {
 	s := scopeFrom(ctx)
 	s.config = &config
@@ -81,11 +82,16 @@ func StashConfig(ctx context.Context, config Config) context.Context {
 }
 
 var (
-	errMissingConfig         = errors.New("config must exist on the context. Check that the context is from a ResourceReconciler or WithConfig")
-	errMissingOriginalConfig = errors.New("resource config must exist on the context. Check that the context is from a ResourceReconciler")
+	errMissingConfig = errors.New(
+		"config must exist on the context. Check that the context is from a ResourceReconciler or WithConfig",
+	)
+	errMissingOriginalConfig = errors.New(
+		"resource config must exist on the context. Check that the context is from a ResourceReconciler",
+	)
 )
 
-// RetrieveConfig returns the current config from the context. It fails when the context does not come from a root reconciler or [StashConfig].
+// RetrieveConfig returns the current config from the context. It fails when the context does not come from a root
+// reconciler or [StashConfig].
 func RetrieveConfig(ctx context.Context) (Config, error) {
 	if config := scopeFrom(ctx).config; config != nil {
 		return *config, nil
@@ -98,16 +104,16 @@ func RetrieveConfigOrDie(ctx context.Context) Config {
 	return orDie(RetrieveConfig(ctx))
 }
 
-// StashOriginalConfig puts the config that loaded the reconciled resource on the context. It stays the same below a reconciler that changes
-// the current config.
+// StashOriginalConfig puts the config that loaded the reconciled resource on the context. It stays the same below a
+// reconciler that changes the current config.
 func StashOriginalConfig(ctx context.Context, resourceConfig Config) context.Context {
 	s := scopeFrom(ctx)
 	s.originalConfig = &resourceConfig
 	return s.onto(ctx)
 }
 
-// RetrieveOriginalConfig returns the config that loaded the reconciled resource. It fails when the context does not come from a root
-// reconciler or [StashOriginalConfig].
+// RetrieveOriginalConfig returns the config that loaded the reconciled resource. It fails when the context does not
+// come from a root reconciler or [StashOriginalConfig].
 func RetrieveOriginalConfig(ctx context.Context) (Config, error) {
 	if config := scopeFrom(ctx).originalConfig; config != nil {
 		return *config, nil
@@ -134,7 +140,8 @@ func StashResourceType(ctx context.Context, currentType client.Object) context.C
 	return s.onto(ctx)
 }
 
-// RetrieveResourceType returns the type that reconcilers currently see the resource as, and nil when there is none on the context.
+// RetrieveResourceType returns the type that reconcilers currently see the resource as, and nil when there is none on
+// the context.
 func RetrieveResourceType(ctx context.Context) client.Object {
 	return scopeFrom(ctx).resourceType
 }
@@ -146,12 +153,14 @@ func StashOriginalResourceType(ctx context.Context, resourceType client.Object) 
 	return s.onto(ctx)
 }
 
-// RetrieveOriginalResourceType returns the type that the resource was loaded as, and nil when there is none on the context.
+// RetrieveOriginalResourceType returns the type that the resource was loaded as, and nil when there is none on the
+// context.
 func RetrieveOriginalResourceType(ctx context.Context) client.Object {
 	return scopeFrom(ctx).originalResourceType
 }
 
-// StashAdditionalConfigs puts further configs, by name, on the context. They are meant for tests of reconcilers that work with several configs.
+// StashAdditionalConfigs puts further configs, by name, on the context. They are meant for tests of reconcilers that
+// work with several configs.
 func StashAdditionalConfigs(ctx context.Context, additionalConfigs map[string]Config) context.Context {
 	s := scopeFrom(ctx)
 	s.additionalConfigs = additionalConfigs

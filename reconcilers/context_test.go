@@ -16,7 +16,8 @@ import (
 
 func TestContext_Empty(t *testing.T) {
 	const missing = "config must exist on the context. Check that the context is from a ResourceReconciler or WithConfig"
-	const missingOriginal = "resource config must exist on the context. Check that the context is from a ResourceReconciler"
+	const missingOriginal = "resource config must exist on the context. Check that the context is from a " +
+		"ResourceReconciler"
 	ctx := context.Background()
 	equal(t, "request", reconcilers.Request{}, reconcilers.RetrieveRequest(ctx))
 	if reconcilers.RetrieveResourceType(ctx) != nil || reconcilers.RetrieveOriginalResourceType(ctx) != nil {
@@ -75,7 +76,8 @@ func TestContext_Values(t *testing.T) {
 			if config != tc.config || original != tc.original {
 				t.Error("a config is not the one that was stashed")
 			}
-			if reconcilers.RetrieveConfigOrDie(tc.ctx) != tc.config || reconcilers.RetrieveOriginalConfigOrDie(tc.ctx) != tc.original {
+			if reconcilers.RetrieveConfigOrDie(tc.ctx) != tc.config ||
+				reconcilers.RetrieveOriginalConfigOrDie(tc.ctx) != tc.original {
 				t.Error("a config is not the one that was stashed")
 			}
 			if got := reconcilers.RetrieveResourceType(tc.ctx); got != tc.current {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// declarations collects what the reconciler tree below one root claims for itself while the tree is set up, to find claims
-// that exclude each other. A tree is set up by one goroutine.
+// declarations collects what the reconciler tree below one root claims for itself while the tree is set up, to find
+// claims that exclude each other. A tree is set up by one goroutine.
 type declarations struct {
 	children   []childClaim
 	finalizers []finalizerClaim
@@ -104,9 +104,11 @@ func (c claim) overlaps(other claim) bool {
 	return c.by != other.by && !c.branch.excludes(other.branch)
 }
 
-// declareChildren claims the objects of a kind that the resource controls for the reconciler by. It adds a problem when another
-// reconciler claims them too, and one of the two does not tell which are its own.
-func declareChildren(ctx context.Context, problems *problems, by any, label string, childType client.Object, told bool) {
+// declareChildren claims the objects of a kind that the resource controls for the reconciler by. It adds a problem when
+// another reconciler claims them too, and one of the two does not tell which are its own.
+func declareChildren(
+	ctx context.Context, problems *problems, by any, label string, childType client.Object, told bool,
+) {
 	declared, config := declarationsFrom(ctx), scopeFrom(ctx).config
 	if declared == nil || config == nil || config.Client == nil || isNil(childType) {
 		return
@@ -133,7 +135,8 @@ func declareChildren(ctx context.Context, problems *problems, by any, label stri
 	}
 }
 
-// declareFinalizer claims a finalizer, if there is one, for the reconciler by. It adds a problem when another reconciler claims it too.
+// declareFinalizer claims a finalizer, if there is one, for the reconciler by. It adds a problem when another
+// reconciler claims it too.
 func declareFinalizer(ctx context.Context, problems *problems, by any, label, finalizer string) {
 	declared := declarationsFrom(ctx)
 	if declared == nil || finalizer == "" {

@@ -17,7 +17,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A webhook puts a container in front of those that the author merges by name, so that places in a list mean different things to the two.
+// A webhook puts a container in front of those that the author merges by name, so that places in a list mean different
+// things to the two.
 func TestDefect03_ListsThatAreMergedByName(t *testing.T) {
 	w := newWorld(t)
 	w.Admit = func(obj client.Object) {
@@ -49,7 +50,9 @@ func TestDefect03_ListsThatAreMergedByName(t *testing.T) {
 	actual := &appsv1.Deployment{}
 	for range 4 {
 		desired := wantedDeployment("image")
-		desired.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app"}, {Name: "b", ImagePullPolicy: corev1.PullNever}}
+		desired.Spec.Template.Spec.Containers = []corev1.Container{
+			{Name: "app"}, {Name: "b", ImagePullPolicy: corev1.PullNever},
+		}
 		if exists := actual.Name != ""; exists {
 			actual = stored(w, actual)
 		}
@@ -70,7 +73,9 @@ func TestDefect03_ListsThatAreMergedByName(t *testing.T) {
 // The child is known to the cache alone: the API server's side of a test may be another store, or not be there at all.
 func TestDefect07_ChildrenThatOnlyTheCacheKnows(t *testing.T) {
 	parent := newResource(finalizer("test-finalizer"), terminating)
-	for name, reader := range map[string]client.Reader{"no reader": nil, "a reader without the child": newWorld(t).Config.APIReader} {
+	for name, reader := range map[string]client.Reader{
+		"no reader": nil, "a reader without the child": newWorld(t).Config.APIReader,
+	} {
 		t.Run(name, func(t *testing.T) {
 			for kind, reconciler := range map[string]func(w *world) reconcilers.SubReconciler[*fixture.Resource]{
 				"child": func(w *world) reconcilers.SubReconciler[*fixture.Resource] {
@@ -139,7 +144,9 @@ func TestDefect10_HaltKeepsItsRequeue(t *testing.T) {
 
 func TestSuppressTransientErrors_ListOfAnotherKind(t *testing.T) {
 	r := &reconcilers.SuppressTransientErrors[*corev1.Secret, *corev1.ConfigMapList]{
-		Reconciler: &reconcilers.SyncReconciler[*corev1.Secret]{Sync: func(context.Context, *corev1.Secret) error { return nil }},
+		Reconciler: &reconcilers.SyncReconciler[*corev1.Secret]{
+			Sync: func(context.Context, *corev1.Secret) error { return nil },
+		},
 	}
 	if err := r.Validate(t.Context()); err == nil {
 		t.Error("a list of another kind is valid: it would drop every count")

@@ -29,7 +29,8 @@ func TestDeprecatedNames(t *testing.T) {
 	ctx = reconcilers.StashParentType(ctx, resource)
 	ctx = reconcilers.StashCastParentType(ctx, cast)
 	parentConfig, err := reconcilers.RetrieveParentConfig(ctx)
-	if err != nil || parentConfig != config || reconcilers.RetrieveParentConfigOrDie(ctx) != config || reconcilers.RetrieveOriginalConfigOrDie(ctx) != config {
+	if err != nil || parentConfig != config || reconcilers.RetrieveParentConfigOrDie(ctx) != config ||
+		reconcilers.RetrieveOriginalConfigOrDie(ctx) != config {
 		t.Error("the parent's config is not the original config")
 	}
 	if reconcilers.RetrieveParentType(ctx) != resource || reconcilers.RetrieveOriginalResourceType(ctx) != resource {

@@ -14,7 +14,8 @@ import (
 
 // difference is where two values differ. It holds no values but the status and the reason of conditions.
 type difference struct {
-	// path is made of the names of fields in JSON. Items of lists have their name in it, where they have one, or their type, as conditions have.
+	// path is made of the names of fields in JSON. Items of lists have their name in it, where they have one, or their
+	// type, as conditions have.
 	path string
 	// removed is true when only the first value has something there: it is unset in the second one.
 	removed bool
@@ -62,7 +63,8 @@ func (d *differ) values(path string, before, after reflect.Value) {
 		d.fields(path, before, after)
 	case before.Kind() == reflect.Map:
 		d.entries(path, before, after)
-	case before.Kind() == reflect.Slice && (before.Len() > 0 && after.Len() > 0 || hasConditions(before) || hasConditions(after)):
+	case before.Kind() == reflect.Slice &&
+		(before.Len() > 0 && after.Len() > 0 || hasConditions(before) || hasConditions(after)):
 		d.items(path, before, after)
 	}
 	if found == len(*d) {
@@ -140,7 +142,8 @@ func (d *differ) items(path string, before, after reflect.Value) {
 	}
 }
 
-// condition compares two items if they are conditions. Their status and reason may be logged: they are made for programs to read.
+// condition compares two items if they are conditions. Their status and reason may be logged: they are made for
+// programs to read.
 func (d *differ) condition(path string, before, after reflect.Value) bool {
 	was, wasOK := conditionFields(before)
 	is, isOK := conditionFields(after)
@@ -174,8 +177,8 @@ func (d *differ) condition(path string, before, after reflect.Value) bool {
 	return true
 }
 
-// otherFields returns which fields of a condition differ besides status and reason. That it is of another time and generation goes without saying when
-// something else differs.
+// otherFields returns which fields of a condition differ besides status and reason. That it is of another time and
+// generation goes without saying when something else differs.
 func otherFields(before, after reflect.Value, more bool) (names []string) {
 	var fields differ
 	fields.values("", before, after)
@@ -216,7 +219,8 @@ func paths(found []difference) []string {
 
 var jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 
-// isLeaf reports whether values of a type are compared whole: times and quantities of apimachinery, which are more than their fields, and bytes.
+// isLeaf reports whether values of a type are compared whole: times and quantities of apimachinery, which are more than
+// their fields, and bytes.
 func isLeaf(t reflect.Type) bool {
 	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
 		return true

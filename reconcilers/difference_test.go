@@ -28,7 +28,10 @@ func TestChangedPaths(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
 			Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				Containers: []corev1.Container{
-					{Name: "app", Image: "app:1", Args: []string{"a", "b"}, Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
+					{
+						Name: "app", Image: "app:1", Args: []string{"a", "b"},
+						Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+					},
 					{Name: "proxy", Image: "proxy:1"},
 				},
 				Tolerations: []corev1.Toleration{{Key: "a"}, {Key: "b"}},
@@ -39,11 +42,18 @@ func TestChangedPaths(t *testing.T) {
 	}
 	now := metav1.Now()
 	conditions := func(conditions ...metav1.Condition) any { return &fixtureConditions{Conditions: conditions} }
-	condition := func(kind string, status metav1.ConditionStatus, reason, message string, generation int64) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: generation, LastTransitionTime: now}
+	condition := func(
+		kind string, status metav1.ConditionStatus, reason, message string, generation int64,
+	) metav1.Condition {
+		return metav1.Condition{
+			Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: generation,
+			LastTransitionTime: now,
+		}
 	}
 	content := func(spec map[string]any, status ...any) any {
-		return &unstructured.Unstructured{Object: map[string]any{"spec": spec, "status": map[string]any{"conditions": status}}}
+		return &unstructured.Unstructured{
+			Object: map[string]any{"spec": spec, "status": map[string]any{"conditions": status}},
+		}
 	}
 	for name, tt := range map[string]struct {
 		before, after any
@@ -76,7 +86,8 @@ func TestChangedPaths(t *testing.T) {
 				d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar"}, {Name: "proxy", Image: "proxy:2"}}
 			}),
 			want: []string{
-				"spec.template.spec.containers[app]", "spec.template.spec.containers[proxy].image", "spec.template.spec.containers[sidecar]",
+				"spec.template.spec.containers[app]", "spec.template.spec.containers[proxy].image",
+				"spec.template.spec.containers[sidecar]",
 			},
 		},
 		"order": {
@@ -95,15 +106,20 @@ func TestChangedPaths(t *testing.T) {
 		},
 		"conditions": {
 			before: conditions(
-				condition("Gone", "True", "Was", "", 1), condition("Ready", "False", "Broken", "a secret", 1), condition("Same", "True", "Fine", "", 1),
+				condition("Gone", "True", "Was", "", 1), condition(
+					"Ready", "False", "Broken", "a secret", 1,
+				), condition("Same", "True", "Fine", "", 1),
 				condition("Synced", "True", "Fine", "one", 1),
 			),
 			after: conditions(
-				condition("New", "Unknown", "Initializing", "", 2), condition("Ready", "True", "Ready", "", 2), condition("Same", "True", "Fine", "", 2),
+				condition(
+					"New", "Unknown", "Initializing", "", 2,
+				), condition("Ready", "True", "Ready", "", 2), condition("Same", "True", "Fine", "", 2),
 				condition("Synced", "True", "Checked", "two", 2),
 			),
 			want: []string{
-				"conditions[Gone]: removed, status True, reason Was", "conditions[Ready]: status False→True, reason Broken→Ready, message",
+				"conditions[Gone]: removed, status True, reason Was",
+				"conditions[Ready]: status False→True, reason Broken→Ready, message",
 				"conditions[Same]: observedGeneration", "conditions[Synced]: reason Fine→Checked, message",
 				"conditions[New]: added, status Unknown, reason Initializing",
 			},
@@ -117,7 +133,9 @@ func TestChangedPaths(t *testing.T) {
 				map[string]any{"type": "Ready", "status": "False", "reason": "Broken"}),
 			after: content(map[string]any{"replicas": int64(2), "list": []any{map[string]any{"name": "a", "x": int64(2)}}, "a.b": "c"},
 				map[string]any{"type": "Ready", "status": "True", "reason": "Ready"}),
-			want: []string{"spec[a.b]", "spec.list[a].x", "spec.replicas", "status.conditions[Ready]: status False→True, reason Broken→Ready"},
+			want: []string{
+				"spec[a.b]", "spec.list[a].x", "spec.replicas", "status.conditions[Ready]: status False→True, reason Broken→Ready",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -102,10 +102,13 @@ func conditionFields(item reflect.Value) (fields map[string]string, ok bool) {
 	default:
 		return nil, false
 	}
-	return map[string]string{"status": textField(item, "Status", "status"), "reason": textField(item, "Reason", "reason")}, true
+	return map[string]string{
+		"status": textField(item, "Status", "status"), "reason": textField(item, "Reason", "reason"),
+	}, true
 }
 
-// textField returns a field of an item, by its name in Go or as a key of unstructured content. It is empty where there is none that holds text.
+// textField returns a field of an item, by its name in Go or as a key of unstructured content. It is empty where there
+// is none that holds text.
 func textField(item reflect.Value, name, key string) string {
 	item = dereferenced(item)
 	if !item.IsValid() {

@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// EnqueueTracked returns an event handler that enqueues every resource that tracks the object of the event. Watch each tracked kind with it, in
-// the Setup function of the reconciler that tracks:
+// EnqueueTracked returns an event handler that enqueues every resource that tracks the object of the event. Watch each
+// tracked kind with it, in the Setup function of the reconciler that tracks:
 //
 //	bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
 //
 // It must be called with the context given to Setup, and panics when that holds no config.
 //
-// Given to a watch as it is, the handler tells the root reconciler which kinds are watched, see [Config.TrackAndGet]. Part of another handler, it works
-// as well.
+// Given to a watch as it is, the handler tells the root reconciler which kinds are watched, see [Config.TrackAndGet].
+// Part of another handler, it works as well.
 func EnqueueTracked(ctx context.Context) handler.EventHandler {
 	config := RetrieveConfigOrDie(ctx)
 

@@ -79,7 +79,9 @@ func ExampleChildSetReconciler() {
 			current.Labels = desired.Labels
 			current.Data = desired.Data
 		},
-		ReflectChildrenStatusOnParent: func(_ context.Context, _ *v1.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+		ReflectChildrenStatusOnParent: func(
+			_ context.Context, _ *v1.Resource, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+		) {
 			for _, child := range result.Children {
 				fmt.Println(child.Id, child.Child.Name, child.Err)
 			}

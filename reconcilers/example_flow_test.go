@@ -42,7 +42,9 @@ func ExampleAdvice() {
 			fmt.Println("about to publish", resource.Name)
 			return nil, reconcilers.Result{}, nil
 		},
-		Around: func(ctx context.Context, resource *v1.Resource, reconciler reconcilers.SubReconciler[*v1.Resource]) (reconcilers.Result, error) {
+		Around: func(
+			ctx context.Context, resource *v1.Resource, reconciler reconcilers.SubReconciler[*v1.Resource],
+		) (reconcilers.Result, error) {
 			result, err := reconciler.Reconcile(ctx, resource)
 			if err != nil {
 				fmt.Println("once more")

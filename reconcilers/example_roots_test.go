@@ -111,7 +111,9 @@ func ExampleCastResource_anyObject() {
 
 func ExampleWithConfig() {
 	here, there := clusterWith(site()), clusterWith(
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "theme"}, Data: map[string]string{"color": "green"}},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "theme"}, Data: map[string]string{"color": "green"},
+		},
 	)
 	reconcile(here, &reconcilers.WithConfig[*v1.Resource]{
 		Config: func(_ context.Context, _ reconcilers.Config) (reconcilers.Config, error) {
@@ -134,7 +136,8 @@ func ExampleWithConfig() {
 	// resource from there: false
 }
 
-// A program makes the other config once: with the cluster for its reads, and with the tracker of the first for its watches.
+// A program makes the other config once: with the cluster for its reads, and with the tracker of the first for its
+// watches.
 func ExampleWithConfig_cluster() {
 	setup := func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
 		other, err := cluster.New(ctrl.GetConfigOrDie(), func(o *cluster.Options) { o.Scheme = mgr.GetScheme() })

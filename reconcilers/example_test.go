@@ -30,7 +30,9 @@ func (p printer) Eventf(obj runtime.Object, eventtype, reason, format string, ar
 	p.Event(obj, eventtype, reason, fmt.Sprintf(format, args...))
 }
 
-func (p printer) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any) {
+func (p printer) AnnotatedEventf(
+	obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any,
+) {
 	p.Eventf(obj, eventtype, reason, format, args...)
 }
 

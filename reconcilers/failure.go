@@ -13,8 +13,8 @@ import (
 	"trueup.dev/internal/step"
 )
 
-// locatedError is an error of a request whose text starts with where it comes from: the step, and the object that it is about. It reaches only the
-// controller, which logs it.
+// locatedError is an error of a request whose text starts with where it comes from: the step, and the object that it is
+// about. It reaches only the controller, which logs it.
 type locatedError struct {
 	text string
 	err  error
@@ -23,8 +23,9 @@ type locatedError struct {
 func (e *locatedError) Error() string { return e.text }
 func (e *locatedError) Unwrap() error { return e.err }
 
-// report returns an error of a request for the controller, which logs it, with the path of the step and the object in its text. It records an event on
-// the reconciled resource unless there is one for the error already. Requests that a test makes are left alone.
+// report returns an error of a request for the controller, which logs it, with the path of the step and the object in
+// its text. It records an event on the reconciled resource unless there is one for the error already. Requests that a
+// test makes are left alone.
 func (r *request) report(ctx context.Context, config Config, err error) error {
 	if err == nil || !r.byController || isSilent(ctx, err) {
 		return err
@@ -36,8 +37,8 @@ func (r *request) report(ctx context.Context, config Config, err error) error {
 	return &locatedError{text: locate(failures, err), err: err}
 }
 
-// eventText returns the text of an event about the failures that have none yet, and "" when there are no others. A conflict needs none: another client
-// was faster, and the request is made again.
+// eventText returns the text of an event about the failures that have none yet, and "" when there are no others. A
+// conflict needs none: another client was faster, and the request is made again.
 func eventText(failures []step.Failure, err error) string {
 	silent := func(f step.Failure) bool { return f.Recorded || apierrs.IsConflict(f.Err) }
 	loud := slices.DeleteFunc(slices.Clone(failures), silent)

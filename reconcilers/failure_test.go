@@ -26,7 +26,9 @@ func (failingManager) SetupWithManager(context.Context, reconcilers.Manager, *re
 	return nil
 }
 
-func (m failingManager) Manage(context.Context, client.Object, *corev1.ConfigMap, *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+func (m failingManager) Manage(
+	context.Context, client.Object, *corev1.ConfigMap, *corev1.ConfigMap,
+) (*corev1.ConfigMap, error) {
 	return nil, m.err
 }
 
@@ -64,7 +66,8 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 	}{
 		"DesiredChild": {
 			reconciler: sequence{keep, child(func(r *childReconciler) { r.DesiredChild = desire(nil, errTest) })},
-			is:         errTest, want: "ResourceResourceReconciler.1.ConfigMapChildReconciler: ConfigMap: failure of the test", events: []string{""},
+			is:         errTest, want: "ResourceResourceReconciler.1.ConfigMapChildReconciler: ConfigMap: failure of the test",
+			events: []string{""},
 		},
 		"owner reference": {
 			reconciler: child(func(r *childReconciler) {
@@ -81,31 +84,42 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 		},
 		"object manager of a user": {
 			reconciler: child(func(r *childReconciler) { r.ChildObjectManager = failingManager{errTest} }),
-			is:         errTest, want: "ResourceResourceReconciler.ConfigMapChildReconciler: ConfigMap default/child: failure of the test", events: []string{""},
+			is:         errTest,
+			want:       "ResourceResourceReconciler.ConfigMapChildReconciler: ConfigMap default/child: failure of the test",
+			events:     []string{""},
 		},
 		"child of a set": {
 			reconciler: &childSetReconciler{
-				DesiredChildren:               desireAll(nil, member("a"), member("b")),
-				IdentifyChild:                 func(child *corev1.ConfigMap) string { return child.Labels["id"] },
-				ChildObjectManager:            failingManager{errTest},
-				ReflectChildrenStatusOnParent: func(context.Context, *fixture.Resource, reconcilers.ChildSetResult[*corev1.ConfigMap]) {},
+				DesiredChildren:    desireAll(nil, member("a"), member("b")),
+				IdentifyChild:      func(child *corev1.ConfigMap) string { return child.Labels["id"] },
+				ChildObjectManager: failingManager{errTest},
+				ReflectChildrenStatusOnParent: func(
+					context.Context, *fixture.Resource, reconcilers.ChildSetResult[*corev1.ConfigMap],
+				) {
+				},
 			},
-			is:     errTest,
-			want:   "ResourceResourceReconciler.ConfigMapChildSetReconciler.Children.a: ConfigMap default/child-a: failure of the test",
+			is: errTest,
+			want: "ResourceResourceReconciler.ConfigMapChildSetReconciler.Children.a: ConfigMap default/child-a: failure of " +
+				"the test",
 			events: []string{""},
 		},
 		"DesiredChildren": {
 			reconciler: &childSetReconciler{
-				DesiredChildren:               desireAll(errTest),
-				IdentifyChild:                 func(child *corev1.ConfigMap) string { return child.Labels["id"] },
-				ChildObjectManager:            failingManager{},
-				ReflectChildrenStatusOnParent: func(context.Context, *fixture.Resource, reconcilers.ChildSetResult[*corev1.ConfigMap]) {},
+				DesiredChildren:    desireAll(errTest),
+				IdentifyChild:      func(child *corev1.ConfigMap) string { return child.Labels["id"] },
+				ChildObjectManager: failingManager{},
+				ReflectChildrenStatusOnParent: func(
+					context.Context, *fixture.Resource, reconcilers.ChildSetResult[*corev1.ConfigMap],
+				) {
+				},
 			},
-			is: errTest, want: "ResourceResourceReconciler.ConfigMapChildSetReconciler.Children: ConfigMap: failure of the test", events: []string{""},
+			is: errTest, want: "ResourceResourceReconciler.ConfigMapChildSetReconciler.Children: ConfigMap: failure of the test",
+			events: []string{""},
 		},
 		"list of children": {
 			reconciler: child(func(*childReconciler) {}), fail: "list ConfigMap", failWith: errTest,
-			is: errTest, want: "ResourceResourceReconciler.ConfigMapChildReconciler: ConfigMap: failure of the test", events: []string{""},
+			is: errTest, want: "ResourceResourceReconciler.ConfigMapChildReconciler: ConfigMap: failure of the test",
+			events: []string{""},
 		},
 		"Sync": {
 			reconciler: sequence{keep, keep, failingSync(errTest)},
@@ -114,8 +128,10 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 		"Finalize": {
 			given: newResource(settled, terminating, finalizer("test-finalizer")),
 			reconciler: &withFinalizer{
-				Finalizer:  "test-finalizer",
-				Reconciler: &syncReconciler{Name: "Backup", Finalize: func(context.Context, *fixture.Resource) error { return errTest }},
+				Finalizer: "test-finalizer",
+				Reconciler: &syncReconciler{
+					Name: "Backup", Finalize: func(context.Context, *fixture.Resource) error { return errTest },
+				},
 			},
 			is: errTest, want: "ResourceResourceReconciler.WithFinalizer.Backup: failure of the test", events: []string{""},
 		},
@@ -137,11 +153,14 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 		"wrapped on the way": {
 			reconciler: &advice{
 				Reconciler: failingSync(errTest),
-				After: func(_ context.Context, _ *fixture.Resource, result reconcilers.Result, err error) (reconcilers.Result, error) {
+				After: func(
+					_ context.Context, _ *fixture.Resource, result reconcilers.Result, err error,
+				) (reconcilers.Result, error) {
 					return result, fmt.Errorf("wrapped: %w", err)
 				},
 			},
-			is: errTest, want: "ResourceResourceReconciler.Advice.SyncReconciler: wrapped: failure of the test", events: []string{""},
+			is: errTest, want: "ResourceResourceReconciler.Advice.SyncReconciler: wrapped: failure of the test",
+			events: []string{""},
 		},
 		"replaced on the way": {
 			reconciler: &tryCatch{
@@ -165,8 +184,11 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 			is: errTest, want: "ResourceResourceReconciler.1.SyncReconciler: failure of the test", events: []string{""},
 		},
 		"several": {
-			reconciler: always{failingSync(errTest), failingSync(errQuiet), child(func(r *childReconciler) { r.ChildObjectManager = failingManager{errOther} })},
-			is:         errOther,
+			reconciler: always{
+				failingSync(errTest), failingSync(errQuiet),
+				child(func(r *childReconciler) { r.ChildObjectManager = failingManager{errOther} }),
+			},
+			is: errOther,
 			want: "ResourceResourceReconciler.0.SyncReconciler: failure of the test; " +
 				"ResourceResourceReconciler.2.ConfigMapChildReconciler: ConfigMap default/child: another failure",
 			events: []string{""},
@@ -174,13 +196,16 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 		"several, the same error": {
 			reconciler: always{failingSync(errTest), failingSync(errTest)},
 			is:         errTest,
-			want:       "ResourceResourceReconciler.0.SyncReconciler: failure of the test; ResourceResourceReconciler.1.SyncReconciler: failure of the test",
-			events:     []string{""},
+			want: "ResourceResourceReconciler.0.SyncReconciler: failure of the test; " +
+				"ResourceResourceReconciler.1.SyncReconciler: failure of the test",
+			events: []string{""},
 		},
 		"several, wrapped": {
 			reconciler: &advice{
 				Reconciler: always{failingSync(errTest), failingSync(errOther)},
-				After: func(_ context.Context, _ *fixture.Resource, result reconcilers.Result, err error) (reconcilers.Result, error) {
+				After: func(
+					_ context.Context, _ *fixture.Resource, result reconcilers.Result, err error,
+				) (reconcilers.Result, error) {
 					return result, fmt.Errorf("wrapped: %w", err)
 				},
 			},
@@ -190,7 +215,9 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 			events: []string{""},
 		},
 		"several, one with an event": {
-			reconciler: always{child(func(*childReconciler) {}), failingSync(errTest)}, fail: "create ConfigMap", failWith: unauthorized,
+			reconciler: always{
+				child(func(*childReconciler) {}), failingSync(errTest),
+			}, fail: "create ConfigMap", failWith: unauthorized,
 			is: unauthorized,
 			want: "ResourceResourceReconciler.0.ConfigMapChildReconciler: ConfigMap default/child: no; " +
 				"ResourceResourceReconciler.1.SyncReconciler: failure of the test",
@@ -204,13 +231,19 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 			want:       "ResourceResourceReconciler.1.SyncReconciler: no key a, b", events: []string{""},
 		},
 		"a conflict": {
-			reconciler: failingSync(conflict), is: conflict, want: "ResourceResourceReconciler.SyncReconciler: " + conflict.Error(),
+			reconciler: failingSync(conflict), is: conflict,
+			want: "ResourceResourceReconciler.SyncReconciler: " + conflict.Error(),
 		},
 		"resource that is not read": {
-			reconciler: keep, fail: "get Resource", failWith: errTest, is: errTest, want: "ResourceResourceReconciler: failure of the test",
+			reconciler: keep, fail: "get Resource", failWith: errTest, is: errTest,
+			want: "ResourceResourceReconciler: failure of the test",
 		},
-		"quiet":      {reconciler: failingSync(errQuiet)},
-		"suppressed": {reconciler: &reconcilers.SuppressTransientErrors[*fixture.Resource, *fixture.ResourceList]{Reconciler: failingSync(errTest), Threshold: 2}},
+		"quiet": {reconciler: failingSync(errQuiet)},
+		"suppressed": {
+			reconciler: &reconcilers.SuppressTransientErrors[*fixture.Resource, *fixture.ResourceList]{
+				Reconciler: failingSync(errTest), Threshold: 2,
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.given == nil {
@@ -262,7 +295,9 @@ func TestResourceReconciler_ErrorsStayAsTheyAreInTests(t *testing.T) {
 func TestResourceReconciler_ShutdownIsNoFailure(t *testing.T) {
 	w := newWorld(t, newResource(settled))
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
+	r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{Sync: func(
+		ctx context.Context, _ *fixture.Resource,
+	) error {
 		cancel()
 		return fmt.Errorf("call: %w", ctx.Err())
 	}}}
@@ -298,7 +333,9 @@ func TestAggregateReconciler_ErrorsNameTheStep(t *testing.T) {
 		events []string
 	}{
 		"part": {
-			given: []client.Object{blank}, edit: func(r *aggregateReconciler) { r.Reconciler = collecting(reconcilers.Result{}, errTest) },
+			given: []client.Object{blank}, edit: func(r *aggregateReconciler) {
+				r.Reconciler = collecting(reconcilers.Result{}, errTest)
+			},
 			want:   "ConfigMapAggregateReconciler.SyncReconciler: failure of the test",
 			events: []string{"Warning ReconcileFailed: ConfigMapAggregateReconciler.SyncReconciler: failure of the test"},
 		},

@@ -46,16 +46,29 @@ func TestFinalizers(t *testing.T) {
 		want      *fixture.Resource
 		events    events
 	}{
-		"add":          {reconcilers.AddFinalizer, f, given(), patches{finalizers(f)}, nil, refinalized(f), events{finalizerPatched}},
-		"add again":    {reconcilers.AddFinalizer, f, given(f), nil, nil, given(f), nil},
-		"add none":     {reconcilers.AddFinalizer, "", given(), nil, nil, given(), nil},
-		"add fails":    {reconcilers.AddFinalizer, f, given(), patches{finalizers(f)}, errTest, given(), events{finalizerFailed}},
-		"add quietly":  {reconcilers.AddFinalizer, f, given(), patches{finalizers(f)}, errQuiet, given(), nil},
-		"clear":        {reconcilers.ClearFinalizer, f, given(f), patches{finalizers()}, nil, refinalized(), events{finalizerPatched}},
-		"clear again":  {reconcilers.ClearFinalizer, f, given(), nil, nil, given(), nil},
-		"clear none":   {reconcilers.ClearFinalizer, "", given(""), nil, nil, given(""), nil},
-		"clear fails":  {reconcilers.ClearFinalizer, f, given(f), patches{finalizers()}, errTest, given(f), events{finalizerFailed}},
-		"add one more": {reconcilers.AddFinalizer, f, given("other"), patches{finalizers("other", f)}, nil, refinalized("other", f), events{finalizerPatched}},
+		"add": {
+			reconcilers.AddFinalizer, f, given(), patches{finalizers(f)}, nil, refinalized(f), events{finalizerPatched},
+		},
+		"add again": {reconcilers.AddFinalizer, f, given(f), nil, nil, given(f), nil},
+		"add none":  {reconcilers.AddFinalizer, "", given(), nil, nil, given(), nil},
+		"add fails": {
+			reconcilers.AddFinalizer, f, given(), patches{finalizers(f)}, errTest, given(), events{finalizerFailed},
+		},
+		"add quietly": {reconcilers.AddFinalizer, f, given(), patches{finalizers(f)}, errQuiet, given(), nil},
+		"clear": {
+			reconcilers.ClearFinalizer, f, given(f), patches{finalizers()}, nil, refinalized(), events{finalizerPatched},
+		},
+		"clear again": {reconcilers.ClearFinalizer, f, given(), nil, nil, given(), nil},
+		"clear none":  {reconcilers.ClearFinalizer, "", given(""), nil, nil, given(""), nil},
+		"clear fails": {
+			reconcilers.ClearFinalizer, f, given(f), patches{finalizers()}, errTest, given(f), events{finalizerFailed},
+		},
+		"add one more": {
+			reconcilers.AddFinalizer, f, given("other"),
+			patches{finalizers("other", f)},
+			nil, refinalized("other", f),
+			events{finalizerPatched},
+		},
 	} {
 		test := outcome(&syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
 			changeInMemory(r)
@@ -145,9 +158,13 @@ func addsFinalizer[T client.Object](t *testing.T, given T) {
 	want.SetFinalizers([]string{"test-finalizer"})
 	want.SetResourceVersion("1000")
 	tc := rtesting.SubReconcilerTestCase[T]{
-		Resource: given, ExpectResource: want, ExpectPatches: patches{finalizers("test-finalizer")}, ExpectEvents: events{finalizerPatched},
+		Resource: given, ExpectResource: want, ExpectPatches: patches{
+			finalizers("test-finalizer"),
+		}, ExpectEvents: events{finalizerPatched},
 	}
-	tc.Run(t, scheme, func(*testing.T, *rtesting.SubReconcilerTestCase[T], reconcilers.Config) reconcilers.SubReconciler[T] {
+	tc.Run(t, scheme, func(
+		*testing.T, *rtesting.SubReconcilerTestCase[T], reconcilers.Config,
+	) reconcilers.SubReconciler[T] {
 		return adding(func(T) {})
 	})
 }
@@ -175,7 +192,9 @@ type withFinalizer = reconcilers.WithFinalizer[*fixture.Resource]
 func TestWithFinalizer(t *testing.T) {
 	const f = "test-finalizer"
 	minute, none, nested := reconcilers.Result{RequeueAfter: time.Minute}, reconcilers.Result{}, noted("nested")[0]
-	living, deleted, halt := newResource(finalizer(f)), newResource(finalizer(f), terminating), reconcilers.ErrHaltSubReconcilers
+	living, deleted, halt := newResource(finalizer(f)), newResource(
+		finalizer(f), terminating,
+	), reconcilers.ErrHaltSubReconcilers
 	of := func(result reconcilers.Result, err error, ready ...bool) *withFinalizer {
 		r := &withFinalizer{Finalizer: f, Reconciler: noting("nested", result, err)}
 		for _, ready := range ready {
@@ -223,16 +242,24 @@ func TestWithFinalizer_Validate(t *testing.T) {
 		ctx        context.Context
 		want       string
 	}{
-		"valid":              {&withFinalizer{Finalizer: "f", Reconciler: sequence{}}, recursive, ""},
-		"no finalizer":       {&withFinalizer{Reconciler: sequence{}}, recursive, `WithFinalizer "WithFinalizer" must define Finalizer`},
-		"no reconciler":      {&withFinalizer{Name: "test", Finalizer: "f"}, recursive, `WithFinalizer "test" must define Reconciler`},
-		"invalid":            {&withFinalizer{Finalizer: "f", Reconciler: &part{Invalid: errTest}}, recursive, `WithFinalizer "WithFinalizer" must have a valid Reconciler: failure of the test`},
+		"valid": {&withFinalizer{Finalizer: "f", Reconciler: sequence{}}, recursive, ""},
+		"no finalizer": {
+			&withFinalizer{Reconciler: sequence{}}, recursive, `WithFinalizer "WithFinalizer" must define Finalizer`,
+		},
+		"no reconciler": {
+			&withFinalizer{Name: "test", Finalizer: "f"}, recursive, `WithFinalizer "test" must define Reconciler`,
+		},
+		"invalid": {
+			&withFinalizer{Finalizer: "f", Reconciler: &part{Invalid: errTest}}, recursive,
+			`WithFinalizer "WithFinalizer" must have a valid Reconciler: failure of the test`,
+		},
 		"invalid, not asked": {&withFinalizer{Finalizer: "f", Reconciler: &part{Invalid: errTest}}, context.Background(), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantText(t, tc.want, tc.reconciler.Validate(tc.ctx))
 		})
 	}
-	wantText(t, "WithFinalizer \"WithFinalizer\" must define Finalizer\nWithFinalizer \"WithFinalizer\" must define Reconciler",
+	wantText(t,
+		"WithFinalizer \"WithFinalizer\" must define Finalizer\nWithFinalizer \"WithFinalizer\" must define Reconciler",
 		(&withFinalizer{}).SetupWithManager(context.Background(), nil, nil))
 }

@@ -24,8 +24,8 @@ var (
 //
 //	cursor := reconcilers.CursorStasher[Item]().RetrieveOrDie(ctx)
 //
-// Results are combined with [AggregateResults]. The first error ends the loop, and so does the end of the context; the result is then that of the items
-// before.
+// Results are combined with [AggregateResults]. The first error ends the loop, and so does the end of the context; the
+// result is then that of the items before.
 type ForEach[Type client.Object, Item any] struct {
 	// Name identifies this reconciler in logs. Defaults to `ForEach`.
 	Name string
@@ -52,7 +52,8 @@ type Cursor[I any] struct {
 	Item I
 }
 
-// CursorStasher returns the stasher of the innermost [ForEach] over items of this type. After the loop the last cursor stays in the stash.
+// CursorStasher returns the stasher of the innermost [ForEach] over items of this type. After the loop the last cursor
+// stays in the stash.
 func CursorStasher[I any]() stash.Stasher[Cursor[I]] {
 	return stash.New[Cursor[I]](stash.Key("trueup.dev/reconcilers.Cursor[" + qualifiedName(reflect.TypeFor[I]()) + "]"))
 }

@@ -21,7 +21,9 @@ type cursor = reconcilers.Cursor[string]
 
 // visit returns a loop that notes each cursor, and then runs the rest.
 func visit[I any](where string, list []I, rest ...subReconciler) *reconcilers.ForEach[*fixture.Resource, I] {
-	return &reconcilers.ForEach[*fixture.Resource, I]{Items: items(list...), Reconciler: append(sequence{look[I](where)}, rest...)}
+	return &reconcilers.ForEach[*fixture.Resource, I]{
+		Items: items(list...), Reconciler: append(sequence{look[I](where)}, rest...),
+	}
 }
 
 func look[I any](where string) *syncReconciler {
@@ -36,7 +38,9 @@ func TestForEach(t *testing.T) {
 	type result = reconcilers.Result
 	// of returns a loop over three items, one of which fails.
 	of := func(failsAt string, err error) *forEach {
-		return visit("at", []string{"a", "b", "c"}, &syncReconciler{SyncWithResult: func(ctx context.Context, _ *fixture.Resource) (result, error) {
+		return visit("at", []string{"a", "b", "c"}, &syncReconciler{SyncWithResult: func(
+			ctx context.Context, _ *fixture.Resource,
+		) (result, error) {
 			at := reconcilers.CursorStasher[string]().RetrieveOrDie(ctx)
 			if at.Item == failsAt {
 				return result{RequeueAfter: time.Second}, err
@@ -67,9 +71,13 @@ func TestForEach(t *testing.T) {
 			of("c", halt), result{RequeueAfter: time.Minute, Priority: new(1)}, halt, "at a 0/3", "at b 1/3", "at c 2/3",
 		)),
 		// There is no result of items before the first one.
-		"fails at once": leaving(cursor{Index: 0, Length: 3, Item: "a"}, outcome(of("a", errTest), none, errTest, "at a 0/3")),
+		"fails at once": leaving(
+			cursor{Index: 0, Length: 3, Item: "a"}, outcome(of("a", errTest), none, errTest, "at a 0/3"),
+		),
 		"one after the other": leaving(cursor{Index: 0, Length: 1, Item: "c"}, outcome(
-			sequence{visit("first", []string{"a", "b"}), visit("second", []string{"c"})}, none, nil, "first a 0/2", "first b 1/2", "second c 0/1",
+			sequence{
+				visit("first", []string{"a", "b"}), visit("second", []string{"c"}),
+			}, none, nil, "first a 0/2", "first b 1/2", "second c 0/1",
 		)),
 	}.Run(t, scheme, fromCase)
 }
@@ -94,7 +102,10 @@ func TestDefect09_ForEachWithinAnother(t *testing.T) {
 			"any text 0/3", "stringer 1m0s 0/1", "any 2 1/3", "stringer 1m0s 0/1", "any <nil> 2/3", "stringer 1m0s 0/1",
 		),
 		"of types that have the same name": outcome(
-			visit("core", []corev1.EventSeries{core}, visit("events", []eventsv1.EventSeries{events}, look[corev1.EventSeries]("core"))), none, nil,
+			visit(
+				"core", []corev1.EventSeries{core},
+				visit("events", []eventsv1.EventSeries{events}, look[corev1.EventSeries]("core")),
+			), none, nil,
 			fmt.Sprintf("core %v 0/1", core), fmt.Sprintf("events %v 0/1", events), fmt.Sprintf("core %v 0/1", core),
 		),
 	}.Run(t, scheme, fromCase)

@@ -17,8 +17,8 @@ var (
 	_ validation.Validator         = (*IfThen[client.Object])(nil)
 )
 
-// IfThen runs one of two sub reconcilers, depending on the resource, and returns what that returns. Both are set up, since what the resource asks for
-// may change at any time.
+// IfThen runs one of two sub reconcilers, depending on the resource, and returns what that returns. Both are set up,
+// since what the resource asks for may change at any time.
 type IfThen[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `IfThen`.
 	Name string

@@ -14,7 +14,9 @@ import (
 
 func TestIfThen(t *testing.T) {
 	type result = reconcilers.Result
-	none, minute, second := result{}, result{RequeueAfter: time.Minute, Priority: new(3)}, result{RequeueAfter: time.Second}
+	none, minute, second := result{}, result{
+		RequeueAfter: time.Minute, Priority: new(3),
+	}, result{RequeueAfter: time.Second}
 	halt := reconcilers.ErrHaltSubReconcilers
 	of := func(answer bool, then, otherwise subReconciler) *ifThen {
 		condition := func(ctx context.Context, r *fixture.Resource) bool {
@@ -41,7 +43,9 @@ func TestIfThen(t *testing.T) {
 
 func TestTryCatch(t *testing.T) {
 	type result = reconcilers.Result
-	minute, second, hour := result{RequeueAfter: time.Minute}, result{RequeueAfter: time.Second}, result{RequeueAfter: time.Hour}
+	minute, second, hour := result{
+		RequeueAfter: time.Minute,
+	}, result{RequeueAfter: time.Second}, result{RequeueAfter: time.Hour}
 	errCaught, errFinally := errors.New("caught"), errors.New("finally")
 	try, fails := noting("try", minute, nil), noting("try", minute, errTest)
 	const caught, caughtNothing = "catch 1m0s, failure of the test", "catch 1m0s, <nil>"
@@ -59,12 +63,18 @@ func TestTryCatch(t *testing.T) {
 		"try":       outcome(&tryCatch{Try: try}, minute, nil, "try"),
 		"try fails": outcome(&tryCatch{Try: fails}, minute, errTest, "try"),
 		// Catch may take the error for nothing, or for another. It is called in any case.
-		"catch clears":           outcome(&tryCatch{Try: fails, Catch: catch(hour, nil)}, hour, nil, "try", caught),
-		"catch replaces":         outcome(&tryCatch{Try: fails, Catch: catch(second, errCaught)}, second, errCaught, "try", caught),
-		"catch without an error": outcome(&tryCatch{Try: try, Catch: catch(hour, errCaught)}, hour, errCaught, "try", caughtNothing),
+		"catch clears": outcome(&tryCatch{Try: fails, Catch: catch(hour, nil)}, hour, nil, "try", caught),
+		"catch replaces": outcome(
+			&tryCatch{Try: fails, Catch: catch(second, errCaught)}, second, errCaught, "try", caught,
+		),
+		"catch without an error": outcome(
+			&tryCatch{Try: try, Catch: catch(hour, errCaught)}, hour, errCaught, "try", caughtNothing,
+		),
 		// Finally runs in any case, and changes nothing.
-		"finally":                 outcome(&tryCatch{Try: try, Finally: finally(second, nil)}, minute, nil, "try", "finally"),
-		"finally after a failure": outcome(&tryCatch{Try: fails, Finally: finally(second, nil)}, minute, errTest, "try", "finally"),
+		"finally": outcome(&tryCatch{Try: try, Finally: finally(second, nil)}, minute, nil, "try", "finally"),
+		"finally after a failure": outcome(
+			&tryCatch{Try: fails, Finally: finally(second, nil)}, minute, errTest, "try", "finally",
+		),
 		"catch and finally": outcome(
 			&tryCatch{Try: fails, Catch: catch(hour, nil), Finally: finally(second, nil)}, hour, nil, "try", caught, "finally",
 		),
@@ -77,8 +87,12 @@ func TestTryCatch(t *testing.T) {
 		"finally alone, beside a priority": outcome(&tryCatch{Try: noting("try", result{Priority: high}, nil), Finally: finally(second, nil)},
 			result{RequeueAfter: time.Second, Priority: high}, nil, "try", "finally"),
 		// The error of Finally is the error. The sooner result wins then.
-		"finally fails":        outcome(&tryCatch{Try: try, Finally: finally(hour, errFinally)}, minute, errFinally, "try", "finally"),
-		"try and finally fail": outcome(&tryCatch{Try: fails, Finally: finally(second, errFinally)}, second, errFinally, "try", "finally"),
+		"finally fails": outcome(
+			&tryCatch{Try: try, Finally: finally(hour, errFinally)}, minute, errFinally, "try", "finally",
+		),
+		"try and finally fail": outcome(
+			&tryCatch{Try: fails, Finally: finally(second, errFinally)}, second, errFinally, "try", "finally",
+		),
 		"catch and finally fail": outcome(&tryCatch{Try: fails, Catch: catch(hour, errCaught), Finally: finally(second, errFinally)},
 			second, errFinally, "try", caught, "finally"),
 	}.Run(t, scheme, fromCase)

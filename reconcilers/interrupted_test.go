@@ -27,7 +27,9 @@ func TestInterrupted(t *testing.T) {
 	for name, loop := range loops {
 		run := func(t *testing.T, ctx context.Context, second func()) (calls int, err error) {
 			t.Helper()
-			result, err := loop(&syncReconciler{SyncWithResult: func(context.Context, *fixture.Resource) (reconcilers.Result, error) {
+			result, err := loop(&syncReconciler{SyncWithResult: func(
+				context.Context, *fixture.Resource,
+			) (reconcilers.Result, error) {
 				calls++
 				if calls == 2 {
 					second()
@@ -93,7 +95,9 @@ func TestInterrupted_ShutdownLeavesNoTrace(t *testing.T) {
 			ctx, cancel := context.WithCancel(withLog(context.Background(), log))
 			defer cancel()
 			calls := 0
-			r := &resourceReconciler{Config: w.Config, Reconciler: loop(&syncReconciler{Sync: func(_ context.Context, r *fixture.Resource) error {
+			r := &resourceReconciler{Config: w.Config, Reconciler: loop(&syncReconciler{Sync: func(
+				_ context.Context, r *fixture.Resource,
+			) error {
 				calls++
 				r.Status.Fields = map[string]string{"half": "done"}
 				cancel()
@@ -111,7 +115,9 @@ func TestInterrupted_ShutdownLeavesNoTrace(t *testing.T) {
 
 func TestInterrupted_DoesNotSilenceWhatFailedBefore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r := always{returning(reconcilers.Result{}, errTest), &syncReconciler{Sync: func(context.Context, *fixture.Resource) error {
+	r := always{returning(reconcilers.Result{}, errTest), &syncReconciler{Sync: func(
+		context.Context, *fixture.Resource,
+	) error {
 		cancel()
 		return nil
 	}}, never(t)}

@@ -61,7 +61,8 @@ func warning(reason, message string) rtesting.Event {
 func finalizers(names ...string) rtesting.PatchRef {
 	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": names, "resourceVersion": "999"}})
 	return rtesting.PatchRef{
-		Group: fixture.GroupVersion.Group, Kind: "Resource", Namespace: "default", Name: "test", PatchType: types.MergePatchType, Patch: patch,
+		Group: fixture.GroupVersion.Group, Kind: "Resource", Namespace: "default", Name: "test",
+		PatchType: types.MergePatchType, Patch: patch,
 	}
 }
 
@@ -116,7 +117,8 @@ func atMostOnce(c reconcilers.Config, verb, kind string) {
 	}
 }
 
-// outcome is the case of a sub reconciler that returns this, notes this, and does nothing else. It is for the factory fromCase.
+// outcome is the case of a sub reconciler that returns this, notes this, and does nothing else. It is for the factory
+// fromCase.
 func outcome(r subReconciler, want reconcilers.Result, err error, notes ...string) subReconcilerCase {
 	return subReconcilerCase{
 		Metadata: map[string]any{"reconciler": r}, Resource: newResource(), Differ: exactly{rtesting.DefaultDiffer},

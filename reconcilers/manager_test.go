@@ -29,8 +29,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// newManager returns a manager that works without an API server: its client is that of the world. With a nil cache it has one as in production,
-// which never syncs.
+// newManager returns a manager that works without an API server: its client is that of the world. With a nil cache it
+// has one as in production, which never syncs.
 func newManager(t testing.TB, w *world, events *eventCache, unknown ...string) ctrl.Manager {
 	t.Helper()
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -108,10 +108,14 @@ type eventInformer struct {
 }
 
 func newEventCache(scheme *runtime.Scheme) *eventCache {
-	return &eventCache{FakeInformers: &informertest.FakeInformers{Scheme: scheme}, informers: map[schema.GroupVersionKind]*eventInformer{}}
+	return &eventCache{
+		FakeInformers: &informertest.FakeInformers{Scheme: scheme}, informers: map[schema.GroupVersionKind]*eventInformer{},
+	}
 }
 
-func (c *eventCache) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *eventCache) GetInformer(
+	_ context.Context, obj client.Object, _ ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	informer := c.informer(obj)
 	informer.mu.Lock()
 	defer informer.mu.Unlock()
@@ -127,7 +131,9 @@ func (c *eventCache) informer(obj client.Object) *eventInformer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.informers[gvk] == nil {
-		c.informers[gvk] = &eventInformer{FakeInformer: controllertest.NewFakeInformer(controllertest.Synced), forms: map[string]bool{}}
+		c.informers[gvk] = &eventInformer{
+			FakeInformer: controllertest.NewFakeInformer(controllertest.Synced), forms: map[string]bool{},
+		}
 	}
 	return c.informers[gvk]
 }
@@ -184,7 +190,9 @@ func deadline(t *testing.T, what string, reached func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	err := wait.PollUntilContextCancel(ctx, time.Millisecond, true, func(context.Context) (bool, error) { return reached(), nil })
+	err := wait.PollUntilContextCancel(ctx, time.Millisecond, true, func(context.Context) (bool, error) {
+		return reached(), nil
+	})
 	if err != nil {
 		t.Fatalf("waited in vain: %s", what)
 	}

@@ -55,31 +55,48 @@ func TestNesting_Validate(t *testing.T) {
 		// problems are found in any case, deep ones only when the context asks for recursion.
 		problems, deep []string
 	}{
-		"Advice":                     {reconciler: &advice{Reconciler: nothing()}},
-		"Advice, empty":              {&advice{}, []string{`Advice "Advice" must implement Reconciler`}, nil},
-		"Advice, named":              {&advice{Name: "n"}, []string{`Advice "n" must implement Reconciler`}, nil},
-		"Advice, invalid below":      {&advice{Reconciler: invalid}, nil, []string{`Advice "Advice" must have a valid Reconciler` + why}},
-		"Always, empty":              {reconciler: always{}},
-		"Always":                     {reconciler: always{nothing(), nothing()}},
-		"Always, invalid below":      {always{nothing(), invalid}, nil, []string{`Always must have a valid Always[1]` + why}},
-		"Always, invalid by pointer": {&always{invalid, invalid}, nil, []string{`Always must have a valid Always[0]` + why, `Always must have a valid Always[1]` + why}},
-		"IfThen":                     {reconciler: &ifThen{If: isTrue, Then: nothing(), Else: nothing()}},
-		"IfThen, without Else":       {reconciler: &ifThen{If: isTrue, Then: nothing()}},
-		"IfThen, empty":              {&ifThen{}, []string{`IfThen "IfThen" must implement If`, `IfThen "IfThen" must implement Then`}, nil},
-		"IfThen, named":              {&ifThen{Name: "n", If: isTrue}, []string{`IfThen "n" must implement Then`}, nil},
+		"Advice":        {reconciler: &advice{Reconciler: nothing()}},
+		"Advice, empty": {&advice{}, []string{`Advice "Advice" must implement Reconciler`}, nil},
+		"Advice, named": {&advice{Name: "n"}, []string{`Advice "n" must implement Reconciler`}, nil},
+		"Advice, invalid below": {
+			&advice{Reconciler: invalid}, nil, []string{`Advice "Advice" must have a valid Reconciler` + why},
+		},
+		"Always, empty":         {reconciler: always{}},
+		"Always":                {reconciler: always{nothing(), nothing()}},
+		"Always, invalid below": {always{nothing(), invalid}, nil, []string{`Always must have a valid Always[1]` + why}},
+		"Always, invalid by pointer": {
+			&always{invalid, invalid}, nil,
+			[]string{`Always must have a valid Always[0]` + why, `Always must have a valid Always[1]` + why},
+		},
+		"IfThen":               {reconciler: &ifThen{If: isTrue, Then: nothing(), Else: nothing()}},
+		"IfThen, without Else": {reconciler: &ifThen{If: isTrue, Then: nothing()}},
+		"IfThen, empty": {
+			&ifThen{}, []string{`IfThen "IfThen" must implement If`, `IfThen "IfThen" must implement Then`}, nil,
+		},
+		"IfThen, named": {&ifThen{Name: "n", If: isTrue}, []string{`IfThen "n" must implement Then`}, nil},
 		"IfThen, invalid below": {
 			&ifThen{If: isTrue, Then: invalid, Else: invalid}, nil,
 			[]string{`IfThen "IfThen" must have a valid Then` + why, `IfThen "IfThen" must have a valid Else` + why},
 		},
-		"While":                {reconciler: &while{Condition: isTrue, Reconciler: nothing()}},
-		"While, empty":         {&while{}, []string{`While "While" must implement Condition`, `While "While" must implement Reconciler`}, nil},
-		"While, named":         {&while{Name: "n", Condition: isTrue}, []string{`While "n" must implement Reconciler`}, nil},
-		"While, invalid below": {&while{Condition: isTrue, Reconciler: invalid}, nil, []string{`While "While" must have a valid Reconciler` + why}},
-		"ForEach":              {reconciler: &forEach{Items: items("a"), Reconciler: nothing()}},
-		"ForEach, empty":       {&forEach{}, []string{`ForEach "ForEach" must implement Reconciler`, `ForEach "ForEach" must implement Items`}, nil},
-		"ForEach, named":       {&forEach{Name: "n", Items: items("a")}, []string{`ForEach "n" must implement Reconciler`}, nil},
+		"While": {reconciler: &while{Condition: isTrue, Reconciler: nothing()}},
+		"While, empty": {
+			&while{}, []string{`While "While" must implement Condition`, `While "While" must implement Reconciler`}, nil,
+		},
+		"While, named": {&while{Name: "n", Condition: isTrue}, []string{`While "n" must implement Reconciler`}, nil},
+		"While, invalid below": {
+			&while{Condition: isTrue, Reconciler: invalid}, nil, []string{`While "While" must have a valid Reconciler` + why},
+		},
+		"ForEach": {reconciler: &forEach{Items: items("a"), Reconciler: nothing()}},
+		"ForEach, empty": {
+			&forEach{}, []string{`ForEach "ForEach" must implement Reconciler`, `ForEach "ForEach" must implement Items`}, nil,
+		},
+		"ForEach, named": {
+			&forEach{Name: "n", Items: items("a")}, []string{`ForEach "n" must implement Reconciler`}, nil,
+		},
 		"ForEach, invalid below": {
-			&forEach{Items: items("a"), Reconciler: invalid}, nil, []string{`ForEach "ForEach" must have a valid Reconciler` + why},
+			&forEach{Items: items("a"), Reconciler: invalid}, nil, []string{
+				`ForEach "ForEach" must have a valid Reconciler` + why,
+			},
 		},
 		"TryCatch":        {reconciler: &tryCatch{Try: nothing()}},
 		"TryCatch, empty": {&tryCatch{}, []string{`TryCatch "TryCatch" must implement Try`}, nil},
@@ -99,17 +116,27 @@ func TestNesting_Validate(t *testing.T) {
 		"OverrideSetup, invalid below": {
 			&overrideSetup{Reconciler: invalid}, nil, []string{`OverrideSetup "SkipSetup" must have a valid Reconciler` + why},
 		},
-		"WithConfig":        {reconciler: &withConfig{Config: sameConfig, Reconciler: nothing()}},
-		"WithConfig, empty": {&withConfig{}, []string{`WithConfig "WithConfig" must define Config`, `WithConfig "WithConfig" must define Reconciler`}, nil},
-		"WithConfig, named": {&withConfig{Name: "n", Config: sameConfig}, []string{`WithConfig "n" must define Reconciler`}, nil},
+		"WithConfig": {reconciler: &withConfig{Config: sameConfig, Reconciler: nothing()}},
+		"WithConfig, empty": {
+			&withConfig{},
+			[]string{`WithConfig "WithConfig" must define Config`, `WithConfig "WithConfig" must define Reconciler`},
+			nil,
+		},
+		"WithConfig, named": {
+			&withConfig{Name: "n", Config: sameConfig}, []string{`WithConfig "n" must define Reconciler`}, nil,
+		},
 		"WithConfig, invalid below": {
-			&withConfig{Config: sameConfig, Reconciler: invalid}, nil, []string{`WithConfig "WithConfig" must have a valid Reconciler` + why},
+			&withConfig{Config: sameConfig, Reconciler: invalid}, nil, []string{
+				`WithConfig "WithConfig" must have a valid Reconciler` + why,
+			},
 		},
 		"SuppressTransientErrors": {reconciler: &suppress{Reconciler: nothing()}},
 		"SuppressTransientErrors, empty": {
 			&suppress{}, []string{`SuppressTransientErrors "SuppressTransientErrors" must implement Reconciler`}, nil,
 		},
-		"SuppressTransientErrors, named": {&suppress{Name: "n"}, []string{`SuppressTransientErrors "n" must implement Reconciler`}, nil},
+		"SuppressTransientErrors, named": {
+			&suppress{Name: "n"}, []string{`SuppressTransientErrors "n" must implement Reconciler`}, nil,
+		},
 		"SuppressTransientErrors, invalid below": {
 			&suppress{Reconciler: invalid}, nil,
 			[]string{`SuppressTransientErrors "SuppressTransientErrors" must have a valid Reconciler` + why},
@@ -122,13 +149,20 @@ func TestNesting_Validate(t *testing.T) {
 		"CastResource":        {reconciler: &castToDuck{Reconciler: reconcilers.Sequence[*fixture.Duck]{}}},
 		"CastResource, empty": {&castToDuck{}, []string{`CastResource "DuckCastResource" must define Reconciler`}, nil},
 		"CastResource, of a kind in the scheme": {
-			&reconcilers.CastResource[*fixture.Resource, *corev1.Secret]{}, []string{`CastResource "SecretCastResource" must define Reconciler`}, nil,
+			&reconcilers.CastResource[*fixture.Resource, *corev1.Secret]{}, []string{
+				`CastResource "SecretCastResource" must define Reconciler`,
+			}, nil,
 		},
 		"CastResource, of an interface": {
-			&reconcilers.CastResource[*fixture.Resource, client.Object]{}, []string{`CastResource "CastResource" must define Reconciler`}, nil,
+			&reconcilers.CastResource[*fixture.Resource, client.Object]{}, []string{
+				`CastResource "CastResource" must define Reconciler`,
+			}, nil,
 		},
-		"CastResource, named":         {&castToDuck{Name: "n"}, []string{`CastResource "n" must define Reconciler`}, nil},
-		"CastResource, invalid below": {&castToDuck{Reconciler: &duckSync{Name: "x"}}, nil, []string{`CastResource "DuckCastResource" must have a valid Reconciler` + why}},
+		"CastResource, named": {&castToDuck{Name: "n"}, []string{`CastResource "n" must define Reconciler`}, nil},
+		"CastResource, invalid below": {
+			&castToDuck{Reconciler: &duckSync{Name: "x"}}, nil,
+			[]string{`CastResource "DuckCastResource" must have a valid Reconciler` + why},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, lines := newLog(1)
@@ -207,7 +241,9 @@ func (s *setups) hook(name string) func(context.Context, reconcilers.Manager, *r
 
 // part is a sub reconciler with that Setup.
 func (s *setups) part(name string) *syncReconciler {
-	return &syncReconciler{Name: name, Setup: s.hook(name), Sync: func(context.Context, *fixture.Resource) error { return nil }}
+	return &syncReconciler{
+		Name: name, Setup: s.hook(name), Sync: func(context.Context, *fixture.Resource) error { return nil },
+	}
 }
 
 func TestDefect09_SetupReachesEverything(t *testing.T) {
@@ -227,21 +263,27 @@ func TestDefect09_SetupReachesEverything(t *testing.T) {
 			},
 			[]string{"own", "then", "else"},
 		},
-		"IfThen, only Then": {func(s *setups) subReconciler { return &ifThen{If: isTrue, Then: s.part("then")} }, []string{"then"}},
+		"IfThen, only Then": {
+			func(s *setups) subReconciler { return &ifThen{If: isTrue, Then: s.part("then")} }, []string{"then"},
+		},
 		"While": {
 			func(s *setups) subReconciler {
 				return &while{Setup: s.hook("own"), Condition: isTrue, Reconciler: s.part("a")}
 			},
 			[]string{"own", "a"},
 		},
-		"While, without Setup": {func(s *setups) subReconciler { return &while{Condition: isTrue, Reconciler: s.part("a")} }, []string{"a"}},
+		"While, without Setup": {
+			func(s *setups) subReconciler { return &while{Condition: isTrue, Reconciler: s.part("a")} }, []string{"a"},
+		},
 		"ForEach": {
 			func(s *setups) subReconciler {
 				return &forEach{Setup: s.hook("own"), Items: items("x"), Reconciler: s.part("a")}
 			},
 			[]string{"a", "own"},
 		},
-		"ForEach, without Setup": {func(s *setups) subReconciler { return &forEach{Items: items("x"), Reconciler: s.part("a")} }, []string{"a"}},
+		"ForEach, without Setup": {
+			func(s *setups) subReconciler { return &forEach{Items: items("x"), Reconciler: s.part("a")} }, []string{"a"},
+		},
 		"TryCatch": {
 			func(s *setups) subReconciler {
 				return &tryCatch{Setup: s.hook("own"), Try: s.part("try"), Finally: s.part("finally")}
@@ -253,7 +295,9 @@ func TestDefect09_SetupReachesEverything(t *testing.T) {
 			func(s *setups) subReconciler { return &overrideSetup{Setup: s.hook("own"), Reconciler: s.part("a")} },
 			[]string{"own"},
 		},
-		"OverrideSetup, without Setup": {func(s *setups) subReconciler { return &overrideSetup{Reconciler: s.part("a")} }, nil},
+		"OverrideSetup, without Setup": {
+			func(s *setups) subReconciler { return &overrideSetup{Reconciler: s.part("a")} }, nil,
+		},
 		"WithConfig": {
 			func(s *setups) subReconciler { return &withConfig{Config: sameConfig, Reconciler: s.part("a")} },
 			[]string{"a"},
@@ -262,10 +306,14 @@ func TestDefect09_SetupReachesEverything(t *testing.T) {
 			func(s *setups) subReconciler { return &suppress{Setup: s.hook("own"), Reconciler: s.part("a")} },
 			[]string{"a", "own"},
 		},
-		"SuppressTransientErrors, without Setup": {func(s *setups) subReconciler { return &suppress{Reconciler: s.part("a")} }, []string{"a"}},
+		"SuppressTransientErrors, without Setup": {
+			func(s *setups) subReconciler { return &suppress{Reconciler: s.part("a")} }, []string{"a"},
+		},
 		"CastResource": {
 			func(s *setups) subReconciler {
-				return &castToDuck{Reconciler: &duckSync{Setup: s.hook("a"), Sync: func(context.Context, *fixture.Duck) error { return nil }}}
+				return &castToDuck{
+					Reconciler: &duckSync{Setup: s.hook("a"), Sync: func(context.Context, *fixture.Duck) error { return nil }},
+				}
 			},
 			[]string{"a"},
 		},
@@ -293,15 +341,22 @@ func TestDefect13_LogNamesOfSiblingsDoNotAddUp(t *testing.T) {
 	s := &setups{t: t, config: w.Config}
 	r := &advice{Name: "top", Reconciler: always{s.part("a"), sequence{s.part("b"), s.part("c")}}}
 	wantErr(t, nil, r.SetupWithManager(withLog(w.Context(), log), nil, nil))
-	for _, line := range []string{`top/0/a "level"=0 "msg"="set up a"`, `top/1/0/b "level"=0 "msg"="set up b"`, `top/1/1/c "level"=0 "msg"="set up c"`} {
+	for _, line := range []string{
+		`top/0/a "level"=0 "msg"="set up a"`, `top/1/0/b "level"=0 "msg"="set up b"`, `top/1/1/c "level"=0 "msg"="set up c"`,
+	} {
 		contains(t, "\n"+lines.all(), "\n"+line)
 	}
 }
 
 func TestDefect09_RootsValidateWhatValuesNest(t *testing.T) {
-	r := &resourceReconciler{Name: "root", Reconciler: always{sequence{&advice{Reconciler: always{&syncReconciler{Name: "x"}}}}}}
+	r := &resourceReconciler{
+		Name: "root", Reconciler: always{sequence{&advice{Reconciler: always{&syncReconciler{Name: "x"}}}}},
+	}
 	wantText(t, `ResourceReconciler "root" must have a valid Reconciler: Always must have a valid Always[0]: Sequence must have a valid Sequence[0]: `+
 		`Advice "Advice" must have a valid Reconciler: Always must have a valid Always[0]: SyncReconciler "x" must implement Sync or SyncWithResult`,
 		r.Validate(validation.WithRecursive(context.Background())))
-	wantText(t, `Always must not have a nil Always[1]`, always{nothing(), nil}.Validate(validation.WithRecursive(context.Background())))
+	wantText(
+		t, `Always must not have a nil Always[1]`,
+		always{nothing(), nil}.Validate(validation.WithRecursive(context.Background())),
+	)
 }

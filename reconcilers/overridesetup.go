@@ -26,8 +26,8 @@ type OverrideSetup[Type client.Object] struct {
 	// Setup is called instead of the set-up of Reconciler. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Reconciler runs as usual but is never set up. Set-up does not validate reconcilers of your own in it, since those may need theirs. One of Setup and
-	// Reconciler is required.
+	// Reconciler runs as usual but is never set up. Set-up does not validate reconcilers of your own in it, since those
+	// may need theirs. One of Setup and Reconciler is required.
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once

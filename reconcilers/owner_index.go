@@ -22,8 +22,9 @@ import (
 // ownerIndexField is the name of the cache index that finds objects by the UID of their controller.
 const ownerIndexField = "trueup.dev/controller-uid"
 
-// ownerIndex knows for which kinds the cache behind a Config can find the objects that a given owner controls, so that looking up the children
-// of one parent does not cost a walk over everybody's children. It is shared by all copies of a Config.
+// ownerIndex knows for which kinds the cache behind a Config can find the objects that a given owner controls, so that
+// looking up the children of one parent does not cost a walk over everybody's children. It is shared by all copies of a
+// Config.
 type ownerIndex struct {
 	indexer client.FieldIndexer
 
@@ -35,8 +36,9 @@ func newOwnerIndex(indexer client.FieldIndexer) *ownerIndex {
 	return &ownerIndex{indexer: indexer, kinds: map[guard.Form]struct{}{}}
 }
 
-// setUp registers the index for the kind of obj: at once where that needs no API server, else when the controller starts. The caches of
-// controller-runtime ask the API server for the resource of the kind first, and set-up must work without one.
+// setUp registers the index for the kind of obj: at once where that needs no API server, else when the controller
+// starts. The caches of controller-runtime ask the API server for the resource of the kind first, and set-up must work
+// without one.
 func (x *ownerIndex) setUp(ctx context.Context, bldr *Builder, kind guard.Form, obj client.Object) error {
 	if x == nil || x.has(kind) {
 		return nil
@@ -64,14 +66,15 @@ func asksServer(indexer client.FieldIndexer, obj client.Object) bool {
 	return t != nil && t.PkgPath() == reflect.TypeFor[cache.Options]().PkgPath()
 }
 
-// register indexes the kind of obj. It may be called many times for one kind, also through several Configs for one cache.
+// register indexes the kind of obj. It may be called many times for one kind, also through several Configs for one
+// cache.
 func (x *ownerIndex) register(ctx context.Context, kind guard.Form, obj client.Object) error {
 	if x.has(kind) {
 		return nil
 	}
 	err := x.indexer.IndexField(ctx, obj, ownerIndexField, controllerUID)
-	// The index is there already when another controller of the manager owns the same kind. The field's name is ours alone, so what is
-	// there is the same index. The cache has no other way to tell.
+	// The index is there already when another controller of the manager owns the same kind. The field's name is ours
+	// alone, so what is there is the same index. The cache has no other way to tell.
 	if err != nil && !strings.Contains(err.Error(), "indexer conflict") {
 		return fmt.Errorf("index %s by owner: %w", kind.Kind, err)
 	}
@@ -105,8 +108,8 @@ func controllerUID(obj client.Object) []string {
 	return nil
 }
 
-// controlledBy narrows list options to the objects that owner controls. It returns false when the caller's options have a field selector of
-// their own, which a second one would replace.
+// controlledBy narrows list options to the objects that owner controls. It returns false when the caller's options have
+// a field selector of their own, which a second one would replace.
 func controlledBy(owner types.UID, opts []client.ListOption) (*client.ListOptions, bool) {
 	listOptions := (&client.ListOptions{}).ApplyOptions(opts)
 	if listOptions.FieldSelector != nil && !listOptions.FieldSelector.Empty() {

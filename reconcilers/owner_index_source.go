@@ -32,8 +32,8 @@ func init() {
 	metrics.Registry.MustRegister(ownerIndexFailures)
 }
 
-// ownerIndexSource registers an owner index when its controller starts, before its workers. It is a source because those are what a controller waits for; it
-// has no events.
+// ownerIndexSource registers an owner index when its controller starts, before its workers. It is a source because
+// those are what a controller waits for; it has no events.
 type ownerIndexSource struct {
 	index  *ownerIndex
 	kind   guard.Form
@@ -53,8 +53,8 @@ func (s *ownerIndexSource) Start(context.Context, workqueue.TypedRateLimitingInt
 	return nil
 }
 
-// WaitForSync registers the index. While the kind is not served, or the API server is away, it tries again. It gives up a moment before ctx is done: the
-// other sources, which have the same time, do not say what they waited for.
+// WaitForSync registers the index. While the kind is not served, or the API server is away, it tries again. It gives up
+// a moment before ctx is done: the other sources, which have the same time, do not say what they waited for.
 func (s *ownerIndexSource) WaitForSync(ctx context.Context) error {
 	limited := ctx
 	if deadline, ok := ctx.Deadline(); ok {

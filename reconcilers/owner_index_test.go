@@ -50,7 +50,10 @@ func TestOwnerIndex_FindsChildren(t *testing.T) {
 		"child set": func(w *world) reconcilers.SubReconciler[*fixture.Resource] { return newChildSetReconciler(w) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newResource(settled), newConfigMap("of-another", func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].UID = "another" }))
+			w := newWorld(
+				t, newResource(settled),
+				newConfigMap("of-another", func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].UID = "another" }),
+			)
 			events := newEventCache(w.Scheme)
 			mgr := newManager(t, w, events)
 			r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: newSub(w)}
@@ -67,7 +70,9 @@ func TestOwnerIndex_IsRegisteredOncePerKind(t *testing.T) {
 	events := newEventCache(w.Scheme)
 	mgr := newManager(t, w, events)
 	r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: sequence{
-		newChildReconciler(w, identifiedByName), newChildReconciler(w, identifiedByName), newChildSetReconciler(w, identifiedByLabel), newSecretReconciler(), newDeploymentReconciler(new("one")),
+		newChildReconciler(w, identifiedByName), newChildReconciler(w, identifiedByName), newChildSetReconciler(
+			w, identifiedByLabel,
+		), newSecretReconciler(), newDeploymentReconciler(new("one")),
 	}}
 	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
 	equal(t, "indexes: none for children without owner references", []string{
@@ -80,7 +85,9 @@ func TestOwnerIndex_IsSharedByControllersOfOneManager(t *testing.T) {
 	w := newWorld(t)
 	mgr := newManager(t, w, nil)
 	config := configFor(w, mgr)
-	for name, c := range map[string]reconcilers.Config{"a config": config, "the same config": config, "a config of its own": configFor(w, mgr)} {
+	for name, c := range map[string]reconcilers.Config{
+		"a config": config, "the same config": config, "a config of its own": configFor(w, mgr),
+	} {
 		r := &resourceReconciler{Config: c, Reconciler: newChildReconciler(w)}
 		if err := r.SetupWithManager(context.Background(), mgr); err != nil {
 			t.Errorf("second controller for the same kind of children with %s: %v", name, err)
@@ -172,7 +179,9 @@ func TestOwnerIndex_OwnListOptions(t *testing.T) {
 		},
 		"no namespace": {nil, "list ConfigMap fields trueup.dev/controller-uid=parent"},
 		"a field selector": {
-			[]client.ListOption{client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("trueup.dev/controller-uid", "mine")}},
+			[]client.ListOption{
+				client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("trueup.dev/controller-uid", "mine")},
+			},
 			"list ConfigMap fields trueup.dev/controller-uid=mine",
 		},
 		"an empty field selector": {
@@ -230,14 +239,17 @@ func TestNewConfig(t *testing.T) {
 	w := newWorld(t, newConfigMap("theme"))
 	mgr := newManager(t, w, newEventCache(w.Scheme))
 	config := reconcilers.NewConfig(mgr, &fixture.Resource{}, time.Hour)
-	if config.Client == nil || config.APIReader == nil || config.Discovery == nil || config.Recorder == nil || config.EventRecorder == nil || config.Tracker == nil {
+	if config.Client == nil || config.APIReader == nil || config.Discovery == nil || config.Recorder == nil ||
+		config.EventRecorder == nil || config.Tracker == nil {
 		t.Errorf("the config lacks something: %+v", config)
 	}
 	same := config
 	if same != config {
 		t.Error("copies of a config are not equal")
 	}
-	wantErr(t, nil, config.Get(context.Background(), client.ObjectKeyFromObject(newConfigMap("theme")), &corev1.ConfigMap{}))
+	wantErr(
+		t, nil, config.Get(context.Background(), client.ObjectKeyFromObject(newConfigMap("theme")), &corev1.ConfigMap{}),
+	)
 	duck := fixture.NewDuck("default", "missing")
 	if err := config.Get(context.Background(), client.ObjectKeyFromObject(duck), duck); client.IgnoreNotFound(err) != nil {
 		t.Errorf("the client does not know ducks: %v", err)

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// controlBy makes owner the controller of an object that has none. It is what controllerutil.SetControllerReference does, for an owner whose type
-// need not be in the scheme.
+// controlBy makes owner the controller of an object that has none. It is what controllerutil.SetControllerReference
+// does, for an owner whose type need not be in the scheme.
 func controlBy(ctx context.Context, owner, obj client.Object) error {
 	if metav1.GetControllerOfNoCopy(obj) != nil {
 		return nil
@@ -26,11 +26,15 @@ func controlBy(ctx context.Context, owner, obj client.Object) error {
 		case ns:
 		case "":
 			if namespaced, err := RetrieveConfigOrDie(ctx).IsObjectNamespaced(obj); err == nil && namespaced {
-				return fmt.Errorf("%s %q has no namespace: set it to the namespace of its owner, %q", typeName(obj), obj.GetName(), ns)
+				return fmt.Errorf(
+					"%s %q has no namespace: set it to the namespace of its owner, %q", typeName(obj), obj.GetName(), ns,
+				)
 			}
 			return fmt.Errorf("cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s", ns)
 		default:
-			return fmt.Errorf("cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s", ns, obj.GetNamespace())
+			return fmt.Errorf(
+				"cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s", ns, obj.GetNamespace(),
+			)
 		}
 	}
 
@@ -47,7 +51,8 @@ func controlBy(ctx context.Context, owner, obj client.Object) error {
 	return nil
 }
 
-// ownerKind returns the kind of an owner. The reconciled resource is of the kind that it was loaded as: what it has been cast to may be the Go type of another.
+// ownerKind returns the kind of an owner. The reconciled resource is of the kind that it was loaded as: what it has
+// been cast to may be the Go type of another.
 func ownerKind(ctx context.Context, owner client.Object) (schema.GroupVersionKind, error) {
 	s := scopeFrom(ctx)
 	if original := s.originalResourceType; !isNil(original) && s.originalConfig != nil && s.isReconciled(owner) {

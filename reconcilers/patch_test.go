@@ -23,14 +23,29 @@ func TestPatch(t *testing.T) {
 		newErr, applyErr     error
 		want                 client.Object
 	}{
-		"nothing":             {base: newResource(), update: newResource(), rebase: newResource(), want: newResource()},
-		"added":               {base: with(1, nil), update: with(1, map[string]string{"a": "1"}), rebase: with(1, nil), want: with(1, map[string]string{"a": "1"})},
-		"removed":             {base: with(1, map[string]string{"a": "1", "b": "2"}), update: with(1, map[string]string{"b": "2"}), rebase: with(1, map[string]string{"a": "3", "b": "2"}), want: with(1, map[string]string{"b": "2"})},
-		"what is not touched": {base: with(1, map[string]string{"a": "1"}), update: with(1, map[string]string{"a": "2"}), rebase: with(1, map[string]string{"a": "1", "b": "2"}), want: with(1, map[string]string{"a": "2", "b": "2"})},
-		"another generation":  {base: with(1, nil), update: with(1, map[string]string{"a": "1"}), rebase: with(2, nil), applyErr: reconcilers.PatchGenerationMismatch, want: with(2, nil)},
+		"nothing": {base: newResource(), update: newResource(), rebase: newResource(), want: newResource()},
+		"added": {
+			base: with(1, nil), update: with(1, map[string]string{"a": "1"}), rebase: with(1, nil),
+			want: with(1, map[string]string{"a": "1"}),
+		},
+		"removed": {
+			base: with(1, map[string]string{"a": "1", "b": "2"}), update: with(1, map[string]string{"b": "2"}),
+			rebase: with(1, map[string]string{"a": "3", "b": "2"}), want: with(1, map[string]string{"b": "2"}),
+		},
+		"what is not touched": {
+			base: with(1, map[string]string{"a": "1"}), update: with(1, map[string]string{"a": "2"}),
+			rebase: with(1, map[string]string{"a": "1", "b": "2"}), want: with(1, map[string]string{"a": "2", "b": "2"}),
+		},
+		"another generation": {
+			base: with(1, nil), update: with(1, map[string]string{"a": "1"}), rebase: with(2, nil),
+			applyErr: reconcilers.PatchGenerationMismatch, want: with(2, nil),
+		},
 		"base not writable":   {base: failing(true, false), update: newResource(), newErr: fixture.ErrMarshal},
 		"update not writable": {base: newResource(), update: failing(true, false), newErr: fixture.ErrMarshal},
-		"rebase not writable": {base: newResource(), update: newResource(), rebase: failing(true, false), applyErr: fixture.ErrMarshal, want: failing(true, false)},
+		"rebase not writable": {
+			base: newResource(), update: newResource(), rebase: failing(true, false), applyErr: fixture.ErrMarshal,
+			want: failing(true, false),
+		},
 		"result is not readable": {
 			base: newResource(), update: newResource(), rebase: failing(false, true), applyErr: fixture.ErrUnmarshal,
 		},
@@ -50,7 +65,9 @@ func TestPatch(t *testing.T) {
 	wantText(t, "patch generation did not match target", reconcilers.PatchGenerationMismatch)
 
 	t.Run("does not fit", func(t *testing.T) {
-		patch, err := reconcilers.NewPatch(with(1, map[string]string{"a": "1", "b": "2"}), with(1, map[string]string{"b": "2"}))
+		patch, err := reconcilers.NewPatch(
+			with(1, map[string]string{"a": "1", "b": "2"}), with(1, map[string]string{"b": "2"}),
+		)
 		wantErr(t, nil, err)
 		rebase := with(1, map[string]string{"b": "2"})
 		if err := patch.Apply(rebase); err == nil {

@@ -13,8 +13,8 @@ import (
 	"trueup.dev/internal/setupcheck"
 )
 
-// invalid is the error of Validate methods. Its text is that of the first problem; all of them are listed by set-up, and available to
-// [errors.Is] and [errors.As].
+// invalid is the error of Validate methods. Its text is that of the first problem; all of them are listed by set-up,
+// and available to [errors.Is] and [errors.As].
 type invalid struct {
 	problems []error
 }
@@ -29,7 +29,8 @@ func (p *problems) add(format string, args ...any) {
 	*p = append(*p, fmt.Errorf(format, args...))
 }
 
-// addHint is add with advice that follows the problem where set-up lists all problems. The text of the problem itself is part of the API.
+// addHint is add with advice that follows the problem where set-up lists all problems. The text of the problem itself
+// is part of the API.
 func (p *problems) addHint(hint, format string, args ...any) {
 	*p = append(*p, &hinted{error: fmt.Errorf(format, args...), hint: hint})
 }
@@ -42,8 +43,8 @@ type hinted struct {
 
 func (h *hinted) Unwrap() error { return h.error }
 
-// nested validates a part of a reconciler when ctx asks for recursion, and adds each of its problems behind prefix. When the tree is about to be set up, a part
-// whose type is not of this module is validated after its set-up.
+// nested validates a part of a reconciler when ctx asks for recursion, and adds each of its problems behind prefix.
+// When the tree is about to be set up, a part whose type is not of this module is validated after its set-up.
 func (p *problems) nested(ctx context.Context, part any, prefix string, args ...any) {
 	ctx, validator := setupcheck.Part(ctx, part, prefix, args...)
 	if validator == nil {
@@ -120,7 +121,8 @@ func everyProblem(err error) error {
 	return errors.Join(every...)
 }
 
-// validateRest validates the parts of a tree that could not be before they were set up, and returns an error that lists every problem.
+// validateRest validates the parts of a tree that could not be before they were set up, and returns an error that lists
+// every problem.
 func validateRest(pass *setupcheck.Pass) error {
 	problems := problems{}
 	for _, problem := range pass.Rest() {

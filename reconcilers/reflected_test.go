@@ -42,7 +42,8 @@ func TestReflectedErrors_AreRetriedSlowly(t *testing.T) {
 					time.Sleep(delays[len(delays)-1])
 				}
 				equal(t, "delays", []time.Duration{
-					10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute, 5 * time.Minute,
+					10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute,
+					5 * time.Minute,
 				}, delays)
 				equal(t, "retry", 5*time.Minute, reconcile())
 
@@ -72,8 +73,10 @@ func TestReflectedErrors_AreNotPolledWhenAnEventAnnouncesTheirEnd(t *testing.T) 
 		edits []func(*childReconciler)
 		want  time.Duration
 	}{
-		"tracked":     {nil, 0},
-		"not tracked": {[]func(*childReconciler){withoutOwner, func(r *childReconciler) { r.OurChild = notBlocking }}, 10 * time.Second},
+		"tracked": {nil, 0},
+		"not tracked": {
+			[]func(*childReconciler){withoutOwner, func(r *childReconciler) { r.OurChild = notBlocking }}, 10 * time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newResource(), blocker)

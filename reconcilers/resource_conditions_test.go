@@ -43,7 +43,9 @@ func TestResourceReconciler_TransitionTimesMoveWithTheStatus(t *testing.T) {
 	inAll(rtesting.ReconcilerTests{
 		// A transition is a transition.
 		"another status": {
-			Metadata: syncing(func(ctx context.Context, r *fixture.Resource) { manage(ctx, r).MarkTrue("Published", "Done", "") }),
+			Metadata: syncing(func(ctx context.Context, r *fixture.Resource) {
+				manage(ctx, r).MarkTrue("Published", "Done", "")
+			}),
 			ExpectStatusUpdates: given(later, later, both(metav1.ConditionTrue, "Done", ""), func(r *fixture.Resource) {
 				r.Status.Conditions[1].Reason = "Ready"
 			}),
@@ -71,7 +73,9 @@ func TestResourceReconciler_TransitionTimesMoveWithTheStatus(t *testing.T) {
 				r.Status.Conditions[0].Status = metav1.ConditionFalse
 				r.Status.Conditions[0].LastTransitionTime = later
 			}),
-			ExpectStatusUpdates: given(later, longAgo, func(r *fixture.Resource) { r.Status.Conditions[0].Status = metav1.ConditionFalse }),
+			ExpectStatusUpdates: given(later, longAgo, func(r *fixture.Resource) {
+				r.Status.Conditions[0].Status = metav1.ConditionFalse
+			}),
 		},
 		// What was not there before has no time to keep.
 		"a new condition": {

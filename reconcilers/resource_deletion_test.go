@@ -16,7 +16,9 @@ func TestResourceReconciler_Deletion(t *testing.T) {
 	rtesting.ReconcilerTests{
 		// Nobody reads the status of a resource that is going away.
 		"status is left alone": {
-			Request: testRequest, GivenObjects: given, StatusSubResourceTypes: hasStatus, Metadata: reconciling(setField(reconcilers.Result{}, nil)),
+			Request: testRequest, GivenObjects: given, StatusSubResourceTypes: hasStatus, Metadata: reconciling(
+				setField(reconcilers.Result{}, nil),
+			),
 		},
 		// SyncStatusDuringFinalization asks for it.
 		"status is written on request": {

@@ -27,14 +27,21 @@ func (r *genericResource[Spec]) DeepCopyObject() runtime.Object {
 // A generic Go type says nothing about the kind, other than the scheme.
 func TestResourceReconciler_NameOfGenericType(t *testing.T) {
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Text"}, &genericResource[string]{})
+	scheme.AddKnownTypeWithName(
+		schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Text"}, &genericResource[string]{},
+	)
 	for name, tc := range map[string]struct {
 		config Config
 		want   string
 	}{
-		"known":   {config: Config{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}, want: "TextResourceReconciler"},
-		"unknown": {config: Config{Client: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build()}, want: "genericResourceResourceReconciler"},
-		"no API":  {want: "genericResourceResourceReconciler"},
+		"known": {
+			config: Config{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}, want: "TextResourceReconciler",
+		},
+		"unknown": {
+			config: Config{Client: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build()},
+			want:   "genericResourceResourceReconciler",
+		},
+		"no API": {want: "genericResourceResourceReconciler"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &ResourceReconciler[*genericResource[string]]{Config: tc.config}

@@ -25,7 +25,9 @@ func themed[T client.Object](config reconcilers.Config, kind T, theme string) *r
 			if err := config.Tracker.TrackObject(newConfigMap("direct"), resource); err != nil {
 				return err
 			}
-			return client.IgnoreNotFound(config.TrackAndGet(ctx, types.NamespacedName{Namespace: "default", Name: theme}, &corev1.ConfigMap{}))
+			return client.IgnoreNotFound(
+				config.TrackAndGet(ctx, types.NamespacedName{Namespace: "default", Name: theme}, &corev1.ConfigMap{}),
+			)
 		}},
 	}
 }

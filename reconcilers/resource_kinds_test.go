@@ -16,11 +16,16 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// runKind runs a case with a reconciler for resources of another Go type, and of the kind if that is not clear from the type.
-func runKind[T client.Object](t *testing.T, name string, sync func(T) error, tc rtesting.ReconcilerTestCase, kind ...T) {
+// runKind runs a case with a reconciler for resources of another Go type, and of the kind if that is not clear from the
+// type.
+func runKind[T client.Object](
+	t *testing.T, name string, sync func(T) error, tc rtesting.ReconcilerTestCase, kind ...T,
+) {
 	t.Helper()
 	tc.Name, tc.Request = name, testRequest
-	rtesting.ReconcilerTestSuite{tc}.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
+	rtesting.ReconcilerTestSuite{tc}.Run(t, scheme, func(
+		_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config,
+	) root {
 		r := &reconcilers.ResourceReconciler[T]{Config: c, Reconciler: &reconcilers.SyncReconciler[T]{
 			Sync: func(_ context.Context, resource T) error { return sync(resource) },
 		}}
@@ -60,7 +65,9 @@ func testDefaulting[T client.Object](
 	}
 	written, failing := kind.DeepCopyObject().(T), kind.DeepCopyObject().(T)
 	_, status := parts(written)
-	*status = newResource(settled, func(r *fixture.Resource) { r.Status.Fields = map[string]string{"default": "ran"} }).Status
+	*status = newResource(settled, func(r *fixture.Resource) {
+		r.Status.Fields = map[string]string{"default": "ran"}
+	}).Status
 	runKind(t, style, show, statusCase(kind, written))
 	if spec, _ := parts(failing); canFail {
 		spec.Fields = map[string]string{fixture.DefaulterField: "fail"}
@@ -78,7 +85,9 @@ func TestResourceReconciler_KindsOfStatus(t *testing.T) {
 	runKind(t, "none", func(r *fixture.ResourceNoStatus) error {
 		r.Spec.Fields = map[string]string{"changed": "in memory"}
 		return errQuiet
-	}, rtesting.ReconcilerTestCase{GivenObjects: objects{&fixture.ResourceNoStatus{ObjectMeta: meta}}, ExpectedResult: requeue})
+	}, rtesting.ReconcilerTestCase{
+		GivenObjects: objects{&fixture.ResourceNoStatus{ObjectMeta: meta}}, ExpectedResult: requeue,
+	})
 	runKind(t, "nil", func(r *fixture.ResourceNilableStatus) error {
 		equal(t, "status: a nil status is left nil", nil, r.Status)
 		return nil
@@ -86,7 +95,9 @@ func TestResourceReconciler_KindsOfStatus(t *testing.T) {
 	runKind(t, "was nil", func(r *fixture.ResourceNilableStatus) error {
 		r.Status = &fixture.ResourceStatus{Fields: fields}
 		return nil
-	}, statusCase(&fixture.ResourceNilableStatus{ObjectMeta: meta}, &fixture.ResourceNilableStatus{ObjectMeta: meta, Status: &changed}))
+	}, statusCase(&fixture.ResourceNilableStatus{ObjectMeta: meta}, &fixture.ResourceNilableStatus{
+		ObjectMeta: meta, Status: &changed,
+	}))
 	runKind(t, "pointer", func(*fixture.ResourceNilableStatus) error { return nil }, statusCase(
 		&fixture.ResourceNilableStatus{ObjectMeta: meta, Status: &fixture.ResourceStatus{}},
 		&fixture.ResourceNilableStatus{ObjectMeta: meta, Status: &initialized},
@@ -95,11 +106,15 @@ func TestResourceReconciler_KindsOfStatus(t *testing.T) {
 		r.Status.Fields = fields
 		return nil
 	}, statusCase(
-		&fixture.ResourceEmptyStatus{ObjectMeta: meta}, &fixture.ResourceEmptyStatus{ObjectMeta: meta, Status: fixture.EmptyStatus{Fields: fields}},
+		&fixture.ResourceEmptyStatus{ObjectMeta: meta}, &fixture.ResourceEmptyStatus{
+			ObjectMeta: meta, Status: fixture.EmptyStatus{Fields: fields},
+		},
 	))
 	runKind(t, "initialized without a context", func(*fixture.ResourceLegacyConditions) error { return nil }, statusCase(
 		&fixture.ResourceLegacyConditions{ObjectMeta: meta},
-		&fixture.ResourceLegacyConditions{ObjectMeta: meta, Status: fixture.LegacyConditionsStatus{Status: initialized.Status}},
+		&fixture.ResourceLegacyConditions{
+			ObjectMeta: meta, Status: fixture.LegacyConditionsStatus{Status: initialized.Status},
+		},
 	))
 	// Unstructured objects hold everything, so they are updated.
 	kind := &unstructured.Unstructured{}
@@ -130,8 +145,9 @@ func TestResourceReconciler_Duck(t *testing.T) {
 		return nil
 	}
 	patches := patches{{
-		Group: fixture.GroupVersion.Group, Kind: "Resource", Namespace: "default", Name: "test", SubResource: "status", PatchType: types.MergePatchType,
-		Patch: []byte(`{"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"Reconciler":"ran"}}}`),
+		Group: fixture.GroupVersion.Group, Kind: "Resource", Namespace: "default", Name: "test", SubResource: "status",
+		PatchType: types.MergePatchType,
+		Patch:     []byte(`{"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"Reconciler":"ran"}}}`),
 	}}
 	// The rest of a duck is not known, so it is patched.
 	runKind(t, "patched", change, rtesting.ReconcilerTestCase{
@@ -140,13 +156,19 @@ func TestResourceReconciler_Duck(t *testing.T) {
 	}, fixture.NewDuck("", ""))
 	for name, err := range map[string]error{"patch fails": errTest, "a patch does not know conflicts": errConflict} {
 		runKind(t, name, change, rtesting.ReconcilerTestCase{
-			GivenObjects: objects{given}, StatusSubResourceTypes: hasStatus, WithReactors: failing("patch", "Resource/status", err),
-			ExpectStatusPatches: patches, ExpectEvents: events{warning("StatusPatchFailed", "Failed to patch status: "+err.Error())},
+			GivenObjects: objects{given}, StatusSubResourceTypes: hasStatus, WithReactors: failing(
+				"patch", "Resource/status", err,
+			),
+			ExpectStatusPatches: patches, ExpectEvents: events{
+				warning("StatusPatchFailed", "Failed to patch status: "+err.Error()),
+			},
 			ShouldErr: true, Verify: failsWith(err),
 		}, fixture.NewDuck("", ""))
 	}
 	runKind(t, "defaulting fails", change, rtesting.ReconcilerTestCase{
-		GivenObjects: objects{newResource(func(r *fixture.Resource) { r.Spec.Fields = map[string]string{fixture.DefaulterField: "fail"} })},
-		ShouldErr:    true, Verify: failsWith(fixture.ErrDefault),
+		GivenObjects: objects{
+			newResource(func(r *fixture.Resource) { r.Spec.Fields = map[string]string{fixture.DefaulterField: "fail"} }),
+		},
+		ShouldErr: true, Verify: failsWith(fixture.ErrDefault),
 	}, fixture.NewDuck("", ""))
 }

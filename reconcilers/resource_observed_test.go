@@ -16,11 +16,15 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// TestResourceReconciler_ConditionsHaveObservedGeneration reconciles a resource of generation 7 that was reconciled at generation 3.
+// TestResourceReconciler_ConditionsHaveObservedGeneration reconciles a resource of generation 7 that was reconciled at
+// generation 3.
 func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 	set := apis.NewLivingConditionSet("Published")
 	condition := func(kind string, generation int64) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: generation, LastTransitionTime: longAgo}
+		return metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: generation,
+			LastTransitionTime: longAgo,
+		}
 	}
 	// observed is the resource with a status of some generation, and conditions.
 	observed := func(generation int64, conditions ...metav1.Condition) *fixture.Resource {
@@ -58,7 +62,10 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 		},
 		"not set": {
 			reason: "what InitializeConditions manages is up to date when all steps have had their say, and nothing else is",
-			given:  observed(3, steady(3, 3)...), sync: func(context.Context, *fixture.Resource) {}, want: observed(7, steady(3, 7)...),
+			given:  observed(3, steady(3, 3)...), sync: func(
+				context.Context, *fixture.Resource,
+			) {
+			}, want: observed(7, steady(3, 7)...),
 		},
 		"not set, and a failure": {
 			reason: "a step that did not run has nothing to say about the generation",
@@ -77,8 +84,9 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 			want: observed(7, append([]metav1.Condition{foreign}, steady(7, 7)...)...),
 		},
 		"failure": {
-			reason: "a condition that was set before something failed says what it was computed from; the status as a whole does not",
-			given:  observed(3, steady(3, 3)...), sync: confirm, err: errTest, want: observed(3, steady(7, 7)...),
+			reason: "a condition that was set before something failed says what it was computed from; the status as a whole " +
+				"does not",
+			given: observed(3, steady(3, 3)...), sync: confirm, err: errTest, want: observed(3, steady(7, 7)...),
 		},
 		"without context": {
 			reason: "however a condition is set, it is seen",
@@ -121,17 +129,23 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 			sync: func(ctx context.Context, _ *fixture.Resource) {
 				other := observed(0)
 				confirm(ctx, other)
-				equal(t, "observedGeneration of a condition of another object", int64(0), other.Status.Conditions[0].ObservedGeneration)
+				equal(
+					t, "observedGeneration of a condition of another object", int64(0), other.Status.Conditions[0].ObservedGeneration,
+				)
 			},
 		},
 		"initialized": {
 			reason: "conditions that nothing was found out about yet are of this generation, too",
 			given:  observed(3), sync: func(context.Context, *fixture.Resource) {},
-			want: observed(7, metav1.Condition{Type: "Ready", Status: metav1.ConditionUnknown, Reason: "Initializing", ObservedGeneration: 7}),
+			want: observed(7, metav1.Condition{
+				Type: "Ready", Status: metav1.ConditionUnknown, Reason: "Initializing", ObservedGeneration: 7,
+			}),
 		},
 		"no generation": {
 			reason: "a resource without a generation has none to observe",
-			given:  newResource(func(r *fixture.Resource) { r.Generation, r.Status.Conditions = 0, steady(0, 0) }), sync: confirm,
+			given: newResource(func(r *fixture.Resource) {
+				r.Generation, r.Status.Conditions = 0, steady(0, 0)
+			}), sync: confirm,
 		},
 		"called directly": {
 			reason: "tests of users compare conditions without one", direct: true,

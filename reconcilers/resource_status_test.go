@@ -29,7 +29,9 @@ var (
 
 // syncing is the Metadata of a case for resourceFactory.
 func syncing(sync func(context.Context, *fixture.Resource)) map[string]any {
-	return reconciling(&syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error { sync(ctx, r); return nil }})
+	return reconciling(&syncReconciler{
+		Sync: func(ctx context.Context, r *fixture.Resource) error { sync(ctx, r); return nil },
+	})
 }
 
 func TestResourceReconciler_Status(t *testing.T) {
@@ -54,7 +56,9 @@ func TestResourceReconciler_Status(t *testing.T) {
 		},
 		// A halt is no failure.
 		"written and halt": {
-			Metadata: reconciling(setField(minute, reconcilers.ErrHaltSubReconcilers)), ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
+			Metadata: reconciling(
+				setField(minute, reconcilers.ErrHaltSubReconcilers),
+			), ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
 		},
 		// A durable error is not retried before something changes.
 		"written and durable": {
@@ -66,7 +70,9 @@ func TestResourceReconciler_Status(t *testing.T) {
 			Metadata: reconciling(setField(minute, errQuiet)), ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
 		},
 		// A halt without a change asks for back-off.
-		"halt": {Metadata: reconciling(returning(reconcilers.Result{}, reconcilers.ErrHaltSubReconcilers)), ExpectedResult: requeue},
+		"halt": {
+			Metadata: reconciling(returning(reconcilers.Result{}, reconcilers.ErrHaltSubReconcilers)), ExpectedResult: requeue,
+		},
 		// Quiet means back-off without an error.
 		"quiet failure": {Metadata: reconciling(returning(minute, errQuiet)), ExpectedResult: requeue},
 		// ErrSkipStatusUpdate alone is an error like any other.
@@ -76,30 +82,42 @@ func TestResourceReconciler_Status(t *testing.T) {
 		},
 		// Joined with ErrQuiet it is none.
 		"skipped by a quiet error": {
-			Metadata: reconciling(setField(minute, errors.Join(reconcilers.ErrSkipStatusUpdate, reconcilers.ErrQuiet))), ExpectedResult: requeue,
+			Metadata: reconciling(
+				setField(minute, errors.Join(reconcilers.ErrSkipStatusUpdate, reconcilers.ErrQuiet)),
+			), ExpectedResult: requeue,
 		},
 		// SkipStatusUpdate returns results and errors as they are.
 		"skipped by the field": {Metadata: changes(skipped), ShouldErr: true, Verify: failsWith(errTest, minute)},
-		// The change that came first triggers the next request, so a conflict is no failure; a controller tries again in any case, and does not
-		// wait a minute.
+		// The change that came first triggers the next request, so a conflict is no failure; a controller tries again in any
+		// case, and does not wait a minute.
 		"conflict": {
-			Metadata: reconciling(setField(minute, nil)), WithReactors: failing("update", "Resource/status", errConflict), ExpectStatusUpdates: written,
+			Metadata: reconciling(setField(minute, nil)), WithReactors: failing(
+				"update", "Resource/status", errConflict,
+			), ExpectStatusUpdates: written,
 		},
 		// The error is not swallowed by the conflict.
 		"conflict and failure": {
-			Metadata: reconciling(setField(reconcilers.Result{}, errTest)), WithReactors: failing("update", "Resource/status", errConflict),
+			Metadata: reconciling(setField(reconcilers.Result{}, errTest)), WithReactors: failing(
+				"update", "Resource/status", errConflict,
+			),
 			ExpectStatusUpdates: written, ShouldErr: true, Verify: failsWith(errTest),
 		},
 		// The failure is returned and recorded.
 		"write fails": {
-			Metadata: reconciling(setField(minute, nil)), WithReactors: failing("update", "Resource/status", errTest), ExpectStatusUpdates: written,
+			Metadata: reconciling(setField(minute, nil)), WithReactors: failing(
+				"update", "Resource/status", errTest,
+			), ExpectStatusUpdates: written,
 			ExpectEvents: events{warning("StatusUpdateFailed", "Failed to update status: failure of the test")},
 			ShouldErr:    true, Verify: failsWith(errTest),
 		},
 		// None of two failures hides the other.
 		"write fails after a failure": {
-			Metadata: reconciling(setField(minute, errTest)), WithReactors: failing("update", "Resource/status", errForbidden), ExpectStatusUpdates: written,
-			ExpectEvents: events{warning("StatusUpdateFailed", "Failed to update status: "+errForbidden.Error())}, ShouldErr: true,
+			Metadata: reconciling(setField(minute, errTest)), WithReactors: failing(
+				"update", "Resource/status", errForbidden,
+			), ExpectStatusUpdates: written,
+			ExpectEvents: events{
+				warning("StatusUpdateFailed", "Failed to update status: "+errForbidden.Error()),
+			}, ShouldErr: true,
 			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
 				wantErr(t, errTest, err)
 				wantErr(t, errForbidden, err)
@@ -150,18 +168,26 @@ func TestResourceReconciler_Status(t *testing.T) {
 
 func TestResourceReconciler_ObservedGeneration(t *testing.T) {
 	observed := func(generation int64) objects {
-		return objects{newResource(settled, ran, func(r *fixture.Resource) { r.Generation, r.Status.ObservedGeneration = 7, generation })}
+		return objects{
+			newResource(settled, ran, func(r *fixture.Resource) { r.Generation, r.Status.ObservedGeneration = 7, generation }),
+		}
 	}
 	inAll(rtesting.ReconcilerTests{
-		"success":            {Metadata: reconciling(setField(reconcilers.Result{}, nil)), ExpectStatusUpdates: observed(7)},
-		"halt is no failure": {Metadata: reconciling(setField(reconcilers.Result{}, reconcilers.ErrHaltSubReconcilers)), ExpectStatusUpdates: observed(7)},
+		"success": {Metadata: reconciling(setField(reconcilers.Result{}, nil)), ExpectStatusUpdates: observed(7)},
+		"halt is no failure": {
+			Metadata:            reconciling(setField(reconcilers.Result{}, reconcilers.ErrHaltSubReconcilers)),
+			ExpectStatusUpdates: observed(7),
+		},
 		"failure": {
-			Metadata: reconciling(setField(reconcilers.Result{}, errTest)), ExpectStatusUpdates: observed(3), ShouldErr: true, Verify: failsWith(errTest),
+			Metadata: reconciling(
+				setField(reconcilers.Result{}, errTest),
+			), ExpectStatusUpdates: observed(3), ShouldErr: true, Verify: failsWith(errTest),
 		},
 		"quiet failure": {Metadata: reconciling(setField(reconcilers.Result{}, errQuiet)), ExpectStatusUpdates: observed(3)},
 	}, func(_ string, tc *rtesting.ReconcilerTestCase) {
 		given := newResource(settled, func(r *fixture.Resource) { r.Generation, r.Status.ObservedGeneration = 7, 3 })
-		tc.Request, tc.GivenObjects, tc.StatusSubResourceTypes, tc.ExpectEvents = testRequest, objects{given}, hasStatus, statusUpdated
+		tc.Request, tc.GivenObjects, tc.StatusSubResourceTypes, tc.ExpectEvents =
+			testRequest, objects{given}, hasStatus, statusUpdated
 	}).Run(t, scheme, resourceFactory)
 }
 
@@ -189,8 +215,10 @@ func TestResourceReconciler_WhatIsWritten(t *testing.T) {
 func TestDefect01_ErrorSurvivesStatusWrite(t *testing.T) {
 	tc := rtesting.ReconcilerTestCase{
 		Request: testRequest, GivenObjects: objects{newResource(settled)}, StatusSubResourceTypes: hasStatus,
-		Metadata:            reconciling(setField(reconcilers.Result{}, errTest)),
-		ExpectStatusUpdates: objects{newResource(settled, ran)}, ExpectEvents: statusUpdated, ShouldErr: true, Verify: failsWith(errTest),
+		Metadata: reconciling(setField(reconcilers.Result{}, errTest)),
+		ExpectStatusUpdates: objects{
+			newResource(settled, ran),
+		}, ExpectEvents: statusUpdated, ShouldErr: true, Verify: failsWith(errTest),
 	}
 	tc.Run(t, scheme, resourceFactory)
 }
@@ -203,7 +231,9 @@ func TestDefect07_StatusOfAResourceThatIsGoneIsNoFailure(t *testing.T) {
 			GivenObjects: objects{newResource(finalizer("test-finalizer"), terminating, settled)},
 			Metadata: changes(func(r *resourceReconciler) {
 				r.SyncStatusDuringFinalization = true
-				r.Reconciler = &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: "test-finalizer", Reconciler: setField(reconcilers.Result{}, nil)}
+				r.Reconciler = &reconcilers.WithFinalizer[*fixture.Resource]{
+					Finalizer: "test-finalizer", Reconciler: setField(reconcilers.Result{}, nil),
+				}
 			}),
 			ExpectPatches:       patches{finalizers()},
 			ExpectEvents:        events{normal("FinalizerPatched", `Patched finalizer "test-finalizer"`)},

@@ -31,8 +31,14 @@ func TestResourceReconciler_StatusEvents(t *testing.T) {
 		write         string
 		event, failed string
 	}{
-		"typed": {typed, "update Resource/status", "event default/test Normal StatusUpdated", "event default/test Warning StatusUpdateFailed"},
-		"duck":  {duck, "patch Resource/status", "event default/test Normal StatusPatched", "event default/test Warning StatusPatchFailed"},
+		"typed": {
+			typed, "update Resource/status", "event default/test Normal StatusUpdated",
+			"event default/test Warning StatusUpdateFailed",
+		},
+		"duck": {
+			duck, "patch Resource/status", "event default/test Normal StatusPatched",
+			"event default/test Warning StatusPatchFailed",
+		},
 	} {
 		for _, tc := range []struct {
 			name           string
@@ -62,7 +68,9 @@ func TestResourceReconciler_StatusEvents(t *testing.T) {
 }
 
 // either calls a root reconciler for the test resource, as a test or as a controller does.
-func either(direct, managed func(context.Context, reconcilers.Request) (reconcilers.Result, error)) func(asManaged bool) error {
+func either(
+	direct, managed func(context.Context, reconcilers.Request) (reconcilers.Result, error),
+) func(asManaged bool) error {
 	return func(asManaged bool) error {
 		call := direct
 		if asManaged {

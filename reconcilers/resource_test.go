@@ -75,7 +75,9 @@ func TestResourceReconciler_Request(t *testing.T) {
 	}
 	failIfCalled := func(r *resourceReconciler) {
 		r.Reconciler = never(t)
-		r.AfterReconcile = func(_ context.Context, _ reconcilers.Request, result reconcilers.Result, err error) (reconcilers.Result, error) {
+		r.AfterReconcile = func(
+			_ context.Context, _ reconcilers.Request, result reconcilers.Result, err error,
+		) (reconcilers.Result, error) {
 			t.Error("AfterReconcile was called")
 			return result, err
 		}
@@ -89,12 +91,16 @@ func TestResourceReconciler_Request(t *testing.T) {
 		},
 		// Nothing can be done without the resource.
 		"fetch fails": {
-			Request: testRequest, GivenObjects: resource, WithReactors: failing("get", "Resource", errTest), Metadata: reconciling(never(t)),
+			Request: testRequest, GivenObjects: resource, WithReactors: failing(
+				"get", "Resource", errTest,
+			), Metadata: reconciling(never(t)),
 			ShouldErr: true, Verify: failsWith(errTest),
 		},
 		// A quiet error is a retry with back-off, and no error.
 		"fetch fails quietly": {
-			Request: testRequest, GivenObjects: resource, WithReactors: failing("get", "Resource", errQuiet), Metadata: reconciling(never(t)),
+			Request: testRequest, GivenObjects: resource, WithReactors: failing(
+				"get", "Resource", errQuiet,
+			), Metadata: reconciling(never(t)),
 			ExpectedResult: requeue,
 		},
 		// Neither hook is called for a request that is skipped.
@@ -144,15 +150,21 @@ func TestResourceReconciler_Request(t *testing.T) {
 		"before replaces the context": {
 			Request: testRequest, GivenObjects: settled,
 			Metadata: changes(func(r *resourceReconciler) {
-				r.BeforeReconcile = func(ctx context.Context, req reconcilers.Request) (context.Context, reconcilers.Result, error) {
+				r.BeforeReconcile = func(
+					ctx context.Context, req reconcilers.Request,
+				) (context.Context, reconcilers.Result, error) {
 					equal(t, "request", testRequest, req)
 					return context.WithValue(ctx, key{}, "here"), reconcilers.Result{}, nil
 				}
-				r.Reconciler = &syncReconciler{SyncWithResult: func(ctx context.Context, _ *fixture.Resource) (reconcilers.Result, error) {
+				r.Reconciler = &syncReconciler{SyncWithResult: func(
+					ctx context.Context, _ *fixture.Resource,
+				) (reconcilers.Result, error) {
 					equal(t, "value below", "here", ctx.Value(key{}))
 					return minute, nil
 				}}
-				r.AfterReconcile = func(ctx context.Context, _ reconcilers.Request, res reconcilers.Result, err error) (reconcilers.Result, error) {
+				r.AfterReconcile = func(
+					ctx context.Context, _ reconcilers.Request, res reconcilers.Result, err error,
+				) (reconcilers.Result, error) {
 					equal(t, "value after", "here", ctx.Value(key{}))
 					return res, err
 				}
@@ -176,7 +188,9 @@ func TestResourceReconciler_Request(t *testing.T) {
 			Request: testRequest, GivenObjects: settled,
 			Metadata: changes(before(reconcilers.Result{RequeueAfter: time.Second}, nil), func(r *resourceReconciler) {
 				r.Reconciler = returning(minute, errTest)
-				r.AfterReconcile = func(_ context.Context, req reconcilers.Request, res reconcilers.Result, err error) (reconcilers.Result, error) {
+				r.AfterReconcile = func(
+					_ context.Context, req reconcilers.Request, res reconcilers.Result, err error,
+				) (reconcilers.Result, error) {
 					equal(t, "request", testRequest, req)
 					equal(t, "result", reconcilers.Result{RequeueAfter: time.Second}, res)
 					wantErr(t, errTest, err)
@@ -190,7 +204,9 @@ func TestResourceReconciler_Request(t *testing.T) {
 			Request: testRequest, GivenObjects: settled,
 			Metadata: changes(func(r *resourceReconciler) {
 				r.Reconciler = returning(minute, nil)
-				r.AfterReconcile = func(_ context.Context, _ reconcilers.Request, res reconcilers.Result, _ error) (reconcilers.Result, error) {
+				r.AfterReconcile = func(
+					_ context.Context, _ reconcilers.Request, res reconcilers.Result, _ error,
+				) (reconcilers.Result, error) {
 					return res, errTest
 				}
 			}),
@@ -222,10 +238,13 @@ func TestResourceReconciler_Context(t *testing.T) {
 			reconciler.Reconciler = &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
 				called = true
 				equal(t, "request", testRequest, reconcilers.RetrieveRequest(ctx))
-				if reconcilers.RetrieveConfigOrDie(ctx) != reconciler.Config || reconcilers.RetrieveOriginalConfigOrDie(ctx) != reconciler.Config {
+				if reconcilers.RetrieveConfigOrDie(ctx) != reconciler.Config ||
+					reconcilers.RetrieveOriginalConfigOrDie(ctx) != reconciler.Config {
 					t.Error("the configs on the context are not that of the reconciler")
 				}
-				for _, kind := range []runtime.Object{reconcilers.RetrieveResourceType(ctx), reconcilers.RetrieveOriginalResourceType(ctx)} {
+				for _, kind := range []runtime.Object{
+					reconcilers.RetrieveResourceType(ctx), reconcilers.RetrieveOriginalResourceType(ctx),
+				} {
 					if _, ok := kind.(*fixture.Resource); !ok {
 						t.Errorf("resource type is %T", kind)
 					}
@@ -233,7 +252,9 @@ func TestResourceReconciler_Context(t *testing.T) {
 				if reconcilers.HasValue(ctx, "leftover") {
 					t.Error("the stash is not fresh")
 				}
-				equal(t, "time, which the first to set it decides", time.Date(2021, 2, 3, 4, 5, 6, 0, time.UTC), rtime.RetrieveNow(ctx))
+				equal(
+					t, "time, which the first to set it decides", time.Date(2021, 2, 3, 4, 5, 6, 0, time.UTC), rtime.RetrieveNow(ctx),
+				)
 				equal(t, "name", "ResourceResourceReconciler", reconciler.Name)
 				return nil
 			}}

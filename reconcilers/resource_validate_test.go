@@ -76,7 +76,9 @@ func TestResourceReconciler_Validate(t *testing.T) {
 	t.Run("an interface needs a type", func(t *testing.T) {
 		r := &reconcilers.ResourceReconciler[client.Object]{Name: "test", Reconciler: reconcilers.Sequence[client.Object]{}}
 		wantText(t, `ResourceReconciler "test" must define Type`, r.Validate(context.Background()))
-		r = &reconcilers.ResourceReconciler[client.Object]{Type: &fixture.Resource{}, Reconciler: reconcilers.Sequence[client.Object]{}}
+		r = &reconcilers.ResourceReconciler[client.Object]{
+			Type: &fixture.Resource{}, Reconciler: reconcilers.Sequence[client.Object]{},
+		}
 		wantText(t, "", r.Validate(context.Background()))
 	})
 }
@@ -94,7 +96,8 @@ func TestResourceReconciler_ValidateBelowFindsTheConfig(t *testing.T) {
 	r := &resourceReconciler{Config: w.Config, Reconciler: inspector{validate: func(ctx context.Context) error {
 		config, err := reconcilers.RetrieveConfig(ctx)
 		original, oerr := reconcilers.RetrieveOriginalConfig(ctx)
-		if config != w.Config || original != w.Config || reconcilers.RetrieveResourceType(ctx) == nil || reconcilers.RetrieveOriginalResourceType(ctx) == nil {
+		if config != w.Config || original != w.Config || reconcilers.RetrieveResourceType(ctx) == nil ||
+			reconcilers.RetrieveOriginalResourceType(ctx) == nil {
 			return errors.Join(errTest, err, oerr)
 		}
 		return nil

@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What is logged of objects. An object may hold secrets that its author did not think of when choosing a log level, so values are logged only
-// when a Sanitize function says which, or an operator asks for verbosity 1 and the object is not a Secret.
+// What is logged of objects. An object may hold secrets that its author did not think of when choosing a log level, so
+// values are logged only when a Sanitize function says which, or an operator asks for verbosity 1 and the object is not
+// a Secret.
 
 // identify names an object in a log line.
 func identify(obj client.Object) string {
@@ -43,14 +44,17 @@ func (r *UpdatingObjectManager[T]) describe(log logr.Logger, obj T) any {
 	}
 }
 
-// diff returns what to log, as keys and values, of an object that is about to be updated. Where the defaults of its kind are not known, it lists apart what
-// may be one: what only the current object has.
+// diff returns what to log, as keys and values, of an object that is about to be updated. Where the defaults of its
+// kind are not known, it lists apart what may be one: what only the current object has.
 func (r *UpdatingObjectManager[T]) diff(log logr.Logger, current, desired T, defaultsKnown bool) []any {
 	if !log.Enabled() {
 		return nil
 	}
 	if r.Sanitize != nil {
-		return []any{"diff", cmp.Diff(r.Sanitize(current.DeepCopyObject().(T)), r.Sanitize(desired.DeepCopyObject().(T)), IgnoreAllUnexported)}
+		return []any{
+			"diff",
+			cmp.Diff(r.Sanitize(current.DeepCopyObject().(T)), r.Sanitize(desired.DeepCopyObject().(T)), IgnoreAllUnexported),
+		}
 	}
 	found := differences(current, desired)
 	var unset []difference

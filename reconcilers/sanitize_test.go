@@ -17,7 +17,9 @@ import (
 )
 
 // manageAll creates, updates twice, once in vain, and deletes an object. It returns all that is logged.
-func manageAll[T client.Object](t *testing.T, verbosity int, r *reconcilers.UpdatingObjectManager[T], first, second T) string {
+func manageAll[T client.Object](
+	t *testing.T, verbosity int, r *reconcilers.UpdatingObjectManager[T], first, second T,
+) string {
 	t.Helper()
 	log, lines := newLog(verbosity)
 	w := newWorld(t)
@@ -40,7 +42,9 @@ func manageAll[T client.Object](t *testing.T, verbosity int, r *reconcilers.Upda
 	}
 	_, err = r.Manage(ctx, newResource(), actual, none)
 	wantErr(t, nil, err)
-	for _, message := range []string{"creating resource", "updating resource", "updated resource", "deleting unwanted resource"} {
+	for _, message := range []string{
+		"creating resource", "updating resource", "updated resource", "deleting unwanted resource",
+	} {
 		contains(t, lines.all(), message)
 	}
 	return lines.all()
@@ -121,7 +125,9 @@ func TestDefect14_SanitizedIsLogged(t *testing.T) {
 				return public
 			}}
 			logged := manageAll(t, verbosity, r,
-				wanted("child", "public", "first", "private", "confidential"), wanted("child", "public", "second", "private", "confidential, too"))
+				wanted("child", "public", "first", "private", "confidential"), wanted(
+					"child", "public", "second", "private", "confidential, too",
+				))
 			contains(t, logged, "public part: first")
 			contains(t, logged, "public part: second")
 			lacks(t, logged, "confidential")

@@ -17,8 +17,8 @@ var (
 	_ validation.Validator         = Sequence[client.Object](nil)
 )
 
-// Sequence runs sub reconcilers one after the other, in order, and combines their results with [AggregateResults]. It stops at the first error
-// and then returns the result and the error of the reconciler that failed.
+// Sequence runs sub reconcilers one after the other, in order, and combines their results with [AggregateResults]. It
+// stops at the first error and then returns the result and the error of the reconciler that failed.
 //
 // A Sequence is used as a value or by pointer and has no state of its own.
 type Sequence[Type client.Object] []SubReconciler[Type]

@@ -40,12 +40,18 @@ func TestSequence(t *testing.T) {
 		"the failing one's, failure": outcome(of(minute, second, errTest), second, errTest),
 		"the failing one's, halt":    outcome(of(second, minute, halt), minute, halt),
 
-		"empty":                outcome(sequence{}, none, nil),
-		"in order":             outcome(sequence{called("a", nil), called("b", nil), called("c", nil)}, none, nil, "a", "b", "c"),
-		"stops at an error":    outcome(sequence{called("a", nil), called("b", errTest), called("c", nil)}, none, errTest, "a", "b"),
-		"stops at a halt":      outcome(sequence{called("a", halt), called("b", nil)}, none, halt, "a"),
-		"by pointer":           outcome(&sequence{called("a", nil), called("b", nil)}, none, nil, "a", "b"),
-		"one inside the other": outcome(sequence{sequence{called("a", nil), called("b", nil)}, called("c", nil)}, none, nil, "a", "b", "c"),
+		"empty": outcome(sequence{}, none, nil),
+		"in order": outcome(
+			sequence{called("a", nil), called("b", nil), called("c", nil)}, none, nil, "a", "b", "c",
+		),
+		"stops at an error": outcome(
+			sequence{called("a", nil), called("b", errTest), called("c", nil)}, none, errTest, "a", "b",
+		),
+		"stops at a halt": outcome(sequence{called("a", halt), called("b", nil)}, none, halt, "a"),
+		"by pointer":      outcome(&sequence{called("a", nil), called("b", nil)}, none, nil, "a", "b"),
+		"one inside the other": outcome(
+			sequence{sequence{called("a", nil), called("b", nil)}, called("c", nil)}, none, nil, "a", "b", "c",
+		),
 	}.Run(t, scheme, fromCase)
 }
 
@@ -57,13 +63,21 @@ func TestSequence_Validate(t *testing.T) {
 		ctx      context.Context
 		want     string
 	}{
-		"empty":                 {sequence{}, recursive, ""},
-		"valid":                 {sequence{&part{}}, recursive, ""},
-		"invalid":               {sequence{&part{}, invalid}, recursive, "Sequence must have a valid Sequence[1]: failure of the test"},
-		"invalid by pointer":    {&sequence{&part{}, invalid}, recursive, "Sequence must have a valid Sequence[1]: failure of the test"},
-		"invalid, not asked":    {sequence{invalid}, context.Background(), ""},
-		"nil":                   {sequence{&part{}, nil}, recursive, "Sequence must not have a nil Sequence[1]"},
-		"invalid deeper inside": {sequence{sequence{invalid}}, recursive, "Sequence must have a valid Sequence[0]: Sequence must have a valid Sequence[0]: failure of the test"},
+		"empty": {sequence{}, recursive, ""},
+		"valid": {sequence{&part{}}, recursive, ""},
+		"invalid": {
+			sequence{&part{}, invalid}, recursive, "Sequence must have a valid Sequence[1]: failure of the test",
+		},
+		"invalid by pointer": {
+			&sequence{&part{}, invalid}, recursive, "Sequence must have a valid Sequence[1]: failure of the test",
+		},
+		"invalid, not asked": {sequence{invalid}, context.Background(), ""},
+		"nil":                {sequence{&part{}, nil}, recursive, "Sequence must not have a nil Sequence[1]"},
+		"invalid deeper inside": {
+			sequence{sequence{invalid}},
+			recursive,
+			"Sequence must have a valid Sequence[0]: Sequence must have a valid Sequence[0]: failure of the test",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantText(t, tc.want, tc.sequence.Validate(tc.ctx))

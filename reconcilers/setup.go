@@ -12,7 +12,8 @@ import (
 // setupFunc is a part of setting up a reconciler.
 type setupFunc func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-// setUp validates a reconciler and then does what is left to do, in order and under the reconciler's name. Parts that are nil are passed over.
+// setUp validates a reconciler and then does what is left to do, in order and under the reconciler's name. Parts that
+// are nil are passed over.
 func setUp(
 	ctx context.Context, mgr Manager, bldr *Builder, name string, validate func(context.Context) error, parts ...setupFunc,
 ) error {

@@ -66,7 +66,9 @@ func TestSetup_NeedsNoAPIServer(t *testing.T) {
 	rest.Wrap(requests.wrap)
 	scheme := fixture.NewScheme()
 	mgr, err := ctrl.NewManager(rest, ctrl.Options{
-		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{
+			SkipNameValidation: new(true),
+		},
 	})
 	wantErr(t, nil, err)
 	remote, err := cluster.New(rest, func(o *cluster.Options) { o.Scheme = scheme })
@@ -91,7 +93,11 @@ func TestSetup_NeedsNoAPIServer(t *testing.T) {
 			}),
 			&reconcilers.ChildReconciler[*fixture.Resource, *unstructured.Unstructured, *unstructured.UnstructuredList]{
 				ChildType: untyped, ChildListType: untypedList,
-				DesiredChild:               func(context.Context, *fixture.Resource) (*unstructured.Unstructured, error) { return nil, nil },
+				DesiredChild: func(
+					context.Context, *fixture.Resource,
+				) (*unstructured.Unstructured, error) {
+					return nil, nil
+				},
 				ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, *unstructured.Unstructured, error) {},
 				MergeBeforeUpdate:          func(_, _ *unstructured.Unstructured) {},
 			},

@@ -36,7 +36,11 @@ func newSecretReconciler() *secretReconciler {
 		ListOptions: func(_ context.Context, parent *fixture.Resource) []client.ListOption {
 			return []client.ListOption{client.InNamespace(parent.Namespace)}
 		},
-		DesiredChild:               func(context.Context, *fixture.Resource) (*corev1.Secret, error) { return newSecret("secret"), nil },
+		DesiredChild: func(
+			context.Context, *fixture.Resource,
+		) (*corev1.Secret, error) {
+			return newSecret("secret"), nil
+		},
 		ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, *corev1.Secret, error) {},
 		// Not the default manager, which tracks on its own.
 		ChildObjectManager: &reconcilers.UpdatingObjectManager[*corev1.Secret]{
@@ -110,7 +114,10 @@ func TestSetup_EventsTriggerTheResource(t *testing.T) {
 		obj  client.Object
 		want string
 	}{
-		{"an event of a child that the resource owns", newConfigMap("child", func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].Name = owner }), owner},
+		{
+			"an event of a child that the resource owns",
+			newConfigMap("child", func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].Name = owner }), owner,
+		},
 		{"an event of a child without an owner", newSecret("of-" + keeper), keeper},
 		{"an event of what is tracked by name", service("theme", nil), byName},
 		{"an event of what is tracked by label", service("any", map[string]string{"app": "test"}), byLabel},
@@ -168,7 +175,8 @@ func TestSetup_Order(t *testing.T) {
 	setup := func(name string, err error) func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
 		return func(ctx context.Context, got reconcilers.Manager, bldr *reconcilers.Builder) error {
 			order = append(order, name)
-			if got != mgr || bldr == nil || reconcilers.RetrieveConfigOrDie(ctx) != config || reconcilers.RetrieveOriginalConfigOrDie(ctx) != config {
+			if got != mgr || bldr == nil || reconcilers.RetrieveConfigOrDie(ctx) != config ||
+				reconcilers.RetrieveOriginalConfigOrDie(ctx) != config {
 				t.Errorf("Setup of %s lacks something", name)
 			}
 			return err
@@ -178,8 +186,12 @@ func TestSetup_Order(t *testing.T) {
 	r := &resourceReconciler{
 		Config: config, Setup: setup("root", nil),
 		Reconciler: sequence{
-			newChildReconciler(w, identifiedByName, func(r *childReconciler) { r.Setup, r.ChildObjectManager = setup("child", nil), manager }),
-			newChildSetReconciler(w, identifiedByLabel, func(r *childSetReconciler) { r.Setup, r.ChildObjectManager = setup("child set", nil), manager }),
+			newChildReconciler(w, identifiedByName, func(r *childReconciler) {
+				r.Setup, r.ChildObjectManager = setup("child", nil), manager
+			}),
+			newChildSetReconciler(w, identifiedByLabel, func(r *childSetReconciler) {
+				r.Setup, r.ChildObjectManager = setup("child set", nil), manager
+			}),
 			&syncReconciler{Setup: setup("sync", nil), Sync: func(context.Context, *fixture.Resource) error { return nil }},
 		},
 	}
@@ -206,7 +218,8 @@ func TestDefect09_SetupListsEveryProblem(t *testing.T) {
 	problems := []string{
 		below + `Sequence[0]: SyncReconciler "first" must implement Sync or SyncWithResult`,
 		below + `Sequence[1]: ChildReconciler "second" must implement DesiredChild`,
-		below + `Sequence[1]: ChildReconciler "second" must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError`,
+		below +
+			`Sequence[1]: ChildReconciler "second" must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError`,
 		below + `Sequence[1]: ChildReconciler "second" must implement OurChild since owner references are not used`,
 		below + `Sequence[1]: ChildReconciler "second" must implement ListOptions since owner references are not used`,
 		below + `Sequence[1]: ChildReconciler "second" must implement ChildObjectManager`,
@@ -291,13 +304,23 @@ func TestSetup_ObjectManager(t *testing.T) {
 		notify(calls),
 	}}
 	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
-	wantErr(t, nil, w.Server.Create(context.Background(), newResource(func(r *fixture.Resource) { r.ResourceVersion = "" })))
+	wantErr(
+		t, nil, w.Server.Create(context.Background(), newResource(func(r *fixture.Resource) { r.ResourceVersion = "" })),
+	)
 	wantErr(t, nil, w.Config.Tracker.TrackObject(newConfigMap("any"), newResource()))
 	start(t, mgr)
 	events.changed(newConfigMap("any", orphan))
 	equal(t, "request", testRequest, calls.next(t, "an event of what is tracked"))
 
-	nothing := &reconcilers.UpdatingObjectManager[client.Object]{Name: "test", TrackDesired: true, MergeBeforeUpdate: func(_, _ client.Object) {}}
-	wantText(t, `UpdatingObjectManager "test" must define Type to use TrackDesired`, nothing.SetupWithManager(w.Context(), mgr, nil))
-	wantText(t, `UpdatingObjectManager "ConfigMapUpdatingObjectManager" must define MergeBeforeUpdate`, (&configMaps{}).SetupWithManager(w.Context(), mgr, nil))
+	nothing := &reconcilers.UpdatingObjectManager[client.Object]{
+		Name: "test", TrackDesired: true, MergeBeforeUpdate: func(_, _ client.Object) {},
+	}
+	wantText(
+		t, `UpdatingObjectManager "test" must define Type to use TrackDesired`,
+		nothing.SetupWithManager(w.Context(), mgr, nil),
+	)
+	wantText(
+		t, `UpdatingObjectManager "ConfigMapUpdatingObjectManager" must define MergeBeforeUpdate`,
+		(&configMaps{}).SetupWithManager(w.Context(), mgr, nil),
+	)
 }

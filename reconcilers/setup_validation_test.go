@@ -107,11 +107,15 @@ func TestSetup_AuthorsReconcilersAreValidatedOnceSetUp(t *testing.T) {
 			&reconcilers.CastResource[*fixture.Resource, *fixture.Resource]{Reconciler: &notifier{}},
 		}},
 		"with one of ours embedded": {reconciler: sequence{&embedder{syncReconciler: nothing()}}},
-		"object manager":            {reconciler: newChildReconciler(w, func(r *childReconciler) { r.ChildObjectManager = &keeper{} })},
-		"object manager of a set":   {reconciler: newChildSetReconciler(w, func(r *childSetReconciler) { r.ChildObjectManager = &keeper{} })},
-		"between ours":              {reconciler: sequence{&notifier{below: sequence{nothing()}}}},
-		"never set up":              {reconciler: &overrideSetup{Reconciler: sequence{&notifier{}, &panics{}}}},
-		"not valid":                 {reconciler: broken(), want: []string{below + "missing: token"}},
+		"object manager": {
+			reconciler: newChildReconciler(w, func(r *childReconciler) { r.ChildObjectManager = &keeper{} }),
+		},
+		"object manager of a set": {
+			reconciler: newChildSetReconciler(w, func(r *childSetReconciler) { r.ChildObjectManager = &keeper{} }),
+		},
+		"between ours": {reconciler: sequence{&notifier{below: sequence{nothing()}}}},
+		"never set up": {reconciler: &overrideSetup{Reconciler: sequence{&notifier{}, &panics{}}}},
+		"not valid":    {reconciler: broken(), want: []string{below + "missing: token"}},
 		"not valid in several places": {
 			reconciler: sequence{broken(), &ifThen{If: isTrue, Then: broken()}, &notifier{}},
 			want: []string{
@@ -121,7 +125,9 @@ func TestSetup_AuthorsReconcilersAreValidatedOnceSetUp(t *testing.T) {
 		},
 		"not valid, like ours": {
 			reconciler: sequence{broken(), &syncReconciler{Name: "empty"}},
-			want:       []string{below + `Sequence must have a valid Sequence[1]: SyncReconciler "empty" must implement Sync or SyncWithResult`},
+			want: []string{
+				below + `Sequence must have a valid Sequence[1]: SyncReconciler "empty" must implement Sync or SyncWithResult`,
+			},
 		},
 		"ours is not valid behind it": {
 			reconciler: sequence{&notifier{below: &syncReconciler{Name: "empty"}}},
@@ -129,11 +135,18 @@ func TestSetup_AuthorsReconcilersAreValidatedOnceSetUp(t *testing.T) {
 		},
 		"ours is not valid behind it, never set up": {
 			reconciler: &overrideSetup{Name: "skipped", Reconciler: &syncReconciler{Name: "empty"}},
-			want:       []string{below + `OverrideSetup "skipped" must have a valid Reconciler: SyncReconciler "empty" must implement Sync or SyncWithResult`},
+			want: []string{
+				below +
+					`OverrideSetup "skipped" must have a valid Reconciler: SyncReconciler "empty" must implement Sync or SyncWithResult`,
+			},
 		},
 		"panics": {
 			reconciler: sequence{&panics{}},
-			want:       []string{below + "Sequence must have a valid Sequence[0]: method Validate of *reconcilers_test.panics panicked after its set-up: not yet"},
+			want: []string{
+				below +
+					"Sequence must have a valid Sequence[0]: method Validate of *reconcilers_test.panics panicked after its set-up: " +
+					"not yet",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,11 +161,14 @@ func TestSetup_AuthorsReconcilersAreValidatedOnceSetUp(t *testing.T) {
 			Name: "root", Config: configFor(w, mgr), Request: testRequest, MergeBeforeUpdate: mergeData,
 			Reconciler: &reconcilers.CastResource[*corev1.ConfigMap, *fixture.Resource]{Reconciler: broken()},
 		}
-		wantText(t, `AggregateReconciler "root" must have a valid Reconciler: CastResource "ResourceCastResource" must have a valid Reconciler: missing: token`,
+		wantText(t,
+			`AggregateReconciler "root" must have a valid Reconciler: CastResource "ResourceCastResource" must have a valid Reconciler: missing: token`,
 			r.SetupWithManager(context.Background(), mgr))
 	})
 	t.Run("webhook, where nothing is set up", func(t *testing.T) {
-		adapter := &reconcilers.AdmissionWebhookAdapter[*fixture.Resource]{Reconciler: sequence{&notifier{}}, Config: w.Config}
+		adapter := &reconcilers.AdmissionWebhookAdapter[*fixture.Resource]{
+			Reconciler: sequence{&notifier{}}, Config: w.Config,
+		}
 		_, err := adapter.BuildWithContext(context.Background())
 		wantErr(t, nil, err)
 	})
@@ -171,10 +187,16 @@ func TestSetup_AuthorsReconcilersAreValidatedWhenAskedFor(t *testing.T) {
 		reconciler subReconciler
 		want       string
 	}{
-		"alone":         {ready("token"), below + "missing: token"},
-		"below a list":  {sequence{ready("token")}, below + "Sequence must have a valid Sequence[0]: missing: token"},
-		"never set up":  {&overrideSetup{Name: "skipped", Reconciler: ready("token")}, below + `OverrideSetup "skipped" must have a valid Reconciler: missing: token`},
-		"ours below it": {&notifier{registry: &registry{}, below: &syncReconciler{Name: "empty"}}, below + `SyncReconciler "empty" must implement Sync or SyncWithResult`},
+		"alone":        {ready("token"), below + "missing: token"},
+		"below a list": {sequence{ready("token")}, below + "Sequence must have a valid Sequence[0]: missing: token"},
+		"never set up": {
+			&overrideSetup{Name: "skipped", Reconciler: ready("token")},
+			below + `OverrideSetup "skipped" must have a valid Reconciler: missing: token`,
+		},
+		"ours below it": {
+			&notifier{registry: &registry{}, below: &syncReconciler{Name: "empty"}},
+			below + `SyncReconciler "empty" must implement Sync or SyncWithResult`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mgr := newManager(t, w, newEventCache(w.Scheme))

@@ -6,7 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// shorthand is the fields by which a reconciler configures the [UpdatingObjectManager] it uses when it is not given an object manager.
+// shorthand is the fields by which a reconciler configures the [UpdatingObjectManager] it uses when it is not given an
+// object manager.
 type shorthand[T client.Object] struct {
 	// field is the field for an object manager, and verb what has to be done with it.
 	field, verb string
@@ -36,7 +37,9 @@ func (s shorthand[T]) manager(objType T, track bool) ObjectManager[T] {
 
 func (s shorthand[T]) validate(problems *problems, reconciler string) {
 	if !s.given && s.merge == nil {
-		problems.addHint("set MergeBeforeUpdate to use the default UpdatingObjectManager", "%s must %s %s", reconciler, s.verb, s.field)
+		problems.addHint(
+			"set MergeBeforeUpdate to use the default UpdatingObjectManager", "%s must %s %s", reconciler, s.verb, s.field,
+		)
 	}
 	for _, field := range []struct {
 		name string

@@ -18,7 +18,8 @@ type statusType struct {
 	field []int
 	// nilable is true when the Status field is a pointer.
 	nilable bool
-	// observedGeneration and conditions are the positions of these fields in the status, nil when there are none of the expected type.
+	// observedGeneration and conditions are the positions of these fields in the status, nil when there are none of the
+	// expected type.
 	observedGeneration []int
 	conditions         []int
 	// initialize is true when the status can initialize its conditions, and withContext when it takes a context to do so.
@@ -109,8 +110,8 @@ func (s *statusType) observeGeneration(obj client.Object) {
 	}
 }
 
-// snapshot returns an object of the Go type of obj with a copy of its status, and nothing else: it is all that is compared later. Where the status is not
-// known it is a copy of obj.
+// snapshot returns an object of the Go type of obj with a copy of its status, and nothing else: it is all that is
+// compared later. Where the status is not known it is a copy of obj.
 func (s *statusType) snapshot(obj client.Object) client.Object {
 	status := s.value(obj)
 	if !status.IsValid() || s.nilable {

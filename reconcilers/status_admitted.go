@@ -14,11 +14,12 @@ import (
 	"trueup.dev/internal/defaults"
 )
 
-// admittedStatuses knows what becomes of a status that is written: the API server fills in the defaults of its schema and drops fields that it does not know.
-// A status that leads to the stored one need not be written again.
+// admittedStatuses knows what becomes of a status that is written: the API server fills in the defaults of its schema
+// and drops fields that it does not know. A status that leads to the stored one need not be written again.
 type admittedStatuses struct {
 	once sync.Once
-	// seen has the UIDs of objects as its keys and *admittedStatus as its values. Objects whose status is stored as it is written are not in it.
+	// seen has the UIDs of objects as its keys and *admittedStatus as its values. Objects whose status is stored as it is
+	// written are not in it.
 	seen    *cache.Expiring
 	schemas defaults.Schemas
 }
@@ -31,8 +32,11 @@ func (a *admittedStatuses) store() *cache.Expiring {
 	return a.seen
 }
 
-// isStored reports whether the status of obj would become that of stored. An object without a UID does not come from an API server.
-func (a *admittedStatuses) isStored(ctx context.Context, config Config, status *statusType, obj, stored client.Object) bool {
+// isStored reports whether the status of obj would become that of stored. An object without a UID does not come from an
+// API server.
+func (a *admittedStatuses) isStored(
+	ctx context.Context, config Config, status *statusType, obj, stored client.Object,
+) bool {
 	uid := obj.GetUID()
 	if uid == "" {
 		return false

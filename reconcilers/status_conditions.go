@@ -42,9 +42,10 @@ func (s *statusType) withGeneration(ctx context.Context, obj client.Object) (con
 	return observed.WithGeneration(ctx, obj.GetGeneration(), status)
 }
 
-// observeConditions sets the observedGeneration of the conditions of obj that were set, by whatever means, since it was original: those that are new or
-// changed, and those whose observedGeneration is no longer set. After a reconcile without an error those that InitializeConditions manages are up to date,
-// too: all steps have had their say. It leaves alone what an author has set, and the conditions of other writers.
+// observeConditions sets the observedGeneration of the conditions of obj that were set, by whatever means, since it was
+// original: those that are new or changed, and those whose observedGeneration is no longer set. After a reconcile
+// without an error those that InitializeConditions manages are up to date, too: all steps have had their say. It leaves
+// alone what an author has set, and the conditions of other writers.
 func (s *statusType) observeConditions(obj, original client.Object, observation *observed.Observation, err error) {
 	generation := observation.Generation()
 	if generation == 0 {
@@ -69,8 +70,9 @@ func (s *statusType) observeConditions(obj, original client.Object, observation 
 	}
 }
 
-// keepTransitionTimes restores the transition times of the conditions of obj whose status is the same as in original, whatever has happened to them
-// in between: the time is that of the last change of the status, not of a reason or a message.
+// keepTransitionTimes restores the transition times of the conditions of obj whose status is the same as in original,
+// whatever has happened to them in between: the time is that of the last change of the status, not of a reason or a
+// message.
 func (s *statusType) keepTransitionTimes(obj, original client.Object) {
 	conditions, originals := s.conditionsOf(obj), s.conditionsOf(original)
 	for i := range conditions {

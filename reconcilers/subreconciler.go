@@ -48,20 +48,21 @@ var (
 	ErrStashValueNotAssignable = stash.ErrValueNotAssignable
 )
 
-// SubReconciler is a part of the reconciliation of a resource. All reconcilers below a root reconciler are sub reconcilers, and most are
-// composed of others.
+// SubReconciler is a part of the reconciliation of a resource. All reconcilers below a root reconciler are sub
+// reconcilers, and most are composed of others.
 type SubReconciler[Type client.Object] interface {
-	// SetupWithManager registers watches and indexes the reconciler needs. It is called once, before the manager starts, with a context
-	// that holds the config of the root reconciler.
+	// SetupWithManager registers watches and indexes the reconciler needs. It is called once, before the manager starts,
+	// with a context that holds the config of the root reconciler.
 	SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Reconcile works on the resource, which it may change in memory: changes to its status are written by the root reconciler, changes to
-	// anything else are not. An error stops the reconcilers that follow; see [ErrHaltSubReconcilers] and [ErrQuiet] for the errors with a
-	// meaning of their own.
+	// Reconcile works on the resource, which it may change in memory: changes to its status are written by the root
+	// reconciler, changes to anything else are not. An error stops the reconcilers that follow; see
+	// [ErrHaltSubReconcilers] and [ErrQuiet] for the errors with a meaning of their own.
 	Reconcile(ctx context.Context, resource Type) (Result, error)
 }
 
-// AggregateResults combines results: the earliest non-zero RequeueAfter, Requeue when any asks for it, and the highest Priority.
+// AggregateResults combines results: the earliest non-zero RequeueAfter, Requeue when any asks for it, and the highest
+// Priority.
 func AggregateResults(results ...Result) Result {
 	aggregate := Result{}
 	for _, result := range results {

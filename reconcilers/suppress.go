@@ -28,12 +28,13 @@ var (
 	_ validation.Validator         = (*SuppressTransientErrors[client.Object, client.ObjectList])(nil)
 )
 
-// SuppressTransientErrors keeps the first errors in a row of a resource to itself: they are retried with back-off, but neither logged nor counted by the
-// controller, nor written to the status. Most are gone the next time. What the reconciler that fails has logged by itself stays. An error that persists
-// is returned from the Threshold-th time on, and so is, at once, an [ErrDurable]. A halt is no error.
+// SuppressTransientErrors keeps the first errors in a row of a resource to itself: they are retried with back-off, but
+// neither logged nor counted by the controller, nor written to the status. Most are gone the next time. What the
+// reconciler that fails has logged by itself stays. An error that persists is returned from the Threshold-th time on,
+// and so is, at once, an [ErrDurable]. A halt is no error.
 //
-// The count is per resource. It starts again with a success, a halt, an [ErrDurable] and a new generation of the resource. Once a day the counts of resources that
-// no longer exist are dropped, for which all of them are listed.
+// The count is per resource. It starts again with a success, a halt, an [ErrDurable] and a new generation of the
+// resource. Once a day the counts of resources that no longer exist are dropped, for which all of them are listed.
 //
 // RBAC, with the group and the plural of the kind:
 //
@@ -42,7 +43,8 @@ type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] str
 	// Name identifies this reconciler in logs. Defaults to `SuppressTransientErrors`.
 	Name string
 
-	// ListType is the list kind of the resource. Defaults to the type parameter; required for unstructured objects and duck types.
+	// ListType is the list kind of the resource. Defaults to the type parameter; required for unstructured objects and
+	// duck types.
 	ListType ListType
 
 	// Setup registers watches and indexes. It is called after Reconciler is set up. Optional.
@@ -145,7 +147,8 @@ func (r *SuppressTransientErrors[T, LT]) suppresses(resource T, err error) bool 
 	return counter.count < r.Threshold
 }
 
-// purge drops, once a day, the counters of resources that are gone. Only one worker does it, and the others do not wait.
+// purge drops, once a day, the counters of resources that are gone. Only one worker does it, and the others do not
+// wait.
 func (r *SuppressTransientErrors[T, LT]) purge(ctx context.Context) {
 	if !r.purgeIsDue(rtime.RetrieveNow(ctx)) {
 		return

@@ -68,7 +68,9 @@ func inARow(r subReconciler, attempts ...subReconcilerCase) subReconcilerCase {
 
 func TestSuppressTransientErrors(t *testing.T) {
 	none, suppressed, returned := attempt(nil, "none"), attempt(errTest, "suppressed"), attempt(errTest, "returned")
-	durable, halt := attempt(errors.Join(errTest, reconcilers.ErrDurable), "quiet"), attempt(reconcilers.ErrHaltSubReconcilers, "quiet")
+	durable, halt := attempt(
+		errors.Join(errTest, reconcilers.ErrDurable), "quiet",
+	), attempt(reconcilers.ErrHaltSubReconcilers, "quiet")
 	times := func(n int, tc subReconcilerCase) []subReconcilerCase {
 		return slices.Repeat([]subReconcilerCase{tc}, n)
 	}
@@ -96,7 +98,9 @@ func TestSuppressTransientErrors(t *testing.T) {
 		"two resources": of(0,
 			suppressed, attempt(errTest, "suppressed", other), suppressed, attempt(errTest, "suppressed", other),
 			returned, attempt(errTest, "returned", other),
-			attempt(errTest, "suppressed", changed), attempt(errTest, "suppressed", changed), attempt(errTest, "returned", changed), suppressed,
+			attempt(
+				errTest, "suppressed", changed,
+			), attempt(errTest, "suppressed", changed), attempt(errTest, "returned", changed), suppressed,
 		),
 	}.Run(t, scheme, fromCase)
 }
@@ -164,7 +168,10 @@ func TestSuppressTransientErrors_ForgetsWhatIsGone(t *testing.T) {
 				return logging(test, log...)
 			}
 			suppressed := at(start, attempt(errTest, "suppressed"), "unable to sync")
-			healthy := at(start.Add(tc.after), attempt(nil, "none", func(r *fixture.Resource) { r.Name, r.UID = "healthy", "healthy" }), tc.log...)
+			healthy := at(
+				start.Add(tc.after), attempt(nil, "none", func(r *fixture.Resource) { r.Name, r.UID = "healthy", "healthy" }),
+				tc.log...,
+			)
 			healthy.GivenObjects = tc.exists
 			last := at(start.Add(tc.after), attempt(errTest, tc.want), "unable to sync")
 			test := inARow(&suppress{Reconciler: failNow()}, suppressed, suppressed, healthy, last)
@@ -179,7 +186,9 @@ func TestSuppressTransientErrors_ForgetsWhatIsGone(t *testing.T) {
 			_, err := r.Reconcile(withLog(rtime.StashNow(context.Background(), start.AddDate(0, 0, day)), log), newResource())
 			equal(t, "error", "suppressed", fate(err))
 		}
-		equal(t, "log", []string{"unable to sync", "unable to sync", purging, "purge failed to list resources"}, lines.messages())
+		equal(
+			t, "log", []string{"unable to sync", "unable to sync", purging, "purge failed to list resources"}, lines.messages(),
+		)
 	})
 	t.Run("unstructured", func(t *testing.T) {
 		kinds := &unstructured.UnstructuredList{}

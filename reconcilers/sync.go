@@ -19,11 +19,11 @@ var (
 	_ validation.Validator         = (*SyncReconciler[client.Object])(nil)
 )
 
-// SyncReconciler runs functions of the author's own: to look up reference data, to work with APIs that are not Kubernetes resources, or for
-// whatever no other reconciler covers.
+// SyncReconciler runs functions of the author's own: to look up reference data, to work with APIs that are not
+// Kubernetes resources, or for whatever no other reconciler covers.
 //
-// When the resource is being deleted Finalize is called instead of Sync. State that has to be cleaned up needs a finalizer: wrap the
-// SyncReconciler in [WithFinalizer].
+// When the resource is being deleted Finalize is called instead of Sync. State that has to be cleaned up needs a
+// finalizer: wrap the SyncReconciler in [WithFinalizer].
 //
 // RBAC: whatever the functions use.
 type SyncReconciler[Type client.Object] struct {
@@ -111,7 +111,9 @@ func (r *SyncReconciler[T]) reconcile(ctx context.Context, resource T) (Result, 
 
 // call calls whichever of the two forms of a function is there.
 func call[T client.Object](
-	ctx context.Context, resource T, plain func(context.Context, T) error, withResult func(context.Context, T) (Result, error),
+	ctx context.Context, resource T, plain func(
+		context.Context, T,
+	) error, withResult func(context.Context, T) (Result, error),
 ) (Result, error) {
 	switch {
 	case withResult != nil:

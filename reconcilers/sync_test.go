@@ -35,8 +35,12 @@ func TestSyncReconciler(t *testing.T) {
 			// A quiet error is returned and not logged.
 			"sync fails quietly": logging(outcome(&syncReconciler{Sync: sync(errQuiet)}, none, errQuiet, "sync")),
 			// The result is returned, also beside an error.
-			"sync with result":       logging(outcome(&syncReconciler{SyncWithResult: syncResult(minute, nil)}, minute, nil, "sync")),
-			"sync with result fails": logging(outcome(&syncReconciler{SyncWithResult: syncResult(minute, errTest)}, minute, errTest, "sync"), "unable to sync"),
+			"sync with result": logging(
+				outcome(&syncReconciler{SyncWithResult: syncResult(minute, nil)}, minute, nil, "sync"),
+			),
+			"sync with result fails": logging(
+				outcome(&syncReconciler{SyncWithResult: syncResult(minute, errTest)}, minute, errTest, "sync"), "unable to sync",
+			),
 		},
 		newResource(finalizer("test-finalizer"), terminating): {
 			// A resource that is being deleted is finalized and not synced.
@@ -44,7 +48,10 @@ func TestSyncReconciler(t *testing.T) {
 			// Finalizing is optional.
 			"nothing to finalize": logging(outcome(&syncReconciler{Sync: sync(errTest)}, none, nil)),
 			// The error is returned and logged.
-			"finalize fails": logging(outcome(&syncReconciler{Sync: sync(nil), Finalize: finalize(errTest)}, none, errTest, "finalize"), "unable to finalize"),
+			"finalize fails": logging(
+				outcome(&syncReconciler{Sync: sync(nil), Finalize: finalize(errTest)}, none, errTest, "finalize"),
+				"unable to finalize",
+			),
 			// The result is returned, also beside an error.
 			"finalize with result": logging(outcome(
 				&syncReconciler{Sync: sync(nil), FinalizeWithResult: finalizeResult(minute, nil)}, minute, nil, "finalize",
@@ -54,10 +61,12 @@ func TestSyncReconciler(t *testing.T) {
 			), "unable to finalize"),
 			// The sooner result wins.
 			"both, sync is sooner": logging(outcome(&syncReconciler{
-				SyncDuringFinalization: true, SyncWithResult: syncResult(second, nil), FinalizeWithResult: finalizeResult(minute, nil),
+				SyncDuringFinalization: true, SyncWithResult: syncResult(second, nil),
+				FinalizeWithResult: finalizeResult(minute, nil),
 			}, second, nil, "sync", "finalize")),
 			"both, finalize is sooner": logging(outcome(&syncReconciler{
-				SyncDuringFinalization: true, SyncWithResult: syncResult(minute, nil), FinalizeWithResult: finalizeResult(second, nil),
+				SyncDuringFinalization: true, SyncWithResult: syncResult(minute, nil),
+				FinalizeWithResult: finalizeResult(second, nil),
 			}, second, nil, "sync", "finalize")),
 			// Sync is called also when there is nothing to finalize.
 			"both, only sync is there": logging(outcome(
@@ -69,11 +78,15 @@ func TestSyncReconciler(t *testing.T) {
 			}, second, errTest, "sync"), "unable to sync"),
 			// A halt skips finalize too.
 			"both, sync halts": logging(outcome(&syncReconciler{
-				SyncDuringFinalization: true, SyncWithResult: syncResult(second, reconcilers.ErrHaltSubReconcilers), Finalize: finalize(nil),
+				SyncDuringFinalization: true, SyncWithResult: syncResult(
+					second, reconcilers.ErrHaltSubReconcilers,
+				), Finalize: finalize(nil),
 			}, second, reconcilers.ErrHaltSubReconcilers, "sync")),
 			// The result of both is returned beside the error.
 			"both, finalize fails": logging(outcome(&syncReconciler{
-				SyncDuringFinalization: true, SyncWithResult: syncResult(second, nil), FinalizeWithResult: finalizeResult(minute, errTest),
+				SyncDuringFinalization: true, SyncWithResult: syncResult(second, nil), FinalizeWithResult: finalizeResult(
+					minute, errTest,
+				),
 			}, second, errTest, "sync", "finalize"), "unable to finalize"),
 		},
 	} {
@@ -88,14 +101,22 @@ func TestSyncReconciler_Validate(t *testing.T) {
 		reconciler *syncReconciler
 		want       string
 	}{
-		"sync":                  {&syncReconciler{Sync: plain}, ""},
-		"sync with result":      {&syncReconciler{SyncWithResult: full}, ""},
-		"finalize":              {&syncReconciler{Sync: plain, Finalize: plain}, ""},
-		"finalize with result":  {&syncReconciler{Sync: plain, FinalizeWithResult: full}, ""},
-		"nothing":               {&syncReconciler{}, `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`},
-		"named":                 {&syncReconciler{Name: "test"}, `SyncReconciler "test" must implement Sync or SyncWithResult`},
-		"both ways to sync":     {&syncReconciler{Sync: plain, SyncWithResult: full}, `SyncReconciler "SyncReconciler" may not implement both Sync and SyncWithResult`},
-		"both ways to finalize": {&syncReconciler{Sync: plain, Finalize: plain, FinalizeWithResult: full}, `SyncReconciler "SyncReconciler" may not implement both Finalize and FinalizeWithResult`},
+		"sync":                 {&syncReconciler{Sync: plain}, ""},
+		"sync with result":     {&syncReconciler{SyncWithResult: full}, ""},
+		"finalize":             {&syncReconciler{Sync: plain, Finalize: plain}, ""},
+		"finalize with result": {&syncReconciler{Sync: plain, FinalizeWithResult: full}, ""},
+		"nothing":              {&syncReconciler{}, `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`},
+		"named": {
+			&syncReconciler{Name: "test"}, `SyncReconciler "test" must implement Sync or SyncWithResult`,
+		},
+		"both ways to sync": {
+			&syncReconciler{Sync: plain, SyncWithResult: full},
+			`SyncReconciler "SyncReconciler" may not implement both Sync and SyncWithResult`,
+		},
+		"both ways to finalize": {
+			&syncReconciler{Sync: plain, Finalize: plain, FinalizeWithResult: full},
+			`SyncReconciler "SyncReconciler" may not implement both Finalize and FinalizeWithResult`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, lines := newLog(1)

@@ -31,9 +31,10 @@ type TryCatch[Type client.Object] struct {
 	// Catch is called with what Try returned, also when there is no error, and returns what to go on with. Optional.
 	Catch func(ctx context.Context, resource Type, result Result, err error) (Result, error)
 
-	// Finally runs after Catch, whatever has happened. It changes nothing of what Try and Catch came to unless it fails itself: then its error takes
-	// the place of another, and its result is added with [AggregateResults]. Only where nobody has asked for a requeue, one that Finally
-	// asks for holds. Keep it simple: it is for cleaning up after Try. Optional.
+	// Finally runs after Catch, whatever has happened. It changes nothing of what Try and Catch came to unless it fails
+	// itself: then its error takes the place of another, and its result is added with [AggregateResults]. Only where
+	// nobody has asked for a requeue, one that Finally asks for holds. Keep it simple: it is for cleaning up after Try.
+	// Optional.
 	Finally SubReconciler[Type]
 
 	lazyInit sync.Once

@@ -22,7 +22,8 @@ func isNil(obj any) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// newEmpty returns a new value of the struct that T points to. For a T that is an interface there is nothing to make, so it returns nil.
+// newEmpty returns a new value of the struct that T points to. For a T that is an interface there is nothing to make,
+// so it returns nil.
 func newEmpty[T any]() T {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer {
@@ -35,7 +36,8 @@ func newEmpty[T any]() T {
 // blankLike returns a new object of the same Go type and kind.
 func blankLike[T runtime.Object](obj T) T {
 	blank := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T)
-	// A typed object that the scheme knows needs no kind; unstructured objects and ducks have no other way to tell what they are.
+	// A typed object that the scheme knows needs no kind; unstructured objects and ducks have no other way to tell what
+	// they are.
 	blank.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
 	return blank
 }

@@ -29,8 +29,10 @@ func TestAggregateResults(t *testing.T) {
 		"the sooner, turned": {[]result{second, minute}, second},
 		"again":              {[]result{none, again, none}, again},
 		"again and after":    {[]result{again, minute}, result{Requeue: true, RequeueAfter: time.Minute}}, //nolint:staticcheck // users may set it
-		"highest priority":   {[]result{{Priority: new(1)}, {Priority: new(7)}, {Priority: new(3)}}, result{Priority: new(7)}},
-		"negative priority":  {[]result{none, {Priority: new(-5)}}, result{Priority: new(-5)}},
+		"highest priority": {
+			[]result{{Priority: new(1)}, {Priority: new(7)}, {Priority: new(3)}}, result{Priority: new(7)},
+		},
+		"negative priority": {[]result{none, {Priority: new(-5)}}, result{Priority: new(-5)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			equal(t, "result", tc.want, reconcilers.AggregateResults(tc.results...))
@@ -71,7 +73,9 @@ func TestErrors(t *testing.T) {
 		})
 	}
 	wantText(t, "quiet errors are returned as errors, but not logged or recorded", reconcilers.ErrQuiet)
-	wantText(t, "stop processing SubReconcilers, without returning an error: quiet errors are returned as errors, but not logged or recorded",
+	wantText(t,
+		"stop processing SubReconcilers, without returning an error: quiet errors are returned as errors, but not logged "+
+			"or recorded",
 		reconcilers.ErrHaltSubReconcilers)
 	wantText(t, "skip ResourceReconciler status update for this request", reconcilers.ErrSkipStatusUpdate)
 }

@@ -22,18 +22,21 @@ import (
 
 var unwatchedReferences = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "trueup_tracked_unwatched_total",
-	Help: "References to objects of kinds that the controller does not watch with EnqueueTracked: their changes trigger nothing.",
+	Help: "References to objects of kinds that the controller does not watch with EnqueueTracked: their changes trigger " +
+		"nothing.",
 }, []string{"reconciler", "kind"})
 
 func init() {
 	metrics.Registry.MustRegister(unwatchedReferences)
 }
 
-// warnUnwatched counts a reference to an object of a kind that the controller does not watch, and logs what to add, once for each kind.
+// warnUnwatched counts a reference to an object of a kind that the controller does not watch, and logs what to add,
+// once for each kind.
 func (c Config) warnUnwatched(ctx context.Context, watched *watched, kind schema.GroupKind, tracked runtime.Object) {
 	unwatchedReferences.WithLabelValues(watched.reconciler, kind.String()).Inc()
 	if watched.warnOnce(kind) {
-		logr.FromContextOrDiscard(ctx).Info("the kind of a tracked object is not watched, its changes will not trigger the resource",
+		logr.FromContextOrDiscard(ctx).Info("the kind of a tracked object is not watched, its changes will not trigger the "+
+			"resource",
 			"kind", kind.String(), "add to Setup", c.watchLine(ctx, tracked))
 	}
 }
@@ -47,7 +50,9 @@ func (c Config) watchLine(ctx context.Context, tracked runtime.Object) string {
 	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	object, method := c.goLiteral(gvk, tracked)
 	if root := scopeFrom(ctx).originalConfig; root != nil && root.cache != c.cache {
-		return fmt.Sprintf("bldr.WatchesRawSource(source.Kind[client.Object](cluster.GetCache(), %s, reconcilers.EnqueueTracked(ctx)))", object)
+		return fmt.Sprintf(
+			"bldr.WatchesRawSource(source.Kind[client.Object](cluster.GetCache(), %s, reconcilers.EnqueueTracked(ctx)))", object,
+		)
 	}
 	return fmt.Sprintf("bldr.%s(%s, reconcilers.EnqueueTracked(ctx))", method, object)
 }
@@ -60,12 +65,16 @@ func (c Config) goLiteral(gvk schema.GroupVersionKind, tracked runtime.Object) (
 	switch tracked.(type) {
 	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
 		if err != nil {
-			return fmt.Sprintf("&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: %q, Kind: %q}}", gvk.GroupVersion(), gvk.Kind), method
+			return fmt.Sprintf(
+				"&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: %q, Kind: %q}}", gvk.GroupVersion(), gvk.Kind,
+			), method
 		}
 		method = "WatchesMetadata"
 	default:
 		if err != nil || untyped || duck.IsDuck(tracked, c.Scheme()) {
-			return fmt.Sprintf(`&unstructured.Unstructured{Object: map[string]any{"apiVersion": %q, "kind": %q}}`, gvk.GroupVersion(), gvk.Kind), method
+			return fmt.Sprintf(
+				`&unstructured.Unstructured{Object: map[string]any{"apiVersion": %q, "kind": %q}}`, gvk.GroupVersion(), gvk.Kind,
+			), method
 		}
 	}
 	return "&" + goName(reflect.TypeOf(made).Elem()) + "{}", method

@@ -27,20 +27,22 @@ var (
 	_ validation.Validator         = (*UpdatingObjectManager[client.Object])(nil)
 )
 
-// UpdatingObjectManager is an [ObjectManager] that updates whole objects: it merges the desired state into a copy of the actual object and sends
-// that to the API server when it differs from the actual one.
+// UpdatingObjectManager is an [ObjectManager] that updates whole objects: it merges the desired state into a copy of
+// the actual object and sends that to the API server when it differs from the actual one.
 //
-// What the API server fills in is not mistaken for drift: a field that the author leaves unset and that has its default is in sync. One that has another
-// value is not, whoever has set it, and is written. The defaults of the kinds of Kubernetes are known, and so is what the server allocates for them (addresses
-// and ports of a Service, for example); those of custom resources are read from the API server, once for each version of a group, where [Config] has Discovery.
-// What admission webhooks change is remembered and expected from then on. The memory is kept for an hour after its last use. Without one, as after a restart,
-// an object that a webhook has changed is written once more, which changes nothing on the server.
+// What the API server fills in is not mistaken for drift: a field that the author leaves unset and that has its default
+// is in sync. One that has another value is not, whoever has set it, and is written. The defaults of the kinds of
+// Kubernetes are known, and so is what the server allocates for them (addresses and ports of a Service, for example);
+// those of custom resources are read from the API server, once for each version of a group, where [Config] has
+// Discovery. What admission webhooks change is remembered and expected from then on. The memory is kept for an hour
+// after its last use. Without one, as after a restart, an object that a webhook has changed is written once more, which
+// changes nothing on the server.
 //
-// The log line of an update lists the fields that change. Where the defaults of a kind are not known, those that the author leaves unset and that the actual
-// object has are listed apart, as possiblyDefaults.
+// The log line of an update lists the fields that change. Where the defaults of a kind are not known, those that the
+// author leaves unset and that the actual object has are listed apart, as possiblyDefaults.
 //
-// Events on the reconciled resource: Normal Created, Updated, Deleted; Warning CreationFailed, UpdateFailed, DeleteFailed. Nothing is emitted for
-// an error that is [ErrQuiet].
+// Events on the reconciled resource: Normal Created, Updated, Deleted; Warning CreationFailed, UpdateFailed,
+// DeleteFailed. Nothing is emitted for an error that is [ErrQuiet].
 //
 // RBAC, with the group and the plural of the managed kind:
 //
@@ -49,29 +51,32 @@ type UpdatingObjectManager[Type client.Object] struct {
 	// Name identifies the manager in logs. Defaults to `<Type>UpdatingObjectManager`.
 	Name string
 
-	// Type is the kind of objects managed. Defaults to the type parameter; required when that is an interface or a duck type.
+	// Type is the kind of objects managed. Defaults to the type parameter; required when that is an interface or a duck
+	// type.
 	Type Type
 
-	// Finalizer is put on the reconciled resource before an object is created or updated, and taken off when none exists and none is
-	// desired. Optional. It has to be unique and stable, see [WithFinalizer].
+	// Finalizer is put on the reconciled resource before an object is created or updated, and taken off when none exists
+	// and none is desired. Optional. It has to be unique and stable, see [WithFinalizer].
 	Finalizer string
 
-	// TrackDesired makes changes of the managed object trigger the reconciled resource. Needed where there is no owner reference.
-	// Defaults to false.
+	// TrackDesired makes changes of the managed object trigger the reconciled resource. Needed where there is no owner
+	// reference. Defaults to false.
 	TrackDesired bool
 
-	// HarmonizeImmutableFields copies fields that cannot be changed from the current to the desired object before they are merged. Optional.
+	// HarmonizeImmutableFields copies fields that cannot be changed from the current to the desired object before they are
+	// merged. Optional.
 	HarmonizeImmutableFields func(current, desired Type)
 
-	// MergeBeforeUpdate copies what is managed, often the labels and the spec, from the desired onto the current object. Required.
+	// MergeBeforeUpdate copies what is managed, often the labels and the spec, from the desired onto the current object.
+	// Required.
 	MergeBeforeUpdate func(current, desired Type)
 
-	// Sanitize returns what may be logged of an object. By default no values are logged, only which fields change; with verbosity 1 values
-	// are logged too, except for Secrets.
+	// Sanitize returns what may be logged of an object. By default no values are logged, only which fields change; with
+	// verbosity 1 values are logged too, except for Secrets.
 	Sanitize func(child Type) any
 
-	// DangerouslyAllowDuckTypes allows Type to be a duck type. Fields that the duck type does not know are lost when objects are created
-	// or updated. Defaults to false.
+	// DangerouslyAllowDuckTypes allows Type to be a duck type. Fields that the duck type does not know are lost when
+	// objects are created or updated. Defaults to false.
 	DangerouslyAllowDuckTypes bool
 
 	lazyInit  sync.Once
@@ -134,7 +139,9 @@ func (r *UpdatingObjectManager[T]) Manage(ctx context.Context, resource client.O
 }
 
 // manage is Manage. Who shares actual with a cache gets a copy of it back.
-func (r *UpdatingObjectManager[T]) manage(ctx context.Context, resource client.Object, actual, desired T, shared bool) (T, error) {
+func (r *UpdatingObjectManager[T]) manage(
+	ctx context.Context, resource client.Object, actual, desired T, shared bool,
+) (T, error) {
 	r.init()
 	var none T
 
@@ -188,7 +195,9 @@ func (r *UpdatingObjectManager[T]) create(ctx context.Context, resource client.O
 	return desired, nil
 }
 
-func (r *UpdatingObjectManager[T]) update(ctx context.Context, resource client.Object, actual, desired T, shared bool) (T, error) {
+func (r *UpdatingObjectManager[T]) update(
+	ctx context.Context, resource client.Object, actual, desired T, shared bool,
+) (T, error) {
 	w := r.writer(ctx, resource)
 	if r.TrackDesired {
 		w.track(actual)
@@ -215,7 +224,9 @@ func (r *UpdatingObjectManager[T]) update(ctx context.Context, resource client.O
 
 	filled, known := r.withDefaults(w, current, actual)
 	if known && same(filled, actual) {
-		w.log.V(1).Info("resource is in sync with the defaults of the API server, no update required", "resource", identify(actual))
+		w.log.V(1).Info(
+			"resource is in sync with the defaults of the API server, no update required", "resource", identify(actual),
+		)
 		// It is what the server makes of what is desired.
 		r.remember(w.log, desired.DeepCopyObject().(T), actual)
 		if shared {
@@ -224,7 +235,9 @@ func (r *UpdatingObjectManager[T]) update(ctx context.Context, resource client.O
 		return actual, nil
 	}
 
-	w.log.Info("updating resource", append([]any{"resource", identify(actual)}, r.diff(w.log, actual, filled, known)...)...)
+	w.log.Info(
+		"updating resource", append([]any{"resource", identify(actual)}, r.diff(w.log, actual, filled, known)...)...,
+	)
 	current.SetManagedFields(slices.Clone(current.GetManagedFields()))
 	if err := w.config.Update(ctx, current); err != nil {
 		var none T
@@ -242,7 +255,8 @@ func (r *UpdatingObjectManager[T]) update(ctx context.Context, resource client.O
 	return current, nil
 }
 
-// copyToCompare returns a copy that shares its managed fields: there are many of them, and nobody changes them in place.
+// copyToCompare returns a copy that shares its managed fields: there are many of them, and nobody changes them in
+// place.
 func (r *UpdatingObjectManager[T]) copyToCompare(obj T) T {
 	value := reflect.ValueOf(obj).Elem()
 	if _, ok := any(obj).(runtime.Unstructured); ok || value.Kind() != reflect.Struct || len(obj.GetManagedFields()) == 0 {
@@ -266,7 +280,10 @@ func (r *UpdatingObjectManager[T]) remember(log logr.Logger, asked, stored T) {
 		r.HarmonizeImmutableFields(stored.DeepCopyObject().(T), asked)
 	}
 	if err := r.admission.learn(asked, stored, r.MergeBeforeUpdate); err != nil {
-		log.V(1).Info("unable to tell what the server changes, the resource may be updated again", "resource", identify(stored), "reason", err.Error())
+		log.V(1).Info(
+			"unable to tell what the server changes, the resource may be updated again", "resource", identify(stored), "reason",
+			err.Error(),
+		)
 	}
 }
 

@@ -37,7 +37,9 @@ func managed(returned *corev1.ConfigMap) map[stash.Key]any {
 }
 
 // configMapsFactory makes an object manager.
-func configMapsFactory(_ *testing.T, tc *objectManagerCase, c reconcilers.Config) reconcilers.SubReconciler[client.Object] {
+func configMapsFactory(
+	_ *testing.T, tc *objectManagerCase, c reconcilers.Config,
+) reconcilers.SubReconciler[client.Object] {
 	if server, ok := c.Client.(rtesting.TestClient); ok {
 		server.AddReactor("*", "ConfigMap", func(action rtesting.Action) (handled bool, ret runtime.Object, err error) {
 			if write, ok := action.(rtesting.UpdateAction); ok {
@@ -58,7 +60,9 @@ func drift(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" }
 func TestUpdatingObjectManager(t *testing.T) {
 	actual, drifted, leaving := newConfigMap("child"), newConfigMap("child", drift), newConfigMap("child", leaving)
 	generated := rtesting.With(wanted(""), func(cm *corev1.ConfigMap) { cm.GenerateName = "child-" })
-	create, update, remove, keep := managing(nil, wanted("child")), managing(drifted, wanted("child")), managing(actual, nil), managing(actual, wanted("child"))
+	create, update, remove, keep := managing(nil, wanted("child")), managing(
+		drifted, wanted("child"),
+	), managing(actual, nil), managing(actual, wanted("child"))
 	created, updated := managed(wanted("child", "added", "by the server")), managed(newConfigMap("child", byServer))
 	creates, updates := objects{wanted("child")}, objects{actual}
 	holding := changes(func(m *configMaps) { m.Finalizer = "test-finalizer" })
@@ -84,14 +88,18 @@ func TestUpdatingObjectManager(t *testing.T) {
 		},
 		// The failure is returned.
 		"nothing, finalizer, failure": {
-			Metadata: holding, Resource: held, GivenStashedValues: managing(nil, nil), WithReactors: failing("patch", "Resource", errTest),
+			Metadata: holding, Resource: held, GivenStashedValues: managing(nil, nil), WithReactors: failing(
+				"patch", "Resource", errTest,
+			),
 			ExpectPatches: clears, ExpectEvents: events{finalizerFailed}, ShouldErr: true, Verify: failsWith(errTest),
 		},
 		// A blank object does not exist.
 		"nothing, blank": {GivenStashedValues: managing(&corev1.ConfigMap{}, nil)},
 		// The finalizer stays until the object is seen to be gone.
 		"delete": {
-			Metadata: holding, Resource: held, GivenStashedValues: remove, ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
+			Metadata: holding, Resource: held, GivenStashedValues: remove, ExpectDeletes: deletes("child"), ExpectEvents: events{
+				deletedChild,
+			},
 		},
 		// It is being deleted already.
 		"delete, terminating": {GivenStashedValues: managing(leaving, nil)},
@@ -116,17 +124,26 @@ func TestUpdatingObjectManager(t *testing.T) {
 			ShouldErr: true, Verify: failsWith(errQuiet),
 		},
 		// That it is gone already is what was wanted.
-		"delete, gone": {GivenStashedValues: remove, WithReactors: failing("delete", "ConfigMap", errNotFound), ExpectDeletes: deletes("child")},
+		"delete, gone": {
+			GivenStashedValues: remove, WithReactors: failing("delete", "ConfigMap", errNotFound),
+			ExpectDeletes: deletes("child"),
+		},
 		// The object is returned as the server has it.
-		"create": {GivenStashedValues: create, ExpectCreates: creates, ExpectEvents: events{createdChild}, ExpectStashedValues: created},
+		"create": {
+			GivenStashedValues: create, ExpectCreates: creates, ExpectEvents: events{createdChild}, ExpectStashedValues: created,
+		},
 		// A blank object does not exist.
 		"create, blank": {
 			GivenStashedValues: managing(&corev1.ConfigMap{}, wanted("child")),
 			ExpectCreates:      creates, ExpectEvents: events{createdChild}, ExpectStashedValues: created,
 		},
 		"create, finalizer and track": {
-			Metadata: both, GivenStashedValues: create, ExpectResource: newResource(finalizer("test-finalizer"), patched), ExpectPatches: adds,
-			ExpectCreates: creates, ExpectTracks: tracks, ExpectEvents: events{finalizerPatched, createdChild}, ExpectStashedValues: created,
+			Metadata: both, GivenStashedValues: create, ExpectResource: newResource(
+				finalizer("test-finalizer"), patched,
+			), ExpectPatches: adds,
+			ExpectCreates: creates, ExpectTracks: tracks, ExpectEvents: events{
+				finalizerPatched, createdChild,
+			}, ExpectStashedValues: created,
 		},
 		// Without the finalizer nothing may be created.
 		"create, finalizer fails": {
@@ -135,7 +152,9 @@ func TestUpdatingObjectManager(t *testing.T) {
 		},
 		// What was not created is not tracked.
 		"create, failure": {
-			Metadata: tracking, GivenStashedValues: create, WithReactors: failing("create", "ConfigMap", errTest), ExpectCreates: creates,
+			Metadata: tracking, GivenStashedValues: create, WithReactors: failing(
+				"create", "ConfigMap", errTest,
+			), ExpectCreates: creates,
 			ExpectEvents: failed("CreationFailed", "create"), ShouldErr: true, Verify: failsWith(errTest),
 		},
 		// No event for a quiet error.
@@ -146,9 +165,11 @@ func TestUpdatingObjectManager(t *testing.T) {
 		// The name in events and tracks is that which the server chose.
 		"create, generated name": {
 			Metadata: tracking, GivenStashedValues: managing(nil, generated), ExpectCreates: objects{generated},
-			ExpectTracks:        []rtesting.TrackRequest{rtesting.NewTrackRequest(wanted("child-001"), newResource(), scheme)},
-			ExpectEvents:        events{normal("Created", `Created ConfigMap "child-001"`)},
-			ExpectStashedValues: managed(rtesting.With(generated, byServer, func(cm *corev1.ConfigMap) { cm.Name = "child-001" })),
+			ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(wanted("child-001"), newResource(), scheme)},
+			ExpectEvents: events{normal("Created", `Created ConfigMap "child-001"`)},
+			ExpectStashedValues: managed(
+				rtesting.With(generated, byServer, func(cm *corev1.ConfigMap) { cm.Name = "child-001" }),
+			),
 		},
 		// Nothing is written.
 		"in sync": {
@@ -158,13 +179,21 @@ func TestUpdatingObjectManager(t *testing.T) {
 		// The finalizer is restored.
 		"in sync, finalizer": {
 			Metadata: holding, GivenStashedValues: keep, ExpectStashedValues: managed(actual),
-			ExpectResource: newResource(finalizer("test-finalizer"), patched), ExpectPatches: adds, ExpectEvents: events{finalizerPatched},
+			ExpectResource: newResource(
+				finalizer("test-finalizer"), patched,
+			), ExpectPatches: adds, ExpectEvents: events{finalizerPatched},
 		},
 		// The object is returned as the server has it.
-		"update": {GivenStashedValues: update, ExpectUpdates: updates, ExpectEvents: events{updatedChild}, ExpectStashedValues: updated},
+		"update": {
+			GivenStashedValues: update, ExpectUpdates: updates, ExpectEvents: events{updatedChild}, ExpectStashedValues: updated,
+		},
 		"update, finalizer and track": {
-			Metadata: both, GivenStashedValues: update, ExpectResource: newResource(finalizer("test-finalizer"), patched), ExpectPatches: adds,
-			ExpectUpdates: updates, ExpectTracks: tracks, ExpectEvents: events{finalizerPatched, updatedChild}, ExpectStashedValues: updated,
+			Metadata: both, GivenStashedValues: update, ExpectResource: newResource(
+				finalizer("test-finalizer"), patched,
+			), ExpectPatches: adds,
+			ExpectUpdates: updates, ExpectTracks: tracks, ExpectEvents: events{
+				finalizerPatched, updatedChild,
+			}, ExpectStashedValues: updated,
 		},
 		// Without the finalizer nothing may be changed.
 		"update, finalizer fails": {
@@ -193,7 +222,8 @@ func TestUpdatingObjectManager(t *testing.T) {
 	}).Run(t, scheme, configMapsFactory)
 }
 
-// The finalizer comes before anything that it is for, and the name that is tracked is known when the object has been created.
+// The finalizer comes before anything that it is for, and the name that is tracked is known when the object has been
+// created.
 func TestUpdatingObjectManager_Order(t *testing.T) {
 	const create, update, track = "create ConfigMap default/child", "update ConfigMap default/child", "track ConfigMap default/child for default/test"
 	for name, tc := range map[string]struct {
@@ -206,7 +236,9 @@ func TestUpdatingObjectManager_Order(t *testing.T) {
 			actual: newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" }),
 			want:   []string{added, patched, track, update, childUpdated},
 		},
-		"an object that exists is no failure because it cannot be tracked": {fail: errTest, want: []string{added, patched, create, track, childCreated}},
+		"an object that exists is no failure because it cannot be tracked": {
+			fail: errTest, want: []string{added, patched, create, track, childCreated},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newResource())
@@ -228,7 +260,9 @@ func TestUpdatingObjectManager_EventsGoToTheOriginalConfig(t *testing.T) {
 		Resource: newResource(), ExpectEvents: events{createdChild},
 		AdditionalConfigs: map[string]rtesting.ExpectConfig{"where the child is": {ExpectCreates: objects{wanted("child")}}},
 	}
-	tc.Run(t, scheme, func(*testing.T, *subReconcilerCase, reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+	tc.Run(t, scheme, func(
+		*testing.T, *subReconcilerCase, reconcilers.Config,
+	) reconcilers.SubReconciler[*fixture.Resource] {
 		return &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
 			ctx = reconcilers.StashConfig(ctx, reconcilers.RetrieveAdditionalConfigs(ctx)["where the child is"])
 			_, err := (&configMaps{MergeBeforeUpdate: mergeData}).Manage(ctx, r, nil, wanted("child"))
@@ -259,11 +293,19 @@ func TestUpdatingObjectManager_Duck(t *testing.T) {
 		// A client loses of a duck what it does not know.
 		"without permission": {
 			Resource: newResource(), ExpectCreates: objects{newDuck("value")}, ShouldErr: true,
-			ExpectEvents: events{warning("CreationFailed", `Failed to create Resource "duck": Create is not supported for the duck typed objects`)},
+			ExpectEvents: events{
+				warning("CreationFailed", `Failed to create Resource "duck": Create is not supported for the duck typed objects`),
+			},
 		},
-	}.Run(t, scheme, func(_ *testing.T, tc *subReconcilerCase, _ reconcilers.Config) reconcilers.SubReconciler[*fixture.Resource] {
+	}.Run(t, scheme, func(
+		_ *testing.T, tc *subReconcilerCase, _ reconcilers.Config,
+	) reconcilers.SubReconciler[*fixture.Resource] {
 		manager := changed(&ducks{
-			Type: fixture.NewDuck("", ""), MergeBeforeUpdate: func(current, desired *fixture.Duck) { current.Spec = desired.Spec },
+			Type: fixture.NewDuck("", ""), MergeBeforeUpdate: func(
+				current, desired *fixture.Duck,
+			) {
+				current.Spec = desired.Spec
+			},
 		}, tc.Metadata)
 		return &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
 			actual, err := manager.Manage(ctx, r, nil, newDuck("value"))
@@ -292,7 +334,9 @@ func TestUpdatingObjectManager_Validate(t *testing.T) {
 			&configMaps{Name: "test"}, `UpdatingObjectManager "test" must define MergeBeforeUpdate`,
 		},
 		"duck": {
-			&reconcilers.UpdatingObjectManager[*fixture.Duck]{Name: "test", Type: fixture.NewDuck("", ""), MergeBeforeUpdate: merge},
+			&reconcilers.UpdatingObjectManager[*fixture.Duck]{
+				Name: "test", Type: fixture.NewDuck("", ""), MergeBeforeUpdate: merge,
+			},
 			`UpdatingObjectManager "test" must enable DangerouslyAllowDuckTypes to use a duck type`,
 		},
 		"duck, allowed": {
@@ -318,7 +362,9 @@ func TestUpdatingObjectManager_Validate(t *testing.T) {
 	})
 	t.Run("by the old name of setting up", func(t *testing.T) {
 		r := &configMaps{}
-		wantText(t, `UpdatingObjectManager "ConfigMapUpdatingObjectManager" must define MergeBeforeUpdate`, r.Setup(w.Context()))
+		wantText(
+			t, `UpdatingObjectManager "ConfigMapUpdatingObjectManager" must define MergeBeforeUpdate`, r.Setup(w.Context()),
+		)
 		wantText(t, "", (&configMaps{MergeBeforeUpdate: mergeData}).Setup(w.Context()))
 	})
 }
@@ -336,5 +382,8 @@ func TestUpdatingObjectManager_LogsOnlyWhatHappens(t *testing.T) {
 	wantErr(t, nil, err)
 	_, err = r.Manage(ctx, newResource(), actual, nil)
 	wantErr(t, nil, err)
-	equal(t, "messages", []string{"creating resource", "updating resource", "updated resource", "deleting unwanted resource"}, lines.messages())
+	equal(
+		t, "messages", []string{"creating resource", "updating resource", "updated resource", "deleting unwanted resource"},
+		lines.messages(),
+	)
 }

@@ -39,13 +39,17 @@ func theme(name string, err error) *syncReconciler {
 // themes is a step that tracks ConfigMaps by label, of which there are none.
 func themes(err error) *syncReconciler {
 	return &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
-		got := reconcilers.RetrieveConfigOrDie(ctx).TrackAndList(ctx, &corev1.ConfigMapList{}, client.MatchingLabels{"theme": ""})
+		got := reconcilers.RetrieveConfigOrDie(ctx).TrackAndList(ctx, &corev1.ConfigMapList{}, client.MatchingLabels{
+			"theme": "",
+		})
 		return errors.Join(got, err)
 	}}
 }
 
 func halting() *syncReconciler {
-	return &syncReconciler{Sync: func(context.Context, *fixture.Resource) error { return reconcilers.ErrHaltSubReconcilers }}
+	return &syncReconciler{
+		Sync: func(context.Context, *fixture.Resource) error { return reconcilers.ErrHaltSubReconcilers },
+	}
 }
 
 // untracked is a tracker that tracks nothing.
@@ -74,23 +78,43 @@ func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 		change func(r *resourceReconciler)
 		want   reconcilers.Result
 	}{
-		"missing":                            {step: theme("missing", halt), want: wait},
-		"missing, durable":                   {step: theme("missing", durable), want: wait},
-		"missing, joined to another error":   {step: theme("missing", errors.Join(errTest, halt)), want: wait},
-		"missing, below others":              {step: sequence{always{nothing(), sequence{nothing(), theme("missing", halt)}}, never(t)}, want: wait},
-		"missing, in a loop":                 {step: &forEach{Items: items("a", "b"), Reconciler: theme("missing", halt)}, want: wait},
-		"missing, in another loop":           {step: &while{Condition: isTrue, Reconciler: theme("missing", halt)}, want: wait},
-		"missing, as well as another":        {step: always{theme("missing", halt), theme("missing-too", halt)}, want: wait},
-		"missing, after one that was found":  {step: sequence{theme("found", nil), theme("missing", halt)}, want: wait},
-		"found, durable":                     {step: theme("found", durable), want: wait},
-		"list, durable":                      {step: themes(durable), want: wait},
-		"watched by a controller for later":  {step: theme("missing", halt), change: func(*resourceReconciler) {}, want: wait},
-		"predicate for updates":              {step: theme("missing", halt), setup: filter(predicate.GenerationChangedPredicate{}), want: wait},
-		"predicate for updates, functions":   {step: theme("missing", halt), setup: filter(predicate.Funcs{}), want: wait},
-		"predicate for updates, durable":     {step: theme("found", durable), setup: filter(predicate.LabelChangedPredicate{}), want: retry},
-		"predicate that is not known":        {step: theme("missing", halt), setup: filter(predicate.NewPredicateFuncs(func(client.Object) bool { return true })), want: retry},
-		"predicate for updates, and another": {step: theme("missing", halt), setup: filter(predicate.And[client.Object](predicate.ResourceVersionChangedPredicate{})), want: retry},
-		"predicate of the controller": {step: theme("missing", halt), want: retry, setup: func(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
+		"missing":                          {step: theme("missing", halt), want: wait},
+		"missing, durable":                 {step: theme("missing", durable), want: wait},
+		"missing, joined to another error": {step: theme("missing", errors.Join(errTest, halt)), want: wait},
+		"missing, below others": {
+			step: sequence{always{nothing(), sequence{nothing(), theme("missing", halt)}}, never(t)}, want: wait,
+		},
+		"missing, in a loop": {
+			step: &forEach{Items: items("a", "b"), Reconciler: theme("missing", halt)}, want: wait,
+		},
+		"missing, in another loop": {
+			step: &while{Condition: isTrue, Reconciler: theme("missing", halt)}, want: wait,
+		},
+		"missing, as well as another":       {step: always{theme("missing", halt), theme("missing-too", halt)}, want: wait},
+		"missing, after one that was found": {step: sequence{theme("found", nil), theme("missing", halt)}, want: wait},
+		"found, durable":                    {step: theme("found", durable), want: wait},
+		"list, durable":                     {step: themes(durable), want: wait},
+		"watched by a controller for later": {
+			step: theme("missing", halt), change: func(*resourceReconciler) {}, want: wait,
+		},
+		"predicate for updates": {
+			step: theme("missing", halt), setup: filter(predicate.GenerationChangedPredicate{}), want: wait,
+		},
+		"predicate for updates, functions": {step: theme("missing", halt), setup: filter(predicate.Funcs{}), want: wait},
+		"predicate for updates, durable": {
+			step: theme("found", durable), setup: filter(predicate.LabelChangedPredicate{}), want: retry,
+		},
+		"predicate that is not known": {
+			step: theme("missing", halt), setup: filter(predicate.NewPredicateFuncs(func(client.Object) bool { return true })),
+			want: retry,
+		},
+		"predicate for updates, and another": {
+			step:  theme("missing", halt),
+			setup: filter(predicate.And[client.Object](predicate.ResourceVersionChangedPredicate{})), want: retry,
+		},
+		"predicate of the controller": {step: theme("missing", halt), want: retry, setup: func(
+			ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder,
+		) error {
 			bldr.WithEventFilter(predicate.NewPredicateFuncs(func(client.Object) bool { return true }))
 			return watch()(ctx, mgr, bldr)
 		}},
@@ -104,17 +128,31 @@ func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 		"missing in a part that did not mind": {step: always{theme("missing", nil), halting()}, want: retry},
 		"missing in a turn that did not mind": {step: sequence{turn, halting()}, want: retry},
 		"missing, and something else":         {step: always{theme("missing", halt), halting()}, want: retry},
-		"missing, the author asks":            {step: sequence{always{theme("missing", halt), returning(retry, nil)}}, want: retry},
-		"missing, the author has a time":      {step: always{theme("missing", halt), returning(reconcilers.Result{RequeueAfter: time.Minute}, nil)}, want: reconcilers.Result{RequeueAfter: time.Minute}},
-		"missing, not watched": {step: theme("missing", halt), want: retry, setup: func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+		"missing, the author asks": {
+			step: sequence{always{theme("missing", halt), returning(retry, nil)}}, want: retry,
+		},
+		"missing, the author has a time": {
+			step: always{theme("missing", halt), returning(reconcilers.Result{RequeueAfter: time.Minute}, nil)},
+			want: reconcilers.Result{RequeueAfter: time.Minute},
+		},
+		"missing, not watched": {step: theme("missing", halt), want: retry, setup: func(
+			context.Context, reconcilers.Manager, *reconcilers.Builder,
+		) error {
 			return nil
 		}},
-		"missing, watched in another cluster": {step: theme("missing", halt), want: retry, setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
-			bldr.WatchesRawSource(source.Kind[client.Object](remote.GetCache(), &corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx)))
+		"missing, watched in another cluster": {step: theme("missing", halt), want: retry, setup: func(
+			ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder,
+		) error {
+			bldr.WatchesRawSource(
+				source.Kind[client.Object](remote.GetCache(), &corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx)),
+			)
 			return nil
 		}},
-		"missing, not tracked": {step: theme("missing", halt), want: retry, change: func(r *resourceReconciler) { r.Config.Tracker = untracked{r.Config.Tracker} }},
-		"quiet":                {step: theme("missing", reconcilers.ErrQuiet), want: retry},
+		"missing, not tracked": {
+			step: theme("missing", halt), want: retry,
+			change: func(r *resourceReconciler) { r.Config.Tracker = untracked{r.Config.Tracker} },
+		},
+		"quiet": {step: theme("missing", reconcilers.ErrQuiet), want: retry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newResource(settled), newConfigMap("found"))
@@ -139,7 +177,9 @@ func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 		mgr := newManager(t, w, newEventCache(w.Scheme))
 		step := theme("missing", halt)
 		step.Setup = func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
-			bldr.WatchesRawSource(source.Kind[client.Object](remote.GetCache(), &corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx)))
+			bldr.WatchesRawSource(
+				source.Kind[client.Object](remote.GetCache(), &corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx)),
+			)
 			return nil
 		}
 		config := configFor(w, mgr)

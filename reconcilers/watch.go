@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// watch has events of a kind handled, in the cluster of the config: what a builder watches is always in the cluster of the manager. Event filters of
-// the builder do not apply in another cluster.
+// watch has events of a kind handled, in the cluster of the config: what a builder watches is always in the cluster of
+// the manager. Event filters of the builder do not apply in another cluster.
 func (c Config) watch(mgr Manager, bldr *Builder, obj client.Object, handler handler.EventHandler) {
 	c.guard.Watch(obj)
 	if c.cache == nil || c.cache == mgr.GetCache() {

@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// watched knows which kinds a controller watches with [EnqueueTracked]. Until its builder has been read nothing is known. A nil watched knows nothing.
+// watched knows which kinds a controller watches with [EnqueueTracked]. Until its builder has been read nothing is
+// known. A nil watched knows nothing.
 type watched struct {
 	// reconciler is the name of the root reconciler.
 	reconciler string
@@ -60,7 +61,8 @@ func (w *watched) begin(reconciler string) {
 	w.kinds.Store(nil)
 }
 
-// issue notes a handler that is used somewhere: in the builder, as set-up will find out, or in a watch that is added later.
+// issue notes a handler that is used somewhere: in the builder, as set-up will find out, or in a watch that is added
+// later.
 func (w *watched) issue(tracked *trackedHandler) {
 	if w == nil {
 		return
@@ -75,7 +77,8 @@ func (w *watched) issue(tracked *trackedHandler) {
 	}
 }
 
-// learn reads the builder of the controller, which is about to be built. With more the author may add watches to the controller later.
+// learn reads the builder of the controller, which is about to be built. With more the author may add watches to the
+// controller later.
 func (w *watched) learn(mgr Manager, bldr *Builder, more bool) {
 	watches, ok := watchesOf(mgr, bldr)
 	kinds := &watchedKinds{tracked: map[watchedKind]passes{}, any: map[schema.GroupKind]bool{}, incomplete: more || !ok}
@@ -142,10 +145,11 @@ type readWatch struct {
 	predicates []predicate.Predicate
 }
 
-// watchesOf returns the watches of a builder whose handlers the author has chosen. It returns false when some cannot be read.
+// watchesOf returns the watches of a builder whose handlers the author has chosen. It returns false when some cannot be
+// read.
 //
-// Builders tell nobody what they were given. What is read here are fields of controller-runtime that are not exported: their types are compared first, and
-// when one has changed, all is unknown.
+// Builders tell nobody what they were given. What is read here are fields of controller-runtime that are not exported:
+// their types are compared first, and when one has changed, all is unknown.
 func watchesOf(mgr Manager, bldr *Builder) ([]readWatch, bool) {
 	fields := reflect.ValueOf(bldr).Elem()
 	inputs, ok := unexported[[]builder.WatchesInput[Request]](fields, "watchesInput")

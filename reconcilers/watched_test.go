@@ -68,7 +68,9 @@ func TestTracked_KindsThatNobodyWatches(t *testing.T) {
 		"unstructured": {
 			change: func(r *resourceReconciler) {
 				r.Reconciler = &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
-					err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, types.NamespacedName{Namespace: "default", Name: "missing"}, secrets.DeepCopy())
+					err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(
+						ctx, types.NamespacedName{Namespace: "default", Name: "missing"}, secrets.DeepCopy(),
+					)
 					return client.IgnoreNotFound(err)
 				}}
 			},
@@ -86,7 +88,8 @@ func TestTracked_KindsThatNobodyWatches(t *testing.T) {
 		},
 		"in another cluster": {
 			change: func(r *resourceReconciler) { r.Reconciler = inCluster(r.Config.WithCluster(remote), tracking()) },
-			want:   "bldr.WatchesRawSource(source.Kind[client.Object](cluster.GetCache(), &corev1.Secret{}, reconcilers.EnqueueTracked(ctx)))",
+			want: "bldr.WatchesRawSource(source.Kind[client.Object](cluster.GetCache(), &corev1.Secret{}, " +
+				"reconcilers.EnqueueTracked(ctx)))",
 		},
 		"watched": {setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) {
 			bldr.Watches(&corev1.Secret{}, reconcilers.EnqueueTracked(ctx))
@@ -99,15 +102,23 @@ func TestTracked_KindsThatNobodyWatches(t *testing.T) {
 			}
 			r.Reconciler = step
 		}},
-		"watched by a child reconciler": {change: func(r *resourceReconciler) { r.Reconciler = sequence{newSecretReconciler(), tracking()} }},
-		"watched by an object manager": {setup: func(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) {
-			manager := &reconcilers.UpdatingObjectManager[*corev1.Secret]{TrackDesired: true, MergeBeforeUpdate: func(_, _ *corev1.Secret) {}}
+		"watched by a child reconciler": {
+			change: func(r *resourceReconciler) { r.Reconciler = sequence{newSecretReconciler(), tracking()} },
+		},
+		"watched by an object manager": {setup: func(
+			ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder,
+		) {
+			manager := &reconcilers.UpdatingObjectManager[*corev1.Secret]{
+				TrackDesired: true, MergeBeforeUpdate: func(_, _ *corev1.Secret) {},
+			}
 			wantErr(t, nil, manager.SetupWithManager(ctx, mgr, bldr))
 		}},
 		"watched as metadata": {setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) {
 			bldr.Watches(&corev1.Secret{}, reconcilers.EnqueueTracked(ctx), builder.OnlyMetadata)
 		}},
-		"watched as unstructured objects": {setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) {
+		"watched as unstructured objects": {setup: func(
+			ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder,
+		) {
 			bldr.Watches(secrets, reconcilers.EnqueueTracked(ctx))
 		}},
 		"watched by a source": {setup: func(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) {
@@ -116,17 +127,24 @@ func TestTracked_KindsThatNobodyWatches(t *testing.T) {
 		"watched in another cluster": {change: func(r *resourceReconciler) {
 			step := tracking()
 			step.Setup = func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
-				bldr.WatchesRawSource(source.Kind[client.Object](remote.GetCache(), &corev1.Secret{}, reconcilers.EnqueueTracked(ctx)))
+				bldr.WatchesRawSource(
+					source.Kind[client.Object](remote.GetCache(), &corev1.Secret{}, reconcilers.EnqueueTracked(ctx)),
+				)
 				return nil
 			}
 			r.Reconciler = inCluster(r.Config.WithCluster(remote), step)
 		}},
 		"a handler of the author's own": {setup: func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) {
-			bldr.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcilers.Request { return nil }))
+			bldr.Watches(
+				&corev1.Secret{},
+				handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcilers.Request { return nil }),
+			)
 		}},
 		"a typed source": {setup: func(_ context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) {
 			bldr.WatchesRawSource(source.Kind(mgr.GetCache(), &corev1.Secret{},
-				handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *corev1.Secret) []reconcilers.Request { return nil })))
+				handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *corev1.Secret) []reconcilers.Request {
+					return nil
+				})))
 		}},
 		"part of another handler": {setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) {
 			bldr.Watches(&corev1.ConfigMap{}, handler.Funcs{CreateFunc: reconcilers.EnqueueTracked(ctx).Create})
@@ -175,7 +193,9 @@ func TestTracked_KindsThatNobodyWatches(t *testing.T) {
 				_, err := r.ReconcileManaged(ctx, testRequest)
 				wantErr(t, nil, err)
 			}
-			counted := apitest.Counted(t, "trueup_tracked_unwatched_total", map[string]string{"reconciler": r.Name, "kind": "Secret"})
+			counted := apitest.Counted(t, "trueup_tracked_unwatched_total", map[string]string{
+				"reconciler": r.Name, "kind": "Secret",
+			})
 			if tc.want == "" {
 				lacks(t, lines.all(), unwatched)
 				equal(t, "counted", 0, counted)

@@ -32,15 +32,18 @@ var (
 	_ validation.Validator = (*AdmissionWebhookAdapter[client.Object])(nil)
 )
 
-// AdmissionWebhookAdapter answers admission requests with sub reconcilers. It is the root of a tree of reconcilers, like [ResourceReconciler], for
-// resources that are about to be written.
+// AdmissionWebhookAdapter answers admission requests with sub reconcilers. It is the root of a tree of reconcilers,
+// like [ResourceReconciler], for resources that are about to be written.
 //
-// The resource is the object of the request, for a DELETE the old object. What the reconcilers change of it, anywhere, is sent back as a patch, but for a
-// DELETE, where there is nothing left to change; fields that the Go type does not know stay as they are. The operations of the patch are sorted by path, as
-// far as their order has no effect; their values are what encoding/json decodes to, float64 for a number, except that a number which a float64 does not hold
-// is a json.Number. An error denies the request with its text and code 500, unless the response on the context says otherwise. [ErrHaltSubReconcilers] is no error: it skips what follows and allows the request.
+// The resource is the object of the request, for a DELETE the old object. What the reconcilers change of it, anywhere,
+// is sent back as a patch, but for a DELETE, where there is nothing left to change; fields that the Go type does not
+// know stay as they are. The operations of the patch are sorted by path, as far as their order has no effect; their
+// values are what encoding/json decodes to, float64 for a number, except that a number which a float64 does not hold is
+// a json.Number. An error denies the request with its text and code 500, unless the response on the context says
+// otherwise. [ErrHaltSubReconcilers] is no error: it skips what follows and allows the request.
 //
-// Defaults that the resource applies to itself are part of what reconcilers see, but are not sent back unless something else has changed.
+// Defaults that the resource applies to itself are part of what reconcilers see, but are not sent back unless something
+// else has changed.
 //
 // To validate, set Allowed and Result of the response, see [RetrieveAdmissionResponse].
 //
@@ -94,7 +97,9 @@ func (r *AdmissionWebhookAdapter[T]) Validate(ctx context.Context) error {
 	if isNil(r.Reconciler) {
 		problems.add("AdmissionWebhookAdapter %q must define Reconciler", r.Name)
 	}
-	problems.nested(r.scope(Request{}).onto(ctx), r.Reconciler, "AdmissionWebhookAdapter %q must have a valid Reconciler", r.Name)
+	problems.nested(
+		r.scope(Request{}).onto(ctx), r.Reconciler, "AdmissionWebhookAdapter %q must have a valid Reconciler", r.Name,
+	)
 	return problems.err()
 }
 
@@ -120,7 +125,9 @@ func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*adm
 	return &admission.Webhook{
 		Handler: r,
 		WithContextFunc: func(ctx context.Context, req *http.Request) context.Context {
-			log := crlog.FromContext(ctx).WithName("controller-runtime.webhook.webhooks").WithName(r.Name).WithValues("webhook", req.URL.Path)
+			log := crlog.FromContext(ctx).WithName(
+				"controller-runtime.webhook.webhooks",
+			).WithName(r.Name).WithValues("webhook", req.URL.Path)
 			ctx = logr.NewContext(ctx, log)
 			ctx = stash.WithContext(ctx)
 			ctx = r.scope(Request{}).onto(ctx)
@@ -130,7 +137,9 @@ func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*adm
 }
 
 func (r *AdmissionWebhookAdapter[T]) scope(req Request) scope {
-	return scope{request: req, config: &r.Config, originalConfig: &r.Config, resourceType: r.Type, originalResourceType: r.Type}
+	return scope{
+		request: req, config: &r.Config, originalConfig: &r.Config, resourceType: r.Type, originalResourceType: r.Type,
+	}
 }
 
 // Handle answers a request.
@@ -172,7 +181,9 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 	return *resp
 }
 
-func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.Request, resp *admission.Response) error {
+func (r *AdmissionWebhookAdapter[T]) handle(
+	ctx context.Context, req admission.Request, resp *admission.Response,
+) error {
 	raw := req.Object.Raw
 	if req.Operation == admissionv1.Delete {
 		raw = req.OldObject.Raw
@@ -189,14 +200,16 @@ func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.R
 	baseline := resource.DeepCopyObject().(T)
 
 	// A durable error halts too, but it is an error: nothing that has gone wrong must let a request pass.
-	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil && (!errors.Is(err, ErrHaltSubReconcilers) || errors.Is(err, ErrDurable)) {
+	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil &&
+		(!errors.Is(err, ErrHaltSubReconcilers) || errors.Is(err, ErrDurable)) {
 		return err
 	}
 	if req.Operation == admissionv1.Delete {
 		// The API server denies a deletion with a patch.
 		return nil
 	}
-	if resp.Patches != nil || resp.Patch != nil || resp.PatchType != nil || equality.Semantic.DeepEqual(baseline, resource) {
+	if resp.Patches != nil || resp.Patch != nil || resp.PatchType != nil ||
+		equality.Semantic.DeepEqual(baseline, resource) {
 		return nil
 	}
 	patches, err := admissionPatch(raw, received, resource)

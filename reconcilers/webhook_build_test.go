@@ -24,7 +24,10 @@ import (
 )
 
 func TestAdmissionWebhookAdapter_Validate(t *testing.T) {
-	invalid := &plainSync{Name: "x", SyncWithResult: func(context.Context, *plain) (reconcilers.Result, error) { return reconcilers.Result{}, nil }}
+	invalid := &plainSync{
+		Name:           "x",
+		SyncWithResult: func(context.Context, *plain) (reconcilers.Result, error) { return reconcilers.Result{}, nil },
+	}
 	invalid.Sync = func(context.Context, *plain) error { return nil }
 	const why = `SyncReconciler "x" may not implement both Sync and SyncWithResult`
 	const below = `AdmissionWebhookAdapter "ResourceNoStatusAdmissionWebhookAdapter" must have a valid Reconciler: Always must have a valid Always`
@@ -33,7 +36,11 @@ func TestAdmissionWebhookAdapter_Validate(t *testing.T) {
 		problems, deep []string
 	}{
 		"valid": {adapter: &plainAdapter{Reconciler: reconcilers.Sequence[*plain]{}}},
-		"empty": {&plainAdapter{}, []string{`AdmissionWebhookAdapter "ResourceNoStatusAdmissionWebhookAdapter" must define Reconciler`}, nil},
+		"empty": {
+			&plainAdapter{},
+			[]string{`AdmissionWebhookAdapter "ResourceNoStatusAdmissionWebhookAdapter" must define Reconciler`},
+			nil,
+		},
 		"named": {&plainAdapter{Name: "n"}, []string{`AdmissionWebhookAdapter "n" must define Reconciler`}, nil},
 		"invalid below": {
 			&plainAdapter{Reconciler: reconcilers.Always[*plain]{invalid, nil, invalid}}, nil,
@@ -66,14 +73,17 @@ func TestAdmissionWebhookAdapter_Validate(t *testing.T) {
 	t.Run("an interface needs a type", func(t *testing.T) {
 		r := &reconcilers.AdmissionWebhookAdapter[client.Object]{Name: "n", Reconciler: reconcilers.Sequence[client.Object]{}}
 		wantText(t, `AdmissionWebhookAdapter "n" must define Type`, r.Validate(context.Background()))
-		r = &reconcilers.AdmissionWebhookAdapter[client.Object]{Type: &fixture.Resource{}, Reconciler: reconcilers.Sequence[client.Object]{}}
+		r = &reconcilers.AdmissionWebhookAdapter[client.Object]{
+			Type: &fixture.Resource{}, Reconciler: reconcilers.Sequence[client.Object]{},
+		}
 		wantText(t, "", r.Validate(context.Background()))
 	})
 	t.Run("what is below finds the config", func(t *testing.T) {
 		w := newWorld(t)
 		found := false
 		r := &adapter{Config: w.Config, Reconciler: inspector{validate: func(ctx context.Context) error {
-			found = reconcilers.RetrieveConfigOrDie(ctx) == w.Config && reconcilers.RetrieveOriginalConfigOrDie(ctx) == w.Config &&
+			found = reconcilers.RetrieveConfigOrDie(ctx) == w.Config &&
+				reconcilers.RetrieveOriginalConfigOrDie(ctx) == w.Config &&
 				reconcilers.RetrieveResourceType(ctx) != nil && reconcilers.RetrieveOriginalResourceType(ctx) != nil
 			return nil
 		}}}
@@ -115,7 +125,9 @@ func TestAdmissionWebhookAdapter_OverHTTP(t *testing.T) {
 		t.Helper()
 		request := admissionRequest(admissionv1.Create, object)
 		body, err := json.Marshal(admissionv1.AdmissionReview{
-			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &request.AdmissionRequest,
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview",
+			}, Request: &request.AdmissionRequest,
 		})
 		wantErr(t, nil, err)
 		recorder := httptest.NewRecorder()
@@ -166,5 +178,8 @@ func TestWebhookContext(t *testing.T) {
 func TestStashConfigured(t *testing.T) {
 	equal(t, "without", false, stash.Configured(context.Background()))
 	equal(t, "with", true, stash.Configured(stash.WithContext(context.Background())))
-	equal(t, "derived", true, stash.Configured(reconcilers.StashConfig(stash.WithContext(context.Background()), reconcilers.Config{})))
+	equal(
+		t, "derived", true,
+		stash.Configured(reconcilers.StashConfig(stash.WithContext(context.Background()), reconcilers.Config{})),
+	)
 }

@@ -77,8 +77,9 @@ func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
 	}{
 		"elsewhere": {
 			reason: "a change touches nothing but itself", object: pod,
-			change: func(pod *corev1.Pod) { pod.Spec.NodeName = "node" },
-			want:   head + `"spec":{"future":"spec","nodeName":"node","containers":[` + a + `,` + b + `]}}`, operations: []string{"add /spec/nodeName"},
+			change:     func(pod *corev1.Pod) { pod.Spec.NodeName = "node" },
+			want:       head + `"spec":{"future":"spec","nodeName":"node","containers":[` + a + `,` + b + `]}}`,
+			operations: []string{"add /spec/nodeName"},
 		},
 		"beside": {
 			reason: "a change in a list touches nothing else of the item", object: pod,
@@ -129,48 +130,65 @@ func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
 			want:   head + `"spec":{"future":"spec","containers":null}}`, operations: []string{"replace /spec/containers"},
 		},
 		"item without a name": {
-			reason: "in a list of the same length the place tells", object: withTolerations(`{"key":"a","future":1},{"key":"b","future":2}`),
+			reason: "in a list of the same length the place tells", object: withTolerations(
+				`{"key":"a","future":1},{"key":"b","future":2}`,
+			),
 			change: func(pod *corev1.Pod) { pod.Spec.Tolerations[1].Key = "c" },
-			want:   withTolerations(`{"key":"a","future":1},{"key":"c","future":2}`), operations: []string{"replace /spec/tolerations/1/key"},
+			want: withTolerations(
+				`{"key":"a","future":1},{"key":"c","future":2}`,
+			), operations: []string{"replace /spec/tolerations/1/key"},
 		},
 		"same items": {
-			reason: "items that look the same are not the same", object: withTolerations(`{"key":"a","future":1},{"key":"a","future":2}`),
+			reason: "items that look the same are not the same", object: withTolerations(
+				`{"key":"a","future":1},{"key":"a","future":2}`,
+			),
 			change: func(pod *corev1.Pod) {
 				pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: "a"}, corev1.Toleration{Key: "b"})
 			},
 			want: withTolerations(`{"key":"a","future":1},{"key":"a","future":2},{"key":"a"},{"key":"b"}`),
 		},
 		"one of two same items replaced": {
-			reason: "an item that has stayed where it was is that one", object: withTolerations(`{"key":"a","future":1},{"key":"a","future":2}`),
+			reason: "an item that has stayed where it was is that one", object: withTolerations(
+				`{"key":"a","future":1},{"key":"a","future":2}`,
+			),
 			change: func(pod *corev1.Pod) { pod.Spec.Tolerations[0] = corev1.Toleration{Key: "b"} },
 			want:   withTolerations(`{"key":"b","future":1},{"key":"a","future":2}`),
 		},
 		"another list": {
-			reason: "in a list of another length the place tells nothing", object: withTolerations(`{"key":"a","future":1},{"key":"b","future":2}`),
+			reason: "in a list of another length the place tells nothing", object: withTolerations(
+				`{"key":"a","future":1},{"key":"b","future":2}`,
+			),
 			change: func(pod *corev1.Pod) { pod.Spec.Tolerations = []corev1.Toleration{{Key: "c"}} },
 			want:   withTolerations(`{"key":"c"}`),
 		},
 		"swapped": {
-			reason: "an unchanged item takes what it has along", object: withTolerations(`{"key":"a","future":1},{"key":"b","future":2}`),
+			reason: "an unchanged item takes what it has along", object: withTolerations(
+				`{"key":"a","future":1},{"key":"b","future":2}`,
+			),
 			change: func(pod *corev1.Pod) { slices.Reverse(pod.Spec.Tolerations) },
 			want:   withTolerations(`{"key":"b","future":2},{"key":"a","future":1}`),
 		},
 		"moved and changed": {
-			reason: "an item that somebody else has a better claim to is not taken", object: withTolerations(`{"key":"a","future":1},{"key":"b","future":2}`),
+			reason: "an item that somebody else has a better claim to is not taken", object: withTolerations(
+				`{"key":"a","future":1},{"key":"b","future":2}`,
+			),
 			change: func(pod *corev1.Pod) {
 				pod.Spec.Tolerations = []corev1.Toleration{{Key: "new"}, {Key: "a"}}
 			},
 			want: withTolerations(`{"key":"new"},{"key":"a","future":1}`),
 		},
 		"scalars": {
-			reason: "lists of scalars are what they are", object: head + `"spec":{"containers":[{"name":"a","future":1,"resources":{},"args":["x","y"]}]}}`,
+			reason: "lists of scalars are what they are",
+			object: head + `"spec":{"containers":[{"name":"a","future":1,"resources":{},"args":["x","y"]}]}}`,
 			change: func(pod *corev1.Pod) { pod.Spec.Containers[0].Args = []string{"y", "z", "z"} },
 			want:   head + `"spec":{"containers":[{"name":"a","future":1,"resources":{},"args":["y","z","z"]}]}}`,
 		},
 		"keys of maps": {
-			reason: "keys of a map are known, all of them", object: `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"1","b":"2"}},"spec":{"containers":null}}`,
-			change: func(pod *corev1.Pod) { delete(pod.Labels, "a"); pod.Labels["c"] = "3" },
-			want:   `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"b":"2","c":"3"}},"spec":{"containers":null}}`, operations: []string{"add /metadata/labels/c", "remove /metadata/labels/a"},
+			reason:     "keys of a map are known, all of them",
+			object:     `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"1","b":"2"}},"spec":{"containers":null}}`,
+			change:     func(pod *corev1.Pod) { delete(pod.Labels, "a"); pod.Labels["c"] = "3" },
+			want:       `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"b":"2","c":"3"}},"spec":{"containers":null}}`,
+			operations: []string{"add /metadata/labels/c", "remove /metadata/labels/a"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +276,8 @@ func TestAdmissionWebhookAdapter_PatchValues(t *testing.T) {
 		operations     []string
 	}{
 		"unknown in a zero struct": {
-			reason: "a struct that the Go type leaves out when it is zero may hold unknown fields", object: `{"detail":{"future":1}}`,
+			reason: "a struct that the Go type leaves out when it is zero may hold unknown fields",
+			object: `{"detail":{"future":1}}`,
 			change: func(g *gadget) { g.Detail.Color = "blue" },
 			want:   `{"detail":{"future":1,"color":"blue"}}`, operations: []string{"add /detail/color"},
 		},
@@ -268,9 +287,12 @@ func TestAdmissionWebhookAdapter_PatchValues(t *testing.T) {
 			want:   `{}`, operations: []string{"remove /options"},
 		},
 		"large numbers": {
-			reason: "no digit is lost, neither of unknown fields nor of known ones", object: `{"future":9007199254740993,"spelled":1.0,"detail":{"big":9007199254740993}}`,
+			reason: "no digit is lost, neither of unknown fields nor of known ones",
+			object: `{"future":9007199254740993,"spelled":1.0,"detail":{"big":9007199254740993}}`,
 			change: func(g *gadget) { g.Detail.Big += 2 },
-			want:   `{"future":9007199254740993,"spelled":1.0,"detail":{"big":9007199254740995}}`, operations: []string{"replace /detail/big"},
+			want:   `{"future":9007199254740993,"spelled":1.0,"detail":{"big":9007199254740995}}`, operations: []string{
+				"replace /detail/big",
+			},
 		},
 		"another type": {
 			reason: "a value may change its type", object: `{"port":80}`,
@@ -305,7 +327,9 @@ func TestAdmissionWebhookAdapter_Unstructured(t *testing.T) {
 		Sync: func(_ context.Context, u *unstructured.Unstructured) error {
 			list := u.Object["spec"].(map[string]any)["list"].([]any)
 			list[2].(map[string]any)["x"] = int64(2)
-			u.Object["spec"].(map[string]any)["list"] = append([]any{map[string]any{"name": map[string]any{"new": true}}}, list...)
+			u.Object["spec"].(map[string]any)["list"] = append(
+				[]any{map[string]any{"name": map[string]any{"new": true}}}, list...,
+			)
 			return nil
 		},
 	}}
@@ -328,7 +352,10 @@ func TestAdmissionWebhookAdapter_PatchesAsJSONIsDecoded(t *testing.T) {
 		{Operation: "add", Path: "/metadata/labels", Value: map[string]any{"bound": "true"}},
 		{Operation: "add", Path: "/spec/activeDeadlineSeconds", Value: json.Number("9007199254740993")},
 		{Operation: "add", Path: "/spec/containers/0/image", Value: "app:2"},
-		{Operation: "add", Path: "/spec/containers/0/volumeMounts", Value: []any{map[string]any{"name": "binding", "mountPath": "/bindings"}}},
+		{
+			Operation: "add", Path: "/spec/containers/0/volumeMounts",
+			Value: []any{map[string]any{"name": "binding", "mountPath": "/bindings"}},
+		},
 		{Operation: "add", Path: "/spec/volumes", Value: []any{map[string]any{
 			"name": "binding", "projected": map[string]any{"sources": nil, "defaultMode": float64(420)},
 		}}},

@@ -62,7 +62,9 @@ func denying(message string) admission.Response {
 }
 
 // plainFactory makes a webhook for plain resources.
-func plainFactory(_ *testing.T, ctx context.Context, tc *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*admission.Webhook, error) {
+func plainFactory(
+	_ *testing.T, ctx context.Context, tc *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
+) (*admission.Webhook, error) {
 	return changed(&plainAdapter{Config: c, Reconciler: &plainSync{}}, tc.Metadata).BuildWithContext(ctx)
 }
 
@@ -115,7 +117,9 @@ func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
 		"durable error": {Request: &create, Metadata: returning(failure), ExpectedResponse: denying(failure.Error())},
 		// A reconciler may deny the request without an error.
 		"deny": {
-			Request: &create, ExpectedResponse: admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: forbidden}},
+			Request: &create, ExpectedResponse: admission.Response{
+				AdmissionResponse: admissionv1.AdmissionResponse{Result: forbidden},
+			},
 			Metadata: admitting(func(ctx context.Context, _ *plain) error {
 				resp := reconcilers.RetrieveAdmissionResponse(ctx)
 				resp.Allowed, resp.Result = false, forbidden
@@ -124,7 +128,9 @@ func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
 		},
 		// A result that is there stays.
 		"error with a result": {
-			Request: &create, ExpectedResponse: admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: forbidden}},
+			Request: &create, ExpectedResponse: admission.Response{
+				AdmissionResponse: admissionv1.AdmissionResponse{Result: forbidden},
+			},
 			Metadata: admitting(func(ctx context.Context, _ *plain) error {
 				reconcilers.RetrieveAdmissionResponse(ctx).Result = forbidden
 				return errQuiet
@@ -137,10 +143,14 @@ func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
 		},
 		"own bytes": {
 			Request: &create, Metadata: answering(func(resp *admission.Response) { resp.Patch = []byte("[]") }),
-			ExpectedResponse: admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Patch: []byte("[]")}},
+			ExpectedResponse: admission.Response{
+				AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Patch: []byte("[]")},
+			},
 		},
 		"own type": {
-			Request: &create, Metadata: answering(func(resp *admission.Response) { resp.PatchType = new(admissionv1.PatchTypeJSONPatch) }),
+			Request: &create, Metadata: answering(func(resp *admission.Response) {
+				resp.PatchType = new(admissionv1.PatchTypeJSONPatch)
+			}),
 			ExpectedResponse: admission.Response{
 				AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, PatchType: new(admissionv1.PatchTypeJSONPatch)},
 			},
@@ -160,8 +170,13 @@ func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
 		},
 		// What cannot be sent back is denied.
 		"not to marshal after": {
-			Request: &create, Metadata: admitting(func(_ context.Context, resource *plain) error { resource.Spec.ErrOnMarshal = true; return nil }),
-			ExpectedResponse: denying("json: error calling MarshalJSON for type fixture.ResourceSpec: unable to marshal on purpose"),
+			Request: &create, Metadata: admitting(func(_ context.Context, resource *plain) error {
+				resource.Spec.ErrOnMarshal = true
+				return nil
+			}),
+			ExpectedResponse: denying(
+				"json: error calling MarshalJSON for type fixture.ResourceSpec: unable to marshal on purpose",
+			),
 		},
 	}.RunWithContext(t, scheme, plainFactory)
 }
@@ -173,13 +188,17 @@ func TestAdmissionWebhookAdapter_Log(t *testing.T) {
 		change func(*plain)
 		want   []string
 	}{
-		"nothing":              {object: plainObject},
-		"mutate":               {object: plainObject, change: hello, want: []string{"mutating resource"}},
-		"error":                {object: plainObject, change: hello, err: errTest, want: []string{"unable to sync", "reconcile error"}},
-		"quiet error":          {object: plainObject, change: hello, err: errQuiet},
-		"durable error":        {object: plainObject, err: errors.Join(errTest, reconcilers.ErrDurable)},
-		"no object":            {object: " ", want: []string{"reconcile error"}},
-		"not to marshal after": {object: plainObject, change: func(r *plain) { r.Spec.ErrOnMarshal = true }, want: []string{"reconcile error"}},
+		"nothing": {object: plainObject},
+		"mutate":  {object: plainObject, change: hello, want: []string{"mutating resource"}},
+		"error": {
+			object: plainObject, change: hello, err: errTest, want: []string{"unable to sync", "reconcile error"},
+		},
+		"quiet error":   {object: plainObject, change: hello, err: errQuiet},
+		"durable error": {object: plainObject, err: errors.Join(errTest, reconcilers.ErrDurable)},
+		"no object":     {object: " ", want: []string{"reconcile error"}},
+		"not to marshal after": {
+			object: plainObject, change: func(r *plain) { r.Spec.ErrOnMarshal = true }, want: []string{"reconcile error"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, lines := newLog(0)
@@ -209,9 +228,13 @@ func TestDefect08_HaltAllowsTheRequest(t *testing.T) {
 		})
 	}
 	rtesting.AdmissionWebhookTests{
-		"halt": {Request: &create, Metadata: halting(reconcilers.ErrHaltSubReconcilers), ExpectedResponse: allowing(greeting)},
+		"halt": {
+			Request: &create, Metadata: halting(reconcilers.ErrHaltSubReconcilers), ExpectedResponse: allowing(greeting),
+		},
 		"halt because": {
-			Request: &create, Metadata: halting(fmt.Errorf("enough: %w", reconcilers.ErrHaltSubReconcilers)), ExpectedResponse: allowing(greeting),
+			Request: &create, Metadata: halting(
+				fmt.Errorf("enough: %w", reconcilers.ErrHaltSubReconcilers),
+			), ExpectedResponse: allowing(greeting),
 		},
 	}.RunWithContext(t, scheme, plainFactory)
 }
@@ -232,7 +255,9 @@ func TestAdmissionWebhookAdapter_Defaults(t *testing.T) {
 			Metadata: changes(func(r *fixture.Resource) { r.Labels = map[string]string{"new": "label"} }),
 		},
 		"taking a default back": {
-			Request: request("not yet"), ExpectedResponse: allowing(jsonpatch.Operation{Operation: "remove", Path: "/spec/fields"}),
+			Request: request("not yet"), ExpectedResponse: allowing(jsonpatch.Operation{
+				Operation: "remove", Path: "/spec/fields",
+			}),
 			Metadata: changes(func(r *fixture.Resource) { r.Spec.Fields = nil }),
 		},
 		"failure": {
@@ -275,8 +300,14 @@ func TestDefect08_HandleWithoutAnHTTPServer(t *testing.T) {
 	}}
 	got := r.Handle(context.Background(), admissionRequest(admissionv1.Create, plainObject))
 	equal(t, "allowed", true, got.Allowed)
-	equal(t, "patches", []jsonpatch.Operation{{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{"value": "stashed"}}}, got.Patches)
-	equal(t, "trace", []string{"track ConfigMap default/source for default/test", "get ConfigMap default/source"}, w.Trace())
+	equal(
+		t, "patches",
+		[]jsonpatch.Operation{{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{"value": "stashed"}}},
+		got.Patches,
+	)
+	equal(
+		t, "trace", []string{"track ConfigMap default/source for default/test", "get ConfigMap default/source"}, w.Trace(),
+	)
 }
 
 func TestAdmissionWebhookAdapter_KeepsTheContextItIsGiven(t *testing.T) {
@@ -373,7 +404,9 @@ func TestAdmissionWebhookAdapter_LogsWhereItPanics(t *testing.T) {
 	log, lines := newLog(0)
 	defer func() {
 		equal(t, "panic", any("on purpose"), recover())
-		contains(t, lines.all(), `"msg"="reconciler panicked" "step"="ResourceNoStatusAdmissionWebhookAdapter.0.SyncReconciler"`)
+		contains(
+			t, lines.all(), `"msg"="reconciler panicked" "step"="ResourceNoStatusAdmissionWebhookAdapter.0.SyncReconciler"`,
+		)
 	}()
 	r := &plainAdapter{Reconciler: reconcilers.Sequence[*plain]{
 		&plainSync{Sync: func(context.Context, *plain) error { panic("on purpose") }},

@@ -19,8 +19,9 @@ var (
 	_ validation.Validator         = (*While[client.Object])(nil)
 )
 
-// While runs a sub reconciler again and again as long as a condition holds. It must not be used to wait for something outside of the resource: a worker
-// of the controller is busy until it is done. To wait, return a [Result] with RequeueAfter, or watch what you wait for.
+// While runs a sub reconciler again and again as long as a condition holds. It must not be used to wait for something
+// outside of the resource: a worker of the controller is busy until it is done. To wait, return a [Result] with
+// RequeueAfter, or watch what you wait for.
 //
 // Results are combined with [AggregateResults]. The first error ends the loop, and so does the end of the context.
 type While[Type client.Object] struct {

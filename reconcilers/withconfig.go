@@ -17,21 +17,23 @@ var (
 	_ validation.Validator         = (*WithConfig[client.Object])(nil)
 )
 
-// WithConfig gives the sub reconcilers below it another config: to act with other permissions, or on another cluster. The resource itself, its
-// finalizers and its events remain with the config that loaded it, see [RetrieveOriginalConfig].
+// WithConfig gives the sub reconcilers below it another config: to act with other permissions, or on another cluster.
+// The resource itself, its finalizers and its events remain with the config that loaded it, see
+// [RetrieveOriginalConfig].
 //
 // Children are watched in the cluster of the config, which has to be part of the manager:
 //
 //	err := mgr.Add(remote)               // a cluster.Cluster, so that it starts with the manager
 //	there := config.WithCluster(remote)
 //
-// Other objects there are watched with WatchesRawSource and a source.Kind of the cluster's cache: what the builder watches is in the cluster of the manager.
+// Other objects there are watched with WatchesRawSource and a source.Kind of the cluster's cache: what the builder
+// watches is in the cluster of the manager.
 type WithConfig[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `WithConfig`.
 	Name string
 
-	// Config returns the config to use, given the current one. It is called once when the reconciler is set up and again for each request, so it
-	// should look a config up and not make one: [Config.WithCluster] belongs before it. Required.
+	// Config returns the config to use, given the current one. It is called once when the reconciler is set up and again
+	// for each request, so it should look a config up and not make one: [Config.WithCluster] belongs before it. Required.
 	Config func(ctx context.Context, config Config) (Config, error)
 
 	// Reconciler runs with that config. Required.

@@ -17,7 +17,9 @@ import (
 func TestWithConfig(t *testing.T) {
 	minute := reconcilers.Result{RequeueAfter: time.Minute}
 	with := func(below subReconciler) *withConfig {
-		return &withConfig{Reconciler: below, Config: func(ctx context.Context, current reconcilers.Config) (reconcilers.Config, error) {
+		return &withConfig{Reconciler: below, Config: func(
+			ctx context.Context, current reconcilers.Config,
+		) (reconcilers.Config, error) {
 			if current != reconcilers.RetrieveConfigOrDie(ctx) || current != reconcilers.RetrieveOriginalConfigOrDie(ctx) {
 				t.Error("the current config is another one")
 			}
@@ -29,7 +31,9 @@ func TestWithConfig(t *testing.T) {
 	}
 	// The finalizer belongs to the resource, wherever its children are. What follows has the config of the resource again.
 	below := outcome(sequence{
-		with(sequence{noting("below", minute, nil), &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+		with(sequence{noting("below", minute, nil), &syncReconciler{Sync: func(
+			ctx context.Context, r *fixture.Resource,
+		) error {
 			return reconcilers.AddFinalizer(ctx, r, "test-finalizer")
 		}}}),
 		noting("after", reconcilers.Result{}, nil),
@@ -79,5 +83,7 @@ func TestWithConfig_Fails(t *testing.T) {
 	const missing = "config must exist on the context. Check that the context is from a ResourceReconciler or WithConfig"
 	_, err := (&withConfig{Config: sameConfig, Reconciler: never(t)}).Reconcile(context.Background(), newResource())
 	wantText(t, missing, err)
-	wantText(t, missing, (&withConfig{Config: sameConfig, Reconciler: never(t)}).SetupWithManager(context.Background(), nil, nil))
+	wantText(
+		t, missing, (&withConfig{Config: sameConfig, Reconciler: never(t)}).SetupWithManager(context.Background(), nil, nil),
+	)
 }

@@ -36,7 +36,9 @@ func (r tracingRecorder) Eventf(obj runtime.Object, eventtype, reason, format st
 	r.Event(obj, eventtype, reason, fmt.Sprintf(format, args...))
 }
 
-func (r tracingRecorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any) {
+func (r tracingRecorder) AnnotatedEventf(
+	obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any,
+) {
 	r.Eventf(obj, eventtype, reason, format, args...)
 }
 
@@ -51,14 +53,18 @@ func (t tracingTracker) TrackReference(ref tracker.Reference, observer client.Ob
 	if ref.Selector != nil {
 		what = "[" + ref.Selector.String() + "]"
 	}
-	if err := t.world.note("track %s %s/%s for %s", ref.Kind, ref.Namespace, what, client.ObjectKeyFromObject(observer)); err != nil {
+	if err := t.world.note(
+		"track %s %s/%s for %s", ref.Kind, ref.Namespace, what, client.ObjectKeyFromObject(observer),
+	); err != nil {
 		return err
 	}
 	return t.Tracker.TrackReference(ref, observer)
 }
 
 func (t tracingTracker) TrackObject(ref, observer client.Object) error {
-	err := t.world.note("track %s %s for %s", t.world.kind(ref), client.ObjectKeyFromObject(ref), client.ObjectKeyFromObject(observer))
+	err := t.world.note(
+		"track %s %s for %s", t.world.kind(ref), client.ObjectKeyFromObject(ref), client.ObjectKeyFromObject(observer),
+	)
 	if err != nil {
 		return err
 	}
@@ -149,8 +155,12 @@ func settled(r *fixture.Resource) {
 func newConfigMap(name string, changes ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: types.UID("uid-of-" + name), CreationTimestamp: longAgo, ResourceVersion: "999",
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(newResource(), fixture.GroupVersion.WithKind("Resource"))},
+			Namespace: "default", Name: name, UID: types.UID(
+				"uid-of-" + name,
+			), CreationTimestamp: longAgo, ResourceVersion: "999",
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(newResource(), fixture.GroupVersion.WithKind("Resource")),
+			},
 		},
 		Data: map[string]string{"key": "value"},
 	}
@@ -162,7 +172,9 @@ func newConfigMap(name string, changes ...func(*corev1.ConfigMap)) *corev1.Confi
 
 // wanted returns a ConfigMap as authors write it.
 func wanted(name string, data ...string) *corev1.ConfigMap {
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"key": "value"}}
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"key": "value"},
+	}
 	for pair := range slices.Chunk(data, 2) {
 		cm.Data[pair[0]] = pair[1]
 	}

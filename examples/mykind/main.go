@@ -20,7 +20,9 @@ import (
 )
 
 func main() {
-	system := flag.String("info-system", "", "URL of the other system; by default one is started here, and what it is told is printed")
+	system := flag.String(
+		"info-system", "", "URL of the other system; by default one is started here, and what it is told is printed",
+	)
 	style := flag.String("style", string(controller.Reconciler), "how it is written: reconciler or watcher")
 	flag.Parse()
 	ctrl.SetLogger(logr.FromSlogHandler(slog.Default().Handler()))

@@ -62,7 +62,8 @@ func (w *world) start() (stop func()) {
 		config.InformerConfig.InformerOptions.Namespaces = []string{w.Namespace}
 		config.LeaderElection.Disabled = true
 		config.MetricsBindAddress, config.HealthBindAddress = "0", "0"
-		config.ManagerOptions = func(options *ctrl.Options) { options.Controller.SkipNameValidation = new(true) } // one process starts many
+		// one process starts many
+		config.ManagerOptions = func(options *ctrl.Options) { options.Controller.SkipNameValidation = new(true) }
 	})
 	w.Must(err)
 	return w.Go("the app", app.Run)
@@ -107,7 +108,9 @@ func (w *world) knows(want map[string]string) {
 		}
 		for _, obj := range list.Items {
 			if obj.Status.LastAppliedGeneration != obj.Generation {
-				return fmt.Errorf("generation %d of %s was applied, not %d", obj.Status.LastAppliedGeneration, obj.Name, obj.Generation)
+				return fmt.Errorf(
+					"generation %d of %s was applied, not %d", obj.Status.LastAppliedGeneration, obj.Name, obj.Generation,
+				)
 			}
 		}
 		return nil

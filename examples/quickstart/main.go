@@ -34,7 +34,9 @@ func quota() reconcilers.SubReconciler[*corev1.Namespace] {
 			}, nil
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.ResourceQuota) { current.Spec = desired.Spec },
-		ReflectChildStatusOnParentWithError: func(_ context.Context, _ *corev1.Namespace, _ *corev1.ResourceQuota, err error) error {
+		ReflectChildStatusOnParentWithError: func(
+			_ context.Context, _ *corev1.Namespace, _ *corev1.ResourceQuota, err error,
+		) error {
 			return err // the status of a namespace is not ours: a quota that is refused is logged and tried again
 		},
 	}

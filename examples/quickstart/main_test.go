@@ -86,7 +86,9 @@ func TestQuotaFollowsLabel(t *testing.T) {
 	key := client.ObjectKey{Namespace: env.Namespace, Name: "team"}
 	eventually := func(what string, done func(err error) bool) {
 		t.Helper()
-		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(
+			ctx context.Context,
+		) (bool, error) {
 			return done(api.Get(ctx, key, quota)), nil
 		})
 		if err != nil {

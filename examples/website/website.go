@@ -30,8 +30,9 @@ func CRDs() fs.FS { return folder("config/crd/bases") }
 // RBAC is the ClusterRole with all that the controller needs, as a YAML file.
 func RBAC() fs.FS { return folder("config/rbac") }
 
-// Webhooks are the webhook configurations that register what SetupWebhooks serves, as YAML files. They call a Service named
-// webhook-service in the namespace system; without one, put a URL and the caBundle of its certificate in its place.
+// Webhooks are the webhook configurations that register what SetupWebhooks serves, as YAML files. They call a Service
+// named webhook-service in the namespace system; without one, put a URL and the caBundle of its certificate in its
+// place.
 func Webhooks() fs.FS { return folder("config/webhook") }
 
 // Samples are sample Websites and the themes they use, as YAML files.
@@ -71,8 +72,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return controller.NewWebsiteReconciler(c, o.Records, o.Recheck).SetupWithManager(ctx, mgr)
 }
 
-// SetupWebhooks serves the admission webhooks of the kind Website from the webhook server of a manager, whose scheme has the
-// types of AddToScheme. They need a certificate, and to be registered, see Webhooks. The controller works without them.
+// SetupWebhooks serves the admission webhooks of the kind Website from the webhook server of a manager, whose scheme
+// has the types of AddToScheme. They need a certificate, and to be registered, see Webhooks. The controller works
+// without them.
 func SetupWebhooks(ctx context.Context, mgr ctrl.Manager) error {
 	return webhookv1.SetupWebsiteWebhookWithManager(ctx, mgr)
 }

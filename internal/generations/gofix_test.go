@@ -22,7 +22,8 @@ const (
 	webhookFactory   = "the replacement is given a context and returns an error"
 )
 
-// notFixed are the deprecated names that `go fix` leaves alone, and why. The migration guides tell what to write instead.
+// notFixed are the deprecated names that `go fix` leaves alone, and why. The migration guides tell what to write
+// instead.
 var notFixed = map[string]string{
 	"HaltSubReconcilers": "a variable cannot be inlined",
 	".Manage(":           "the replacement takes a context, which only an author can choose",
@@ -79,7 +80,8 @@ func TestGoFix(t *testing.T) {
 	}
 }
 
-// moduleWith returns the folder of a module that has the files and uses this repository, with the versions of modules that it uses itself.
+// moduleWith returns the folder of a module that has the files and uses this repository, with the versions of modules
+// that it uses itself.
 func moduleWith(t *testing.T, repository, from string, files []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,8 +102,8 @@ func moduleWith(t *testing.T, repository, from string, files []string) string {
 
 var methodOf = regexp.MustCompile(`^func \(\w+ \*?(\w)(\w+)(?:\[\w+\])?\) (\w+\()`)
 
-// deprecatedNames are the names in files deprecated.go, spelled as a program uses them, and the deprecated methods. Those of package testing have the same
-// names, and belong to variables named after their types.
+// deprecatedNames are the names in files deprecated.go, spelled as a program uses them, and the deprecated methods.
+// Those of package testing have the same names, and belong to variables named after their types.
 func deprecatedNames(t *testing.T, repository string) []string {
 	t.Helper()
 	names := []string{".Setup(", ".Build("}

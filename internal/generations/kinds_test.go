@@ -10,7 +10,8 @@ import (
 	"trueup.dev/apis"
 )
 
-// Function is built from source: the resource of most documented examples. Its status has methods without a context, as they were documented.
+// Function is built from source: the resource of most documented examples. Its status has methods without a context, as
+// they were documented.
 type Function struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -83,7 +84,8 @@ type ImageList struct {
 	Items           []Image `json:"items"`
 }
 
-// ImageRef is a duck type: the part of a Function, and of other kinds, that says which image to use. No scheme knows it.
+// ImageRef is a duck type: the part of a Function, and of other kinds, that says which image to use. No scheme knows
+// it.
 type ImageRef struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -128,9 +130,11 @@ func (l *GatewayList) DeepCopyObject() runtime.Object  { return copied(l) }
 
 func newFunction() *Function {
 	return &Function{
-		TypeMeta:   metav1.TypeMeta{APIVersion: group.String(), Kind: "Function"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "square", UID: "f-1", Generation: 1, Labels: map[string]string{"team": "math"}},
-		Spec:       FunctionSpec{Source: new("https://git.example.com/square"), Image: "registry.example.com/square"},
+		TypeMeta: metav1.TypeMeta{APIVersion: group.String(), Kind: "Function"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "square", UID: "f-1", Generation: 1, Labels: map[string]string{"team": "math"},
+		},
+		Spec: FunctionSpec{Source: new("https://git.example.com/square"), Image: "registry.example.com/square"},
 	}
 }
 

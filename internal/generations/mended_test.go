@@ -30,7 +30,8 @@ func validateImage(path *field.Path, image string) field.ErrorList {
 	case "":
 		return field.ErrorList{field.Required(path.Child("image"), "")} // was validation.ErrMissingField("image")
 	case "latest":
-		return field.ErrorList{field.Invalid(path.Child("image"), image, "name a version")} // was validation.ErrInvalidValue(image, "image")
+		// was validation.ErrInvalidValue(image, "image")
+		return field.ErrorList{field.Invalid(path.Child("image"), image, "name a version")}
 	}
 	return nil
 }
@@ -92,7 +93,9 @@ func TestV05_Watches(t *testing.T) {
 }
 
 // requireWiring compares what a sub reconciler asks of a manager.
-func requireWiring(t *testing.T, want rtesting.Wiring, factory func(c reconcilers.Config) reconcilers.SubReconciler[*Function]) {
+func requireWiring(
+	t *testing.T, want rtesting.Wiring, factory func(c reconcilers.Config) reconcilers.SubReconciler[*Function],
+) {
 	t.Helper()
 	rtesting.ReconcilerTests{
 		"is set up": {Request: reconcilers.Request{NamespacedName: testKey}, ExpectWiring: &want},
@@ -105,7 +108,9 @@ func TestV05_TrackerKey(t *testing.T) {
 	tracked, name := tracker.New(testScheme, time.Hour), types.NamespacedName{Namespace: "default", Name: "settings"}
 	key := tracker.NewKey(corev1.SchemeGroupVersion.WithKind("ConfigMap"), name)
 	function := newFunction()
-	reference := tracker.Reference{APIGroup: key.GroupKind.Group, Kind: key.GroupKind.Kind, Namespace: name.Namespace, Name: name.Name}
+	reference := tracker.Reference{
+		APIGroup: key.GroupKind.Group, Kind: key.GroupKind.Kind, Namespace: name.Namespace, Name: name.Name,
+	}
 	if err := tracked.TrackReference(reference, function); err != nil { // was Track(ctx, key, parent)
 		t.Fatal(err)
 	}
@@ -125,7 +130,9 @@ func TestV11_SharedSubReconciler(t *testing.T) {
 		return nil
 	}}
 	function := newFunction()
-	reconcileBelow(t, newWorld(t, function), &reconcilers.CastResource[*Function, client.Object]{Reconciler: shared}, function)
+	reconcileBelow(
+		t, newWorld(t, function), &reconcilers.CastResource[*Function, client.Object]{Reconciler: shared}, function,
+	)
 	equal(t, "called for", []string{function.Name}, labeled)
 }
 
@@ -145,8 +152,12 @@ func TestV19_ObjectManagerFields(t *testing.T) {
 			Sanitize:                      sanitize,
 		},
 		"AggregateReconciler": &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
-			Request:                  reconcilers.Request{NamespacedName: testKey},
-			DesiredResource:          func(_ context.Context, resource *corev1.ConfigMap) (*corev1.ConfigMap, error) { return resource, nil },
+			Request: reconcilers.Request{NamespacedName: testKey},
+			DesiredResource: func(
+				_ context.Context, resource *corev1.ConfigMap,
+			) (*corev1.ConfigMap, error) {
+				return resource, nil
+			},
 			HarmonizeImmutableFields: harmonize,
 			MergeBeforeUpdate:        merge,
 			Sanitize:                 sanitize,

@@ -16,13 +16,16 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// What the documentation of reconciler.io runtime shows beyond that of v0.19. All else in it is, but for the import path, letter for letter the same.
+// What the documentation of reconciler.io runtime shows beyond that of v0.19. All else in it is, but for the import
+// path, letter for letter the same.
 
 // The documented loop swallows errors, by a condition that is always true: here they end it.
 func callTwice(reconciler reconcilers.SubReconciler[*Function]) reconcilers.SubReconciler[*Function] {
 	return &reconcilers.Advice[*Function]{
 		Reconciler: reconciler,
-		Around: func(ctx context.Context, resource *Function, reconciler reconcilers.SubReconciler[*Function]) (reconcile.Result, error) {
+		Around: func(
+			ctx context.Context, resource *Function, reconciler reconcilers.SubReconciler[*Function],
+		) (reconcile.Result, error) {
 			result := reconcilers.Result{}
 			for range 2 {
 				r, err := reconciler.Reconcile(ctx, resource)
@@ -65,7 +68,9 @@ func volumeMountReconciler(found *[]string) reconcilers.SubReconciler[*corev1.Po
 				Sync: func(ctx context.Context, _ *corev1.Pod) error {
 					container := containerCursorStasher.RetrieveOrDie(ctx)
 					mount := volumeMountCursorStasher.RetrieveOrDie(ctx)
-					*found = append(*found, fmt.Sprintf("%s %d/%d %s", container.Item.Name, mount.Index+1, mount.Length, mount.Item.Name))
+					*found = append(
+						*found, fmt.Sprintf("%s %d/%d %s", container.Item.Name, mount.Index+1, mount.Length, mount.Item.Name),
+					)
 					return nil
 				},
 			},
@@ -152,7 +157,9 @@ func TestRuntime_SetupOfAnObjectManager(t *testing.T) {
 	manager := &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 	}
-	requireWiring(t, rtesting.Wiring{For: []rtesting.Watch{{Object: &Function{}}}}, func(reconcilers.Config) reconcilers.SubReconciler[*Function] {
+	requireWiring(t, rtesting.Wiring{For: []rtesting.Watch{{Object: &Function{}}}}, func(
+		reconcilers.Config,
+	) reconcilers.SubReconciler[*Function] {
 		return &reconcilers.SyncReconciler[*Function]{
 			Sync:  func(context.Context, *Function) error { return nil },
 			Setup: manager.SetupWithManager, // was manager.Setup(ctx)
@@ -169,7 +176,9 @@ func (onlyCreate) SetupWithManager(context.Context, reconcilers.Manager, *reconc
 	return nil
 }
 
-func (onlyCreate) Manage(ctx context.Context, _ client.Object, actual, desired *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+func (onlyCreate) Manage(
+	ctx context.Context, _ client.Object, actual, desired *corev1.ConfigMap,
+) (*corev1.ConfigMap, error) {
 	if desired == nil || (actual != nil && !actual.CreationTimestamp.IsZero()) {
 		return actual, nil
 	}
@@ -196,7 +205,9 @@ func TestRuntime_ObjectManager(t *testing.T) {
 			r := &reconcilers.ChildReconciler[*Function, *corev1.ConfigMap, *corev1.ConfigMapList]{
 				DesiredChild: func(_ context.Context, parent *Function) (*corev1.ConfigMap, error) {
 					return &corev1.ConfigMap{
-						ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name}, Data: map[string]string{"value": value},
+						ObjectMeta: metav1.ObjectMeta{
+							Namespace: parent.Namespace, Name: parent.Name,
+						}, Data: map[string]string{"value": value},
 					}, nil
 				},
 				ChildObjectManager: tt.manager,
@@ -235,7 +246,9 @@ func TestRuntime_AdditionalConfigs(t *testing.T) {
 		Config: w.Config,
 	}
 	ctx := reconcilers.StashAdditionalConfigs(t.Context(), map[string]reconcilers.Config{"other": other.Config})
-	if _, err := root.Reconcile(ctx, reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(function)}); err != nil {
+	if _, err := root.Reconcile(ctx, reconcilers.Request{
+		NamespacedName: client.ObjectKeyFromObject(function),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "called", true, called)

@@ -18,8 +18,9 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// The tests that the documentation of v0.1 to v0.5 shows: suites, run by Test, of a Key or a Parent. Suites of sub reconcilers have got a type parameter.
-// The kinds that have a status sub resource are listed, because the API in memory of those versions did not know the difference.
+// The tests that the documentation of v0.1 to v0.5 shows: suites, run by Test, of a Key or a Parent. Suites of sub
+// reconcilers have got a type parameter. The kinds that have a status sub resource are listed, because the API in
+// memory of those versions did not know the difference.
 
 const imagesStashKey reconcilers.StashKey = "images"
 
@@ -103,7 +104,9 @@ func createsImage() rtesting.ReconcilerTestCase {
 			rtesting.NewTrackRequest(imagesConfigMap, function, testScheme),
 		},
 		ExpectEvents: []rtesting.Event{
-			rtesting.NewEvent(function, testScheme, corev1.EventTypeNormal, "Created", `Created Image "%s"`, "square-function-001"),
+			rtesting.NewEvent(
+				function, testScheme, corev1.EventTypeNormal, "Created", `Created Image "%s"`, "square-function-001",
+			),
 			rtesting.NewEvent(function, testScheme, corev1.EventTypeNormal, "StatusUpdated", `Updated status`),
 		},
 		ExpectCreates: []client.Object{
@@ -139,7 +142,9 @@ func TestV05_ReconcilerTestSuite(t *testing.T) {
 			rtesting.NewTrackRequest(imagesConfigMap, function, testScheme),
 		},
 		StatusSubResourceTypes: []client.Object{&Function{}},
-		ExpectStatusUpdates:    []client.Object{function.StatusDie(func(status *FunctionStatus) { status.InitializeConditions() })},
+		ExpectStatusUpdates: []client.Object{
+			function.StatusDie(func(status *FunctionStatus) { status.InitializeConditions() }),
+		},
 		ExpectEvents: []rtesting.Event{
 			rtesting.NewEvent(function, testScheme, corev1.EventTypeNormal, "StatusUpdated", `Updated status`),
 		},
@@ -179,7 +184,9 @@ func TestV05_SubReconcilerTestSuite(t *testing.T) {
 		},
 	}
 
-	rts.Test(t, testScheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config) reconcilers.SubReconciler[*Function] {
+	rts.Test(t, testScheme, func(
+		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+	) reconcilers.SubReconciler[*Function] {
 		return trackImages("system")
 	})
 }
@@ -210,7 +217,9 @@ func TestV05_FinalizerCase(t *testing.T) {
 		},
 	}
 
-	tc.Test(t, testScheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config) reconcilers.SubReconciler[*Function] {
+	tc.Test(t, testScheme, func(
+		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+	) reconcilers.SubReconciler[*Function] {
 		return &reconcilers.SyncReconciler[*Function]{
 			Sync: func(ctx context.Context, parent *Function) error {
 				return reconcilers.AddParentFinalizer(ctx, parent, "test.finalizer")

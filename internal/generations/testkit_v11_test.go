@@ -21,7 +21,8 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// The tests that the documentation of v0.6 to v0.11 shows: cases by name, a Request or a Resource, webhooks and configs by themselves.
+// The tests that the documentation of v0.6 to v0.11 shows: cases by name, a Request or a Resource, webhooks and configs
+// by themselves.
 
 func TestV11_ReconcilerTests(t *testing.T) {
 	createsImage := createsImage()
@@ -62,7 +63,9 @@ func TestV11_SubReconcilerTests(t *testing.T) {
 		},
 	}
 
-	rts.Test(t, testScheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config) reconcilers.SubReconciler[*Function] {
+	rts.Test(t, testScheme, func(
+		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+	) reconcilers.SubReconciler[*Function] {
 		return trackImages("system")
 	})
 }
@@ -94,7 +97,9 @@ func TestV11_FinalizerCase(t *testing.T) {
 		},
 	}
 
-	rts.Test(t, testScheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config) reconcilers.SubReconciler[*Function] {
+	rts.Test(t, testScheme, func(
+		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+	) reconcilers.SubReconciler[*Function] {
 		return &reconcilers.SyncReconciler[*Function]{
 			Sync: func(ctx context.Context, resource *Function) error {
 				return reconcilers.AddFinalizer(ctx, resource, "test.finalizer")
@@ -104,7 +109,9 @@ func TestV11_FinalizerCase(t *testing.T) {
 }
 
 func TestV11_AdmissionWebhookTests(t *testing.T) {
-	binding := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Data: map[string]string{"root": "/bindings"}}
+	binding := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Data: map[string]string{"root": "/bindings"},
+	}
 	request := admissionv1.AdmissionRequest{
 		Kind:      metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
 		Resource:  metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
@@ -152,7 +159,9 @@ func TestV11_AdmissionWebhookTests(t *testing.T) {
 		},
 	}
 
-	wts.Run(t, testScheme, func(_ *testing.T, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) *admission.Webhook {
+	wts.Run(t, testScheme, func(
+		_ *testing.T, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
+	) *admission.Webhook {
 		return admissionProjectorWebhook(c).Build()
 	})
 }
@@ -200,7 +209,9 @@ func TestV11_AdditionalConfigs(t *testing.T) {
 				},
 			},
 			ExpectEvents: []rtesting.Event{
-				rtesting.NewEvent(function, testScheme, corev1.EventTypeNormal, "Created", `Created Image "%s"`, "square-function-001"),
+				rtesting.NewEvent(
+					function, testScheme, corev1.EventTypeNormal, "Created", `Created Image "%s"`, "square-function-001",
+				),
 			},
 			ExpectResource: resolved.
 				StatusDie(func(status *FunctionStatus) {
@@ -210,7 +221,9 @@ func TestV11_AdditionalConfigs(t *testing.T) {
 		},
 	}
 
-	rts.Test(t, testScheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config) reconcilers.SubReconciler[*Function] {
+	rts.Test(t, testScheme, func(
+		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+	) reconcilers.SubReconciler[*Function] {
 		return &reconcilers.WithConfig[*Function]{
 			Config: func(ctx context.Context, _ reconcilers.Config) (reconcilers.Config, error) {
 				return reconcilers.RetrieveAdditionalConfigs(ctx)["builds"], nil

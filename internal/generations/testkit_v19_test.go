@@ -19,7 +19,8 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// The tests that the documentation of v0.12 to v0.19, and of reconciler.io runtime after it, shows: Run instead of Test, and type parameters.
+// The tests that the documentation of v0.12 to v0.19, and of reconciler.io runtime after it, shows: Run instead of
+// Test, and type parameters.
 
 func TestV19_ReconcilerTests(t *testing.T) {
 	createsImage := createsImage()
@@ -57,7 +58,9 @@ func TestV19_SubReconcilerTests(t *testing.T) {
 		},
 	}
 
-	rts.Run(t, testScheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config) reconcilers.SubReconciler[*Function] {
+	rts.Run(t, testScheme, func(
+		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+	) reconcilers.SubReconciler[*Function] {
 		return trackImages("system")
 	})
 }
@@ -86,7 +89,9 @@ func TestV19_VerifyStashedValue(t *testing.T) {
 		},
 	}}
 
-	rts.Run(t, testScheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config) reconcilers.SubReconciler[*Function] {
+	rts.Run(t, testScheme, func(
+		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+	) reconcilers.SubReconciler[*Function] {
 		return trackImages("system")
 	})
 	equal(t, "verified", 1, verified)

@@ -149,7 +149,9 @@ func TestV05_CastParent(t *testing.T) {
 }
 
 // parentSwapRESTConfig connects to another cluster. The documentation does so for each request, here it is done once.
-func parentSwapRESTConfig(rc *rest.Config, nested reconcilers.SubReconciler[*Function]) (reconcilers.SubReconciler[*Function], error) {
+func parentSwapRESTConfig(
+	rc *rest.Config, nested reconcilers.SubReconciler[*Function],
+) (reconcilers.SubReconciler[*Function], error) {
 	cl, err := cluster.New(rc, func(o *cluster.Options) { o.Scheme = newScheme() })
 	if err != nil {
 		return nil, err
@@ -292,7 +294,9 @@ func parentSyncConfigReconciler(namespace string) reconcilers.SubReconciler[*Gat
 
 func TestV05_Tracker(t *testing.T) {
 	images := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: gatewayImages}, Data: map[string]string{"gateway": "gateway:1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "system", Name: gatewayImages,
+		}, Data: map[string]string{"gateway": "gateway:1"},
 	}
 	gateway := newGateway()
 	w := newWorld(t, gateway, images)

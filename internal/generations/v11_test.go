@@ -56,7 +56,9 @@ type webhookRules = []admissionregistrationv1.RuleWithOperations
 
 const webhookRulesKey reconcilers.StashKey = "webhook-rules"
 
-func deriveWebhookRules(rules webhookRules) reconcilers.SubReconciler[*admissionregistrationv1.ValidatingWebhookConfiguration] {
+func deriveWebhookRules(
+	rules webhookRules,
+) reconcilers.SubReconciler[*admissionregistrationv1.ValidatingWebhookConfiguration] {
 	return &reconcilers.SyncReconciler[*admissionregistrationv1.ValidatingWebhookConfiguration]{
 		Name: "DeriveWebhookRules",
 		Sync: func(ctx context.Context, _ *admissionregistrationv1.ValidatingWebhookConfiguration) error {
@@ -67,7 +69,9 @@ func deriveWebhookRules(rules webhookRules) reconcilers.SubReconciler[*admission
 }
 
 // The fields ListType and SemanticEquals are not here: nothing is listed, and objects are compared after the merge.
-func admissionTriggerReconciler(c reconcilers.Config, rules webhookRules) *reconcilers.AggregateReconciler[*admissionregistrationv1.ValidatingWebhookConfiguration] {
+func admissionTriggerReconciler(
+	c reconcilers.Config, rules webhookRules,
+) *reconcilers.AggregateReconciler[*admissionregistrationv1.ValidatingWebhookConfiguration] {
 	return &reconcilers.AggregateReconciler[*admissionregistrationv1.ValidatingWebhookConfiguration]{
 		Name: "AdmissionTrigger",
 		Type: &admissionregistrationv1.ValidatingWebhookConfiguration{},
@@ -79,7 +83,9 @@ func admissionTriggerReconciler(c reconcilers.Config, rules webhookRules) *recon
 		Reconciler: reconcilers.Sequence[*admissionregistrationv1.ValidatingWebhookConfiguration]{
 			deriveWebhookRules(rules),
 		},
-		DesiredResource: func(ctx context.Context, resource *admissionregistrationv1.ValidatingWebhookConfiguration) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+		DesiredResource: func(
+			ctx context.Context, resource *admissionregistrationv1.ValidatingWebhookConfiguration,
+		) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 			resource.Webhooks[0].Rules, _ = reconcilers.RetrieveValue(ctx, webhookRulesKey).(webhookRules)
 			return resource, nil
 		},
@@ -104,7 +110,9 @@ func TestV11_AggregateReconciler(t *testing.T) {
 	w := newWorld(t, trigger, other)
 	rules := webhookRules{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"*"}, Resources: []string{"deployments"}},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{"apps"}, APIVersions: []string{"*"}, Resources: []string{"deployments"},
+		},
 	}}
 	r := admissionTriggerReconciler(w.Config, rules)
 	reconcileRoot(t, r, other)
@@ -178,7 +186,8 @@ func TestV11_WithConfig(t *testing.T) {
 	equal(t, "events elsewhere", 0, len(elsewhere.Events))
 }
 
-// admissionProjectorWebhook projects the bindings of a namespace, which are ConfigMaps here, into workloads of any kind.
+// admissionProjectorWebhook projects the bindings of a namespace, which are ConfigMaps here, into workloads of any
+// kind.
 func admissionProjectorWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*unstructured.Unstructured] {
 	return &reconcilers.AdmissionWebhookAdapter[*unstructured.Unstructured]{
 		Name: "AdmissionProjectorWebhook",
@@ -219,20 +228,26 @@ func project(binding *corev1.ConfigMap, workload *unstructured.Unstructured) err
 }
 
 func TestV11_AdmissionWebhookAdapter(t *testing.T) {
-	binding := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Data: map[string]string{"root": "/bindings"}}
+	binding := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Data: map[string]string{"root": "/bindings"},
+	}
 	hook := admissionProjectorWebhook(newWorld(t, binding).Config).Build()
 	webhook.NewServer(webhook.Options{}).Register("/interceptor", hook)
 
 	workload, err := json.Marshal(map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{"namespace": "default", "name": "shop"},
-		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "web"}}}}},
+		"spec": map[string]any{
+			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "web"}}}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		UID: "r-1", Operation: admissionv1.Create, Namespace: "default", Name: "shop", Object: runtime.RawExtension{Raw: workload},
+		UID: "r-1", Operation: admissionv1.Create, Namespace: "default", Name: "shop", Object: runtime.RawExtension{
+			Raw: workload,
+		},
 	}}
 	response := hook.Handler.Handle(t.Context(), request)
 	equal(t, "allowed", true, response.Allowed)
@@ -277,7 +292,12 @@ func TestV11_ResourceManager(t *testing.T) {
 		event   string
 	}{
 		{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "managed"}}, "Created"},
-		{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "managed"}, Data: map[string]string{"a": "b"}}, "Updated"},
+		{
+			&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "managed"}, Data: map[string]string{"a": "b"},
+			},
+			"Updated",
+		},
 		{nil, "Deleted"},
 	}
 	want := []string{`Normal FinalizerPatched: Patched finalizer "test.finalizer"`}
@@ -287,10 +307,15 @@ func TestV11_ResourceManager(t *testing.T) {
 		reconcileRoot(t, root, function)
 		want = append(want, fmt.Sprintf(`Normal %[1]s: %[1]s ConfigMap "managed"`, step.event))
 	}
-	reconcileRoot(t, &reconcilers.ResourceReconciler[*Function]{Reconciler: managed, SkipStatusUpdate: true, Config: w.Config}, function)
+	reconcileRoot(
+		t, &reconcilers.ResourceReconciler[*Function]{Reconciler: managed, SkipStatusUpdate: true, Config: w.Config},
+		function,
+	)
 	want = append(want, want[0])
 	equal(t, "events", want, w.Events)
-	observers, err := w.Tracker.GetObservers(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "managed"}})
+	observers, err := w.Tracker.GetObservers(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "managed"},
+	})
 	equal(t, "tracked", true, err == nil && len(observers) == 1)
 	w.get(t, function)
 	equal(t, "finalizers", 0, len(function.Finalizers))

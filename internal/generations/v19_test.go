@@ -20,8 +20,8 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// What the documentation of v0.12 to v0.19 shows: type parameters instead of fields for types, sets of children and flow control. The examples that it
-// shares with older generations are theirs, less the fields for types.
+// What the documentation of v0.12 to v0.19 shows: type parameters instead of fields for types, sets of children and
+// flow control. The examples that it shares with older generations are theirs, less the fields for types.
 
 func TestV19_FunctionReconciler(t *testing.T) {
 	function := newFunction()
@@ -33,7 +33,10 @@ func TestV19_FunctionReconciler(t *testing.T) {
 			&reconcilers.ChildReconciler[*Function, *Image, *ImageList]{
 				Name: "ChildImage",
 				DesiredChild: func(_ context.Context, parent *Function) (*Image, error) {
-					return &Image{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name}, Spec: ImageSpec{Tag: parent.Status.TargetImage}}, nil
+					return &Image{
+						ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name},
+						Spec:       ImageSpec{Tag: parent.Status.TargetImage},
+					}, nil
 				},
 				MergeBeforeUpdate: func(actual, desired *Image) { actual.Spec = desired.Spec },
 				ReflectChildStatusOnParent: func(_ context.Context, parent *Function, child *Image, err error) {
@@ -247,10 +250,16 @@ func TestV19_TrackAndList(t *testing.T) {
 	reconcileBelow(t, w, &reconcilers.SyncReconciler[*Gateway]{
 		Sync: func(ctx context.Context, resource *Gateway) error {
 			c := reconcilers.RetrieveConfigOrDie(ctx)
-			return c.TrackAndList(ctx, &corev1.SecretList{}, client.InNamespace(resource.Namespace), client.MatchingLabels{"uses": "gateway"})
+			return c.TrackAndList(ctx, &corev1.SecretList{}, client.InNamespace(resource.Namespace), client.MatchingLabels{
+				"uses": "gateway",
+			})
 		},
 	}, gateway)
-	later := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "certificate", Labels: map[string]string{"uses": "gateway"}}}
+	later := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "certificate", Labels: map[string]string{"uses": "gateway"},
+		},
+	}
 	observers, err := w.Tracker.GetObservers(later)
 	equal(t, "error", nil, err)
 	equal(t, "observers", []types.NamespacedName{client.ObjectKeyFromObject(gateway)}, observers)
@@ -286,7 +295,9 @@ func TestV19_Time(t *testing.T) {
 		}},
 		Config: w.Config,
 	}
-	if _, err := root.Reconcile(rtime.StashNow(t.Context(), started), reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(gateway)}); err != nil {
+	if _, err := root.Reconcile(rtime.StashNow(t.Context(), started), reconcilers.Request{
+		NamespacedName: client.ObjectKeyFromObject(gateway),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	w.get(t, gateway)

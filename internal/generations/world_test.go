@@ -67,7 +67,9 @@ func newWorld(t *testing.T, given ...client.Object) *world {
 				obj.SetCreationTimestamp(metav1.NewTime(time.Now())) // as an API server does
 				return c.Create(ctx, obj, opts...)
 			},
-			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			Patch: func(
+				ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+			) error {
 				data, err := patch.Data(obj)
 				if err != nil {
 					return err
@@ -77,7 +79,8 @@ func newWorld(t *testing.T, given ...client.Object) *world {
 			},
 		}).Build()
 	w.Config = reconcilers.Config{
-		Client: duck.NewDuckAwareClientWrapper(c), APIReader: duck.NewDuckAwareAPIReaderWrapper(c, c), Recorder: recorder{w}, Tracker: tracker.New(scheme, time.Hour),
+		Client: duck.NewDuckAwareClientWrapper(c), APIReader: duck.NewDuckAwareAPIReaderWrapper(c, c), Recorder: recorder{w},
+		Tracker: tracker.New(scheme, time.Hour),
 	}
 	return w
 }
@@ -92,7 +95,9 @@ func reconcileRoot(t *testing.T, r interface {
 	if err := r.Validate(validation.WithRecursive(t.Context())); err != nil {
 		t.Fatalf("validate: %v", err)
 	}
-	if _, err := r.Reconcile(t.Context(), reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(obj)}); err != nil {
+	if _, err := r.Reconcile(t.Context(), reconcilers.Request{
+		NamespacedName: client.ObjectKeyFromObject(obj),
+	}); err != nil {
 		t.Fatalf("reconcile: %v", err)
 	}
 }
@@ -135,6 +140,8 @@ func (r recorder) Eventf(obj runtime.Object, eventtype, reason, format string, a
 	r.Event(obj, eventtype, reason, fmt.Sprintf(format, args...))
 }
 
-func (r recorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any) {
+func (r recorder) AnnotatedEventf(
+	obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any,
+) {
 	r.Eventf(obj, eventtype, reason, format, args...)
 }

@@ -23,8 +23,11 @@ const (
 	Watcher    Style = "watcher"
 )
 
-// NewApp returns an app that tells the other system of every MyKind in the cluster. The config of the app may be changed before it is made.
-func NewApp(cluster *rest.Config, infoClient InfoClient, style Style, change func(config *simple.AppConfig)) (*simple.App, error) {
+// NewApp returns an app that tells the other system of every MyKind in the cluster. The config of the app may be
+// changed before it is made.
+func NewApp(
+	cluster *rest.Config, infoClient InfoClient, style Style, change func(config *simple.AppConfig),
+) (*simple.App, error) {
 	clients := &simple.Clients{}
 	store, err := resource.NewTypedStore[*v1.MyKind](v1.Kind(), clients)
 	if err != nil {

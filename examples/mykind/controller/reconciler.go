@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller tells another system of the resources of a kind, once for each change of their specs. It is written twice: as one function for
-// everything that happens, and as a function for each sort of event.
+// Package controller tells another system of the resources of a kind, once for each change of their specs. It is
+// written twice: as one function for everything that happens, and as a function for each sort of event.
 package controller
 
 import (
@@ -21,11 +21,13 @@ type InfoClient interface {
 	Delete(namespace, name string) error
 }
 
-// NewMyKindReconciler returns a reconciler for MyKind. It asks for another call when the other system is not well, and leaves all other errors to the retry
-// policy.
+// NewMyKindReconciler returns a reconciler for MyKind. It asks for another call when the other system is not well, and
+// leaves all other errors to the retry policy.
 func NewMyKindReconciler(infoClient InfoClient, store *resource.TypedStore[*v1.MyKind]) operator.Reconciler {
 	return &operator.TypedReconciler[*v1.MyKind]{
-		ReconcileFunc: func(ctx context.Context, req operator.TypedReconcileRequest[*v1.MyKind]) (operator.ReconcileResult, error) {
+		ReconcileFunc: func(
+			ctx context.Context, req operator.TypedReconcileRequest[*v1.MyKind],
+		) (operator.ReconcileResult, error) {
 			logging.FromContext(ctx).Info("Reconcile request", "name", req.Object.GetName(),
 				"action", operator.ResourceActionFromReconcile(req.Action), "generation", req.Object.GetGeneration())
 			if req.Action == operator.ReconcileActionDeleted {
@@ -35,7 +37,9 @@ func NewMyKindReconciler(infoClient InfoClient, store *resource.TypedStore[*v1.M
 			if req.Object.GetGeneration() == req.Object.Status.LastAppliedGeneration {
 				return operator.ReconcileResult{}, nil
 			}
-			err := infoClient.ApplyInfo(req.Object.GetNamespace(), req.Object.GetName(), req.Object.Spec.SomeInfo, req.Object.Spec.OtherInfo)
+			err := infoClient.ApplyInfo(
+				req.Object.GetNamespace(), req.Object.GetName(), req.Object.Spec.SomeInfo, req.Object.Spec.OtherInfo,
+			)
 			if infosystem.IsRetryable(err) {
 				return operator.ReconcileResult{RequeueAfter: retryAfter}, nil
 			}
@@ -43,7 +47,9 @@ func NewMyKindReconciler(infoClient InfoClient, store *resource.TypedStore[*v1.M
 				return operator.ReconcileResult{}, err
 			}
 			req.Object.Status.LastAppliedGeneration = req.Object.GetGeneration()
-			_, err = store.UpdateSubresource(ctx, req.Object.GetStaticMetadata().Identifier(), resource.SubresourceStatus, req.Object)
+			_, err = store.UpdateSubresource(
+				ctx, req.Object.GetStaticMetadata().Identifier(), resource.SubresourceStatus, req.Object,
+			)
 			return operator.ReconcileResult{}, err
 		},
 	}

@@ -23,7 +23,9 @@ func NewMyKindWatcher(infoClient InfoClient, store *resource.TypedStore[*v1.MyKi
 		if mykind.GetGeneration() == mykind.Status.LastAppliedGeneration {
 			return nil
 		}
-		if err := infoClient.ApplyInfo(mykind.GetNamespace(), mykind.GetName(), mykind.Spec.SomeInfo, mykind.Spec.OtherInfo); err != nil {
+		if err := infoClient.ApplyInfo(
+			mykind.GetNamespace(), mykind.GetName(), mykind.Spec.SomeInfo, mykind.Spec.OtherInfo,
+		); err != nil {
 			return err
 		}
 		mykind.Status.LastAppliedGeneration = mykind.GetGeneration()
@@ -36,7 +38,9 @@ func NewMyKindWatcher(infoClient InfoClient, store *resource.TypedStore[*v1.MyKi
 			return apply(ctx, obj)
 		},
 		UpdateFunc: func(ctx context.Context, oldObj, newObj resource.Object) error {
-			logging.FromContext(ctx).Info("Update event", "name", newObj.GetName(), "generation", newObj.GetGeneration(), "was", oldObj.GetGeneration())
+			logging.FromContext(ctx).Info(
+				"Update event", "name", newObj.GetName(), "generation", newObj.GetGeneration(), "was", oldObj.GetGeneration(),
+			)
 			return apply(ctx, newObj)
 		},
 		DeleteFunc: func(ctx context.Context, obj resource.Object) error {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package infosystem is some other system that is told of resources: a client, and a server that keeps what it is told in memory.
+// Package infosystem is some other system that is told of resources: a client, and a server that keeps what it is told
+// in memory.
 package infosystem
 
 import (
@@ -59,7 +60,9 @@ func (c *Client) Delete(namespace, name string) error {
 func (c *Client) do(method, namespace, name string, body []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath("infos", namespace, name).String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(
+		ctx, method, c.base.JoinPath("infos", namespace, name).String(), bytes.NewReader(body),
+	)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,10 @@ func main() {
 	flag.BoolVar(&leaderElect, "leader-elect", false, "Make sure that of several controller managers only one is active.")
 	flag.StringVar(&records, "records", "records", "The folder that stands for a DNS service: sites are published there.")
 	flag.BoolVar(&enableWebhooks, "enable-webhooks", true, "Serve the admission webhooks, which need a certificate.")
-	flag.StringVar(&webhookOptions.CertDir, "webhook-cert-path", "", "The folder with the certificate of the webhooks. Empty for <temporary folder>/k8s-webhook-server/serving-certs.")
+	flag.StringVar(
+		&webhookOptions.CertDir, "webhook-cert-path", "",
+		"The folder with the certificate of the webhooks. Empty for <temporary folder>/k8s-webhook-server/serving-certs.",
+	)
 	flag.StringVar(&webhookOptions.CertName, "webhook-cert-name", "tls.crt", "The file with the certificate.")
 	flag.StringVar(&webhookOptions.KeyName, "webhook-cert-key", "tls.key", "The file with the key of the certificate.")
 	level := slog.LevelInfo

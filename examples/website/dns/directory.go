@@ -20,9 +20,9 @@ const recordSuffix = ".json"
 // Directory is a [Provider] that keeps each record in a file of its own in one folder, named <name>.json.
 //
 // Several goroutines and processes may use one folder. A reader never sees half a record, because files come into being
-// and change only by a rename or a link, and of several owners that claim a free name at the same moment exactly one gets
-// it. What is asked of callers is that one owner is not published by two of them at a time, which holds for a controller:
-// it works on one object at a time, and leader election keeps a second controller out.
+// and change only by a rename or a link, and of several owners that claim a free name at the same moment exactly one
+// gets it. What is asked of callers is that one owner is not published by two of them at a time, which holds for a
+// controller: it works on one object at a time, and leader election keeps a second controller out.
 type Directory struct {
 	path string
 }

@@ -186,7 +186,9 @@ func ExampleDirectory() {
 	defer os.RemoveAll(path)
 
 	records := dns.NewDirectory(path)
-	if err := records.Publish(ctx, dns.Record{Name: "www.example.com", Target: "10.0.0.7", Owner: "default/shop"}); err != nil {
+	if err := records.Publish(ctx, dns.Record{
+		Name: "www.example.com", Target: "10.0.0.7", Owner: "default/shop",
+	}); err != nil {
 		panic(err)
 	}
 	record, err := records.Lookup(ctx, "www.example.com")

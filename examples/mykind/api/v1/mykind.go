@@ -25,5 +25,7 @@ type (
 
 // Kind is the kind MyKind.
 func Kind() resource.Kind {
-	return resource.Kind{Schema: resource.NewSimpleSchema("example.com", "v1", &MyKind{}, &MyKindList{}, resource.WithKind("MyKind"))}
+	return resource.Kind{
+		Schema: resource.NewSimpleSchema("example.com", "v1", &MyKind{}, &MyKindList{}, resource.WithKind("MyKind")),
+	}
 }

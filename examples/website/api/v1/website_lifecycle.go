@@ -40,7 +40,8 @@ var conditions = apis.NewLivingConditionSet(
 	ConditionRecordReady,
 )
 
-// InitializeConditions sets the conditions that are missing to Unknown. The ResourceReconciler calls it before every pass.
+// InitializeConditions sets the conditions that are missing to Unknown. The ResourceReconciler calls it before every
+// pass.
 func (s *WebsiteStatus) InitializeConditions(ctx context.Context) {
 	s.ConditionManager(ctx).InitializeConditions()
 }

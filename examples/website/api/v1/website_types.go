@@ -60,7 +60,8 @@ type WebsiteSpec struct {
 	Languages []Language `json:"languages,omitempty"`
 }
 
-// ThemeReference names a theme: a ConfigMap with the keys layout.html (a Go html/template) and style.css, both optional.
+// ThemeReference names a theme: a ConfigMap with the keys layout.html (a Go html/template) and style.css, both
+// optional.
 type ThemeReference struct {
 	// Name of the ConfigMap.
 	//

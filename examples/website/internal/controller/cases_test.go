@@ -127,7 +127,9 @@ func managed(verb string, child client.Object, kind string) rtesting.Event {
 }
 
 func notCreated(kind, name, why string) rtesting.Event {
-	return rtesting.NewEvent(shop, scheme(), corev1.EventTypeWarning, "CreationFailed", "Failed to create %s %q: %s", kind, name, why)
+	return rtesting.NewEvent(
+		shop, scheme(), corev1.EventTypeWarning, "CreationFailed", "Failed to create %s %q: %s", kind, name, why,
+	)
 }
 
 // halted asserts that a step has ended the pass on purpose.

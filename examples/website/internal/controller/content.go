@@ -30,7 +30,9 @@ func ContentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 		OurChild: func(site *websitev1.Website, child *corev1.ConfigMap) bool {
 			return child.Name == manifest.ContentName(site, "")
 		},
-		ReflectChildStatusOnParentWithError: func(ctx context.Context, site *websitev1.Website, child *corev1.ConfigMap, err error) error {
+		ReflectChildStatusOnParentWithError: func(
+			ctx context.Context, site *websitev1.Website, child *corev1.ConfigMap, err error,
+		) error {
 			if err != nil {
 				markChildError(ctx, site, websitev1.ConditionContentReady, err)
 				return reconcilers.ErrHaltSubReconcilers // the web servers must not serve what is not ours
@@ -42,7 +44,9 @@ func ContentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 }
 
 // desiredContent renders pages. A theme that cannot is a mistake of its author: trying again does not help.
-func desiredContent(ctx context.Context, site *websitev1.Website, language string, pages []render.Page) (*corev1.ConfigMap, error) {
+func desiredContent(
+	ctx context.Context, site *websitev1.Website, language string, pages []render.Page,
+) (*corev1.ConfigMap, error) {
 	files, err := themeStash.RetrieveOrDie(ctx).Site(site.Spec.Domain, language, pages)
 	if err != nil {
 		site.Status.ConditionManager(ctx).MarkFalse(websitev1.ConditionContentReady, "ThemeBroken", "%s", err)

@@ -62,7 +62,9 @@ func TestContentReconciler(t *testing.T) {
 			GivenStashedValues: themed,
 			ExpectTracks:       []rtesting.TrackRequest{rtesting.NewTrackRequest(content, shop, scheme())},
 			ExpectCreates:      []client.Object{content},
-			ExpectEvents:       []rtesting.Event{notCreated("ConfigMap", "shop-content", `configmaps "shop-content" already exists`)},
+			ExpectEvents: []rtesting.Event{
+				notCreated("ConfigMap", "shop-content", `configmaps "shop-content" already exists`),
+			},
 			ExpectResource: rtesting.With(shop, condition(websitev1.ConditionContentReady, metav1.ConditionFalse,
 				"AlreadyExists", `configmaps "shop-content" already exists`)),
 			ShouldErr: true,
@@ -73,8 +75,10 @@ func TestContentReconciler(t *testing.T) {
 			GivenStashedValues: themed,
 			WithReactors:       []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap")},
 			ExpectCreates:      []client.Object{content},
-			ExpectEvents:       []rtesting.Event{notCreated("ConfigMap", "shop-content", `inducing failure for create ConfigMap`)},
-			ShouldErr:          true,
+			ExpectEvents: []rtesting.Event{
+				notCreated("ConfigMap", "shop-content", `inducing failure for create ConfigMap`),
+			},
+			ShouldErr: true,
 		},
 		"the theme has no answer to a page": {
 			Resource: shop,
@@ -98,7 +102,9 @@ func TestContentReconciler(t *testing.T) {
 func TestLanguagesReconciler(t *testing.T) {
 	german := websitev1.Language{Code: "de", Pages: []websitev1.Page{{Name: "index", Title: "Willkommen"}}}
 	french := websitev1.Language{Code: "fr"}
-	bilingual := rtesting.With(shop, func(site *websitev1.Website) { site.Spec.Languages = []websitev1.Language{german, french} })
+	bilingual := rtesting.With(shop, func(site *websitev1.Website) {
+		site.Spec.Languages = []websitev1.Language{german, french}
+	})
 	translated := func(language websitev1.Language) *corev1.ConfigMap {
 		translation := render.Translate(controller.Pages(shop.Spec.Pages), controller.Pages(language.Pages))
 		files := must(plainTheme().Site(shop.Spec.Domain, language.Code, translation))
@@ -106,7 +112,9 @@ func TestLanguagesReconciler(t *testing.T) {
 	}
 	de, fr := translated(german), translated(french)
 	given := func() map[stash.Key]any {
-		return map[stash.Key]any{controller.ThemeStash.Key(): plainTheme(), controller.FilesStash.Key(): manifest.Files{"": content.Data}}
+		return map[stash.Key]any{
+			controller.ThemeStash.Key(): plainTheme(), controller.FilesStash.Key(): manifest.Files{"": content.Data},
+		}
 	}
 	rendered := condition(websitev1.ConditionContentReady, metav1.ConditionTrue, "Rendered", "")
 	speaks := func(languages ...string) func(*websitev1.Website) {
@@ -146,7 +154,9 @@ func TestLanguagesReconciler(t *testing.T) {
 			GivenStashedValues: given(),
 			ExpectTracks:       []rtesting.TrackRequest{rtesting.NewTrackRequest(de, shop, scheme())},
 			ExpectCreates:      []client.Object{de},
-			ExpectEvents:       []rtesting.Event{notCreated("ConfigMap", "shop-lang-de", `configmaps "shop-lang-de" already exists`)},
+			ExpectEvents: []rtesting.Event{
+				notCreated("ConfigMap", "shop-lang-de", `configmaps "shop-lang-de" already exists`),
+			},
 			ExpectResource: rtesting.With(bilingual, condition(websitev1.ConditionContentReady, metav1.ConditionFalse,
 				"AlreadyExists", `configmaps "shop-lang-de" already exists`)),
 			ShouldErr: true,
@@ -157,13 +167,16 @@ func TestLanguagesReconciler(t *testing.T) {
 			GivenStashedValues: map[stash.Key]any{
 				controller.ThemeStash.Key(): must(render.ParseTheme(map[string]string{render.LayoutKey: "{{.Nothing}}"})),
 			},
-			ExpectResource: rtesting.With(bilingual, condition(websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeBroken",
+			ExpectResource: rtesting.With(bilingual, condition(websitev1.ConditionContentReady, metav1.ConditionFalse,
+				"ThemeBroken",
 				`page index: template: layout.html:1:2: executing "layout.html" at <.Nothing>: can't evaluate field Nothing in type render.view`)),
 			ShouldErr: true,
 			Verify:    halted,
 		},
 		"they are deleted with the site": {
-			Resource:      rtesting.With(leavingShop, func(site *websitev1.Website) { site.Spec.Languages = []websitev1.Language{german} }),
+			Resource: rtesting.With(leavingShop, func(site *websitev1.Website) {
+				site.Spec.Languages = []websitev1.Language{german}
+			}),
 			GivenObjects:  []client.Object{de},
 			ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(de, scheme())},
 			ExpectEvents:  []rtesting.Event{deleted(de, "ConfigMap")},

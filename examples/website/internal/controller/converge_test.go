@@ -86,7 +86,9 @@ func siteScenario(t *testing.T) converge.Scenario {
 		World:  []converge.Actor{converge.Deployments(converge.BecomeReady)},
 		Setup: func(mgr ctrl.Manager) error {
 			env := converge.EnvOf(mgr)
-			return website.SetupWithManager(t.Context(), mgr, website.Options{Records: cloudRecords{env.Cloud}, Recheck: time.Minute})
+			return website.SetupWithManager(t.Context(), mgr, website.Options{
+				Records: cloudRecords{env.Cloud}, Recheck: time.Minute,
+			})
 		},
 	}
 }

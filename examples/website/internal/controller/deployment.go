@@ -57,5 +57,7 @@ func reflectRollout(ctx context.Context, site *websitev1.Website, child *appsv1.
 			return
 		}
 	}
-	conditions.MarkUnknown(websitev1.ConditionDeploymentReady, "RollingOut", "waiting for web servers with the current content")
+	conditions.MarkUnknown(
+		websitev1.ConditionDeploymentReady, "RollingOut", "waiting for web servers with the current content",
+	)
 }

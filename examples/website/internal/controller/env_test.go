@@ -172,7 +172,10 @@ func (e *env) condition(name, condition string, status metav1.ConditionStatus, r
 		}
 		got := site.Status.GetCondition(condition)
 		if site.Status.ObservedGeneration != site.Generation || got == nil || got.Status != status || got.Reason != reason {
-			return fmt.Errorf("%s: %s is not %s with reason %s: generation %d, status %+v", name, condition, status, reason, site.Generation, site.Status)
+			return fmt.Errorf(
+				"%s: %s is not %s with reason %s: generation %d, status %+v", name, condition, status, reason, site.Generation,
+				site.Status,
+			)
 		}
 		return nil
 	})

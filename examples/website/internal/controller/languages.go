@@ -38,7 +38,9 @@ func LanguagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			return manifest.IsLanguage(site, child.Name)
 		},
 		IdentifyChild: func(child *corev1.ConfigMap) string { return manifest.LanguageOf(child.Name) },
-		ReflectChildrenStatusOnParentWithError: func(ctx context.Context, site *websitev1.Website, result reconcilers.ChildSetResult[*corev1.ConfigMap]) error {
+		ReflectChildrenStatusOnParentWithError: func(
+			ctx context.Context, site *websitev1.Website, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+		) error {
 			files := filesStash.RetrieveOrEmpty(ctx)
 			site.Status.Languages = nil
 			for _, language := range result.Children {

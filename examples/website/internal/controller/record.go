@@ -25,7 +25,9 @@ func RecordReconciler(records dns.Provider, recheck time.Duration) reconcilers.S
 				conditions := site.Status.ConditionManager(ctx)
 				address := addressStash.RetrieveOrEmpty(ctx)
 				if address == "" {
-					conditions.MarkUnknown(websitev1.ConditionRecordReady, "NoAddress", "there is no address to point %s at", site.Spec.Domain)
+					conditions.MarkUnknown(
+						websitev1.ConditionRecordReady, "NoAddress", "there is no address to point %s at", site.Spec.Domain,
+					)
 					return reconcilers.Result{}, nil
 				}
 				err := records.Publish(ctx, dns.Record{Name: site.Spec.Domain, Target: address, Owner: owner(site)})

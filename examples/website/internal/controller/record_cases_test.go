@@ -42,16 +42,20 @@ func TestRecordReconciler(t *testing.T) {
 	}{
 		"it is published, behind a finalizer": {after: []dns.Record{ours}},
 		"it is published still":               {before: []dns.Record{ours}, after: []dns.Record{ours}},
-		"the domain has changed":              {before: []dns.Record{{Name: "old.example.com", Target: ours.Target, Owner: ours.Owner}}, after: []dns.Record{ours}},
-		"the domain is taken":                 {before: []dns.Record{theirs}, after: []dns.Record{theirs}},
-		"publishing fails":                    {err: errBroken},
-		"it is withdrawn":                     {before: []dns.Record{ours}},
-		"withdrawing fails":                   {before: []dns.Record{ours}, after: []dns.Record{ours}, err: errBroken},
+		"the domain has changed": {
+			before: []dns.Record{{Name: "old.example.com", Target: ours.Target, Owner: ours.Owner}}, after: []dns.Record{ours},
+		},
+		"the domain is taken": {before: []dns.Record{theirs}, after: []dns.Record{theirs}},
+		"publishing fails":    {err: errBroken},
+		"it is withdrawn":     {before: []dns.Record{ours}},
+		"withdrawing fails":   {before: []dns.Record{ours}, after: []dns.Record{ours}, err: errBroken},
 	}
 	cases := subCases{
 		"without an address there is nothing to publish": {
-			Resource:       held,
-			ExpectResource: rtesting.With(held, is(metav1.ConditionUnknown, "NoAddress", "there is no address to point shop.example.com at")),
+			Resource: held,
+			ExpectResource: rtesting.With(
+				held, is(metav1.ConditionUnknown, "NoAddress", "there is no address to point shop.example.com at"),
+			),
 		},
 		"it is published, behind a finalizer": {
 			Resource:           shop,
@@ -137,7 +141,12 @@ func published(ctx context.Context, records dns.Provider, want, all []dns.Record
 			}
 		}
 		if found != expected {
-			errs = append(errs, errors.New("the record of "+record.Name+" leads to "+found.Target+" for "+found.Owner+", want "+expected.Target+" for "+expected.Owner))
+			errs = append(
+				errs,
+				errors.New(
+					"the record of "+record.Name+" leads to "+found.Target+" for "+found.Owner+", want "+expected.Target+" for "+expected.Owner,
+				),
+			)
 		}
 	}
 	return errors.Join(errs...)

@@ -146,14 +146,16 @@ func TestDrift_deletedChildrenComeBack(t *testing.T) {
 		}
 		record, err := e.records.Lookup(t.Context(), "shop.example.com")
 		if err != nil || service.UID == uid || record.Target != service.Spec.ClusterIP {
-			return fmt.Errorf("record %v (error %v) and Service %s at %s", record, fmt.Sprint(err), service.UID, service.Spec.ClusterIP)
+			return fmt.Errorf(
+				"record %v (error %v) and Service %s at %s", record, fmt.Sprint(err), service.UID, service.Spec.ClusterIP,
+			)
 		}
 		return nil
 	})
 }
 
-// A ConfigMap of somebody else that has the name of a child is reported, not taken, and not served; when it goes, the site
-// goes on.
+// A ConfigMap of somebody else that has the name of a child is reported, not taken, and not served; when it goes, the
+// site goes on.
 func TestForeignConfigMap_isNotTaken(t *testing.T) {
 	for _, name := range []string{"shop-content", "shop-lang-de"} {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +214,9 @@ func (e *env) childrenGone(name string) {
 	e.gone(&corev1.Service{}, name)
 	e.Eventually(func() error {
 		var pods corev1.PodList
-		err := e.List(e.Context(), &pods, client.InNamespace(e.Namespace), client.MatchingLabels{websitev1.LabelWebsite: name})
+		err := e.List(e.Context(), &pods, client.InNamespace(e.Namespace), client.MatchingLabels{
+			websitev1.LabelWebsite: name,
+		})
 		if err == nil && len(pods.Items) > 0 {
 			err = fmt.Errorf("%d pods are still there", len(pods.Items))
 		}

@@ -104,7 +104,8 @@ func TestRestart_changesNothingOfASettledSite(t *testing.T) {
 	}
 }
 
-// The server adds defaults to what is written. That is not mistaken for drift: passes over a settled site write nothing.
+// The server adds defaults to what is written. That is not mistaken for drift: passes over a settled site write
+// nothing.
 func TestSettledSite_makesNoWrites(t *testing.T) {
 	e := newEnv(t)
 	e.startController()

@@ -22,7 +22,9 @@ func TestDeploymentReconciler(t *testing.T) {
 	files := map[stash.Key]any{controller.FilesStash.Key(): shopFiles}
 	settled := rtesting.With(deployment, func(d *appsv1.Deployment) {
 		d.Generation = 1
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2, ReadyReplicas: 2}
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2, ReadyReplicas: 2,
+		}
 	})
 	with := func(change func(*appsv1.DeploymentStatus)) []client.Object {
 		return []client.Object{rtesting.With(settled, func(d *appsv1.Deployment) { change(&d.Status) })}
@@ -84,7 +86,8 @@ func TestDeploymentReconciler(t *testing.T) {
 			GivenObjects: with(func(s *appsv1.DeploymentStatus) {
 				s.AvailableReplicas, s.ReadyReplicas = 0, 0
 				s.Conditions = []appsv1.DeploymentCondition{{
-					Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "100% slow",
+					Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
+					Message: "100% slow",
 				}}
 			}),
 			GivenStashedValues: files,
@@ -112,7 +115,9 @@ func TestDeploymentReconciler(t *testing.T) {
 }
 
 func TestServiceReconciler(t *testing.T) {
-	assigned := rtesting.With(shop, condition(websitev1.ConditionServiceReady, metav1.ConditionTrue, "AddressAssigned", ""))
+	assigned := rtesting.With(
+		shop, condition(websitev1.ConditionServiceReady, metav1.ConditionTrue, "AddressAssigned", ""),
+	)
 	address := map[stash.Key]any{controller.AddressStash.Key(): addressed.Spec.ClusterIP}
 	known := rtesting.With(service, func(s *corev1.Service) { s.CreationTimestamp = metav1.NewTime(now) })
 	drifted := rtesting.With(addressed, func(s *corev1.Service) {

@@ -44,7 +44,9 @@ func TestThemeReconciler(t *testing.T) {
 			Resource:     themed,
 			ExpectTracks: follows,
 			ExpectResource: rtesting.With(themed,
-				condition(websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound", `there is no ConfigMap "paper"`)),
+				condition(
+					websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound", `there is no ConfigMap "paper"`,
+				)),
 			ShouldErr: true,
 			Verify:    halted,
 		},
@@ -52,7 +54,8 @@ func TestThemeReconciler(t *testing.T) {
 			Resource:     themed,
 			GivenObjects: []client.Object{rtesting.With(paper, func(cm *corev1.ConfigMap) { cm.Data[render.LayoutKey] = "{{" })},
 			ExpectTracks: follows,
-			ExpectResource: rtesting.With(themed, condition(websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeBroken",
+			ExpectResource: rtesting.With(themed, condition(websitev1.ConditionContentReady, metav1.ConditionFalse,
+				"ThemeBroken",
 				"the layout is broken: template: layout.html:1: unclosed action")),
 			ShouldErr: true,
 			Verify:    halted,
@@ -73,7 +76,11 @@ func TestThemeReconciler(t *testing.T) {
 func sameTheme(t *testing.T, key stash.Key, expected, actual any) {
 	t.Helper()
 	look := func(theme any) map[string]string {
-		return must(theme.(*render.Theme).Site("shop.example.com", "", []render.Page{{Name: "index", Title: "Welcome", Body: "Come in."}}))
+		return must(
+			theme.(*render.Theme).Site("shop.example.com", "", []render.Page{
+				{Name: "index", Title: "Welcome", Body: "Come in."},
+			}),
+		)
 	}
 	if diff := cmp.Diff(look(expected), look(actual)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", key, diff)

@@ -90,7 +90,8 @@ func TestTheme_isWaitedFor(t *testing.T) {
 	e.startController()
 	e.Add(themed("shop", "paper"))
 	site := e.condition("shop", websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound")
-	if ready := site.Status.GetCondition(websitev1.ConditionReady); ready.Status != metav1.ConditionFalse || ready.Message != `there is no ConfigMap "paper"` {
+	if ready := site.Status.GetCondition(websitev1.ConditionReady); ready.Status != metav1.ConditionFalse ||
+		ready.Message != `there is no ConfigMap "paper"` {
 		t.Errorf("Ready does not say what is missing: %+v", ready)
 	}
 	e.Add(newTheme("paper", "h1 {}"))
@@ -123,8 +124,11 @@ func TestTheme_isLostAndBroken(t *testing.T) {
 		}
 		return nil
 	})
-	if now := e.deployment("shop"); now.UID != served.UID || now.Generation != served.Generation || now.Status.AvailableReplicas != 1 {
-		t.Errorf("the web servers were touched: generation %d, was %d; status %+v", now.Generation, served.Generation, now.Status)
+	if now := e.deployment("shop"); now.UID != served.UID || now.Generation != served.Generation ||
+		now.Status.AvailableReplicas != 1 {
+		t.Errorf(
+			"the web servers were touched: generation %d, was %d; status %+v", now.Generation, served.Generation, now.Status,
+		)
 	}
 
 	change(e, paper, func(theme *corev1.ConfigMap) { theme.Data["layout.html"] = "{{.Title}}" })

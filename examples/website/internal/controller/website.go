@@ -10,8 +10,9 @@
 //	service.go     a child that yields a value for a later step
 //	record.go      something outside the cluster, cleaned up behind a finalizer
 //
-// Steps say what should be and what it means for the status. Creating, updating, deleting, owning, watching, retrying and
-// writing the status are done for them. What one step finds out for the next travels in a stash that lives for one pass.
+// Steps say what should be and what it means for the status. Creating, updating, deleting, owning, watching, retrying
+// and writing the status are done for them. What one step finds out for the next travels in a stash that lives for one
+// pass.
 package controller
 
 import (
@@ -32,9 +33,11 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 
-// NewWebsiteReconciler returns the reconciler of the kind Website. It publishes sites with records, and asks that external
-// system again every recheck whether its answer still stands.
-func NewWebsiteReconciler(c reconcilers.Config, records dns.Provider, recheck time.Duration) *reconcilers.ResourceReconciler[*websitev1.Website] {
+// NewWebsiteReconciler returns the reconciler of the kind Website. It publishes sites with records, and asks that
+// external system again every recheck whether its answer still stands.
+func NewWebsiteReconciler(
+	c reconcilers.Config, records dns.Provider, recheck time.Duration,
+) *reconcilers.ResourceReconciler[*websitev1.Website] {
 	return &reconcilers.ResourceReconciler[*websitev1.Website]{
 		Name: "Website",
 		Reconciler: reconcilers.Sequence[*websitev1.Website]{

@@ -25,14 +25,19 @@ func TestWebsiteReconciler(t *testing.T) {
 	initialized := func(site *websitev1.Website) { site.Status.InitializeConditions(t.Context()) }
 	observed := func(site *websitev1.Website) { site.Status.ObservedGeneration = site.Generation }
 	rendered := condition(websitev1.ConditionContentReady, metav1.ConditionTrue, "Rendered", "")
-	rollingOut := condition(websitev1.ConditionDeploymentReady, metav1.ConditionUnknown, "RollingOut", "waiting for web servers with the current content")
+	rollingOut := condition(
+		websitev1.ConditionDeploymentReady, metav1.ConditionUnknown, "RollingOut",
+		"waiting for web servers with the current content",
+	)
 	rolledOut := condition(websitev1.ConditionDeploymentReady, metav1.ConditionTrue, "RolledOut", "")
 	assigned := condition(websitev1.ConditionServiceReady, metav1.ConditionTrue, "AddressAssigned", "")
 	inRecords := condition(websitev1.ConditionRecordReady, metav1.ConditionTrue, "Published", "")
 	at := func(site *websitev1.Website) { site.Status.URL = "http://shop.example.com" }
 	settled := rtesting.With(deployment, func(d *appsv1.Deployment) {
 		d.Generation = 1
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2, ReadyReplicas: 2}
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2, ReadyReplicas: 2,
+		}
 	})
 	ready := rtesting.With(shop, finalizer, initialized, observed, rendered, rolledOut, assigned, inRecords, at,
 		func(site *websitev1.Website) { site.Status.ReadyReplicas = 2 })
@@ -76,9 +81,13 @@ func TestWebsiteReconciler(t *testing.T) {
 			GivenObjects: []client.Object{content, settled, addressed, rtesting.With(ready, func(site *websitev1.Website) {
 				site.Spec.ThemeRef = &websitev1.ThemeReference{Name: "paper"}
 			})},
-			ExpectTracks: []rtesting.TrackRequest{rtesting.CreateTrackRequest("", "ConfigMap", "cases", "paper").By("cases", "shop")},
+			ExpectTracks: []rtesting.TrackRequest{
+				rtesting.CreateTrackRequest("", "ConfigMap", "cases", "paper").By("cases", "shop"),
+			},
 			ExpectStatusUpdates: []client.Object{rtesting.With(ready,
-				condition(websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound", `there is no ConfigMap "paper"`))},
+				condition(
+					websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound", `there is no ConfigMap "paper"`,
+				))},
 			ExpectEvents: []rtesting.Event{event(corev1.EventTypeNormal, "StatusUpdated", "Updated status")},
 		},
 		"a site that leaves is cleaned up, whatever has become of its theme": {
@@ -89,15 +98,21 @@ func TestWebsiteReconciler(t *testing.T) {
 				site.Spec.Languages = []websitev1.Language{{Code: "de"}}
 			})},
 			ExpectPatches: patchOfFinalizers("null"),
-			ExpectEvents:  []rtesting.Event{event(corev1.EventTypeNormal, "FinalizerPatched", `Patched finalizer "demo.trueup.dev/dns-record"`)},
+			ExpectEvents: []rtesting.Event{
+				event(corev1.EventTypeNormal, "FinalizerPatched", `Patched finalizer "demo.trueup.dev/dns-record"`),
+			},
 		},
 		"what it is triggered by": {
 			Request: request,
 			ExpectWiring: &rtesting.Wiring{
 				Controller: "Website",
 				For:        []rtesting.Watch{{Object: &websitev1.Website{}}},
-				Owns:       []rtesting.Watch{{Object: &corev1.ConfigMap{}}, {Object: &appsv1.Deployment{}}, {Object: &corev1.Service{}}},
-				Tracks:     []rtesting.Watch{{Object: &corev1.ConfigMap{}}, {Object: &appsv1.Deployment{}}, {Object: &corev1.Service{}}},
+				Owns: []rtesting.Watch{
+					{Object: &corev1.ConfigMap{}}, {Object: &appsv1.Deployment{}}, {Object: &corev1.Service{}},
+				},
+				Tracks: []rtesting.Watch{
+					{Object: &corev1.ConfigMap{}}, {Object: &appsv1.Deployment{}}, {Object: &corev1.Service{}},
+				},
 			},
 		},
 	}

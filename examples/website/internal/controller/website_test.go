@@ -45,7 +45,9 @@ func TestWebsite_becomesReady(t *testing.T) {
 	}, conditions); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
-	got := websitev1.WebsiteStatus{URL: site.Status.URL, ReadyReplicas: site.Status.ReadyReplicas, Languages: site.Status.Languages}
+	got := websitev1.WebsiteStatus{
+		URL: site.Status.URL, ReadyReplicas: site.Status.ReadyReplicas, Languages: site.Status.Languages,
+	}
 	want := websitev1.WebsiteStatus{URL: "http://shop.example.com", ReadyReplicas: 2, Languages: []string{"de", "pt-br"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
@@ -66,7 +68,9 @@ func TestWebsite_becomesReady(t *testing.T) {
 	var service corev1.Service
 	e.Must(e.get(&service, "shop"))
 	record, err := e.records.Lookup(t.Context(), "shop.example.com")
-	if diff := cmp.Diff(dns.Record{Name: "shop.example.com", Target: service.Spec.ClusterIP, Owner: e.Namespace + "/shop"}, record); diff != "" || err != nil {
+	if diff := cmp.Diff(
+		dns.Record{Name: "shop.example.com", Target: service.Spec.ClusterIP, Owner: e.Namespace + "/shop"}, record,
+	); diff != "" || err != nil {
 		t.Errorf("record (-want +got), error %v:\n%s", err, diff)
 	}
 	deployment := e.deployment("shop")
@@ -99,7 +103,11 @@ func TestWebsite_growsAndShrinksItsLanguages(t *testing.T) {
 		}
 		got := map[string]bool{}
 		var configMaps corev1.ConfigMapList
-		e.Must(e.List(t.Context(), &configMaps, client.InNamespace(e.Namespace), client.MatchingLabels{websitev1.LabelWebsite: "shop"}))
+		e.Must(
+			e.List(t.Context(), &configMaps, client.InNamespace(e.Namespace), client.MatchingLabels{
+				websitev1.LabelWebsite: "shop",
+			}),
+		)
 		for _, item := range configMaps.Items {
 			got[item.Name] = true
 		}
@@ -190,7 +198,8 @@ func TestWebsite_fiftyAtOnce(t *testing.T) {
 	for i := range sites {
 		name := fmt.Sprintf("site-%02d", i)
 		site := e.ready(name)
-		if record, err := e.records.Lookup(t.Context(), site.Spec.Domain); err != nil || record.Owner != e.Namespace+"/"+name {
+		if record, err := e.records.Lookup(t.Context(), site.Spec.Domain); err != nil ||
+			record.Owner != e.Namespace+"/"+name {
 			t.Errorf("%s: record = %v, %v", name, record, err)
 		}
 	}

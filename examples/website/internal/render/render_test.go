@@ -21,8 +21,9 @@ func TestSite(t *testing.T) {
 	}{
 		"a file per page and the style": {
 			theme: map[string]string{
-				"layout.html": "{{.Site}}|{{.Title}}|{{range .Paragraphs}}<p>{{.}}</p>{{end}}|{{range .Navigation}}{{.Href}}={{.Title}};{{end}}",
-				"style.css":   "body {}",
+				"layout.html": "{{.Site}}|{{.Title}}|{{range .Paragraphs}}<p>{{.}}</p>{{end}}|{{range " +
+					".Navigation}}{{.Href}}={{.Title}};{{end}}",
+				"style.css": "body {}",
 			},
 			pages: []render.Page{
 				{Name: "index", Title: "Welcome", Body: "One.\n\n\n\nTwo,\nstill two.\n"},
@@ -72,7 +73,9 @@ func TestSite_builtInTheme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`<html lang="de">`, "<title>Willkommen - www.example.com</title>", "<p>Hallo.</p>", `href="index.html"`} {
+	for _, part := range []string{
+		`<html lang="de">`, "<title>Willkommen - www.example.com</title>", "<p>Hallo.</p>", `href="index.html"`,
+	} {
 		if !strings.Contains(files["index.html"], part) {
 			t.Errorf("index.html has no %s:\n%s", part, files["index.html"])
 		}
@@ -87,10 +90,16 @@ func TestSite_brokenThemes(t *testing.T) {
 		layout string
 		want   string
 	}{
-		"does not parse":       {layout: "{{.Title", want: "the layout is broken: template: layout.html:1: unclosed action"},
-		"uses what is not":     {layout: "{{.Price}}", want: "page index: template: layout.html:1:2: executing \"layout.html\" at <.Price>"},
-		"writes without bound": {layout: `{{define "x"}}12345678{{template "x"}}{{end}}{{template "x"}}`, want: "page index: "},
-		"writes too much":      {layout: strings.Repeat("x", render.MaxFile+1), want: "page index: the layout writes more than 256 KiB"},
+		"does not parse": {layout: "{{.Title", want: "the layout is broken: template: layout.html:1: unclosed action"},
+		"uses what is not": {
+			layout: "{{.Price}}", want: "page index: template: layout.html:1:2: executing \"layout.html\" at <.Price>",
+		},
+		"writes without bound": {
+			layout: `{{define "x"}}12345678{{template "x"}}{{end}}{{template "x"}}`, want: "page index: ",
+		},
+		"writes too much": {
+			layout: strings.Repeat("x", render.MaxFile+1), want: "page index: the layout writes more than 256 KiB",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

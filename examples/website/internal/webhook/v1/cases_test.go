@@ -81,7 +81,10 @@ func denied(code int32, reason metav1.StatusReason, message string, causes ...me
 }
 
 // runOnBoth runs cases in memory, and then the same cases on a real API.
-func runOnBoth(t *testing.T, cases rtesting.AdmissionWebhookTests, adapter func(reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*websitev1.Website]) {
+func runOnBoth(
+	t *testing.T, cases rtesting.AdmissionWebhookTests,
+	adapter func(reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*websitev1.Website],
+) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, website.AddToScheme} {
@@ -98,7 +101,9 @@ func runOnBoth(t *testing.T, cases rtesting.AdmissionWebhookTests, adapter func(
 		tc.WithClientBuilder = byDomain
 		cases[name] = tc
 	}
-	build := func(_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*admission.Webhook, error) {
+	build := func(
+		_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
+	) (*admission.Webhook, error) {
 		return adapter(c).BuildWithContext(ctx)
 	}
 	t.Run("in memory", func(t *testing.T) { cases.RunWithContext(t, scheme, build) })
@@ -129,7 +134,9 @@ func TestDefaultingCases(t *testing.T) {
 		"pages without titles": {
 			Request: asks(admissionv1.Create, rtesting.With(shop, func(site *websitev1.Website) {
 				site.Spec.Pages = []websitev1.Page{{Name: "index", Title: "Welcome"}, {Name: "opening-hours"}, {Name: "über-uns"}}
-				site.Spec.Languages = []websitev1.Language{{Code: "de", Pages: []websitev1.Page{{Name: "index", Title: "Willkommen"}, {Name: "opening-hours"}}}}
+				site.Spec.Languages = []websitev1.Language{
+					{Code: "de", Pages: []websitev1.Page{{Name: "index", Title: "Willkommen"}, {Name: "opening-hours"}}},
+				}
 			}), nil),
 			ExpectedResponse: allowed(
 				replace("/spec/pages/1/title", "Opening hours"),
@@ -138,7 +145,10 @@ func TestDefaultingCases(t *testing.T) {
 			),
 		},
 		"a page without a name is for the schema to refuse": {
-			Request:          asks(admissionv1.Create, rtesting.With(shop, func(site *websitev1.Website) { site.Spec.Pages = []websitev1.Page{{}} }), nil),
+			Request: asks(
+				admissionv1.Create, rtesting.With(shop, func(site *websitev1.Website) { site.Spec.Pages = []websitev1.Page{{}} }),
+				nil,
+			),
 			ExpectedResponse: allowed(),
 		},
 	}, webhookv1.NewDefaultingWebhook)

@@ -18,8 +18,8 @@ import (
 
 // +kubebuilder:rbac:groups=demo.trueup.dev,resources=websites,verbs=get;list;watch
 
-// Protection refuses to delete a site that has the annotation for that. Mind that a namespace with such a site in it cannot
-// be deleted either.
+// Protection refuses to delete a site that has the annotation for that. Mind that a namespace with such a site in it
+// cannot be deleted either.
 func Protection() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.SyncReconciler[*websitev1.Website]{
 		Name: "Protection",
@@ -36,8 +36,8 @@ func Protection() reconcilers.SubReconciler[*websitev1.Website] {
 	}
 }
 
-// DomainIsFree refuses a domain that another Website of the namespace has. It looks at new and changed domains only: what is
-// stored already must stay writable, or nobody, the controller included, could change anything else about it.
+// DomainIsFree refuses a domain that another Website of the namespace has. It looks at new and changed domains only:
+// what is stored already must stay writable, or nobody, the controller included, could change anything else about it.
 func DomainIsFree() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.SyncReconciler[*websitev1.Website]{
 		Name: "DomainIsFree",
@@ -78,8 +78,8 @@ func choosesDomain(ctx context.Context, site *websitev1.Website) (bool, error) {
 
 // holderOf returns the name of another site in the namespace that has the domain of this one, "" if there is none.
 //
-// The cache answers at once, and may be behind. A site it has not seen is no harm: the DNS record decides in the end, and
-// the controller says so. But nobody is refused on the cache's word alone.
+// The cache answers at once, and may be behind. A site it has not seen is no harm: the DNS record decides in the end,
+// and the controller says so. But nobody is refused on the cache's word alone.
 func holderOf(ctx context.Context, site *websitev1.Website) (string, error) {
 	c := reconcilers.RetrieveConfigOrDie(ctx)
 	var known websitev1.WebsiteList
@@ -103,8 +103,9 @@ func holderOf(ctx context.Context, site *websitev1.Website) (string, error) {
 	return "", nil
 }
 
-// deny answers the request with an error as the API has them, so that clients can tell the reason and the field, and ends
-// the pass. To return the error instead would deny the request as well, but with code 500: as if the webhook were broken.
+// deny answers the request with an error as the API has them, so that clients can tell the reason and the field, and
+// ends the pass. To return the error instead would deny the request as well, but with code 500: as if the webhook were
+// broken.
 func deny(ctx context.Context, err *apierrs.StatusError) error {
 	response := reconcilers.RetrieveAdmissionResponse(ctx)
 	response.Allowed, response.Result = false, new(err.Status())

@@ -9,7 +9,8 @@
 // patch; what they want refused, they say on the response.
 //
 // The controller does not rely on them. A webhook can be switched off, and what it has let pass can be wrong a moment
-// later, so all that must hold is checked by the schema or by the controller as well. Webhooks are there to help authors.
+// later, so all that must hold is checked by the schema or by the controller as well. Webhooks are there to help
+// authors.
 package v1
 
 import (

@@ -35,7 +35,10 @@ func TestDefaulting(t *testing.T) {
 		Replicas: new(int32(1)),
 		Pages:    []websitev1.Page{{Name: "index", Title: "Welcome"}, {Name: "opening-hours", Title: "Opening hours"}},
 		Languages: []websitev1.Language{
-			{Code: "de", Pages: []websitev1.Page{{Name: "index", Title: "Willkommen"}, {Name: "opening-hours", Title: "Opening hours"}}},
+			{
+				Code:  "de",
+				Pages: []websitev1.Page{{Name: "index", Title: "Willkommen"}, {Name: "opening-hours", Title: "Opening hours"}},
+			},
 		},
 	}
 	if diff := cmp.Diff(want, site.Spec); diff != "" {
@@ -66,7 +69,12 @@ func TestDefaulting_ofAnAppliedManifest(t *testing.T) {
 		},
 	}}
 	for range 2 { // a user applies the same again
-		e.Must(e.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(manifest.DeepCopy()), client.FieldOwner("kubectl"), client.ForceOwnership))
+		e.Must(
+			e.Apply(
+				t.Context(), client.ApplyConfigurationFromUnstructured(manifest.DeepCopy()), client.FieldOwner("kubectl"),
+				client.ForceOwnership,
+			),
+		)
 	}
 	stored := newSite("shop")
 	stored.Namespace = e.Namespace
@@ -203,7 +211,8 @@ func TestWebhooksBesideTheController(t *testing.T) {
 func wantDenied(t *testing.T, err error, reason metav1.StatusReason, message string) {
 	t.Helper()
 	const denied = `admission webhook "vwebsite-v1.demo.trueup.dev" denied the request: `
-	if apierrs.ReasonForError(err) != reason || !strings.HasPrefix(err.Error(), denied) || !strings.HasSuffix(err.Error(), message) {
+	if apierrs.ReasonForError(err) != reason || !strings.HasPrefix(err.Error(), denied) ||
+		!strings.HasSuffix(err.Error(), message) {
 		t.Errorf("error = %v\nwant reason %s, text %s… %s", err, reason, denied, message)
 	}
 }

@@ -18,7 +18,9 @@ func root(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) re
 	return Reconciler(c)
 }
 
-func step(*testing.T, *rtesting.SubReconcilerTestCase[*corev1.Secret], reconcilers.Config) reconcilers.SubReconciler[*corev1.Secret] {
+func step(
+	*testing.T, *rtesting.SubReconcilerTestCase[*corev1.Secret], reconcilers.Config,
+) reconcilers.SubReconciler[*corev1.Secret] {
 	return reconcilers.Sequence[*corev1.Secret]{}
 }
 
@@ -41,7 +43,9 @@ func TestReconcilers(t *testing.T) {
 
 func TestWebhooks(t *testing.T) {
 	scheme := runtime.NewScheme()
-	var factory rtesting.AdmissionWebhookFactory = func(*testing.T, *rtesting.AdmissionWebhookTestCase, reconcilers.Config) *admission.Webhook {
+	var factory rtesting.AdmissionWebhookFactory = func(
+		*testing.T, *rtesting.AdmissionWebhookTestCase, reconcilers.Config,
+	) *admission.Webhook {
 		return &admission.Webhook{}
 	}
 	admissionWebhookTests := rtesting.AdmissionWebhookTests{}
