@@ -4,6 +4,7 @@ package reconcilers_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -176,9 +178,13 @@ func newApplyingTracker(_ clienttesting.ObjectScheme, decoder runtime.Decoder) c
 	kinds := runtime.NewScheme()
 	kinds.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.ConfigMap{})
 	kinds.AddKnownTypes(fixture.GroupVersion, &fixture.Resource{})
-	converter := applyconfigurations.NewTypeConverter(clientgoscheme.Scheme)
-	return applyingTracker{clienttesting.NewFieldManagedObjectTracker(kinds, decoder, converter)}
+	return applyingTracker{clienttesting.NewFieldManagedObjectTracker(kinds, decoder, typeConverter())}
 }
+
+// typeConverter takes a second to make under the race detector.
+var typeConverter = sync.OnceValue(func() managedfields.TypeConverter {
+	return applyconfigurations.NewTypeConverter(clientgoscheme.Scheme)
+})
 
 func (t applyingTracker) Apply(
 	gvr schema.GroupVersionResource, configuration runtime.Object, ns string, opts ...metav1.PatchOptions,
