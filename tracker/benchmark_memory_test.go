@@ -11,9 +11,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// BenchmarkMemory reports what 100,000 observers keep in memory, for each of
-// their references: names, labels and selectors included, which are kept by
-// nobody else here. When all are forgotten, as good as nothing is left.
+// BenchmarkMemory reports the memory that 100,000 observers take, for each form of reference. Names, labels and
+// selectors are included, because nothing else here holds them. When all observers are forgotten, almost nothing
+// remains.
 func BenchmarkMemory(b *testing.B) {
 	const size = 100_000
 	for _, scenario := range scenarios {
@@ -35,7 +35,7 @@ func BenchmarkMemory(b *testing.B) {
 				b.ReportMetric(float64(heap()-empty)/float64(references), "B/forgotten")
 				runtime.KeepAlive(tr)
 			}
-			b.ReportMetric(0, "ns/op") // collecting garbage takes most of it
+			b.ReportMetric(0, "ns/op") // garbage collection takes most of the time
 		})
 	}
 }

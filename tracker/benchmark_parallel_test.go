@@ -12,10 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// BenchmarkParallel looks up and renews from eight goroutines and from one, in
-// turns, and reports how much more eight get done. At best that is the number of
-// processors: run it with -cpu 1,2,4,8. Of many short turns it takes the fastest,
-// as others may use the processors, too.
+// BenchmarkParallel looks up and renews from eight goroutines and from one, in turns, and reports the speedup. At best
+// it is the number of processors: run it with -cpu 1,2,4,8. Other processes may use the processors too, so it takes the
+// fastest of many short turns.
 func BenchmarkParallel(b *testing.B) {
 	const size, goroutines, operations = 1000, 8, 16_000
 	for _, scenario := range scenarios[:len(scenarios)-1] {
@@ -56,7 +55,7 @@ func BenchmarkParallel(b *testing.B) {
 				b.ReportMetric(float64(one)/operations, "ns/op-of-one")
 				b.ReportMetric(float64(all)/operations, "ns/op-of-eight")
 				b.ReportMetric(float64(one)/float64(all), "x")
-				b.ReportMetric(0, "ns/op") // a turn says nothing
+				b.ReportMetric(0, "ns/op") // the time of one turn has no meaning
 			})
 		}
 	}

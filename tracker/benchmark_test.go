@@ -21,8 +21,8 @@ func selecting(namespace string, set labels.Set) Reference {
 	return Reference{Kind: "ConfigMap", Namespace: namespace, Selector: labels.SelectorFromSet(set)}
 }
 
-// trackers by what the observers watch; a lookup of changed finds one observer,
-// but for "shared", which finds all, and "both", which finds two.
+// scenarios are trackers that differ in what the observers watch. A lookup of changed finds one observer, except for
+// "shared", which finds all, and "both", which finds two.
 var scenarios = []struct {
 	name string
 	refs func(i int) []Reference
@@ -58,13 +58,14 @@ func namespaceOf(i int) string {
 
 var changed = eventFor(scenarios[0].refs, 0)
 
-// eventFor returns what references with a number refer to.
+// eventFor returns an object that matches the references of the given number.
 func eventFor(refs func(int) []Reference, i int) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metaOf(refs(i)[0].Namespace, appOf(i), map[string]string{"app": appOf(i), "tier": "web"})}
+	return &corev1.ConfigMap{
+		ObjectMeta: metaOf(refs(i)[0].Namespace, appOf(i), map[string]string{"app": appOf(i), "tier": "web"}),
+	}
 }
 
-// filled returns a tracker with a number of references of each form, every one
-// with an observer of its own.
+// filled returns a tracker with the given number of references of each form, each with its own observer.
 func filled(b *testing.B, size int, refs func(int) []Reference) Tracker {
 	tr := New(clientgoscheme.Scheme, time.Hour)
 	for i := range size {
@@ -72,7 +73,7 @@ func filled(b *testing.B, size int, refs func(int) []Reference) Tracker {
 			mustTrack(b, tr, ref, observerNamed(fmt.Sprintf("observer-%d-%d", i, form)))
 		}
 	}
-	runtime.GC() // what it left behind is not for the benchmark to collect
+	runtime.GC() // collect earlier garbage before the benchmark starts
 	return tr
 }
 
@@ -88,20 +89,19 @@ func BenchmarkGetObservers(b *testing.B) {
 				}
 				b.ReportMetric(float64(len(found)), "found")
 				if len(found) == 0 {
-					b.Fatal("found nobody")
+					b.Fatal("found no observers")
 				}
 			})
 		}
 	}
 }
 
-// BenchmarkFlatness compares a lookup among 100,000 references of each form to
-// one among 100, in turns, and reports the ratio of the fastest. It looks up a
-// thousand objects one after the other; or all, in random order, which mostly
-// measures how long a processor waits for memory that it has not used for long.
+// BenchmarkFlatness compares a lookup among 100,000 references of each form to a lookup among 100, in turns, and
+// reports the ratio of the fastest. It looks up a thousand objects one after the other, or all in random order. Random
+// order mostly measures cache misses of the processor.
 func BenchmarkFlatness(b *testing.B) {
 	const few, many, objects = 100, 100_000, 1000
-	for _, scenario := range scenarios[:len(scenarios)-1] { // "shared" finds more where there are more
+	for _, scenario := range scenarios[:len(scenarios)-1] { // "shared" returns more in a larger tracker
 		for _, among := range []int{objects, many} {
 			b.Run(fmt.Sprintf("%s/%d-objects", scenario.name, among), func(b *testing.B) {
 				small, large := filled(b, few, scenario.refs), filled(b, many, scenario.refs)
@@ -131,7 +131,7 @@ func BenchmarkFlatness(b *testing.B) {
 				b.ReportMetric(float64(inSmall)/float64(among), "ns/lookup-of-100")
 				b.ReportMetric(float64(inLarge)/float64(among), "ns/lookup-of-100000")
 				b.ReportMetric(float64(inLarge)/float64(inSmall), "x")
-				b.ReportMetric(0, "ns/op") // a round of all lookups says nothing
+				b.ReportMetric(0, "ns/op") // the time of a round of all lookups has no meaning
 			})
 		}
 	}

@@ -15,23 +15,27 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// Many track, forget and look up at the same time. One observer is never
-// forgotten: each lookup must find it, once.
+// Several goroutines track, forget and look up concurrently. One observer is never forgotten: each lookup must find it
+// exactly once.
 func TestConcurrentUse(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		lease  time.Duration
-		// found is true when leases last.
+		// found reports whether leases outlast the test.
 		found bool
 	}{
-		"LongLease":  {"only what is forgotten is gone", time.Hour, true},
-		"ShortLease": {"leases run out all the time while the test runs", 50 * time.Microsecond, false},
+		"LongLease":  {"only forgotten observers are removed", time.Hour, true},
+		"ShortLease": {"leases expire throughout the test", 50 * time.Microsecond, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			const workers, rounds = 8, 300
 			tr := newTracker(clientgoscheme.Scheme, tt.lease)
-			references := []Reference{byName, bySelector, {Kind: "ConfigMap", Selector: mustParse(t, "color in (red,blue),!size")}}
+			references := []Reference{
+				byName,
+				bySelector,
+				{Kind: "ConfigMap", Selector: mustParse(t, "color in (red,blue),!size")},
+			}
 			for _, ref := range references {
 				mustTrack(t, tr, ref, observerNamed("stays"))
 			}
@@ -46,7 +50,7 @@ func TestConcurrentUse(t *testing.T) {
 								t.Error(err)
 							}
 						}
-						// nobody else watches these
+						// no other observer watches these
 						alone := Reference{Kind: "ConfigMap", Namespace: "ns", Name: fmt.Sprintf("w%d-%d", w, i%10)}
 						if err := tr.TrackReference(alone, observerNamed(name)); err != nil {
 							t.Error(err)
@@ -65,11 +69,11 @@ func TestConcurrentUse(t *testing.T) {
 						seen := map[types.NamespacedName]int{}
 						for _, name := range got {
 							if seen[name]++; seen[name] > 1 {
-								t.Errorf("%s is in the result twice", name)
+								t.Errorf("%s is returned twice", name)
 							}
 						}
 						if tt.found && seen[observerNames("stays")[0]] != 1 {
-							t.Errorf("found %v, without the one that stays", got)
+							t.Errorf("found %v, without the observer that is never forgotten", got)
 						}
 					}
 				})
@@ -80,7 +84,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// Two may find at the same time that there is nothing to renew.
+// Two goroutines may both find that the track does not exist yet.
 func TestAddingTwice(t *testing.T) {
 	tr := newTracker(clientgoscheme.Scheme, time.Hour)
 	for range 2 {
@@ -92,7 +96,7 @@ func TestAddingTwice(t *testing.T) {
 	checkConsistent(t, tr)
 }
 
-// Each of very many observers is found once, by whatever number of references.
+// Each of many observers is found once, regardless of how many of its references match.
 func TestSharedObject(t *testing.T) {
 	const observers = 10_000
 	tests := map[string][]Reference{
@@ -121,34 +125,33 @@ func TestSharedObject(t *testing.T) {
 				got[name]++
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("how often each is found (-want +got):\n%s", diff)
+				t.Errorf("number of times each observer is found (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// meetingSelector matches when as many lookups as expected evaluate it at the
-// same time.
-type meetingSelector struct {
+// rendezvousSelector matches when the expected number of lookups evaluate it at the same time.
+type rendezvousSelector struct {
 	labels.Selector
 	meet func()
 }
 
-func (s meetingSelector) Matches(labels.Labels) bool {
+func (s rendezvousSelector) Matches(labels.Labels) bool {
 	s.meet()
 	return true
 }
 
-// A lookup evaluates selectors, which may take long; others must not wait for it.
+// A lookup evaluates selectors, which may take long. Other lookups must not wait for it.
 func TestLookupsDoNotExcludeEachOther(t *testing.T) {
 	const lookups = 2 * len(stripedLock{}) // more than fit in stripes of their own
 	var arrived sync.WaitGroup
 	arrived.Add(lookups)
-	selector := meetingSelector{
+	selector := rendezvousSelector{
 		Selector: labels.Everything(),
 		meet: func() {
 			arrived.Done()
-			arrived.Wait() // forever, if lookups take turns
+			arrived.Wait() // blocks forever if lookups exclude each other
 		},
 	}
 

@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// checkConsistent checks that everything in the tracker is where others expect
-// it, and that nothing is kept which is of no use. The tracker must not be in
-// use.
+// checkConsistent checks that the data structures of the tracker agree with each other and hold no unused entries. The
+// tracker must not be in use.
 func checkConsistent(t testing.TB, tr *tracker) {
 	t.Helper()
 	if got, want := listed(tr), len(tr.tracks.entries); got != want {
@@ -18,35 +17,35 @@ func checkConsistent(t testing.TB, tr *tracker) {
 	}
 	for key, track := range tr.tracks.entries {
 		if track.trackKey != key || key.observer.of.entries[track.name] != key.observer {
-			t.Errorf("the track of %s is somebody else's", track.name)
+			t.Errorf("the track of %s belongs to another observer", track.name)
 		}
 		if key.target.tracks[track.place[ofTarget]] != track || key.observer.tracks[track.place[ofObserver]] != track {
-			t.Errorf("the track of %s is not at its place", track.name)
+			t.Errorf("the track of %s is not at its index", track.name)
 		}
 		if on := key.target; on.kind.table(on).entries[on.name] != on || tr.kinds.entries[on.kind.GroupKind] != on.kind {
-			t.Errorf("what %s watches is not part of the tracker", track.name)
+			t.Errorf("the target of %s is not part of the tracker", track.name)
 		}
 	}
 
 	var ofTargets, ofObservers int
 	for gk, k := range tr.kinds.entries {
 		if k.empty() {
-			t.Errorf("nothing is watched of kind %s", gk)
+			t.Errorf("kind %s has no targets", gk)
 		}
 		var inIndex int
 		for _, targets := range []map[types.NamespacedName]*target{k.exact.entries, k.selected.entries} {
 			for name, on := range targets {
 				if len(on.tracks) == 0 {
-					t.Errorf("nobody watches %s %s", gk, name)
+					t.Errorf("%s %s has no observers", gk, name)
 				}
 				for _, track := range on.tracks {
 					if !on.mixed && track.observer.of != on.tracks[0].observer.of {
-						t.Errorf("%s %s does not know of what kinds its observers are", gk, name)
+						t.Errorf("%s %s is not marked as having observers of several kinds", gk, name)
 					}
 				}
 				ofTargets += len(on.tracks)
 				if first := &on.first; first.target != nil && tr.tracks.entries[first.trackKey] != first {
-					t.Errorf("%s %s keeps a track that is gone", gk, name)
+					t.Errorf("%s %s keeps a removed track", gk, name)
 				}
 				if on.selection != nil {
 					inIndex += len(on.selection.postings)
@@ -57,16 +56,16 @@ func checkConsistent(t testing.TB, tr *tracker) {
 			inIndex -= checkPostings(t, p)
 		}
 		if inIndex != 0 {
-			t.Errorf("the index of %s has %d postings too few", gk, inIndex)
+			t.Errorf("the index of %s lacks %d postings", gk, inIndex)
 		}
 	}
 	for kind, of := range tr.observers.entries {
 		if of.kind != kind || len(of.entries) == 0 {
-			t.Errorf("%d observers of %v are kept as %v", len(of.entries), of.kind, kind)
+			t.Errorf("%d observers of kind %v are stored under kind %v", len(of.entries), of.kind, kind)
 		}
 		for name, o := range of.entries {
 			if o.of != of || len(o.tracks) == 0 {
-				t.Errorf("%s watches %d targets and is one of %v", name, len(o.tracks), o.of.kind)
+				t.Errorf("%s has %d targets and is of kind %v", name, len(o.tracks), o.of.kind)
 			}
 			ofObservers += len(o.tracks)
 		}
@@ -76,7 +75,7 @@ func checkConsistent(t testing.TB, tr *tracker) {
 	}
 }
 
-// table returns where a target of the kind belongs.
+// table returns the table that holds the target.
 func (k *kind) table(on *target) *table[types.NamespacedName, *target] {
 	if on.selection == nil {
 		return &k.exact
@@ -99,7 +98,7 @@ func listed(tr *tracker) int {
 	return count
 }
 
-// checkPostings counts the postings, and checks that they know where they are.
+// checkPostings counts the postings and checks that each is in the list of its label.
 func checkPostings(t testing.TB, p *postings) int {
 	t.Helper()
 	count := 0
@@ -108,12 +107,12 @@ func checkPostings(t testing.TB, p *postings) int {
 		var previous *posting
 		for post := list.first; post != nil; previous, post = post, post.next {
 			if post.in != p || post.at != at || post.previous != previous {
-				t.Errorf("a posting at %v is not where it belongs", at)
+				t.Errorf("a posting at %v is in the wrong list", at)
 			}
 			length++
 		}
 		if length != list.length || length == 0 {
-			t.Errorf("%d postings are at %v, counted as %d", length, at, list.length)
+			t.Errorf("got %d postings at %v, want the recorded length %d", length, at, list.length)
 		}
 		count += length
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Key says which one object to watch.
+// Key identifies one object to watch.
 //
 // Deprecated: use [Reference].
 type Key struct {
@@ -15,7 +15,7 @@ type Key struct {
 	NamespacedName types.NamespacedName
 }
 
-// NewKey returns the Key of an object; the version of its kind is dropped.
+// NewKey returns the Key of an object; it ignores the version of the kind.
 //
 // Deprecated: use [Reference].
 func NewKey(gvk schema.GroupVersionKind, namespacedName types.NamespacedName) Key {

@@ -3,10 +3,9 @@
 // Package tracker remembers which resources depend on objects that they do not
 // own, so that a change of such an object reconciles those resources.
 //
-// Owner references answer "whose child is this?". They have no answer for a
-// ConfigMap that a dozen websites take their theme from. A [Tracker] has: each
-// website tracks the theme while it is reconciled, and an event of the theme
-// looks up who is tracking it.
+// Owner references connect a child to its owner. They do not cover a ConfigMap that many websites read their theme
+// from. With a [Tracker], each website tracks the theme while it is reconciled, and an event of the theme looks up the
+// websites that track it.
 //
 //	// in a reconciler: website watches the theme
 //	err := t.TrackObject(theme, website)
@@ -14,10 +13,9 @@
 //	// in the event handler: who watches this object?
 //	observers, err := t.GetObservers(event.Object)
 //
-// Reconcilers rarely call it themselves. The Config of the reconcilers package
-// combines tracking with reading, in TrackAndGet and TrackAndList, and its
-// EnqueueTracked is the event handler. A kind that is tracked must be watched;
-// without a watch for the kind there are no events to look up.
+// Reconcilers rarely call a tracker directly. The Config of the reconcilers package combines tracking with reading, in
+// TrackAndGet and TrackAndList, and its EnqueueTracked is the event handler. The controller must watch each tracked
+// kind: without a watch it receives no events to look up.
 //
 // # What can be tracked
 //
@@ -27,17 +25,14 @@
 //
 // # Leases
 //
-// Nothing has to be untracked. A track lapses after the lease of the tracker
-// unless it is renewed, which happens on its own: a reconciler that still
-// depends on an object tracks it again each time it runs. Make the lease longer
-// than the time between two runs of an idle resource; the reconcilers package
-// uses twice the sync period. Where resyncs are disabled or filtered out by a
-// predicate idle resources do not run, and their tracks lapse.
+// Tracks need not be removed. A track expires after the lease of the tracker unless it is renewed: a reconciler that
+// still depends on an object tracks it again each time it runs. Make the lease longer than the time between two runs of
+// an idle resource; the reconcilers package uses twice the sync period. If resyncs are disabled or filtered out by a
+// predicate, idle resources are not reconciled and their tracks expire.
 //
-// An observer that is gone runs no more. [Forgetter] drops what it tracks right
-// away, as the ResourceReconciler of the reconcilers package does. It takes any
-// object with kind, namespace and name of the observer, whose kind keeps it apart
-// from others that have the same name:
+// A deleted observer is no longer reconciled. [Forgetter] drops its tracks immediately, as the ResourceReconciler of
+// the reconcilers package does. It takes any object with the kind, namespace and name of the observer. The kind
+// distinguishes observers that have the same name:
 //
 //	if f, ok := t.(tracker.Forgetter); ok {
 //		f.Forget(website)
@@ -45,23 +40,17 @@
 //
 // # Cost
 //
-// All that a tracker does costs the same however much it remembers. A lookup
-// costs a map access for the object, some for each of its labels, and the
-// observers that it returns. Selectors are found through one of their
-// requirements, the one that the fewest others have: a label with one of at most
-// 100 values, else a label that must be present. The few that require no label at
-// all ("!a", "a!=b", everything) are evaluated for each object of their kind and
-// namespace, and so are selectors of other types than the labels package makes.
-// Observers of equal selectors share one.
+// The cost of each operation does not depend on the number of tracks. A lookup takes one map access for the object, a
+// few for each of its labels, and the time to return the observers. Selectors are indexed by one of their requirements,
+// the one that the fewest other selectors share: a label with one of at most 100 values, otherwise a label that must be
+// present. Selectors that require no label ("!a", "a!=b", everything) are evaluated for each object of their kind and
+// namespace. So are selectors of types that are not from the labels package. Observers of equal selectors share one.
 //
-// Tracking the same again, as every reconcile does, allocates nothing, provided
-// that the kind of the observer is known: to the scheme, or set on it. Neither
-// renewing nor looking up waits for others that do the same; both wait while a
-// new track is added or removed, about a microsecond each.
+// Renewing a track, as every reconcile does, allocates nothing if the kind of the observer is registered in the scheme
+// or set on the object. Renewals and lookups do not wait for each other. Both wait while a new track is added or
+// removed, about a microsecond each.
 //
-// A reference takes about 240 to 760 bytes, names and labels included: less when it is
-// shared with other observers, more when it is a selector. The memory of a track
-// that lapsed is given back within a 32nd of the lease, by whoever uses the
-// tracker next: sixteen tracks at a time at most, so that nobody has to pay for
-// all. There is no goroutine to stop.
+// A reference takes about 240 to 760 bytes, names and labels included: less when other observers share it, more when it
+// is a selector. The memory of an expired track is released within a 32nd of the lease, by the next calls of the
+// tracker. Each call releases at most sixteen tracks, so that no single call is slow. The tracker starts no goroutine.
 package tracker

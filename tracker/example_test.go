@@ -48,7 +48,7 @@ func ExampleNew() {
 		fmt.Println(err)
 	}
 
-	// the lease is over already
+	// the lease has already expired
 	observers, err := t.GetObservers(configMap("theme", nil))
 	fmt.Println(observers, err)
 	// Output: [] <nil>
@@ -79,7 +79,7 @@ func ExampleForgetter() {
 		fmt.Println(err)
 	}
 
-	// in the reconciler, which finds that the blog is gone
+	// in the reconciler, when the blog no longer exists
 	if f, ok := t.(tracker.Forgetter); ok {
 		f.Forget(configMap("blog", nil))
 	}

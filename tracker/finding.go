@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fewNames are compared faster one by one than through a map.
+// fewNames is the number of names up to which a linear search is faster than a map.
 const fewNames = 16
 
 // finding collects the names of observers, each once.
 type finding struct {
 	now   time.Duration
 	names []types.NamespacedName
-	// seen has the names once they are more than a few and need not be distinct:
-	// they come from more than one target, or kind of observer.
+	// seen holds the names once there are more than fewNames. It is only needed if names can repeat, because they come
+	// from several targets or kinds of observer.
 	seen map[types.NamespacedName]struct{}
 }
 

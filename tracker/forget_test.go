@@ -26,17 +26,17 @@ func TestForget(t *testing.T) {
 		want   []types.NamespacedName
 	}{
 		"One": {
-			reason: "all that it watches is dropped, others are not touched",
+			reason: "all tracks of the observer are dropped, others stay",
 			forget: observerNamed("a"),
 			want:   observerNames("b"),
 		},
 		"Unknown": {
-			reason: "it watches nothing, so there is nothing to drop",
+			reason: "the observer has no tracks",
 			forget: observerNamed("c"),
 			want:   observerNames("a", "b"),
 		},
 		"UnknownKind": {
-			reason: "nobody of that kind watches anything",
+			reason: "no observer of the kind has tracks",
 			forget: metadataNamed("a", "v1", "Secret"),
 			want:   observerNames("a", "b"),
 		},
@@ -46,12 +46,12 @@ func TestForget(t *testing.T) {
 			want:   observerNames("a", "b"),
 		},
 		"Watched": {
-			reason: "what is watched by that name is somebody else",
+			reason: "the name is that of a watched object, not of an observer",
 			forget: &corev1.ConfigMap{ObjectMeta: metaOf(byName.Namespace, byName.Name, nil)},
 			want:   observerNames("a", "b"),
 		},
 		"Nil": {
-			reason: "nobody is nobody",
+			reason: "a nil observer is ignored",
 			want:   observerNames("a", "b"),
 		},
 	}
@@ -71,10 +71,10 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// stranger is of a type that no scheme knows.
+// stranger is a type that no scheme knows.
 type stranger struct{ corev1.ConfigMap }
 
-func TestForgetTellsKindsApart(t *testing.T) {
+func TestForgetDistinguishesKinds(t *testing.T) {
 	named := metaOf("observers", "a", nil)
 	tests := map[string]struct {
 		reason        string
@@ -88,7 +88,7 @@ func TestForgetTellsKindsApart(t *testing.T) {
 			same:   true,
 		},
 		"MetadataThenUnstructured": {
-			reason: "how an object is held does not matter, nor does its version",
+			reason: "the Go type and the version do not matter",
 			watch:  metadataNamed("a", "apps/v1", "Deployment"),
 			forget: &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "apps/v1beta2", "kind": "Deployment",
@@ -109,8 +109,12 @@ func TestForgetTellsKindsApart(t *testing.T) {
 		},
 		"OtherKindOfType": {
 			reason: "one type may stand for several kinds, duck types do",
-			watch:  &stranger{corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: named}},
-			forget: &stranger{corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: named}},
+			watch: &stranger{
+				corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: named},
+			},
+			forget: &stranger{
+				corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: named},
+			},
 		},
 		"OtherGroup": {
 			reason: "a kind belongs to a group",
@@ -118,19 +122,19 @@ func TestForgetTellsKindsApart(t *testing.T) {
 			forget: metadataNamed("a", "example.com/v1", "Deployment"),
 		},
 		"UnknownType": {
-			reason: "the type stands for a kind that nobody knows",
+			reason: "the Go type identifies the observer if its kind is unknown",
 			watch:  &stranger{corev1.ConfigMap{ObjectMeta: named}},
 			forget: &stranger{corev1.ConfigMap{ObjectMeta: named}},
 			same:   true,
 		},
 		"MetadataWithoutKind": {
-			reason: "nobody knows what kind it is, the same nobody",
+			reason: "equal Go types of unknown kind are the same observer",
 			watch:  metadataNamed("a", "", ""),
 			forget: metadataNamed("a", "", ""),
 			same:   true,
 		},
 		"UnknownTypes": {
-			reason: "different types are not the same for being unknown",
+			reason: "different Go types of unknown kind are different observers",
 			watch:  metadataNamed("a", "", ""),
 			forget: &stranger{corev1.ConfigMap{ObjectMeta: named}},
 		},
@@ -152,7 +156,7 @@ func TestForgetTellsKindsApart(t *testing.T) {
 	}
 }
 
-// Names are found once, and as long as an observer of any kind has them.
+// A name is found once, and as long as an observer of any kind has it.
 func TestSameNameOfSeveralKinds(t *testing.T) {
 	tests := map[string]struct {
 		first, second Reference
@@ -186,7 +190,7 @@ func TestSameNameOfSeveralKinds(t *testing.T) {
 			tr.Forget(observerNamed("a"))
 			find("the other kind stays", names...)
 			tr.Forget(metadataNamed("a", "v1", "Secret"))
-			find("nobody stays", names[1:]...)
+			find("no observer stays", names[1:]...)
 		})
 	}
 }

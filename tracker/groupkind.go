@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// groupKindOf returns the kind the object says it is of, else the kind its Go
-// type has in the scheme. It is reference.GetReference of client-go without the
-// allocations, as it runs for every event of every watch.
+// groupKindOf returns the kind that is set on the object, otherwise the kind that the scheme has for its Go type. It is
+// reference.GetReference of client-go without the allocations, because it runs for every event of every watch.
 func groupKindOf(obj runtime.Object, scheme *runtime.Scheme) (schema.GroupKind, error) {
 	if gvk := obj.GetObjectKind().GroupVersionKind(); !gvk.Empty() {
 		return gvk.GroupKind(), nil

@@ -9,28 +9,26 @@ import (
 	ops "k8s.io/apimachinery/pkg/selection"
 )
 
-// index finds the selectors that may match an object, without looking at those
-// that require a label the object does not have. It holds each selector under
-// one of its requirements, an object is looked up by each of its labels.
+// index finds the selectors that may match an object, without evaluating those that require a label the object does not
+// have. It holds each selector under one of its requirements. An object is looked up by each of its labels.
 type index struct {
-	// equal has selectors by key and value of a label; one that allows several
-	// values is there for each.
+	// equal holds selectors by key and value of a label. A selector that allows several values is stored under each of
+	// them.
 	equal postings
-	// present has selectors by the key of a label that must be present, whatever
-	// its value. Those that require no label at all are there without a key.
+	// present holds selectors by the key of a label that must be present with any value. Selectors that require no label
+	// are stored under the empty key.
 	present postings
 }
 
-// selection is what a target has that is watched by selector.
+// selection holds the state of a target that is watched by selector.
 type selection struct {
-	// postings are where the index holds the target.
+	// postings are the entries of the target in the index.
 	postings []posting
-	// only is room for the first of them.
+	// only is memory for the first posting.
 	only [1]posting
-	// rest are the requirements that an object must meet which was found where the
-	// index holds the target.
+	// rest holds the requirements that remain to be checked for an object found in the index.
 	rest labels.Requirements
-	// foreign is the selector when it is not one with requirements.
+	// foreign is the selector if it does not consist of requirements.
 	foreign labels.Selector
 }
 
@@ -43,14 +41,14 @@ func (s *selection) matches(set labels.Set) bool {
 	return s.foreign == nil || s.foreign.Matches(set)
 }
 
-// label is where an index holds selectors.
+// label is the key of a list in the index.
 type label struct{ namespace, key, value string }
 
 // posting is a selector in an index.
 type posting struct {
 	in *postings
 	at label
-	// previous and next are the neighbours in the list.
+	// previous and next are the neighbors in the list.
 	previous, next *posting
 	target         *target
 }
@@ -104,25 +102,24 @@ func (x *index) add(on *target, selector labels.Selector) {
 	for _, at := range places {
 		s.postings = append(s.postings, posting{target: on, in: in, at: at})
 	}
-	for i := range s.postings { // append moves them no more
+	for i := range s.postings { // append no longer moves them
 		in.add(&s.postings[i])
 	}
 }
 
 const (
-	// mostValues is how many values a requirement may list and still be held under
-	// each, more would cost too much memory.
+	// mostValues is the largest number of values for which a requirement is stored under each value. More would use too
+	// much memory.
 	mostValues = 100
 
-	// presencePenalty is how many selectors are rather held under one value of a
-	// label than one under the presence of another: more objects have it.
+	// presencePenalty is how many more selectors a value of a label may have than the presence of a label and still be
+	// chosen: more objects match a presence.
 	presencePenalty = 16
 )
 
-// placesFor chooses the requirement under which the fewest selectors are held,
-// as many often have one label in common, like the name of an application, and
-// differ in another. An object found there meets the requirement with the index
-// met, which is -1 for none.
+// placesFor chooses the requirement under which the fewest selectors are stored. Many selectors often share one label,
+// like the name of an application, and differ in another. The requirement with the index met is met by every object
+// found there; met is -1 if no requirement is.
 func (x *index) placesFor(namespace string, requirements labels.Requirements) (in *postings, places []label, met int) {
 	in, places, met = &x.present, []label{{namespace: namespace}}, -1
 	least := math.MaxInt

@@ -24,7 +24,7 @@ func mustParse(t testing.TB, selector string) labels.Selector {
 	return parsed
 }
 
-// candidates counts the selectors that a lookup looks at.
+// candidates counts the selectors that a lookup evaluates.
 func candidates(x *index, namespace string, set labels.Set) int {
 	count := x.present.entries[label{namespace: namespace}].length
 	for key, value := range set {
@@ -34,28 +34,27 @@ func candidates(x *index, namespace string, set labels.Set) int {
 	return count
 }
 
-// A lookup looks at the selectors that match, and at few that do not, however
-// many there are.
+// A lookup evaluates the selectors that match and few others, however many selectors exist.
 func TestLookupsCostWhatTheyReturn(t *testing.T) {
 	const selectors = 2000
 	tests := map[string]struct {
 		reason string
-		// selector has the number of the selector in place of #.
+		// selector contains # in place of the number of the selector.
 		selector string
 		labels   labels.Set
-		// matching is how many selectors match.
+		// matching is the number of selectors that match.
 		matching int
-		// most is how many may be looked at.
+		// most is the maximum number of selectors that may be evaluated.
 		most int
 	}{
 		"Equality": {
-			reason:   "the value of the label tells",
+			reason:   "the value of the label selects",
 			selector: "name=#",
 			labels:   labels.Set{"name": "7", "app": "site"},
 			matching: 1, most: 1,
 		},
 		"CommonLabelFirst": {
-			reason:   "a label that all require tells nothing",
+			reason:   "a label that all selectors require does not select",
 			selector: "app=site,name=#",
 			labels:   labels.Set{"name": "7", "app": "site"},
 			matching: 1, most: 2,
@@ -79,19 +78,19 @@ func TestLookupsCostWhatTheyReturn(t *testing.T) {
 			matching: 0, most: 1,
 		},
 		"Presence": {
-			reason:   "the key tells",
+			reason:   "the key selects",
 			selector: "name-#",
 			labels:   labels.Set{"name-7": "", "app": "site"},
 			matching: 1, most: 1,
 		},
 		"CommonLabelAndPresence": {
-			reason:   "a rare key tells more than a common value",
+			reason:   "a rare key selects better than a common value",
 			selector: "app=site,name-#",
 			labels:   labels.Set{"name-7": "", "app": "site"},
 			matching: 1, most: presencePenalty + 2,
 		},
 		"CommonPresenceAndLabel": {
-			reason:   "a value tells more than a key",
+			reason:   "a value selects better than a key",
 			selector: "app,name=#",
 			labels:   labels.Set{"app": "site", "name": "7"},
 			matching: 1, most: 1,
@@ -123,7 +122,7 @@ func TestLookupsCostWhatTheyReturn(t *testing.T) {
 			}
 			k := tr.kinds.entries[byName.groupKind()]
 			if got := candidates(&k.inNamespace, "ns", tt.labels); got > tt.most {
-				t.Errorf("%s: %d of %d selectors are looked at, want at most %d", tt.reason, got, selectors, tt.most)
+				t.Errorf("%s: evaluated %d of %d selectors, want at most %d", tt.reason, got, selectors, tt.most)
 			}
 			checkConsistent(t, tr)
 		})
@@ -153,7 +152,7 @@ func TestManyValuesTakeOnePlace(t *testing.T) {
 	}
 }
 
-// whimsical matches what its requirements do not say.
+// whimsical matches something else than its requirements state.
 type whimsical struct{ labels.Selector }
 
 func (whimsical) Matches(set labels.Labels) bool { return set.Has("whim") }
@@ -166,7 +165,7 @@ func TestForeignSelectors(t *testing.T) {
 		not      labels.Set
 	}{
 		"Foreign": {
-			reason:   "it decides itself, whatever it says that it requires",
+			reason:   "a foreign selector matches by its own code, not by its requirements",
 			selector: whimsical{mustParse(t, "color=blue")},
 			match:    labels.Set{"whim": ""},
 			not:      labels.Set{"color": "blue"},
@@ -178,10 +177,12 @@ func TestForeignSelectors(t *testing.T) {
 			not:      labels.Set{"color": "red"},
 		},
 		"ListOptionTwice": {
-			reason:   "options can be made of options",
-			selector: client.MatchingLabelsSelector{Selector: client.MatchingLabelsSelector{Selector: mustParse(t, "color=blue")}},
-			match:    labels.Set{"color": "blue"},
-			not:      labels.Set{"color": "red"},
+			reason: "options can be nested",
+			selector: client.MatchingLabelsSelector{
+				Selector: client.MatchingLabelsSelector{Selector: mustParse(t, "color=blue")},
+			},
+			match: labels.Set{"color": "blue"},
+			not:   labels.Set{"color": "red"},
 		},
 		"EmptyListOption": {
 			reason:   "a list with this option returns nothing",
@@ -195,7 +196,7 @@ func TestForeignSelectors(t *testing.T) {
 			not:      labels.Set{"color": "blue", "size": "s", "": "x"},
 		},
 		"KeylessPresence": {
-			reason:   "selectors without requirement are kept beside those for a label without key",
+			reason:   "selectors without requirements share a list with those for an empty key",
 			selector: mustParse(t, "!color"),
 			match:    labels.Set{"": "x"},
 			not:      labels.Set{"": "x", "color": "blue"},

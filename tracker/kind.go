@@ -9,21 +9,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kind is what is watched of the objects of one kind.
+// kind holds the targets of one kind of object.
 type kind struct {
 	schema.GroupKind
-	// exact has the objects watched by name.
+	// exact holds the objects watched by name.
 	exact table[types.NamespacedName, *target]
-	// selected has what is watched by selector; the name is the identity of the
-	// selector.
+	// selected holds the targets watched by selector. The name is the identity of the selector.
 	selected table[types.NamespacedName, *target]
-	// inNamespace and anywhere find the selectors for an object: those that are
-	// limited to a namespace, and those that are not.
+	// inNamespace and anywhere find the selectors for an object: those limited to a namespace, and those that are not.
 	inNamespace, anywhere index
 }
 
-// target returns what the reference refers to, nil when nobody watches it. The
-// identity is that of the selector of the reference, if it has one.
+// target returns the target of the reference, nil if it has no observers. The identity is that of the selector of the
+// reference, if it has one.
 func (k *kind) target(ref Reference, identity []byte) *target {
 	if ref.Selector == nil {
 		return k.exact.entries[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}]
@@ -38,7 +36,7 @@ func (k *kind) add(ref Reference, identity []byte) *target {
 		k.exact.put(on.name, on)
 		return on
 	}
-	var selected struct { // one piece of memory
+	var selected struct { // one allocation
 		selection
 		target
 	}

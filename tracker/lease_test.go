@@ -18,7 +18,11 @@ import (
 var (
 	eventObject = &corev1.ConfigMap{ObjectMeta: metaOf("ns", "a", map[string]string{"color": "blue"})}
 	byName      = Reference{Kind: "ConfigMap", Namespace: "ns", Name: "a"}
-	bySelector  = Reference{Kind: "ConfigMap", Namespace: "ns", Selector: labels.SelectorFromSet(labels.Set{"color": "blue"})}
+	bySelector  = Reference{
+		Kind:      "ConfigMap",
+		Namespace: "ns",
+		Selector:  labels.SelectorFromSet(labels.Set{"color": "blue"}),
+	}
 )
 
 func TestLease(t *testing.T) {
@@ -43,12 +47,12 @@ func TestLease(t *testing.T) {
 				check("the first lease has ended", "b")
 
 				mustTrack(t, tr, ref, observerNamed("a"))
-				check("tracked anew", "a", "b")
+				check("tracked again", "a", "b")
 
 				time.Sleep(29 * time.Minute)
 				mustTrack(t, tr, ref, observerNamed("b"))
 				time.Sleep(30 * time.Minute)
-				check("the second was renewed, the first is still good", "a", "b")
+				check("the second was renewed, the first has not expired", "a", "b")
 
 				time.Sleep(time.Minute)
 				check("only the renewed one is left", "b")
@@ -66,15 +70,27 @@ func TestUnusualLeases(t *testing.T) {
 		lease  time.Duration
 		pass   time.Duration
 		want   []types.NamespacedName
-		// kept is the number of tracks in memory, before anything is looked up.
+		// kept is the number of tracks in memory before the first lookup.
 		kept int
 	}{
-		"Zero":             {reason: "lapses in the very instant", lease: 0, pass: 0, want: observerNames()},
-		"Negative":         {reason: "has lapsed before it began", lease: -time.Hour, pass: 0, want: observerNames()},
-		"VeryNegative":     {reason: "the time of its end is not a number", lease: math.MinInt64, pass: 0, want: observerNames()},
-		"Nanosecond":       {reason: "no event is that fast", lease: 1, pass: 1, want: observerNames(), kept: 2},
-		"NanosecondOnTime": {reason: "but if one were, it would match", lease: 1, pass: 0, want: observerNames("a"), kept: 2},
-		"Forever":          {reason: "as long as can be", lease: math.MaxInt64, pass: 50 * 365 * 24 * time.Hour, want: observerNames("a"), kept: 2},
+		"Zero":         {reason: "expires immediately", lease: 0, pass: 0, want: observerNames()},
+		"Negative":     {reason: "expires before it starts", lease: -time.Hour, pass: 0, want: observerNames()},
+		"VeryNegative": {reason: "the end of the lease overflows", lease: math.MinInt64, pass: 0, want: observerNames()},
+		"Nanosecond":   {reason: "expires before the event", lease: 1, pass: 1, want: observerNames(), kept: 2},
+		"NanosecondOnTime": {
+			reason: "matches an event at the same instant",
+			lease:  1,
+			pass:   0,
+			want:   observerNames("a"),
+			kept:   2,
+		},
+		"Forever": {
+			reason: "the longest possible lease",
+			lease:  math.MaxInt64,
+			pass:   50 * 365 * 24 * time.Hour,
+			want:   observerNames("a"),
+			kept:   2,
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -95,11 +111,11 @@ func TestUnusualLeases(t *testing.T) {
 	}
 }
 
-// A lease that is never good does not make an invalid reference right.
+// A reference is validated even if the lease expires immediately.
 func TestZeroLeaseValidates(t *testing.T) {
 	tr := New(clientgoscheme.Scheme, 0)
 	if err := tr.TrackReference(Reference{Kind: "ConfigMap"}, observerNamed("a")); err == nil {
-		t.Error("no error for a reference to nothing")
+		t.Error("no error for an empty reference")
 	}
 }
 
@@ -107,12 +123,11 @@ func TestNewUsesTheWallClock(t *testing.T) {
 	tr := New(clientgoscheme.Scheme, time.Nanosecond)
 	mustTrack(t, tr, byName, observerNamed("a"))
 	if got := mustGetObservers(t, tr, eventObject); len(got) != 0 {
-		t.Errorf("found %v after a lease of 1ns, want nothing", got)
+		t.Errorf("found %v after a lease of 1ns, want none", got)
 	}
 }
 
-// Renewing must not let anything grow, nor take memory: it happens on every
-// reconcile.
+// Renewing must neither grow the tracker nor allocate: it happens on every reconcile.
 func TestRenewing(t *testing.T) {
 	selects := func(s string) Reference {
 		selector, err := labels.Parse(s)
@@ -134,7 +149,7 @@ func TestRenewing(t *testing.T) {
 			mustTrack(t, tr, ref, b)
 			allocations := testing.AllocsPerRun(100, func() { mustTrack(t, tr, ref, a) })
 			if allocations != 0 {
-				t.Errorf("renewing allocates %v times", allocations)
+				t.Errorf("got %v allocations per renewal, want 0", allocations)
 			}
 			if got := len(tr.tracks.entries); got != 2 {
 				t.Errorf("%d tracks are kept, want 2", got)

@@ -7,16 +7,15 @@ import (
 	"sync"
 )
 
-// stripedLock is a sync.RWMutex for many readers. Those of an RWMutex do not
-// exclude each other, but they wait for the memory in which they are counted:
-// renewing tracks on two processors took as long as on one. Here they are
-// counted at several places, chosen at random, which the writers lock all.
+// stripedLock is a sync.RWMutex for many readers. Readers of a single RWMutex do not exclude each other, but they
+// contend for the memory of its counter: renewing tracks on two processors took as long as on one. Here each reader
+// locks one of several stripes, chosen at random, and a writer locks all of them.
 type stripedLock [8]struct {
 	sync.RWMutex
-	_ [128]byte // processors fetch this much at once, stripes must not share it
+	_ [128]byte // processors fetch up to 128 bytes at once; stripes must not share them
 }
 
-// RLock locks for reading and returns what to unlock.
+// RLock locks one stripe for reading and returns the lock to unlock.
 func (l *stripedLock) RLock() *sync.RWMutex {
 	stripe := &l[rand.Uint32()%uint32(len(l))].RWMutex
 	stripe.RLock()

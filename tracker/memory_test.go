@@ -14,7 +14,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// size is what a tracker keeps.
+// size counts what a tracker holds.
 type size struct{ Tracks, Observers, ObserverKinds, Exact, Selected, Kinds, Labels int }
 
 func sizeOf(tr *tracker) size {
@@ -34,14 +34,19 @@ func sizeOf(tr *tracker) size {
 
 var elsewhere = Reference{Kind: "Secret", Namespace: "ns", Name: "elsewhere"}
 
-// trackThree makes an observer watch an object, a label and the presence of
-// another, none of which anybody else watches.
+// trackThree makes an observer watch an object, a label and the presence of another label. No other observer watches
+// them.
 func trackThree(t testing.TB, tr Tracker, i int) {
 	t.Helper()
 	name := fmt.Sprintf("object-%d", i)
 	watcher := observerNamed(name)
 	mustTrack(t, tr, Reference{Kind: "ConfigMap", Namespace: "ns", Name: name}, watcher)
-	mustTrack(t, tr, Reference{Kind: "ConfigMap", Namespace: name, Selector: labels.SelectorFromSet(labels.Set{"name": name})}, watcher)
+	mustTrack(
+		t,
+		tr,
+		Reference{Kind: "ConfigMap", Namespace: name, Selector: labels.SelectorFromSet(labels.Set{"name": name})},
+		watcher,
+	)
 	selector, err := labels.Parse(name)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +54,7 @@ func trackThree(t testing.TB, tr Tracker, i int) {
 	mustTrack(t, tr, Reference{Kind: "ConfigMap", Selector: selector}, watcher)
 }
 
-// What lapsed must not stay in memory, even if no event ever asks for it.
+// Expired tracks must not stay in memory, even if no event looks them up.
 func TestMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const perLease = 320
@@ -57,17 +62,17 @@ func TestMemoryIsBounded(t *testing.T) {
 		for i := range 10 * perLease {
 			time.Sleep(time.Hour / perLease)
 			trackThree(t, tr, i)
-			// given back with the tick in which it lapsed
+			// memory is released at the end of the tick in which a track expires
 			const most = perLease + perLease/ticksPerLease + 1
 			if got := sizeOf(tr); got.Tracks > 3*most || got.Observers > most || got.Labels > 2*most {
-				t.Fatalf("after %d observers %+v is kept, at most %d observers are good", i+1, got, perLease)
+				t.Fatalf("after %d observers got %+v in memory, but at most %d have not expired", i+1, got, perLease)
 			}
 		}
 		checkConsistent(t, tr)
 	})
 }
 
-// Whatever is called gives back what lapsed, a bounded amount each time.
+// Every call releases expired tracks, a bounded number each time.
 func TestExpiry(t *testing.T) {
 	const observers = 1000
 	tests := map[string]func(t *testing.T, tr *tracker){
@@ -109,10 +114,10 @@ func TestExpiry(t *testing.T) {
 					}
 				}
 				if lapsed != 0 {
-					t.Errorf("%d lapsed tracks are kept after %d calls", lapsed, calls)
+					t.Errorf("got %d expired tracks in memory after %d calls", lapsed, calls)
 				}
 				if tr.tracks.entries[onlyTrack(tr, "stays")] == nil {
-					t.Error("the renewed track is gone")
+					t.Error("the renewed track was removed")
 				}
 				checkConsistent(t, tr)
 			})
@@ -135,7 +140,15 @@ func TestForgettingFreesEntries(t *testing.T) {
 	for i := range observers {
 		trackThree(t, tr, i)
 	}
-	want := size{Tracks: 3*observers + 1, Observers: observers + 1, ObserverKinds: 1, Exact: observers + 1, Selected: 2 * observers, Kinds: 2, Labels: 2 * observers}
+	want := size{
+		Tracks:        3*observers + 1,
+		Observers:     observers + 1,
+		ObserverKinds: 1,
+		Exact:         observers + 1,
+		Selected:      2 * observers,
+		Kinds:         2,
+		Labels:        2 * observers,
+	}
 	if diff := cmp.Diff(want, sizeOf(tr)); diff != "" {
 		t.Fatalf("tracked (-want +got):\n%s", diff)
 	}
@@ -148,7 +161,7 @@ func TestForgettingFreesEntries(t *testing.T) {
 	checkConsistent(t, tr)
 }
 
-// An object that was watched by many must not keep the room for them.
+// An object that had many observers must not keep the memory for them.
 func TestRoomIsGivenBack(t *testing.T) {
 	const observers = 1000
 	tr := newTracker(clientgoscheme.Scheme, time.Hour)
@@ -160,7 +173,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 	}
 	on := tr.kinds.entries[byName.groupKind()].target(byName, nil)
 	if room := cap(on.tracks); room > roomy {
-		t.Errorf("there is room for %d observers, one is left", room)
+		t.Errorf("got a capacity of %d observers after all but one were forgotten", room)
 	}
 	checkConsistent(t, tr)
 }
@@ -173,8 +186,8 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// Observers that come and go while one stays must not fill the memory: neither
-// maps, which keep their room, nor what refers to each other.
+// Observers that come and go while one stays must not accumulate memory, neither in maps, which keep their capacity,
+// nor in cross-references.
 func TestHeapIsGivenBack(t *testing.T) {
 	const observers = 5000
 	tr := newTracker(clientgoscheme.Scheme, time.Hour)
@@ -192,7 +205,7 @@ func TestHeapIsGivenBack(t *testing.T) {
 	}
 	left := heap() - before
 	if left > full/20 {
-		t.Errorf("%d of %d bytes are kept after all was forgotten", left, full)
+		t.Errorf("got %d of %d bytes in use after all observers were forgotten", left, full)
 	}
 	runtime.KeepAlive(tr)
 }

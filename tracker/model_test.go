@@ -39,7 +39,7 @@ func (m modelTrack) watches(obj client.Object, kind string, now time.Time) bool 
 	return inNamespace && m.ref.Selector.Matches(labels.Set(obj.GetLabels()))
 }
 
-// model is the obvious tracker: it keeps everything and looks at everything.
+// model is the simplest tracker: it keeps everything and scans everything.
 type model []modelTrack
 
 func (m model) observersOf(obj client.Object, kind string, now time.Time) []types.NamespacedName {
@@ -53,7 +53,7 @@ func (m model) observersOf(obj client.Object, kind string, now time.Time) []type
 	return observerNames(slices.Compact(names)...)
 }
 
-// chooser makes up references and objects, from few names, so that they meet.
+// chooser generates references and objects from few names, so that they match often.
 type chooser struct{ *rand.Rand }
 
 func (c chooser) of(from ...string) string { return from[c.IntN(len(from))] }
@@ -68,7 +68,7 @@ func (c chooser) observer() modelObserver {
 	return modelObserver{kind: c.kind(), name: c.of("o0", "o1", "o2", "o3", "o4", "o5", "o6", "o7")}
 }
 
-// holding returns the observer in any form that an object of its kind may have.
+// holding returns the observer in any of the Go types that an object of its kind may have.
 func (c chooser) holding(observer modelObserver) client.Object {
 	if c.IntN(2) == 0 {
 		return metadataNamed(observer.name, "v1", observer.kind)
@@ -148,8 +148,7 @@ func (c chooser) reference() Reference {
 	return ref
 }
 
-// FuzzAgainstModel makes random registrations, lookups and pauses, forgets, and
-// compares every lookup to the model.
+// FuzzAgainstModel tracks, looks up, waits and forgets at random, and compares every lookup to the model.
 func FuzzAgainstModel(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -168,7 +167,7 @@ func FuzzAgainstModel(f *testing.F) {
 					mustTrack(t, tr, ref, choose.holding(observer))
 					m = append(m, modelTrack{ref: ref, observer: observer, expires: time.Now().Add(lease)})
 				case 4, 5:
-					if len(m) != 0 { // as most registrations are
+					if len(m) != 0 { // most registrations renew a track
 						again := m[choose.IntN(len(m))]
 						mustTrack(t, tr, again.ref, choose.holding(again.observer))
 						again.expires = time.Now().Add(lease)
@@ -197,19 +196,19 @@ func FuzzAgainstModel(f *testing.F) {
 			time.Sleep(lease + lease/ticksPerLease + 2) // the rest of the last tick
 			for i := 0; len(tr.tracks.entries) != 0; i++ {
 				if i > 400/sweepSize {
-					t.Fatalf("kept when all has lapsed: %+v", sizeOf(tr))
+					t.Fatalf("after all tracks expired, got: %+v", sizeOf(tr))
 				}
 				mustGetObservers(t, tr, eventObject)
 			}
 			if diff := cmp.Diff(size{}, sizeOf(tr)); diff != "" {
-				t.Errorf("kept when all has lapsed (-want +got):\n%s", diff)
+				t.Errorf("after all tracks expired (-want +got):\n%s", diff)
 			}
 			checkConsistent(t, tr)
 		})
 	})
 }
 
-// The model must not agree by finding nothing.
+// The comparison must not succeed because nothing is ever found.
 func TestModelFindsObservers(t *testing.T) {
 	choose := chooser{rand.New(rand.NewPCG(1, 0))}
 	now := time.Now()

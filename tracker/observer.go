@@ -11,8 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// observerKind is what kind of object an observer is: the group and kind, or
-// where these cannot be determined its Go type.
+// observerKind is the kind of an observer: its group and kind, or its Go type if these cannot be determined.
 type observerKind struct {
 	schema.GroupKind
 	goType reflect.Type
@@ -35,16 +34,16 @@ func observerKeyOf(obj client.Object, scheme *runtime.Scheme) observerKey {
 	return key
 }
 
-// observers are those of one kind.
+// observers holds the observers of one kind.
 type observers struct {
 	kind observerKind
 	table[types.NamespacedName, *observer]
 }
 
-// observer is who watches one or more targets.
+// observer watches one or more targets.
 type observer struct {
-	// of are all of its kind.
+	// of holds all observers of the same kind.
 	of *observers
-	// tracks are what it watches, each target once, in no order.
+	// tracks has one track for each watched target, unordered.
 	tracks []*track
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Reference says which objects to watch: one by Name, or all that match a
-// Selector. Exactly one of the two must be set.
+// Reference identifies the objects to watch: one by Name, or all that match a Selector. Exactly one of the two must be
+// set.
 type Reference struct {
 	// APIGroup of the watched objects, a DNS-1123 subdomain. Default is the core
 	// group.
@@ -26,12 +26,10 @@ type Reference struct {
 	// cluster-scoped kinds. Together with a Selector, empty means any namespace.
 	Namespace string
 
-	// Name of the one object to watch, a DNS-1123 subdomain. It need not exist
-	// yet.
+	// Name of the one object to watch, a DNS-1123 subdomain. The object need not exist yet.
 	Name string
 
-	// Selector on the labels of the objects to watch, labels.Everything() for all
-	// of the kind.
+	// Selector for the labels of the objects to watch. Use labels.Everything() for all objects of the kind.
 	Selector labels.Selector
 }
 
@@ -39,8 +37,7 @@ func (r Reference) groupKind() schema.GroupKind {
 	return schema.GroupKind{Group: r.APIGroup, Kind: r.Kind}
 }
 
-// validate returns an error that lists everything that is wrong with the
-// reference.
+// validate returns an error that lists every problem of the reference.
 func (r Reference) validate() error {
 	var problems []string
 	add := func(field string, messages []string) {

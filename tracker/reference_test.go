@@ -43,7 +43,7 @@ func TestTrackReferenceValidation(t *testing.T) {
 			want:   []string{"Kind: " + identifier, "must provide either Name or Selector"},
 		},
 		"NameAndSelector": {
-			reason: "a reference is one or the other",
+			reason: "Name and Selector exclude each other",
 			ref:    Reference{Kind: "ConfigMap", Name: "theme", Selector: labels.Everything()},
 			want:   []string{"cannot provide both Name and Selector"},
 		},
@@ -58,7 +58,7 @@ func TestTrackReferenceValidation(t *testing.T) {
 			},
 		},
 		"SeveralProblemsInOneField": {
-			reason: "each problem of a field is a line of its own",
+			reason: "each problem of a field has its own line",
 			ref:    Reference{Kind: "ConfigMap", Name: strings.Repeat("_", 254)},
 			want:   []string{"Name: " + subdomain, "Name: must be no more than 253 characters"},
 		},
@@ -84,9 +84,8 @@ func TestTrackReferenceValidation(t *testing.T) {
 	}
 }
 
-// What makes a reference invalid must be found also where a part of it is
-// tracked already.
-func TestValidatesWhatLooksTracked(t *testing.T) {
+// An invalid reference must be rejected even if a part of it is already tracked.
+func TestValidatesPartlyTrackedReference(t *testing.T) {
 	tr := newTracker(nil, time.Hour)
 	mustTrack(t, tr, byName, observerNamed("observer"))
 	mustTrack(t, tr, bySelector, observerNamed("observer"))
@@ -100,7 +99,7 @@ func TestValidatesWhatLooksTracked(t *testing.T) {
 	}
 }
 
-// Test failures of users show references this way.
+// Users see references in this format in test failures.
 func TestReferenceFormat(t *testing.T) {
 	ref := Reference{APIGroup: "apps", Kind: "Deployment", Namespace: "ns", Name: "name"}
 	if diff := cmp.Diff("{apps Deployment ns name <nil>}", fmt.Sprintf("%v", ref)); diff != "" {

@@ -20,7 +20,7 @@ func unwrap(selector labels.Selector) labels.Selector {
 			return selector
 		}
 		if option.Selector == nil {
-			return labels.Nothing() // as a list with this option
+			return labels.Nothing() // as a list with this option does
 		}
 		selector = option.Selector
 	}
@@ -28,9 +28,8 @@ func unwrap(selector labels.Selector) labels.Selector {
 
 var standardSelector = reflect.TypeOf(labels.Everything())
 
-// requirementsOf returns the requirements of which a selector consists. There
-// are none for a selector of a foreign type: what it says that it requires need
-// not be what it matches.
+// requirementsOf returns the requirements of the selector. It returns none for a selector of a foreign type: its
+// requirements may differ from what it matches.
 func requirementsOf(selector labels.Selector) (_ labels.Requirements, ok bool) {
 	if reflect.TypeOf(selector) != standardSelector {
 		return nil, false
@@ -38,10 +37,9 @@ func requirementsOf(selector labels.Selector) (_ labels.Requirements, ok bool) {
 	return selector.Requirements()
 }
 
-// appendIdentity appends what tells the selector from others, as selectors are
-// not comparable. Requirements count by their meaning: "a=b" is "a in (b)", and
-// the order of values does not matter. Foreign selectors are the same when they
-// are of one type and read the same.
+// appendIdentity appends the identity of the selector, because selectors are not comparable. Equivalent requirements
+// have the same identity: "a=b" is "a in (b)", and the order of values does not matter. Foreign selectors are the same
+// if they have the same type and the same text.
 func appendIdentity(id []byte, selector labels.Selector) []byte {
 	requirements, ok := requirementsOf(selector)
 	if !ok {
@@ -61,13 +59,13 @@ func appendIdentity(id []byte, selector labels.Selector) []byte {
 	return id
 }
 
-// appendText appends the text such that no other text can follow with the same
-// result: labels of a selector may hold any character, they are not validated.
+// appendText appends the text with its length, so that different sequences of texts never have the same result. Labels
+// of a selector are not validated and may hold any character.
 func appendText(id []byte, text string) []byte {
 	return append(binary.AppendUvarint(id, uint64(len(text))), text...)
 }
 
-// meaning is the operator in the form that takes any number of values.
+// meaning returns the equivalent operator that takes any number of values.
 func meaning(operator ops.Operator) ops.Operator {
 	switch operator {
 	case ops.Equals, ops.DoubleEquals:
@@ -79,7 +77,7 @@ func meaning(operator ops.Operator) ops.Operator {
 	}
 }
 
-// sorted sorts the values in place and returns each once.
+// sorted sorts the values in place and removes duplicates.
 func sorted(values []string) []string {
 	slices.Sort(values)
 	return slices.Compact(values)

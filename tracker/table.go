@@ -2,15 +2,15 @@
 
 package tracker
 
-// table is a map that gives memory back when most of its entries are gone; the
-// maps of Go keep the room for as many as they ever had.
+// table is a map that releases memory when most of its entries are removed. Go maps keep the memory for the most
+// entries they ever had.
 type table[K comparable, V any] struct {
 	entries map[K]V
-	// peak is the most entries since the map was made.
+	// peak is the largest number of entries since the map was made.
 	peak int
 }
 
-// roomy is the number of entries for which memory is not worth the copying.
+// roomy is the number of entries below which a map is not shrunk.
 const roomy = 64
 
 func (t *table[K, V]) put(key K, value V) {
@@ -26,8 +26,7 @@ func (t *table[K, V]) remove(key K) {
 	if t.peak <= roomy || len(t.entries) > t.peak/4 {
 		return
 	}
-	// Every copied entry stands for three removed ones, so removing takes
-	// constant time on average.
+	// Each copied entry corresponds to three removed ones, so removing takes constant time on average.
 	smaller := make(map[K]V, len(t.entries))
 	for k, v := range t.entries {
 		smaller[k] = v

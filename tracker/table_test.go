@@ -4,8 +4,7 @@ package tracker
 
 import "testing"
 
-// A map that had many entries is replaced when few are left, not earlier, and
-// nothing gets lost.
+// A map that had many entries is replaced when few are left, not earlier, and no entry is lost.
 func TestTableShrinks(t *testing.T) {
 	const most = 1000
 	var numbers table[int, int]
@@ -19,7 +18,7 @@ func TestTableShrinks(t *testing.T) {
 		if numbers.peak != peak {
 			copies++
 			if left := len(numbers.entries); left > peak/4 {
-				t.Errorf("copied %d entries of once %d", left, peak)
+				t.Errorf("copied with %d of %d entries left", left, peak)
 			}
 		}
 	}
@@ -27,6 +26,6 @@ func TestTableShrinks(t *testing.T) {
 		t.Errorf("the map was replaced %d times, want 2: at 250 and at 62 entries", copies)
 	}
 	if len(numbers.entries) != 1 || numbers.entries[most-1] != 1-most {
-		t.Errorf("%v is left, want %d: %d", numbers.entries, most-1, 1-most)
+		t.Errorf("got %v left, want %d: %d", numbers.entries, most-1, 1-most)
 	}
 }

@@ -10,20 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// target is what one or more observers watch: an object, or the objects that
-// match a selector.
+// target is watched by one or more observers: an object, or the objects that match a selector.
 type target struct {
 	// selection is nil for an object watched by name.
 	selection *selection
-	// tracks are the observers of this target, each once, in no order.
+	// tracks has one track for each observer of this target, unordered.
 	tracks []*track
-	// only is room in tracks for one, as most targets have no more.
+	// only is memory for one track in tracks. Most targets have no more.
 	only [1]*track
-	// first is memory for that one, in use when it has a target. A lookup that
-	// found the target has it at hand.
+	// first is memory for that track, in use if it has a target. It is close to the target for fast lookups.
 	first track
-	// mixed is true when observers of several kinds may be among the tracks, whose
-	// names need not be distinct.
+	// mixed reports whether tracks may have observers of several kinds, whose names can repeat.
 	mixed bool
 	// kind of the objects.
 	kind *kind
@@ -45,22 +42,20 @@ type trackKey struct {
 	observer *observer
 }
 
-// track is one observer watching one target, until it expires.
+// track represents one observer that watches one target, until it expires.
 type track struct {
-	// name of the observer. It is here, beside the expiry, for the lookups.
+	// name of the observer. It is stored beside the expiry to make lookups fast.
 	name types.NamespacedName
-	// expires is the time.Duration since the tracker was made; it is written by
-	// whoever renews the track while others read it.
+	// expires is the time.Duration since the tracker was made. A renewal writes it while lookups read it.
 	expires atomic.Int64
 	trackKey
-	// place is the index of this track among those of its target and of its
-	// observer.
+	// place holds the index of this track among the tracks of its target and of its observer.
 	place [2]int32
-	// previous and next are the neighbours in a list of the timetable.
+	// previous and next are the neighbors in a list of the timetable.
 	previous, next *track
 }
 
-// expired reports whether the track has lapsed.
+// expired reports whether the track has expired.
 func (tr *track) expired(now time.Duration) bool {
 	return int64(now) >= tr.expires.Load()
 }

@@ -8,27 +8,26 @@ import (
 )
 
 const (
-	// ticksPerLease is how exactly memory is given back: within a 32nd of the
-	// lease after a track lapsed.
+	// ticksPerLease is the precision of the timetable: memory is released within a 32nd of the lease after a track
+	// expires.
 	ticksPerLease = 32
-	// ticks is the length of the timetable. A track lapses at most one lease
-	// ahead, so that ticks which are over are never mistaken for those to come.
+	// ticks is the length of the timetable. A track expires at most one lease ahead, so that past ticks are never mistaken
+	// for future ones.
 	ticks = 2 * ticksPerLease
 )
 
-// timetable orders tracks by the tick of time in which they expire, so that
-// finding those that lapsed hardly ever means looking at others. Renewing a
-// track does not touch it: the track stays where it is, and moves on when its
-// tick is over. Each track costs that once per lease at most.
+// timetable orders tracks by the tick in which they expire, so that finding expired tracks rarely visits others.
+// Renewing a track does not touch the timetable: the track stays in its tick and moves on when that tick is over, at
+// most once per lease.
 type timetable struct {
 	tick time.Duration
 	// over is the number of ticks whose tracks are in overdue.
 	over int64
-	// upcoming has the tracks that expire, unless renewed, in tick i at i%ticks.
+	// upcoming holds at i%ticks the tracks that expire in tick i unless they are renewed.
 	upcoming [ticks]trackList
-	// overdue has the tracks whose tick is over: lapsed, or renewed meanwhile.
+	// overdue holds the tracks whose tick is over: they have expired or were renewed.
 	overdue trackList
-	// due is when there will be something to do, a time.Duration.
+	// due is the time of the next sweep, a time.Duration.
 	due atomic.Int64
 }
 
@@ -42,14 +41,14 @@ func (tt *timetable) init(lease time.Duration) {
 	tt.due.Store(int64(tt.tick))
 }
 
-// add enters a track that has expires set.
+// add enters a track whose expires is set.
 func (tt *timetable) add(tr *track) {
-	// A lease can be over before the track is entered, when the lease is short.
+	// A short lease can expire before the track is entered.
 	tick := max(tr.expires.Load()/int64(tt.tick), tt.over)
 	tt.upcoming[tick%ticks].pushBack(tr)
 }
 
-// pop removes and returns a track whose tick is over, nil when there is none.
+// pop removes and returns a track whose tick is over, nil if none is.
 func (tt *timetable) pop(now time.Duration) *track {
 	over := int64(now / tt.tick)
 	for tick := max(tt.over, over-ticks); tick < over; tick++ {

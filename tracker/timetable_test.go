@@ -11,10 +11,10 @@ import (
 
 func TestTimetable(t *testing.T) {
 	const tick = 10 * time.Nanosecond
-	const lease = ticksPerLease*tick - 1 // as a tick is a little longer than its part of the lease
+	const lease = ticksPerLease*tick - 1 // a tick is slightly longer than its part of the lease
 	at := func(ticks float64) time.Duration { return time.Duration(ticks * float64(tick)) }
 
-	// step first pops all that is over at a time, then enters a track.
+	// step first pops all tracks whose tick is over, then enters a track.
 	type step struct {
 		now  time.Duration
 		want []time.Duration
@@ -25,7 +25,7 @@ func TestTimetable(t *testing.T) {
 		steps  []step
 	}{
 		"Order": {
-			reason: "tracks come when their tick is over, whenever they were entered",
+			reason: "tracks are popped when their tick is over, regardless of when they were entered",
 			steps: []step{
 				{now: 0, add: at(3.5)},
 				{now: 0, add: at(1.5)},
@@ -36,7 +36,7 @@ func TestTimetable(t *testing.T) {
 			},
 		},
 		"AfterALongTime": {
-			reason: "nothing waits for its tick to come round again",
+			reason: "no track waits for a second round",
 			steps: []step{
 				{now: 0, add: at(1)},
 				{now: 0, add: at(20)},
@@ -46,7 +46,7 @@ func TestTimetable(t *testing.T) {
 			},
 		},
 		"EnteredTooLate": {
-			reason: "a track whose tick is over comes with the next",
+			reason: "a track entered into a past tick is popped with the next",
 			steps: []step{
 				{now: at(10), add: at(7)},
 				{now: at(10)},

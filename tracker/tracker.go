@@ -16,45 +16,39 @@ import (
 // Tracker remembers which objects watch which others. It is safe for concurrent
 // use.
 type Tracker interface {
-	// TrackReference notes that obj, the observer, watches whatever ref refers to.
-	// The track lasts for the lease of the tracker; tracking the same again renews
-	// it. Only kind, namespace and name of the observer are kept; the kind is
-	// determined as by TrackObject, and where there is neither the Go type stands
-	// for it. An invalid reference is an error that lists everything that is wrong
-	// with it.
+	// TrackReference records that obj, the observer, watches the objects that ref refers to. The track lasts for the lease
+	// of the tracker; tracking the same reference again renews it. Only kind, namespace and name of the observer are kept.
+	// The kind is determined as by TrackObject; if it is unknown, the Go type is used instead. TrackReference returns an
+	// error that lists every problem of an invalid reference.
 	TrackReference(ref Reference, obj client.Object) error
 
-	// TrackObject notes that obj, the observer, watches the one object with the
-	// kind, namespace and name of ref. It is TrackReference otherwise. The kind is
-	// the one set on ref, or the one its Go type has in the scheme; it is an error
-	// when there is neither.
+	// TrackObject records that obj, the observer, watches the object with the kind, namespace and name of ref. Otherwise
+	// it behaves as TrackReference. The kind is the one set on ref, or the one that the scheme has for its Go type.
+	// TrackObject returns an error if the kind cannot be determined.
 	TrackObject(ref client.Object, obj client.Object) error
 
-	// GetObservers returns the names of the observers that watch obj, by name or by
-	// selector, in no particular order. Each name is there once, even if observers
-	// of several kinds have it. Without observers the result is empty, not nil. It
-	// is an error when the kind of obj cannot be determined, see TrackObject.
+	// GetObservers returns the names of the observers that watch obj, by name or by selector, in no particular order. Each
+	// name is returned once, even if observers of several kinds have it. If no observer watches obj, the result is empty,
+	// not nil. GetObservers returns an error if the kind of obj cannot be determined, see TrackObject.
 	GetObservers(obj client.Object) ([]types.NamespacedName, error)
 }
 
 // Forgetter is implemented by the trackers that [New] returns.
 type Forgetter interface {
-	// Forget drops all that the observer watches and frees the memory, without
-	// waiting for the lease. Call it when the observer is gone; any object with its
-	// kind, namespace and name will do, see [Tracker.TrackReference]. Observers of
-	// other kinds that have the same name keep what they watch. The observer may
-	// track again later. Without an observer nothing happens.
+	// Forget drops all tracks of the observer and frees their memory, without waiting for the lease. Call it when the
+	// observer no longer exists. Any object with its kind, namespace and name will do, see [Tracker.TrackReference].
+	// Observers of other kinds that have the same name keep their tracks. The observer may track again later. A nil
+	// observer is ignored.
 	Forget(observer client.Object)
 }
 
-// New returns an empty [Tracker], which is a [Forgetter], too. The scheme
-// resolves the kind of typed objects. A track lapses when it is not renewed
-// within the lease; with a lease of zero it lapses at once.
+// New returns an empty [Tracker], which also implements [Forgetter]. The scheme resolves the kind of typed objects. A
+// track expires if it is not renewed within the lease; with a lease of zero it expires immediately.
 func New(scheme *runtime.Scheme, lease time.Duration) Tracker {
 	return newTracker(scheme, lease)
 }
 
-// longestLease is a lease that never ends, and that can be added to any time.
+// longestLease is a lease that never expires and that can be added to any time without overflow.
 const longestLease = 100 * 365 * 24 * time.Hour
 
 func newTracker(scheme *runtime.Scheme, lease time.Duration) *tracker {
@@ -66,13 +60,13 @@ func newTracker(scheme *runtime.Scheme, lease time.Duration) *tracker {
 type tracker struct {
 	scheme *runtime.Scheme
 	lease  time.Duration
-	// started is what times are relative to.
+	// started is the time that other times are relative to.
 	started time.Time
-	// sweeping is true while one goroutine sweeps on behalf of all.
+	// sweeping is set while a goroutine sweeps. The others do not sweep then.
 	sweeping atomic.Bool
 
-	// mu is held for writing while tracks are added and removed. Lookups and
-	// renewals share it. It guards all below.
+	// mu is held for writing while tracks are added and removed, and for reading by lookups and renewals. It guards all
+	// fields below.
 	mu        stripedLock
 	kinds     table[schema.GroupKind, *kind]
 	observers table[observerKind, *observers]
@@ -118,7 +112,7 @@ func (t *tracker) TrackReference(ref Reference, obj client.Object) error {
 		t.sweepIfDue(now)
 		return nil
 	}
-	// What is tracked already was valid then: only here it has to be checked.
+	// Existing tracks were validated when they were added, so only new references are checked.
 	if err := ref.validate(); err != nil {
 		return err
 	}
@@ -128,7 +122,7 @@ func (t *tracker) TrackReference(ref Reference, obj client.Object) error {
 	return nil
 }
 
-// renew renews the track if there is one. Every reconcile comes by here.
+// renew renews the track if it exists. Every reconcile calls it.
 func (t *tracker) renew(ref Reference, identity []byte, by observerKey, now time.Duration) bool {
 	if ref.Name != "" && ref.Selector != nil {
 		return false
@@ -147,7 +141,7 @@ func (t *tracker) renew(ref Reference, identity []byte, by observerKey, now time
 	return true
 }
 
-// add adds the track, unless somebody else just did.
+// add adds the track, unless another goroutine has just added it.
 func (t *tracker) add(ref Reference, identity []byte, by observerKey, now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -187,8 +181,7 @@ func (t *tracker) add(ref Reference, identity []byte, by observerKey, now time.D
 	t.timetable.add(tr)
 }
 
-// remove removes a track that is no longer in the timetable, and what is left
-// without any.
+// remove removes a track that is no longer in the timetable, and the target and observer if it was their last one.
 func (t *tracker) remove(tr *track) {
 	on, o, name := tr.target, tr.observer, tr.name
 	t.tracks.remove(tr.trackKey)
@@ -209,7 +202,7 @@ func (t *tracker) remove(tr *track) {
 	}
 }
 
-// observer returns nil when the observer watches nothing.
+// observer returns nil if the observer has no tracks.
 func (t *tracker) observer(by observerKey) *observer {
 	if of := t.observers.entries[by.kind]; of != nil {
 		return of.entries[by.name]
@@ -259,12 +252,12 @@ func (t *tracker) find(gk schema.GroupKind, obj client.Object, found *finding) {
 	}
 }
 
-// sweepSize is the most tracks that one call looks at on behalf of all. It is
-// more than a call can add, so that sweeping catches up.
+// sweepSize is the maximum number of tracks that one call sweeps. It is more than a call can add, so that sweeping
+// catches up.
 const sweepSize = 16
 
-// sweepIfDue sweeps when there is something to sweep and nobody else does it.
-// Without it, what lapsed would stay for as long as nothing new is tracked.
+// sweepIfDue sweeps if a sweep is due and no other goroutine sweeps. Without it, expired tracks would stay in memory
+// until a new one is tracked.
 func (t *tracker) sweepIfDue(now time.Duration) {
 	if int64(now) < t.timetable.due.Load() || !t.sweeping.CompareAndSwap(false, true) {
 		return
@@ -275,7 +268,7 @@ func (t *tracker) sweepIfDue(now time.Duration) {
 	t.sweep(now)
 }
 
-// sweep removes tracks that lapsed.
+// sweep removes expired tracks.
 func (t *tracker) sweep(now time.Duration) {
 	if int64(now) < t.timetable.due.Load() {
 		return

@@ -86,7 +86,7 @@ func TestGetObservers(t *testing.T) {
 		want   []types.NamespacedName
 	}{
 		"Nothing": {
-			reason: "nobody is an empty list, not nil",
+			reason: "no observers are an empty list, not nil",
 			obj:    &corev1.ConfigMap{ObjectMeta: metaOf("ns", "a", nil)},
 			want:   []types.NamespacedName{},
 		},
@@ -128,7 +128,7 @@ func TestGetObservers(t *testing.T) {
 			want: observerNames("absent-label", "any-namespace", "match"),
 		},
 		"SelectorWithoutLabels": {
-			reason: "an object without labels matches what asks for none",
+			reason: "an object without labels matches selectors that require no label",
 			tracks: []track{
 				{Reference{Kind: "ConfigMap", Selector: labels.Everything()}, "everything"},
 				{Reference{Kind: "ConfigMap", Selector: selects("!color")}, "absent-label"},
@@ -138,7 +138,7 @@ func TestGetObservers(t *testing.T) {
 			want: observerNames("absent-label", "everything"),
 		},
 		"EverythingAfterNothing": {
-			reason: "two selectors that read the same are not the same",
+			reason: "two selectors with the same text can differ",
 			tracks: []track{
 				{Reference{Kind: "ConfigMap", Selector: labels.Nothing()}, "nothing"},
 				{Reference{Kind: "ConfigMap", Selector: labels.Everything()}, "everything"},
@@ -147,7 +147,7 @@ func TestGetObservers(t *testing.T) {
 			want: observerNames("everything"),
 		},
 		"SelectorClusterScoped": {
-			reason: "an object without namespace is in none",
+			reason: "an object without namespace matches no namespace",
 			tracks: []track{
 				{Reference{Kind: "Namespace", Selector: selects("color=blue")}, "match"},
 				{Reference{Kind: "Namespace", Namespace: "ns", Selector: selects("color=blue")}, "namespace"},
@@ -156,7 +156,7 @@ func TestGetObservers(t *testing.T) {
 			want: observerNames("match"),
 		},
 		"SeveralWays": {
-			reason: "an observer that watches in several ways is found once, others are not lost",
+			reason: "an observer with several matching references is found once, others are still found",
 			tracks: []track{
 				{Reference{Kind: "ConfigMap", Namespace: "ns", Name: "a"}, "both"},
 				{Reference{Kind: "ConfigMap", Namespace: "ns", Selector: selects("color=blue")}, "both"},
@@ -170,7 +170,7 @@ func TestGetObservers(t *testing.T) {
 			want: observerNames("both", "second", "third"),
 		},
 		"Unstructured": {
-			reason: "the kind is the one the object says, whatever its version",
+			reason: "the kind set on the object is used, in any version",
 			tracks: []track{{Reference{APIGroup: "example.com", Kind: "Widget", Namespace: "ns", Name: "a"}, "match"}},
 			obj: &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "example.com/v1beta1", "kind": "Widget",
@@ -179,8 +179,10 @@ func TestGetObservers(t *testing.T) {
 			want: observerNames("match"),
 		},
 		"MetadataOnly": {
-			reason: "informers for metadata deliver the kind with it",
-			tracks: []track{{Reference{APIGroup: "apps", Kind: "Deployment", Namespace: "ns", Selector: selects("color=blue")}, "match"}},
+			reason: "informers for metadata set the kind",
+			tracks: []track{
+				{Reference{APIGroup: "apps", Kind: "Deployment", Namespace: "ns", Selector: selects("color=blue")}, "match"},
+			},
 			obj: &metav1.PartialObjectMetadata{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 				ObjectMeta: metaOf("ns", "a", blue),
@@ -188,13 +190,13 @@ func TestGetObservers(t *testing.T) {
 			want: observerNames("match"),
 		},
 		"Typed": {
-			reason: "informers for structured types deliver no kind, the scheme knows it",
+			reason: "informers for structured types do not set the kind; the scheme has it",
 			tracks: []track{{Reference{APIGroup: "apps", Kind: "Deployment", Namespace: "ns", Name: "a"}, "match"}},
 			obj:    &appsv1.Deployment{ObjectMeta: metaOf("ns", "a", nil)},
 			want:   observerNames("match"),
 		},
 		"OwnKindFirst": {
-			reason: "the kind on the object outranks that of its type",
+			reason: "the kind set on the object takes precedence over that of its type",
 			tracks: []track{
 				{Reference{APIGroup: "example.com", Kind: "Widget", Namespace: "ns", Name: "a"}, "own"},
 				{Reference{APIGroup: "apps", Kind: "Deployment", Namespace: "ns", Name: "a"}, "scheme"},
@@ -231,7 +233,7 @@ func TestTrackObject(t *testing.T) {
 			event:  &appsv1.Deployment{ObjectMeta: metaOf("ns", "a", nil)},
 		},
 		"TypedThenUnstructured": {
-			reason: "how an object is held does not matter, nor does its version",
+			reason: "the Go type and the version do not matter",
 			ref:    &appsv1.Deployment{ObjectMeta: metaOf("ns", "a", nil)},
 			event: &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "apps/v1beta2", "kind": "Deployment",
@@ -239,7 +241,7 @@ func TestTrackObject(t *testing.T) {
 			}},
 		},
 		"MetadataOnlyThenTyped": {
-			reason: "metadata-only objects say their kind",
+			reason: "metadata-only objects have their kind set",
 			ref: &metav1.PartialObjectMetadata{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 				ObjectMeta: metaOf("ns", "a", nil),
@@ -278,7 +280,7 @@ func TestKindErrors(t *testing.T) {
 		check  func(error) bool
 	}{
 		"Nil": {
-			reason: "there is no object",
+			reason: "the object is nil",
 			scheme: clientgoscheme.Scheme,
 			check:  func(err error) bool { return strings.Contains(err.Error(), "nil object") },
 		},
@@ -289,18 +291,18 @@ func TestKindErrors(t *testing.T) {
 			check:  runtime.IsNotRegisteredError,
 		},
 		"NoScheme": {
-			reason: "there is no scheme to ask",
+			reason: "the scheme is nil",
 			obj:    &corev1.ConfigMap{ObjectMeta: named},
 			check:  func(err error) bool { return strings.Contains(err.Error(), "scheme is required") },
 		},
 		"UnstructuredWithoutKind": {
-			reason: "an unstructured object must say its kind",
+			reason: "an unstructured object must have its kind set",
 			scheme: clientgoscheme.Scheme,
 			obj:    &unstructured.Unstructured{},
 			check:  runtime.IsMissingKind,
 		},
 		"MetadataWithoutKind": {
-			reason: "the kind that a scheme has for PartialObjectMetadata is not that of the object",
+			reason: "the kind in the scheme for PartialObjectMetadata is not the kind of the object",
 			scheme: withMeta,
 			obj:    &metav1.PartialObjectMetadata{ObjectMeta: named},
 			check:  runtime.IsMissingKind,
@@ -317,7 +319,7 @@ func TestKindErrors(t *testing.T) {
 				t.Errorf("GetObservers: %s, but the error is %v", tt.reason, err)
 			}
 			if got != nil {
-				t.Errorf("GetObservers returned %v beside the error", got)
+				t.Errorf("GetObservers returned %v and an error", got)
 			}
 		})
 	}
@@ -326,7 +328,10 @@ func TestKindErrors(t *testing.T) {
 func TestTrackObjectErrors(t *testing.T) {
 	tr := New(clientgoscheme.Scheme, time.Hour)
 	err := tr.TrackObject(&corev1.ConfigMap{ObjectMeta: metaOf("ns", "", nil)}, observerNamed("a"))
-	if want := errors.New("invalid Reference:\nmust provide either Name or Selector"); err == nil || err.Error() != want.Error() {
+	if want := errors.New(
+		"invalid Reference:\nmust provide either Name or Selector",
+	); err == nil ||
+		err.Error() != want.Error() {
 		t.Errorf("object without name: error %v, want %v", err, want)
 	}
 	if err := tr.TrackObject(&corev1.ConfigMap{ObjectMeta: metaOf("ns", "a", nil)}, nil); err == nil {
