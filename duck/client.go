@@ -18,24 +18,20 @@ var (
 	errUpdate = errors.New("Update is not supported for the duck typed objects, use Patch instead")
 )
 
-// NewDuckAwareClientWrapper returns a client that can also get, list, watch,
-// patch and delete duck typed objects. Everything that is not duck typed, see
-// [IsDuck], goes to the wrapped client as it is.
+// NewDuckAwareClientWrapper returns a client that can also get, list, watch, patch and delete duck typed objects.
+// Objects that are not duck typed, see [IsDuck], are passed to the wrapped client unchanged.
 //
-// A duck type has only some fields of its object, so writing it whole would
-// remove the others: Create and Update of duck typed objects return an error.
+// A duck type has only some fields of its object, so writing all of it would remove the other fields: Create and Update
+// of duck typed objects return an error.
 //
-// The returned client is a [client.WithWatch]; Watch panics when the wrapped
-// client is none.
+// The returned client is a [client.WithWatch]; Watch panics if the wrapped client does not implement it.
 func NewDuckAwareClientWrapper(client client.Client) client.Client {
 	return newDuckClient(client, false)
 }
 
-// NewDangerousDuckAwareClientWrapper is [NewDuckAwareClientWrapper] with Create
-// and Update for duck typed objects. The danger is in Update: fields that the
-// duck type does not have are removed from the object. Use it where the duck
-// type is known to have every field that matters. Subresources, status included,
-// can still only be patched.
+// NewDangerousDuckAwareClientWrapper is [NewDuckAwareClientWrapper] with Create and Update for duck typed objects.
+// Update is dangerous: it removes the fields that the duck type does not have from the object. Use it only if the duck
+// type has every relevant field. Subresources, including status, can still only be patched.
 func NewDangerousDuckAwareClientWrapper(client client.Client) client.Client {
 	return newDuckClient(client, true)
 }
@@ -48,8 +44,8 @@ func newDuckClient(wrapped client.Client, dangerous bool) *duckClient {
 	}
 }
 
-// duckClient embeds no client: an operation that controller-runtime adds must
-// fail to compile here rather than bypass the conversion.
+// duckClient embeds no client: if controller-runtime adds an operation, this type must fail to compile rather than
+// bypass the conversion.
 type duckClient struct {
 	duckReader
 	client    client.Client
@@ -62,7 +58,7 @@ func (c *duckClient) isDuck(obj runtime.Object) bool {
 	return IsDuck(obj, c.client.Scheme())
 }
 
-// Apply passes through, apply configurations are not bound to a Go type.
+// Apply passes through, because apply configurations are not bound to a Go type.
 func (c *duckClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	return c.client.Apply(ctx, obj, opts...)
 }
@@ -100,7 +96,12 @@ func (c *duckClient) Update(ctx context.Context, obj client.Object, opts ...clie
 	})
 }
 
-func (c *duckClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c *duckClient) Patch(
+	ctx context.Context,
+	obj client.Object,
+	patch client.Patch,
+	opts ...client.PatchOption,
+) error {
 	if !c.isDuck(obj) {
 		return c.client.Patch(ctx, obj, patch, opts...)
 	}

@@ -39,7 +39,7 @@ func whole(name string) *appsv1.Deployment {
 	}
 }
 
-// cluster returns a client for a cluster with the objects.
+// cluster returns a client for a cluster that holds the objects.
 func cluster(objs ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().
 		WithScheme(clientgoscheme.Scheme).
@@ -57,7 +57,7 @@ func mustGet(t *testing.T, c client.Reader, name string) *appsv1.Deployment {
 	return obj
 }
 
-// ignoreVersion is for objects that were written.
+// ignoreVersion ignores the resource version, which every write changes.
 var ignoreVersion = cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion")
 
 func TestRead(t *testing.T) {
@@ -130,7 +130,7 @@ func TestPatch(t *testing.T) {
 		want   func(d *appsv1.Deployment)
 	}{
 		"Merge": {
-			reason: "only the difference is written, fields the duck does not have stay",
+			reason: "only the difference is written, fields that the duck does not have stay",
 			patch:  func(before *Scalable) client.Patch { return client.MergeFrom(before) },
 			change: func(s *Scalable) { s.Spec.Replicas = new(int32(3)); s.Annotations = map[string]string{"scaled": "yes"} },
 			want: func(d *appsv1.Deployment) {
@@ -147,13 +147,13 @@ func TestPatch(t *testing.T) {
 			want:   func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) },
 		},
 		"Strategic": {
-			reason: "the patch is made from the duck, whose tags it needs",
+			reason: "the patch is computed from the duck, because it needs the tags of its fields",
 			patch:  func(before *Scalable) client.Patch { return client.StrategicMergeFrom(before) },
 			change: func(s *Scalable) { s.Spec.Replicas = new(int32(3)) },
 			want:   func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) },
 		},
 		"Raw": {
-			reason: "a ready-made patch is sent as it is",
+			reason: "a ready-made patch is sent unchanged",
 			patch: func(*Scalable) client.Patch {
 				return client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":null}}`))
 			},
@@ -185,7 +185,7 @@ func TestPatch(t *testing.T) {
 			}
 			wantDuck.ResourceVersion = written.ResourceVersion
 			if diff := cmp.Diff(wantDuck, got); diff != "" {
-				t.Errorf("the duck is not what was written (-want +got):\n%s", diff)
+				t.Errorf("the duck differs from the written object (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -240,10 +240,10 @@ func TestPatchStatus(t *testing.T) {
 			want := whole("a")
 			want.Status.Replicas = 7
 			if diff := cmp.Diff(want, mustGet(t, plain, "a"), ignoreVersion); diff != "" {
-				t.Errorf("only the status is written (-want +got):\n%s", diff)
+				t.Errorf("a status patch must write only the status (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(new(int32(1)), got.Spec.Replicas); diff != "" {
-				t.Errorf("the duck is not what the cluster has (-want +got):\n%s", diff)
+				t.Errorf("the duck differs from the stored object (-want +got):\n%s", diff)
 			}
 		})
 	}

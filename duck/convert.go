@@ -10,22 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Convert copies the content of one object into another of a different Go type,
-// field by field of their JSON forms. Fields that the target type does not have
-// are dropped; what was in the target before is replaced. Both must be pointers,
-// either may be unstructured, and they share no memory afterwards.
+// Convert copies the content of one object into another of a different Go type, field by field of their JSON forms.
+// Fields that the target type does not have are dropped. Previous content of the target is replaced. Both must be
+// pointers, and either may be unstructured. They share no memory afterwards.
 //
 // After an error the target may be partially filled.
 func Convert(from runtime.Object, to runtime.Object) error {
 	if u, ok := from.(runtime.Unstructured); ok {
-		// the content of an unstructured object is not copied on its way
+		// converting an unstructured object does not copy its content
 		from = u.DeepCopyObject()
 	}
 	return convert(from, to)
 }
 
-// convert is Convert for an object that is not used afterwards: nested values of
-// an unstructured one may become part of the target.
+// convert is like Convert, but the object must not be used afterwards: the target may share nested values of an
+// unstructured object.
 func convert(from runtime.Object, to runtime.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
 	if err != nil {
@@ -41,9 +40,8 @@ func convert(from runtime.Object, to runtime.Object) error {
 	return nil
 }
 
-// asUnstructured calls do with the unstructured form of the object and brings
-// what do made of it back into the object. After an error the object is as it
-// was before do, unless only bringing it back failed.
+// asUnstructured calls do with the unstructured form of the object and copies the result back into the object. After an
+// error the object is unchanged, unless copying back failed.
 func asUnstructured(obj client.Object, do func(u *unstructured.Unstructured) error) error {
 	u := &unstructured.Unstructured{}
 	if err := convert(obj, u); err != nil {

@@ -25,7 +25,7 @@ func TestIsDuck(t *testing.T) {
 		want   bool
 	}{
 		"Duck": {
-			reason: "not registered, and says its kind",
+			reason: "not registered, with its kind set",
 			obj:    &Scalable{TypeMeta: deployment},
 			want:   true,
 		},
@@ -35,7 +35,7 @@ func TestIsDuck(t *testing.T) {
 			want:   true,
 		},
 		"UnregisteredWithoutKind": {
-			reason: "without a kind it stands for nothing",
+			reason: "a duck must have its kind set",
 			obj:    &Scalable{},
 		},
 		"Registered": {
@@ -43,7 +43,7 @@ func TestIsDuck(t *testing.T) {
 			obj:    &appsv1.Deployment{TypeMeta: deployment},
 		},
 		"RegisteredWithOtherKind": {
-			reason: "the type counts, not the kind it says",
+			reason: "the Go type decides, not the kind that is set",
 			obj:    &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Widget"}},
 		},
 		"Unstructured": {
@@ -51,7 +51,7 @@ func TestIsDuck(t *testing.T) {
 			obj:    &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}},
 		},
 		"UnstructuredWithoutVersion": {
-			reason: "an incomplete unstructured object is for the client to refuse",
+			reason: "the client rejects an incomplete unstructured object",
 			obj:    &unstructured.Unstructured{Object: map[string]any{"kind": "Widget"}},
 		},
 		"UnstructuredList": {
@@ -59,14 +59,14 @@ func TestIsDuck(t *testing.T) {
 			obj:    &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "WidgetList"}},
 		},
 		"MetadataOnly": {
-			reason: "reading metadata must not turn into reading whole objects",
+			reason: "a metadata-only read must not read whole objects",
 			obj:    &metav1.PartialObjectMetadata{TypeMeta: deployment},
 		},
 		"MetadataOnlyList": {
-			reason: "reading metadata must not turn into reading whole objects",
+			reason: "a metadata-only read must not read whole objects",
 			obj:    &metav1.PartialObjectMetadataList{TypeMeta: deploymentList},
 		},
-		"Nil": {reason: "nothing is no duck"},
+		"Nil": {reason: "nil is not a duck"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -108,13 +108,13 @@ func TestConvert(t *testing.T) {
 		want     runtime.Object
 	}{
 		"TypedToDuck": {
-			reason: "the duck has its fields, the others are dropped",
+			reason: "the duck keeps its fields, the others are dropped",
 			from:   whole,
 			to:     &Scalable{},
 			want:   part,
 		},
 		"DuckToUnstructured": {
-			reason: "the unstructured object has what the duck has",
+			reason: "the unstructured object has the fields of the duck",
 			from:   part,
 			to:     &unstructured.Unstructured{},
 			want:   &unstructured.Unstructured{Object: content},
@@ -132,15 +132,19 @@ func TestConvert(t *testing.T) {
 			want:   &unstructured.Unstructured{Object: content},
 		},
 		"IntoUsedTarget": {
-			reason: "nothing of what was in the target stays",
+			reason: "previous content of the target is replaced",
 			from:   &Scalable{TypeMeta: deployment, ObjectMeta: metav1.ObjectMeta{Name: "b"}},
 			to:     part.DeepCopy(),
 			want:   &Scalable{TypeMeta: deployment, ObjectMeta: metav1.ObjectMeta{Name: "b"}},
 		},
 		"ListToUnstructured": {
 			reason: "lists convert with their items",
-			from:   &ScalableList{TypeMeta: deploymentList, ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []Scalable{*part}},
-			to:     &unstructured.UnstructuredList{},
+			from: &ScalableList{
+				TypeMeta: deploymentList,
+				ListMeta: metav1.ListMeta{ResourceVersion: "7"},
+				Items:    []Scalable{*part},
+			},
+			to: &unstructured.UnstructuredList{},
 			want: &unstructured.UnstructuredList{
 				Object: map[string]any{
 					"apiVersion": "apps/v1", "kind": "DeploymentList",
@@ -159,8 +163,12 @@ func TestConvert(t *testing.T) {
 				},
 				Items: []unstructured.Unstructured{{Object: content}},
 			},
-			to:   &ScalableList{Items: []Scalable{{}, {}}},
-			want: &ScalableList{TypeMeta: deploymentList, ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []Scalable{*part}},
+			to: &ScalableList{Items: []Scalable{{}, {}}},
+			want: &ScalableList{
+				TypeMeta: deploymentList,
+				ListMeta: metav1.ListMeta{ResourceVersion: "7"},
+				Items:    []Scalable{*part},
+			},
 		},
 	}
 	for name, tt := range tests {
@@ -210,7 +218,7 @@ func TestConvertSharesNoMemory(t *testing.T) {
 	})
 }
 
-// notJSON is an object that has no JSON form.
+// notJSON cannot be encoded as JSON.
 type notJSON struct {
 	metav1.TypeMeta `json:",inline"`
 	Channel         chan int `json:"channel"`

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package duck lets clients work with duck types: Go types that describe only
-// the part of an object that is of interest.
+// Package duck lets clients work with duck types: Go types that describe only a part of an object.
 //
-// Many kinds share a shape. Deployments, StatefulSets and plenty of custom
-// resources have a spec.replicas; a reconciler that scales them needs nothing
-// else. A structured type would tie it to one kind, an unstructured object would
-// cost it all type safety. A duck type sits between:
+// Many kinds share a shape. Deployments, StatefulSets and many custom resources have spec.replicas, and a reconciler
+// that scales them needs no other field. A structured type limits it to one kind; an unstructured object has no type
+// safety. A duck type has both, type safety and any number of kinds:
 //
 //	type Scalable struct {
 //		metav1.TypeMeta   `json:",inline"`
@@ -18,17 +16,15 @@
 //		Replicas *int32 `json:"replicas,omitempty"`
 //	}
 //
-// Do not register a duck type in the scheme, and set its APIVersion and Kind
-// before each use, to say which kind it stands for this time. That is also how
-// it is recognised, see [IsDuck].
+// Do not register a duck type in the scheme, and set its APIVersion and Kind before each use. They identify the kind
+// and mark the object as a duck, see [IsDuck].
 //
 //	c := duck.NewDuckAwareClientWrapper(mgr.GetClient())
 //
 //	scalable := &Scalable{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}}
 //	err := c.Get(ctx, key, scalable)
 //
-// The wrapped client sees unstructured objects in place of ducks, and everything
-// else as it is.
+// The wrapped client receives unstructured objects in place of ducks, and other objects unchanged.
 //
 // # Writing
 //
@@ -38,17 +34,14 @@
 //	scalable.Spec.Replicas = new(int32(3))
 //	err := c.Patch(ctx, scalable, client.MergeFrom(before))
 //
-// Only the difference is sent. Create and Update send an object whole, which
-// would remove every field that the duck type does not have, so they return an
-// error. [NewDangerousDuckAwareClientWrapper] allows them.
+// Only the difference is sent. Create and Update send the whole object and would remove every field that the duck type
+// does not have, so they return an error. [NewDangerousDuckAwareClientWrapper] allows them.
 //
-// A merge patch replaces a list as a whole. Where others write items to the same
-// list, conditions for example, make the patch with
-// client.MergeFromWithOptimisticLock, and expect conflicts.
+// A merge patch replaces a list as a whole. If other clients write items to the same list, conditions for example,
+// create the patch with client.MergeFromWithOptimisticLock, and expect conflicts.
 //
 // # Caches
 //
-// By default a manager's client does not cache unstructured objects, and so no
-// ducks: each read goes to the API server. Set Client.Cache.Unstructured in the
-// options of the manager to have them cached.
+// By default, the client of a manager caches neither unstructured objects nor ducks: each read goes to the API server.
+// Set Client.Cache.Unstructured in the options of the manager to have them cached.
 package duck

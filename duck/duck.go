@@ -7,10 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// IsDuck reports whether the object is duck typed: its Go type is not registered
-// in the scheme, and it says itself of what kind it is. Types that a client can
-// handle without being registered, unstructured and metadata-only objects, are
-// no ducks.
+// IsDuck reports whether the object is duck typed: its Go type is not registered in the scheme, and its APIVersion and
+// Kind are set. Unstructured and metadata-only objects, which clients handle without registration, are not ducks.
 func IsDuck(obj runtime.Object, scheme *runtime.Scheme) bool {
 	return obj != nil && !isKnown(obj, scheme) && !obj.GetObjectKind().GroupVersionKind().Empty()
 }

@@ -15,7 +15,7 @@ import (
 	"trueup.dev/duck"
 )
 
-// One type scales whatever has replicas; it says which kind it stands for.
+// One type scales any object that has replicas. Its APIVersion and Kind identify the kind.
 func Example() {
 	ctx := context.Background()
 	// in a program: duck.NewDuckAwareClientWrapper(mgr.GetClient())
@@ -35,7 +35,7 @@ func Example() {
 		return
 	}
 
-	// what the duck type does not have is untouched
+	// fields that the duck type does not have are unchanged
 	stored := &appsv1.Deployment{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), stored); err != nil {
 		fmt.Println(err)

@@ -10,14 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SchemeAccessor is what has a scheme: a client, a cluster, a manager.
+// SchemeAccessor provides a scheme. Clients, clusters and managers implement it.
 type SchemeAccessor interface {
 	Scheme() *runtime.Scheme
 }
 
-// NewDuckAwareAPIReaderWrapper returns a reader that can also read duck typed
-// objects and lists. The scheme decides what is duck typed, see [IsDuck];
-// everything else goes to the wrapped reader as it is.
+// NewDuckAwareAPIReaderWrapper returns a reader that can also read duck typed objects and lists. The scheme decides
+// which objects are duck typed, see [IsDuck]. Other objects are passed to the wrapped reader unchanged.
 func NewDuckAwareAPIReaderWrapper(reader client.Reader, scheme SchemeAccessor) client.Reader {
 	return &duckReader{reader: reader, scheme: scheme}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Scalable is a duck type for everything with a number of replicas.
+// Scalable is a duck type for objects with a number of replicas.
 type Scalable struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -19,9 +19,9 @@ type Scalable struct {
 
 type ScalableSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Strategy is of no fixed shape.
+	// Strategy has a different shape in each kind.
 	Strategy map[string]any `json:"strategy,omitempty"`
-	// Containers have a merge key, as those of a Pod.
+	// Containers have a merge key, as the containers of a Pod do.
 	Containers []ScalableContainer `json:"containers,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 }
 

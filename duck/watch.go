@@ -14,9 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watch watches as the wrapped client does; it panics when that one cannot. The
-// events for a duck typed list carry objects of the type of its items.
-func (c *duckClient) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+// Watch watches as the wrapped client does. It panics if the wrapped client cannot watch. The events for a duck typed
+// list carry objects of the type of its items.
+func (c *duckClient) Watch(
+	ctx context.Context,
+	list client.ObjectList,
+	opts ...client.ListOption,
+) (watch.Interface, error) {
 	wrapped, ok := c.client.(client.WithWatch)
 	if !ok {
 		panic("unable to call Watch with wrapped client that does not implement client.WithWatch")
@@ -44,7 +48,7 @@ func (c *duckClient) Watch(ctx context.Context, list client.ObjectList, opts ...
 // convertEvent returns the event with its object converted to the type.
 func convertEvent(event watch.Event, to reflect.Type) watch.Event {
 	if event.Type == watch.Error {
-		// the object is a status, not one that is watched
+		// the object is a Status, not a watched object
 		return event
 	}
 	obj := reflect.New(to).Interface().(runtime.Object)
@@ -55,8 +59,7 @@ func convertEvent(event watch.Event, to reflect.Type) watch.Event {
 	return event
 }
 
-// itemType returns the struct type of the items in a list, false when pointers
-// to it are no objects.
+// itemType returns the struct type of the items in a list. It returns false if a pointer to that type is not an object.
 func itemType(list client.ObjectList) (reflect.Type, bool) {
 	items, err := meta.GetItemsPtr(list)
 	if err != nil {

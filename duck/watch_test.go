@@ -50,7 +50,7 @@ func TestWatch(t *testing.T) {
 	}
 	got, ok := event.Object.(*Scalable)
 	if !ok {
-		t.Fatalf("event with a %T, want a duck", event.Object)
+		t.Fatalf("got an event with %T, want a duck", event.Object)
 	}
 	if diff := cmp.Diff(new(int32(1)), got.Spec.Replicas); diff != "" {
 		t.Errorf("replicas (-want +got):\n%s", diff)
@@ -64,7 +64,10 @@ func TestWatchErrorEvents(t *testing.T) {
 			return source, nil
 		},
 	})
-	w, err := duck.NewDuckAwareClientWrapper(plain).(client.WithWatch).Watch(t.Context(), &ScalableList{TypeMeta: deploymentList})
+	w, err := duck.NewDuckAwareClientWrapper(plain).(client.WithWatch).Watch(
+		t.Context(),
+		&ScalableList{TypeMeta: deploymentList},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,21 +76,25 @@ func TestWatchErrorEvents(t *testing.T) {
 	gone := &metav1.Status{Reason: metav1.StatusReasonExpired}
 	go source.Error(gone)
 	if diff := cmp.Diff(watch.Event{Type: watch.Error, Object: gone}, nextEvent(t, w)); diff != "" {
-		t.Errorf("an error of the server arrives as it is (-want +got):\n%s", diff)
+		t.Errorf("an error event of the server must pass through unchanged (-want +got):\n%s", diff)
 	}
 
 	go source.Modify(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": "many"}}})
 	event := nextEvent(t, w)
 	status, ok := event.Object.(*metav1.Status)
 	if event.Type != watch.Error || !ok {
-		t.Fatalf("%s event with a %T for an object that does not fit the duck, want an error with its status", event.Type, event.Object)
+		t.Fatalf(
+			"got a %s event with %T for an object that cannot be converted, want an error event with a Status",
+			event.Type,
+			event.Object,
+		)
 	}
 	if diff := cmp.Diff(metav1.StatusReasonInternalError, status.Reason); diff != "" {
 		t.Errorf("reason (-want +got):\n%s", diff)
 	}
 }
 
-// Lists that are ducks, with items of other forms.
+// Duck typed lists with other types of items.
 type (
 	pointerList struct {
 		metav1.TypeMeta `json:",inline"`
@@ -130,12 +137,12 @@ func TestWatchItemTypes(t *testing.T) {
 			want:   scalable("a"),
 		},
 		"NoObjects": {
-			reason: "items that are no objects cannot be in an event",
+			reason: "an event cannot carry an item that is not an object",
 			list:   &looseList{TypeMeta: deploymentList},
 			want:   obj,
 		},
 		"NoItems": {
-			reason: "nothing says what an item is",
+			reason: "the list does not define the type of its items",
 			list:   &emptyList{TypeMeta: deploymentList},
 			want:   obj,
 		},

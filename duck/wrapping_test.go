@@ -27,7 +27,7 @@ import (
 	"trueup.dev/duck"
 )
 
-// recorder notes what reaches the wrapped client, and answers nothing.
+// recorder records the objects that reach the wrapped client, and returns no results.
 type recorder struct {
 	objects []any
 }
@@ -57,34 +57,49 @@ func (r *recorder) client() client.WithWatch {
 		Update: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.UpdateOption) error {
 			return r.saw(obj)
 		},
-		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+		Patch: func(
+			_ context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, _ ...client.PatchOption,
+		) error {
 			return r.saw(obj, patch)
 		},
 		Apply: func(_ context.Context, _ client.WithWatch, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 			return r.saw(obj)
 		},
-		Watch: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) (watch.Interface, error) {
+		Watch: func(
+			_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption,
+		) (watch.Interface, error) {
 			return watch.NewEmptyWatch(), r.saw(list)
 		},
-		SubResourceGet: func(_ context.Context, _ client.Client, sub string, obj, subResource client.Object, _ ...client.SubResourceGetOption) error {
+		SubResourceGet: func(
+			_ context.Context, _ client.Client, sub string, obj, subResource client.Object, _ ...client.SubResourceGetOption,
+		) error {
 			return r.saw(sub, obj, subResource)
 		},
-		SubResourceCreate: func(_ context.Context, _ client.Client, sub string, obj, subResource client.Object, _ ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(
+			_ context.Context, _ client.Client, sub string, obj, subResource client.Object, _ ...client.SubResourceCreateOption,
+		) error {
 			return r.saw(sub, obj, subResource)
 		},
-		SubResourceUpdate: func(_ context.Context, _ client.Client, sub string, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(
+			_ context.Context, _ client.Client, sub string, obj client.Object, _ ...client.SubResourceUpdateOption,
+		) error {
 			return r.saw(sub, obj)
 		},
-		SubResourcePatch: func(_ context.Context, _ client.Client, sub string, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			_ context.Context, _ client.Client, sub string, obj client.Object, patch client.Patch,
+			_ ...client.SubResourcePatchOption,
+		) error {
 			return r.saw(sub, obj, patch)
 		},
-		SubResourceApply: func(_ context.Context, _ client.Client, sub string, obj runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+		SubResourceApply: func(
+			_ context.Context, _ client.Client, sub string, obj runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption,
+		) error {
 			return r.saw(sub, obj)
 		},
 	})
 }
 
-// What is not a duck reaches the wrapped client as the very same object.
+// An object that is not a duck is passed to the wrapped client without a copy.
 func TestPassThrough(t *testing.T) {
 	var (
 		structured = whole("a")
@@ -99,21 +114,60 @@ func TestPassThrough(t *testing.T) {
 		do   func(ctx context.Context, c client.WithWatch) error
 		want []any
 	}{
-		"Get":             {func(ctx context.Context, c client.WithWatch) error { return c.Get(ctx, client.ObjectKey{}, structured) }, []any{structured}},
-		"GetMetadata":     {func(ctx context.Context, c client.WithWatch) error { return c.Get(ctx, client.ObjectKey{}, metadata) }, []any{metadata}},
-		"GetUnstructured": {func(ctx context.Context, c client.WithWatch) error { return c.Get(ctx, client.ObjectKey{}, loose) }, []any{loose}},
-		"List":            {func(ctx context.Context, c client.WithWatch) error { return c.List(ctx, list) }, []any{list}},
-		"Create":          {func(ctx context.Context, c client.WithWatch) error { return c.Create(ctx, structured) }, []any{structured}},
-		"Update":          {func(ctx context.Context, c client.WithWatch) error { return c.Update(ctx, structured) }, []any{structured}},
-		"Delete":          {func(ctx context.Context, c client.WithWatch) error { return c.Delete(ctx, structured) }, []any{structured}},
-		"DeleteAllOf":     {func(ctx context.Context, c client.WithWatch) error { return c.DeleteAllOf(ctx, structured) }, []any{structured}},
-		"Patch":           {func(ctx context.Context, c client.WithWatch) error { return c.Patch(ctx, structured, patch) }, []any{structured, patch}},
-		"Apply":           {func(ctx context.Context, c client.WithWatch) error { return c.Apply(ctx, apply) }, []any{apply}},
-		"Watch":           {func(ctx context.Context, c client.WithWatch) error { _, err := c.Watch(ctx, list); return err }, []any{list}},
-		"Status().Create": {func(ctx context.Context, c client.WithWatch) error { return c.Status().Create(ctx, structured, body) }, []any{"status", structured, body}},
-		"Status().Update": {func(ctx context.Context, c client.WithWatch) error { return c.Status().Update(ctx, structured) }, []any{"status", structured}},
-		"Status().Patch":  {func(ctx context.Context, c client.WithWatch) error { return c.Status().Patch(ctx, structured, patch) }, []any{"status", structured, patch}},
-		"Status().Apply":  {func(ctx context.Context, c client.WithWatch) error { return c.Status().Apply(ctx, apply) }, []any{"status", apply}},
+		"Get": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Get(ctx, client.ObjectKey{}, structured) },
+			[]any{structured},
+		},
+		"GetMetadata": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Get(ctx, client.ObjectKey{}, metadata) },
+			[]any{metadata},
+		},
+		"GetUnstructured": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Get(ctx, client.ObjectKey{}, loose) },
+			[]any{loose},
+		},
+		"List": {func(ctx context.Context, c client.WithWatch) error { return c.List(ctx, list) }, []any{list}},
+		"Create": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Create(ctx, structured) },
+			[]any{structured},
+		},
+		"Update": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Update(ctx, structured) },
+			[]any{structured},
+		},
+		"Delete": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Delete(ctx, structured) },
+			[]any{structured},
+		},
+		"DeleteAllOf": {
+			func(ctx context.Context, c client.WithWatch) error { return c.DeleteAllOf(ctx, structured) },
+			[]any{structured},
+		},
+		"Patch": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Patch(ctx, structured, patch) },
+			[]any{structured, patch},
+		},
+		"Apply": {func(ctx context.Context, c client.WithWatch) error { return c.Apply(ctx, apply) }, []any{apply}},
+		"Watch": {
+			func(ctx context.Context, c client.WithWatch) error { _, err := c.Watch(ctx, list); return err },
+			[]any{list},
+		},
+		"Status().Create": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Status().Create(ctx, structured, body) },
+			[]any{"status", structured, body},
+		},
+		"Status().Update": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Status().Update(ctx, structured) },
+			[]any{"status", structured},
+		},
+		"Status().Patch": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Status().Patch(ctx, structured, patch) },
+			[]any{"status", structured, patch},
+		},
+		"Status().Apply": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Status().Apply(ctx, apply) },
+			[]any{"status", apply},
+		},
 		"SubResource().Get": {func(ctx context.Context, c client.WithWatch) error {
 			return c.SubResource("scale").Get(ctx, structured, body)
 		}, []any{"scale", structured, body}},
@@ -138,14 +192,14 @@ func TestPassThrough(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !slices.Equal(tt.want, r.objects) {
-				t.Errorf("reached the wrapped client: %v, want the very same %v", r.objects, tt.want)
+				t.Errorf("the wrapped client received %v, want the same instance as %v", r.objects, tt.want)
 			}
 		})
 	}
 }
 
-// A duck reaches the wrapped client as an unstructured object.
-func TestDucksAreUnstructuredBelow(t *testing.T) {
+// The wrapped client receives a duck as an unstructured object.
+func TestDucksReachTheWrappedClientUnstructured(t *testing.T) {
 	patch := client.MergeFrom(scalable("a"))
 	tests := map[string]struct {
 		do   func(ctx context.Context, c client.WithWatch) error
@@ -157,11 +211,26 @@ func TestDucksAreUnstructuredBelow(t *testing.T) {
 		"List": {func(ctx context.Context, c client.WithWatch) error {
 			return c.List(ctx, &ScalableList{TypeMeta: deploymentList})
 		}, []any{"*unstructured.UnstructuredList"}},
-		"Create":      {func(ctx context.Context, c client.WithWatch) error { return c.Create(ctx, scalable("a")) }, []any{"*unstructured.Unstructured"}},
-		"Update":      {func(ctx context.Context, c client.WithWatch) error { return c.Update(ctx, scalable("a")) }, []any{"*unstructured.Unstructured"}},
-		"Delete":      {func(ctx context.Context, c client.WithWatch) error { return c.Delete(ctx, scalable("a")) }, []any{"*unstructured.Unstructured"}},
-		"DeleteAllOf": {func(ctx context.Context, c client.WithWatch) error { return c.DeleteAllOf(ctx, scalable("a")) }, []any{"*unstructured.Unstructured"}},
-		"Patch":       {func(ctx context.Context, c client.WithWatch) error { return c.Patch(ctx, scalable("a"), patch) }, []any{"*unstructured.Unstructured"}},
+		"Create": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Create(ctx, scalable("a")) },
+			[]any{"*unstructured.Unstructured"},
+		},
+		"Update": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Update(ctx, scalable("a")) },
+			[]any{"*unstructured.Unstructured"},
+		},
+		"Delete": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Delete(ctx, scalable("a")) },
+			[]any{"*unstructured.Unstructured"},
+		},
+		"DeleteAllOf": {
+			func(ctx context.Context, c client.WithWatch) error { return c.DeleteAllOf(ctx, scalable("a")) },
+			[]any{"*unstructured.Unstructured"},
+		},
+		"Patch": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Patch(ctx, scalable("a"), patch) },
+			[]any{"*unstructured.Unstructured"},
+		},
 		"Watch": {func(ctx context.Context, c client.WithWatch) error {
 			_, err := c.Watch(ctx, &ScalableList{TypeMeta: deploymentList})
 			return err
@@ -187,17 +256,19 @@ func TestDucksAreUnstructuredBelow(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("reached the wrapped client (-want +got):\n%s", diff)
+				t.Errorf("received by the wrapped client (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
 func TestSubResourceGet(t *testing.T) {
-	// controller-runtime's fake client wants a typed Scale where the real one wants
-	// an unstructured one for an unstructured object, so answer as the real one.
+	// controller-runtime's fake client requires a typed Scale. The real client requires an unstructured one for an
+	// unstructured object, so answer as the real client does.
 	plain := interceptor.NewClient(cluster(), interceptor.Funcs{
-		SubResourceGet: func(_ context.Context, _ client.Client, _ string, _, subResource client.Object, _ ...client.SubResourceGetOption) error {
+		SubResourceGet: func(
+			_ context.Context, _ client.Client, _ string, _, subResource client.Object, _ ...client.SubResourceGetOption,
+		) error {
 			return unstructured.SetNestedField(subResource.(*unstructured.Unstructured).Object, int64(4), "spec", "replicas")
 		},
 	})
@@ -210,13 +281,20 @@ func TestSubResourceGet(t *testing.T) {
 	}
 }
 
-// With a body, the patch is about the body.
+// With a body, the patch applies to the body.
 func TestSubResourcePatchWithBody(t *testing.T) {
 	r := &recorder{}
 	c := duck.NewDuckAwareClientWrapper(r.client())
 	before := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
 	after := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 2}}
-	err := c.SubResource("scale").Patch(t.Context(), scalable("a"), client.MergeFrom(before), client.WithSubResourceBody(after))
+	err := c.SubResource(
+		"scale",
+	).Patch(
+		t.Context(),
+		scalable("a"),
+		client.MergeFrom(before),
+		client.WithSubResourceBody(after),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,10 +315,10 @@ func TestSchemeAndRESTMapper(t *testing.T) {
 	c := duck.NewDuckAwareClientWrapper(plain)
 
 	if c.Scheme() != plain.Scheme() {
-		t.Error("Scheme is not that of the wrapped client")
+		t.Error("Scheme differs from that of the wrapped client")
 	}
 	if c.RESTMapper() != plain.RESTMapper() {
-		t.Error("RESTMapper is not that of the wrapped client")
+		t.Error("RESTMapper differs from that of the wrapped client")
 	}
 
 	tests := map[string]struct {
@@ -262,12 +340,16 @@ func TestSchemeAndRESTMapper(t *testing.T) {
 			}
 		})
 	}
-	if _, err := c.IsObjectNamespaced(&Scalable{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Unknown"}}); !meta.IsNoMatchError(err) {
+	if _, err := c.IsObjectNamespaced(
+		&Scalable{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Unknown"}},
+	); !meta.IsNoMatchError(
+		err,
+	) {
 		t.Errorf("unknown kind: error %v, want no match", err)
 	}
 }
 
-func TestErrorsOfTheWrappedClientAreReturned(t *testing.T) {
+func TestReturnsErrorsOfTheWrappedClient(t *testing.T) {
 	broken := errors.New("broken")
 	plain := interceptor.NewClient(cluster(), interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },

@@ -80,10 +80,18 @@ func TestRefused(t *testing.T) {
 	tests := map[string]struct {
 		do   func(ctx context.Context, c client.Client) error
 		want string
-		also bool // refused by the dangerous client as well
+		also bool // rejected by the dangerous client as well
 	}{
-		"Create": {func(ctx context.Context, c client.Client) error { return c.Create(ctx, scalable("b")) }, createRefused, false},
-		"Update": {func(ctx context.Context, c client.Client) error { return c.Update(ctx, scalable("a")) }, updateRefused, false},
+		"Create": {
+			func(ctx context.Context, c client.Client) error { return c.Create(ctx, scalable("b")) },
+			createRefused,
+			false,
+		},
+		"Update": {
+			func(ctx context.Context, c client.Client) error { return c.Update(ctx, scalable("a")) },
+			updateRefused,
+			false,
+		},
 		"Status().Create": {func(ctx context.Context, c client.Client) error {
 			return c.Status().Create(ctx, scalable("a"), body)
 		}, createRefused, true},
@@ -111,7 +119,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(whole("a"), mustGet(t, plain, "a"), ignoreVersion); diff != "" {
-		t.Errorf("something was written (-want +got):\n%s", diff)
+		t.Errorf("a rejected call changed the object (-want +got):\n%s", diff)
 	}
 }
 
@@ -125,7 +133,7 @@ func TestDangerous(t *testing.T) {
 		t.Fatal(err)
 	}
 	if created.ResourceVersion == "" {
-		t.Error("what the server added to the created object is not in the duck")
+		t.Error("the duck lacks the fields that the server added to the created object")
 	}
 	if diff := cmp.Diff(new(int32(2)), mustGet(t, plain, "b").Spec.Replicas); diff != "" {
 		t.Errorf("created replicas (-want +got):\n%s", diff)
@@ -141,14 +149,14 @@ func TestDangerous(t *testing.T) {
 		t.Fatal(err)
 	}
 	if updated.ResourceVersion == version {
-		t.Error("the resource version of the update is not in the duck")
+		t.Error("the duck lacks the resource version of the update")
 	}
 	got := mustGet(t, plain, "a")
 	if diff := cmp.Diff(new(int32(3)), got.Spec.Replicas); diff != "" {
 		t.Errorf("updated replicas (-want +got):\n%s", diff)
 	}
 	if got.Spec.Paused {
-		t.Error("a field that the duck does not have survived an update; then Update need not be dangerous")
+		t.Error("an update kept a field that the duck does not have; then Update is not dangerous")
 	}
 }
 
@@ -168,7 +176,7 @@ type stuckList struct {
 
 func (s *stuckList) DeepCopyObject() runtime.Object { return s }
 
-// Nothing may reach the cluster when a duck cannot be converted on its way.
+// If a duck cannot be converted, no call may reach the cluster.
 func TestConversionErrors(t *testing.T) {
 	obj := &stuck{Scalable: *scalable("a"), Channel: make(chan int)}
 	list := &stuckList{ScalableList: ScalableList{TypeMeta: deploymentList}, Channel: make(chan int)}
@@ -179,18 +187,30 @@ func TestConversionErrors(t *testing.T) {
 		do   func(ctx context.Context, c client.WithWatch) error
 		want string
 	}{
-		"Get":         {func(ctx context.Context, c client.WithWatch) error { return c.Get(ctx, client.ObjectKey{}, obj) }, unconvertible},
-		"List":        {func(ctx context.Context, c client.WithWatch) error { return c.List(ctx, list) }, unconvertible},
-		"Watch":       {func(ctx context.Context, c client.WithWatch) error { _, err := c.Watch(ctx, list); return err }, unconvertible},
-		"Create":      {func(ctx context.Context, c client.WithWatch) error { return c.Create(ctx, obj) }, unconvertible},
-		"Update":      {func(ctx context.Context, c client.WithWatch) error { return c.Update(ctx, obj) }, unconvertible},
-		"Delete":      {func(ctx context.Context, c client.WithWatch) error { return c.Delete(ctx, obj) }, unconvertible},
-		"DeleteAllOf": {func(ctx context.Context, c client.WithWatch) error { return c.DeleteAllOf(ctx, obj) }, unconvertible},
-		"Patch":       {func(ctx context.Context, c client.WithWatch) error { return c.Patch(ctx, obj, raw) }, unconvertible},
+		"Get": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Get(ctx, client.ObjectKey{}, obj) },
+			unconvertible,
+		},
+		"List": {func(ctx context.Context, c client.WithWatch) error { return c.List(ctx, list) }, unconvertible},
+		"Watch": {
+			func(ctx context.Context, c client.WithWatch) error { _, err := c.Watch(ctx, list); return err },
+			unconvertible,
+		},
+		"Create": {func(ctx context.Context, c client.WithWatch) error { return c.Create(ctx, obj) }, unconvertible},
+		"Update": {func(ctx context.Context, c client.WithWatch) error { return c.Update(ctx, obj) }, unconvertible},
+		"Delete": {func(ctx context.Context, c client.WithWatch) error { return c.Delete(ctx, obj) }, unconvertible},
+		"DeleteAllOf": {
+			func(ctx context.Context, c client.WithWatch) error { return c.DeleteAllOf(ctx, obj) },
+			unconvertible,
+		},
+		"Patch": {func(ctx context.Context, c client.WithWatch) error { return c.Patch(ctx, obj, raw) }, unconvertible},
 		"PatchData": {func(ctx context.Context, c client.WithWatch) error {
 			return c.Patch(ctx, obj, client.MergeFrom(obj))
 		}, "json: unsupported type"},
-		"Status().Patch": {func(ctx context.Context, c client.WithWatch) error { return c.Status().Patch(ctx, obj, raw) }, unconvertible},
+		"Status().Patch": {
+			func(ctx context.Context, c client.WithWatch) error { return c.Status().Patch(ctx, obj, raw) },
+			unconvertible,
+		},
 		"Status().PatchData": {func(ctx context.Context, c client.WithWatch) error {
 			return c.Status().Patch(ctx, obj, client.MergeFrom(obj))
 		}, "json: unsupported type"},
@@ -210,7 +230,7 @@ func TestConversionErrors(t *testing.T) {
 				t.Errorf("error %v, want prefix %q", err, tt.want)
 			}
 			if len(r.objects) != 0 {
-				t.Errorf("reached the wrapped client: %v, want nothing", r.objects)
+				t.Errorf("the wrapped client received %v, want no calls", r.objects)
 			}
 		})
 	}

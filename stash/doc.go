@@ -3,11 +3,9 @@
 // Package stash passes values between the reconcilers that work on the same
 // request.
 //
-// A reconciler is often split into steps: one looks something up, a later one
-// uses it. A context can only hand values down the call tree, and the steps of
-// a sequence are siblings. The stash closes that gap: it is a small map that
-// travels on the context, so a value stored by one step is seen by every other
-// step of the same request.
+// A reconciler is often split into steps: one looks something up, a later one uses it. A context can only pass values
+// down the call tree, and the steps of a sequence are siblings. The stash is a small map on the context: every step of
+// a request reads the values that other steps stored.
 //
 // Describe the value once, with a typed [Stasher]:
 //
@@ -21,8 +19,7 @@
 //
 // Choose the reading method by what a missing value means:
 //
-//   - RetrieveOrDie panics: the value must be there, anything else is a mistake
-//     in how the reconcilers are put together;
+//   - RetrieveOrDie panics: the value must exist, otherwise the reconcilers are composed incorrectly;
 //   - RetrieveOrError returns [ErrValueNotFound] or [ErrValueNotAssignable];
 //   - RetrieveOrEmpty returns the zero value: the step works without it.
 //
@@ -38,7 +35,6 @@
 //
 // # Concurrency
 //
-// Every operation is atomic: reconcilers of one request may run in parallel and
-// share a stash. The stored values are handed out as they are, so two steps
-// that change the same stored object at the same time need a lock of their own.
+// Every operation is atomic: reconcilers of one request may run in parallel and share a stash. Values are returned
+// without a copy, so two steps that change the same stored object concurrently need their own lock.
 package stash

@@ -55,7 +55,7 @@ func ExampleStasher() {
 	ctx := stash.WithContext(context.Background())
 	stash.StoreValue(ctx, "theme", "not a theme")
 
-	// The value was stored by something that uses the same key for another type.
+	// Another stasher stored a value of another type under the same key.
 	_, err := themeStasher.RetrieveOrError(ctx)
 	fmt.Println(err)
 	// Output: value found in stash is not of an assignable type: "theme" holds string, not *stash_test.theme

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// Key names a value in the stash. Keys are shared by everything that runs for
-// one request, so choose a name that says what the value is.
+// Key names a value in the stash. All reconcilers of a request share the keys, so choose a name that describes the
+// value.
 type Key string
 
 var errNotConfigured = errors.New("context not configured for stashing, call `ctx = WithContext(ctx)` before use")
 
-// contextKey is a type of its own so that no other package can collide with it;
-// being empty it costs no allocation to look up.
+// contextKey is its own type, so that no other package can collide with it. It is empty, so that a lookup does not
+// allocate.
 type contextKey struct{}
 
 // values is the mutable map behind a context.
@@ -36,9 +36,8 @@ func Configured(ctx context.Context) bool {
 	return ok
 }
 
-// StoreValue stores value under key, replacing what was there. The value is
-// visible through every context that shares this stash. A nil value is stored
-// like any other. It panics when ctx has no stash.
+// StoreValue stores value under key, replacing a previous value. The value is visible through every context that shares
+// this stash. A nil value is stored like any other. It panics if ctx has no stash.
 func StoreValue(ctx context.Context, key Key, value interface{}) {
 	s := mustFromContext(ctx)
 	s.mu.Lock()
@@ -49,23 +48,21 @@ func StoreValue(ctx context.Context, key Key, value interface{}) {
 	s.byKey[key] = value
 }
 
-// HasValue reports whether a value, nil included, is stored under key. It
-// panics when ctx has no stash.
+// HasValue reports whether a value, nil included, is stored under key. It panics if ctx has no stash.
 func HasValue(ctx context.Context, key Key) bool {
 	_, ok := lookup(ctx, key)
 	return ok
 }
 
-// RetrieveValue returns the value stored under key, or nil when there is none.
-// Use [HasValue] to tell a stored nil from a missing value. It panics when ctx
-// has no stash.
+// RetrieveValue returns the value stored under key, or nil if no value is stored. Use [HasValue] to distinguish a
+// stored nil from a missing value. It panics if ctx has no stash.
 func RetrieveValue(ctx context.Context, key Key) interface{} {
 	value, _ := lookup(ctx, key)
 	return value
 }
 
-// ClearValue removes the value stored under key and returns it, or nil when
-// there was none. It panics when ctx has no stash.
+// ClearValue removes the value stored under key and returns it, or nil if no value was stored. It panics if ctx has no
+// stash.
 func ClearValue(ctx context.Context, key Key) interface{} {
 	s := mustFromContext(ctx)
 	s.mu.Lock()

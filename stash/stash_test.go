@@ -28,11 +28,11 @@ func TestValues(t *testing.T) {
 		want   observed
 	}{
 		"Missing": {
-			reason: "an unknown key is a nil value, not a mistake",
+			reason: "an unknown key returns nil",
 			want:   observed{},
 		},
 		"Stored": {
-			reason: "a value comes back as it was stored",
+			reason: "a value is returned as stored",
 			stored: []any{"value"},
 			want:   observed{Has: true, Retrieve: "value", Clear: "value"},
 		},
@@ -62,7 +62,7 @@ func TestValues(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
 			if stash.HasValue(ctx, key) {
-				t.Error("value is still there after ClearValue")
+				t.Error("value still exists after ClearValue")
 			}
 		})
 	}
@@ -81,11 +81,11 @@ func TestWithContext(t *testing.T) {
 
 	inner := stash.WithContext(derived)
 	if stash.HasValue(inner, key) {
-		t.Error("a nested stash shows the values of the one around it")
+		t.Error("a nested stash shows the values of the outer stash")
 	}
 	stash.StoreValue(inner, key, "inner")
 	if diff := cmp.Diff("outer", stash.RetrieveValue(outer, key)); diff != "" {
-		t.Errorf("a nested stash changed the one around it (-want +got):\n%s", diff)
+		t.Errorf("a nested stash changed the outer stash (-want +got):\n%s", diff)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestKeysAreIndependent(t *testing.T) {
 	stash.StoreValue(ctx, "b", 2)
 	stash.ClearValue(ctx, "a")
 	if diff := cmp.Diff(2, stash.RetrieveValue(ctx, "b")); diff != "" {
-		t.Errorf("clearing one key touched another (-want +got):\n%s", diff)
+		t.Errorf("clearing one key changed another (-want +got):\n%s", diff)
 	}
 }
 
@@ -191,6 +191,6 @@ func TestErrorTexts(t *testing.T) {
 		}
 	}
 	if errors.Is(stash.ErrValueNotFound, stash.ErrValueNotAssignable) {
-		t.Error("the two errors cannot be told apart")
+		t.Error("ErrValueNotFound matches ErrValueNotAssignable")
 	}
 }

@@ -10,28 +10,27 @@ import (
 )
 
 var (
-	// ErrValueNotFound says that nothing is stored under the key.
+	// ErrValueNotFound is returned if no value is stored under the key.
 	ErrValueNotFound = errors.New("value not found in stash")
 
-	// ErrValueNotAssignable says that the value stored under the key is of
-	// another type than the [Stasher] that reads it.
+	// ErrValueNotAssignable is returned if the value stored under the key has another type than the [Stasher] that reads
+	// it.
 	ErrValueNotAssignable = errors.New("value found in stash is not of an assignable type")
 )
 
-// Stasher stores and retrieves one value of type T. It keeps no state itself,
-// the values live on the context: declare it once, as a package variable, and
-// use it from any goroutine.
+// Stasher stores and retrieves one value of type T. It has no state, because the context holds the values. Declare it
+// once, as a package variable, and use it from any goroutine.
 //
-// Every method but Key panics when the context has no stash, see [WithContext].
+// Every method but Key panics if the context has no stash, see [WithContext].
 type Stasher[T any] interface {
-	// Key is the name the value is stored under.
+	// Key returns the key under which the value is stored.
 	Key() Key
 
-	// Store stores the value, replacing what was there.
+	// Store stores the value, replacing a previous value.
 	Store(ctx context.Context, value T)
 
-	// Clear removes the value and returns it. It returns the zero value when
-	// nothing was stored, and when the removed value is not a T.
+	// Clear removes the value and returns it. It returns the zero value if no value was stored or the removed value is not
+	// a T.
 	Clear(ctx context.Context) T
 
 	// Has reports whether a value is stored, nil and values of other types
@@ -42,10 +41,9 @@ type Stasher[T any] interface {
 	// RetrieveOrError would return.
 	RetrieveOrDie(ctx context.Context) T
 
-	// RetrieveOrError returns the stored value. The error names the key. It
-	// wraps ErrValueNotFound when nothing is stored and ErrValueNotAssignable
-	// when the stored value is not a T; the value is then zero. A stored nil is
-	// returned as the zero value, without error.
+	// RetrieveOrError returns the stored value. The error names the key. It wraps ErrValueNotFound if no value is stored,
+	// and ErrValueNotAssignable if the stored value is not a T; the value is then zero. A stored nil is returned as the
+	// zero value, without error.
 	RetrieveOrError(ctx context.Context) (T, error)
 
 	// RetrieveOrEmpty returns the stored value, or the zero value where

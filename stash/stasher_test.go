@@ -28,11 +28,11 @@ func TestStasher(t *testing.T) {
 		want   observed
 	}{
 		"Missing": {
-			reason: "nothing stored is an error",
+			reason: "a missing value is an error",
 			want:   observed{Err: stash.ErrValueNotFound},
 		},
 		"Stored": {
-			reason: "a value of the type comes back",
+			reason: "a value of the type is returned",
 			stored: []any{"value"},
 			want:   observed{Has: true, OrError: "value", OrEmpty: "value", Clear: "value"},
 		},
@@ -42,7 +42,7 @@ func TestStasher(t *testing.T) {
 			want:   observed{Has: true},
 		},
 		"OtherType": {
-			reason: "a value of another type is there, but cannot be read",
+			reason: "a value of another type exists but cannot be read",
 			stored: []any{42},
 			want:   observed{Has: true, Err: stash.ErrValueNotAssignable},
 		},
@@ -77,13 +77,13 @@ func TestStasher(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
 			if stasher.Has(ctx) {
-				t.Error("value is still there after Clear")
+				t.Error("value still exists after Clear")
 			}
 		})
 	}
 }
 
-// An empty stash is a mistake in the order of reconcilers. The error says which value is missed.
+// A missing value is usually a mistake in the order of reconcilers. The error names the value.
 func TestStasherErrorsNameTheKey(t *testing.T) {
 	ctx := stash.WithContext(t.Context())
 	stash.StoreValue(ctx, "theme", 42)
@@ -114,7 +114,7 @@ func TestStasherStore(t *testing.T) {
 	}
 	got, err := stasher.RetrieveOrError(ctx)
 	if got != nil || err != nil {
-		t.Errorf("stored nil came back as %v, error %v", got, err)
+		t.Errorf("stored nil was returned as %v, error %v", got, err)
 	}
 }
 
