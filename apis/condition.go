@@ -7,8 +7,7 @@ import (
 )
 
 const (
-	// ConditionReady is the happy condition of resources that are to reach a state
-	// and stay in it, see [NewLivingConditionSet].
+	// ConditionReady is the happy condition of resources that reach a state and stay in it, see [NewLivingConditionSet].
 	ConditionReady = "Ready"
 
 	// ConditionSucceeded is the happy condition of resources that run to
@@ -22,25 +21,24 @@ type ConditionsAccessor interface {
 	SetConditions([]metav1.Condition)
 }
 
-// ConditionIsTrue reports whether the condition is True. It is false for nil.
+// ConditionIsTrue reports whether the condition is True. It returns false for nil.
 func ConditionIsTrue(c *metav1.Condition) bool {
 	return c != nil && c.Status == metav1.ConditionTrue
 }
 
-// ConditionIsFalse reports whether the condition is False. It is false for nil:
-// a condition that was never set is unknown.
+// ConditionIsFalse reports whether the condition is False. It returns false for nil: a condition that was never set is
+// unknown.
 func ConditionIsFalse(c *metav1.Condition) bool {
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
-// ConditionIsUnknown reports whether the condition is neither True nor False. It
-// is true for nil, and for a condition without a status.
+// ConditionIsUnknown reports whether the condition is neither True nor False. It returns true for nil and for a
+// condition without a status.
 func ConditionIsUnknown(c *metav1.Condition) bool {
 	return !ConditionIsTrue(c) && !ConditionIsFalse(c)
 }
 
-// findCondition returns a copy of the condition of type t, nil when there is
-// none.
+// findCondition returns a copy of the condition of type t, nil if it does not exist.
 func findCondition(conditions []metav1.Condition, t string) *metav1.Condition {
 	for i := range conditions {
 		if conditions[i].Type == t {

@@ -14,63 +14,55 @@ import (
 	"trueup.dev/internal/observed"
 )
 
-// ConditionManager changes the conditions of one status and keeps the happy
-// condition in step with its dependents: it is True when all of them are, False
-// as soon as one is, and Unknown otherwise.
+// ConditionManager changes the conditions of one status and derives the happy condition from its dependents. The happy
+// condition is True if all dependents are True, False if any dependent is False, and Unknown otherwise.
 //
-// Conditions are kept sorted by type. A condition whose status changes gets the
-// time of the manager as its lastTransitionTime, truncated to the second; one
-// that only gets a new reason or message keeps its time, as metav1.Condition
-// has it.
+// Conditions are kept sorted by type. A condition whose status changes gets the time of the manager as its
+// lastTransitionTime, truncated to the second; a condition that only gets a new reason or message keeps its time, as
+// metav1.Condition specifies.
 //
-// A manager is not safe for concurrent use, as the status is not.
+// A manager is not safe for concurrent use, because the status is not.
 type ConditionManager interface {
 	// IsHappy reports whether the happy condition is True.
 	IsHappy() bool
 
-	// GetCondition returns a copy of the condition of type t, nil when there is
-	// none.
+	// GetCondition returns a copy of the condition of type t, nil if it does not exist.
 	GetCondition(t string) *metav1.Condition
 
-	// SetCondition adds the condition, or replaces the one of the same type. Its
-	// lastTransitionTime is ignored. Unlike the Mark methods it never touches
-	// another condition, the happy one included.
+	// SetCondition adds the condition, or replaces the one of the same type. Its lastTransitionTime is ignored. Unlike the
+	// Mark methods, it never changes another condition, not even the happy condition.
 	SetCondition(condition metav1.Condition)
 
-	// ClearCondition removes the condition of type t, if there is one. The happy
-	// condition and its dependents cannot be removed, that is an error.
+	// ClearCondition removes the condition of type t, if it exists. It returns an error for the happy condition and its
+	// dependents, which cannot be removed.
 	ClearCondition(t string) error
 
-	// MarkTrue sets the condition of type t to True. When all dependents are True
-	// the happy condition becomes True as well, with the happy reason of the set
-	// and no message. The message is formatted as by fmt.Sprintf.
+	// MarkTrue sets the condition of type t to True. If all dependents are True, the happy condition becomes True, with
+	// the happy reason of the set and no message. The message is formatted as by fmt.Sprintf.
 	MarkTrue(t string, reason, messageFormat string, messageA ...interface{})
 
-	// MarkUnknown sets the condition of type t to Unknown. If t is a dependent the
-	// happy condition becomes Unknown as well, with the same reason and message,
-	// unless a dependent is False: then it stays, or becomes, False. The message
-	// is formatted as by fmt.Sprintf.
+	// MarkUnknown sets the condition of type t to Unknown. If t is a dependent, the happy condition becomes Unknown with
+	// the same reason and message, unless a dependent is False: then the happy condition is False. The message is
+	// formatted as by fmt.Sprintf.
 	MarkUnknown(t string, reason, messageFormat string, messageA ...interface{})
 
-	// MarkFalse sets the condition of type t to False. If t is a dependent the
-	// happy condition becomes False as well, with the same reason and message. The
-	// message is formatted as by fmt.Sprintf.
+	// MarkFalse sets the condition of type t to False. If t is a dependent, the happy condition becomes False with the
+	// same reason and message. The message is formatted as by fmt.Sprintf.
 	MarkFalse(t string, reason, messageFormat string, messageA ...interface{})
 
-	// InitializeConditions adds the happy condition and the dependents that are
-	// missing, as Unknown with reason Initializing. Where the happy condition is
-	// True already, missing dependents are added as True.
+	// InitializeConditions adds missing dependents and the happy condition as Unknown with reason Initializing. If the
+	// happy condition is already True, missing dependents are added as True.
 	InitializeConditions()
 }
 
-// reasonInitializing is the reason of conditions nothing was observed for yet.
+// reasonInitializing is the reason of conditions that were not observed yet.
 const reasonInitializing = "Initializing"
 
 type conditionManager struct {
 	set    ConditionSet
 	status ConditionsAccessor
 	now    time.Time
-	// observation is that of the reconciled resource, nil where it is not known.
+	// observation is the observation of the reconciled resource, nil if unknown.
 	observation *observed.Observation
 }
 
@@ -89,8 +81,7 @@ func (m *conditionManager) SetCondition(condition metav1.Condition) {
 	if m.status == nil {
 		return
 	}
-	// The API has times in seconds. With a finer one the resource would differ
-	// from what is read back.
+	// The API stores times in seconds. With a higher precision the resource would differ from the stored one.
 	condition.LastTransitionTime = metav1.NewTime(m.now).Rfc3339Copy()
 	if condition.ObservedGeneration == 0 {
 		condition.ObservedGeneration = m.observation.Generation()
@@ -104,7 +95,7 @@ func (m *conditionManager) SetCondition(condition metav1.Condition) {
 			conditions = append(conditions, c)
 			continue
 		}
-		// A new reason or message is no transition.
+		// A new reason or message is not a transition.
 		if c.Status == condition.Status && !c.LastTransitionTime.IsZero() {
 			condition.LastTransitionTime = c.LastTransitionTime
 		}
@@ -158,7 +149,7 @@ func (m *conditionManager) MarkUnknown(t string, reason, messageFormat string, m
 	m.mark(t, metav1.ConditionUnknown, reason, message)
 	for _, dependent := range m.set.dependents {
 		if ConditionIsFalse(m.GetCondition(dependent)) {
-			// something known to be wrong outweighs something unknown
+			// a known failure takes precedence over an unknown state
 			if !ConditionIsFalse(m.GetCondition(m.set.happyType)) {
 				m.mark(m.set.happyType, metav1.ConditionFalse, reason, message)
 			}
@@ -184,7 +175,7 @@ func (m *conditionManager) InitializeConditions() {
 	if m.GetCondition(m.set.happyType) == nil {
 		m.mark(m.set.happyType, metav1.ConditionUnknown, reasonInitializing, "")
 	}
-	// a happy resource has passed its dependents, those it does not know are new
+	// the dependents of a happy resource were True; missing ones are new
 	status := metav1.ConditionUnknown
 	if m.IsHappy() {
 		status = metav1.ConditionTrue

@@ -29,7 +29,7 @@ func TestConditionManager(t *testing.T) {
 		wantHappy  bool
 	}{
 		"SetConditionAdds": {
-			reason: "a new condition is stamped and sorted in, others are kept",
+			reason: "a new condition gets the time and is sorted in, others are kept",
 			given:  []metav1.Condition{condition("A", isTrue, "Fine", "", old), condition("C", isTrue, "Fine", "", old)},
 			do: func(m apis.ConditionManager) {
 				m.SetCondition(metav1.Condition{Type: "B", Status: isFalse, Reason: "Bad", ObservedGeneration: 4})
@@ -41,27 +41,30 @@ func TestConditionManager(t *testing.T) {
 			},
 		},
 		"SetConditionEqual": {
-			reason: "the same but for the time is no change, and nothing is sorted",
+			reason: "a condition that differs only in time is not changed, and the list is not sorted",
 			given:  []metav1.Condition{condition("B", isTrue, "Fine", "", old), condition("A", isTrue, "Fine", "", old)},
 			do:     func(m apis.ConditionManager) { m.SetCondition(condition("A", isTrue, "Fine", "", stamp)) },
 			want:   []metav1.Condition{condition("B", isTrue, "Fine", "", old), condition("A", isTrue, "Fine", "", old)},
 		},
 		"SetConditionNewMessage": {
-			reason: "a new message is no transition",
+			reason: "a new message is not a transition",
 			given:  []metav1.Condition{condition("A", isTrue, "Fine", "2 of 3", old)},
 			do:     func(m apis.ConditionManager) { m.SetCondition(condition("A", isTrue, "Fine", "3 of 3", old)) },
 			want:   []metav1.Condition{condition("A", isTrue, "Fine", "3 of 3", old)},
 		},
 		"SetConditionDependent": {
-			reason:     "setting a dependent does not touch the happy condition",
+			reason:     "setting a dependent does not change the happy condition",
 			dependents: dependents,
 			given:      []metav1.Condition{condition("Ready", isTrue, "Ready", "", old)},
 			do:         func(m apis.ConditionManager) { m.SetCondition(condition("A", isFalse, "Bad", "", old)) },
-			want:       []metav1.Condition{condition("A", isFalse, "Bad", "", stamp), condition("Ready", isTrue, "Ready", "", old)},
-			wantHappy:  true,
+			want: []metav1.Condition{
+				condition("A", isFalse, "Bad", "", stamp),
+				condition("Ready", isTrue, "Ready", "", old),
+			},
+			wantHappy: true,
 		},
 		"InitializeEmpty": {
-			reason:     "everything is added as Unknown",
+			reason:     "all conditions are added as Unknown",
 			dependents: dependents,
 			do:         func(m apis.ConditionManager) { m.InitializeConditions() },
 			want: []metav1.Condition{
@@ -71,7 +74,7 @@ func TestConditionManager(t *testing.T) {
 			},
 		},
 		"InitializeKeeps": {
-			reason:     "what is there is kept, whatever it is",
+			reason:     "existing conditions are kept",
 			dependents: dependents,
 			given:      []metav1.Condition{condition("A", isFalse, "Bad", "", old), condition("Ready", isFalse, "Bad", "", old)},
 			do:         func(m apis.ConditionManager) { m.InitializeConditions() },
@@ -82,10 +85,13 @@ func TestConditionManager(t *testing.T) {
 			},
 		},
 		"InitializeHappy": {
-			reason:     "dependents that are new to a happy resource start as True",
+			reason:     "new dependents of a happy resource start as True",
 			dependents: dependents,
-			given:      []metav1.Condition{condition("A", isTrue, "Fine", "", old), condition("Ready", isTrue, "Ready", "", old)},
-			do:         func(m apis.ConditionManager) { m.InitializeConditions() },
+			given: []metav1.Condition{
+				condition("A", isTrue, "Fine", "", old),
+				condition("Ready", isTrue, "Ready", "", old),
+			},
+			do: func(m apis.ConditionManager) { m.InitializeConditions() },
 			want: []metav1.Condition{
 				condition("A", isTrue, "Fine", "", old),
 				condition("B", isTrue, "Initializing", "", stamp),
@@ -102,8 +108,11 @@ func TestConditionManager(t *testing.T) {
 		"MarkTrueAll": {
 			reason:     "the last dependent makes the resource happy, with the reason of the set and no message",
 			dependents: dependents,
-			given:      []metav1.Condition{condition("A", isTrue, "Fine", "", old), condition("Ready", isFalse, "Bad", "broken", old)},
-			do:         func(m apis.ConditionManager) { m.MarkTrue("B", "Good", "really") },
+			given: []metav1.Condition{
+				condition("A", isTrue, "Fine", "", old),
+				condition("Ready", isFalse, "Bad", "broken", old),
+			},
+			do: func(m apis.ConditionManager) { m.MarkTrue("B", "Good", "really") },
 			want: []metav1.Condition{
 				condition("A", isTrue, "Fine", "", old),
 				condition("B", isTrue, "Good", "really", stamp),
@@ -112,15 +121,21 @@ func TestConditionManager(t *testing.T) {
 			wantHappy: true,
 		},
 		"MarkTrueAgain": {
-			reason:     "marking what is marked keeps all times",
+			reason:     "marking a condition with the same values keeps all times",
 			dependents: []string{"A"},
-			given:      []metav1.Condition{condition("A", isTrue, "Fine", "", old), condition("Ready", isTrue, "Ready", "", old)},
-			do:         func(m apis.ConditionManager) { m.MarkTrue("A", "Fine", "") },
-			want:       []metav1.Condition{condition("A", isTrue, "Fine", "", old), condition("Ready", isTrue, "Ready", "", old)},
-			wantHappy:  true,
+			given: []metav1.Condition{
+				condition("A", isTrue, "Fine", "", old),
+				condition("Ready", isTrue, "Ready", "", old),
+			},
+			do: func(m apis.ConditionManager) { m.MarkTrue("A", "Fine", "") },
+			want: []metav1.Condition{
+				condition("A", isTrue, "Fine", "", old),
+				condition("Ready", isTrue, "Ready", "", old),
+			},
+			wantHappy: true,
 		},
 		"MarkTrueOutsider": {
-			reason:     "a condition that is no dependent is set; the roll-up looks at the dependents as ever",
+			reason:     "a condition that is not a dependent is set; the happy condition follows the dependents",
 			dependents: dependents,
 			given:      []metav1.Condition{condition("A", isTrue, "Fine", "", old), condition("B", isTrue, "Fine", "", old)},
 			do:         func(m apis.ConditionManager) { m.MarkTrue("Z", "Fine", "") },
@@ -138,7 +153,7 @@ func TestConditionManager(t *testing.T) {
 			want:   []metav1.Condition{condition("Z", isTrue, "Fine", "", stamp)},
 		},
 		"MarkTrueHappyWithoutDependents": {
-			reason:    "without dependents the happy condition is the author's",
+			reason:    "without dependents the author sets the happy condition",
 			do:        func(m apis.ConditionManager) { m.MarkTrue("Ready", "Custom", "text") },
 			want:      []metav1.Condition{condition("Ready", isTrue, "Custom", "text", stamp)},
 			wantHappy: true,
@@ -154,7 +169,7 @@ func TestConditionManager(t *testing.T) {
 			},
 		},
 		"MarkUnknownOutsider": {
-			reason:     "a condition that is no dependent does not spread",
+			reason:     "a condition that is not a dependent does not change the happy condition",
 			dependents: dependents,
 			given:      []metav1.Condition{condition("Ready", isTrue, "Ready", "", old)},
 			do:         func(m apis.ConditionManager) { m.MarkUnknown("Z", "Waiting", "") },
@@ -165,10 +180,13 @@ func TestConditionManager(t *testing.T) {
 			wantHappy: true,
 		},
 		"MarkUnknownBesideFalse": {
-			reason:     "a known failure outweighs an unknown",
+			reason:     "a failure takes precedence over an unknown state",
 			dependents: dependents,
-			given:      []metav1.Condition{condition("B", isFalse, "Bad", "broken", old), condition("Ready", isFalse, "Bad", "broken", old)},
-			do:         func(m apis.ConditionManager) { m.MarkUnknown("A", "Waiting", "") },
+			given: []metav1.Condition{
+				condition("B", isFalse, "Bad", "broken", old),
+				condition("Ready", isFalse, "Bad", "broken", old),
+			},
+			do: func(m apis.ConditionManager) { m.MarkUnknown("A", "Waiting", "") },
 			want: []metav1.Condition{
 				condition("A", isUnknown, "Waiting", "", stamp),
 				condition("B", isFalse, "Bad", "broken", old),
@@ -178,8 +196,11 @@ func TestConditionManager(t *testing.T) {
 		"MarkUnknownRepairsHappy": {
 			reason:     "with a failed dependent the happy condition must be False",
 			dependents: dependents,
-			given:      []metav1.Condition{condition("B", isFalse, "Bad", "broken", old), condition("Ready", isTrue, "Ready", "", old)},
-			do:         func(m apis.ConditionManager) { m.MarkUnknown("Z", "Waiting", "patiently") },
+			given: []metav1.Condition{
+				condition("B", isFalse, "Bad", "broken", old),
+				condition("Ready", isTrue, "Ready", "", old),
+			},
+			do: func(m apis.ConditionManager) { m.MarkUnknown("Z", "Waiting", "patiently") },
 			want: []metav1.Condition{
 				condition("B", isFalse, "Bad", "broken", old),
 				condition("Ready", isFalse, "Waiting", "patiently", stamp),
@@ -194,8 +215,11 @@ func TestConditionManager(t *testing.T) {
 		"MarkFalseDependent": {
 			reason:     "one failure is enough, for the same reason",
 			dependents: dependents,
-			given:      []metav1.Condition{condition("B", isTrue, "Fine", "", old), condition("Ready", isTrue, "Ready", "", old)},
-			do:         func(m apis.ConditionManager) { m.MarkFalse("A", "Bad", "%d%% broken", 20) },
+			given: []metav1.Condition{
+				condition("B", isTrue, "Fine", "", old),
+				condition("Ready", isTrue, "Ready", "", old),
+			},
+			do: func(m apis.ConditionManager) { m.MarkFalse("A", "Bad", "%d%% broken", 20) },
 			want: []metav1.Condition{
 				condition("A", isFalse, "Bad", "20% broken", stamp),
 				condition("B", isTrue, "Fine", "", old),
@@ -203,7 +227,7 @@ func TestConditionManager(t *testing.T) {
 			},
 		},
 		"MarkFalseOutsider": {
-			reason:     "a condition that is no dependent does not spread",
+			reason:     "a condition that is not a dependent does not change the happy condition",
 			dependents: dependents,
 			given:      []metav1.Condition{condition("Ready", isTrue, "Ready", "", old)},
 			do:         func(m apis.ConditionManager) { m.MarkFalse("Z", "Bad", "") },
@@ -224,7 +248,7 @@ func TestConditionManager(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
 			if got := manager.IsHappy(); got != tt.wantHappy {
-				t.Errorf("IsHappy is %t, want %t", got, tt.wantHappy)
+				t.Errorf("IsHappy: got %t, want %t", got, tt.wantHappy)
 			}
 		})
 	}
@@ -244,13 +268,13 @@ func TestConditionManagerClearCondition(t *testing.T) {
 		wantErr string
 	}{
 		"Other": {
-			reason: "what is not part of the roll-up can be removed, the rest is sorted",
+			reason: "a condition that is not in the set can be removed, the rest is sorted",
 			clear:  "Z",
 			want:   []metav1.Condition{given[1], given[2]},
 		},
-		"Absent":    {reason: "there is nothing to remove", clear: "Q", want: given},
-		"Happy":     {reason: "the happy condition is always there", clear: "Ready", want: given, wantErr: refused},
-		"Dependent": {reason: "dependents are always there", clear: "A", want: given, wantErr: refused},
+		"Absent":    {reason: "the condition does not exist", clear: "Q", want: given},
+		"Happy":     {reason: "the happy condition cannot be removed", clear: "Ready", want: given, wantErr: refused},
+		"Dependent": {reason: "dependents cannot be removed", clear: "A", want: given, wantErr: refused},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -305,7 +329,7 @@ func TestConditionManagerWithoutStatus(t *testing.T) {
 	}
 }
 
-// A status may hand out the slice of a cached object.
+// The slice of a status may belong to a cached object.
 func TestConditionManagerDoesNotWriteIntoTheGivenSlice(t *testing.T) {
 	shared := make([]metav1.Condition, 2, 8)
 	shared[0] = condition("B", metav1.ConditionTrue, "Fine", "", old)

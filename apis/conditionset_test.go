@@ -14,7 +14,7 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// now is not in whole seconds, stamp is what the API can hold of it.
+// now is not in whole seconds; stamp is now as the API stores it.
 var (
 	now   = time.Date(2026, 3, 1, 12, 0, 0, 987654321, time.UTC)
 	stamp = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
@@ -33,22 +33,22 @@ func TestConditionSets(t *testing.T) {
 		happy  metav1.Condition
 	}{
 		"Living": {
-			reason: "a living set rolls up to Ready",
+			reason: "the happy condition of a living set is Ready",
 			set:    apis.NewLivingConditionSet("A"),
 			happy:  condition("Ready", metav1.ConditionTrue, "Ready", "", stamp),
 		},
 		"LivingWithHappyReason": {
-			reason: "the reason is the one given",
+			reason: "the happy reason is used",
 			set:    apis.NewLivingConditionSetWithHappyReason("Serving", "A"),
 			happy:  condition("Ready", metav1.ConditionTrue, "Serving", "", stamp),
 		},
 		"Batch": {
-			reason: "a batch set rolls up to Succeeded",
+			reason: "the happy condition of a batch set is Succeeded",
 			set:    apis.NewBatchConditionSet("A"),
 			happy:  condition("Succeeded", metav1.ConditionTrue, "Succeeded", "", stamp),
 		},
 		"BatchWithHappyReason": {
-			reason: "the reason is the one given",
+			reason: "the happy reason is used",
 			set:    apis.NewBatchConditionSetWithHappyReason("Done", "A"),
 			happy:  condition("Succeeded", metav1.ConditionTrue, "Done", "", stamp),
 		},
@@ -97,7 +97,7 @@ func TestManageWithContextUsesOneTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		status := &apis.Status{}
 		want := metav1.Now().Rfc3339Copy()
-		// no time on the context: the clock is read when the manager is made
+		// without a time on the context, the clock is read when the manager is made
 		manager := apis.NewLivingConditionSet("A", "B").ManageWithContext(t.Context(), status)
 		time.Sleep(time.Hour)
 		manager.MarkTrue("A", "Fine", "")

@@ -18,8 +18,7 @@ func (s *Status) DeepCopyInto(out *Status) {
 	}
 }
 
-// DeepCopy returns a copy of the status that shares no memory with it; the copy
-// of nil is nil.
+// DeepCopy returns a copy that shares no memory with the status; the copy of nil is nil.
 func (s *Status) DeepCopy() *Status {
 	if s == nil {
 		return nil

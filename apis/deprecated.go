@@ -6,8 +6,8 @@ import (
 	"context"
 )
 
-// Manage returns a manager for the conditions of one status. What the manager
-// changes carries the time of the wall clock, which a test cannot pin.
+// Manage returns a manager for the conditions of one status. Changed conditions get the time of the wall clock, which a
+// test cannot set.
 //
 // Deprecated: use [ConditionSet.ManageWithContext].
 func (r ConditionSet) Manage(status ConditionsAccessor) ConditionManager {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apis holds what the status of a custom resource is made of: the
-// [Status] to embed, and a [ConditionSet] that derives one answer, is the
-// resource ready, from the conditions that lead to it.
+// Package apis provides the building blocks for the status of a custom resource: the [Status] to embed, and a
+// [ConditionSet] that derives whether the resource is ready from other conditions.
 //
 // # The status
 //
@@ -11,14 +10,12 @@
 //		URL         string `json:"url,omitempty"`
 //	}
 //
-// A resource reconciler fills in observedGeneration and writes the status when
-// it changed.
+// A resource reconciler sets observedGeneration and writes the status if it changed.
 //
 // # The conditions
 //
-// A condition set names a happy condition and the dependents it is rolled up
-// from. There are two kinds. A living set is for resources that are brought to a
-// state and kept there; its happy condition is Ready:
+// A condition set names a happy condition and the dependents from which it is derived. A living set is for resources
+// that reach a state and stay in it; its happy condition is Ready:
 //
 //	var websiteConditions = apis.NewLivingConditionSet("ContentReady", "DeploymentReady")
 //
@@ -27,9 +24,8 @@
 //
 //	var backupConditions = apis.NewBatchConditionSet("SnapshotTaken", "Uploaded")
 //
-// In both, the happy condition is True when all dependents are, False as soon as
-// one is, with the reason and message of the latest failure, and Unknown
-// otherwise. A dependent that is False outweighs one that is Unknown.
+// In both, the happy condition is True if all dependents are True. It is False if any dependent is False, with the
+// reason and message of the latest failure. Otherwise it is Unknown. False takes precedence over Unknown.
 //
 // Give the status type a method that starts all conditions as Unknown. The
 // resource reconciler calls it before any other step:
@@ -46,14 +42,12 @@
 //		conditions.MarkTrue("ContentReady", "Rendered", "")
 //	}
 //
-// Conditions that are set but not part of the set have no influence on the happy
-// one. Use them for what is worth telling without making a resource unready.
+// Conditions outside the set do not affect the happy condition. Use them for information that does not make a resource
+// unready.
 //
 // # The time of a change
 //
-// A condition whose status changed gets the time at which the request started as
-// its lastTransitionTime, in whole seconds. A condition that only has a new reason
-// or message keeps its time, and one that is set to what it was does not change at
-// all: reconciling again without news leaves the status equal, and nothing is
-// written.
+// A condition whose status changed gets the time at which the request started as its lastTransitionTime, in whole
+// seconds. A condition that only has a new reason or message keeps its time, and a condition that is set to the same
+// values does not change. Reconciling again without a change leaves the status equal, so it is not written.
 package apis

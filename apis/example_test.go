@@ -50,8 +50,7 @@ func printConditions(status apis.ConditionsAccessor) {
 	fmt.Println("--")
 }
 
-// A living resource becomes Ready when every condition it depends on is True,
-// and is not ready any more as soon as one is not.
+// A living resource becomes Ready when all of its conditions are True, and is no longer ready if any of them is not.
 func Example() {
 	ctx := context.Background()
 	status := &WebsiteStatus{}
@@ -173,7 +172,7 @@ func ExampleConditionSet_ManageWithContext() {
 	status := &WebsiteStatus{}
 	manager := websiteConditions.ManageWithContext(context.Background(), status)
 
-	// not part of the set: told, but without influence on Ready
+	// not part of the set, so it does not affect Ready
 	manager.SetCondition(metav1.Condition{Type: "CertificateExpiring", Status: metav1.ConditionTrue, Reason: "Soon"})
 	manager.MarkTrue("ContentReady", "Rendered", "")
 	manager.MarkTrue("DeploymentReady", "Available", "")

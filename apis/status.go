@@ -14,8 +14,8 @@ import (
 //		URL         string `json:"url,omitempty"`
 //	}
 type Status struct {
-	// ObservedGeneration is the metadata.generation of the resource that this
-	// status describes. The status is out of date while the two differ.
+	// ObservedGeneration is the metadata.generation of the resource that this status describes. The status is outdated if
+	// it differs from metadata.generation.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -30,8 +30,7 @@ type Status struct {
 
 var _ ConditionsAccessor = (*Status)(nil)
 
-// GetConditions returns the conditions. The slice is that of the status, not a
-// copy.
+// GetConditions returns the conditions. The slice is not a copy.
 func (s *Status) GetConditions() []metav1.Condition {
 	return s.Conditions
 }
@@ -42,8 +41,7 @@ func (s *Status) SetConditions(c []metav1.Condition) {
 	s.Conditions = c
 }
 
-// GetCondition returns a copy of the condition of type t, nil when there is
-// none.
+// GetCondition returns a copy of the condition of type t, nil if it does not exist.
 func (s *Status) GetCondition(t string) *metav1.Condition {
 	return findCondition(s.Conditions, t)
 }

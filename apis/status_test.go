@@ -32,7 +32,8 @@ func TestStatusJSON(t *testing.T) {
 					LastTransitionTime: metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)),
 				}},
 			},
-			want: `{"observedGeneration":3,"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-03-01T12:00:00Z","reason":"Ready","message":""}]}`,
+			want: `{"observedGeneration":3,"conditions":[` +
+				`{"type":"Ready","status":"True","lastTransitionTime":"2026-03-01T12:00:00Z","reason":"Ready","message":""}]}`,
 		},
 	}
 	for name, tt := range tests {

@@ -14,7 +14,7 @@ func ExampleStashNow() {
 	// a test stashes a time
 	ctx := rtime.StashNow(context.Background(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 
-	// the root reconciler does the same, too late
+	// the root reconciler also stashes a time, but the first one stays
 	ctx = rtime.StashNow(ctx, time.Now())
 
 	fmt.Println(rtime.RetrieveNow(ctx))

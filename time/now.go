@@ -9,9 +9,8 @@ import (
 
 type contextKey struct{}
 
-// StashNow returns a context that carries now, for [RetrieveNow] to return. A
-// context that carries a time already is returned unchanged: the first time
-// stashed wins, also when it is the zero time.
+// StashNow returns a context that carries now for [RetrieveNow]. A context that already carries a time is returned
+// unchanged: the first stashed time stays, even if it is the zero time.
 func StashNow(ctx context.Context, now time.Time) context.Context {
 	if _, ok := ctx.Value(contextKey{}).(time.Time); ok {
 		return ctx
@@ -19,8 +18,8 @@ func StashNow(ctx context.Context, now time.Time) context.Context {
 	return context.WithValue(ctx, contextKey{}, now)
 }
 
-// RetrieveNow returns the time stashed on the context, for a reconciler the time
-// at which the request started. Without a stashed time it returns [time.Now].
+// RetrieveNow returns the time stashed on the context. In a reconciler it is the time at which the request started.
+// Without a stashed time it returns [time.Now].
 func RetrieveNow(ctx context.Context) time.Time {
 	if now, ok := ctx.Value(contextKey{}).(time.Time); ok {
 		return now

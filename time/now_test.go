@@ -23,12 +23,12 @@ func TestRetrieveNow(t *testing.T) {
 		want   time.Time
 	}{
 		"Stashed": {
-			reason: "a stashed time comes back to the nanosecond",
+			reason: "a stashed time is returned to the nanosecond",
 			stash:  []time.Time{first},
 			want:   first,
 		},
 		"FirstWins": {
-			reason: "the time of a test survives that of the root reconciler",
+			reason: "the time of a test is not replaced by the time of the root reconciler",
 			stash:  []time.Time{first, second},
 			want:   first,
 		},
@@ -47,7 +47,7 @@ func TestRetrieveNow(t *testing.T) {
 			if diff := cmp.Diff(tt.want, rtime.RetrieveNow(ctx)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
-			if diff := cmp.Diff(tt.want, rtime.RetrieveTime(ctx)); diff != "" { //nolint:govet // the old name is what is tested
+			if diff := cmp.Diff(tt.want, rtime.RetrieveTime(ctx)); diff != "" { // tests the deprecated name
 				t.Errorf("deprecated RetrieveTime: %s (-want +got):\n%s", tt.reason, diff)
 			}
 		})
@@ -57,7 +57,7 @@ func TestRetrieveNow(t *testing.T) {
 func TestRetrieveNowWithoutStash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := rtime.RetrieveNow(t.Context())
-		time.Sleep(time.Minute) // passes in no time: the clock of the bubble is fake
+		time.Sleep(time.Minute) // returns immediately: the clock of the bubble is fake
 		after := rtime.RetrieveNow(t.Context())
 		if diff := cmp.Diff(time.Minute, after.Sub(before)); diff != "" {
 			t.Errorf("time passed between two calls (-want +got):\n%s", diff)

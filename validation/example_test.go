@@ -10,7 +10,7 @@ import (
 	"trueup.dev/validation"
 )
 
-// pipeline is a validator with validators nested in it.
+// pipeline is a validator with nested validators.
 type pipeline struct {
 	Name  string
 	Image string
@@ -35,7 +35,7 @@ func (p *pipeline) Validate(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Default makes a pipeline a defaulter.
+// Default implements [validation.Defaulter].
 func (p *pipeline) Default(context.Context) error {
 	if p.Image == "" {
 		p.Image = "busybox"

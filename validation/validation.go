@@ -6,28 +6,26 @@ import "context"
 
 // Validator checks that a value is well formed.
 type Validator interface {
-	// Validate returns an error that describes everything that is wrong, or nil.
-	// Values nested in this one are checked only when [IsRecursive] says so.
+	// Validate returns an error that describes every problem, or nil. It checks nested values only if [IsRecursive]
+	// returns true.
 	Validate(ctx context.Context) error
 }
 
-// Defaulter fills in what was left out.
+// Defaulter sets defaults.
 type Defaulter interface {
-	// Default sets fields that are empty and have a default. Calling it again
-	// changes nothing more. After an error the value must not be used.
+	// Default sets empty fields that have a default. It must be idempotent. After an error the value must not be used.
 	Default(context.Context) error
 }
 
 type recursiveKey struct{}
 
-// WithRecursive returns a context that asks validators to check the values
-// nested in them as well.
+// WithRecursive returns a context that requests validators to check their nested values as well.
 func WithRecursive(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recursiveKey{}, true)
 }
 
-// IsRecursive reports whether validators shall check the values nested in them.
-// It is false unless the context comes from [WithRecursive].
+// IsRecursive reports whether validators must check their nested values. It returns false unless the context comes from
+// [WithRecursive].
 func IsRecursive(ctx context.Context) bool {
 	recursive, _ := ctx.Value(recursiveKey{}).(bool)
 	return recursive

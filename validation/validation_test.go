@@ -19,12 +19,12 @@ func TestIsRecursive(t *testing.T) {
 		want   bool
 	}{
 		"Background": {
-			reason: "nested values are not validated unless asked for",
+			reason: "nested values are not validated by default",
 			ctx:    context.Background(),
 			want:   false,
 		},
 		"WithRecursive": {
-			reason: "asked for",
+			reason: "requested",
 			ctx:    recursive,
 			want:   true,
 		},
