@@ -9,32 +9,33 @@ import (
 	"trueup.dev/resource"
 )
 
-// AdmissionAction is what a request does to an object.
+// AdmissionAction is the operation of an admission request.
 type AdmissionAction string
 
-// The actions.
+// Operations of admission requests.
 const (
 	AdmissionActionCreate  AdmissionAction = "CREATE"
 	AdmissionActionUpdate  AdmissionAction = "UPDATE"
 	AdmissionActionDelete  AdmissionAction = "DELETE"
 	AdmissionActionConnect AdmissionAction = "CONNECT"
-	// AdmissionActionAny stands for all of them, in a manifest.
+	// AdmissionActionAny stands for all operations in a manifest.
 	AdmissionActionAny AdmissionAction = "*"
 )
 
-// AdmissionRequest is a request that has not taken effect yet.
+// AdmissionRequest is a request that has not been persisted yet.
 type AdmissionRequest struct {
-	// Action is what the request does.
+	// Action is the operation.
 	Action AdmissionAction
-	// Group, Version and Kind are those of the objects. The version is one that the app knows, whatever the user has sent.
+	// Group, Version and Kind identify the kind of the objects. The version is one that the app supports, even if the
+	// client sent another.
 	Group, Version, Kind string
-	// UserInfo tells who asks.
+	// UserInfo identifies the user of the request.
 	UserInfo authenticationv1.UserInfo
-	// DryRun is true when nothing will be stored.
+	// DryRun reports whether the request will not be persisted.
 	DryRun bool
-	// Object is the object as it is to be stored. It is nil when it is deleted.
+	// Object is the new object. It is nil for a delete.
 	Object resource.Object
-	// OldObject is the object as it is stored. It is nil when it is created.
+	// OldObject is the stored object. It is nil for a create.
 	OldObject resource.Object
 }
 
@@ -43,8 +44,9 @@ func (r *AdmissionRequest) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-// MutatingResponse is the answer to a request whose object may be changed.
+// MutatingResponse is the response to a request whose object may be changed.
 type MutatingResponse struct {
-	// UpdatedObject is the object as it should be stored: that of the request, or one of the same Go type. Nil leaves the object of the request as it is now.
+	// UpdatedObject is the object to store: the object of the request, or another one of the same Go type. If it is nil,
+	// the object of the request is stored in its current state.
 	UpdatedObject resource.Object
 }

@@ -14,12 +14,17 @@ func TestManifestCapabilities(t *testing.T) {
 		admission                *app.AdmissionCapabilities
 		wantValidation, wantMuts bool
 	}{
-		"none":                    {},
-		"neither":                 {admission: &app.AdmissionCapabilities{}},
-		"without any operation":   {admission: &app.AdmissionCapabilities{Validation: &app.AdmissionCapability{}, Mutation: &app.AdmissionCapability{}}},
-		"validation of any":       {admission: &app.AdmissionCapabilities{Validation: operations}, wantValidation: true},
-		"mutation of any":         {admission: &app.AdmissionCapabilities{Mutation: operations}, wantMuts: true},
-		"validation and mutation": {admission: &app.AdmissionCapabilities{Validation: operations, Mutation: operations}, wantValidation: true, wantMuts: true},
+		"none":    {},
+		"neither": {admission: &app.AdmissionCapabilities{}},
+		"without any operation": {
+			admission: &app.AdmissionCapabilities{Validation: &app.AdmissionCapability{}, Mutation: &app.AdmissionCapability{}},
+		},
+		"validation of any": {admission: &app.AdmissionCapabilities{Validation: operations}, wantValidation: true},
+		"mutation of any":   {admission: &app.AdmissionCapabilities{Mutation: operations}, wantMuts: true},
+		"validation and mutation": {
+			admission: &app.AdmissionCapabilities{Validation: operations, Mutation: operations}, wantValidation: true,
+			wantMuts: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind := app.ManifestVersionKind{Kind: "MyKind", Admission: tc.admission}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app says what an app is: the types by which apps and those who run them know each other. An [App] has kinds that it manages, answers admission and
-// conversion requests for them, and runs. A [Provider] makes an App for a cluster.
+// Package app defines the interfaces between an app and the code that runs it. An [App] manages kinds, handles
+// admission and conversion requests for them, and runs. A [Provider] makes an App for a cluster.
 //
-// Most apps are made by package simple, of a config, and run by an operator.Runner. An app that wants something else embeds a *simple.App or implements App.
+// Most apps are made from a config by package simple and run by an operator.Runner. Other apps embed a *simple.App or
+// implement App.
 package app

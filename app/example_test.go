@@ -18,7 +18,9 @@ func ExampleManifestData() {
 			Kinds: []app.ManifestVersionKind{{
 				Kind: "Widget",
 				Admission: &app.AdmissionCapabilities{
-					Validation: &app.AdmissionCapability{Operations: []app.AdmissionAction{app.AdmissionActionCreate, app.AdmissionActionUpdate}},
+					Validation: &app.AdmissionCapability{
+						Operations: []app.AdmissionAction{app.AdmissionActionCreate, app.AdmissionActionUpdate},
+					},
 				},
 			}},
 		}},

@@ -2,15 +2,15 @@
 
 package app
 
-// ManifestData describes an app to those who run it: its kinds, and what it does for them.
+// ManifestData describes an app: its kinds, and the requests that it handles for them.
 type ManifestData struct {
 	// AppName is the name of the app.
 	AppName string `json:"appName"`
-	// Group is the API group of its kinds.
+	// Group is the API group of the kinds.
 	Group string `json:"group"`
 	// Versions are the versions of the group.
 	Versions []ManifestVersion `json:"versions"`
-	// PreferredVersion is the version that is stored.
+	// PreferredVersion is the storage version.
 	PreferredVersion string `json:"preferredVersion,omitempty"`
 }
 
@@ -18,9 +18,9 @@ type ManifestData struct {
 type ManifestVersion struct {
 	// Name of the version, such as v1.
 	Name string `json:"name"`
-	// Served tells whether the API serves it.
+	// Served reports whether the API server serves this version.
 	Served bool `json:"served"`
-	// Kinds are those that exist in this version.
+	// Kinds are the kinds in this version.
 	Kinds []ManifestVersionKind `json:"kinds"`
 }
 
@@ -28,21 +28,21 @@ type ManifestVersion struct {
 type ManifestVersionKind struct {
 	// Kind is the name of the kind.
 	Kind string `json:"kind"`
-	// Plural is its name in paths of the API.
+	// Plural is the name of the kind in API paths.
 	Plural string `json:"plural,omitempty"`
 	// Scope is Namespaced or Cluster.
 	Scope string `json:"scope,omitempty"`
-	// Admission tells which requests the app wants to see. Nil is for none.
+	// Admission lists the requests that the app handles. Nil means none.
 	Admission *AdmissionCapabilities `json:"admission,omitempty"`
-	// Conversion tells whether the app converts objects from and to this version.
+	// Conversion reports whether the app converts objects from and to this version.
 	Conversion bool `json:"conversion,omitempty"`
 }
 
-// AdmissionCapabilities are the requests that an app sees before they take effect.
+// AdmissionCapabilities are the admission requests that an app handles.
 type AdmissionCapabilities struct {
-	// Validation is for requests that the app allows or denies.
+	// Validation selects the requests that the app allows or denies.
 	Validation *AdmissionCapability `json:"validation,omitempty"`
-	// Mutation is for requests whose objects the app may change.
+	// Mutation selects the requests whose objects the app may change.
 	Mutation *AdmissionCapability `json:"mutation,omitempty"`
 }
 
@@ -52,12 +52,12 @@ type AdmissionCapability struct {
 	Operations []AdmissionAction `json:"operations,omitempty"`
 }
 
-// SupportsValidation tells whether requests for the kind have to be validated, of whatever operation.
+// SupportsValidation reports whether the app validates requests for the kind, for any operation.
 func (k ManifestVersionKind) SupportsValidation() bool {
 	return k.Admission != nil && k.Admission.Validation != nil && len(k.Admission.Validation.Operations) > 0
 }
 
-// SupportsMutation tells whether objects of the kind have to be mutated, for whatever operation.
+// SupportsMutation reports whether the app mutates objects of the kind, for any operation.
 func (k ManifestVersionKind) SupportsMutation() bool {
 	return k.Admission != nil && k.Admission.Mutation != nil && len(k.Admission.Mutation.Operations) > 0
 }

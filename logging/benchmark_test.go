@@ -21,7 +21,7 @@ func loggers() map[string]logging.Logger {
 	}
 }
 
-// A level that is off costs nothing but what the caller makes a list of.
+// An entry of a disabled level allocates nothing but the arguments of the caller.
 func TestDisabledAllocatesNothing(t *testing.T) {
 	keysAndValues := []any{"name", "web", "generation", 7}
 	for name, logger := range loggers() {

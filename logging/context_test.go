@@ -27,7 +27,7 @@ func newTestLogger(t testr.TestingT) logr.Logger {
 	return testr.NewWithInterface(t, testr.Options{Verbosity: 1})
 }
 
-// What controller-runtime and others have put on a context is found, with its names and values.
+// FromContext finds a logr logger on the context, with its names and values.
 func TestFromContext_logr(t *testing.T) {
 	var out bytes.Buffer
 	base := logr.FromSlogHandler(jsonHandler(&out, slog.LevelInfo)).WithName("controller").WithValues("namespace", "ns")
@@ -39,7 +39,7 @@ func TestFromContext_logr(t *testing.T) {
 	}
 }
 
-// traces is a handler that takes the trace from the context.
+// traces is a handler that reads the trace from the context.
 type traces struct{ slog.Handler }
 
 func (h traces) Handle(ctx context.Context, record slog.Record) error {
@@ -65,10 +65,10 @@ func TestContext_slog(t *testing.T) {
 	log.FromContext(ctx).Error(nil, "failed without an error")
 
 	named := log.IntoContext(ctx, log.FromContext(ctx, "c", 3).WithName("outer").WithName("inner"))
-	logging.FromContext(named).Warn("named by users of logr")
+	logging.FromContext(named).Warn("named through logr")
 	log.FromContext(named).Info("named")
 	verbose := log.IntoContext(ctx, log.FromContext(ctx).V(1))
-	logging.FromContext(verbose).Info("of a higher level")
+	logging.FromContext(verbose).Info("at a higher level")
 	logging.FromContext(context.WithValue(ctx, traceKey{}, "2")).Info("in another trace")
 
 	at := func(offset int) string { return fmt.Sprintf("%s:%d", file, line+offset) }
@@ -78,9 +78,17 @@ func TestContext_slog(t *testing.T) {
 		{"level": "DEBUG", "msg": "debugging with logr", "source": at(3), "a": 1.0},
 		{"level": "ERROR", "msg": "failed", "source": at(4), "a": 1.0, "b": 2.0, "error": errTest.Error()},
 		{"level": "ERROR", "msg": "failed without an error", "source": at(5), "a": 1.0},
-		{"level": "WARN", "msg": "named by users of logr", "source": at(8), "a": 1.0, "c": 3.0, "logger": "outer/inner", "trace": "1"},
+		{
+			"level":  "WARN",
+			"msg":    "named through logr",
+			"source": at(8),
+			"a":      1.0,
+			"c":      3.0,
+			"logger": "outer/inner",
+			"trace":  "1",
+		},
 		{"level": "INFO", "msg": "named", "source": at(9), "a": 1.0, "c": 3.0, "logger": "outer/inner"},
-		{"level": "DEBUG+3", "msg": "of a higher level", "source": at(11), "a": 1.0},
+		{"level": "DEBUG+3", "msg": "at a higher level", "source": at(11), "a": 1.0},
 		{"level": "INFO", "msg": "in another trace", "source": at(12), "a": 1.0, "trace": "2"},
 	}
 	if diff := cmp.Diff(want, entries(t, &out)); diff != "" {
@@ -92,9 +100,9 @@ func TestContext_slogLevels(t *testing.T) {
 	var out bytes.Buffer
 	ctx := logging.Context(t.Context(), logging.NewSLogLogger(jsonHandler(&out, slog.LevelWarn)))
 	if logger := log.FromContext(ctx); logger.Enabled() {
-		t.Error("logr thinks that information is logged")
+		t.Error("logr reports that Info is enabled")
 	}
-	log.FromContext(ctx).Info("nobody hears this")
+	log.FromContext(ctx).Info("not logged")
 	if out.Len() != 0 {
 		t.Errorf("logged %s", &out)
 	}

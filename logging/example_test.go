@@ -14,7 +14,7 @@ import (
 	"trueup.dev/logging"
 )
 
-// handler writes entries without the time, which examples cannot know.
+// handler omits the time, so that the output of examples is stable.
 func handler() slog.Handler {
 	return slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
@@ -28,8 +28,11 @@ func handler() slog.Handler {
 }
 
 func ExampleFromContext() {
-	// This is what controller-runtime does for each request.
-	ctx := log.IntoContext(context.Background(), logr.FromSlogHandler(handler()).WithName("mykind").WithValues("name", "web"))
+	// controller-runtime does this for each request.
+	ctx := log.IntoContext(
+		context.Background(),
+		logr.FromSlogHandler(handler()).WithName("mykind").WithValues("name", "web"),
+	)
 
 	logger := logging.FromContext(ctx)
 	logger.Info("applied", "generation", 7)

@@ -10,27 +10,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Logger writes entries of four levels. Keys are strings, each followed by its value.
+// Logger writes log entries at four levels. Keys are strings, and a value follows each key.
 type Logger interface {
-	// Debug is for those who look for a mistake.
+	// Debug logs details for troubleshooting.
 	Debug(msg string, keysAndValues ...any)
-	// Info is for what happens in normal operation.
+	// Info logs normal operation.
 	Info(msg string, keysAndValues ...any)
-	// Warn is for what should not happen and does no harm yet.
+	// Warn logs unexpected events that are not failures.
 	Warn(msg string, keysAndValues ...any)
-	// Error is for failures. The error itself belongs under the key "error".
+	// Error logs failures. Pass the error under the key "error".
 	Error(msg string, keysAndValues ...any)
-	// With returns a logger whose entries all have the keys and values.
+	// With returns a logger that adds the keys and values to all of its entries.
 	With(keysAndValues ...any) Logger
-	// WithContext returns a logger that hands the context to what it logs to, if that takes one.
+	// WithContext returns a logger that passes the context to its backend, if the backend accepts one.
 	WithContext(ctx context.Context) Logger
 }
 
-// DefaultLogger is for contexts without a logger. Default: the logger given to controller-runtime's log.SetLogger, none as long as there is none. Replace it
-// only while nothing is logged, at the start of a program.
+// DefaultLogger is used for contexts without a logger. Default: the logger set with controller-runtime's log.SetLogger;
+// until it is set, entries are dropped. Replace DefaultLogger only at the start of a program, while no other goroutine
+// logs.
 var DefaultLogger = NewLogrLogger(log.Log)
 
-// FromContext returns the logger of the context, or else [DefaultLogger].
+// FromContext returns the logger of the context. If the context has none, it returns [DefaultLogger].
 func FromContext(ctx context.Context) Logger {
 	logger, err := logr.FromContext(ctx)
 	if err != nil {
@@ -42,7 +43,8 @@ func FromContext(ctx context.Context) Logger {
 	return NewLogrLogger(logger)
 }
 
-// Context returns a context with the logger, for [FromContext], [logr.FromContext] and controller-runtime's log.FromContext.
+// Context returns a context with the logger, for [FromContext], [logr.FromContext] and controller-runtime's
+// log.FromContext.
 func Context(ctx context.Context, logger Logger) context.Context {
 	if l, ok := logger.(*logrLogger); ok {
 		return logr.NewContext(ctx, l.logger)
@@ -50,13 +52,14 @@ func Context(ctx context.Context, logger Logger) context.Context {
 	return logr.NewContext(ctx, logr.New(&sink{logger: logger}))
 }
 
-// NewSLogLogger returns a logger that writes to a slog handler. [Logger.WithContext] sets the context the handler is called with, which some take trace
-// identifiers from; [FromContext] does so by itself.
+// NewSLogLogger returns a logger that writes to a slog handler. [Logger.WithContext] sets the context that is passed to
+// the handler. Some handlers read trace identifiers from it. [FromContext] sets it automatically.
 func NewSLogLogger(handler slog.Handler) Logger {
 	return &slogLogger{handler: handler, ctx: context.Background()}
 }
 
-// NewLogrLogger returns a logger that writes to a logr one. Logr takes no contexts, so that [Logger.WithContext] changes nothing.
+// NewLogrLogger returns a logger that writes to a logr logger. [Logger.WithContext] has no effect, because logr accepts
+// no context.
 func NewLogrLogger(logger logr.Logger) Logger {
 	return &logrLogger{logger: logger}
 }

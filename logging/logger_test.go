@@ -64,8 +64,8 @@ func TestLogger_levels(t *testing.T) {
 		level  slog.Level
 		want   []string
 	}{
-		"Debug": {reason: "everything is on", level: slog.LevelDebug, want: []string{"debug", "info", "warn", "error"}},
-		"Info":  {reason: "debugging is off", level: slog.LevelInfo, want: []string{"info", "warn", "error"}},
+		"Debug": {reason: "all levels are enabled", level: slog.LevelDebug, want: []string{"debug", "info", "warn", "error"}},
+		"Info":  {reason: "Debug is disabled", level: slog.LevelInfo, want: []string{"info", "warn", "error"}},
 	}
 	for name, b := range backends() {
 		for level, tt := range tests {
@@ -96,7 +96,7 @@ func TestLogger_levels(t *testing.T) {
 	}
 }
 
-// A slog level between the four has them on or off by their own levels, also by way of logr.
+// A slog level between the four levels enables or disables each of them, also through logr.
 func TestLogger_levelsOfSlog(t *testing.T) {
 	for level, want := range map[slog.Level]string{
 		slog.LevelDebug:     "debug info warn error",
@@ -124,7 +124,7 @@ func TestLogger_levelsOfSlog(t *testing.T) {
 	}
 }
 
-// The V-level that a logger has already counts.
+// The V-level of a logger is added to the level of the entry.
 func TestNewLogrLogger_verbosity(t *testing.T) {
 	var out bytes.Buffer
 	base := logr.FromSlogHandler(jsonHandler(&out, slog.LevelDebug))
@@ -148,18 +148,18 @@ func TestLogger_Error(t *testing.T) {
 		want   map[string]any
 	}{
 		"Error": {
-			reason: "the error is that of the entry", values: []any{"a", 1, "error", errTest, "b", 2},
+			reason: "the error becomes the error of the entry", values: []any{"a", 1, "error", errTest, "b", 2},
 			want: map[string]any{"error": errTest.Error(), "a": 1.0, "b": 2.0},
 		},
 		"NotAnError": {
-			reason: "text is a value like any other", values: []any{"error", "text"},
+			reason: "text under the key is a value", values: []any{"error", "text"},
 			want: map[string]any{"error": "text"},
 		},
 		"OtherKey": {
 			reason: "errors under other keys are values", values: []any{"cause", errTest},
 			want: map[string]any{"error": nil, "cause": errTest.Error()},
 		},
-		"None":    {reason: "there need not be an error", want: map[string]any{"error": nil}},
+		"None":    {reason: "the error is optional", want: map[string]any{"error": nil}},
 		"OddKeys": {reason: "a value may be missing", values: []any{"error"}, want: map[string]any{"error": "<no-value>"}},
 	}
 	for name, tt := range tests {
@@ -207,12 +207,12 @@ func TestNewLogrLogger_discards(t *testing.T) {
 		logger.Warn(name)
 		logger.Error(name, "error", errTest)
 		if ctx := logging.Context(t.Context(), logger); !logr.FromContextOrDiscard(ctx).IsZero() {
-			t.Errorf("%s: found another logger", name)
+			t.Errorf("%s: got a different logger", name)
 		}
 	}
 }
 
-// tb notes which functions call themselves helpers.
+// tb records the functions that call Helper.
 type tb struct {
 	helpers map[string]bool
 	logs    int
@@ -233,20 +233,20 @@ func TestNewLogrLogger_testHelpers(t *testing.T) {
 	}
 	for _, method := range []string{"Debug", "Info", "Warn", "Error"} {
 		if name := "trueup.dev/logging.(*logrLogger)." + method; !recorder.helpers[name] {
-			t.Errorf("%s is no helper: the line of the test is hidden, there are %v", name, recorder.helpers)
+			t.Errorf("%s did not call Helper, so the line of the test is hidden; helpers: %v", name, recorder.helpers)
 		}
 	}
 }
 
-// The logger of the program can be set once: this is what it writes to, and a logger made before.
+// The logger of a program can be set only once: out is its output, and early is a logger made before.
 var (
 	programOut bytes.Buffer
 	early      = logging.DefaultLogger.With("early", true)
 )
 
 func TestMain(m *testing.M) {
-	early.Error("nobody hears this")
-	logging.DefaultLogger.Warn("nor this")
+	early.Error("not logged")
+	logging.DefaultLogger.Warn("not logged")
 	log.SetLogger(logr.FromSlogHandler(jsonHandler(&programOut, slog.LevelInfo)))
 	m.Run()
 }

@@ -16,7 +16,7 @@ import (
 // debugLevel is the V-level of Debug.
 const debugLevel = 1
 
-// errorKey is the key under which an error is the error of an entry.
+// errorKey is the key whose error becomes the error of the entry.
 const errorKey = "error"
 
 // logrLogger writes to logr.
@@ -24,8 +24,9 @@ const errorKey = "error"
 // Sinks find the caller by counting frames: each method must call the logr.Logger, or in its place the sink, itself.
 type logrLogger struct{ logger logr.Logger }
 
-// direct returns the logger without the sink that controller-runtime waits for SetLogger with. That one stays in loggers made before, adds a frame, and
-// hides what the sink behind it can do. Asking for no values is the way past it.
+// direct returns the logger without the sink in which controller-runtime waits for SetLogger. That sink stays in
+// loggers made before SetLogger, adds a frame, and hides the capabilities of the sink behind it. WithValues without
+// values bypasses it.
 func (l *logrLogger) direct() logr.Logger {
 	if _, ok := l.logger.GetSink().(logr.CallDepthLogSink); ok {
 		return l.logger
@@ -40,7 +41,7 @@ func (l *logrLogger) Debug(msg string, keysAndValues ...any) {
 	logger := l.direct()
 	sink := logger.GetSink()
 	if _, ok := sink.(logr.Underlier); ok {
-		// Slog's own level, instead of one slightly below INFO.
+		// Use the level of slog instead of one slightly below INFO.
 		if level := logger.GetV() - int(slog.LevelDebug); sink.Enabled(level) {
 			sink.Info(level, msg, keysAndValues...)
 		}
@@ -79,21 +80,21 @@ func (l *logrLogger) Warn(msg string, keysAndValues ...any) {
 	}
 }
 
-// takesWarnings reports whether a sink knows what to do with slog's warnings. That of funcr takes them for information.
+// takesWarnings reports whether a sink supports the warnings of slog. The sink of funcr treats them as information.
 func takesWarnings(sink logr.LogSink) bool {
 	_, takesRecords := sink.(logr.SlogSink)
 	_, isFuncr := sink.(funcr.Underlier)
 	return takesRecords && !isFuncr
 }
 
-// handle hands a warning of the caller of Warn to a handler.
+// handle passes a warning to a handler on behalf of the caller of Warn.
 func handle(handler slog.Handler, msg string, keysAndValues []any) {
 	if handler.Enabled(context.Background(), slog.LevelWarn) {
 		var caller [1]uintptr
-		runtime.Callers(3, caller[:]) // without Callers, handle and Warn
+		runtime.Callers(3, caller[:]) // skips Callers, handle and Warn
 		record := slog.NewRecord(time.Now(), slog.LevelWarn, msg, caller[0])
 		record.Add(keysAndValues...)
-		_ = handler.Handle(context.Background(), record) // as logr and slog do: there is nowhere to report it
+		_ = handler.Handle(context.Background(), record) // ignored, as logr and slog do
 	}
 }
 
@@ -110,7 +111,7 @@ func (l *logrLogger) With(keysAndValues ...any) Logger {
 
 func (l *logrLogger) WithContext(context.Context) Logger { return l }
 
-// cutError takes the first error under the key for errors out of keysAndValues.
+// cutError removes the first error under the key for errors from keysAndValues.
 func cutError(keysAndValues []any) (rest []any, err error) {
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
 		if err, ok := keysAndValues[i+1].(error); ok && keysAndValues[i] == errorKey {

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// sink is how a Logger is found by users of logr.
+// sink makes a Logger available to users of logr.
 type sink struct {
 	logger Logger
 	name   string
@@ -18,7 +18,7 @@ type sink struct {
 
 var _ logr.CallDepthLogSink = (*sink)(nil)
 
-// named returns the logger with the name it has been given by users of logr, who call that a name and no value.
+// named returns the logger with the name that was set through logr. In logr the name is not a value.
 func (s *sink) named() Logger {
 	if s.name == "" {
 		return s.logger

@@ -39,14 +39,15 @@ func (l *slogLogger) WithContext(ctx context.Context) Logger {
 	return &slogLogger{handler: l.handler, ctx: ctx}
 }
 
-// log makes an entry for the caller of the method that called it, or for one further up by depth.
+// log writes an entry for the caller of the method that called log. If depth is not zero, the entry is for a caller
+// further up.
 func (l *slogLogger) log(depth int, level slog.Level, msg string, keysAndValues []any) {
 	if !l.handler.Enabled(l.ctx, level) {
 		return
 	}
 	var caller [1]uintptr
-	runtime.Callers(3+depth, caller[:]) // without Callers, log and the method
+	runtime.Callers(3+depth, caller[:]) // skips Callers, log and the method
 	record := slog.NewRecord(time.Now(), level, msg, caller[0])
 	record.Add(keysAndValues...)
-	_ = l.handler.Handle(l.ctx, record) // like slog: there is nowhere to report it
+	_ = l.handler.Handle(l.ctx, record) // ignored, as slog does
 }

@@ -22,15 +22,15 @@ import (
 	"trueup.dev/logging"
 )
 
-// backend is something that entries end up in.
+// backend is a destination of log entries.
 type backend struct {
-	// logger returns a logger that writes to out what is of the level or above.
+	// logger returns a logger that writes entries of the level or above to out.
 	logger func(out *bytes.Buffer, level slog.Level) logging.Logger
-	// warning is how an entry of Warn can be told, in what ends up in out.
+	// warning is the text that marks an entry of Warn in out.
 	warning string
-	// debug is how an entry of Debug can be told.
+	// debug is the text that marks an entry of Debug.
 	debug string
-	// where is how file and line are written.
+	// where is the format of file and line.
 	where string
 }
 
@@ -49,7 +49,7 @@ func jsonHandler(out *bytes.Buffer, level slog.Level) slog.Handler {
 	})
 }
 
-// verbosity is the V-level that a slog level is.
+// verbosity returns the V-level of a slog level.
 func verbosity(level slog.Level) int {
 	if level < slog.LevelInfo {
 		return 1
@@ -88,7 +88,9 @@ func backends() map[string]backend {
 		},
 		"Klog": {
 			logger: func(out *bytes.Buffer, level slog.Level) logging.Logger {
-				return logging.NewLogrLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(out), textlogger.Verbosity(verbosity(level)))))
+				return logging.NewLogrLogger(
+					textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(out), textlogger.Verbosity(verbosity(level)))),
+				)
 			},
 			warning: "W", debug: "I", where: " %s:%d] ",
 		},
@@ -101,7 +103,7 @@ func here() (file string, line int) {
 	return filepath.Base(file), line
 }
 
-// entries decodes what a handler has written as JSON, a line each.
+// entries decodes the JSON lines that a handler wrote.
 func entries(t *testing.T, out *bytes.Buffer) []map[string]any {
 	t.Helper()
 	found := []map[string]any{}
@@ -115,7 +117,7 @@ func entries(t *testing.T, out *bytes.Buffer) []map[string]any {
 	return found
 }
 
-// without returns an entry without the place it was made at.
+// without returns an entry without its source location and the given keys.
 func without(entry map[string]any, keys ...string) map[string]any {
 	entry = maps.Clone(entry)
 	for _, key := range keys {
@@ -124,7 +126,7 @@ func without(entry map[string]any, keys ...string) map[string]any {
 	return entry
 }
 
-// notebook is a Logger that somebody else has written.
+// notebook is a Logger of a user, not of this package.
 type notebook struct {
 	*notes
 	values []any

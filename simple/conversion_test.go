@@ -176,7 +176,7 @@ func TestConversionReview(t *testing.T) {
 			want: "Gadget it: Nemo is the name of nobody",
 		},
 		"one is no object": {
-			body: review("v2", `{"kind":"Gadget"}`), want: `object 0: not an object: apiVersion is "", kind is "Gadget"`,
+			body: review("v2", `{"kind":"Gadget"}`), want: `object 0: invalid object: apiVersion and kind are required, got "" and "Gadget"`,
 		},
 		"the converter panics": {
 			body: review("v2", `{"kind":"Widget","apiVersion":"`+group+`/v1"}`), want: "the converter panicked: no more widgets",
