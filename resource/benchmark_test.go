@@ -11,7 +11,10 @@ import (
 )
 
 func BenchmarkCopyInto(b *testing.B) {
-	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Env: []corev1.EnvVar{{Name: "b"}}}}, NodeSelector: map[string]string{"c": "d"}}
+	pod := corev1.PodSpec{
+		Containers:   []corev1.Container{{Name: "a", Env: []corev1.EnvVar{{Name: "b"}}}},
+		NodeSelector: map[string]string{"c": "d"},
+	}
 	type reflected struct {
 		Names  []string
 		Labels map[string]string
@@ -19,7 +22,13 @@ func BenchmarkCopyInto(b *testing.B) {
 		Since  metav1.Time
 		Count  *int
 	}
-	value := reflected{Names: []string{"a", "b"}, Labels: map[string]string{"a": "b"}, Size: apiresource.MustParse("1Gi"), Since: metav1.Now(), Count: new(1)}
+	value := reflected{
+		Names:  []string{"a", "b"},
+		Labels: map[string]string{"a": "b"},
+		Size:   apiresource.MustParse("1Gi"),
+		Since:  metav1.Now(),
+		Count:  new(1),
+	}
 	b.Run("OwnMethod", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -8,26 +8,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ClientGenerator knows the clients of kinds. Implementations must be safe for concurrent use.
+// ClientGenerator provides a client for each kind. Implementations must be safe for concurrent use.
 //
-// A generator whose clients read from a cache must be a [LiveReaderGenerator] as well.
+// A generator whose clients read from a cache must also implement [LiveReaderGenerator].
 type ClientGenerator interface {
 	// ClientFor returns the client for objects of the kind.
 	ClientFor(kind Kind) (Client, error)
 }
 
-// LiveReaderGenerator knows how to read past the caches of its clients.
+// LiveReaderGenerator provides readers that bypass the caches of its clients.
 type LiveReaderGenerator interface {
 	ClientGenerator
 
-	// LiveReaderFor returns what reads objects of the kind from the API server. It may be nil when the client does so itself.
+	// LiveReaderFor returns a reader for objects of the kind that reads from the API server. It may return nil if the
+	// client itself reads from the API server.
 	LiveReaderFor(kind Kind) (client.Reader, error)
 }
 
-// NewClientGenerator returns a generator that has the same client for all kinds. live reads from the API server; it may be nil when the client does so itself,
-// which that of a manager does not: lists would fail.
+// NewClientGenerator returns a generator with the same client for all kinds. live must read from the API server. It may
+// be nil only if the client itself does so. The client of a manager does not: with a nil reader, lists would fail.
 //
-// In a controller take both from its config, whose client recognises what the controller has written:
+// In a controller take both from its config, whose client tracks the writes of the controller:
 //
 //	config := reconcilers.NewConfig(mgr, &MyKind{}, syncPeriod)
 //	clients := resource.NewClientGenerator(config.Client, config.APIReader)
@@ -44,7 +45,7 @@ type oneClient struct {
 
 func (g *oneClient) ClientFor(Kind) (Client, error) {
 	if g.client == nil {
-		return nil, errors.New("the client generator has no client")
+		return nil, errors.New("client generator must have a client")
 	}
 	return g.client, nil
 }

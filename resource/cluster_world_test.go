@@ -18,8 +18,11 @@ import (
 
 func TestMain(m *testing.M) { apitest.Main(m) }
 
-// crd is the definition of a kind whose specs and statuses may have any fields.
-func crd(kind resource.Kind, subresources *apiextensionsv1.CustomResourceSubresources) *apiextensionsv1.CustomResourceDefinition {
+// crd returns the definition of a kind whose spec and status may have any fields.
+func crd(
+	kind resource.Kind,
+	subresources *apiextensionsv1.CustomResourceSubresources,
+) *apiextensionsv1.CustomResourceDefinition {
 	anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: kind.Plural() + "." + kind.Group()},
@@ -44,7 +47,10 @@ func crds() []any {
 		crd(theme, nil),
 		crd(myKind, &apiextensionsv1.CustomResourceSubresources{
 			Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
-			Scale:  &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
+			Scale: &apiextensionsv1.CustomResourceSubresourceScale{
+				SpecReplicasPath:   ".spec.replicas",
+				StatusReplicasPath: ".status.replicas",
+			},
 		}),
 	}
 }

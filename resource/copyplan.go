@@ -12,7 +12,7 @@ import (
 // copyInto makes out a deep copy of in.
 func copyInto[T any](in, out *T) {
 	t := reflect.TypeFor[T]()
-	// A promoted method of an embedded field has another parameter, and would copy that field only.
+	// A promoted method of an embedded field has a parameter of another type, and would copy only that field.
 	if copier, ok := any(in).(interface{ DeepCopyInto(out *T) }); ok && t.Kind() == reflect.Struct {
 		copier.DeepCopyInto(out)
 		return
@@ -21,10 +21,10 @@ func copyInto[T any](in, out *T) {
 	copyPlanOf(t).apply(reflect.ValueOf(out).Elem())
 }
 
-// copyPlan knows how values of one Go type are copied.
+// copyPlan copies values of one Go type.
 type copyPlan struct {
-	// detach replaces everything that a value shares with the one it has been assigned from. It is nil where an assignment is a copy. The value must be
-	// settable.
+	// detach replaces all memory that a value shares with the value it was assigned from. It is nil if an assignment is a
+	// copy. The value must be settable.
 	detach func(v reflect.Value)
 }
 
@@ -34,14 +34,14 @@ func (p *copyPlan) apply(v reflect.Value) {
 	}
 }
 
-// copyPlans has the plans made so far, by type.
+// copyPlans caches the plans by type.
 var copyPlans sync.Map
 
 func copyPlanOf(t reflect.Type) *copyPlan {
 	if plan, ok := copyPlans.Load(t); ok {
 		return plan.(*copyPlan)
 	}
-	// Plans of types that contain themselves are complete only when all that were made with them are.
+	// Plans of types that contain themselves are complete only when all plans of the same planner are.
 	made := planner{}
 	made.plan(t, false)
 	for key, plan := range made {
@@ -52,7 +52,7 @@ func copyPlanOf(t reflect.Type) *copyPlan {
 	return made[planKey{t, false}]
 }
 
-// planKey is a type, and whether values of it are within an unexported field.
+// planKey is a type, and whether its values are in an unexported field.
 type planKey struct {
 	t      reflect.Type
 	hidden bool
@@ -60,7 +60,7 @@ type planKey struct {
 
 type planner map[planKey]*copyPlan
 
-// immutable are types with references whose values are never changed, only replaced.
+// immutable holds types with references whose values are never changed, only replaced.
 var immutable = map[reflect.Type]bool{reflect.TypeFor[metav1.Time](): true, reflect.TypeFor[metav1.MicroTime](): true}
 
 func (made planner) plan(t reflect.Type, hidden bool) *copyPlan {
@@ -75,14 +75,14 @@ func (made planner) plan(t reflect.Type, hidden bool) *copyPlan {
 	}
 	if method := copyMethod(t); method != nil {
 		plan.detach = func(v reflect.Value) {
-			// Generated methods of slices and maps leave it to their callers that nil stays nil.
+			// Generated methods of slices and maps rely on their callers to keep nil values.
 			if kind := t.Kind(); kind != reflect.Slice && kind != reflect.Map || !v.IsNil() {
 				method(v)
 			}
 		}
 		return plan
 	}
-	// What needs a plan for another type sets its own first: the other type may contain this one.
+	// A plan must set its own function before it requests the plan of another type: the other type may contain this one.
 	var elem *copyPlan
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -138,7 +138,7 @@ func (p *copyPlan) applyToEach(v reflect.Value) {
 	}
 }
 
-// copyMap copies a map whose values have this plan. Keys are kept: a copy of a pointer would be another key.
+// copyMap copies a map whose values have this plan. Keys are not copied: a copy of a pointer would be a different key.
 func (p *copyPlan) copyMap(v reflect.Value) reflect.Value {
 	m := reflect.MakeMapWithSize(v.Type(), v.Len())
 	value := reflect.New(v.Type().Elem()).Elem()
@@ -162,7 +162,7 @@ func detachInterface(v reflect.Value) {
 	}
 }
 
-// detachFields returns a function for structs of type t, nil if no field needs one.
+// detachFields returns a function for structs of type t, or nil if no field needs one.
 func (made planner) detachFields(t reflect.Type, hidden bool) func(v reflect.Value) {
 	type field struct {
 		index int
@@ -171,7 +171,7 @@ func (made planner) detachFields(t reflect.Type, hidden bool) func(v reflect.Val
 	fields := []field{}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		// The exported fields of an embedded struct are exported here, whatever the name of its type.
+		// The exported fields of an embedded struct are exported here, even if its type is not.
 		if plan := made.plan(f.Type, hidden || !f.IsExported() && !f.Anonymous); plan.detach != nil {
 			fields = append(fields, field{i, plan})
 		}
@@ -190,7 +190,7 @@ func (made planner) detachFields(t reflect.Type, hidden bool) func(v reflect.Val
 	}
 }
 
-// copyMethod returns a function that copies values of type t with the type's own method, nil if it has none.
+// copyMethod returns a function that copies values of type t with the type's own method, or nil if the type has none.
 func copyMethod(t reflect.Type) func(v reflect.Value) {
 	pointer := reflect.PointerTo(t)
 	into, ok := pointer.MethodByName("DeepCopyInto")

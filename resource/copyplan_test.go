@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// everything has what a spec may have, and more.
+// everything has fields of all types that a spec can have, and more.
 type everything struct {
 	Text      string
 	Number    *int
@@ -65,7 +65,7 @@ type nested struct {
 
 type embedded struct{ Inner []string }
 
-// ownMethod is copied by its own method, which alone knows that shared is to be shared.
+// ownMethod is copied by its own method, which keeps shared memory shared.
 type ownMethod struct {
 	Names  []string
 	shared *int
@@ -91,7 +91,7 @@ func (m valueMethod) DeepCopy() valueMethod {
 
 var berlin = time.FixedZone("berlin", 3600)
 
-// filler makes values of any type.
+// filler fills values of any type.
 type filler struct{ *rand.Rand }
 
 func (f filler) fill(v reflect.Value, depth int) {
@@ -118,7 +118,9 @@ func (f filler) fill(v reflect.Value, depth int) {
 		*value = &corev1.ConfigMap{Data: map[string]string{"key": "value"}}
 		return
 	case *any:
-		*value = []any{nil, "text", 1.5, map[string]any{"a": []any{"b", map[string]any{}}}, &nested{Names: []string{"n"}}, []string{"s"}}[f.IntN(6)]
+		*value = []any{
+			nil, "text", 1.5, map[string]any{"a": []any{"b", map[string]any{}}}, &nested{Names: []string{"n"}}, []string{"s"},
+		}[f.IntN(6)]
 		return
 	}
 	f.fillKind(v, depth)
@@ -175,10 +177,10 @@ func (f filler) fillKind(v reflect.Value, depth int) {
 	}
 }
 
-// memory notes where everything is that a value refers to.
+// memory records the addresses of everything that a value refers to.
 type memory map[uintptr]string
 
-// sharedOnPurpose are types that are shared in unexported fields, or have no state.
+// sharedOnPurpose holds types that are shared in unexported fields, or have no state.
 var sharedOnPurpose = map[reflect.Type]bool{reflect.TypeFor[time.Time](): true, reflect.TypeFor[netip.Addr](): true}
 
 func (m memory) note(v reflect.Value, path string, hidden bool) {
@@ -233,7 +235,11 @@ func checkCopy(t *testing.T, seed uint64, depth int) {
 	pristine.Method.shared = in.Method.shared
 	copyInto(&in, &out)
 	if !reflect.DeepEqual(pristine, out) {
-		t.Fatalf("seed %d: the copy differs (-want +got):\n%s", seed, cmp.Diff(pristine, out, cmp.Exporter(func(reflect.Type) bool { return true })))
+		t.Fatalf(
+			"seed %d: the copy differs (-want +got):\n%s",
+			seed,
+			cmp.Diff(pristine, out, cmp.Exporter(func(reflect.Type) bool { return true })),
+		)
 	}
 	if !reflect.DeepEqual(pristine, in) {
 		t.Fatalf("seed %d: copying has changed the original", seed)
@@ -262,7 +268,7 @@ func FuzzCopyInto(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, depth uint8) { checkCopy(t, seed, int(depth%7)) })
 }
 
-// Goroutines that meet a type for the first time at once make its plan independently.
+// Goroutines that copy a type for the first time concurrently make its plan independently.
 func TestCopyInto_concurrently(t *testing.T) {
 	type fresh struct {
 		Self *fresh
@@ -298,11 +304,11 @@ func TestCopyInto_particulars(t *testing.T) {
 		Function: func() int { return 1 }, Channel: make(chan int), Keys: map[*int]string{new(1): "one"},
 		Named: &nested{Names: []string{"a"}}, Shared: &sync.Mutex{}, location: time.Local, hidden: []string{"a"},
 	}
-	in.loop = &in // of no consequence, since it is hidden
+	in.loop = &in // ignored, because the field is unexported
 	var out particular
 	copyInto(&in, &out)
 	if out.Function() != 1 || out.Channel != in.Channel || out.loop != &in || out.location != time.Local {
-		t.Errorf("what has an identity has changed: %+v", out)
+		t.Errorf("a value with an identity was copied: %+v", out)
 	}
 	if diff := cmp.Diff(in.Keys, out.Keys); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)

@@ -15,7 +15,7 @@ import (
 	"trueup.dev/resource"
 )
 
-// A kind of one's own is three Go types: the spec, the status, and one that puts them together.
+// A kind consists of three Go types: the spec, the status, and one that combines them.
 type (
 	WebsiteSpec struct {
 		Theme string `json:"theme,omitempty"`
@@ -28,15 +28,20 @@ type (
 	WebsiteList = resource.TypedList[Website]
 )
 
-var website = resource.Kind{Schema: resource.NewSimpleSchema("example.com", "v1", &Website{}, &WebsiteList{}, resource.WithKind("Website"))}
+var website = resource.Kind{
+	Schema: resource.NewSimpleSchema("example.com", "v1", &Website{}, &WebsiteList{}, resource.WithKind("Website")),
+}
 
-// exampleClients are what resource.NewClientGenerator(config.Client, config.APIReader) is in a controller.
+// exampleClients stands for resource.NewClientGenerator(config.Client, config.APIReader) of a controller.
 func exampleClients() resource.ClientGenerator {
 	scheme := runtime.NewScheme()
 	if err := website.AddToScheme(scheme); err != nil {
 		panic(err)
 	}
-	return resource.NewClientGenerator(fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&Website{}).Build(), nil)
+	return resource.NewClientGenerator(
+		fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&Website{}).Build(),
+		nil,
+	)
 }
 
 var blog = resource.Identifier{Namespace: "web", Name: "blog"}
@@ -71,7 +76,7 @@ func ExampleKind() {
 }
 
 func ExampleNewSimpleSchema() {
-	// a kind that has no Go type, and no namespaces
+	// a cluster-scoped kind without a Go type
 	schema := resource.NewSimpleSchema("example.com", "v1", &unstructured.Unstructured{}, &unstructured.UnstructuredList{},
 		resource.WithKind("Index"), resource.WithPlural("indices"), resource.WithScope(resource.ClusterScope))
 	kind := resource.Kind{Schema: schema}

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Identifier tells an object from all others of its kind. It has the fields of [types.NamespacedName], so that one converts to the other:
-// resource.Identifier(req.NamespacedName).
+// Identifier identifies an object among all objects of its kind. It has the fields of [types.NamespacedName], so that
+// one converts to the other: resource.Identifier(req.NamespacedName).
 type Identifier struct {
 	// Namespace of the object, empty for kinds of cluster scope.
 	Namespace string
@@ -21,12 +21,12 @@ func IdentifierOf(obj Object) Identifier {
 	return Identifier{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// NamespacedName returns the identifier as clients take it.
+// NamespacedName returns the identifier in the type that clients use.
 func (i Identifier) NamespacedName() types.NamespacedName {
 	return types.NamespacedName(i)
 }
 
-// String returns "namespace/name", or the name alone where there is no namespace.
+// String returns "namespace/name", or only the name if the namespace is empty.
 func (i Identifier) String() string {
 	if i.Namespace == "" {
 		return i.Name
@@ -34,18 +34,19 @@ func (i Identifier) String() string {
 	return i.Namespace + "/" + i.Name
 }
 
-// FullIdentifier tells an object from all others in a cluster.
+// FullIdentifier identifies an object among all objects in a cluster.
 type FullIdentifier struct {
 	Namespace string
 	Name      string
 	Group     string
 	Version   string
 	Kind      string
-	// Plural is the name of the kind in paths of the API. It is empty where only the object itself has been asked, which does not know it.
+	// Plural is the name of the kind in API paths. It is empty if it is derived from the object alone, which does not have
+	// it.
 	Plural string
 }
 
-// Identifier returns what tells the object from others of its kind.
+// Identifier returns the identifier of the object within its kind.
 func (i FullIdentifier) Identifier() Identifier {
 	return Identifier{Namespace: i.Namespace, Name: i.Name}
 }

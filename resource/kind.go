@@ -30,24 +30,24 @@ func (k Kind) GroupKind() schema.GroupKind {
 	return k.GroupVersionKind().GroupKind()
 }
 
-// GroupVersionResource returns what paths of the API have of the kind.
+// GroupVersionResource returns the resource of the kind in API paths.
 func (k Kind) GroupVersionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.Group(), Version: k.Version(), Resource: k.Plural()}
 }
 
-// FullIdentifier returns what tells the object of this kind from all others in a cluster.
+// FullIdentifier returns the identifier of an object of this kind among all objects in a cluster.
 func (k Kind) FullIdentifier(id Identifier) FullIdentifier {
 	return FullIdentifier{
 		Namespace: id.Namespace, Name: id.Name, Group: k.Group(), Version: k.Version(), Kind: k.Kind(), Plural: k.Plural(),
 	}
 }
 
-// String returns "Kind.version.group", or "Kind.version" in the core group. [Store] knows kinds by it.
+// String returns "Kind.version.group", or "Kind.version" in the core group. A [Store] identifies kinds by this name.
 func (k Kind) String() string {
 	return strings.TrimSuffix(k.Kind()+"."+k.Version()+"."+k.Group(), ".")
 }
 
-// Validate returns an error that lists everything that is wrong with the kind.
+// Validate returns an error that lists every problem of the kind.
 func (k Kind) Validate() error {
 	if isNil(k.Schema) {
 		return errors.New("kind must define Schema")
@@ -74,7 +74,7 @@ func (k Kind) Validate() error {
 	return errors.Join(append(problems, k.validateValues()...)...)
 }
 
-// validateValues reports what is wrong with the Go types of objects and lists.
+// validateValues returns the problems of the Go types of objects and lists.
 func (k Kind) validateValues() []error {
 	object, list := k.ZeroValue(), k.ZeroListValue()
 	problems := []error{}
@@ -96,19 +96,23 @@ func (k Kind) validateValues() []error {
 		item = reflect.PointerTo(item)
 	}
 	if want := reflect.TypeOf(object); item != want {
-		problems = append(problems, fmt.Errorf("kind %s must define ZeroListValue that lists %s, %T lists %s", k, want, list, item))
+		problems = append(
+			problems,
+			fmt.Errorf("kind %s must define ZeroListValue that lists %s, %T lists %s", k, want, list, item),
+		)
 	}
 	return problems
 }
 
-// AddToScheme registers the Go types of the kind's objects and lists. Kinds without Go types of their own, whose objects are unstructured or metadata only,
-// need no registration and are left out.
+// AddToScheme registers the Go types of the kind's objects and lists. Kinds whose objects are unstructured or
+// metadata-only need no registration and are skipped.
 func (k Kind) AddToScheme(scheme *runtime.Scheme) error {
 	return AddToScheme(scheme, k)
 }
 
-// AddToScheme registers the Go types of objects and lists of several kinds. It registers nothing of a kind that is not valid, whose name stands for another Go
-// type in the scheme, or whose Go type stands for another kind: clients could not tell what an object of that type is.
+// AddToScheme registers the Go types of objects and lists of several kinds. It does not register a kind that is
+// invalid, whose name is registered with another Go type, or whose Go type is registered as another kind: clients could
+// not determine the kind of such an object.
 func AddToScheme(scheme *runtime.Scheme, kinds ...Kind) error {
 	problems := []error{}
 	for _, kind := range kinds {
@@ -126,7 +130,7 @@ func AddToScheme(scheme *runtime.Scheme, kinds ...Kind) error {
 			problems = append(problems, err)
 			continue
 		}
-		// With names, since those of generic Go types are not names of kinds.
+		// The kinds need explicit names, because the names of generic Go types are not valid.
 		scheme.AddKnownTypeWithName(gvk, object)
 		scheme.AddKnownTypeWithName(listKind(gvk), list)
 		metav1.AddToGroupVersion(scheme, gvk.GroupVersion())
@@ -134,11 +138,12 @@ func AddToScheme(scheme *runtime.Scheme, kinds ...Kind) error {
 	return errors.Join(problems...)
 }
 
-// registrable returns why the Go type of obj cannot be registered as gvk. The scheme itself would panic, or not notice.
+// registrable returns an error if the Go type of obj cannot be registered as gvk. The scheme itself would panic or
+// accept it.
 func registrable(scheme *runtime.Scheme, gvk schema.GroupVersionKind, obj runtime.Object) error {
 	if scheme.Recognizes(gvk) {
 		if known, err := scheme.New(gvk); err != nil || reflect.TypeOf(known) != reflect.TypeOf(obj) {
-			return fmt.Errorf("kind %s cannot be %T: the scheme has it as %T", gvk, obj, known)
+			return fmt.Errorf("kind %s cannot be %T: the scheme has this kind as %T", gvk, obj, known)
 		}
 	}
 	known, _, err := scheme.ObjectKinds(obj)
@@ -147,13 +152,13 @@ func registrable(scheme *runtime.Scheme, gvk schema.GroupVersionKind, obj runtim
 	}
 	for _, other := range known {
 		if other != gvk {
-			return fmt.Errorf("kind %s cannot be %T: the scheme has that type as %s, define a type of its own", gvk, obj, other)
+			return fmt.Errorf("kind %s cannot be %T: the scheme has that type as %s, define a separate type", gvk, obj, other)
 		}
 	}
 	return nil
 }
 
-// is reports whether obj is of this kind, as far as the object knows.
+// is reports whether obj is of this kind, or has no kind set.
 func (k Kind) is(obj Object) bool {
 	if reflect.TypeOf(obj) != reflect.TypeOf(k.ZeroValue()) {
 		return false
@@ -170,13 +175,13 @@ func (k Kind) object(id Identifier) Object {
 	return obj
 }
 
-// checkNamespace returns an error unless there is a namespace exactly when the kind has namespaces.
+// checkNamespace returns an error if the kind is namespaced and the namespace is empty, or the other way round.
 func (k Kind) checkNamespace(namespace string) error {
 	switch namespaced := k.Scope() == NamespacedScope; {
 	case namespaced && namespace == "":
-		return fmt.Errorf("kind %s is namespaced: the namespace is missing", k)
+		return fmt.Errorf("kind %s is namespaced: namespace is required", k)
 	case !namespaced && namespace != "":
-		return fmt.Errorf("kind %s has no namespaces: there must be none, not %q", k, namespace)
+		return fmt.Errorf("kind %s is cluster-scoped: namespace must be empty, got %q", k, namespace)
 	}
 	return nil
 }

@@ -29,31 +29,59 @@ func TestKind(t *testing.T) {
 		scope    resource.SchemaScope
 	}{
 		"Generic": {
-			reason: "the name is given, the plural guessed", kind: myKind, name: "MyKind.v1.resource.trueup.dev",
-			resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "mykinds"}, scope: resource.NamespacedScope,
+			reason: "the name is set, the plural is guessed",
+			kind:   myKind,
+			name:   "MyKind.v1.resource.trueup.dev",
+			resource: schema.GroupVersionResource{
+				Group:    group,
+				Version:  "v1",
+				Resource: "mykinds",
+			},
+			scope: resource.NamespacedScope,
 		},
 		"Options": {
-			reason: "all is given", kind: theme, name: "Theme.v1.resource.trueup.dev",
+			reason: "name, plural and scope are set", kind: theme, name: "Theme.v1.resource.trueup.dev",
 			resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "colors"}, scope: resource.ClusterScope,
 		},
 		"Core": {
-			reason: "the name is that of the Go type, there is no group", kind: configMap, name: "ConfigMap.v1",
+			reason: "the name is the Go type, the group is empty", kind: configMap, name: "ConfigMap.v1",
 			resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, scope: resource.NamespacedScope,
 		},
 		"Unstructured": {
-			reason: "the name is given", kind: dynamic, name: "MyKind.v1.resource.trueup.dev",
-			resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "mykinds"}, scope: resource.NamespacedScope,
+			reason: "the name is set",
+			kind:   dynamic,
+			name:   "MyKind.v1.resource.trueup.dev",
+			resource: schema.GroupVersionResource{
+				Group:    group,
+				Version:  "v1",
+				Resource: "mykinds",
+			},
+			scope: resource.NamespacedScope,
 		},
 		"UnstructuredWithKind": {
-			reason: "the name is that of the object", name: "Gadget.v2.example.com",
-			kind:     resource.Kind{Schema: resource.NewSimpleSchema("example.com", "v2", gadget, &unstructured.UnstructuredList{})},
-			resource: schema.GroupVersionResource{Group: "example.com", Version: "v2", Resource: "gadgets"}, scope: resource.NamespacedScope,
+			reason: "the name comes from the object",
+			name:   "Gadget.v2.example.com",
+			kind: resource.Kind{
+				Schema: resource.NewSimpleSchema("example.com", "v2", gadget, &unstructured.UnstructuredList{}),
+			},
+			resource: schema.GroupVersionResource{
+				Group:    "example.com",
+				Version:  "v2",
+				Resource: "gadgets",
+			},
+			scope: resource.NamespacedScope,
 		},
 		"MetadataOnly": {
-			reason: "the metadata of objects of any kind is a kind", name: "MyKind.v1.resource.trueup.dev",
+			reason: "a kind can consist of metadata only",
+			name:   "MyKind.v1.resource.trueup.dev",
 			kind: resource.Kind{Schema: resource.NewSimpleSchema(group, "v1",
 				&metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadataList{}, resource.WithKind("MyKind"))},
-			resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "mykinds"}, scope: resource.NamespacedScope,
+			resource: schema.GroupVersionResource{
+				Group:    group,
+				Version:  "v1",
+				Resource: "mykinds",
+			},
+			scope: resource.NamespacedScope,
 		},
 	}
 	for name, tt := range tests {
@@ -74,7 +102,8 @@ func TestKind(t *testing.T) {
 			if got := tt.kind.ZeroValue().GetObjectKind().GroupVersionKind(); got != gvk {
 				t.Errorf("ZeroValue is %s, want %s", got, gvk)
 			}
-			if got := tt.kind.ZeroListValue().GetObjectKind().GroupVersionKind(); got.Kind != gvk.Kind+"List" || got.GroupVersion() != gvk.GroupVersion() {
+			if got := tt.kind.ZeroListValue().GetObjectKind().GroupVersionKind(); got.Kind != gvk.Kind+"List" ||
+				got.GroupVersion() != gvk.GroupVersion() {
 				t.Errorf("ZeroListValue is %s", got)
 			}
 			if tt.kind.GroupKind() != gvk.GroupKind() {
@@ -83,7 +112,7 @@ func TestKind(t *testing.T) {
 			obj := tt.kind.ZeroValue()
 			obj.SetName("changed")
 			if tt.kind.ZeroValue().GetName() != "" {
-				t.Error("objects of the kind are the same object")
+				t.Error("ZeroValue returns the same object twice")
 			}
 		})
 	}
@@ -96,8 +125,12 @@ func TestKind_Validate(t *testing.T) {
 		kind   resource.Kind
 		want   string
 	}{
-		"Nothing":    {reason: "the zero value is no kind", want: "kind must define Schema"},
-		"NilPointer": {reason: "nor is a nil schema", kind: kind((*resource.SimpleSchema)(nil)), want: "kind must define Schema"},
+		"Nothing": {reason: "the zero value is invalid", want: "kind must define Schema"},
+		"NilPointer": {
+			reason: "a nil schema is invalid",
+			kind:   kind((*resource.SimpleSchema)(nil)),
+			want:   "kind must define Schema",
+		},
 		"Everything": {
 			reason: "all problems are listed",
 			kind:   kind(resource.NewSimpleSchema("Bad Group", "", nil, (*MyKindList)(nil), resource.WithScope("Galaxy"))),
@@ -110,22 +143,23 @@ kind ..Bad Group must define ZeroValue
 kind ..Bad Group must define ZeroListValue`,
 		},
 		"GenericName": {
-			reason: "type arguments make no name",
+			reason: "the name of a generic type is not a valid kind",
 			kind:   kind(resource.NewSimpleSchema(group, "v1", &MyKind{}, &MyKindList{}, resource.WithPlural("mykinds"))),
 			want:   `kind .v1.resource.trueup.dev must define Kind`,
 		},
 		"OtherList": {
-			reason: "the list must have the objects of the kind",
+			reason: "the list must hold objects of the kind",
 			kind:   kind(resource.NewSimpleSchema(group, "v1", &MyKind{}, &ThemeList{}, resource.WithKind("MyKind"))),
 			want:   `kind MyKind.v1.resource.trueup.dev must define ZeroListValue that lists *resource.TypedSpecStatusObject[`,
 		},
 		"NoItems": {
-			reason: "a list has items",
+			reason: "a list must have items",
 			kind:   kind(resource.NewSimpleSchema(group, "v1", &MyKind{}, &noItems{}, resource.WithKind("MyKind"))),
-			want:   `kind MyKind.v1.resource.trueup.dev must define ZeroListValue with a slice of Items, not *resource_test.noItems`,
+			want: `kind MyKind.v1.resource.trueup.dev must define ZeroListValue ` +
+				`with a slice of Items, not *resource_test.noItems`,
 		},
 		"UnstructuredWithoutKind": {
-			reason: "the Go type has no name for it",
+			reason: "an unstructured object has no name for the kind",
 			kind:   kind(resource.NewSimpleSchema(group, "v1", &unstructured.Unstructured{}, &unstructured.UnstructuredList{})),
 			want: `kind .v1.resource.trueup.dev must define Kind
 kind .v1.resource.trueup.dev must define Plural`,
@@ -147,7 +181,7 @@ kind .v1.resource.trueup.dev must define Plural`,
 				t.Error("the kind was registered")
 			}
 			if _, err := resource.NewTypedStore[resource.Object](tt.kind, nil); err == nil {
-				t.Error("the kind has a store")
+				t.Error("NewTypedStore accepted the kind")
 			}
 		})
 	}
@@ -186,14 +220,17 @@ func TestAddToScheme_conflicts(t *testing.T) {
 			reason: "a kind has one Go type",
 			schema: resource.NewSimpleSchema(group, "v1", &corev1.Secret{}, &corev1.SecretList{}, resource.WithKind("MyKind")),
 			want: []string{
-				"Kind=MyKind cannot be *v1.Secret: the scheme has it as *resource.TypedSpecStatusObject[",
-				"Kind=MyKindList cannot be *v1.SecretList: the scheme has it as *resource.TypedList[",
+				"Kind=MyKind cannot be *v1.Secret: the scheme has this kind as *resource.TypedSpecStatusObject[",
+				"Kind=MyKindList cannot be *v1.SecretList: the scheme has this kind as *resource.TypedList[",
 			},
 		},
 		"SameType": {
 			reason: "a Go type has one kind",
 			schema: resource.NewSimpleSchema(group, "v1", &MyKind{}, &MyKindList{}, resource.WithKind("YourKind")),
-			want:   []string{"that type as resource.trueup.dev/v1, Kind=MyKind,", "that type as resource.trueup.dev/v1, Kind=MyKindList,"},
+			want: []string{
+				"that type as resource.trueup.dev/v1, Kind=MyKind,",
+				"that type as resource.trueup.dev/v1, Kind=MyKindList,",
+			},
 		},
 	}
 	for name, tt := range tests {
@@ -210,7 +247,7 @@ func TestAddToScheme_conflicts(t *testing.T) {
 				}
 			}
 			if after := len(scheme.AllKnownTypes()); after != before {
-				t.Errorf("the scheme had %d types, has %d", before, after)
+				t.Errorf("got %[2]d types in the scheme, want %[1]d", before, after)
 			}
 		})
 	}

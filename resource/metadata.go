@@ -20,19 +20,26 @@ type StaticMetadata struct {
 	Name      string
 }
 
-// StaticMetadataOf returns the static metadata of an object. Group, version and kind are those the object has in its own apiVersion and kind fields. Go
-// types need not have them filled in: objects from stores and caches of this module and of controller-runtime do, those from a client without a cache may not.
+// StaticMetadataOf returns the static metadata of an object. Group, version and kind are read from the apiVersion and
+// kind fields of the object. These fields may be empty in objects with a Go type: stores and caches of this module and
+// of controller-runtime set them, a client without a cache may not.
 func StaticMetadataOf(obj Object) StaticMetadata {
 	gvk := obj.GetObjectKind().GroupVersionKind()
-	return StaticMetadata{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	return StaticMetadata{
+		Group:     gvk.Group,
+		Version:   gvk.Version,
+		Kind:      gvk.Kind,
+		Namespace: obj.GetNamespace(),
+		Name:      obj.GetName(),
+	}
 }
 
-// Identifier returns what tells the object from others of its kind.
+// Identifier returns the identifier of the object within its kind.
 func (m StaticMetadata) Identifier() Identifier {
 	return Identifier{Namespace: m.Namespace, Name: m.Name}
 }
 
-// FullIdentifier returns what tells the object from all others in a cluster. Plural is empty; [Kind.FullIdentifier] knows it.
+// FullIdentifier returns the identifier of the object within a cluster. Plural is empty; [Kind.FullIdentifier] sets it.
 func (m StaticMetadata) FullIdentifier() FullIdentifier {
 	return FullIdentifier{Namespace: m.Namespace, Name: m.Name, Group: m.Group, Version: m.Version, Kind: m.Kind}
 }
@@ -42,7 +49,7 @@ func (m StaticMetadata) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: m.Group, Version: m.Version, Kind: m.Kind}
 }
 
-// CommonMetadata is the metadata that objects of all kinds have and that changes in the life of an object.
+// CommonMetadata is the metadata that all objects have and that changes during the lifetime of an object.
 type CommonMetadata struct {
 	UID               types.UID
 	ResourceVersion   string

@@ -22,7 +22,7 @@ func TestIdentifier(t *testing.T) {
 			t.Errorf("%#v is %q, want %q", id, id, want)
 		}
 		if back := resource.Identifier(id.NamespacedName()); back != id {
-			t.Errorf("%v came back as %v", id, back)
+			t.Errorf("%v was converted to %v", id, back)
 		}
 	}
 	if key := id("a").NamespacedName(); key != (types.NamespacedName{Namespace: "ns", Name: "a"}) {
@@ -55,7 +55,8 @@ func TestStaticMetadata(t *testing.T) {
 	if metadata.GroupVersionKind() != myKind.GroupVersionKind() || full.GroupVersionKind() != myKind.GroupVersionKind() {
 		t.Errorf("kinds are %v and %v", metadata.GroupVersionKind(), full.GroupVersionKind())
 	}
-	if got := (&Theme{ObjectMeta: metav1.ObjectMeta{Name: "dark"}}).GetStaticMetadata(); got != (resource.StaticMetadata{Name: "dark"}) {
+	nameOnly := &Theme{ObjectMeta: metav1.ObjectMeta{Name: "dark"}}
+	if got := nameOnly.GetStaticMetadata(); got != (resource.StaticMetadata{Name: "dark"}) {
 		t.Errorf("metadata of an object without a kind: %v", got)
 	}
 }
@@ -63,10 +64,20 @@ func TestStaticMetadata(t *testing.T) {
 func TestCommonMetadata(t *testing.T) {
 	created, deleted := metav1.Now(), metav1.NewTime(time.Now().Add(time.Hour))
 	obj := &Theme{ObjectMeta: metav1.ObjectMeta{
-		UID: "1", ResourceVersion: "2", Generation: 3, Labels: map[string]string{"a": "b"}, CreationTimestamp: created, Finalizers: []string{"c"},
+		UID:               "1",
+		ResourceVersion:   "2",
+		Generation:        3,
+		Labels:            map[string]string{"a": "b"},
+		CreationTimestamp: created,
+		Finalizers:        []string{"c"},
 	}}
 	want := resource.CommonMetadata{
-		UID: "1", ResourceVersion: "2", Generation: 3, Labels: map[string]string{"a": "b"}, CreationTimestamp: created.Time, Finalizers: []string{"c"},
+		UID:               "1",
+		ResourceVersion:   "2",
+		Generation:        3,
+		Labels:            map[string]string{"a": "b"},
+		CreationTimestamp: created.Time,
+		Finalizers:        []string{"c"},
 	}
 	got := obj.GetCommonMetadata()
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -12,12 +12,12 @@ import (
 	"trueup.dev/resource"
 )
 
-// noClients has a client for no kind, and says nothing about it.
+// noClients returns no client for any kind, and no error.
 type noClients struct{ client resource.Client }
 
 func (c noClients) ClientFor(resource.Kind) (resource.Client, error) { return c.client, nil }
 
-// nilPointer is a client that is a nil pointer.
+// nilPointer is a client type that is used as a nil pointer.
 type nilPointer struct{ client.Client }
 
 func TestNewTypedStore_ClientForReturnsNilWithoutAnError(t *testing.T) {
@@ -28,7 +28,11 @@ func TestNewTypedStore_ClientForReturnsNilWithoutAnError(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error = %v, want %q", err, want)
 			}
-			if _, err := resource.NewStore(clients, []resource.Kind{myKind}); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := resource.NewStore(
+				clients,
+				[]resource.Kind{myKind},
+			); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("NewStore: error = %v, want %q", err, want)
 			}
 		})
@@ -36,7 +40,11 @@ func TestNewTypedStore_ClientForReturnsNilWithoutAnError(t *testing.T) {
 }
 
 func TestUpdateObject_WithoutStoreOrFunction(t *testing.T) {
-	store := newStore[*MyKind](t, myKind, resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}, newMyKind("a")), nil))
+	store := newStore[*MyKind](
+		t,
+		myKind,
+		resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}, newMyKind("a")), nil),
+	)
 	update := func(obj *MyKind, _ bool) (*MyKind, error) { return obj, nil }
 	for name, tc := range map[string]struct {
 		store  *resource.TypedStore[*MyKind]

@@ -4,7 +4,7 @@ package resource
 
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
-// Object is any object of a Kubernetes API.
+// Object is an object of the Kubernetes API, of any kind.
 type Object = client.Object
 
 // ListObject is a list of objects of any kind.

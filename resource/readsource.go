@@ -2,11 +2,13 @@
 
 package resource
 
-// ReadSource says where a store reads from. Given to a store it is the default of all reads, given to a read it holds for that one.
+// ReadSource selects where a store reads from. Passed to a store it is the default of all reads, passed to a read it
+// applies to that read.
 type ReadSource string
 
 const (
-	// Cached reads with the client of the store, from its cache if it has one. It is the default: what is read may be older than what is stored.
+	// Cached reads with the client of the store, from its cache if it has one. It is the default. The result may be older
+	// than the stored object.
 	Cached ReadSource = "Cached"
 	// Live reads from the API server.
 	Live ReadSource = "Live"

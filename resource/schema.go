@@ -11,35 +11,35 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// SchemaScope says where objects of a kind live.
+// SchemaScope is the scope of a kind.
 type SchemaScope string
 
 const (
-	// NamespacedScope is that of kinds whose objects live in namespaces.
+	// NamespacedScope is the scope of kinds whose objects belong to a namespace.
 	NamespacedScope SchemaScope = "Namespaced"
-	// ClusterScope is that of kinds whose objects belong to no namespace.
+	// ClusterScope is the scope of kinds whose objects belong to no namespace.
 	ClusterScope SchemaScope = "Cluster"
 )
 
 // Schema describes a kind in one version. Implementations must be safe for concurrent use.
 type Schema interface {
-	// Group is the API group, empty for the core group.
+	// Group returns the API group, empty for the core group.
 	Group() string
-	// Version is the version within the group.
+	// Version returns the version within the group.
 	Version() string
-	// Kind is the name of the kind.
+	// Kind returns the name of the kind.
 	Kind() string
-	// Plural is the name of the kind in paths of the API.
+	// Plural returns the name of the kind in API paths.
 	Plural() string
-	// Scope says whether objects live in namespaces.
+	// Scope returns whether objects belong to a namespace.
 	Scope() SchemaScope
-	// ZeroValue returns a new, empty object, with its apiVersion and kind.
+	// ZeroValue returns a new, empty object with its apiVersion and kind set.
 	ZeroValue() Object
-	// ZeroListValue returns a new, empty list, with its apiVersion and kind.
+	// ZeroListValue returns a new, empty list with its apiVersion and kind set.
 	ZeroListValue() ListObject
 }
 
-// SimpleSchema is a [Schema] made of values.
+// SimpleSchema is a [Schema] with fixed values.
 type SimpleSchema struct {
 	gvk    schema.GroupVersionKind
 	plural string
@@ -53,13 +53,15 @@ var _ Schema = (*SimpleSchema)(nil)
 // SimpleSchemaOption changes a default of [NewSimpleSchema].
 type SimpleSchemaOption func(*SimpleSchema)
 
-// WithKind sets the name of the kind. Default: the kind zeroValue says it is, or else the name of its Go type. Type arguments do not make a name, so that
-// instances of [TypedSpecObject] and [TypedSpecStatusObject] need this option.
+// WithKind sets the name of the kind. Default: the kind that is set on zeroValue, otherwise the name of its Go type.
+// Instances of [TypedSpecObject] and [TypedSpecStatusObject] need this option, because the name of a generic type is
+// not a valid kind.
 func WithKind(kind string) SimpleSchemaOption {
 	return func(s *SimpleSchema) { s.gvk.Kind = kind }
 }
 
-// WithPlural sets the plural. Default: the kind in lower case with an English plural's ending, as [meta.UnsafeGuessKindToResource] guesses it.
+// WithPlural sets the plural. Default: the English plural of the kind in lower case, as guessed by
+// [meta.UnsafeGuessKindToResource].
 func WithPlural(plural string) SimpleSchemaOption {
 	return func(s *SimpleSchema) { s.plural = plural }
 }
@@ -69,11 +71,18 @@ func WithScope(scope SchemaScope) SimpleSchemaOption {
 	return func(s *SimpleSchema) { s.scope = scope }
 }
 
-// NewSimpleSchema describes the kind whose objects have the Go type of zeroValue and whose lists have that of zeroList. Both must be pointers; an
-// *unstructured.Unstructured does for a kind without a Go type. The values are copied and may be used again.
+// NewSimpleSchema returns a schema for the kind whose objects have the Go type of zeroValue and whose lists have the Go
+// type of zeroList. Both must be pointers. Use *unstructured.Unstructured for a kind without a Go type. The values are
+// copied and may be reused.
 //
-// Mistakes are reported by [Kind.Validate], and with it by everything that a kind is set up with, so that schemas can be package variables.
-func NewSimpleSchema(group, version string, zeroValue Object, zeroList ListObject, opts ...SimpleSchemaOption) *SimpleSchema {
+// Mistakes are reported by [Kind.Validate], which is called when the kind is first used in set-up. Schemas can
+// therefore be package variables.
+func NewSimpleSchema(
+	group, version string,
+	zeroValue Object,
+	zeroList ListObject,
+	opts ...SimpleSchemaOption,
+) *SimpleSchema {
 	s := &SimpleSchema{scope: NamespacedScope}
 	if !isNil(zeroValue) {
 		s.object = zeroValue.DeepCopyObject().(Object)
@@ -99,7 +108,7 @@ func NewSimpleSchema(group, version string, zeroValue Object, zeroList ListObjec
 	return s
 }
 
-// kindOf returns the kind an object says it is, or else the name of its Go type.
+// kindOf returns the kind that is set on the object, otherwise the name of its Go type.
 func kindOf(obj Object) string {
 	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
@@ -109,7 +118,7 @@ func kindOf(obj Object) string {
 	}
 	name := reflect.TypeOf(obj).Elem().Name()
 	if strings.Contains(name, "[") {
-		return "" // type arguments make no name of a kind
+		return "" // the name of a generic type is not a valid kind
 	}
 	return name
 }
@@ -134,7 +143,7 @@ func (s *SimpleSchema) Plural() string { return s.plural }
 // Scope implements Schema.
 func (s *SimpleSchema) Scope() SchemaScope { return s.scope }
 
-// ZeroValue implements Schema. It returns nil where [NewSimpleSchema] was given none.
+// ZeroValue implements Schema. It returns nil if [NewSimpleSchema] was called without a value.
 func (s *SimpleSchema) ZeroValue() Object {
 	if s.object == nil {
 		return nil
@@ -142,7 +151,7 @@ func (s *SimpleSchema) ZeroValue() Object {
 	return s.object.DeepCopyObject().(Object)
 }
 
-// ZeroListValue implements Schema. It returns nil where [NewSimpleSchema] was given none.
+// ZeroListValue implements Schema. It returns nil if [NewSimpleSchema] was called without a value.
 func (s *SimpleSchema) ZeroListValue() ListObject {
 	if s.list == nil {
 		return nil

@@ -17,10 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Store reads and writes objects of several kinds. Its methods do what those of [TypedStore] do.
+// Store reads and writes objects of several kinds. Its methods behave as those of [TypedStore].
 //
-// Kinds are told by name: "Kind.version.group", which is Kind.String(), or "Kind.group" or "Kind" where that is not the name of several kinds in the store.
-// Objects tell their kind themselves, by apiVersion and kind if they have them, or else by their Go type.
+// Kinds are identified by name: "Kind.version.group", which is Kind.String(), or "Kind.group" or "Kind" if the name is
+// unique in the store. The kind of an object is determined by its apiVersion and kind if they are set, otherwise by its
+// Go type.
 //
 // A store is safe for concurrent use.
 type Store struct {
@@ -29,8 +30,8 @@ type Store struct {
 	types  map[reflect.Type][]*TypedStore[Object]
 }
 
-// NewStore returns the store of some kinds. It returns an error that lists all problems when a kind is there twice, or [NewTypedStore] would not have it.
-// Options: a [ReadSource], default [Cached].
+// NewStore returns a store of the kinds. It returns an error that lists all problems if a kind is listed twice or
+// [NewTypedStore] returns an error for it. Options: a [ReadSource], default [Cached].
 func NewStore(clients ClientGenerator, kinds []Kind, opts ...StoreOption) (*Store, error) {
 	s := &Store{
 		stores: map[schema.GroupVersionKind]*TypedStore[Object]{},
@@ -46,7 +47,7 @@ func NewStore(clients ClientGenerator, kinds []Kind, opts ...StoreOption) (*Stor
 		}
 		gvk, t := kind.GroupVersionKind(), reflect.TypeOf(kind.ZeroValue())
 		if s.stores[gvk] != nil {
-			problems = append(problems, fmt.Errorf("kind %s is there twice", kind))
+			problems = append(problems, fmt.Errorf("kind %s is listed twice", kind))
 			continue
 		}
 		s.stores[gvk] = store
@@ -67,10 +68,10 @@ func (s *Store) Kind(name string) (*TypedStore[Object], error) {
 	return one(s.names[name], "name "+name, slices.Collect(maps.Values(s.stores)))
 }
 
-// of returns the store of the kind that obj is of.
+// of returns the store of the kind of obj.
 func (s *Store) of(obj Object) (*TypedStore[Object], error) {
 	if isNil(obj) {
-		return nil, errors.New("the object is nil")
+		return nil, errors.New("object must not be nil")
 	}
 	if gvk := obj.GetObjectKind().GroupVersionKind(); !gvk.Empty() {
 		if store := s.stores[gvk]; store != nil {
@@ -82,13 +83,13 @@ func (s *Store) of(obj Object) (*TypedStore[Object], error) {
 	return one(s.types[t], "Go type "+t.String(), slices.Collect(maps.Values(s.stores)))
 }
 
-// one returns the only store with a key.
+// one returns the only store with the key.
 func one(stores []*TypedStore[Object], key string, all []*TypedStore[Object]) (*TypedStore[Object], error) {
 	switch len(stores) {
 	case 1:
 		return stores[0], nil
 	case 0:
-		return nil, fmt.Errorf("no kind with the %s in the store: there are %s", key, namesOf(all))
+		return nil, fmt.Errorf("no kind with the %s in the store; available kinds: %s", key, namesOf(all))
 	default:
 		return nil, fmt.Errorf("several kinds with the %s in the store: %s", key, namesOf(stores))
 	}
@@ -148,7 +149,7 @@ func (s *Store) Update(ctx context.Context, id Identifier, obj Object) (Object, 
 	return store.Update(ctx, id, obj)
 }
 
-// Upsert creates the object, or replaces the one that is there, see [TypedStore.Upsert].
+// Upsert creates or replaces the object, see [TypedStore.Upsert].
 func (s *Store) Upsert(ctx context.Context, id Identifier, obj Object) (Object, error) {
 	store, err := s.of(obj)
 	if err != nil {
@@ -157,8 +158,14 @@ func (s *Store) Upsert(ctx context.Context, id Identifier, obj Object) (Object, 
 	return store.Upsert(ctx, id, obj)
 }
 
-// UpdateSubresource replaces a part of an object, see [TypedStore.UpdateSubresource].
-func (s *Store) UpdateSubresource(ctx context.Context, kind string, id Identifier, name SubresourceName, obj Object) (Object, error) {
+// UpdateSubresource replaces a subresource of an object, see [TypedStore.UpdateSubresource].
+func (s *Store) UpdateSubresource(
+	ctx context.Context,
+	kind string,
+	id Identifier,
+	name SubresourceName,
+	obj Object,
+) (Object, error) {
 	store, err := s.Kind(kind)
 	if err != nil {
 		return nil, err
@@ -177,7 +184,7 @@ func (s *Store) Patch(
 	return store.Patch(ctx, id, patchType, data, opts...)
 }
 
-// Delete asks for the deletion of an object, see [TypedStore.Delete].
+// Delete requests the deletion of an object, see [TypedStore.Delete].
 func (s *Store) Delete(ctx context.Context, kind string, id Identifier, opts ...client.DeleteOption) error {
 	store, err := s.Kind(kind)
 	if err != nil {
@@ -186,7 +193,7 @@ func (s *Store) Delete(ctx context.Context, kind string, id Identifier, opts ...
 	return store.Delete(ctx, id, opts...)
 }
 
-// ForceDelete is Delete for an object that may be gone already, see [TypedStore.ForceDelete].
+// ForceDelete deletes an object that may no longer exist, see [TypedStore.ForceDelete].
 func (s *Store) ForceDelete(ctx context.Context, kind string, id Identifier, opts ...client.DeleteOption) error {
 	store, err := s.Kind(kind)
 	if err != nil {

@@ -66,7 +66,11 @@ func TestCluster_status(t *testing.T) {
 	}
 	obj.Spec.SomeInfo, obj.Status.LastAppliedGeneration = "not written", obj.Generation
 	check := unchanged(t, obj)
-	written := must[*MyKind](t)(store.UpdateSubresource(t.Context(), obj.GetStaticMetadata().Identifier(), resource.SubresourceStatus, obj))
+	written := must[*MyKind](
+		t,
+	)(
+		store.UpdateSubresource(t.Context(), obj.GetStaticMetadata().Identifier(), resource.SubresourceStatus, obj),
+	)
 	check()
 	if written.Spec.SomeInfo != "some" || written.Status.LastAppliedGeneration != 1 || written.Generation != 1 {
 		t.Errorf("after the status: %+v %+v", written.Spec, written.Status)
@@ -94,7 +98,11 @@ func TestCluster_scale(t *testing.T) {
 	}
 	scale.Spec.Replicas = 5
 	check := unchanged(t, scale)
-	written := must[resource.Object](t)(store.UpdateSubresource(t.Context(), "MyKind", e.a, resource.SubresourceScale, scale))
+	written := must[resource.Object](
+		t,
+	)(
+		store.UpdateSubresource(t.Context(), "MyKind", e.a, resource.SubresourceScale, scale),
+	)
 	check()
 	if written.(*autoscalingv1.Scale).Spec.Replicas != 5 || written.GetResourceVersion() == scale.ResourceVersion {
 		t.Errorf("scaled to %+v", written)
@@ -103,7 +111,15 @@ func TestCluster_scale(t *testing.T) {
 	if stored.Spec.Replicas != 5 || stored.Spec.SomeInfo != "some" {
 		t.Errorf("stored %+v", stored.Spec)
 	}
-	if _, err := store.UpdateSubresource(t.Context(), "MyKind", e.a, resource.SubresourceScale, scale); !apierrs.IsConflict(err) {
+	if _, err := store.UpdateSubresource(
+		t.Context(),
+		"MyKind",
+		e.a,
+		resource.SubresourceScale,
+		scale,
+	); !apierrs.IsConflict(
+		err,
+	) {
 		t.Errorf("error %v, want a conflict", err)
 	}
 }
@@ -117,7 +133,11 @@ func TestCluster_upsert(t *testing.T) {
 	created.Status.Replicas = 1
 	withStatus := must[*MyKind](t)(store.UpdateSubresource(t.Context(), e.a, resource.SubresourceStatus, created))
 
-	replaced := must[*MyKind](t)(store.Upsert(t.Context(), e.a, e.newMyKind("a", func(o *MyKind) { o.Spec.SomeInfo = "replaced" })))
+	replaced := must[*MyKind](
+		t,
+	)(
+		store.Upsert(t.Context(), e.a, e.newMyKind("a", func(o *MyKind) { o.Spec.SomeInfo = "replaced" })),
+	)
 	if replaced.UID != created.UID || replaced.Spec.SomeInfo != "replaced" || replaced.Status.Replicas != 1 {
 		t.Errorf("replaced by %+v", replaced)
 	}
@@ -126,14 +146,14 @@ func TestCluster_upsert(t *testing.T) {
 	}
 	same := must[*MyKind](t)(store.Upsert(t.Context(), e.a, replaced))
 	if same.ResourceVersion != replaced.ResourceVersion {
-		t.Error("an upsert that changes nothing has written something")
+		t.Error("an upsert without changes wrote the object")
 	}
 	if err := store.Delete(t.Context(), e.a); err != nil {
 		t.Fatal(err)
 	}
 	again := must[*MyKind](t)(store.Upsert(t.Context(), e.a, replaced))
 	if again.UID == replaced.UID || again.Spec.SomeInfo != "replaced" {
-		t.Errorf("what no longer exists was not created, but is %+v", again)
+		t.Errorf("an object that no longer exists was not created: %+v", again)
 	}
 	if _, err := store.Upsert(t.Context(), e.a, replaced); !apierrs.IsConflict(err) {
 		t.Errorf("error %v, want a conflict with the object that was created", err)
@@ -147,7 +167,14 @@ func TestCluster_list(t *testing.T) {
 	for i := range 25 {
 		name := fmt.Sprintf("n%02d", i)
 		want = append(want, name)
-		must[*MyKind](t)(store.Add(t.Context(), e.newMyKind(name, func(o *MyKind) { o.Labels = map[string]string{"odd": fmt.Sprint(i % 2)} })))
+		must[*MyKind](
+			t,
+		)(
+			store.Add(
+				t.Context(),
+				e.newMyKind(name, func(o *MyKind) { o.Labels = map[string]string{"odd": fmt.Sprint(i % 2)} }),
+			),
+		)
 	}
 	tests := map[string]struct {
 		options resource.StoreListOptions
@@ -173,7 +200,13 @@ func TestCluster_list(t *testing.T) {
 			t.Errorf("%s: the list has no resource version", name)
 		}
 	}
-	if list := must[*resource.TypedList[*MyKind]](t)(store.List(t.Context(), resource.StoreListOptions{PerPage: 3})); len(list.Items) < 25 {
+	if list := must[*resource.TypedList[*MyKind]](
+		t,
+	)(
+		store.List(t.Context(), resource.StoreListOptions{PerPage: 3}),
+	); len(
+		list.Items,
+	) < 25 {
 		t.Errorf("%d objects in all namespaces", len(list.Items))
 	}
 }
@@ -189,7 +222,11 @@ func TestCluster_clusterScope(t *testing.T) {
 	if updated.Spec.Color != "white" || updated.Namespace != "" || updated.GetStaticMetadata().Identifier() != id {
 		t.Errorf("stored %+v", updated)
 	}
-	list := must[*resource.TypedList[*Theme]](t)(store.List(t.Context(), resource.StoreListOptions{FieldSelectors: []string{"metadata.name=" + id.Name}}))
+	list := must[*resource.TypedList[*Theme]](
+		t,
+	)(
+		store.List(t.Context(), resource.StoreListOptions{FieldSelectors: []string{"metadata.name=" + id.Name}}),
+	)
 	if len(list.Items) != 1 || list.Items[0].Spec.Color != "white" {
 		t.Errorf("listed %+v", list.Items)
 	}
@@ -205,7 +242,11 @@ func TestCluster_delete(t *testing.T) {
 	e := newEnv(t)
 	store := newStore[*MyKind](t, myKind, e.clients)
 	const finalizer = group + "/test"
-	obj := must[*MyKind](t)(store.Add(t.Context(), e.newMyKind("a", func(o *MyKind) { o.Finalizers = []string{finalizer} })))
+	obj := must[*MyKind](
+		t,
+	)(
+		store.Add(t.Context(), e.newMyKind("a", func(o *MyKind) { o.Finalizers = []string{finalizer} })),
+	)
 	err := store.Delete(t.Context(), e.a, client.Preconditions{UID: new(types.UID("other"))})
 	if !apierrs.IsConflict(err) {
 		t.Errorf("error %v: an object of another UID was deleted", err)
@@ -234,7 +275,16 @@ func TestCluster_patches(t *testing.T) {
 	e := newEnv(t)
 	store := newStore[*MyKind](t, myKind, e.clients)
 	read := must[*MyKind](t)(store.Add(t.Context(), e.newMyKind("a")))
-	must[*MyKind](t)(store.Patch(t.Context(), e.a, types.JSONPatchType, []byte(`[{"op":"add","path":"/spec/otherInfo","value":"patched"}]`)))
+	must[*MyKind](
+		t,
+	)(
+		store.Patch(
+			t.Context(),
+			e.a,
+			types.JSONPatchType,
+			[]byte(`[{"op":"add","path":"/spec/otherInfo","value":"patched"}]`),
+		),
+	)
 	after := read.DeepCopy()
 	after.Spec.SomeInfo = "merged"
 	check := unchanged(t, after)
@@ -248,7 +298,8 @@ func TestCluster_patches(t *testing.T) {
 	check = unchanged(t, apply)
 	applied := must[*MyKind](t)(store.Apply(t.Context(), apply, "one"))
 	check()
-	if applied.Spec.SomeInfo != "merged" || applied.Spec.Replicas != 3 || applied.GroupVersionKind() != myKind.GroupVersionKind() {
+	if applied.Spec.SomeInfo != "merged" || applied.Spec.Replicas != 3 ||
+		applied.GroupVersionKind() != myKind.GroupVersionKind() {
 		t.Errorf("applied to %+v", applied)
 	}
 	other := e.newMyKind("a", func(o *MyKind) { o.Spec = MyKindSpec{Replicas: 4} })
@@ -259,7 +310,7 @@ func TestCluster_patches(t *testing.T) {
 	if forced.Spec.Replicas != 4 {
 		t.Errorf("forced to %+v", forced.Spec)
 	}
-	// What was read can be applied: the API server would refuse its managed fields.
+	// An object that was read can be applied, although the API server rejects managed fields.
 	apply = forced.DeepCopy()
 	apply.Spec.Tags = nil
 	must[*MyKind](t)(store.Apply(t.Context(), apply, "three", client.ForceOwnership))
@@ -280,14 +331,14 @@ func TestCluster_patches(t *testing.T) {
 	}
 }
 
-// Ten writers add one each to the same object. None is lost.
+// Ten writers add one each to the same object. No addition is lost.
 func TestCluster_updateObject(t *testing.T) {
 	e := newEnv(t)
 	store := newStore[*MyKind](t, myKind, e.clients)
 	must[*MyKind](t)(store.Add(t.Context(), e.newMyKind("a")))
 	const writers = 10
 	var group sync.WaitGroup
-	// Nobody writes before all have read.
+	// No writer writes before all have read.
 	var read sync.WaitGroup
 	read.Add(writers)
 	var retried atomic.Int32
@@ -343,14 +394,18 @@ func TestCluster_cache(t *testing.T) {
 	if second.Spec.Tags[0] != "x" {
 		t.Error("reads of a cache share memory")
 	}
-	list := must[*resource.TypedList[*MyKind]](t)(store.List(t.Context(), resource.StoreListOptions{Namespace: e.Namespace, PerPage: 1}))
+	list := must[*resource.TypedList[*MyKind]](
+		t,
+	)(
+		store.List(t.Context(), resource.StoreListOptions{Namespace: e.Namespace, PerPage: 1}),
+	)
 	if diff := cmp.Diff([]*MyKind{created}, list.Items); diff != "" {
 		t.Errorf("cached list (-want +got):\n%s", diff)
 	}
 
 	mistaken := newStore[*MyKind](t, myKind, resource.NewClientGenerator(cached, nil))
 	if list, err := mistaken.List(t.Context(), resource.StoreListOptions{}); err == nil {
-		t.Errorf("a cache that is taken for the API server goes unnoticed, with %d objects", len(list.Items))
+		t.Errorf("a cache used as the live reader must return an error, got %d objects", len(list.Items))
 	}
 
 	themes := newStore[*Theme](t, theme, clients)

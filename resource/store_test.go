@@ -17,7 +17,7 @@ import (
 	"trueup.dev/resource"
 )
 
-// foreignTheme is a kind of the same name in another group and two versions, without a Go type.
+// foreignTheme is a kind with the same name in another group, without a Go type.
 func foreignTheme(version string) resource.Kind {
 	return resource.Kind{Schema: resource.NewSimpleSchema("other.trueup.dev", version,
 		&unstructured.Unstructured{}, &unstructured.UnstructuredList{}, resource.WithKind("Theme"))}
@@ -25,7 +25,11 @@ func foreignTheme(version string) resource.Kind {
 
 func TestStore_Kind(t *testing.T) {
 	clients := resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}), nil)
-	store := must[*resource.Store](t)(resource.NewStore(clients, []resource.Kind{myKind, theme, configMap, foreignTheme("v1"), foreignTheme("v2")}))
+	store := must[*resource.Store](
+		t,
+	)(
+		resource.NewStore(clients, []resource.Kind{myKind, theme, configMap, foreignTheme("v1"), foreignTheme("v2")}),
+	)
 	tests := map[string]struct {
 		name, want, wantErr string
 	}{
@@ -37,13 +41,20 @@ func TestStore_Kind(t *testing.T) {
 		"GroupOfTwo":   {name: "Theme.resource.trueup.dev", want: "Theme.v1.resource.trueup.dev"},
 		"VersionOfTwo": {name: "Theme.v2.other.trueup.dev", want: "Theme.v2.other.trueup.dev"},
 		"Ambiguous": {
-			name:    "Theme",
-			wantErr: "several kinds with the name Theme in the store: Theme.v1.other.trueup.dev, Theme.v1.resource.trueup.dev, Theme.v2.other.trueup.dev",
+			name: "Theme",
+			wantErr: "several kinds with the name Theme in the store: " +
+				"Theme.v1.other.trueup.dev, Theme.v1.resource.trueup.dev, Theme.v2.other.trueup.dev",
 		},
 		"AmbiguousVersion": {
-			name: "Theme.other.trueup.dev", wantErr: "several kinds with the name Theme.other.trueup.dev in the store: Theme.v1.other.trueup.dev, Theme.v2.other.trueup.dev",
+			name: "Theme.other.trueup.dev",
+			wantErr: "several kinds with the name Theme.other.trueup.dev in the store: " +
+				"Theme.v1.other.trueup.dev, Theme.v2.other.trueup.dev",
 		},
-		"Unknown": {name: "YourKind", wantErr: "no kind with the name YourKind in the store: there are ConfigMap.v1, MyKind.v1.resource.trueup.dev, "},
+		"Unknown": {
+			name: "YourKind",
+			wantErr: "no kind with the name YourKind in the store; " +
+				"available kinds: ConfigMap.v1, MyKind.v1.resource.trueup.dev, ",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -64,14 +75,19 @@ func TestStore_Kind(t *testing.T) {
 func TestNewStore_problems(t *testing.T) {
 	clients := resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}), nil)
 	store, err := resource.NewStore(clients, []resource.Kind{myKind, {}, myKind})
-	if err == nil || store != nil || !strings.Contains(err.Error(), "kind must define Schema") || !strings.Contains(err.Error(), "is there twice") {
+	if err == nil || store != nil || !strings.Contains(err.Error(), "kind must define Schema") ||
+		!strings.Contains(err.Error(), "is listed twice") {
 		t.Errorf("store %v, error %v", store, err)
 	}
 }
 
 func TestStore(t *testing.T) {
 	clients := resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}), nil)
-	store := must[*resource.Store](t)(resource.NewStore(clients, []resource.Kind{myKind, theme, foreignTheme("v1"), foreignTheme("v2")}))
+	store := must[*resource.Store](
+		t,
+	)(
+		resource.NewStore(clients, []resource.Kind{myKind, theme, foreignTheme("v1"), foreignTheme("v2")}),
+	)
 	ctx, object := t.Context(), must[resource.Object](t)
 
 	a := object(store.Add(ctx, newMyKind("a"))).(*MyKind)
@@ -88,7 +104,9 @@ func TestStore(t *testing.T) {
 	foreign := foreignTheme("v1").ZeroValue()
 	object(store.Upsert(ctx, id("foreign"), foreign))
 
-	for kind, want := range map[string][]string{"MyKind": {"a"}, theme.String(): {"dark"}, foreignTheme("v1").String(): {"foreign"}} {
+	for kind, want := range map[string][]string{
+		"MyKind": {"a"}, theme.String(): {"dark"}, foreignTheme("v1").String(): {"foreign"},
+	} {
 		list := must[*resource.TypedList[resource.Object]](t)(store.List(ctx, kind, resource.StoreListOptions{}))
 		if diff := cmp.Diff(want, names(list.Items)); diff != "" {
 			t.Errorf("list of %s (-want +got):\n%s", kind, diff)
@@ -115,7 +133,11 @@ func TestStore(t *testing.T) {
 
 func TestStore_refuses(t *testing.T) {
 	clients := resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}), nil)
-	store := must[*resource.Store](t)(resource.NewStore(clients, []resource.Kind{theme, foreignTheme("v1"), foreignTheme("v2")}))
+	store := must[*resource.Store](
+		t,
+	)(
+		resource.NewStore(clients, []resource.Kind{theme, foreignTheme("v1"), foreignTheme("v2")}),
+	)
 	ctx := t.Context()
 	stranger := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	nameless := &unstructured.Unstructured{}
@@ -127,18 +149,27 @@ func TestStore_refuses(t *testing.T) {
 		err  error
 		want string
 	}{
-		"Add":               {drop(store.Add(ctx, nil)), "the object is nil"},
-		"AddStranger":       {drop(store.Add(ctx, stranger)), "no kind with the Go type *v1.ConfigMap in the store"},
-		"AddNameless":       {drop(store.Add(ctx, nameless)), "several kinds with the Go type *unstructured.Unstructured in the store"},
-		"Update":            {drop(store.Update(ctx, id("a"), newMyKind("a"))), "no kind with the Go type"},
-		"Upsert":            {drop(store.Upsert(ctx, id("a"), myKind.ZeroValue())), "no kind resource.trueup.dev/v1, Kind=MyKind in the store"},
-		"UpdateSubresource": {drop(store.UpdateSubresource(ctx, "MyKind", id("a"), "status", stranger)), "no kind with the name MyKind"},
-		"Patch":             {drop(store.Patch(ctx, "MyKind", id("a"), "", nil)), "no kind with the name MyKind"},
-		"Get":               {drop(store.Get(ctx, "MyKind", id("a"))), "no kind with the name MyKind"},
-		"List":              {drop(store.List(ctx, "MyKind", resource.StoreListOptions{})), "no kind with the name MyKind"},
-		"All":               {ranged, "no kind with the name MyKind"},
-		"Delete":            {store.Delete(ctx, "MyKind", id("a")), "no kind with the name MyKind"},
-		"ForceDelete":       {store.ForceDelete(ctx, "MyKind", id("a")), "no kind with the name MyKind"},
+		"Add":         {drop(store.Add(ctx, nil)), "object must not be nil"},
+		"AddStranger": {drop(store.Add(ctx, stranger)), "no kind with the Go type *v1.ConfigMap in the store"},
+		"AddNameless": {
+			drop(store.Add(ctx, nameless)),
+			"several kinds with the Go type *unstructured.Unstructured in the store",
+		},
+		"Update": {drop(store.Update(ctx, id("a"), newMyKind("a"))), "no kind with the Go type"},
+		"Upsert": {
+			drop(store.Upsert(ctx, id("a"), myKind.ZeroValue())),
+			"no kind resource.trueup.dev/v1, Kind=MyKind in the store",
+		},
+		"UpdateSubresource": {
+			drop(store.UpdateSubresource(ctx, "MyKind", id("a"), "status", stranger)),
+			"no kind with the name MyKind",
+		},
+		"Patch":       {drop(store.Patch(ctx, "MyKind", id("a"), "", nil)), "no kind with the name MyKind"},
+		"Get":         {drop(store.Get(ctx, "MyKind", id("a"))), "no kind with the name MyKind"},
+		"List":        {drop(store.List(ctx, "MyKind", resource.StoreListOptions{})), "no kind with the name MyKind"},
+		"All":         {ranged, "no kind with the name MyKind"},
+		"Delete":      {store.Delete(ctx, "MyKind", id("a")), "no kind with the name MyKind"},
+		"ForceDelete": {store.ForceDelete(ctx, "MyKind", id("a")), "no kind with the name MyKind"},
 	}
 	for name, tt := range tests {
 		if tt.err == nil || !strings.HasPrefix(tt.err.Error(), tt.want) {

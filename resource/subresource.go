@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SubresourceName is the name of a part of objects that is written separately.
+// SubresourceName is the name of a subresource, which is written separately.
 type SubresourceName string
 
 const (
@@ -20,15 +20,16 @@ const (
 	SubresourceScale SubresourceName = "scale"
 )
 
-// UpdateSubresource replaces a part of the object, if it still has the resource version of obj: otherwise the error is a conflict. All other parts of obj are
-// ignored.
+// UpdateSubresource replaces a subresource of the object. It returns a conflict if the object no longer has the
+// resource version of obj. All other parts of obj are ignored.
 //
-// In a store of [Object], obj may also be a subresource of a Go type of its own, a Scale for example; it must have the name of the object.
+// In a store of [Object], obj may also be a subresource with its own Go type, a Scale for example. It must have the
+// name of the object.
 func (s *TypedStore[T]) UpdateSubresource(ctx context.Context, id Identifier, name SubresourceName, obj T) (T, error) {
 	verb := "update " + string(name) + " of"
 	var none T
 	if name == "" {
-		return none, s.failed("update", id, errors.New("the name of the subresource is missing"))
+		return none, s.failed("update", id, errors.New("name of the subresource is required"))
 	}
 	if body, ok := s.body(obj); ok {
 		stored, err := s.updateBody(ctx, id, name, body)
@@ -47,7 +48,7 @@ func (s *TypedStore[T]) UpdateSubresource(ctx context.Context, id Identifier, na
 	return s.result(verb, id, out, err)
 }
 
-// body returns obj if it is no object of the kind but one that stands for a part of it.
+// body returns obj if it is not an object of the kind but the body of a subresource.
 func (s *TypedStore[T]) body(obj T) (Object, bool) {
 	if isNil(obj) || s.kind.is(obj) {
 		return nil, false
@@ -56,10 +57,15 @@ func (s *TypedStore[T]) body(obj T) (Object, bool) {
 	return obj, err == nil && gvk.GroupKind() != s.kind.GroupKind()
 }
 
-func (s *TypedStore[T]) updateBody(ctx context.Context, id Identifier, name SubresourceName, body Object) (Object, error) {
+func (s *TypedStore[T]) updateBody(
+	ctx context.Context,
+	id Identifier,
+	name SubresourceName,
+	body Object,
+) (Object, error) {
 	problems := []error{s.check(id)}
 	if of := IdentifierOf(body); of != id {
-		problems = append(problems, fmt.Errorf("the subresource is that of %q", of))
+		problems = append(problems, fmt.Errorf("the subresource belongs to %q", of))
 	}
 	if body.GetResourceVersion() == "" {
 		problems = append(problems, ErrMissingResourceVersion)

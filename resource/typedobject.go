@@ -7,11 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TypedSpecObject is an object with a spec and no status. It needs no generated code: an alias makes it a kind's Go type.
+// TypedSpecObject is an object with a spec and no status. It needs no generated code: an alias makes it a kind's Go
+// type.
 //
 //	type Theme = resource.TypedSpecObject[ThemeSpec]
 //
-// Copies are made with the spec's DeepCopyInto(*Spec) method where it has one, and else as [TypedSpecStatusObject] describes.
+// Copies use the DeepCopyInto(*Spec) method of the spec if it exists. Otherwise they are made as described for
+// [TypedSpecStatusObject].
 type TypedSpecObject[Spec any] struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -50,19 +52,22 @@ func (o *TypedSpecObject[Spec]) DeepCopyObject() runtime.Object {
 	return o.DeepCopy()
 }
 
-// TypedSpecStatusObject is an object with a spec and a status. It needs no generated code: an alias makes it a kind's Go type.
+// TypedSpecStatusObject is an object with a spec and a status. It needs no generated code: an alias makes it a kind's
+// Go type.
 //
 //	type MyKind = resource.TypedSpecStatusObject[MyKindSpec, MyKindStatus]
 //
-// An empty status is left out of its JSON. A status with the fields ObservedGeneration int64 and Conditions []metav1.Condition, or one that embeds
-// apis.Status inline, has them maintained by the reconcilers of this module like that of any other type.
+// An empty status is omitted from its JSON. If the status has the fields ObservedGeneration int64 and Conditions
+// []metav1.Condition, or embeds apis.Status inline, the reconcilers of this module maintain them.
 //
 // # Copies
 //
-// Spec and status are copied with their DeepCopyInto method, if it is one for their type and not that of an embedded field. Without one, copies are made by
-// reflection: of pointers, slices, maps and interfaces all the way down, with the DeepCopyInto or DeepCopy methods of the types found there. Values of
-// unexported fields are kept. Slices and maps in them are copied; what they point to is shared unless it has such a method, since the identity of pointers
-// matters in types such as [time.Time]. Functions and channels are shared. A value must not contain itself.
+// Spec and status are copied with their DeepCopyInto method, if it is defined for their own type and not for an
+// embedded field. Otherwise they are copied by reflection: pointers, slices, maps and interfaces are copied
+// recursively, with the DeepCopyInto or DeepCopy methods of the types found there. Values of unexported fields are
+// kept. Slices and maps in them are copied. Values that they point to are shared unless they have such a method,
+// because types such as [time.Time] depend on the identity of pointers. Functions and channels are shared. A value must
+// not contain itself.
 type TypedSpecStatusObject[Spec, Status any] struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

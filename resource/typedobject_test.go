@@ -23,25 +23,38 @@ func TestTypedObjects_json(t *testing.T) {
 		want   string
 	}{
 		"Empty": {
-			reason: "an empty status is left out, a spec never is", obj: newMyKind("a", func(o *MyKind) { o.Spec.SomeInfo = "" }), empty: &MyKind{},
-			want: `{"metadata":{"name":"a","namespace":"ns"},"spec":{}}`,
+			reason: "an empty status is omitted, a spec never is",
+			obj:    newMyKind("a", func(o *MyKind) { o.Spec.SomeInfo = "" }),
+			empty:  &MyKind{},
+			want:   `{"metadata":{"name":"a","namespace":"ns"},"spec":{}}`,
 		},
 		"Status": {
-			reason: "there is a status",
-			obj:    newMyKind("a", func(o *MyKind) { o.Status.Replicas = 2; o.Spec.Size = new(apiresource.MustParse("1Gi")) }), empty: &MyKind{},
-			want: `{"metadata":{"name":"a","namespace":"ns"},"spec":{"someInfo":"some","size":"1Gi"},"status":{"replicas":2}}`,
+			reason: "the object has a status",
+			obj: newMyKind(
+				"a",
+				func(o *MyKind) { o.Status.Replicas = 2; o.Spec.Size = new(apiresource.MustParse("1Gi")) },
+			),
+			empty: &MyKind{},
+			want:  `{"metadata":{"name":"a","namespace":"ns"},"spec":{"someInfo":"some","size":"1Gi"},"status":{"replicas":2}}`,
 		},
 		"NoStatus": {
-			reason: "the type has none", obj: &Theme{ObjectMeta: metav1.ObjectMeta{Name: "dark"}, Spec: ThemeSpec{Color: "black"}}, empty: &Theme{},
-			want: `{"metadata":{"name":"dark"},"spec":{"color":"black"}}`,
+			reason: "the type has no status",
+			obj:    &Theme{ObjectMeta: metav1.ObjectMeta{Name: "dark"}, Spec: ThemeSpec{Color: "black"}},
+			empty:  &Theme{},
+			want:   `{"metadata":{"name":"dark"},"spec":{"color":"black"}}`,
 		},
 		"List": {
-			reason: "items of lists are objects", obj: &MyKindList{ListMeta: metav1.ListMeta{Continue: "c"}, Items: []MyKind{*newMyKind("a")}}, empty: &MyKindList{},
-			want: `{"metadata":{"continue":"c"},"items":[{"metadata":{"name":"a","namespace":"ns"},"spec":{"someInfo":"some"}}]}`,
+			reason: "items of the list are objects",
+			obj:    &MyKindList{ListMeta: metav1.ListMeta{Continue: "c"}, Items: []MyKind{*newMyKind("a")}},
+			empty:  &MyKindList{},
+			want: `{"metadata":{"continue":"c"},"items":[` +
+				`{"metadata":{"name":"a","namespace":"ns"},"spec":{"someInfo":"some"}}]}`,
 		},
 		"ListOfPointers": {
-			reason: "or pointers to them", obj: &ThemeList{Items: []*Theme{{ObjectMeta: metav1.ObjectMeta{Name: "dark"}}}}, empty: &ThemeList{},
-			want: `{"metadata":{},"items":[{"metadata":{"name":"dark"},"spec":{}}]}`,
+			reason: "items of the list are pointers to objects",
+			obj:    &ThemeList{Items: []*Theme{{ObjectMeta: metav1.ObjectMeta{Name: "dark"}}}},
+			empty:  &ThemeList{},
+			want:   `{"metadata":{},"items":[{"metadata":{"name":"dark"},"spec":{}}]}`,
 		},
 	}
 	for name, tt := range tests {
@@ -60,7 +73,7 @@ func TestTypedObjects_json(t *testing.T) {
 	}
 }
 
-// The decoders of a scheme know the types by the names of their kinds, and so do conversions to unstructured objects.
+// The decoders of a scheme, and conversions to unstructured objects, find the types by the names of their kinds.
 func TestTypedObjects_codec(t *testing.T) {
 	decoder := serializer.NewCodecFactory(newScheme(t)).UniversalDeserializer()
 	data := `{"apiVersion":"resource.trueup.dev/v1","kind":"MyKind","metadata":{"name":"a"},"spec":{"someInfo":"some"}}`
@@ -69,7 +82,10 @@ func TestTypedObjects_codec(t *testing.T) {
 		t.Errorf("decoded %#v", decoded)
 	}
 	content := must[map[string]any](t)(runtime.DefaultUnstructuredConverter.ToUnstructured(newMyKind("a")))
-	want := map[string]any{"metadata": map[string]any{"name": "a", "namespace": "ns"}, "spec": map[string]any{"someInfo": "some"}}
+	want := map[string]any{
+		"metadata": map[string]any{"name": "a", "namespace": "ns"},
+		"spec":     map[string]any{"someInfo": "some"},
+	}
 	if diff := cmp.Diff(want, content); diff != "" {
 		t.Errorf("unstructured (-want +got):\n%s", diff)
 	}
@@ -104,7 +120,10 @@ func TestTypedObjects_deepCopy(t *testing.T) {
 		},
 		"MyKindList": {
 			obj: func() runtime.Object {
-				return &MyKindList{ListMeta: metav1.ListMeta{RemainingItemCount: new(int64(1))}, Items: []MyKind{*newMyKind("a", func(o *MyKind) { o.Spec.Tags = []string{"x"} })}}
+				return &MyKindList{
+					ListMeta: metav1.ListMeta{RemainingItemCount: new(int64(1))},
+					Items:    []MyKind{*newMyKind("a", func(o *MyKind) { o.Spec.Tags = []string{"x"} })},
+				}
 			},
 			change: func(o runtime.Object) {
 				l := o.(*MyKindList)
@@ -115,8 +134,14 @@ func TestTypedObjects_deepCopy(t *testing.T) {
 			obj:    func() runtime.Object { return &ThemeList{Items: []*Theme{{Spec: ThemeSpec{Color: "red"}}, nil}} },
 			change: func(o runtime.Object) { o.(*ThemeList).Items[0].Spec.Color = "changed" },
 		},
-		"EmptyList": {obj: func() runtime.Object { return &ThemeList{Items: []*Theme{}} }, change: func(o runtime.Object) { o.(*ThemeList).Continue = "changed" }},
-		"NilList":   {obj: func() runtime.Object { return &ThemeList{} }, change: func(o runtime.Object) { o.(*ThemeList).Continue = "changed" }},
+		"EmptyList": {
+			obj:    func() runtime.Object { return &ThemeList{Items: []*Theme{}} },
+			change: func(o runtime.Object) { o.(*ThemeList).Continue = "changed" },
+		},
+		"NilList": {
+			obj:    func() runtime.Object { return &ThemeList{} },
+			change: func(o runtime.Object) { o.(*ThemeList).Continue = "changed" },
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +155,7 @@ func TestTypedObjects_deepCopy(t *testing.T) {
 				t.Errorf("a change of the copy changed the original (-want +got):\n%s", diff)
 			}
 			if cmp.Equal(copied, original) {
-				t.Error("nothing was changed")
+				t.Error("the test changed nothing")
 			}
 		})
 	}
@@ -139,7 +164,8 @@ func TestTypedObjects_deepCopy(t *testing.T) {
 			t.Errorf("the copy of a nil %T is %v", nothing, got)
 		}
 	}
-	if (*MyKind)(nil).DeepCopy() != nil || (*Theme)(nil).DeepCopy() != nil || (*resource.TypedList[int])(nil).DeepCopy() != nil {
+	if (*MyKind)(nil).DeepCopy() != nil || (*Theme)(nil).DeepCopy() != nil ||
+		(*resource.TypedList[int])(nil).DeepCopy() != nil {
 		t.Error("the copy of nil is not nil")
 	}
 }

@@ -12,14 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TypedStore reads and writes the objects of one kind. T is the Go type of the objects, for example *MyKind, or [Object] for a store that is used through
-// interfaces.
+// TypedStore reads and writes the objects of one kind. T is the Go type of the objects, for example *MyKind, or
+// [Object] for a store that is used through interfaces.
 //
-// A store changes none of the objects it is given, and nothing in an object that the caller has not changed: what is returned is a new object, as the API
-// server has stored it, with its apiVersion and kind. Objects and identifiers that are given together must have the same namespace and name; those the
-// object lacks are taken from the identifier. Errors of the API can be recognised with [k8s.io/apimachinery/pkg/api/errors].
+// A store never changes its arguments, and writes only the fields that the caller changed. The result is a new object,
+// as stored by the API server, with its apiVersion and kind set. If a method takes an identifier and an object, both
+// must have the same namespace and name; if they are empty in the object, they are taken from the identifier. Use
+// [k8s.io/apimachinery/pkg/api/errors] to inspect errors of the API.
 //
-// Reads are made from where the [ReadSource] says. All writes go through the client. A store is safe for concurrent use.
+// Reads use the [ReadSource]. All writes go through the client. A store is safe for concurrent use.
 type TypedStore[T Object] struct {
 	kind   Kind
 	client Client
@@ -27,8 +28,9 @@ type TypedStore[T Object] struct {
 	source ReadSource
 }
 
-// NewTypedStore returns the store of a kind. It returns an error that lists all problems when the kind is not valid, its objects are no T, or the client
-// does not know their Go type, for which [AddToScheme] is the remedy. Options: a [ReadSource], default [Cached].
+// NewTypedStore returns the store of a kind. It returns an error that lists all problems if the kind is invalid, its
+// objects are not of type T, or the scheme of the client does not have their Go type. Use [AddToScheme] to register it.
+// Options: a [ReadSource], default [Cached].
 func NewTypedStore[T Object](kind Kind, clients ClientGenerator, opts ...StoreOption) (*TypedStore[T], error) {
 	if err := kind.Validate(); err != nil {
 		return nil, err
@@ -41,7 +43,7 @@ func NewTypedStore[T Object](kind Kind, clients ClientGenerator, opts ...StoreOp
 		return nil, fmt.Errorf("the store of kind %s: %w", kind, err)
 	}
 	if isNil(c) {
-		return nil, fmt.Errorf("the store of kind %s: ClientFor of %T must return a client or an error, it returned neither", kind, clients)
+		return nil, fmt.Errorf("the store of kind %s: ClientFor of %T must return a client or an error", kind, clients)
 	}
 	o := storeOptions{source: Cached}
 	for _, opt := range opts {
@@ -57,7 +59,7 @@ func NewTypedStore[T Object](kind Kind, clients ClientGenerator, opts ...StoreOp
 		return nil, err
 	}
 	if isNil(s.live) {
-		s.live, s.source = c, Live // so that lists come in pages
+		s.live, s.source = c, Live // so that lists are read in pages
 	}
 	return s, nil
 }
@@ -66,11 +68,16 @@ func (s *TypedStore[T]) validate() error {
 	problems := []error{}
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if s.source != Cached && s.source != Live {
-		add("the store of kind %s has an invalid ReadSource %q: must be one of %q", s.kind, s.source, []ReadSource{Cached, Live})
+		add(
+			"the store of kind %s has an invalid ReadSource %q: must be one of %q",
+			s.kind,
+			s.source,
+			[]ReadSource{Cached, Live},
+		)
 	}
 	object, list := s.kind.ZeroValue(), s.kind.ZeroListValue()
 	if _, ok := object.(T); !ok {
-		add("the store of kind %s cannot be one of %s: ZeroValue is %T", s.kind, reflect.TypeFor[T](), object)
+		add("the store of kind %s cannot hold %s: ZeroValue is %T", s.kind, reflect.TypeFor[T](), object)
 	}
 	gvk := s.kind.GroupVersionKind()
 	if known, err := s.client.GroupVersionKindFor(object); err != nil {
@@ -89,7 +96,7 @@ func (s *TypedStore[T]) validate() error {
 // Kind returns the kind of the objects in the store.
 func (s *TypedStore[T]) Kind() Kind { return s.kind }
 
-// Client returns the client of the store, for what the store has no method for.
+// Client returns the client of the store. Use it for operations that the store does not support.
 func (s *TypedStore[T]) Client() Client { return s.client }
 
 // Get returns the object with the identifier.
@@ -115,20 +122,20 @@ func (s *TypedStore[T]) reader(from ...ReadSource) client.Reader {
 	return s.client
 }
 
-// check returns what is wrong with an identifier.
+// check returns the problems of an identifier.
 func (s *TypedStore[T]) check(id Identifier) error {
 	problems := []error{}
 	if id.Name == "" {
-		problems = append(problems, errors.New("the name is missing"))
+		problems = append(problems, errors.New("name is required"))
 	}
 	return errors.Join(append(problems, s.kind.checkNamespace(id.Namespace))...)
 }
 
-// outgoing returns a copy of obj with the identifier, and all reasons why it must not be sent.
+// outgoing returns a copy of obj with the identifier, and an error that lists all reasons not to send it.
 func (s *TypedStore[T]) outgoing(id Identifier, obj T) (T, error) {
 	var none T
 	if isNil(obj) {
-		return none, errors.New("the object is nil")
+		return none, errors.New("object must not be nil")
 	}
 	problems := []error{s.check(id)}
 	if obj.GetName() != "" && obj.GetName() != id.Name {
@@ -150,16 +157,16 @@ func (s *TypedStore[T]) outgoing(id Identifier, obj T) (T, error) {
 	return out, nil
 }
 
-// stored completes what a client has returned: decoders leave out the kind of objects with a Go type.
+// stored sets the kind of an object that a client returned: decoders do not set it for objects with a Go type.
 func (s *TypedStore[T]) stored(obj T) T {
-	// Only if need be: a cache may have been told to hand out its own objects, which must not be written to.
+	// Write only if necessary: a cache may be configured to return its own objects, which must not be changed.
 	if kind := obj.GetObjectKind(); kind.GroupVersionKind() != s.kind.GroupVersionKind() {
 		kind.SetGroupVersionKind(s.kind.GroupVersionKind())
 	}
 	return obj
 }
 
-// result is what a write returns, obj being what the client has left of it.
+// result returns the result of a write. obj is the object that the client returned.
 func (s *TypedStore[T]) result(verb string, id Identifier, obj T, err error) (T, error) {
 	if err != nil {
 		var none T

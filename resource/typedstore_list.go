@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DefaultPerPage is how many objects a store asks the API server for at a time, unless [StoreListOptions] say otherwise.
+// DefaultPerPage is the number of objects that a store requests from the API server at a time, unless
+// [StoreListOptions] set another number.
 const DefaultPerPage = 500
 
 // StoreListOptions select what a store lists. The zero value selects all objects.
@@ -26,16 +27,17 @@ type StoreListOptions struct {
 	Namespace string
 	// LabelFilters are label selectors, for example "app=web" or "tier in (a,b)", all of which must match. Default: none.
 	LabelFilters []string
-	// FieldSelectors are field selectors, for example "metadata.name=web", all of which must match. A cache can select only by fields it has an index for.
-	// Default: none.
+	// FieldSelectors are field selectors, for example "metadata.name=web", all of which must match. A cache can select
+	// only by indexed fields. Default: none.
 	FieldSelectors []string
-	// PerPage is how many objects the API server is asked for at a time. A cache answers in one piece. Default: [DefaultPerPage].
+	// PerPage is the number of objects that are requested from the API server at a time. A cache ignores it. Default:
+	// [DefaultPerPage].
 	PerPage int
-	// Source says where to read from. Default: that of the store.
+	// Source is where to read from. Default: the source of the store.
 	Source ReadSource
 }
 
-// listOptions returns the options as clients take them.
+// listOptions returns the options in the type that clients use.
 func (o StoreListOptions) listOptions() (*client.ListOptions, error) {
 	labelSelector, err := labels.Parse(strings.Join(o.LabelFilters, ","))
 	if err != nil {
@@ -55,7 +57,7 @@ func (o StoreListOptions) listOptions() (*client.ListOptions, error) {
 	return options, errors.Join(err, ferr)
 }
 
-// List returns all objects that the options select. Its metadata is that of the last page.
+// List returns all objects that the options select, with the metadata of the last page.
 func (s *TypedStore[T]) List(ctx context.Context, options StoreListOptions) (*TypedList[T], error) {
 	all := &TypedList[T]{Items: []T{}}
 	all.SetGroupVersionKind(listKind(s.kind.GroupVersionKind()))
@@ -71,10 +73,10 @@ func (s *TypedStore[T]) List(ctx context.Context, options StoreListOptions) (*Ty
 	return all, nil
 }
 
-// All ranges over the objects that the options select, of which it holds one page at a time. After an error it ends.
+// All ranges over the objects that the options select, and holds one page at a time. It ends after an error.
 //
-// Pages are of the same moment as long as the API server remembers it, usually five minutes. A range that takes longer goes on with objects as they are by
-// then; it has no object twice.
+// All pages show the same state of the cluster as long as the API server keeps it, usually five minutes. A range that
+// takes longer continues with a newer state. It never returns an object twice.
 func (s *TypedStore[T]) All(ctx context.Context, options StoreListOptions) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -105,7 +107,7 @@ func (s *TypedStore[T]) eachItem(page ListObject, visit func(T) error) error {
 	return meta.EachListItem(page, func(item runtime.Object) error { return visit(s.stored(item.(T))) })
 }
 
-// pages ranges over lists. After an error it ends.
+// pages ranges over lists. It ends after an error.
 func (s *TypedStore[T]) pages(ctx context.Context, o StoreListOptions) iter.Seq2[ListObject, error] {
 	return func(yield func(ListObject, error) bool) {
 		options, err := o.listOptions()
@@ -136,7 +138,7 @@ func (s *TypedStore[T]) pages(ctx context.Context, o StoreListOptions) iter.Seq2
 				yield(nil, s.failedList(err))
 				return
 			}
-			// Caches always say that there is more, and then refuse to give it.
+			// Caches always return a continue token, and then reject it.
 			if !yield(page, nil) || options.Limit == 0 || page.GetContinue() == "" {
 				return
 			}
@@ -145,7 +147,7 @@ func (s *TypedStore[T]) pages(ctx context.Context, o StoreListOptions) iter.Seq2
 	}
 }
 
-// freshToken returns what the API server offers to go on with when it does not remember the moment of the pages before.
+// freshToken returns the continue token that the API server offers if the previous one has expired.
 func freshToken(err error) string {
 	if status := apierrs.APIStatus(nil); apierrs.IsResourceExpired(err) && errors.As(err, &status) {
 		return status.Status().Continue

@@ -30,18 +30,32 @@ func TestTypedStore_List(t *testing.T) {
 	labeled := func(name, namespace, app string) *MyKind {
 		return newMyKind(name, func(o *MyKind) { o.Namespace = namespace; o.Labels = map[string]string{"app": app} })
 	}
-	cluster := newCluster(t, interceptor.Funcs{}, labeled("a", "ns", "web"), labeled("b", "ns", "db"), labeled("c", "other", "web"))
+	cluster := newCluster(
+		t,
+		interceptor.Funcs{},
+		labeled("a", "ns", "web"),
+		labeled("b", "ns", "db"),
+		labeled("c", "other", "web"),
+	)
 	store := newStore[*MyKind](t, myKind, resource.NewClientGenerator(cluster, nil))
 	tests := map[string]struct {
 		reason  string
 		options resource.StoreListOptions
 		want    []string
 	}{
-		"All":       {reason: "nothing is selected", want: []string{"a", "b", "c"}},
-		"Namespace": {reason: "one namespace is", options: resource.StoreListOptions{Namespace: "ns"}, want: []string{"a", "b"}},
-		"Label":     {reason: "one label is", options: resource.StoreListOptions{LabelFilters: []string{"app=web"}}, want: []string{"a", "c"}},
-		"Labels":    {reason: "all filters must match", options: resource.StoreListOptions{LabelFilters: []string{"app in (web,db)", "app!=web"}}, want: []string{"b"}},
-		"None":      {reason: "nothing matches", options: resource.StoreListOptions{Namespace: "nowhere"}, want: []string{}},
+		"All":       {reason: "no filter", want: []string{"a", "b", "c"}},
+		"Namespace": {reason: "one namespace", options: resource.StoreListOptions{Namespace: "ns"}, want: []string{"a", "b"}},
+		"Label": {
+			reason:  "one label",
+			options: resource.StoreListOptions{LabelFilters: []string{"app=web"}},
+			want:    []string{"a", "c"},
+		},
+		"Labels": {
+			reason:  "all filters must match",
+			options: resource.StoreListOptions{LabelFilters: []string{"app in (web,db)", "app!=web"}},
+			want:    []string{"b"},
+		},
+		"None": {reason: "nothing matches", options: resource.StoreListOptions{Namespace: "nowhere"}, want: []string{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -50,25 +64,26 @@ func TestTypedStore_List(t *testing.T) {
 				t.Errorf("%s: names (-want +got):\n%s", tt.reason, diff)
 			}
 			if list.Kind != "MyKindList" {
-				t.Errorf("list is a %s", list.Kind)
+				t.Errorf("kind of the list: got %s", list.Kind)
 			}
 			for _, obj := range list.Items {
 				if obj.GroupVersionKind() != myKind.GroupVersionKind() {
-					t.Errorf("item is a %s", obj.GroupVersionKind())
+					t.Errorf("kind of the item: got %s", obj.GroupVersionKind())
 				}
 			}
 		})
 	}
 }
 
-// pager answers lists of MyKinds in pages.
+// pager returns lists of MyKinds in pages.
 type pager struct {
 	total    int
 	requests []string
-	// expireAt is the start of the page that is asked for too late, and offer what the API server offers in its place.
+	// expireAt is the start of the page whose continue token has expired, and offer is the fresh token that the API server
+	// returns instead.
 	expireAt string
 	offer    string
-	// token is what the last page has to go on with.
+	// token is the continue token of the last page.
 	token string
 	// failAt is the start of the page that fails.
 	failAt string
@@ -117,24 +132,63 @@ func TestTypedStore_List_pages(t *testing.T) {
 		wantErr  func(error) bool
 		requests []string
 	}{
-		"Default":    {reason: "pages have a size", pager: pager{total: 3}, want: 3, requests: []string{`500 from ""`}},
-		"Pages":      {reason: "all pages are asked for", pager: pager{total: 5}, perPage: 2, want: 5, requests: []string{`2 from ""`, `2 from "2"`, `2 from "4"`}},
-		"ExactPages": {reason: "the last page is full", pager: pager{total: 4}, perPage: 2, want: 4, requests: []string{`2 from ""`, `2 from "2"`}},
-		"Cached":     {reason: "a cache has no pages", pager: pager{total: 5, token: "continue-not-supported"}, perPage: 2, cached: true, want: 5, requests: []string{`0 from ""`}},
+		"Default": {
+			reason:   "pages have a default size",
+			pager:    pager{total: 3},
+			want:     3,
+			requests: []string{`500 from ""`},
+		},
+		"Pages": {
+			reason:   "all pages are requested",
+			pager:    pager{total: 5},
+			perPage:  2,
+			want:     5,
+			requests: []string{`2 from ""`, `2 from "2"`, `2 from "4"`},
+		},
+		"ExactPages": {
+			reason:   "the last page is full",
+			pager:    pager{total: 4},
+			perPage:  2,
+			want:     4,
+			requests: []string{`2 from ""`, `2 from "2"`},
+		},
+		"Cached": {
+			reason:   "a cache has no pages",
+			pager:    pager{total: 5, token: "continue-not-supported"},
+			perPage:  2,
+			cached:   true,
+			want:     5,
+			requests: []string{`0 from ""`},
+		},
 		"Expired": {
-			reason: "the API server offers to go on", pager: pager{total: 5, expireAt: "2", offer: "3"}, perPage: 2, want: 4,
+			reason:   "the API server offers a fresh token",
+			pager:    pager{total: 5, expireAt: "2", offer: "3"},
+			perPage:  2,
+			want:     4,
 			requests: []string{`2 from ""`, `2 from "2"`, `2 from "3"`},
 		},
 		"ExpiredForGood": {
-			reason: "it offers nothing", pager: pager{total: 5, expireAt: "2"}, perPage: 2, want: 2, wantErr: apierrs.IsResourceExpired,
+			reason:   "the API server offers no token",
+			pager:    pager{total: 5, expireAt: "2"},
+			perPage:  2,
+			want:     2,
+			wantErr:  apierrs.IsResourceExpired,
 			requests: []string{`2 from ""`, `2 from "2"`},
 		},
 		"ExpiredAgain": {
-			reason: "it offers what has expired", pager: pager{total: 5, expireAt: "2", offer: "2"}, perPage: 2, want: 2, wantErr: apierrs.IsResourceExpired,
+			reason:   "the API server offers the expired token",
+			pager:    pager{total: 5, expireAt: "2", offer: "2"},
+			perPage:  2,
+			want:     2,
+			wantErr:  apierrs.IsResourceExpired,
 			requests: []string{`2 from ""`, `2 from "2"`},
 		},
 		"Fails": {
-			reason: "a page fails", pager: pager{total: 5, failAt: "2"}, perPage: 2, want: 2, wantErr: func(err error) bool { return errors.Is(err, errPage) },
+			reason:   "a page fails",
+			pager:    pager{total: 5, failAt: "2"},
+			perPage:  2,
+			want:     2,
+			wantErr:  func(err error) bool { return errors.Is(err, errPage) },
 			requests: []string{`2 from ""`, `2 from "2"`},
 		},
 	}
@@ -158,22 +212,28 @@ func TestTypedStore_List_pages(t *testing.T) {
 			if len(seen) != tt.want {
 				t.Errorf("%s: %d objects, want %d: %v", tt.reason, len(seen), tt.want, seen)
 			}
-			if (len(failures) > 0) != (tt.wantErr != nil) || len(failures) > 1 || len(failures) == 1 && !tt.wantErr(failures[0]) {
+			if (len(failures) > 0) != (tt.wantErr != nil) || len(failures) > 1 ||
+				len(failures) == 1 && !tt.wantErr(failures[0]) {
 				t.Errorf("%s: errors %v", tt.reason, failures)
 			}
 			if diff := cmp.Diff(tt.requests, tt.pager.requests); diff != "" {
 				t.Errorf("%s: requests (-want +got):\n%s", tt.reason, diff)
 			}
-			if list, err := store.List(t.Context(), options); err == nil && (len(list.Items) < tt.want || list.ResourceVersion != "7") {
+			if list, err := store.List(
+				t.Context(),
+				options,
+			); err == nil &&
+				(len(list.Items) < tt.want || list.ResourceVersion != "7") {
 				t.Errorf("%s: list of %d at %q", tt.reason, len(list.Items), list.ResourceVersion)
-			} else if err != nil && tt.wantErr == nil {
+			} else if err != nil &&
+				tt.wantErr == nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// Who has seen enough asks for no more.
+// No further page is requested after a break.
 func TestTypedStore_All_break(t *testing.T) {
 	p := pager{total: 10}
 	store := newStore[*MyKind](t, myKind, resource.NewClientGenerator(newCluster(t, interceptor.Funcs{List: p.list}), nil))

@@ -23,7 +23,7 @@ import (
 
 var ignoreVersion = cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion")
 
-// generator fails as it is told.
+// generator returns the configured errors.
 type generator struct {
 	client    client.Client
 	err, live error
@@ -42,18 +42,39 @@ func TestNewTypedStore(t *testing.T) {
 		opts    []resource.StoreOption
 		want    []string
 	}{
-		"Valid":       {reason: "there is nothing wrong", clients: resource.NewClientGenerator(cluster, nil)},
-		"NoGenerator": {reason: "there must be clients", want: []string{"the store of kind " + myKind.String() + " must have a ClientGenerator"}},
-		"NoClient":    {reason: "there must be a client", clients: resource.NewClientGenerator(nil, nil), want: []string{"the client generator has no client"}},
-		"ClientFails": {reason: "errors are passed on", clients: generator{err: errTest}, want: []string{"failure of the test"}},
-		"ReaderFails": {reason: "errors are passed on", clients: generator{client: cluster, live: errTest}, want: []string{"failure of the test"}},
+		"Valid": {reason: "valid arguments", clients: resource.NewClientGenerator(cluster, nil)},
+		"NoGenerator": {
+			reason: "a client generator is required",
+			want:   []string{"the store of kind " + myKind.String() + " must have a ClientGenerator"},
+		},
+		"NoClient": {
+			reason:  "a client is required",
+			clients: resource.NewClientGenerator(nil, nil),
+			want:    []string{"client generator must have a client"},
+		},
+		"ClientFails": {
+			reason:  "errors are returned",
+			clients: generator{err: errTest},
+			want:    []string{"failure of the test"},
+		},
+		"ReaderFails": {
+			reason:  "errors are returned",
+			clients: generator{client: cluster, live: errTest},
+			want:    []string{"failure of the test"},
+		},
 		"Source": {
-			reason: "reads need a source", clients: resource.NewClientGenerator(cluster, nil), opts: []resource.StoreOption{resource.ReadSource("Oracle")},
-			want: []string{`invalid ReadSource "Oracle": must be one of ["Cached" "Live"]`},
+			reason:  "the read source must be valid",
+			clients: resource.NewClientGenerator(cluster, nil),
+			opts:    []resource.StoreOption{resource.ReadSource("Oracle")},
+			want:    []string{`invalid ReadSource "Oracle": must be one of ["Cached" "Live"]`},
 		},
 		"UnknownType": {
-			reason: "the scheme must know objects and lists", clients: resource.NewClientGenerator(foreign, nil),
-			want: []string{"the client does not know kind " + myKind.String(), "the client does not know the list of kind " + myKind.String()},
+			reason:  "objects and lists must be registered in the scheme",
+			clients: resource.NewClientGenerator(foreign, nil),
+			want: []string{
+				"the client does not know kind " + myKind.String(),
+				"the client does not know the list of kind " + myKind.String(),
+			},
 		},
 	}
 	for name, tt := range tests {
@@ -71,12 +92,14 @@ func TestNewTypedStore(t *testing.T) {
 	}
 	t.Run("OtherType", func(t *testing.T) {
 		_, err := resource.NewTypedStore[*Theme](myKind, resource.NewClientGenerator(cluster, nil))
-		if err == nil || !strings.Contains(err.Error(), "cannot be one of *resource.TypedSpecObject[") {
+		if err == nil || !strings.Contains(err.Error(), "cannot hold *resource.TypedSpecObject[") {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("OtherKind", func(t *testing.T) {
-		kind := resource.Kind{Schema: resource.NewSimpleSchema(group, "v2", &MyKind{}, &MyKindList{}, resource.WithKind("MyKind"))}
+		kind := resource.Kind{
+			Schema: resource.NewSimpleSchema(group, "v2", &MyKind{}, &MyKindList{}, resource.WithKind("MyKind")),
+		}
 		_, err := resource.NewTypedStore[*MyKind](kind, resource.NewClientGenerator(cluster, nil))
 		if err == nil || strings.Count(err.Error(), "not as") != 2 {
 			t.Errorf("error %v", err)
@@ -87,9 +110,9 @@ func TestNewTypedStore(t *testing.T) {
 // drop returns the error of a call.
 func drop[T any](_ T, err error) error { return err }
 
-// Every verb refuses what cannot be right, before the API is asked.
+// Every verb rejects invalid arguments before it calls the API.
 func TestTypedStore_refuses(t *testing.T) {
-	forbidden := errors.New("the API was asked")
+	forbidden := errors.New("the API was called")
 	cluster := newCluster(t, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return forbidden
@@ -103,7 +126,9 @@ func TestTypedStore_refuses(t *testing.T) {
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return forbidden
 		},
-		SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(
+			context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption,
+		) error {
 			return forbidden
 		},
 	})
@@ -121,30 +146,50 @@ func TestTypedStore_refuses(t *testing.T) {
 		want   []string
 	}{
 		"GetNothing": {
-			"both are missing", drop(mine.Get(ctx, resource.Identifier{})),
-			[]string{"get MyKind", "the name is missing", "the namespace is missing"},
+			"name and namespace are empty", drop(mine.Get(ctx, resource.Identifier{})),
+			[]string{"get MyKind", "name is required", "namespace is required"},
 		},
-		"GetNamespaced": {"there are no namespaces", drop(themes.Get(ctx, id("dark"))), []string{`get Theme "ns/dark"`, `there must be none, not "ns"`}},
+		"GetNamespaced": {
+			"the kind is cluster-scoped",
+			drop(themes.Get(ctx, id("dark"))),
+			[]string{`get Theme "ns/dark"`, `namespace must be empty, got "ns"`},
+		},
 		"DeleteNothing": {
-			"both are missing", mine.Delete(ctx, resource.Identifier{}),
-			[]string{"delete MyKind", "the name is missing", "the namespace is missing"},
+			"name and namespace are empty", mine.Delete(ctx, resource.Identifier{}),
+			[]string{"delete MyKind", "name is required", "namespace is required"},
 		},
-		"ForceDelete":  {"the namespace is missing", mine.ForceDelete(ctx, clusterID), []string{"the namespace is missing"}},
-		"PatchNothing": {"both are missing", drop(mine.Patch(ctx, resource.Identifier{}, "", nil)), []string{"patch MyKind", "the name is missing"}},
-		"AddNil":       {"there is no object", drop(mine.Add(ctx, nil)), []string{"add MyKind", "the object is nil"}},
-		"AddUnnamed":   {"there is no name", drop(mine.Add(ctx, newMyKind(""))), []string{"the name is missing"}},
+		"ForceDelete": {"the namespace is empty", mine.ForceDelete(ctx, clusterID), []string{"namespace is required"}},
+		"PatchNothing": {
+			"name and namespace are empty",
+			drop(mine.Patch(ctx, resource.Identifier{}, "", nil)),
+			[]string{"patch MyKind", "name is required"},
+		},
+		"AddNil":     {"the object is nil", drop(mine.Add(ctx, nil)), []string{"add MyKind", "object must not be nil"}},
+		"AddUnnamed": {"the name is empty", drop(mine.Add(ctx, newMyKind(""))), []string{"name is required"}},
 		"AddNamespace": {
-			"there is no namespace", drop(mine.Add(ctx, newMyKind("a", func(o *MyKind) { o.Namespace = "" }))),
-			[]string{"the namespace is missing"},
+			"the namespace is empty", drop(mine.Add(ctx, newMyKind("a", func(o *MyKind) { o.Namespace = "" }))),
+			[]string{"namespace is required"},
 		},
-		"UpdateNil": {"there is no object", drop(mine.Update(ctx, id("a"), nil)), []string{`update MyKind "ns/a"`, "the object is nil"}},
+		"UpdateNil": {
+			"the object is nil",
+			drop(mine.Update(ctx, id("a"), nil)),
+			[]string{`update MyKind "ns/a"`, "object must not be nil"},
+		},
 		"UpdateOther": {
 			"name and namespace differ", drop(mine.Update(ctx, resource.Identifier{Namespace: "x", Name: "b"}, read())),
 			[]string{`name is "a"`, `namespace is "ns"`},
 		},
-		"UpdateVersion": {"it was not read", drop(mine.Update(ctx, id("a"), newMyKind("a"))), []string{resource.ErrMissingResourceVersion.Error()}},
-		"UpsertOther":   {"the name differs", drop(mine.Upsert(ctx, id("b"), newMyKind("a"))), []string{`upsert MyKind "ns/b"`, `name is "a"`}},
-		"UpsertNil":     {"there is no object", drop(mine.Upsert(ctx, id("b"), nil)), []string{"the object is nil"}},
+		"UpdateVersion": {
+			"it was not read",
+			drop(mine.Update(ctx, id("a"), newMyKind("a"))),
+			[]string{resource.ErrMissingResourceVersion.Error()},
+		},
+		"UpsertOther": {
+			"the name differs",
+			drop(mine.Upsert(ctx, id("b"), newMyKind("a"))),
+			[]string{`upsert MyKind "ns/b"`, `name is "a"`},
+		},
+		"UpsertNil": {"the object is nil", drop(mine.Upsert(ctx, id("b"), nil)), []string{"object must not be nil"}},
 		"StatusOther": {
 			"the name differs", drop(mine.UpdateSubresource(ctx, id("b"), "status", read())),
 			[]string{`update status of MyKind "ns/b"`, `name is "a"`},
@@ -153,30 +198,61 @@ func TestTypedStore_refuses(t *testing.T) {
 			"it was not read", drop(mine.UpdateSubresource(ctx, id("a"), "status", newMyKind("a"))),
 			[]string{resource.ErrMissingResourceVersion.Error()},
 		},
-		"StatusUnnamed": {"which subresource", drop(mine.UpdateSubresource(ctx, id("a"), "", read())), []string{"the name of the subresource is missing"}},
-		"StatusNil":     {"there is no object", drop(mine.UpdateSubresource(ctx, id("a"), "status", nil)), []string{"the object is nil"}},
-		"MergeNil":      {"there is no object", drop(mine.Merge(ctx, nil, read())), []string{"merge MyKind", "the object is nil"}},
-		"MergeOther":    {"two objects", drop(mine.Merge(ctx, newMyKind("b"), read())), []string{`name is "b"`}},
-		"ApplyNil":      {"there is no object", drop(mine.Apply(ctx, nil, "me")), []string{"apply MyKind", "the object is nil"}},
-		"ApplyUnnamed":  {"there is no name", drop(mine.Apply(ctx, newMyKind(""), "me")), []string{"the name is missing"}},
-		"WrongType":     {"the kind is another", drop(anything.Update(ctx, id("a"), &corev1.ConfigMap{})), []string{"the object is *v1.ConfigMap"}},
+		"StatusUnnamed": {
+			"the subresource is empty",
+			drop(mine.UpdateSubresource(ctx, id("a"), "", read())),
+			[]string{"name of the subresource is required"},
+		},
+		"StatusNil": {
+			"the object is nil",
+			drop(mine.UpdateSubresource(ctx, id("a"), "status", nil)),
+			[]string{"object must not be nil"},
+		},
+		"MergeNil": {
+			"the object is nil",
+			drop(mine.Merge(ctx, nil, read())),
+			[]string{"merge MyKind", "object must not be nil"},
+		},
+		"MergeOther": {"the objects differ", drop(mine.Merge(ctx, newMyKind("b"), read())), []string{`name is "b"`}},
+		"ApplyNil": {
+			"the object is nil",
+			drop(mine.Apply(ctx, nil, "me")),
+			[]string{"apply MyKind", "object must not be nil"},
+		},
+		"ApplyUnnamed": {"the name is empty", drop(mine.Apply(ctx, newMyKind(""), "me")), []string{"name is required"}},
+		"WrongType": {
+			"the Go type differs",
+			drop(anything.Update(ctx, id("a"), &corev1.ConfigMap{})),
+			[]string{"the object is *v1.ConfigMap"},
+		},
 		"WrongKind": {
-			"the object says so", drop(mine.Upsert(ctx, id("a"), read(func(o *MyKind) { o.Kind = "YourKind"; o.APIVersion = "a/v1" }))),
+			"the kind of the object differs",
+			drop(mine.Upsert(ctx, id("a"), read(func(o *MyKind) { o.Kind = "YourKind"; o.APIVersion = "a/v1" }))),
 			[]string{"of kind a/v1, Kind=YourKind"},
 		},
 		"BodyOther": {
-			"all is wrong", drop(anything.UpdateSubresource(ctx, id("a"), "scale", &corev1.ConfigMap{})),
-			[]string{`the subresource is that of ""`, "resource version is missing"},
+			"all problems are listed", drop(anything.UpdateSubresource(ctx, id("a"), "scale", &corev1.ConfigMap{})),
+			[]string{`the subresource belongs to ""`, "resource version is required"},
 		},
 		"ListNamespace": {
-			"there are no namespaces", drop(themes.List(ctx, resource.StoreListOptions{Namespace: "ns"})),
-			[]string{"list Theme", `there must be none, not "ns"`},
+			"the kind is cluster-scoped", drop(themes.List(ctx, resource.StoreListOptions{Namespace: "ns"})),
+			[]string{"list Theme", `namespace must be empty, got "ns"`},
 		},
 		"ListSelectors": {
-			"all is wrong", drop(themes.List(ctx, resource.StoreListOptions{LabelFilters: []string{"a in"}, FieldSelectors: []string{"a"}, PerPage: -1})),
+			"all problems are listed",
+			drop(
+				themes.List(
+					ctx,
+					resource.StoreListOptions{LabelFilters: []string{"a in"}, FieldSelectors: []string{"a"}, PerPage: -1},
+				),
+			),
 			[]string{"invalid LabelFilters", "invalid FieldSelectors", "invalid PerPage -1"},
 		},
-		"ListWithoutErr": {"the API is asked", drop(themes.List(ctx, resource.StoreListOptions{})), []string{"list Theme: the API was asked"}},
+		"ListWithoutErr": {
+			"the API is called",
+			drop(themes.List(ctx, resource.StoreListOptions{})),
+			[]string{"list Theme: the API was called"},
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +260,7 @@ func TestTypedStore_refuses(t *testing.T) {
 				t.Fatalf("%s: no error", tt.reason)
 			}
 			if errors.Is(tt.err, forbidden) && name != "ListWithoutErr" {
-				t.Errorf("%s: the API was asked", tt.reason)
+				t.Errorf("%s: the API was called", tt.reason)
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(tt.err.Error(), want) {
@@ -211,7 +287,11 @@ func TestTypedStore_Get(t *testing.T) {
 	if !apierrs.IsNotFound(err) || !strings.HasPrefix(err.Error(), `get MyKind "ns/b": `) {
 		t.Errorf("error %v, want not found", err)
 	}
-	u := must[*unstructured.Unstructured](t)(newStore[*unstructured.Unstructured](t, dynamic, clients).Get(t.Context(), id("a")))
+	u := must[*unstructured.Unstructured](
+		t,
+	)(
+		newStore[*unstructured.Unstructured](t, dynamic, clients).Get(t.Context(), id("a")),
+	)
 	if info, _, _ := unstructured.NestedString(u.Object, "spec", "someInfo"); info != "some" {
 		t.Errorf("unstructured %v", u.Object)
 	}
@@ -227,10 +307,15 @@ func TestTypedStore_readSource(t *testing.T) {
 		from   []resource.ReadSource
 		want   string
 	}{
-		"Default":         {reason: "reads are cached", want: "old"},
-		"Live":            {reason: "one read is not", from: []resource.ReadSource{resource.Live}, want: "new"},
-		"LiveStore":       {reason: "no read is", opts: []resource.StoreOption{resource.Live}, want: "new"},
-		"LiveStoreCached": {reason: "one read is", opts: []resource.StoreOption{resource.Live}, from: []resource.ReadSource{resource.Cached}, want: "old"},
+		"Default":   {reason: "reads are cached by default", want: "old"},
+		"Live":      {reason: "one read is live", from: []resource.ReadSource{resource.Live}, want: "new"},
+		"LiveStore": {reason: "all reads are live", opts: []resource.StoreOption{resource.Live}, want: "new"},
+		"LiveStoreCached": {
+			reason: "one read is cached",
+			opts:   []resource.StoreOption{resource.Live},
+			from:   []resource.ReadSource{resource.Cached},
+			want:   "old",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -13,18 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrMissingResourceVersion is returned for updates of objects without a resource version: without it nobody can tell whether the update would undo the
-// change of somebody else.
-var ErrMissingResourceVersion = errors.New("the object's resource version is missing: update an object that has been read")
+// ErrMissingResourceVersion is returned for updates of objects without a resource version. Without it an update could
+// overwrite the change of another client.
+var ErrMissingResourceVersion = errors.New("resource version is required: update an object that was read from the API")
 
-// upsertAttempts is how often Upsert tries to write an object that other clients write or delete at the same time.
+// upsertAttempts is the number of times that Upsert tries to write an object that other clients write or delete at the
+// same time.
 const upsertAttempts = 3
 
 // Add creates the object. An object without a name needs a generateName.
 func (s *TypedStore[T]) Add(ctx context.Context, obj T) (T, error) {
 	var none T
 	if isNil(obj) {
-		return none, s.failed("add", Identifier{}, errors.New("the object is nil"))
+		return none, s.failed("add", Identifier{}, errors.New("object must not be nil"))
 	}
 	id := IdentifierOf(obj)
 	named := id
@@ -39,8 +40,8 @@ func (s *TypedStore[T]) Add(ctx context.Context, obj T) (T, error) {
 	return s.result("add", named, out, err)
 }
 
-// Update replaces the object, if it still has the resource version of obj: otherwise the error is a conflict. Where the kind has a status subresource, the
-// status stays as it is.
+// Update replaces the object. It returns a conflict if the object no longer has the resource version of obj. If the
+// kind has a status subresource, the status is unchanged.
 func (s *TypedStore[T]) Update(ctx context.Context, id Identifier, obj T) (T, error) {
 	out, err := s.outgoing(id, obj)
 	if err == nil {
@@ -52,11 +53,12 @@ func (s *TypedStore[T]) Update(ctx context.Context, id Identifier, obj T) (T, er
 	return s.result("update", id, out, err)
 }
 
-// Upsert creates the object, or replaces the one that exists. When obj has a resource version and the object exists, it is an Update: an object that
-// has changed since is a conflict. Without one the last writer wins: it replaces the object whatever it is, finalizers and owner references included. Use
-// [UpdateObject] or [TypedStore.Apply] to change a part.
+// Upsert creates the object or replaces an existing one. If obj has a resource version and the object exists, Upsert is
+// an Update and returns a conflict if the object has changed since. Without a resource version the last writer wins:
+// obj replaces the whole object, including finalizers and owner references. Use [UpdateObject] or [TypedStore.Apply] to
+// change a part.
 //
-// An object that no longer exists is created, whatever the resource version of obj, which is dropped then together with its UID.
+// If the object no longer exists, it is created. Resource version and UID of obj are ignored then.
 func (s *TypedStore[T]) Upsert(ctx context.Context, id Identifier, obj T) (T, error) {
 	outgoing, err := s.outgoing(id, obj)
 	if err != nil {
@@ -70,7 +72,7 @@ func (s *TypedStore[T]) Upsert(ctx context.Context, id Identifier, obj T) (T, er
 		}
 		outgoing.SetResourceVersion("")
 		outgoing.SetUID("")
-		source = Live // a cache may still have it
+		source = Live // the cache may still have the object
 	}
 	for range upsertAttempts {
 		out = copyOf(outgoing)
@@ -84,13 +86,13 @@ func (s *TypedStore[T]) Upsert(ctx context.Context, id Identifier, obj T) (T, er
 		if !apierrs.IsAlreadyExists(err) && !apierrs.IsConflict(err) && !apierrs.IsNotFound(err) {
 			break
 		}
-		source = Live // what was read was old
+		source = Live // the cached object was outdated
 	}
 	return s.result("upsert", id, out, err)
 }
 
-// Delete asks for the deletion of the object, which takes place at once unless it has finalizers. It is an error when there is no such object. Options are
-// those of clients, preconditions for example.
+// Delete requests the deletion of the object, which takes place immediately unless it has finalizers. It returns an
+// error if the object does not exist. Options are those of clients, preconditions for example.
 func (s *TypedStore[T]) Delete(ctx context.Context, id Identifier, opts ...client.DeleteOption) error {
 	err := s.check(id)
 	if err == nil {
@@ -102,13 +104,19 @@ func (s *TypedStore[T]) Delete(ctx context.Context, id Identifier, opts ...clien
 	return nil
 }
 
-// ForceDelete is [TypedStore.Delete] for an object that may be gone already, which is no error here. Finalizers are respected.
+// ForceDelete is like [TypedStore.Delete], but returns no error if the object does not exist. Finalizers are respected.
 func (s *TypedStore[T]) ForceDelete(ctx context.Context, id Identifier, opts ...client.DeleteOption) error {
 	return client.IgnoreNotFound(s.Delete(ctx, id, opts...))
 }
 
 // Patch sends a ready-made patch, for example a [types.MergePatchType] or a [types.JSONPatchType].
-func (s *TypedStore[T]) Patch(ctx context.Context, id Identifier, kind types.PatchType, data []byte, opts ...client.PatchOption) (T, error) {
+func (s *TypedStore[T]) Patch(
+	ctx context.Context,
+	id Identifier,
+	kind types.PatchType,
+	data []byte,
+	opts ...client.PatchOption,
+) (T, error) {
 	out, err := s.kind.object(id).(T), s.check(id)
 	if err == nil {
 		err = s.client.Patch(ctx, out, client.RawPatch(kind, data), opts...)
@@ -116,12 +124,13 @@ func (s *TypedStore[T]) Patch(ctx context.Context, id Identifier, kind types.Pat
 	return s.result("patch", id, out, err)
 }
 
-// Merge sends the difference between two states of an object as a merge patch. What is the same in both is left as it is stored; lists are replaced whole.
-// There are no conflicts, unless after has another resource version than before.
+// Merge sends the difference between two states of an object as a merge patch. Fields that are equal in both are not
+// written. Lists are replaced as a whole. Merge returns no conflicts, unless the resource versions of before and after
+// differ.
 func (s *TypedStore[T]) Merge(ctx context.Context, before, after T, opts ...client.PatchOption) (T, error) {
 	var none T
 	if isNil(before) || isNil(after) {
-		return none, s.failed("merge", Identifier{}, errors.New("the object is nil"))
+		return none, s.failed("merge", Identifier{}, errors.New("object must not be nil"))
 	}
 	id := IdentifierOf(after)
 	original, err := s.outgoing(id, before)
@@ -132,14 +141,21 @@ func (s *TypedStore[T]) Merge(ctx context.Context, before, after T, opts ...clie
 	return s.result("merge", id, out, err)
 }
 
-// Apply makes the object have all fields of obj, by server-side apply. They belong to owner from then on; fields that belonged to it before and are not in
-// obj are removed, and a field that belongs to somebody else is a conflict, which [client.ForceOwnership] resolves.
+// Apply applies all fields of obj by server-side apply. Afterwards owner owns these fields. Fields that it owned before
+// and that are not in obj are removed. A field with another owner is a conflict, which [client.ForceOwnership]
+// resolves.
 //
-// The fields of obj are those of its JSON: one without the option omitempty or omitzero is applied with its zero value.
-func (s *TypedStore[T]) Apply(ctx context.Context, obj T, owner client.FieldOwner, opts ...client.ApplyOption) (T, error) {
+// The fields of obj are those of its JSON encoding: a field without omitempty or omitzero is applied even with its zero
+// value.
+func (s *TypedStore[T]) Apply(
+	ctx context.Context,
+	obj T,
+	owner client.FieldOwner,
+	opts ...client.ApplyOption,
+) (T, error) {
 	var none T
 	if isNil(obj) {
-		return none, s.failed("apply", Identifier{}, errors.New("the object is nil"))
+		return none, s.failed("apply", Identifier{}, errors.New("object must not be nil"))
 	}
 	id := IdentifierOf(obj)
 	out, err := s.outgoing(id, obj)
@@ -150,7 +166,7 @@ func (s *TypedStore[T]) Apply(ctx context.Context, obj T, owner client.FieldOwne
 }
 
 func (s *TypedStore[T]) apply(ctx context.Context, obj T, opts []client.ApplyOption) error {
-	obj.SetManagedFields(nil) // the API server refuses them
+	obj.SetManagedFields(nil) // the API server rejects managed fields in an apply
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return err
@@ -162,7 +178,7 @@ func (s *TypedStore[T]) apply(ctx context.Context, obj T, opts []client.ApplyOpt
 	return replace(obj, configuration.Object)
 }
 
-// replace gives obj the content.
+// replace replaces the content of obj.
 func replace(obj Object, content map[string]any) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		u.Object = content

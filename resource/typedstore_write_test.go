@@ -17,12 +17,13 @@ import (
 	"trueup.dev/resource"
 )
 
-// TestTypedStore_writes has each verb succeed and fail, and looks at what is returned, stored, and left of the argument.
+// TestTypedStore_writes tests each verb in success and failure, and checks the result, the stored object, and that the
+// argument is unchanged.
 func TestTypedStore_writes(t *testing.T) {
 	type store = *resource.TypedStore[*MyKind]
 	changed := func(o *MyKind) { o.Spec.SomeInfo, o.Status.Replicas, o.Spec.Tags = "changed", 9, []string{"x"} }
 	unnamed := func(o *MyKind) { o.Namespace, o.Name = "", "" }
-	// Of the argument of each case, "@" is the resource version of what is stored.
+	// In the argument of a case, "@" is the resource version of the stored object.
 	version := func(v string) func(*MyKind) { return func(o *MyKind) { o.ResourceVersion = v } }
 	tests := map[string]struct {
 		reason   string
@@ -34,72 +35,108 @@ func TestTypedStore_writes(t *testing.T) {
 		replicas int32
 	}{
 		"Add": {
-			reason: "it is created", arg: newMyKind("a", changed), wantInfo: "changed", replicas: 9,
+			reason: "the object is created", arg: newMyKind("a", changed), wantInfo: "changed", replicas: 9,
 			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Add(ctx, arg) },
 		},
 		"AddExisting": {
-			reason: "it is there", stored: []client.Object{newMyKind("a")}, arg: newMyKind("a", changed), wantErr: apierrs.IsAlreadyExists, wantInfo: "some",
-			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Add(ctx, arg) },
+			reason:   "the object exists",
+			stored:   []client.Object{newMyKind("a")},
+			arg:      newMyKind("a", changed),
+			wantErr:  apierrs.IsAlreadyExists,
+			wantInfo: "some",
+			call:     func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Add(ctx, arg) },
 		},
 		"Update": {
-			reason: "the status stays", stored: []client.Object{newMyKind("a")}, arg: newMyKind("a", changed, version("@")), wantInfo: "changed",
-			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Update(ctx, id("a"), arg) },
+			reason:   "the status is unchanged",
+			stored:   []client.Object{newMyKind("a")},
+			arg:      newMyKind("a", changed, version("@")),
+			wantInfo: "changed",
+			call:     func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Update(ctx, id("a"), arg) },
 		},
 		"UpdateUnnamed": {
-			reason: "the identifier says which", stored: []client.Object{newMyKind("a")}, arg: newMyKind("a", changed, version("@"), unnamed), wantInfo: "changed",
-			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Update(ctx, id("a"), arg) },
+			reason:   "name and namespace come from the identifier",
+			stored:   []client.Object{newMyKind("a")},
+			arg:      newMyKind("a", changed, version("@"), unnamed),
+			wantInfo: "changed",
+			call:     func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Update(ctx, id("a"), arg) },
 		},
 		"UpdateConflict": {
-			reason: "it is old", stored: []client.Object{newMyKind("a")}, arg: newMyKind("a", changed, version("1")), wantErr: apierrs.IsConflict, wantInfo: "some",
-			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Update(ctx, id("a"), arg) },
+			reason:   "the object is outdated",
+			stored:   []client.Object{newMyKind("a")},
+			arg:      newMyKind("a", changed, version("1")),
+			wantErr:  apierrs.IsConflict,
+			wantInfo: "some",
+			call:     func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Update(ctx, id("a"), arg) },
 		},
 		"UpdateStatus": {
-			reason: "the spec stays", stored: []client.Object{newMyKind("a")}, arg: newMyKind("a", changed, version("@")), wantInfo: "some", replicas: 9,
+			reason:   "the spec is unchanged",
+			stored:   []client.Object{newMyKind("a")},
+			arg:      newMyKind("a", changed, version("@")),
+			wantInfo: "some",
+			replicas: 9,
 			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) {
 				return s.UpdateSubresource(ctx, id("a"), resource.SubresourceStatus, arg)
 			},
 		},
 		"UpdateStatusConflict": {
-			reason: "it is old", stored: []client.Object{newMyKind("a")}, arg: newMyKind("a", changed, version("1")), wantErr: apierrs.IsConflict, wantInfo: "some",
+			reason:   "the object is outdated",
+			stored:   []client.Object{newMyKind("a")},
+			arg:      newMyKind("a", changed, version("1")),
+			wantErr:  apierrs.IsConflict,
+			wantInfo: "some",
 			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) {
 				return s.UpdateSubresource(ctx, id("a"), resource.SubresourceStatus, arg)
 			},
 		},
 		"UpsertNew": {
-			reason: "it is created", arg: newMyKind("a", changed, unnamed), wantInfo: "changed", replicas: 9,
+			reason: "the object is created", arg: newMyKind("a", changed, unnamed), wantInfo: "changed", replicas: 9,
 			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Upsert(ctx, id("a"), arg) },
 		},
 		"UpsertExisting": {
-			reason: "it is replaced", stored: []client.Object{newMyKind("a")}, arg: newMyKind("a", changed), wantInfo: "changed",
-			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Upsert(ctx, id("a"), arg) },
+			reason:   "the object is replaced",
+			stored:   []client.Object{newMyKind("a")},
+			arg:      newMyKind("a", changed),
+			wantInfo: "changed",
+			call:     func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Upsert(ctx, id("a"), arg) },
 		},
 		"UpsertVersion": {
-			reason: "it is the one that was read", stored: []client.Object{newMyKind("a")}, arg: newMyKind("a", changed, version("@")), wantInfo: "changed",
-			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Upsert(ctx, id("a"), arg) },
+			reason:   "the object is current",
+			stored:   []client.Object{newMyKind("a")},
+			arg:      newMyKind("a", changed, version("@")),
+			wantInfo: "changed",
+			call:     func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Upsert(ctx, id("a"), arg) },
 		},
 		"UpsertConflict": {
-			reason: "it is old", stored: []client.Object{newMyKind("a")}, arg: newMyKind("a", changed, version("1")), wantErr: apierrs.IsConflict, wantInfo: "some",
-			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Upsert(ctx, id("a"), arg) },
+			reason:   "the object is outdated",
+			stored:   []client.Object{newMyKind("a")},
+			arg:      newMyKind("a", changed, version("1")),
+			wantErr:  apierrs.IsConflict,
+			wantInfo: "some",
+			call:     func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Upsert(ctx, id("a"), arg) },
 		},
 		"UpsertGone": {
-			reason: "what was read no longer exists", arg: newMyKind("a", changed, version("1")), wantInfo: "changed", replicas: 9,
+			reason: "the object no longer exists", arg: newMyKind("a", changed, version("1")), wantInfo: "changed", replicas: 9,
 			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) { return s.Upsert(ctx, id("a"), arg) },
 		},
 		"Merge": {
-			reason: "what has changed is written", stored: []client.Object{newMyKind("a", func(o *MyKind) { o.Spec.OtherInfo = "other" })},
-			arg: newMyKind("a", func(o *MyKind) { o.Spec.SomeInfo = "changed" }), wantInfo: "changed other",
+			reason:   "changed fields are written",
+			stored:   []client.Object{newMyKind("a", func(o *MyKind) { o.Spec.OtherInfo = "other" })},
+			arg:      newMyKind("a", func(o *MyKind) { o.Spec.SomeInfo = "changed" }),
+			wantInfo: "changed other",
 			call: func(ctx context.Context, s store, arg *MyKind) (*MyKind, error) {
 				return s.Merge(ctx, newMyKind("a"), arg)
 			},
 		},
 		"Patch": {
-			reason: "the patch is written", stored: []client.Object{newMyKind("a", func(o *MyKind) { o.Spec.OtherInfo = "other" })}, wantInfo: "changed other",
+			reason:   "the patch is written",
+			stored:   []client.Object{newMyKind("a", func(o *MyKind) { o.Spec.OtherInfo = "other" })},
+			wantInfo: "changed other",
 			call: func(ctx context.Context, s store, _ *MyKind) (*MyKind, error) {
 				return s.Patch(ctx, id("a"), types.MergePatchType, []byte(`{"spec":{"someInfo":"changed"}}`))
 			},
 		},
 		"PatchMissing": {
-			reason: "there is nothing to patch", wantErr: apierrs.IsNotFound,
+			reason: "the object does not exist", wantErr: apierrs.IsNotFound,
 			call: func(ctx context.Context, s store, _ *MyKind) (*MyKind, error) {
 				return s.Patch(ctx, id("a"), types.MergePatchType, []byte(`{}`))
 			},
@@ -128,7 +165,7 @@ func TestTypedStore_writes(t *testing.T) {
 			}
 			if err == nil {
 				if diff := cmp.Diff(stored, got); diff != "" {
-					t.Errorf("%s: returned something else than what is stored (-want +got):\n%s", tt.reason, diff)
+					t.Errorf("%s: the result differs from the stored object (-want +got):\n%s", tt.reason, diff)
 				}
 				if got == tt.arg {
 					t.Errorf("%s: the argument was returned", tt.reason)
@@ -144,7 +181,7 @@ func TestTypedStore_writes(t *testing.T) {
 				t.Errorf("%s: stored %q and %d, want %q and %d", tt.reason, info, stored.Status.Replicas, tt.wantInfo, tt.replicas)
 			}
 			if len(stored.Annotations) > 0 {
-				t.Errorf("%s: something was written that nobody asked for: %v", tt.reason, stored.Annotations)
+				t.Errorf("%s: unrequested fields were written: %v", tt.reason, stored.Annotations)
 			}
 		})
 	}
@@ -160,7 +197,7 @@ func TestTypedStore_Add_generateName(t *testing.T) {
 	}
 }
 
-// An Upsert that loses a race tries again with what is there by then, and never with what a cache has.
+// An Upsert that conflicts retries with the object on the API server, not with the one in the cache.
 func TestTypedStore_Upsert_races(t *testing.T) {
 	conflict := apierrs.NewConflict(myKind.GroupVersionResource().GroupResource(), "a", errors.New("test"))
 	tests := map[string]struct {
@@ -171,16 +208,36 @@ func TestTypedStore_Upsert_races(t *testing.T) {
 		writes   []string
 		wantErr  func(error) bool
 	}{
-		"CreatedMeanwhile": {reason: "the cache has not seen it", stored: []client.Object{newMyKind("a")}, writes: []string{"create", "update"}},
-		"DeletedMeanwhile": {reason: "the cache has it still", cached: []client.Object{newMyKind("a")}, writes: []string{"update", "create"}},
-		"Fresh":            {reason: "the cache is right", cached: []client.Object{newMyKind("a")}, stored: []client.Object{newMyKind("a")}, writes: []string{"update"}},
+		"CreatedMeanwhile": {
+			reason: "the object is not in the cache yet",
+			stored: []client.Object{newMyKind("a")},
+			writes: []string{"create", "update"},
+		},
+		"DeletedMeanwhile": {
+			reason: "the object is still in the cache",
+			cached: []client.Object{newMyKind("a")},
+			writes: []string{"update", "create"},
+		},
+		"Fresh": {
+			reason: "the cache is current",
+			cached: []client.Object{newMyKind("a")},
+			stored: []client.Object{newMyKind("a")},
+			writes: []string{"update"},
+		},
 		"Contended": {
-			reason: "others write as well", stored: []client.Object{newMyKind("a")}, cached: []client.Object{newMyKind("a")}, failures: 2,
-			writes: []string{"update", "update", "update"},
+			reason:   "other clients write as well",
+			stored:   []client.Object{newMyKind("a")},
+			cached:   []client.Object{newMyKind("a")},
+			failures: 2,
+			writes:   []string{"update", "update", "update"},
 		},
 		"Hopeless": {
-			reason: "others write all the time", stored: []client.Object{newMyKind("a")}, cached: []client.Object{newMyKind("a")}, failures: 9,
-			writes: []string{"update", "update", "update"}, wantErr: apierrs.IsConflict,
+			reason:   "other clients write all the time",
+			stored:   []client.Object{newMyKind("a")},
+			cached:   []client.Object{newMyKind("a")},
+			failures: 9,
+			writes:   []string{"update", "update", "update"},
+			wantErr:  apierrs.IsConflict,
 		},
 	}
 	for name, tt := range tests {
@@ -216,16 +273,24 @@ func TestTypedStore_Upsert_races(t *testing.T) {
 }
 
 func TestTypedStore_Delete(t *testing.T) {
-	s := newStore[*MyKind](t, myKind, resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}, newMyKind("a"), newMyKind("b")), nil))
+	s := newStore[*MyKind](
+		t,
+		myKind,
+		resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}, newMyKind("a"), newMyKind("b")), nil),
+	)
 	for _, name := range []string{"a", "b"} {
 		if err := s.Delete(t.Context(), id(name)); err != nil {
 			t.Error(err)
 		}
 		if _, err := s.Get(t.Context(), id(name)); !apierrs.IsNotFound(err) {
-			t.Errorf("%s is there: %v", name, err)
+			t.Errorf("%s still exists: %v", name, err)
 		}
 	}
-	if err := s.Delete(t.Context(), id("a")); !apierrs.IsNotFound(err) || err.Error() != fmt.Sprintf(`delete MyKind "ns/a": mykinds.%s "a" not found`, group) {
+	if err := s.Delete(
+		t.Context(),
+		id("a"),
+	); !apierrs.IsNotFound(err) ||
+		err.Error() != fmt.Sprintf(`delete MyKind "ns/a": mykinds.%s "a" not found`, group) {
 		t.Errorf("error %v, want not found", err)
 	}
 	if err := s.ForceDelete(t.Context(), id("a")); err != nil {

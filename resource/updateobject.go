@@ -11,22 +11,28 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// DefaultUpdateRetries is how often [UpdateObject] tries again after a conflict, unless [UpdateOptions] say otherwise.
+// DefaultUpdateRetries is the number of times that [UpdateObject] retries after a conflict, unless [UpdateOptions] set
+// another number.
 const DefaultUpdateRetries = 2
 
 // UpdateOptions change defaults of [UpdateObject].
 type UpdateOptions struct {
-	// Retries is how often to try again after a conflict. Default: [DefaultUpdateRetries].
+	// Retries is the number of retries after a conflict. Default: [DefaultUpdateRetries].
 	Retries *int
-	// Subresource is the part of the object that is written. Default: the object without its subresources.
+	// Subresource is the subresource that is written. Default: the main resource.
 	Subresource SubresourceName
 }
 
-// UpdateObject reads an object from the API server, lets update change it, and writes it. When somebody else has written it in between, it starts again,
-// after no wait, and update is called with isRetry. Each call has a fresh copy, which update may change and return; an error of update ends it. Nothing is
-// written when update changes nothing. The result is the object as it is stored. After the last retry the error is a conflict.
+// UpdateObject reads an object from the API server, calls update to change it, and writes it. If another client changed
+// the object in between, UpdateObject retries immediately and calls update with isRetry. Each call receives a fresh
+// copy, which update may change and return. An error of update is returned without a retry. If update changes nothing,
+// nothing is written. The result is the stored object. After the last retry, the conflict is returned.
 func UpdateObject[T Object](
-	ctx context.Context, store *TypedStore[T], id Identifier, update func(obj T, isRetry bool) (T, error), options UpdateOptions,
+	ctx context.Context,
+	store *TypedStore[T],
+	id Identifier,
+	update func(obj T, isRetry bool) (T, error),
+	options UpdateOptions,
 ) (T, error) {
 	var none T
 	switch {
@@ -49,12 +55,16 @@ func UpdateObject[T Object](
 			return none, err
 		}
 		if isNil(changed) {
-			return none, store.failed("update", id, errors.New("the update function has returned no object"))
+			return none, store.failed("update", id, errors.New("the update function must return an object"))
 		}
 		if changed.GetResourceVersion() != current.GetResourceVersion() {
-			return none, store.failed("update", id, errors.New("the update function has returned another resource version than that of the object it was given"))
+			return none, store.failed(
+				"update",
+				id,
+				errors.New("the update function returned an object with a different resource version"),
+			)
 		}
-		// Not the comparison of apimachinery, which panics at unexported fields; one write too many does no harm.
+		// The comparison of apimachinery panics on unexported fields. A redundant write does no harm.
 		if reflect.DeepEqual(current, changed) {
 			return current, nil
 		}

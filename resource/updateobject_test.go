@@ -25,51 +25,76 @@ func TestUpdateObject(t *testing.T) {
 		id       resource.Identifier
 		options  resource.UpdateOptions
 		update   func(obj *MyKind, isRetry bool) (*MyKind, error)
-		failures int // of writes, before one succeeds
+		failures int // number of writes that fail before one succeeds
 		wantErr  func(error) bool
-		retries  []bool // with which update was called
+		retries  []bool // the values of isRetry that update received
 		writes   int
 		replicas int32
 	}{
-		"First":    {reason: "nobody else writes", update: add, retries: []bool{false}, writes: 1, replicas: 2},
-		"Conflict": {reason: "it starts again", update: add, failures: 2, retries: []bool{false, true, true}, writes: 3, replicas: 2},
+		"First": {reason: "no other client writes", update: add, retries: []bool{false}, writes: 1, replicas: 2},
+		"Conflict": {
+			reason:   "a conflict is retried",
+			update:   add,
+			failures: 2,
+			retries:  []bool{false, true, true},
+			writes:   3,
+			replicas: 2,
+		},
 		"Exhausted": {
-			reason: "there is an end", update: add, failures: 3, retries: []bool{false, true, true}, writes: 3, wantErr: apierrs.IsConflict, replicas: 1,
+			reason:   "the number of retries is limited",
+			update:   add,
+			failures: 3,
+			retries:  []bool{false, true, true},
+			writes:   3,
+			wantErr:  apierrs.IsConflict,
+			replicas: 1,
 		},
 		"NoRetries": {
-			reason: "there may be none", update: add, failures: 1, options: resource.UpdateOptions{Retries: new(0)},
+			reason: "retries can be disabled", update: add, failures: 1, options: resource.UpdateOptions{Retries: new(0)},
 			retries: []bool{false}, writes: 1, wantErr: apierrs.IsConflict, replicas: 1,
 		},
 		"ManyRetries": {
-			reason: "there may be more", update: add, failures: 4, options: resource.UpdateOptions{Retries: new(4)},
-			retries: []bool{false, true, true, true, true}, writes: 5, replicas: 2,
+			reason:   "the number of retries can be increased",
+			update:   add,
+			failures: 4,
+			options:  resource.UpdateOptions{Retries: new(4)},
+			retries:  []bool{false, true, true, true, true},
+			writes:   5,
+			replicas: 2,
 		},
 		"Status": {
-			reason: "a part is written", options: resource.UpdateOptions{Subresource: resource.SubresourceStatus}, failures: 1,
-			retries: []bool{false, true}, writes: 2, replicas: 1,
-			update: func(obj *MyKind, _ bool) (*MyKind, error) { obj.Status.Replicas = 5; return obj, nil },
+			reason:   "a subresource is written",
+			options:  resource.UpdateOptions{Subresource: resource.SubresourceStatus},
+			failures: 1,
+			retries:  []bool{false, true},
+			writes:   2,
+			replicas: 1,
+			update:   func(obj *MyKind, _ bool) (*MyKind, error) { obj.Status.Replicas = 5; return obj, nil },
 		},
 		"NoChange": {
-			reason: "there is nothing to write", retries: []bool{false}, replicas: 1,
+			reason: "update changes nothing", retries: []bool{false}, replicas: 1,
 			update: func(obj *MyKind, _ bool) (*MyKind, error) { return obj, nil },
 		},
-		"Missing": {reason: "there is nothing to update", id: id("b"), update: add, wantErr: apierrs.IsNotFound, replicas: 1},
+		"Missing": {reason: "the object does not exist", id: id("b"), update: add, wantErr: apierrs.IsNotFound, replicas: 1},
 		"Fails": {
-			reason: "errors are passed on", wantErr: func(err error) bool { return errors.Is(err, errTest) }, retries: []bool{false}, replicas: 1,
-			update: func(*MyKind, bool) (*MyKind, error) { return nil, errTest },
+			reason:   "errors are returned",
+			wantErr:  func(err error) bool { return errors.Is(err, errTest) },
+			retries:  []bool{false},
+			replicas: 1,
+			update:   func(*MyKind, bool) (*MyKind, error) { return nil, errTest },
 		},
 		"Nil": {
-			reason: "an object is expected", retries: []bool{false}, replicas: 1,
+			reason: "update must return an object", retries: []bool{false}, replicas: 1,
 			update:  func(*MyKind, bool) (*MyKind, error) { return nil, nil },
-			wantErr: func(err error) bool { return strings.Contains(err.Error(), "has returned no object") },
+			wantErr: func(err error) bool { return strings.Contains(err.Error(), "must return an object") },
 		},
 		"OtherVersion": {
-			reason: "the object read is expected", retries: []bool{false}, replicas: 1,
+			reason: "update must return the object it received", retries: []bool{false}, replicas: 1,
 			update:  func(*MyKind, bool) (*MyKind, error) { return newMyKind("a"), nil },
-			wantErr: func(err error) bool { return strings.Contains(err.Error(), "another resource version") },
+			wantErr: func(err error) bool { return strings.Contains(err.Error(), "different resource version") },
 		},
 		"OtherName": {
-			reason: "the object read is expected", retries: []bool{false}, replicas: 1,
+			reason: "update must return the object it received", retries: []bool{false}, replicas: 1,
 			update:  func(obj *MyKind, _ bool) (*MyKind, error) { obj.Name = "b"; return obj, nil },
 			wantErr: func(err error) bool { return strings.Contains(err.Error(), `the object's name is "b"`) },
 		},
@@ -87,11 +112,13 @@ func TestUpdateObject(t *testing.T) {
 				Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
 					return write(func() error { return c.Update(ctx, obj, opts...) })
 				},
-				SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+				SubResourceUpdate: func(
+					ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption,
+				) error {
 					return write(func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
 				},
 			}, newMyKind("a", func(o *MyKind) { o.Spec.Replicas = 1 }))
-			// What the cache has must not matter.
+			// The content of the cache must not matter.
 			cached := &old{Client: live, cache: newCluster(t, interceptor.Funcs{})}
 			store := newStore[*MyKind](t, myKind, resource.NewClientGenerator(cached, live))
 			if tt.id.Name == "" {
@@ -119,7 +146,7 @@ func TestUpdateObject(t *testing.T) {
 				t.Errorf("%s: returned %v with an error", tt.reason, got)
 			}
 			if diff := cmp.Diff(stored, got); err == nil && diff != "" {
-				t.Errorf("%s: returned something else than what is stored (-want +got):\n%s", tt.reason, diff)
+				t.Errorf("%s: the result differs from the stored object (-want +got):\n%s", tt.reason, diff)
 			}
 		})
 	}

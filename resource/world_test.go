@@ -49,10 +49,12 @@ type (
 const group = "resource.trueup.dev"
 
 var (
-	myKind = resource.Kind{Schema: resource.NewSimpleSchema(group, "v1", &MyKind{}, &MyKindList{}, resource.WithKind("MyKind"))}
-	theme  = resource.Kind{Schema: resource.NewSimpleSchema(group, "v1", &Theme{}, &ThemeList{},
+	myKind = resource.Kind{
+		Schema: resource.NewSimpleSchema(group, "v1", &MyKind{}, &MyKindList{}, resource.WithKind("MyKind")),
+	}
+	theme = resource.Kind{Schema: resource.NewSimpleSchema(group, "v1", &Theme{}, &ThemeList{},
 		resource.WithKind("Theme"), resource.WithPlural("colors"), resource.WithScope(resource.ClusterScope))}
-	// dynamic is the kind of the name MyKind without a Go type.
+	// dynamic is the kind MyKind without a Go type.
 	dynamic = resource.Kind{Schema: resource.NewSimpleSchema(group, "v1",
 		&unstructured.Unstructured{}, &unstructured.UnstructuredList{}, resource.WithKind("MyKind"))}
 )
@@ -76,13 +78,25 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// newCluster returns a client for a cluster with the objects.
+// newCluster returns a client for a cluster that holds the objects.
 func newCluster(t testing.TB, funcs interceptor.Funcs, objs ...client.Object) client.WithWatch {
 	t.Helper()
-	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(&MyKind{}).WithObjects(objs...).WithInterceptorFuncs(funcs).Build()
+	return fake.NewClientBuilder().WithScheme(
+		newScheme(t),
+	).WithStatusSubresource(
+		&MyKind{},
+	).WithObjects(
+		objs...).WithInterceptorFuncs(
+		funcs,
+	).Build()
 }
 
-func newStore[T resource.Object](t testing.TB, kind resource.Kind, clients resource.ClientGenerator, opts ...resource.StoreOption) *resource.TypedStore[T] {
+func newStore[T resource.Object](
+	t testing.TB,
+	kind resource.Kind,
+	clients resource.ClientGenerator,
+	opts ...resource.StoreOption,
+) *resource.TypedStore[T] {
 	t.Helper()
 	store, err := resource.NewTypedStore[T](kind, clients, opts...)
 	if err != nil {
@@ -101,13 +115,13 @@ func newMyKind(name string, change ...func(*MyKind)) *MyKind {
 
 func id(name string) resource.Identifier { return resource.Identifier{Namespace: "ns", Name: name} }
 
-// unchanged returns a function that fails the test if obj is not what it is now.
+// unchanged returns a function that fails the test if obj has changed since.
 func unchanged[T resource.Object](t testing.TB, obj T) func() {
 	before := obj.DeepCopyObject()
 	return func() {
 		t.Helper()
 		if diff := cmp.Diff(before, runtime.Object(obj)); diff != "" {
-			t.Errorf("the store has changed the object it was given (-want +got):\n%s", diff)
+			t.Errorf("the store changed its argument (-want +got):\n%s", diff)
 		}
 	}
 }
@@ -122,7 +136,7 @@ func must[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-// old is a client that reads what there was when it was made, and nothing written since.
+// old is a client whose reads return the state of the time when it was made.
 type old struct {
 	client.Client
 	cache client.Reader
