@@ -15,18 +15,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write what go fix makes of testdata/gofix/before to testdata/gofix/after")
+var update = flag.Bool("update", false, "write the result of go fix for testdata/gofix/before to testdata/gofix/after")
 
 const (
-	noGenericMethods = "go fix knows no generic methods"
-	webhookFactory   = "the replacement is given a context and returns an error"
+	noGenericMethods = "go fix does not support generic methods"
+	webhookFactory   = "the replacement takes a context and returns an error"
 )
 
-// notFixed are the deprecated names that `go fix` leaves alone, and why. The migration guides tell what to write
-// instead.
+// notFixed maps the deprecated names that `go fix` does not replace to the reason. The migration guides describe the
+// replacements.
 var notFixed = map[string]string{
 	"HaltSubReconcilers": "a variable cannot be inlined",
-	".Manage(":           "the replacement takes a context, which only an author can choose",
+	".Manage(":           "the replacement takes a context, which only the user can choose",
 	".Setup(":            "the replacement takes a manager and a builder",
 	".Build(":            "the replacement returns an error instead of panicking",
 	"tracker.Key":        "the replacement has other fields",
@@ -42,10 +42,10 @@ var notFixed = map[string]string{
 	"admissionWebhookTestSuite.Run(": webhookFactory,
 }
 
-// A program of the old names becomes one of the new names by `go fix ./...`, with nothing else installed.
+// `go fix ./...` replaces the old names in a program by the new ones, without further tools.
 func TestGoFix(t *testing.T) {
 	if testing.Short() {
-		t.Skip("compiles all that the program imports, unless the build cache has it")
+		t.Skip("compiles all imports of the program unless they are in the build cache")
 	}
 	repository, err := filepath.Abs("../..")
 	if err != nil {
@@ -63,7 +63,7 @@ func TestGoFix(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(read(t, accepted), got); diff != "" {
-			t.Errorf("go fix writes something else to %s; with -update it is accepted (-want +got):\n%s", file, diff)
+			t.Errorf("go fix changed %s differently; use -update to accept (-want +got):\n%s", file, diff)
 		}
 		before += read(t, filepath.Join("testdata/gofix/before", file))
 		fixed += got
@@ -80,8 +80,8 @@ func TestGoFix(t *testing.T) {
 	}
 }
 
-// moduleWith returns the folder of a module that has the files and uses this repository, with the versions of modules
-// that it uses itself.
+// moduleWith returns the directory of a module that has the files and uses this repository, with the same versions of
+// other modules.
 func moduleWith(t *testing.T, repository, from string, files []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,8 +102,8 @@ func moduleWith(t *testing.T, repository, from string, files []string) string {
 
 var methodOf = regexp.MustCompile(`^func \(\w+ \*?(\w)(\w+)(?:\[\w+\])?\) (\w+\()`)
 
-// deprecatedNames are the names in files deprecated.go, spelled as a program uses them, and the deprecated methods.
-// Those of package testing have the same names, and belong to variables named after their types.
+// deprecatedNames returns the names in files deprecated.go as a program spells them, and the deprecated methods. Names
+// of package testing repeat, and belong to variables named after their types.
 func deprecatedNames(t *testing.T, repository string) []string {
 	t.Helper()
 	names := []string{".Setup(", ".Build("}
@@ -127,7 +127,7 @@ func deprecatedNames(t *testing.T, repository string) []string {
 		}
 	}
 	if len(names) < 25 {
-		t.Fatalf("found only these deprecated names: %q", names)
+		t.Fatalf("got only these deprecated names: %q", names)
 	}
 	return names
 }
@@ -136,7 +136,7 @@ func run(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = dir
-	// The module cache has all it takes: the test binary was built from the same modules.
+	// The module cache has all modules: the test binary was built from them.
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, out)

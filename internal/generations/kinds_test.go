@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//nolint:staticcheck // some kinds are as authors wrote them before there was a context for conditions
+//nolint:staticcheck // some kinds use methods of conditions without a context, as older versions did
 package generations
 
 import (
@@ -10,8 +10,8 @@ import (
 	"trueup.dev/apis"
 )
 
-// Function is built from source: the resource of most documented examples. Its status has methods without a context, as
-// they were documented.
+// Function is built from source. It is the resource of most documented examples. Its status methods take no context, as
+// documented.
 type Function struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -84,8 +84,8 @@ type ImageList struct {
 	Items           []Image `json:"items"`
 }
 
-// ImageRef is a duck type: the part of a Function, and of other kinds, that says which image to use. No scheme knows
-// it.
+// ImageRef is a duck type: the part of a Function, and of other kinds, that selects the image. It is not registered in
+// a scheme.
 type ImageRef struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -105,7 +105,7 @@ type Gateway struct {
 	Status GatewayStatus `json:"status,omitempty"`
 }
 
-// GatewayStatus is the contract of a status, written out.
+// GatewayStatus is the contract of a status, without embedding.
 type GatewayStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
@@ -132,7 +132,11 @@ func newFunction() *Function {
 	return &Function{
 		TypeMeta: metav1.TypeMeta{APIVersion: group.String(), Kind: "Function"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "square", UID: "f-1", Generation: 1, Labels: map[string]string{"team": "math"},
+			Namespace:  "default",
+			Name:       "square",
+			UID:        "f-1",
+			Generation: 1,
+			Labels:     map[string]string{"team": "math"},
 		},
 		Spec: FunctionSpec{Source: new("https://git.example.com/square"), Image: "registry.example.com/square"},
 	}

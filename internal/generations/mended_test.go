@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//nolint:staticcheck // the old names are what is tested
+//nolint:staticcheck // tests the deprecated names
 package generations
 
 import (
@@ -22,16 +22,15 @@ import (
 	"trueup.dev/validation"
 )
 
-// What replaces names that are gone since v0.5, as the guide has it.
+// These tests use the replacements from the guide for names that were removed since v0.5.
 
-// FieldErrors of a part took the field that it is in afterwards, by ViaField. A path is given beforehand.
+// FieldErrors received the parent field afterwards, by ViaField. Now the path is passed as an argument.
 func validateImage(path *field.Path, image string) field.ErrorList {
 	switch image {
 	case "":
 		return field.ErrorList{field.Required(path.Child("image"), "")} // was validation.ErrMissingField("image")
 	case "latest":
-		// was validation.ErrInvalidValue(image, "image")
-		return field.ErrorList{field.Invalid(path.Child("image"), image, "name a version")}
+		return field.ErrorList{field.Invalid(path.Child("image"), image, "name a version")} // was validation.ErrInvalidValue(image, "image")
 	}
 	return nil
 }
@@ -93,9 +92,7 @@ func TestV05_Watches(t *testing.T) {
 }
 
 // requireWiring compares what a sub reconciler asks of a manager.
-func requireWiring(
-	t *testing.T, want rtesting.Wiring, factory func(c reconcilers.Config) reconcilers.SubReconciler[*Function],
-) {
+func requireWiring(t *testing.T, want rtesting.Wiring, factory func(c reconcilers.Config) reconcilers.SubReconciler[*Function]) {
 	t.Helper()
 	rtesting.ReconcilerTests{
 		"is set up": {Request: reconcilers.Request{NamespacedName: testKey}, ExpectWiring: &want},
@@ -109,7 +106,10 @@ func TestV05_TrackerKey(t *testing.T) {
 	key := tracker.NewKey(corev1.SchemeGroupVersion.WithKind("ConfigMap"), name)
 	function := newFunction()
 	reference := tracker.Reference{
-		APIGroup: key.GroupKind.Group, Kind: key.GroupKind.Kind, Namespace: name.Namespace, Name: name.Name,
+		APIGroup:  key.GroupKind.Group,
+		Kind:      key.GroupKind.Kind,
+		Namespace: name.Namespace,
+		Name:      name.Name,
 	}
 	if err := tracked.TrackReference(reference, function); err != nil { // was Track(ctx, key, parent)
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestV05_TrackerKey(t *testing.T) {
 	equal(t, "observers", []types.NamespacedName{client.ObjectKeyFromObject(function)}, observers)
 }
 
-// A sub reconciler that several kinds share takes client.Object, and each kind casts.
+// A sub reconciler that is shared by several kinds takes client.Object, and each kind casts.
 func TestV11_SharedSubReconciler(t *testing.T) {
 	var labeled []string
 	shared := &reconcilers.SyncReconciler[client.Object]{Sync: func(_ context.Context, resource client.Object) error {
@@ -131,12 +131,15 @@ func TestV11_SharedSubReconciler(t *testing.T) {
 	}}
 	function := newFunction()
 	reconcileBelow(
-		t, newWorld(t, function), &reconcilers.CastResource[*Function, client.Object]{Reconciler: shared}, function,
+		t,
+		newWorld(t, function),
+		&reconcilers.CastResource[*Function, client.Object]{Reconciler: shared},
+		function,
 	)
 	equal(t, "called for", []string{function.Name}, labeled)
 }
 
-// What a ResourceManager has, ChildSetReconciler and AggregateReconciler have, too.
+// ChildSetReconciler and AggregateReconciler have the same fields as a ResourceManager.
 func TestV19_ObjectManagerFields(t *testing.T) {
 	merge := func(current, desired *corev1.ConfigMap) { current.Data = desired.Data }
 	harmonize := func(current, desired *corev1.ConfigMap) { desired.Immutable = current.Immutable }
@@ -152,12 +155,8 @@ func TestV19_ObjectManagerFields(t *testing.T) {
 			Sanitize:                      sanitize,
 		},
 		"AggregateReconciler": &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
-			Request: reconcilers.Request{NamespacedName: testKey},
-			DesiredResource: func(
-				_ context.Context, resource *corev1.ConfigMap,
-			) (*corev1.ConfigMap, error) {
-				return resource, nil
-			},
+			Request:                  reconcilers.Request{NamespacedName: testKey},
+			DesiredResource:          func(_ context.Context, resource *corev1.ConfigMap) (*corev1.ConfigMap, error) { return resource, nil },
 			HarmonizeImmutableFields: harmonize,
 			MergeBeforeUpdate:        merge,
 			Sanitize:                 sanitize,
@@ -170,7 +169,7 @@ func TestV19_ObjectManagerFields(t *testing.T) {
 	}
 }
 
-// A halt is no failure. As the result says, it is retried unless the status has changed.
+// A halt is not a failure. The request is retried unless the status has changed.
 func TestV19_HaltedResult(t *testing.T) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testKey.Namespace, Name: testKey.Name}}
 	rtesting.ReconcilerTests{
@@ -189,7 +188,7 @@ func TestV19_HaltedResult(t *testing.T) {
 	})
 }
 
-// The method without a context is called as well: newFunction has one.
+// InitializeConditions without a context is also called: newFunction has such a method.
 func TestV19_InitializeConditions(t *testing.T) {
 	function := newFunction()
 	w := newWorld(t, function)
@@ -198,7 +197,7 @@ func TestV19_InitializeConditions(t *testing.T) {
 	equal(t, "ready", metav1.ConditionUnknown, function.Status.GetCondition("Ready").Status)
 }
 
-// One key or typed stasher, in either package.
+// Both packages support keys and typed stashers.
 func TestV19_Stash(t *testing.T) {
 	ctx := stash.WithContext(t.Context())
 	stash.StoreValue(ctx, "color", "blue")

@@ -16,10 +16,10 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// What the documentation of reconciler.io runtime shows beyond that of v0.19. All else in it is, but for the import
-// path, letter for letter the same.
+// These are the examples that the documentation of reconciler.io runtime adds to those of v0.19. The others are
+// identical except for the import path.
 
-// The documented loop swallows errors, by a condition that is always true: here they end it.
+// The documented loop ignores errors because its condition is always true. Here an error ends the loop.
 func callTwice(reconciler reconcilers.SubReconciler[*Function]) reconcilers.SubReconciler[*Function] {
 	return &reconcilers.Advice[*Function]{
 		Reconciler: reconciler,
@@ -69,7 +69,8 @@ func volumeMountReconciler(found *[]string) reconcilers.SubReconciler[*corev1.Po
 					container := containerCursorStasher.RetrieveOrDie(ctx)
 					mount := volumeMountCursorStasher.RetrieveOrDie(ctx)
 					*found = append(
-						*found, fmt.Sprintf("%s %d/%d %s", container.Item.Name, mount.Index+1, mount.Length, mount.Item.Name),
+						*found,
+						fmt.Sprintf("%s %d/%d %s", container.Item.Name, mount.Index+1, mount.Length, mount.Item.Name),
 					)
 					return nil
 				},
@@ -121,7 +122,7 @@ func TestRuntime_Stasher(t *testing.T) {
 	equal(t, "value", example{Value: "exposed"}, got)
 }
 
-// The finalizer stays until what the Finalize function has found out says so.
+// The finalizer stays until ReadyToClearFinalizer returns true.
 func TestRuntime_ReadyToClearFinalizer(t *testing.T) {
 	remaining := reconcilers.NewStasher[int]("remaining")
 	left := 2
@@ -152,14 +153,12 @@ func TestRuntime_ReadyToClearFinalizer(t *testing.T) {
 	w.gone(t, function)
 }
 
-// An object manager of one's own is set up by whoever uses it.
+// A custom object manager must be set up by the code that uses it.
 func TestRuntime_SetupOfAnObjectManager(t *testing.T) {
 	manager := &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 	}
-	requireWiring(t, rtesting.Wiring{For: []rtesting.Watch{{Object: &Function{}}}}, func(
-		reconcilers.Config,
-	) reconcilers.SubReconciler[*Function] {
+	requireWiring(t, rtesting.Wiring{For: []rtesting.Watch{{Object: &Function{}}}}, func(reconcilers.Config) reconcilers.SubReconciler[*Function] {
 		return &reconcilers.SyncReconciler[*Function]{
 			Sync:  func(context.Context, *Function) error { return nil },
 			Setup: manager.SetupWithManager, // was manager.Setup(ctx)
@@ -167,7 +166,7 @@ func TestRuntime_SetupOfAnObjectManager(t *testing.T) {
 	})
 }
 
-// onlyCreate is a strategy of its own: an object is created once and never touched again.
+// onlyCreate is a custom strategy: an object is created once and never changed.
 type onlyCreate struct{}
 
 var _ reconcilers.ObjectManager[*corev1.ConfigMap] = onlyCreate{}
@@ -177,7 +176,9 @@ func (onlyCreate) SetupWithManager(context.Context, reconcilers.Manager, *reconc
 }
 
 func (onlyCreate) Manage(
-	ctx context.Context, _ client.Object, actual, desired *corev1.ConfigMap,
+	ctx context.Context,
+	_ client.Object,
+	actual, desired *corev1.ConfigMap,
 ) (*corev1.ConfigMap, error) {
 	if desired == nil || (actual != nil && !actual.CreationTimestamp.IsZero()) {
 		return actual, nil
@@ -196,7 +197,7 @@ func TestRuntime_ObjectManager(t *testing.T) {
 			},
 			want: "second",
 		},
-		"of one's own": {manager: onlyCreate{}, want: "first"},
+		"custom": {manager: onlyCreate{}, want: "first"},
 	}
 	for name, tt := range managers {
 		t.Run(name, func(t *testing.T) {
@@ -206,8 +207,10 @@ func TestRuntime_ObjectManager(t *testing.T) {
 				DesiredChild: func(_ context.Context, parent *Function) (*corev1.ConfigMap, error) {
 					return &corev1.ConfigMap{
 						ObjectMeta: metav1.ObjectMeta{
-							Namespace: parent.Namespace, Name: parent.Name,
-						}, Data: map[string]string{"value": value},
+							Namespace: parent.Namespace,
+							Name:      parent.Name,
+						},
+						Data: map[string]string{"value": value},
 					}, nil
 				},
 				ChildObjectManager: tt.manager,
@@ -225,7 +228,7 @@ func TestRuntime_ObjectManager(t *testing.T) {
 	}
 }
 
-// Tests hand further configs to reconcilers that are dedicated to several clusters.
+// Tests pass further configs to reconcilers that use several clusters.
 func TestRuntime_AdditionalConfigs(t *testing.T) {
 	function := newFunction()
 	w, other := newWorld(t, function), newWorld(t)
@@ -246,9 +249,10 @@ func TestRuntime_AdditionalConfigs(t *testing.T) {
 		Config: w.Config,
 	}
 	ctx := reconcilers.StashAdditionalConfigs(t.Context(), map[string]reconcilers.Config{"other": other.Config})
-	if _, err := root.Reconcile(ctx, reconcilers.Request{
-		NamespacedName: client.ObjectKeyFromObject(function),
-	}); err != nil {
+	if _, err := root.Reconcile(
+		ctx,
+		reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(function)},
+	); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "called", true, called)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//nolint:staticcheck,govet // the old names are what is tested
+//nolint:staticcheck,govet // tests the deprecated names
 package generations
 
 import (
@@ -18,9 +18,9 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// The tests that the documentation of v0.1 to v0.5 shows: suites, run by Test, of a Key or a Parent. Suites of sub
-// reconcilers have got a type parameter. The kinds that have a status sub resource are listed, because the API in
-// memory of those versions did not know the difference.
+// The documented tests of v0.1 to v0.5: suites, run by Test, with a Key or a Parent. Suites of sub reconcilers now have
+// a type parameter. Kinds with a status subresource are listed, because the in-memory API of those versions did not
+// support them.
 
 const imagesStashKey reconcilers.StashKey = "images"
 
@@ -44,7 +44,7 @@ func trackImages(namespace string) reconcilers.SubReconciler[*Function] {
 	}
 }
 
-// trackingFunctionReconciler is a root whose cases have a bit of everything.
+// trackingFunctionReconciler is a root reconciler for the documented test cases.
 func trackingFunctionReconciler(c reconcilers.Config, namespace string) *reconcilers.ParentReconciler[*Function] {
 	root := parentFunctionReconciler(c)
 	root.Reconciler = reconcilers.Sequence[*Function]{trackImages(namespace), root.Reconciler}
@@ -70,10 +70,10 @@ func (d functionDie) MetadataDie(change func(metadata *metav1.ObjectMeta)) funct
 	return functionDie{changed}
 }
 
-// DieReleasePtr returns what is in the die.
+// DieReleasePtr returns the Function of the die.
 func (d functionDie) DieReleasePtr() *Function { return copied(d.Function) }
 
-// These are what the cases of all generations share.
+// These variables are shared by the cases of all generations.
 var (
 	testScheme = newScheme()
 	testKey    = types.NamespacedName{Namespace: "default", Name: "square"}
@@ -92,7 +92,8 @@ var (
 	}
 )
 
-// createsImage is the case of a root that all generations document, less how they name what is reconciled.
+// createsImage is the case of a root reconciler that all generations document, without the field that names the
+// resource.
 func createsImage() rtesting.ReconcilerTestCase {
 	return rtesting.ReconcilerTestCase{
 		StatusSubResourceTypes: []client.Object{&Function{}},
@@ -105,7 +106,12 @@ func createsImage() rtesting.ReconcilerTestCase {
 		},
 		ExpectEvents: []rtesting.Event{
 			rtesting.NewEvent(
-				function, testScheme, corev1.EventTypeNormal, "Created", `Created Image "%s"`, "square-function-001",
+				function,
+				testScheme,
+				corev1.EventTypeNormal,
+				"Created",
+				`Created Image "%s"`,
+				"square-function-001",
 			),
 			rtesting.NewEvent(function, testScheme, corev1.EventTypeNormal, "StatusUpdated", `Updated status`),
 		},
@@ -131,25 +137,29 @@ func TestV05_ReconcilerTestSuite(t *testing.T) {
 	createsImage.Name = "creates image"
 	createsImage.Key = testKey
 
-	rts := rtesting.ReconcilerTestSuite{{
-		Name: "is gone",
-		Key:  testKey,
-	}, createsImage, {
-		Name:         "waits for images",
-		Key:          testKey,
-		GivenObjects: []client.Object{function},
-		ExpectTracks: []rtesting.TrackRequest{
-			rtesting.NewTrackRequest(imagesConfigMap, function, testScheme),
+	rts := rtesting.ReconcilerTestSuite{
+		{
+			Name: "no longer exists",
+			Key:  testKey,
 		},
-		StatusSubResourceTypes: []client.Object{&Function{}},
-		ExpectStatusUpdates: []client.Object{
-			function.StatusDie(func(status *FunctionStatus) { status.InitializeConditions() }),
+		createsImage,
+		{
+			Name:         "waits for images",
+			Key:          testKey,
+			GivenObjects: []client.Object{function},
+			ExpectTracks: []rtesting.TrackRequest{
+				rtesting.NewTrackRequest(imagesConfigMap, function, testScheme),
+			},
+			StatusSubResourceTypes: []client.Object{&Function{}},
+			ExpectStatusUpdates: []client.Object{
+				function.StatusDie(func(status *FunctionStatus) { status.InitializeConditions() }),
+			},
+			ExpectEvents: []rtesting.Event{
+				rtesting.NewEvent(function, testScheme, corev1.EventTypeNormal, "StatusUpdated", `Updated status`),
+			},
+			ShouldErr: true,
 		},
-		ExpectEvents: []rtesting.Event{
-			rtesting.NewEvent(function, testScheme, corev1.EventTypeNormal, "StatusUpdated", `Updated status`),
-		},
-		ShouldErr: true,
-	}}
+	}
 
 	rts.Test(t, testScheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
 		return trackingFunctionReconciler(c, "system")
@@ -184,14 +194,18 @@ func TestV05_SubReconcilerTestSuite(t *testing.T) {
 		},
 	}
 
-	rts.Test(t, testScheme, func(
-		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
-	) reconcilers.SubReconciler[*Function] {
-		return trackImages("system")
-	})
+	rts.Test(
+		t,
+		testScheme,
+		func(
+			*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+		) reconcilers.SubReconciler[*Function] {
+			return trackImages("system")
+		},
+	)
 }
 
-// A case that adds a finalizer: the bytes of the patch, the event and the resource version.
+// The case adds a finalizer and expects the bytes of the patch, the event and the resource version.
 func TestV05_FinalizerCase(t *testing.T) {
 	tc := rtesting.SubReconcilerTestCase[*Function]{
 		Name:   "add 'test.finalizer' finalizer",
@@ -217,13 +231,17 @@ func TestV05_FinalizerCase(t *testing.T) {
 		},
 	}
 
-	tc.Test(t, testScheme, func(
-		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
-	) reconcilers.SubReconciler[*Function] {
-		return &reconcilers.SyncReconciler[*Function]{
-			Sync: func(ctx context.Context, parent *Function) error {
-				return reconcilers.AddParentFinalizer(ctx, parent, "test.finalizer")
-			},
-		}
-	})
+	tc.Test(
+		t,
+		testScheme,
+		func(
+			*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+		) reconcilers.SubReconciler[*Function] {
+			return &reconcilers.SyncReconciler[*Function]{
+				Sync: func(ctx context.Context, parent *Function) error {
+					return reconcilers.AddParentFinalizer(ctx, parent, "test.finalizer")
+				},
+			}
+		},
+	)
 }

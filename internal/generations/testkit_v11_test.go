@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//nolint:staticcheck,govet // the old names are what is tested
+//nolint:staticcheck,govet // tests the deprecated names
 package generations
 
 import (
@@ -21,8 +21,8 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// The tests that the documentation of v0.6 to v0.11 shows: cases by name, a Request or a Resource, webhooks and configs
-// by themselves.
+// The documented tests of v0.6 to v0.11: cases by name, with a Request or a Resource; webhooks and configs are tested
+// separately.
 
 func TestV11_ReconcilerTests(t *testing.T) {
 	createsImage := createsImage()
@@ -30,7 +30,7 @@ func TestV11_ReconcilerTests(t *testing.T) {
 
 	rts := rtesting.ReconcilerTests{
 		"creates image": createsImage,
-		"is gone": {
+		"no longer exists": {
 			Request: reconcilers.Request{NamespacedName: testKey},
 		},
 	}
@@ -63,11 +63,15 @@ func TestV11_SubReconcilerTests(t *testing.T) {
 		},
 	}
 
-	rts.Test(t, testScheme, func(
-		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
-	) reconcilers.SubReconciler[*Function] {
-		return trackImages("system")
-	})
+	rts.Test(
+		t,
+		testScheme,
+		func(
+			*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+		) reconcilers.SubReconciler[*Function] {
+			return trackImages("system")
+		},
+	)
 }
 
 func TestV11_FinalizerCase(t *testing.T) {
@@ -97,20 +101,25 @@ func TestV11_FinalizerCase(t *testing.T) {
 		},
 	}
 
-	rts.Test(t, testScheme, func(
-		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
-	) reconcilers.SubReconciler[*Function] {
-		return &reconcilers.SyncReconciler[*Function]{
-			Sync: func(ctx context.Context, resource *Function) error {
-				return reconcilers.AddFinalizer(ctx, resource, "test.finalizer")
-			},
-		}
-	})
+	rts.Test(
+		t,
+		testScheme,
+		func(
+			*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+		) reconcilers.SubReconciler[*Function] {
+			return &reconcilers.SyncReconciler[*Function]{
+				Sync: func(ctx context.Context, resource *Function) error {
+					return reconcilers.AddFinalizer(ctx, resource, "test.finalizer")
+				},
+			}
+		},
+	)
 }
 
 func TestV11_AdmissionWebhookTests(t *testing.T) {
 	binding := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Data: map[string]string{"root": "/bindings"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"},
+		Data:       map[string]string{"root": "/bindings"},
 	}
 	request := admissionv1.AdmissionRequest{
 		Kind:      metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
@@ -159,14 +168,16 @@ func TestV11_AdmissionWebhookTests(t *testing.T) {
 		},
 	}
 
-	wts.Run(t, testScheme, func(
-		_ *testing.T, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
-	) *admission.Webhook {
-		return admissionProjectorWebhook(c).Build()
-	})
+	wts.Run(
+		t,
+		testScheme,
+		func(_ *testing.T, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) *admission.Webhook {
+			return admissionProjectorWebhook(c).Build()
+		},
+	)
 }
 
-// A config for a function that takes one: with what is given, and what is expected of it.
+// The config for a function under test has given objects and expectations.
 func TestV11_ExpectConfig(t *testing.T) {
 	config := &rtesting.ExpectConfig{
 		Name:   "this",
@@ -194,7 +205,7 @@ func TestV11_ExpectConfig(t *testing.T) {
 	config.AssertExpectations(t)
 }
 
-// Configs beside that of a case are there for the reconciler that is dedicated to them.
+// Additional configs are available to reconcilers that use several clusters.
 func TestV11_AdditionalConfigs(t *testing.T) {
 	resolved := function.StatusDie(func(status *FunctionStatus) { status.TargetImage = imageCreate.Spec.Tag })
 	rts := rtesting.SubReconcilerTests[*Function]{
@@ -210,7 +221,12 @@ func TestV11_AdditionalConfigs(t *testing.T) {
 			},
 			ExpectEvents: []rtesting.Event{
 				rtesting.NewEvent(
-					function, testScheme, corev1.EventTypeNormal, "Created", `Created Image "%s"`, "square-function-001",
+					function,
+					testScheme,
+					corev1.EventTypeNormal,
+					"Created",
+					`Created Image "%s"`,
+					"square-function-001",
 				),
 			},
 			ExpectResource: resolved.
@@ -221,14 +237,18 @@ func TestV11_AdditionalConfigs(t *testing.T) {
 		},
 	}
 
-	rts.Test(t, testScheme, func(
-		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
-	) reconcilers.SubReconciler[*Function] {
-		return &reconcilers.WithConfig[*Function]{
-			Config: func(ctx context.Context, _ reconcilers.Config) (reconcilers.Config, error) {
-				return reconcilers.RetrieveAdditionalConfigs(ctx)["builds"], nil
-			},
-			Reconciler: parentChildImageReconciler(),
-		}
-	})
+	rts.Test(
+		t,
+		testScheme,
+		func(
+			*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+		) reconcilers.SubReconciler[*Function] {
+			return &reconcilers.WithConfig[*Function]{
+				Config: func(ctx context.Context, _ reconcilers.Config) (reconcilers.Config, error) {
+					return reconcilers.RetrieveAdditionalConfigs(ctx)["builds"], nil
+				},
+				Reconciler: parentChildImageReconciler(),
+			}
+		},
+	)
 }

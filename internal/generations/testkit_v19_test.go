@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//nolint:staticcheck,govet // the old names are what is tested
+//nolint:staticcheck,govet // tests the deprecated names
 package generations
 
 import (
@@ -19,8 +19,7 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// The tests that the documentation of v0.12 to v0.19, and of reconciler.io runtime after it, shows: Run instead of
-// Test, and type parameters.
+// The documented tests of v0.12 to v0.19, and of reconciler.io runtime: Run instead of Test, and type parameters.
 
 func TestV19_ReconcilerTests(t *testing.T) {
 	createsImage := createsImage()
@@ -58,14 +57,18 @@ func TestV19_SubReconcilerTests(t *testing.T) {
 		},
 	}
 
-	rts.Run(t, testScheme, func(
-		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
-	) reconcilers.SubReconciler[*Function] {
-		return trackImages("system")
-	})
+	rts.Run(
+		t,
+		testScheme,
+		func(
+			*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+		) reconcilers.SubReconciler[*Function] {
+			return trackImages("system")
+		},
+	)
 }
 
-// A function of the author compares what is in the stash.
+// A custom function compares the stashed values.
 func TestV19_VerifyStashedValue(t *testing.T) {
 	verified := 0
 	rts := rtesting.SubReconcilerTestSuite[*Function]{{
@@ -78,7 +81,7 @@ func TestV19_VerifyStashedValue(t *testing.T) {
 			rtesting.NewTrackRequest(imagesConfigMap, function, testScheme),
 		},
 		ExpectStashedValues: map[reconcilers.StashKey]interface{}{
-			imagesStashKey: 1, // only how many
+			imagesStashKey: 1, // only the number
 		},
 		VerifyStashedValue: func(t *testing.T, key reconcilers.StashKey, expected, actual interface{}) {
 			verified++
@@ -89,15 +92,19 @@ func TestV19_VerifyStashedValue(t *testing.T) {
 		},
 	}}
 
-	rts.Run(t, testScheme, func(
-		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
-	) reconcilers.SubReconciler[*Function] {
-		return trackImages("system")
-	})
+	rts.Run(
+		t,
+		testScheme,
+		func(
+			*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+		) reconcilers.SubReconciler[*Function] {
+			return trackImages("system")
+		},
+	)
 	equal(t, "verified", 1, verified)
 }
 
-// A case sets the time, and pins what is expected with it.
+// The case sets the time, and expectations use it.
 func TestV19_Now(t *testing.T) {
 	now := time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC)
 	gateway := newGateway()
@@ -106,7 +113,7 @@ func TestV19_Now(t *testing.T) {
 	started.Status.StartedAt = &metav1.Time{Time: now}
 
 	rts := rtesting.ReconcilerTests{
-		"notes when it has started": {
+		"records when it started": {
 			Now:                    now,
 			Request:                reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(gateway)},
 			StatusSubResourceTypes: []client.Object{&Gateway{}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//nolint:staticcheck,govet // the old names are what is tested
+//nolint:staticcheck,govet // tests the deprecated names
 package generations
 
 import (
@@ -18,7 +18,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// What the documentation of v0.1 to v0.5 shows: the resource is the parent, everywhere.
+// The documented examples of v0.1 to v0.5: the resource is called the parent.
 
 const functionLabel = "generations.trueup.dev/function"
 
@@ -46,7 +46,8 @@ func parentTargetImageReconciler() reconcilers.SubReconciler[*Function] {
 	}
 }
 
-// The function SemanticEquals is not here: since v0.8 it has not been called, objects are compared after the merge.
+// The function SemanticEquals is omitted: it has not been called since v0.8, because objects are compared after the
+// merge.
 func parentChildImageReconciler() reconcilers.SubReconciler[*Function] {
 	return &reconcilers.ChildReconciler[*Function, *Image, *ImageList]{
 		Name:          "ChildImage",
@@ -148,9 +149,10 @@ func TestV05_CastParent(t *testing.T) {
 	equal(t, "finalizers", []string{"test.finalizer"}, function.Finalizers)
 }
 
-// parentSwapRESTConfig connects to another cluster. The documentation does so for each request, here it is done once.
+// parentSwapRESTConfig connects to another cluster. The documentation connects for each request; here it connects once.
 func parentSwapRESTConfig(
-	rc *rest.Config, nested reconcilers.SubReconciler[*Function],
+	rc *rest.Config,
+	nested reconcilers.SubReconciler[*Function],
 ) (reconcilers.SubReconciler[*Function], error) {
 	cl, err := cluster.New(rc, func(o *cluster.Options) { o.Scheme = newScheme() })
 	if err != nil {
@@ -174,7 +176,7 @@ func TestV05_WithConfig(t *testing.T) {
 			called = true
 			parentConfig, err := reconcilers.RetrieveParentConfig(ctx)
 			equal(t, "the parent's config is unchanged", true, parentConfig == w.Config)
-			equal(t, "the current config is another", false, reconcilers.RetrieveConfigOrDie(ctx) == w.Config)
+			equal(t, "the current config is the parent's config", false, reconcilers.RetrieveConfigOrDie(ctx) == w.Config)
 			return err
 		},
 	})
@@ -213,7 +215,7 @@ func TestV05_WithFinalizer(t *testing.T) {
 	w.gone(t, function)
 }
 
-// The test that the documentation shows: the bytes of the patch, the event and the resource version in memory.
+// The documented test: the bytes of the patch, the event and the resource version in memory.
 func TestV05_AddParentFinalizer(t *testing.T) {
 	function := newFunction()
 	function.ResourceVersion = "999"
@@ -295,8 +297,10 @@ func parentSyncConfigReconciler(namespace string) reconcilers.SubReconciler[*Gat
 func TestV05_Tracker(t *testing.T) {
 	images := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "system", Name: gatewayImages,
-		}, Data: map[string]string{"gateway": "gateway:1"},
+			Namespace: "system",
+			Name:      gatewayImages,
+		},
+		Data: map[string]string{"gateway": "gateway:1"},
 	}
 	gateway := newGateway()
 	w := newWorld(t, gateway, images)

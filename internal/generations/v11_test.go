@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//nolint:staticcheck,govet // the old names are what is tested
+//nolint:staticcheck,govet // tests the deprecated names
 package generations
 
 import (
@@ -25,7 +25,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// What the documentation of v0.6 to v0.11 shows: the parent has become the resource, and its type is a field.
+// The documented examples of v0.6 to v0.11: the parent is called the resource, and its type is a field.
 
 func TestV11_ResourceReconciler(t *testing.T) {
 	function := newFunction()
@@ -68,9 +68,10 @@ func deriveWebhookRules(
 	}
 }
 
-// The fields ListType and SemanticEquals are not here: nothing is listed, and objects are compared after the merge.
+// The fields ListType and SemanticEquals are omitted: no objects are listed, and objects are compared after the merge.
 func admissionTriggerReconciler(
-	c reconcilers.Config, rules webhookRules,
+	c reconcilers.Config,
+	rules webhookRules,
 ) *reconcilers.AggregateReconciler[*admissionregistrationv1.ValidatingWebhookConfiguration] {
 	return &reconcilers.AggregateReconciler[*admissionregistrationv1.ValidatingWebhookConfiguration]{
 		Name: "AdmissionTrigger",
@@ -108,24 +109,28 @@ func TestV11_AggregateReconciler(t *testing.T) {
 	other := trigger.DeepCopy()
 	other.Name = "another"
 	w := newWorld(t, trigger, other)
-	rules := webhookRules{{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-		Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{"apps"}, APIVersions: []string{"*"}, Resources: []string{"deployments"},
+	rules := webhookRules{
+		{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups:   []string{"apps"},
+				APIVersions: []string{"*"},
+				Resources:   []string{"deployments"},
+			},
 		},
-	}}
+	}
 	r := admissionTriggerReconciler(w.Config, rules)
 	reconcileRoot(t, r, other)
 	equal(t, "events for another", 0, len(w.Events))
 	reconcileRoot(t, r, trigger)
 	w.get(t, trigger)
 	equal(t, "rules", rules, trigger.Webhooks[0].Rules)
-	equal(t, "the rest stays", "trigger.example.com", trigger.Webhooks[0].Name)
+	equal(t, "other fields are unchanged", "trigger.example.com", trigger.Webhooks[0].Name)
 	reconcileRoot(t, r, trigger)
 	equal(t, "events", []string{`Normal Updated: Updated ValidatingWebhookConfiguration "my-trigger"`}, w.Events)
 }
 
-// The field Type of CastResource is the second type parameter now.
+// The field Type of CastResource is now the second type parameter.
 func TestV11_CastResource(t *testing.T) {
 	function := newFunction()
 	w := newWorld(t, function)
@@ -140,7 +145,12 @@ func TestV11_CastResource(t *testing.T) {
 		},
 		&reconcilers.SyncReconciler[*Function]{
 			Sync: func(_ context.Context, resource *Function) error {
-				equal(t, "changes of the cast are on the resource", "registry.example.com/square@sha256:1", resource.Spec.Image)
+				equal(
+					t,
+					"changes of the cast are copied to the resource",
+					"registry.example.com/square@sha256:1",
+					resource.Spec.Image,
+				)
 				return nil
 			},
 		},
@@ -229,14 +239,16 @@ func project(binding *corev1.ConfigMap, workload *unstructured.Unstructured) err
 
 func TestV11_AdmissionWebhookAdapter(t *testing.T) {
 	binding := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Data: map[string]string{"root": "/bindings"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"},
+		Data:       map[string]string{"root": "/bindings"},
 	}
 	hook := admissionProjectorWebhook(newWorld(t, binding).Config).Build()
 	webhook.NewServer(webhook.Options{}).Register("/interceptor", hook)
 
 	workload, err := json.Marshal(map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{"namespace": "default", "name": "shop"},
+		"apiVersion": "apps/v1",
+		"kind":       "Deployment",
+		"metadata":   map[string]any{"namespace": "default", "name": "shop"},
 		"spec": map[string]any{
 			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "web"}}}},
 		},
@@ -245,9 +257,11 @@ func TestV11_AdmissionWebhookAdapter(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		UID: "r-1", Operation: admissionv1.Create, Namespace: "default", Name: "shop", Object: runtime.RawExtension{
-			Raw: workload,
-		},
+		UID:       "r-1",
+		Operation: admissionv1.Create,
+		Namespace: "default",
+		Name:      "shop",
+		Object:    runtime.RawExtension{Raw: workload},
 	}}
 	response := hook.Handler.Handle(t.Context(), request)
 	equal(t, "allowed", true, response.Allowed)
@@ -258,7 +272,7 @@ func TestV11_AdmissionWebhookAdapter(t *testing.T) {
 	}}, response.Patches)
 }
 
-// A ResourceManager is an UpdatingObjectManager, and used by itself where no ChildReconciler fits.
+// A ResourceManager is an UpdatingObjectManager. It is used directly when ChildReconciler does not fit.
 func TestV11_ResourceManager(t *testing.T) {
 	manager := &reconcilers.ResourceManager[*corev1.ConfigMap]{
 		Type:         &corev1.ConfigMap{},
@@ -294,7 +308,8 @@ func TestV11_ResourceManager(t *testing.T) {
 		{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "managed"}}, "Created"},
 		{
 			&corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "managed"}, Data: map[string]string{"a": "b"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "managed"},
+				Data:       map[string]string{"a": "b"},
 			},
 			"Updated",
 		},
@@ -308,14 +323,15 @@ func TestV11_ResourceManager(t *testing.T) {
 		want = append(want, fmt.Sprintf(`Normal %[1]s: %[1]s ConfigMap "managed"`, step.event))
 	}
 	reconcileRoot(
-		t, &reconcilers.ResourceReconciler[*Function]{Reconciler: managed, SkipStatusUpdate: true, Config: w.Config},
+		t,
+		&reconcilers.ResourceReconciler[*Function]{Reconciler: managed, SkipStatusUpdate: true, Config: w.Config},
 		function,
 	)
 	want = append(want, want[0])
 	equal(t, "events", want, w.Events)
-	observers, err := w.Tracker.GetObservers(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "managed"},
-	})
+	observers, err := w.Tracker.GetObservers(
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "managed"}},
+	)
 	equal(t, "tracked", true, err == nil && len(observers) == 1)
 	w.get(t, function)
 	equal(t, "finalizers", 0, len(function.Finalizers))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//nolint:staticcheck,govet // the old names are what is tested
+//nolint:staticcheck,govet // tests the deprecated names
 package generations
 
 import (
@@ -20,8 +20,8 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// What the documentation of v0.12 to v0.19 shows: type parameters instead of fields for types, sets of children and
-// flow control. The examples that it shares with older generations are theirs, less the fields for types.
+// The documented examples of v0.12 to v0.19: type parameters instead of type fields, sets of children and flow control.
+// Examples that did not change are in the files of the older generations.
 
 func TestV19_FunctionReconciler(t *testing.T) {
 	function := newFunction()
@@ -51,7 +51,7 @@ func TestV19_FunctionReconciler(t *testing.T) {
 	equal(t, "reference", "square", function.Status.KpackImageRef)
 }
 
-// A child with a finalizer has no owner reference, is tracked, and keeps its parent until it is gone.
+// A child with a finalizer has no owner reference, is tracked, and keeps its parent until it no longer exists.
 func TestV19_ChildReconcilerFinalizer(t *testing.T) {
 	child := &reconcilers.ChildReconciler[*Function, *Image, *ImageList]{
 		Name:      "ChildImage",
@@ -83,7 +83,7 @@ func TestV19_ChildReconcilerFinalizer(t *testing.T) {
 	if err := w.Delete(t.Context(), function); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // delete the image, then let go
+	for range 2 { // first delete the image, then remove the finalizer
 		reconcileBelow(t, w, child, function)
 	}
 	w.gone(t, image)
@@ -122,10 +122,10 @@ func TestV19_ChildSetReconciler(t *testing.T) {
 	equal(t, "in the order of ids", []string{"a", "b"}, ids)
 	wanted = []string{"b"}
 	reconcileBelow(t, w, set, function)
-	equal(t, "one less", []string{"b"}, ids)
+	equal(t, "after the removal of a child", []string{"b"}, ids)
 }
 
-// With an interface as the other type the resource itself is passed on, to a reconciler for all kinds.
+// With an interface as the other type, the resource itself is passed to a reconciler for all kinds.
 func TestV19_CastResourceToObject(t *testing.T) {
 	function := newFunction()
 	var seen client.Object
@@ -165,7 +165,8 @@ func TestV19_IfThen(t *testing.T) {
 	equal(t, "ran", []string{"gated feature", "else"}, ran)
 }
 
-// The documentation nests a SyncReconciler by value, which is not a SubReconciler: it takes its address.
+// The documentation nests a SyncReconciler by value, which does not implement SubReconciler; this test uses its
+// address.
 func TestV19_While(t *testing.T) {
 	calls := 0
 	tenTimes := &reconcilers.While[*Function]{
@@ -224,7 +225,7 @@ func TestV19_OverrideSetup(t *testing.T) {
 	custom := &reconcilers.OverrideSetup[*Function]{
 		Reconciler: &reconcilers.SyncReconciler[*Function]{
 			Setup: func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
-				return errors.New("called the setup that is overridden")
+				return errors.New("called the overridden set-up")
 			},
 			Sync: func(context.Context, *Function) error {
 				ran = append(ran, "sync")
@@ -250,14 +251,19 @@ func TestV19_TrackAndList(t *testing.T) {
 	reconcileBelow(t, w, &reconcilers.SyncReconciler[*Gateway]{
 		Sync: func(ctx context.Context, resource *Gateway) error {
 			c := reconcilers.RetrieveConfigOrDie(ctx)
-			return c.TrackAndList(ctx, &corev1.SecretList{}, client.InNamespace(resource.Namespace), client.MatchingLabels{
-				"uses": "gateway",
-			})
+			return c.TrackAndList(
+				ctx,
+				&corev1.SecretList{},
+				client.InNamespace(resource.Namespace),
+				client.MatchingLabels{"uses": "gateway"},
+			)
 		},
 	}, gateway)
 	later := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "certificate", Labels: map[string]string{"uses": "gateway"},
+			Namespace: "default",
+			Name:      "certificate",
+			Labels:    map[string]string{"uses": "gateway"},
 		},
 	}
 	observers, err := w.Tracker.GetObservers(later)
@@ -265,7 +271,7 @@ func TestV19_TrackAndList(t *testing.T) {
 	equal(t, "observers", []types.NamespacedName{client.ObjectKeyFromObject(gateway)}, observers)
 }
 
-// Stopping early is no error, and what was noted on the status is written.
+// Halting is not an error, and the changed status is written.
 func TestV19_HaltSubReconcilers(t *testing.T) {
 	gateway := newGateway()
 	w := newWorld(t, gateway)
@@ -295,16 +301,17 @@ func TestV19_Time(t *testing.T) {
 		}},
 		Config: w.Config,
 	}
-	if _, err := root.Reconcile(rtime.StashNow(t.Context(), started), reconcilers.Request{
-		NamespacedName: client.ObjectKeyFromObject(gateway),
-	}); err != nil {
+	if _, err := root.Reconcile(
+		rtime.StashNow(t.Context(), started),
+		reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(gateway)},
+	); err != nil {
 		t.Fatal(err)
 	}
 	w.get(t, gateway)
 	equal(t, "time", true, gateway.Status.StartedAt.Time.Equal(started))
 }
 
-// The three types of objects that reconcilers work on.
+// The three types of objects that reconcilers use.
 func TestV19_TypesOfObjects(t *testing.T) {
 	gvk := group.WithKind("Function")
 	function := newFunction()
@@ -340,5 +347,5 @@ func TestV19_TypesOfObjects(t *testing.T) {
 	equal(t, "seen", "registry.example.com/square", seen)
 	w.get(t, function)
 	equal(t, "image", "duck:1", function.Spec.Image)
-	equal(t, "what the duck does not know stays", "https://git.example.com/square", *function.Spec.Source)
+	equal(t, "fields that the duck does not have are unchanged", "https://git.example.com/square", *function.Spec.Source)
 }

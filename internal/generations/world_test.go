@@ -37,7 +37,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// copied is a deep copy by way of JSON, which is all that the kinds of these tests need.
+// copied returns a deep copy made by JSON, which is sufficient for the kinds of these tests.
 func copied[T any](in *T) *T {
 	data, err := json.Marshal(in)
 	if err != nil {
@@ -50,7 +50,7 @@ func copied[T any](in *T) *T {
 	return out
 }
 
-// world is an API server in memory, a config that reaches it, and what was seen there.
+// world is an in-memory API server, a config for it, and the recorded events and patches.
 type world struct {
 	reconcilers.Config
 	Events  []string
@@ -79,13 +79,17 @@ func newWorld(t *testing.T, given ...client.Object) *world {
 			},
 		}).Build()
 	w.Config = reconcilers.Config{
-		Client: duck.NewDuckAwareClientWrapper(c), APIReader: duck.NewDuckAwareAPIReaderWrapper(c, c), Recorder: recorder{w},
-		Tracker: tracker.New(scheme, time.Hour),
+		Client: duck.NewDuckAwareClientWrapper(
+			c,
+		),
+		APIReader: duck.NewDuckAwareAPIReaderWrapper(c, c),
+		Recorder:  recorder{w},
+		Tracker:   tracker.New(scheme, time.Hour),
 	}
 	return w
 }
 
-// reconcileRoot validates a root reconciler, all that is below it included, and lets it reconcile the object.
+// reconcileRoot validates a root reconciler recursively and calls it for the object.
 func reconcileRoot(t *testing.T, r interface {
 	validation.Validator
 	Reconcile(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error)
@@ -95,14 +99,15 @@ func reconcileRoot(t *testing.T, r interface {
 	if err := r.Validate(validation.WithRecursive(t.Context())); err != nil {
 		t.Fatalf("validate: %v", err)
 	}
-	if _, err := r.Reconcile(t.Context(), reconcilers.Request{
-		NamespacedName: client.ObjectKeyFromObject(obj),
-	}); err != nil {
+	if _, err := r.Reconcile(
+		t.Context(),
+		reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(obj)},
+	); err != nil {
 		t.Fatalf("reconcile: %v", err)
 	}
 }
 
-// reconcileBelow runs a sub reconciler for the object.
+// reconcileBelow calls a sub reconciler for the object.
 func reconcileBelow[T client.Object](t *testing.T, w *world, r reconcilers.SubReconciler[T], obj T) {
 	t.Helper()
 	reconcileRoot(t, &reconcilers.ResourceReconciler[T]{Reconciler: r, Config: w.Config}, obj)
@@ -118,7 +123,7 @@ func (w *world) get(t *testing.T, obj client.Object) {
 func (w *world) gone(t *testing.T, obj client.Object) {
 	t.Helper()
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrs.IsNotFound(err) {
-		t.Errorf("%T %s is still there (%v)", obj, obj.GetName(), err)
+		t.Errorf("%T %s still exists (%v)", obj, obj.GetName(), err)
 	}
 }
 
@@ -129,7 +134,7 @@ func equal(t *testing.T, what string, want, got any) {
 	}
 }
 
-// recorder notes events.
+// recorder records events.
 type recorder struct{ world *world }
 
 func (r recorder) Event(_ runtime.Object, eventtype, reason, message string) {
@@ -141,7 +146,10 @@ func (r recorder) Eventf(obj runtime.Object, eventtype, reason, format string, a
 }
 
 func (r recorder) AnnotatedEventf(
-	obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any,
+	obj runtime.Object,
+	_ map[string]string,
+	eventtype, reason, format string,
+	args ...any,
 ) {
 	r.Eventf(obj, eventtype, reason, format, args...)
 }

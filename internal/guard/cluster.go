@@ -18,25 +18,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cluster is a cluster as reconcilers use it. It knows which kinds they read, and how, because only the caches of those matter.
+// Cluster wraps the clients of a cluster for reconcilers. It records the kinds that they read and the form of each,
+// because only the caches of those kinds matter.
 type Cluster struct {
 	client  client.Client
 	live    client.Reader
 	cache   cache.Cache
 	journal func(ctx context.Context) *Journal
 
-	// types are the Go types that have been read, for a quick look.
+	// types holds the Go types that have been read, for fast lookups.
 	types sync.Map
 	mu    sync.RWMutex
 	forms map[schema.GroupKind][]Form
-	// watched are the forms whose informer is there for certain. Asking a cache for another one would start it.
+	// watched holds the forms whose informer exists. Asking a cache for another informer would start it.
 	watched map[Form]bool
-	// selective are the forms whose cache does not have all objects.
+	// selective holds the forms whose cache does not contain all objects.
 	selective map[Form]bool
 }
 
-// NewCluster returns a Cluster with a client that reads from a cache, a reader that does not, and that cache. journal finds the journal of the request that a
-// call belongs to; it may return nil.
+// NewCluster returns a Cluster with a client that reads from a cache, a reader that does not, and that cache. journal
+// returns the journal of the request of a context, or nil.
 func NewCluster(
 	cached client.Client, live client.Reader, informers cache.Cache, journal func(ctx context.Context) *Journal,
 ) *Cluster {
@@ -46,10 +47,11 @@ func NewCluster(
 	}
 }
 
-// Client returns a client that notes writes in the journals, and reads past the cache for requests that have to.
+// Client returns a client that records writes in the journals, and bypasses the cache for requests that must read live.
 func (c *Cluster) Client() client.Client { return &recorder{cluster: c} }
 
-// Watch tells that objects like this one are watched through the cache, so that their informer is there. It does nothing without a Cluster.
+// Watch records that objects like this one are watched through the cache, so their informer exists. On a nil Cluster it
+// does nothing.
 func (c *Cluster) Watch(obj client.Object) {
 	if c == nil {
 		return
@@ -63,7 +65,7 @@ func (c *Cluster) Watch(obj client.Object) {
 	c.watched[f] = true
 }
 
-// reads notes that objects like this one, or lists like this one, are read.
+// reads records that objects or lists like this one are read.
 func (c *Cluster) reads(obj runtime.Object) {
 	switch obj.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
@@ -124,8 +126,8 @@ func (c *Cluster) blank(f Form) (client.Object, bool) {
 	return obj, ok
 }
 
-// seenUpTo returns the latest resource version that the cache of a form has seen, and "" when that is not known: for kinds that are read but not watched,
-// and for caches made of several.
+// seenUpTo returns the latest resource version that the cache of a form has observed, or "" if it is unknown: for kinds
+// that are read but not watched, and for caches that consist of several.
 func (c *Cluster) seenUpTo(ctx context.Context, f Form, like client.Object) string {
 	c.mu.RLock()
 	watched := c.watched[f]
@@ -142,7 +144,7 @@ func (c *Cluster) seenUpTo(ctx context.Context, f Form, like client.Object) stri
 		if store := informer.GetStore(); store != nil {
 			return store.LastStoreSyncResourceVersion()
 		}
-	case interface{ SeenUpTo() string }: // one that is not made by client-go
+	case interface{ SeenUpTo() string }: // not an informer of client-go
 		return informer.SeenUpTo()
 	}
 	return ""

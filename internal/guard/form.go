@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Form is a kind as one of the caches behind a client holds it: objects of a Go type, unstructured objects and bare metadata of one kind each have a cache,
-// and indexes, of their own.
+// Form is a kind as one of the caches behind a client holds it. Objects of a Go type, unstructured objects and
+// metadata-only objects of a kind each have their own cache and indexes.
 type Form struct {
 	schema.GroupVersionKind
-	// untyped and metadataOnly are for unstructured objects and bare metadata; neither is for Go types.
+	// untyped is set for unstructured objects, metadataOnly for metadata-only objects, neither for Go types.
 	untyped, metadataOnly bool
 }
 

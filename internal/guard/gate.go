@@ -12,23 +12,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// DefaultTimeout is how long a request is put off at most.
+// DefaultTimeout is the maximum time that a request is deferred.
 const DefaultTimeout = 10 * time.Second
 
 const (
-	// firstPoll and lastPoll bound the time between two looks at a cache. Informers are behind by milliseconds; events of the caches wake most requests
-	// anyway.
+	// firstPoll and lastPoll are the limits of the time between two checks of a cache. Informers are usually behind by
+	// milliseconds, and events of the caches wake most requests earlier.
 	firstPoll = 5 * time.Millisecond
 	lastPoll  = 500 * time.Millisecond
 
-	// sweepInterval is how often journals are looked for whose request has never come again.
+	// sweepInterval is the interval between searches for journals whose request never returned.
 	sweepInterval = time.Minute
 )
 
-// Gate puts off the requests of one controller until the caches have seen what those requests have written before. The zero value is ready to use. Its
-// methods are safe for concurrent use.
+// Gate defers the requests of one controller until the caches have observed the earlier writes of those requests. The
+// zero value is ready to use. Its methods are safe for concurrent use.
 type Gate struct {
-	// waiting is the number of journals, so that a look is cheap when there are none.
+	// waiting is the number of journals, so that a check is cheap when there are none.
 	waiting atomic.Int64
 
 	mu       sync.Mutex
@@ -36,8 +36,15 @@ type Gate struct {
 	swept    time.Time
 }
 
-// Enter returns how long the request is to be put off, and 0 when it may go ahead, with journal as its journal. The controller's name is for metrics.
-func (g *Gate) Enter(ctx context.Context, controller string, req reconcile.Request, journal *Journal, timeout time.Duration) time.Duration {
+// Enter returns how long to defer the request, or 0 if it may run with the given journal. The name of the controller is
+// used in metrics.
+func (g *Gate) Enter(
+	ctx context.Context,
+	controller string,
+	req reconcile.Request,
+	journal *Journal,
+	timeout time.Duration,
+) time.Duration {
 	if g.waiting.Load() == 0 {
 		return 0
 	}
@@ -61,18 +68,29 @@ func (g *Gate) Enter(ctx context.Context, controller string, req reconcile.Reque
 		return after
 	}
 	g.forget(req)
-	// A cache that is late anyway is not waited for a second time.
-	journal.live, journal.remembers = earlier.doubt || blocked, !blocked
+	// A cache that exceeded the timeout is not waited for a second time.
+	journal.live, journal.recordReads = earlier.uncertain || blocked, !blocked
 	if blocked {
 		staleTimeouts.WithLabelValues(controller).Inc()
 		late.cluster.overdue(late)
-		logr.FromContextOrDiscard(ctx).Info("the cache has not seen a write of this controller in time, reading from the API server once",
-			"waited", waited.String(), "kind", late.kind.String(), "object", late.key.String(), "resourceVersion", late.version)
+		logr.FromContextOrDiscard(
+			ctx,
+		).Info(
+			"cache did not observe a write of this controller in time, reading from the API server once",
+			"waited",
+			waited.String(),
+			"kind",
+			late.kind.String(),
+			"object",
+			late.key.String(),
+			"resourceVersion",
+			late.version,
+		)
 	}
 	return 0
 }
 
-// Leave keeps the journal of a request that has ended, if there is anything in it.
+// Leave keeps the journal of a request that has ended, if it is not empty.
 func (g *Gate) Leave(req reconcile.Request, journal *Journal) {
 	kept := journal.keep()
 	if kept == nil {
@@ -95,7 +113,8 @@ func (g *Gate) forget(req reconcile.Request) {
 	g.waiting.Store(int64(len(g.journals)))
 }
 
-// sweep forgets journals that are so old that caches must have seen everything. Their requests have not come again, most often because the resource is gone.
+// sweep removes journals that are so old that the caches must have observed their writes. Their requests did not
+// return, in most cases because the resource no longer exists.
 func (g *Gate) sweep(now time.Time) {
 	if now.Sub(g.swept) < sweepInterval {
 		return

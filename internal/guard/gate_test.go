@@ -33,8 +33,8 @@ func create(w *world, name string) func(ctx context.Context, c client.Client) {
 	}
 }
 
-// putOff lets a request come back each time its wait is over, and returns how often and for how long it was put off.
-func putOff(w *world, do func(ctx context.Context, c client.Client)) (waits int, waited time.Duration, live bool) {
+// deferred repeats a request each time its wait is over, and returns how often and how long it was deferred.
+func deferred(w *world, do func(ctx context.Context, c client.Client)) (waits int, waited time.Duration, live bool) {
 	begin := time.Now()
 	for {
 		wait, live := w.reconcile(do)
@@ -52,7 +52,7 @@ func TestGate_FailsOpen(t *testing.T) {
 		before := apitest.Counted(t, "trueup_stale_cache_timeouts_total", nil)
 		w.reconcile(create(w, "new"))
 		seen := 0
-		waits, waited, live := putOff(w, func(ctx context.Context, c client.Client) {
+		waits, waited, live := deferred(w, func(ctx context.Context, c client.Client) {
 			list := &corev1.ConfigMapList{}
 			w.must(c.List(ctx, list))
 			seen = len(list.Items)
@@ -62,10 +62,10 @@ func TestGate_FailsOpen(t *testing.T) {
 			t.Errorf("waited %v, read live %v, saw %d; want %v, true, 1", waited, live, seen, DefaultTimeout)
 		}
 		if waits > 40 {
-			t.Errorf("the request came back %d times", waits)
+			t.Errorf("the request was repeated %d times", waits)
 		}
 		if got := apitest.Counted(t, "trueup_stale_cache_timeouts_total", nil) - before; got != 1 {
-			t.Errorf("%v timeouts are counted, want 1", got)
+			t.Errorf("got %v counted timeouts, want 1", got)
 		}
 		if _, live := w.reconcile(nil); live || w.kept() > 0 {
 			t.Errorf("the request after it reads live: %v, journals kept: %d", live, w.kept())
@@ -73,31 +73,31 @@ func TestGate_FailsOpen(t *testing.T) {
 	})
 }
 
-func TestGate_ObjectsThatNeverCome(t *testing.T) {
+func TestGate_ObjectsThatNeverAppear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.reconcile(create(w, "passing"))
 		w.must(w.server.Delete(t.Context(), configMap("passing")))
-		if _, waited, live := putOff(w, nil); waited < patience || waited > 2*patience || live {
-			t.Errorf("for an object that somebody else has deleted it waits %v, then reads live: %v", waited, live)
+		if _, waited, live := deferred(w, nil); waited < missingTimeout || waited > 2*missingTimeout || live {
+			t.Errorf("for an object that another client deleted: waited %v, read live: %v", waited, live)
 		}
 
-		w.leavesOut["out"], w.leavesOut["out-too"] = true, true
-		// No event of the kind tells the cache how far it is.
-		w.tells = false
+		w.omitted["out"], w.omitted["out-too"] = true, true
+		// No event of the kind updates the resource version of the cache.
+		w.reportsVersion = false
 		w.reconcile(create(w, "out"))
 		w.catchUp()
-		if _, waited, _ := putOff(w, nil); waited != DefaultTimeout {
-			t.Errorf("for an object that the cache leaves out it waits %v, want %v", waited, DefaultTimeout)
+		if _, waited, _ := deferred(w, nil); waited != DefaultTimeout {
+			t.Errorf("for an object that the cache omits: waited %v, want %v", waited, DefaultTimeout)
 		}
 		w.reconcile(create(w, "out-too"))
 		w.catchUp()
-		if _, waited, _ := putOff(w, nil); waited < patience || waited > 2*patience {
-			t.Errorf("for another object that the cache leaves out it waits %v, want about %v", waited, patience)
+		if _, waited, _ := deferred(w, nil); waited < missingTimeout || waited > 2*missingTimeout {
+			t.Errorf("for another object that the cache omits: waited %v, want about %v", waited, missingTimeout)
 		}
 		w.reconcile(create(w, "in"))
 		if wait, _ := w.reconcile(nil); wait == 0 {
-			t.Error("it does not wait at all for an object of a kind that the cache has in part")
+			t.Error("it must wait for an object of a kind that the cache contains partly")
 		}
 	})
 }
@@ -116,17 +116,19 @@ func TestGate_OutcomeUnknown(t *testing.T) {
 		"reset":               {&url.Error{Op: "Post", URL: "https://test", Err: reset}, true},
 		"network":             {fmt.Errorf("wrapped: %w", reset), true},
 		"end of file":         {&url.Error{Op: "Post", URL: "https://test", Err: io.EOF}, true},
-		"half an answer":      {io.ErrUnexpectedEOF, true},
+		"incomplete response": {io.ErrUnexpectedEOF, true},
 		"deadline":            {context.DeadlineExceeded, true},
 		"canceled":            {context.Canceled, true},
-		"refused connections": {&url.Error{Op: "Post", URL: "https://test", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, false},
-		"conflict":            {apierrs.NewConflict(gr, "test", errors.New("test")), false},
-		"already exists":      {apierrs.NewAlreadyExists(gr, "test"), false},
-		"not found":           {apierrs.NewNotFound(gr, "test"), false},
-		"forbidden":           {apierrs.NewForbidden(gr, "test", errors.New("test")), false},
-		"too many requests":   {apierrs.NewTooManyRequests("test", 1), false},
-		"denied":              {&apierrs.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden}}, false},
-		"not even sent":       {errors.New("no kind is registered"), false},
+		"refused connections": {
+			&url.Error{Op: "Post", URL: "https://test", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, false,
+		},
+		"conflict":          {apierrs.NewConflict(gr, "test", errors.New("test")), false},
+		"already exists":    {apierrs.NewAlreadyExists(gr, "test"), false},
+		"not found":         {apierrs.NewNotFound(gr, "test"), false},
+		"forbidden":         {apierrs.NewForbidden(gr, "test", errors.New("test")), false},
+		"too many requests": {apierrs.NewTooManyRequests("test", 1), false},
+		"denied":            {&apierrs.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden}}, false},
+		"not sent":          {errors.New("no kind is registered"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for verb, write := range map[string]func(ctx context.Context, c client.Client) error{
@@ -142,10 +144,10 @@ func TestGate_OutcomeUnknown(t *testing.T) {
 				})
 				w.failure = nil
 				if wait, live := w.reconcile(nil); wait > 0 || live != tc.live {
-					t.Errorf("after %s the request is put off for %v and reads live: %v, want %v", verb, wait, live, tc.live)
+					t.Errorf("after %s the request is deferred for %v and reads live: %v, want %v", verb, wait, live, tc.live)
 				}
 				if wait, live := w.reconcile(nil); wait > 0 || live {
-					t.Errorf("the request after that is put off for %v and reads live: %v", wait, live)
+					t.Errorf("the next request is deferred for %v and reads live: %v", wait, live)
 				}
 			}
 		})
@@ -161,7 +163,7 @@ func TestGate_LiveListWithAnIndexOfTheCache(t *testing.T) {
 	w.reconcile(func(ctx context.Context, c client.Client) {
 		list := &corev1.ConfigMapList{}
 		if err := c.List(ctx, list); err != nil || len(list.Items) != 3 {
-			t.Errorf("list returns %d items and %v, want the 3 of the cache", len(list.Items), err)
+			t.Errorf("list returns %d items and %v, want the 3 items of the cache", len(list.Items), err)
 		}
 	})
 }
@@ -175,7 +177,7 @@ func (r refusingReader) List(context.Context, client.ObjectList, ...client.ListO
 	return r.err
 }
 
-func TestGate_ForgetsRequestsThatNeverComeBack(t *testing.T) {
+func TestGate_ForgetsRequestsThatNeverReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		leave := func(name string) {
@@ -188,12 +190,12 @@ func TestGate_ForgetsRequestsThatNeverComeBack(t *testing.T) {
 			leave(fmt.Sprintf("gone-%d", i))
 		}
 		if w.kept() != 100 {
-			t.Fatalf("%d journals are kept, want 100", w.kept())
+			t.Fatalf("got %d journals, want 100", w.kept())
 		}
 		time.Sleep(2 * sweepInterval)
 		leave("another")
 		if w.kept() != 1 {
-			t.Errorf("%d journals are kept, want 1", w.kept())
+			t.Errorf("got %d journals, want 1", w.kept())
 		}
 	})
 }
@@ -212,12 +214,12 @@ func TestOlder(t *testing.T) {
 		{"not", "comparable", false},
 	} {
 		if got := older(tc.a, tc.b); got != tc.want {
-			t.Errorf("older(%q, %q) is %v", tc.a, tc.b, got)
+			t.Errorf("older(%q, %q): got %v", tc.a, tc.b, got)
 		}
 	}
 }
 
-// A request that writes nothing pays for one look.
+// A request that writes nothing pays for one check.
 func BenchmarkGate_NothingPending(b *testing.B) {
 	w := newWorld(b)
 	journal := &Journal{}
@@ -233,7 +235,7 @@ func BenchmarkGate_NothingPending(b *testing.B) {
 func BenchmarkGate_OthersPending(b *testing.B) {
 	w := newWorld(b)
 	for i := range 1000 {
-		w.gate.Leave(reconcile.Request{NamespacedName: client.ObjectKey{Name: fmt.Sprint(i)}}, &Journal{doubt: true})
+		w.gate.Leave(reconcile.Request{NamespacedName: client.ObjectKey{Name: fmt.Sprint(i)}}, &Journal{uncertain: true})
 	}
 	journal := &Journal{}
 	ctx := b.Context()

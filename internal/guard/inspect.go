@@ -16,7 +16,7 @@ import (
 	"trueup.dev/internal/step"
 )
 
-// Object names an object of a cluster. It is comparable.
+// Object identifies an object of a cluster. It is comparable.
 type Object struct {
 	cluster *Cluster
 	Kind    schema.GroupKind
@@ -26,36 +26,35 @@ type Object struct {
 // Versions are the resource versions of objects.
 type Versions map[Object]string
 
-// Change is a write, as a request that is inspected has made it.
+// Change is a write of an inspected request.
 type Change struct {
-	// Step is the path of the step that has made the write.
+	// Step is the path of the step that made the write.
 	Step string
-	// Verb is what it did, in the third person: "updates" for example.
+	// Verb describes the write in the third person, "updates" for example.
 	Verb string
 	Kind schema.GroupKind
 	Key  types.NamespacedName
-	// Before and After are the object in the cache and as the server answered. Both are nil where one of them is not
-	// known.
+	// Before is the object in the cache, After the object that the server returned. Both are nil if either is unknown.
 	Before, After client.Object
 }
 
-// inspection is what is noted of a request that is inspected.
+// inspection holds the records of an inspected request.
 type inspection struct {
 	reads   Versions
 	changes []Change
 }
 
 const (
-	// MaxReads and maxChanges bound what is noted of one request.
+	// MaxReads and maxChanges limit the records of one request.
 	MaxReads   = 1000
 	maxChanges = 8
 )
 
-// Inspect makes the journal note what the request reads from caches, and how its writes change objects. It must be
-// called before the request starts. It costs memory and time, and is meant for few requests.
+// Inspect makes the journal record what the request reads from caches, and how its writes change objects. It must be
+// called before the request starts. It costs memory and time, so inspect few requests only.
 func (j *Journal) Inspect() { j.inspection = &inspection{reads: Versions{}} }
 
-// Reads returns what the request has read, and nil if it was not inspected.
+// Reads returns the objects that the request read, or nil if it was not inspected.
 func (j *Journal) Reads() Versions {
 	if j.inspection == nil {
 		return nil
@@ -65,7 +64,7 @@ func (j *Journal) Reads() Versions {
 	return j.inspection.reads
 }
 
-// Changes returns how the request has changed objects, the first of them. It is empty if the request was not inspected.
+// Changes returns the first changes of objects by the request. It is empty if the request was not inspected.
 func (j *Journal) Changes() []Change {
 	if j.inspection == nil {
 		return nil
@@ -75,11 +74,11 @@ func (j *Journal) Changes() []Change {
 	return j.inspection.changes
 }
 
-// State is an object after a write. It is comparable: of two writes that leave an object in the same state, the second
-// has changed nothing.
+// State is the state of an object after a write. It is comparable: if two writes have the same state, the second one did
+// not change the object.
 type State struct {
 	Version    string
-	Generation int64 // 0 where it is not known
+	Generation int64 // 0 if unknown
 	effect     effect
 }
 
@@ -94,8 +93,8 @@ func (j *Journal) Written(yield func(Object, State) bool) {
 	}
 }
 
-// Changed reports whether a cache has another version of one of the objects, other than those to leave out. Objects
-// that no longer exist have changed.
+// Changed reports whether a cache holds another version of any of the objects, except those for which leaveOut returns
+// true. Objects that no longer exist have changed.
 func (v Versions) Changed(ctx context.Context, leaveOut func(Object) bool) bool {
 	for object, version := range v {
 		if leaveOut(object) {
@@ -116,7 +115,7 @@ func (v Versions) Changed(ctx context.Context, leaveOut func(Object) bool) bool 
 	return false
 }
 
-// Object returns the name of an object, and the zero Object without a Cluster or a kind.
+// Object returns the identity of an object, or the zero Object on a nil Cluster or if the kind is unknown.
 func (c *Cluster) Object(obj client.Object) Object {
 	if c == nil {
 		return Object{}
@@ -162,7 +161,7 @@ func (c *Cluster) inspectList(ctx context.Context, list client.ObjectList, err e
 
 func notInspected(error) {}
 
-// inspectWrite is called before a write, and returns what is to be called after it.
+// inspectWrite is called before a write and returns a function to call after it.
 func (c *Cluster) inspectWrite(ctx context.Context, verb string, obj client.Object) func(err error) {
 	journal, inspection := c.inspectionOf(ctx)
 	if inspection == nil {
@@ -181,7 +180,7 @@ func (c *Cluster) inspectWrite(ctx context.Context, verb string, obj client.Obje
 		if change.Before != nil {
 			change.After = obj.DeepCopyObject().(client.Object)
 		}
-		change.Key = client.ObjectKeyFromObject(obj) // its name may be generated
+		change.Key = client.ObjectKeyFromObject(obj) // the name may be generated
 		journal.mu.Lock()
 		defer journal.mu.Unlock()
 		if len(inspection.changes) < maxChanges {
@@ -190,7 +189,7 @@ func (c *Cluster) inspectWrite(ctx context.Context, verb string, obj client.Obje
 	}
 }
 
-// cachedLike returns the object from the cache, in the same Go type, and nil if that is not known.
+// cachedLike returns the object from the cache, in the same Go type, or nil if it cannot be read.
 func (c *Cluster) cachedLike(ctx context.Context, kind schema.GroupKind, obj client.Object) client.Object {
 	for _, f := range c.formsOf(kind) {
 		cached, ok := c.blank(f)

@@ -11,42 +11,43 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Journal holds what a request has written. The zero value is empty and ready to use.
+// Journal records the writes of a request. The zero value is empty and ready to use.
 type Journal struct {
 	mu     sync.Mutex
 	writes []write
-	// doubt is true when the outcome of a write is not known.
-	doubt bool
-	// live is true when the request reads from the API server.
+	// uncertain reports whether the outcome of a write is unknown.
+	uncertain bool
+	// live reports whether the request reads from the API server.
 	live bool
-	// remembers is true when the caches have to see what this request reads, before the next one reads from them: it may be what came of a write whose
-	// outcome is not known.
-	remembers bool
-	// unseen is true when the request depends on an object that is not in the caches.
+	// recordReads reports whether the caches must observe what this request reads before the next request reads from them:
+	// the result may stem from a write with an unknown outcome.
+	recordReads bool
+	// unseen reports whether the request depends on an object that is missing in the caches.
 	unseen bool
-	// inspection is nil unless someone wants to know more about the request.
+	// inspection is nil unless the request is inspected.
 	inspection *inspection
 }
 
 // unseen is the journal of a request that has ended.
 type unseen struct {
 	Journal
-	// since is when the request ended.
+	// since is the time when the request ended.
 	since time.Time
-	// blocked is when the request was first put off because of these writes, and polls how often.
+	// blocked is the time when the request was first deferred because of these writes, and polls the number of checks
+	// since.
 	blocked time.Time
 	polls   int
 }
 
-// effect is what a write does to an object.
+// effect is the effect of a write on an object.
 type effect int
 
 const (
-	// stored leaves the object with a new resource version.
+	// stored means that the object has a new resource version.
 	stored effect = iota
-	// deleted leaves the object terminating, or removes it.
+	// deleted means that the object is terminating or removed.
 	deleted
-	// removed removes an object that was terminating before.
+	// removed means that a terminating object was removed.
 	removed
 )
 
@@ -55,16 +56,17 @@ type write struct {
 	kind    schema.GroupKind
 	key     types.NamespacedName
 	uid     types.UID
-	// version is the resource version after the write, and for objects that go the last one known.
+	// version is the resource version after the write. For deletions it is the last known version.
 	version string
-	// generation is that after the write, and 0 where it is not known.
+	// generation is the generation after the write, 0 if unknown.
 	generation int64
 	effect     effect
-	// read is true for an object that was only read, from the API server.
+	// read reports whether the object was only read from the API server.
 	read bool
 }
 
-// NoteUnseen tells that the request depends on an object that is not in the caches. A nil Journal does nothing.
+// NoteUnseen records that the request depends on an object that is missing in the caches. On a nil Journal it does
+// nothing.
 func (j *Journal) NoteUnseen() {
 	if j == nil {
 		return
@@ -74,18 +76,18 @@ func (j *Journal) NoteUnseen() {
 	j.unseen = true
 }
 
-// ComesAgain is true when the request should be made again even if no event asks for it: what it depends on may be gone before the caches have it, and then
-// they never tell.
+// ComesAgain reports whether the request must be repeated even without an event: an object that it depends on may be
+// deleted before the caches contain it, and then they deliver no event.
 func (j *Journal) ComesAgain() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.unseen || j.live
 }
 
-// Live is true when reads must not come from caches.
+// Live reports whether reads must bypass the caches.
 func (j *Journal) Live() bool { return j != nil && j.live }
 
-// add notes a write. Of several writes to one object only the last matters.
+// add records a write. Only the last of several writes to an object matters.
 func (j *Journal) add(w write) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -104,24 +106,24 @@ func (j *Journal) add(w write) {
 	j.writes = append(j.writes, w)
 }
 
-func (j *Journal) addDoubt() {
+func (j *Journal) addUncertain() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.doubt = true
+	j.uncertain = true
 }
 
-// keep returns what is left of the journal when its request has ended: a copy, because the journal may be part of something larger. It returns nil when
-// nothing was written.
+// keep returns a copy of the rest of the journal when its request has ended, or nil if nothing was written. It is a
+// copy because the journal may be part of a larger value.
 func (j *Journal) keep() *unseen {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.writes) == 0 && !j.doubt {
+	if len(j.writes) == 0 && !j.uncertain {
 		return nil
 	}
-	return &unseen{Journal: Journal{writes: j.writes, doubt: j.doubt}, since: time.Now()}
+	return &unseen{Journal: Journal{writes: j.writes, uncertain: j.uncertain}, since: time.Now()}
 }
 
-// settle forgets the writes that have been observed and returns one that has not, or false.
+// settle removes the writes that were observed. It returns one that was not, or false.
 func (j *Journal) settle(observed func(write) bool) (write, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -11,17 +11,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// readLive notes an object that was read from the API server, or that is not there, if the caches have yet to see that.
+// readLive records an object that was read from the API server, or that does not exist there, if the caches have not
+// observed that state yet.
 func (c *Cluster) readLive(ctx context.Context, key client.ObjectKey, obj client.Object, err error) {
 	journal := c.journal(ctx)
-	if !journal.remembers || err != nil && !apierrs.IsNotFound(err) {
+	if !journal.recordReads || err != nil && !apierrs.IsNotFound(err) {
 		return
 	}
 	gvk, kindErr := c.client.GroupVersionKindFor(obj)
 	if kindErr != nil {
 		return
 	}
-	w := write{cluster: c, kind: gvk.GroupKind(), key: key, uid: obj.GetUID(), version: obj.GetResourceVersion(), read: true}
+	w := write{
+		cluster: c,
+		kind:    gvk.GroupKind(),
+		key:     key,
+		uid:     obj.GetUID(),
+		version: obj.GetResourceVersion(),
+		read:    true,
+	}
 	if err == nil {
 		journal.addUnlessSeen(ctx, w)
 		return
@@ -34,9 +42,9 @@ func (c *Cluster) readLive(ctx context.Context, key client.ObjectKey, obj client
 	}
 }
 
-// listedLive notes the objects of a list that was read from the API server and that the caches have yet to see.
+// listedLive records the objects of a list that was read from the API server if the caches have not observed them yet.
 func (c *Cluster) listedLive(ctx context.Context, list client.ObjectList) {
-	if !c.journal(ctx).remembers {
+	if !c.journal(ctx).recordReads {
 		return
 	}
 	_ = meta.EachListItem(list, func(item runtime.Object) error {
@@ -47,7 +55,7 @@ func (c *Cluster) listedLive(ctx context.Context, list client.ObjectList) {
 	})
 }
 
-// addUnlessSeen notes what was read as if it had been written.
+// addUnlessSeen records a read as if it were a write.
 func (j *Journal) addUnlessSeen(ctx context.Context, w write) {
 	if !w.observed(ctx, 0) {
 		j.add(w)

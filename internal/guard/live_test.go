@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What a request has read past the cache is not unread by the next one: after a write whose answer was lost, the cache may still be as before it.
+// A request that reads live must not be followed by one that reads older data: after a write with a lost response, the
+// cache may not contain the write yet.
 func TestLiveReadsAreWaitedFor(t *testing.T) {
 	key := client.ObjectKey{Namespace: "default", Name: "test"}
 	configMap := func() *corev1.ConfigMap {
@@ -27,16 +28,16 @@ func TestLiveReadsAreWaitedFor(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		given []client.Object
-		lost  func(ctx context.Context, c client.Client) error // is done, and is not known to be
+		lost  func(ctx context.Context, c client.Client) error // is done, but its outcome is unknown
 		read  func(ctx context.Context, c client.Client)
 		waits bool
 	}{
-		"an object that is new": {
+		"a new object": {
 			lost:  func(ctx context.Context, c client.Client) error { return c.Create(ctx, configMap()) },
 			read:  get(t, false),
 			waits: true,
 		},
-		"an object that is new, in a list": {
+		"a new object in a list": {
 			lost: func(ctx context.Context, c client.Client) error { return c.Create(ctx, configMap()) },
 			read: func(ctx context.Context, c client.Client) {
 				list := &corev1.ConfigMapList{}
@@ -46,13 +47,13 @@ func TestLiveReadsAreWaitedFor(t *testing.T) {
 			},
 			waits: true,
 		},
-		"an object that is gone": {
+		"an object that no longer exists": {
 			given: []client.Object{configMap()},
 			lost:  func(ctx context.Context, c client.Client) error { return c.Delete(ctx, configMap()) },
 			read:  get(t, true),
 			waits: true,
 		},
-		"an object that was as before": {
+		"an unchanged object": {
 			given: []client.Object{configMap()},
 			lost:  func(context.Context, client.Client) error { return nil },
 			read:  get(t, false),
@@ -66,16 +67,16 @@ func TestLiveReadsAreWaitedFor(t *testing.T) {
 			w := newWorld(t, tc.given...)
 			w.cluster.reads(&corev1.ConfigMap{})
 			w.must(tc.lost(t.Context(), w.server))
-			w.reconcile(func(ctx context.Context, _ client.Client) { w.cluster.journal(ctx).addDoubt() })
+			w.reconcile(func(ctx context.Context, _ client.Client) { w.cluster.journal(ctx).addUncertain() })
 			if wait, live := w.reconcile(tc.read); wait != 0 || !live {
-				t.Fatalf("after a write that may have been made: put off for %s, live %t", wait, live)
+				t.Fatalf("after a write with an unknown outcome: deferred for %s, live %t", wait, live)
 			}
 			if wait, live := w.reconcile(nil); wait > 0 != tc.waits || live {
-				t.Errorf("while the cache is late: put off for %s, live %t", wait, live)
+				t.Errorf("while the cache is behind: deferred for %s, live %t", wait, live)
 			}
 			w.catchUp()
 			if wait, live := w.reconcile(nil); wait > 0 || live {
-				t.Errorf("when the cache has caught up: put off for %s, live %t", wait, live)
+				t.Errorf("when the cache has caught up: deferred for %s, live %t", wait, live)
 			}
 		})
 	}

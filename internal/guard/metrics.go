@@ -10,12 +10,13 @@ import (
 var (
 	staleWaits = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_stale_cache_waits_total",
-		Help: "Reconciles put off because a cache had not seen what the controller wrote before.",
+		Help: "Reconciles deferred because a cache had not observed an earlier write of the controller.",
 	}, []string{"reconciler"})
 
 	staleTimeouts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_stale_cache_timeouts_total",
-		Help: "Reconciles that read from the API server because a cache had not seen in time what the controller wrote before.",
+		Help: "Reconciles that read from the API server because a cache did not observe an earlier write " +
+			"of the controller in time.",
 	}, []string{"reconciler"})
 )
 

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestGate_Model lets a controller do whatever, behind a cache that catches up whenever. Whatever happens, a reconcile that reads from the cache never sees an
-// object in an older state than the one its own last write left it in.
+// TestGate_Model runs a controller with random writes behind a cache that catches up at random times. A reconcile that
+// reads from the cache must never see an object in an older state than after its own last write.
 func TestGate_Model(t *testing.T) {
 	const runs, steps = 500, 60
 	checked, live, waits := 0, 0, 0
@@ -24,7 +24,7 @@ func TestGate_Model(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			w := newWorld(t)
-			w.tells = seed%2 == 0
+			w.reportsVersion = seed%2 == 0
 			w.cluster.Watch(&corev1.ConfigMap{})
 			expected := map[string]state{}
 			for step := range steps {
@@ -58,16 +58,16 @@ func TestGate_Model(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("checked %d reads, %d requests read live, %d were put off", checked, live, waits)
+	t.Logf("checked %d reads, %d requests read live, %d were deferred", checked, live, waits)
 	if checked < runs*steps || waits < runs {
-		t.Errorf("only %d reads were checked, and %d requests put off", checked, waits)
+		t.Errorf("checked only %d reads, and %d requests were deferred", checked, waits)
 	}
 }
 
-// state is what a write left an object in.
+// state is the state of an object after a write.
 type state struct {
 	uid, version string
-	// deleted objects are at least terminating, gone ones are not there any more.
+	// deleted objects are at least terminating, gone objects no longer exist.
 	deleted, gone bool
 }
 
@@ -76,19 +76,19 @@ func (s state) contradicted(cm *corev1.ConfigMap, missing bool) string {
 	case missing && (s.deleted || s.gone):
 		return ""
 	case missing:
-		// Somebody else may have deleted it; those are taken out of what is expected.
-		return "was written and is missing"
+		// Objects that another client may have deleted are removed from the expectations.
+		return "was written but does not exist"
 	case s.deleted && string(cm.UID) == s.uid && cm.DeletionTimestamp == nil:
-		return "was deleted and is there"
+		return "was deleted but exists"
 	case s.gone && string(cm.UID) == s.uid:
-		return "lost its last finalizer and is there"
+		return "lost its last finalizer but exists"
 	case !s.gone && !s.deleted && older(cm.ResourceVersion, s.version):
 		return fmt.Sprintf("has version %s, older than %s", cm.ResourceVersion, s.version)
 	}
 	return ""
 }
 
-// own makes one or two writes of the controller.
+// own performs one or two writes of the controller.
 func (w *world) own(ctx context.Context, c client.Client, random *rand.Rand, expected map[string]state) {
 	for range 1 + random.IntN(2) {
 		name := fmt.Sprintf("cm-%d", random.IntN(3))
@@ -119,13 +119,17 @@ func (w *world) own(ctx context.Context, c client.Client, random *rand.Rand, exp
 		default:
 			cm.Data = map[string]string{"value": fmt.Sprint(random.Uint64())}
 			if err := c.Update(ctx, cm); err == nil {
-				expected[name] = state{uid: string(cm.UID), version: cm.ResourceVersion, gone: cm.DeletionTimestamp != nil && len(cm.Finalizers) == 0}
+				expected[name] = state{
+					uid:     string(cm.UID),
+					version: cm.ResourceVersion,
+					gone:    cm.DeletionTimestamp != nil && len(cm.Finalizers) == 0,
+				}
 			}
 		}
 	}
 }
 
-// foreign lets somebody else delete an object. What comes of it, the controller need not have seen.
+// foreign lets another client delete an object. The controller need not have observed the deletion.
 func (w *world) foreign(random *rand.Rand, expected map[string]state) {
 	name := fmt.Sprintf("cm-%d", random.IntN(3))
 	cm := configMap(name)

@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// patience is how long an object may be missing in a cache before the API server is asked whether it still exists, and how long one is waited for in a
-// cache that is known not to have all objects.
-const patience = time.Second
+// missingTimeout is how long an object may be missing in a cache before the API server is asked whether it still
+// exists. It is also how long the gate waits for an object in a cache that does not contain all objects.
+const missingTimeout = time.Second
 
-// observed is true when every cache that reconcilers read the object from has seen the write. waited is how long the request has been put off for.
+// observed reports whether every cache that reconcilers read the object from has observed the write. waited is how long
+// the request has been deferred.
 func (w write) observed(ctx context.Context, waited time.Duration) bool {
 	for _, f := range w.cluster.formsOf(w.kind) {
 		if !w.cluster.sees(ctx, f, w, waited) {
@@ -36,15 +37,15 @@ func (c *Cluster) sees(ctx context.Context, f Form, w write, waited time.Duratio
 	err := c.client.Get(ctx, w.key, obj)
 	switch {
 	case apierrs.IsNotFound(err) && w.effect != stored:
-		// Either it is gone, or the cache has not even seen it come.
+		// The object was deleted, or the cache has not observed its creation yet.
 		return seen == "" || !older(seen, w.version)
 	case apierrs.IsNotFound(err):
-		return c.neverComes(ctx, f, w, waited)
+		return c.willNotAppear(ctx, f, w, waited)
 	case err != nil:
-		// Not from a cache, or not from one that has this object.
+		// The object is not read from a cache, or the cache does not contain it.
 		return true
 	case w.uid != "" && obj.GetUID() != w.uid:
-		// Another object of the same name: is it one before, or one after?
+		// This is another object with the same name: was it created before or after?
 		return !older(obj.GetResourceVersion(), w.version)
 	case w.effect == stored:
 		return !older(obj.GetResourceVersion(), w.version)
@@ -55,18 +56,19 @@ func (c *Cluster) sees(ctx context.Context, f Form, w write, waited time.Duratio
 	}
 }
 
-// neverComes is true when an object that is not in the cache will not come: it is gone again, or the cache is known to leave objects out.
-func (c *Cluster) neverComes(ctx context.Context, f Form, w write, waited time.Duration) bool {
-	if waited < patience {
+// willNotAppear reports whether an object that is missing in the cache will not appear: it no longer exists, or the
+// cache does not contain all objects.
+func (c *Cluster) willNotAppear(ctx context.Context, f Form, w write, waited time.Duration) bool {
+	if waited < missingTimeout {
 		return false
 	}
 	c.mu.RLock()
 	selective := c.selective[f]
 	c.mu.RUnlock()
-	return selective || c.isGone(ctx, f, w)
+	return selective || c.noLongerExists(ctx, f, w)
 }
 
-func (c *Cluster) isGone(ctx context.Context, f Form, w write) bool {
+func (c *Cluster) noLongerExists(ctx context.Context, f Form, w write) bool {
 	obj, ok := c.blank(f)
 	if !ok {
 		return true
@@ -75,13 +77,14 @@ func (c *Cluster) isGone(ctx context.Context, f Form, w write) bool {
 	return apierrs.IsNotFound(err) || err == nil && w.uid != "" && obj.GetUID() != w.uid
 }
 
-// overdue learns from a write that a cache has not seen in time. If the API server has the object and the cache does not, the cache most likely is limited
-// to some labels, fields or namespaces. From then on objects missing in it are not waited for as long.
+// overdue handles a write that a cache did not observe in time. If the API server has the object and the cache does
+// not, the cache probably is limited to some labels, fields or namespaces. From then on the wait for objects missing in
+// it is shorter.
 func (c *Cluster) overdue(w write) {
 	if w.effect != stored {
 		return
 	}
-	// Not the context of the request: it may be over.
+	// Do not use the context of the request: it may be done.
 	ctx := context.Background()
 	for _, f := range c.formsOf(w.kind) {
 		obj, ok := c.blank(f)
@@ -94,7 +97,8 @@ func (c *Cluster) overdue(w write) {
 	}
 }
 
-// older is true when the resource version a is certain to be before b. Those of a few aggregated APIs cannot be compared.
+// older reports whether the resource version a is certain to be before b. Versions of a few aggregated APIs cannot be
+// compared.
 func older(a, b string) bool {
 	if a == "" || b == "" {
 		return false

@@ -13,8 +13,8 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// outcomeUnknown is true for an error after which a write may have happened all the same: no answer, or one that says that the server got into trouble on
-// the way. An answer that refuses the write is certain.
+// outcomeUnknown reports whether a write may have taken effect despite the error: there was no response, or the server
+// failed while it processed the request. A response that rejects the write is certain.
 func outcomeUnknown(err error) bool {
 	if status := apierrs.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Code >= http.StatusInternalServerError

@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// recorder is the client of a Cluster. It embeds no client: a call that controller-runtime adds must not go unnoticed.
+// recorder is the client of a Cluster. It embeds no client: if controller-runtime adds a method, this type must fail to
+// compile.
 type recorder struct{ cluster *Cluster }
 
 var _ client.Client = (*recorder)(nil)
@@ -35,7 +36,7 @@ func (r *recorder) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	r.cluster.reads(list)
 	if r.cluster.journal(ctx).Live() {
-		// An index of the cache is not known to the API server.
+		// The API server does not support the indexes of the cache.
 		if err := r.cluster.live.List(ctx, list, opts...); !apierrs.IsBadRequest(err) {
 			if err == nil {
 				r.cluster.listedLive(ctx, list)
@@ -118,12 +119,21 @@ type subResourceRecorder struct {
 	client  client.SubResourceClient
 }
 
-func (r *subResourceRecorder) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
+func (r *subResourceRecorder) Get(
+	ctx context.Context,
+	obj, sub client.Object,
+	opts ...client.SubResourceGetOption,
+) error {
 	return r.client.Get(ctx, obj, sub, opts...)
 }
 
-// Create notes evictions. What else is created as a sub resource, tokens and bindings, changes nothing that a controller reads back from a cache.
-func (r *subResourceRecorder) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+// Create records evictions. Other subresources that are created, tokens and bindings, do not change objects that a
+// controller reads from a cache.
+func (r *subResourceRecorder) Create(
+	ctx context.Context,
+	obj, sub client.Object,
+	opts ...client.SubResourceCreateOption,
+) error {
 	if r.name != "eviction" {
 		return r.client.Create(ctx, obj, sub, opts...)
 	}
@@ -133,7 +143,11 @@ func (r *subResourceRecorder) Create(ctx context.Context, obj, sub client.Object
 	return err
 }
 
-func (r *subResourceRecorder) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+func (r *subResourceRecorder) Update(
+	ctx context.Context,
+	obj client.Object,
+	opts ...client.SubResourceUpdateOption,
+) error {
 	inspected := r.cluster.inspectWrite(ctx, "updates "+r.name+" of", obj)
 	err := r.client.Update(ctx, obj, opts...)
 	inspected(err)
@@ -142,7 +156,12 @@ func (r *subResourceRecorder) Update(ctx context.Context, obj client.Object, opt
 	return err
 }
 
-func (r *subResourceRecorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (r *subResourceRecorder) Patch(
+	ctx context.Context,
+	obj client.Object,
+	patch client.Patch,
+	opts ...client.SubResourcePatchOption,
+) error {
 	inspected := r.cluster.inspectWrite(ctx, "patches "+r.name+" of", obj)
 	err := r.client.Patch(ctx, obj, patch, opts...)
 	inspected(err)
@@ -151,18 +170,23 @@ func (r *subResourceRecorder) Patch(ctx context.Context, obj client.Object, patc
 	return err
 }
 
-func (r *subResourceRecorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+func (r *subResourceRecorder) Apply(
+	ctx context.Context,
+	obj runtime.ApplyConfiguration,
+	opts ...client.SubResourceApplyOption,
+) error {
 	err := r.client.Apply(ctx, obj, opts...)
 	r.cluster.applied(ctx, obj, (&client.SubResourceApplyOptions{}).ApplyOpts(opts).DryRun, err)
 	return err
 }
 
-// wrote notes a write that left obj as the server answered.
+// wrote records a write. obj is the response of the server.
 func (c *Cluster) wrote(ctx context.Context, obj client.Object, dryRun []string, err error) {
 	c.wroteSub(ctx, obj, nil, dryRun, err)
 }
 
-// wroteSub notes a write to a sub resource of obj that was answered with body, or with obj if that is nil. The metadata of a body is that of the object.
+// wroteSub records a write to a subresource of obj. The response is body, or obj if body is nil. The metadata of a body
+// is that of the object.
 func (c *Cluster) wroteSub(ctx context.Context, obj, body client.Object, dryRun []string, err error) {
 	answer := metav1.Object(obj)
 	if body != nil {
@@ -175,7 +199,7 @@ func (c *Cluster) wroteSub(ctx context.Context, obj, body client.Object, dryRun 
 	c.note(ctx, gvk.GroupKind(), client.ObjectKeyFromObject(obj), answer, dryRun, err)
 }
 
-// applied notes a server-side apply. The configuration is what the server answered.
+// applied records a server-side apply. The configuration is the response of the server.
 func (c *Cluster) applied(ctx context.Context, obj runtime.ApplyConfiguration, dryRun []string, err error) {
 	answer := &metav1.PartialObjectMetadata{}
 	if data, jsonErr := json.Marshal(obj); jsonErr != nil || json.Unmarshal(data, answer) != nil {
@@ -193,12 +217,19 @@ func (c *Cluster) note(
 	case journal == nil || len(dryRun) > 0:
 	case err != nil:
 		if outcomeUnknown(err) {
-			journal.addDoubt()
+			journal.addUncertain()
 		}
 	default:
-		w := write{cluster: c, kind: kind, key: key, uid: answer.GetUID(), version: answer.GetResourceVersion(), generation: answer.GetGeneration()}
+		w := write{
+			cluster:    c,
+			kind:       kind,
+			key:        key,
+			uid:        answer.GetUID(),
+			version:    answer.GetResourceVersion(),
+			generation: answer.GetGeneration(),
+		}
 		if answer.GetDeletionTimestamp() != nil && len(answer.GetFinalizers()) == 0 {
-			// That was the last finalizer: the object is gone, and the answer has the version from before.
+			// That was the last finalizer: the object no longer exists, and the response has the previous version.
 			w.effect = removed
 		}
 		journal.add(w)
@@ -211,7 +242,7 @@ func (c *Cluster) deleted(ctx context.Context, dryRun []string, err error, known
 	case journal == nil || len(dryRun) > 0:
 	case err != nil:
 		if outcomeUnknown(err) {
-			journal.addDoubt()
+			journal.addUncertain()
 		}
 	default:
 		for _, w := range known {
@@ -222,8 +253,8 @@ func (c *Cluster) deleted(ctx context.Context, dryRun []string, err error, known
 	}
 }
 
-// known returns the deletion of obj, as far as it can be told before: from the object itself, the preconditions, or else the cache. Without a UID the object
-// is unknown to the cache, or not read at all.
+// known returns the deletion of obj with the UID from the object itself, the preconditions, or the cache. Without a UID
+// the object is not in the cache, or its kind is not read.
 func (c *Cluster) known(ctx context.Context, obj client.Object, preconditions *metav1.Preconditions) write {
 	if c.journal(ctx) == nil {
 		return write{}
@@ -249,11 +280,16 @@ func (c *Cluster) known(ctx context.Context, obj client.Object, preconditions *m
 
 func (c *Cluster) deletionOf(kind schema.GroupKind, obj client.Object) write {
 	return write{
-		cluster: c, kind: kind, key: client.ObjectKeyFromObject(obj), uid: obj.GetUID(), version: obj.GetResourceVersion(), effect: deleted,
+		cluster: c,
+		kind:    kind,
+		key:     client.ObjectKeyFromObject(obj),
+		uid:     obj.GetUID(),
+		version: obj.GetResourceVersion(),
+		effect:  deleted,
 	}
 }
 
-// knownOf returns the deletions of all objects like obj that the cache has and the options select.
+// knownOf returns the deletions of all objects in the cache that are like obj and that the options select.
 func (c *Cluster) knownOf(ctx context.Context, obj client.Object, options *client.ListOptions) []write {
 	if c.journal(ctx) == nil {
 		return nil

@@ -15,7 +15,8 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-// verbs are writes to the ConfigMaps "plain", "held", which has a finalizer, and "leaving", which has one and is being deleted.
+// verbs are writes to the ConfigMaps "plain", "held", which has a finalizer, and "leaving", which has a finalizer and
+// is terminating.
 var verbs = map[string]func(ctx context.Context, c client.Client) error{
 	"create": func(ctx context.Context, c client.Client) error { return c.Create(ctx, configMap("new")) },
 	"create with a generated name": func(ctx context.Context, c client.Client) error {
@@ -40,10 +41,18 @@ var verbs = map[string]func(ctx context.Context, c client.Client) error{
 		})
 	},
 	"patch": func(ctx context.Context, c client.Client) error {
-		return c.Patch(ctx, configMap("plain"), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"changed":"yes"}}`)))
+		return c.Patch(
+			ctx,
+			configMap("plain"),
+			client.RawPatch("application/merge-patch+json", []byte(`{"data":{"changed":"yes"}}`)),
+		)
 	},
 	"apply": func(ctx context.Context, c client.Client) error {
-		return c.Apply(ctx, applycorev1.ConfigMap("plain", "default").WithData(map[string]string{"changed": "yes"}), client.FieldOwner("test"))
+		return c.Apply(
+			ctx,
+			applycorev1.ConfigMap("plain", "default").WithData(map[string]string{"changed": "yes"}),
+			client.FieldOwner("test"),
+		)
 	},
 	"delete": func(ctx context.Context, c client.Client) error { return c.Delete(ctx, configMap("plain")) },
 	"delete by name": func(ctx context.Context, c client.Client) error {
@@ -53,7 +62,9 @@ var verbs = map[string]func(ctx context.Context, c client.Client) error{
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "plain"}}
 		return c.Delete(ctx, obj, client.Preconditions{UID: &configMap("plain").UID})
 	},
-	"delete with a finalizer": func(ctx context.Context, c client.Client) error { return c.Delete(ctx, configMap("held")) },
+	"delete with a finalizer": func(ctx context.Context, c client.Client) error {
+		return c.Delete(ctx, configMap("held"))
+	},
 	"delete all of": func(ctx context.Context, c client.Client) error {
 		return c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace("default"), client.MatchingLabels{"app": "test"})
 	},
@@ -91,7 +102,7 @@ var verbs = map[string]func(ctx context.Context, c client.Client) error{
 	},
 }
 
-// change reads from the cache, as reconcilers do, and hands that to do.
+// change reads from the cache, as reconcilers do, and passes the object to do.
 func change(ctx context.Context, c client.Client, name string, do func(cm *corev1.ConfigMap) error) error {
 	cm := &corev1.ConfigMap{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, cm); err != nil {
@@ -102,7 +113,12 @@ func change(ctx context.Context, c client.Client, name string, do func(cm *corev
 
 func given(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t, configMap("plain"), configMap("held", "test.trueup.dev/held"), configMap("leaving", "test.trueup.dev/held"))
+	w := newWorld(
+		t,
+		configMap("plain"),
+		configMap("held", "test.trueup.dev/held"),
+		configMap("leaving", "test.trueup.dev/held"),
+	)
 	w.must(w.server.Delete(t.Context(), configMap("leaving")))
 	w.catchUp()
 	return w
@@ -111,33 +127,33 @@ func given(t *testing.T) *world {
 func TestGate_EveryWriteIsWaitedFor(t *testing.T) {
 	for verb, do := range verbs {
 		for formName, newObject := range forms {
-			for _, tells := range []bool{true, false} {
+			for _, reportsVersion := range []bool{true, false} {
 				name := verb + ", read " + formName
-				if !tells {
-					name += ", from a cache that does not tell how far it is"
+				if !reportsVersion {
+					name += ", from a cache that does not report its resource version"
 				}
 				t.Run(name, func(t *testing.T) {
 					w := given(t)
-					w.tells = tells
+					w.reportsVersion = reportsVersion
 					w.cluster.Watch(newObject())
 					wait, _ := w.reconcile(func(ctx context.Context, c client.Client) {
 						w.must(client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "any"}, newObject())))
 						w.must(do(ctx, c))
 					})
 					if wait > 0 {
-						t.Fatalf("the first request was put off for %v", wait)
+						t.Fatalf("the first request was deferred for %v", wait)
 					}
 					for range 3 {
 						if wait, _ := w.reconcile(nil); wait <= 0 || wait > lastPoll {
-							t.Fatalf("before the cache has seen it, the request is put off for %v, want up to %v", wait, lastPoll)
+							t.Fatalf("before the cache observed the write, the request is deferred for %v, want up to %v", wait, lastPoll)
 						}
 					}
 					w.catchUp()
 					if wait, live := w.reconcile(nil); wait > 0 || live {
-						t.Errorf("after the cache has seen it, the request is put off for %v, reads live: %v", wait, live)
+						t.Errorf("after the cache observed the write, the request is deferred for %v, reads live: %v", wait, live)
 					}
 					if w.kept() > 0 {
-						t.Errorf("%d journals are kept", w.kept())
+						t.Errorf("got %d journals, want none", w.kept())
 					}
 				})
 			}
@@ -162,7 +178,8 @@ func TestGate_SubResources(t *testing.T) {
 			return c.Status().Update(ctx, obj)
 		},
 		"status patch": func(ctx context.Context, c client.Client) error {
-			return c.Status().Patch(ctx, resource(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"fields":{"changed":"yes"}}}`)))
+			patch := []byte(`{"status":{"fields":{"changed":"yes"}}}`)
+			return c.Status().Patch(ctx, resource(), client.RawPatch("application/merge-patch+json", patch))
 		},
 		"status apply": func(ctx context.Context, c client.Client) error {
 			status := applycorev1.PodStatus().WithMessage("changed")
@@ -179,14 +196,14 @@ func TestGate_SubResources(t *testing.T) {
 				w.must(c.List(ctx, &corev1.PodList{}))
 				w.must(do(ctx, c))
 			}); wait > 0 {
-				t.Fatalf("the first request was put off for %v", wait)
+				t.Fatalf("the first request was deferred for %v", wait)
 			}
 			if wait, _ := w.reconcile(nil); wait == 0 {
-				t.Error("the request is not put off before the cache has seen the write")
+				t.Error("the request is not deferred before the cache observed the write")
 			}
 			w.catchUp()
 			if wait, live := w.reconcile(nil); wait > 0 || live {
-				t.Errorf("after the cache has seen it, the request is put off for %v, reads live: %v", wait, live)
+				t.Errorf("after the cache observed the write, the request is deferred for %v, reads live: %v", wait, live)
 			}
 		})
 	}
@@ -219,10 +236,10 @@ func TestGate_NothingToWaitFor(t *testing.T) {
 			w := given(t)
 			w.reconcile(func(ctx context.Context, c client.Client) { w.must(do(ctx, c)) })
 			if wait, live := w.reconcile(nil); wait > 0 || live {
-				t.Errorf("the request is put off for %v, reads live: %v", wait, live)
+				t.Errorf("the request is deferred for %v, reads live: %v", wait, live)
 			}
 			if w.kept() > 0 {
-				t.Errorf("%d journals are kept", w.kept())
+				t.Errorf("got %d journals, want none", w.kept())
 			}
 		})
 	}

@@ -25,7 +25,7 @@ import (
 
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "test"}}
 
-// world is an API server and a cache of it that follows on command.
+// world is an API server with a cache that follows on command.
 type world struct {
 	t       testing.TB
 	server  client.WithWatch
@@ -33,25 +33,33 @@ type world struct {
 	live    countingReader
 	cluster *Cluster
 	gate    Gate
-	// failure is what writes return instead of being made.
+	// failure is the error that writes return without effect.
 	failure error
-	// position is the resource version that the cache has seen, "" when it does not tell.
-	position string
-	tells    bool
-	// leavesOut are names that the cache does not have.
-	leavesOut map[string]bool
+	// position is the resource version that the cache has observed, or "" if the cache does not report it.
+	position       string
+	reportsVersion bool
+	// omitted holds names of objects that the cache does not contain.
+	omitted map[string]bool
 }
 
 type journalKey struct{}
 
 func newWorld(t testing.TB, given ...client.Object) *world {
-	w := &world{t: t, tells: true, leavesOut: map[string]bool{}}
-	w.server = newFake().WithGlobalResourceVersionCounter().WithObjects(given...).WithStatusSubresource(&fixture.Resource{}).Build()
+	w := &world{t: t, reportsVersion: true, omitted: map[string]bool{}}
+	w.server = newFake().WithGlobalResourceVersionCounter().WithObjects(
+		given...).WithStatusSubresource(
+		&fixture.Resource{},
+	).Build()
 	w.live.Reader = w.server
-	w.cluster = NewCluster(&laggingClient{Client: w.server, world: w}, &w.live, &laggingCache{world: w}, func(ctx context.Context) *Journal {
-		journal, _ := ctx.Value(journalKey{}).(*Journal)
-		return journal
-	})
+	w.cluster = NewCluster(
+		&laggingClient{Client: w.server, world: w},
+		&w.live,
+		&laggingCache{world: w},
+		func(ctx context.Context) *Journal {
+			journal, _ := ctx.Value(journalKey{}).(*Journal)
+			return journal
+		},
+	)
 	w.catchUp()
 	return w
 }
@@ -61,12 +69,13 @@ var (
 	decoder = serializer.NewCodecFactory(scheme).UniversalDecoder()
 )
 
-// newFake returns a builder with a plain tracker: the builder's own, which knows about field managers, takes long to make.
+// newFake returns a builder with a plain tracker. The default tracker, which supports field managers, takes long to
+// create.
 func newFake() *fake.ClientBuilder {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(clientgotesting.NewObjectTracker(scheme, decoder))
 }
 
-// catchUp brings the cache to what the server has now.
+// catchUp copies the state of the server to the cache.
 func (w *world) catchUp() {
 	w.t.Helper()
 	builder := newFake()
@@ -75,13 +84,13 @@ func (w *world) catchUp() {
 	} {
 		w.must(w.server.List(context.Background(), list))
 		for _, obj := range items(w.t, list) {
-			if !w.leavesOut[obj.GetName()] {
+			if !w.omitted[obj.GetName()] {
 				builder.WithObjects(obj)
 			}
 		}
 	}
 	w.cached = builder.Build()
-	// A deletion has a resource version too, which the fake server does not tell. The next one is after it.
+	// The fake server does not return the resource version of a deletion. The next version is after it.
 	marker := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "marker-"}}
 	w.must(w.server.Create(context.Background(), marker))
 	w.position = marker.ResourceVersion
@@ -94,7 +103,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// reconcile lets the request do something, if the gate lets it. It returns for how long it was put off, and whether it read live.
+// reconcile runs the request if the gate admits it. It returns how long the request was deferred, and whether it read
+// live.
 func (w *world) reconcile(do func(ctx context.Context, c client.Client)) (wait time.Duration, live bool) {
 	journal := &Journal{}
 	if wait := w.gate.Enter(w.t.Context(), "test", request, journal, DefaultTimeout); wait > 0 {
@@ -119,7 +129,12 @@ type laggingClient struct {
 	world *world
 }
 
-func (c *laggingClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (c *laggingClient) Get(
+	ctx context.Context,
+	key client.ObjectKey,
+	obj client.Object,
+	opts ...client.GetOption,
+) error {
 	return c.world.cached.Get(ctx, key, obj, opts...)
 }
 
@@ -141,7 +156,7 @@ func (c *laggingClient) Delete(ctx context.Context, obj client.Object, opts ...c
 	return c.Client.Delete(ctx, obj, opts...)
 }
 
-// laggingCache is the cache as far as the guard asks for it.
+// laggingCache implements the methods of a cache that the guard calls.
 type laggingCache struct {
 	informertest.FakeInformers
 	world *world
@@ -149,7 +164,7 @@ type laggingCache struct {
 
 func (c *laggingCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
 	return storeInformer{store: &toolscache.FakeCustomStore{LastStoreSyncResourceVersionFunc: func() string {
-		if !c.world.tells {
+		if !c.world.reportsVersion {
 			return ""
 		}
 		return c.world.position
@@ -163,13 +178,18 @@ type storeInformer struct {
 
 func (i storeInformer) GetStore() toolscache.Store { return i.store }
 
-// countingReader counts what is read past the cache.
+// countingReader counts the reads that bypass the cache.
 type countingReader struct {
 	client.Reader
 	gets, lists int
 }
 
-func (r *countingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (r *countingReader) Get(
+	ctx context.Context,
+	key client.ObjectKey,
+	obj client.Object,
+	opts ...client.GetOption,
+) error {
 	r.gets++
 	return r.Reader.Get(ctx, key, obj, opts...)
 }
@@ -203,7 +223,11 @@ func items(t testing.TB, list client.ObjectList) []client.Object {
 
 func configMap(name string, finalizers ...string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{"app": "test"}, Finalizers: finalizers,
+		Namespace:  "default",
+		Name:       name,
+		UID:        types.UID("uid-of-" + name),
+		Labels:     map[string]string{"app": "test"},
+		Finalizers: finalizers,
 	}}
 }
 

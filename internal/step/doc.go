@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package step is the one place through which every built-in reconciler does its work.
+// Package step runs the steps of all built-in reconcilers.
 //
-// A step is a node of the reconciler tree, for the time of one call. [Run] names it on the logger, hands its start and its finish to an
-// [Observer] when one is attached to the context, and notes in the [Trace] of the request which steps a panic or an error passes on its way up.
-// Reconcilers therefore neither build loggers nor measure time, and errors stay as they are. With no observer, and a context without a logger, a step allocates nothing.
+// A step is one call of a node in the tree of reconcilers. [Run] adds its name to the logger and reports its start and
+// its finish to the [Observer] on the context, if any. It records in the [Trace] of the request which steps a panic or
+// an error passes on its way up. Reconcilers therefore neither build loggers nor measure time, and errors are not
+// changed. Without an observer and a logger on the context, a step allocates nothing.
 package step

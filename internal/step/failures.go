@@ -7,28 +7,28 @@ import (
 	"reflect"
 )
 
-// Failure says where an error of a request comes from.
+// Failure describes the origin of an error of a request.
 type Failure struct {
 	// Path is the names of the steps from the root to the innermost one that returned the error, joined with dots.
 	Path string
-	// Object is the object that the error is about, for example "Secret default/db". It is empty when no step has named one.
+	// Object is the object that the error is about, for example "Secret default/db". It is empty if no step has named one.
 	Object string
 	// Err is the error as the innermost step returned it.
 	Err error
-	// Recorded is true when an event was recorded for the error already.
+	// Recorded reports whether an event was already recorded for the error.
 	Recorded bool
 }
 
 type failure struct {
-	// names are those of the steps that the error has passed, innermost first.
+	// names are the names of the steps that the error has passed, innermost first.
 	names    []string
 	object   string
 	err      error
 	recorded bool
 }
 
-// About names the object that err is about. The first name for an error counts: who is closest to the call knows best. It does nothing without an
-// error, and outside of a request.
+// About names the object that err is about. The first name for an error is kept, because it comes from the step closest
+// to the call. About does nothing if err is nil, or outside of a request.
 func About(ctx context.Context, err error, object string) {
 	if f, unlock := find(ctx, err); f != nil {
 		defer unlock()
@@ -38,7 +38,7 @@ func About(ctx context.Context, err error, object string) {
 	}
 }
 
-// Recorded notes that an event was recorded for err.
+// Recorded records that an event was recorded for err.
 func Recorded(ctx context.Context, err error) {
 	if f, unlock := find(ctx, err); f != nil {
 		defer unlock()
@@ -46,8 +46,8 @@ func Recorded(ctx context.Context, err error) {
 	}
 }
 
-// find returns the failure for err that was noted since the current step started, which it adds when there is none. The trace stays locked until unlock
-// is called.
+// find returns the failure for err that was recorded since the current step started. If there is none, it adds one. The
+// trace stays locked until unlock is called.
 func find(ctx context.Context, err error) (found *failure, unlock func()) {
 	t, _ := ctx.Value(traceKey{}).(*Trace)
 	if t == nil || err == nil || t.ignores(err) {
@@ -55,7 +55,7 @@ func find(ctx context.Context, err error) (found *failure, unlock func()) {
 	}
 	t.mu.Lock()
 	for i := len(t.failures) - 1; i >= 0; i-- {
-		// One with names has passed a step, which another reconciler may have run with the same error.
+		// A failure with names has passed a step. Another reconciler may have returned the same error.
 		if f := t.failures[i]; len(f.names) == 0 && contains(err, f.err) {
 			return f, t.mu.Unlock
 		}
@@ -65,7 +65,7 @@ func find(ctx context.Context, err error) (found *failure, unlock func()) {
 	return found, t.mu.Unlock
 }
 
-// Failures returns where err, which the root returns, comes from. An error that joins several has several origins.
+// Failures returns the origins of err, which the root returns. An error that joins several errors has several origins.
 func (t *Trace) Failures(err error) []Failure {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +88,8 @@ func (t *Trace) length() int {
 
 func (t *Trace) ignores(err error) bool { return t.Ignore != nil && t.Ignore(err) }
 
-// passes notes that a step returned err: it adds its name to the failures below it that are part of err, and drops the others, which were dealt with.
+// passes records that a step returned err. It adds the name of the step to the failures below it that are part of err,
+// and drops the others, which were handled.
 func (t *Trace) passes(name string, before int, err error) {
 	failed := err != nil && !t.ignores(err)
 	if !failed && t.length() <= before {
@@ -120,13 +121,13 @@ func (t *Trace) keep(failures []*failure) {
 	t.noted.Store(int64(len(failures)))
 }
 
-// contains reports whether part is err, or one of the errors that err wraps or joins. Unlike [errors.Is] it asks no error for its opinion, and compares
-// errors that Go cannot compare with ==.
+// contains reports whether part is err, or one of the errors that err wraps or joins. Unlike [errors.Is] it does not
+// call methods Is of errors, and it compares errors that Go cannot compare with ==.
 func contains(err, part error) bool {
 	if equal(err, part) {
 		return true
 	}
-	switch err := err.(type) { //nolint:errorlint // each level is looked at by itself
+	switch err := err.(type) { // each level is handled separately
 	case interface{ Unwrap() error }:
 		inner := err.Unwrap()
 		return inner != nil && contains(inner, part)

@@ -29,7 +29,7 @@ type uncomparable struct{ errs any }
 
 func (e uncomparable) Error() string { return fmt.Sprint(e.errs) }
 
-// wrapper hides an error that panics when it is compared with == behind a type that Go compares.
+// wrapper hides an error that panics when it is compared with == behind a type that Go can compare.
 type wrapper struct{ error }
 
 func (e wrapper) Unwrap() error { return e.error }
@@ -38,7 +38,7 @@ func fails(err error) work {
 	return func(context.Context, *corev1.ConfigMap) (reconcile.Result, error) { return reconcile.Result{}, err }
 }
 
-// about is the work of a step that knows the object of its error.
+// about returns the work of a step that names the object of its error.
 func about(err error, objects ...string) work {
 	return func(ctx context.Context, _ *corev1.ConfigMap) (reconcile.Result, error) {
 		for _, object := range objects {
@@ -48,10 +48,10 @@ func about(err error, objects ...string) work {
 	}
 }
 
-// in runs work in steps of these names, one inside the other.
+// in runs work in nested steps with these names.
 func in(names string, do work) work { return nested(strings.Split(names, "."), do) }
 
-// then calls one after the other, and returns what combine makes of their errors.
+// then calls work one after the other, and combines their errors.
 func then(combine func(errs []error) error, all ...work) work {
 	return func(ctx context.Context, resource *corev1.ConfigMap) (reconcile.Result, error) {
 		errs := []error{}
@@ -77,19 +77,34 @@ func TestTrace_Failures(t *testing.T) {
 		do   work
 		want []step.Failure
 	}{
-		"no error":            {do: in("root.a", fails(nil))},
-		"innermost step":      {do: in("root.a.b", fails(errTest)), want: []step.Failure{{Path: "root.a.b", Err: errTest}}},
-		"root":                {do: in("root", fails(errTest)), want: []step.Failure{{Path: "root", Err: errTest}}},
-		"object":              {do: in("root.a", about(errTest, "Secret x")), want: []step.Failure{{Path: "root.a", Object: "Secret x", Err: errTest}}},
-		"first name counts":   {do: in("root.a", about(errTest, "x", "y")), want: []step.Failure{{Path: "root.a", Object: "x", Err: errTest}}},
-		"about no error":      {do: in("root.a", about(nil, "x"))},
-		"caught":              {do: in("root", then(none, in("a", about(errTest, "x"))))},
-		"replaced":            {do: in("root", then(replace, in("a", fails(errTest)))), want: []step.Failure{{Path: "root", Err: errOther}}},
-		"wrapped":             {do: in("root", then(wrap, in("a", fails(errTest)))), want: []step.Failure{{Path: "root.a", Err: errTest}}},
-		"ignored":             {do: in("root.a", about(errQuiet, "x"))},
-		"ignored, then loud":  {do: in("root", then(replace, in("a", fails(errQuiet)))), want: []step.Failure{{Path: "root", Err: errOther}}},
-		"not comparable":      {do: in("root.a.b", about(slice, "x")), want: []step.Failure{{Path: "root.a.b", Object: "x", Err: slice}}},
-		"hidden in a wrapper": {do: in("root.a.b", fails(wrapper{slice})), want: []step.Failure{{Path: "root.a.b", Err: wrapper{slice}}}},
+		"no error":       {do: in("root.a", fails(nil))},
+		"innermost step": {do: in("root.a.b", fails(errTest)), want: []step.Failure{{Path: "root.a.b", Err: errTest}}},
+		"root":           {do: in("root", fails(errTest)), want: []step.Failure{{Path: "root", Err: errTest}}},
+		"object": {
+			do:   in("root.a", about(errTest, "Secret x")),
+			want: []step.Failure{{Path: "root.a", Object: "Secret x", Err: errTest}},
+		},
+		"first name counts": {
+			do: in("root.a", about(errTest, "x", "y")), want: []step.Failure{{Path: "root.a", Object: "x", Err: errTest}},
+		},
+		"about no error": {do: in("root.a", about(nil, "x"))},
+		"caught":         {do: in("root", then(none, in("a", about(errTest, "x"))))},
+		"replaced": {
+			do: in("root", then(replace, in("a", fails(errTest)))), want: []step.Failure{{Path: "root", Err: errOther}},
+		},
+		"wrapped": {
+			do: in("root", then(wrap, in("a", fails(errTest)))), want: []step.Failure{{Path: "root.a", Err: errTest}},
+		},
+		"ignored": {do: in("root.a", about(errQuiet, "x"))},
+		"ignored, then loud": {
+			do: in("root", then(replace, in("a", fails(errQuiet)))), want: []step.Failure{{Path: "root", Err: errOther}},
+		},
+		"not comparable": {
+			do: in("root.a.b", about(slice, "x")), want: []step.Failure{{Path: "root.a.b", Object: "x", Err: slice}},
+		},
+		"hidden in a wrapper": {
+			do: in("root.a.b", fails(wrapper{slice})), want: []step.Failure{{Path: "root.a.b", Err: wrapper{slice}}},
+		},
 		"joined": {
 			do:   in("root", then(join, in("a", fails(errTest)), in("b", fails(nil)), in("c", about(errOther, "x")))),
 			want: []step.Failure{{Path: "root.a", Err: errTest}, {Path: "root.c", Object: "x", Err: errOther}},
@@ -149,7 +164,7 @@ func TestTrace_OutsideOfARequest(t *testing.T) {
 	step.Recorded(t.Context(), errTest)
 }
 
-// Steps in goroutines do not disturb each other: what is said of an error may lack the step, and is never wrong.
+// Steps in goroutines do not interfere: the origin of an error may lack the step, but is never wrong.
 func TestTrace_StepsInGoroutines(t *testing.T) {
 	const steps = 20
 	trace := &step.Trace{}

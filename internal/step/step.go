@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Node is what a step knows about itself before it runs.
+// Node describes a step before it runs.
 type Node struct {
 	// Name is the name of the reconciler, or its position within a list of reconcilers.
 	Name string
@@ -21,44 +21,45 @@ type Node struct {
 	Values []any
 }
 
-// Observer is told of every step below the context it is attached to. Calls arrive in order within one reconcile request; an observer
-// attached to several requests must be safe for concurrent use.
+// Observer is called for every step below the context that it is attached to. Calls arrive in order within one
+// reconcile request; an observer attached to several requests must be safe for concurrent use.
 type Observer interface {
-	// StepStarted is called before the step does its work. The returned context is the one the step works with.
+	// StepStarted is called before the step does its work. The step works with the returned context.
 	StepStarted(ctx context.Context, started Started) context.Context
-	// StepFinished is called after the step has done its work, also when it panics.
+	// StepFinished is called after the step has done its work, even if it panics.
 	StepFinished(ctx context.Context, finished Finished)
 }
 
-// Started is the beginning of a step.
+// Started describes the start of a step.
 type Started struct {
 	// Path is the names of all steps from the root to this one.
 	Path []string
-	// Resource is the object the step was called with.
+	// Resource is the object that the step was called with.
 	Resource client.Object
 }
 
-// Finished is the end of a step.
+// Finished describes the end of a step.
 type Finished struct {
 	Started
-	// Duration is the time the step took, steps below included.
+	// Duration is the duration of the step, including the steps below it.
 	Duration time.Duration
-	// Result and Err are what the step returned. Both are zero when it panicked.
+	// Result and Err are the results of the step. Both are zero if it panicked.
 	Result reconcile.Result
 	Err    error
-	// Panicked is true when the step did not return.
+	// Panicked reports whether the step panicked.
 	Panicked bool
 }
 
 type observerKey struct{}
 
-// observation is the observer of a context together with the path that leads to it.
+// observation is the observer of a context and the path of its step.
 type observation struct {
 	observer Observer
 	path     []string
 }
 
-// WithObserver attaches an observer to all steps run with the returned context, besides those that are attached already.
+// WithObserver attaches an observer to all steps that run with the returned context, in addition to observers that are
+// already attached.
 func WithObserver(ctx context.Context, observer Observer) context.Context {
 	observed, ok := ctx.Value(observerKey{}).(observation)
 	if ok {
@@ -67,7 +68,7 @@ func WithObserver(ctx context.Context, observer Observer) context.Context {
 	return context.WithValue(ctx, observerKey{}, observation{observer: observer, path: observed.path})
 }
 
-// both are two observers of the same steps.
+// both combines two observers.
 type both struct{ first, second Observer }
 
 func (b both) StepStarted(ctx context.Context, started Started) context.Context {
@@ -79,14 +80,14 @@ func (b both) StepFinished(ctx context.Context, finished Finished) {
 	b.first.StepFinished(ctx, finished)
 }
 
-// Path returns the names of the steps from the root to the one that ctx is of, joined with dots. It is known only where an observer is attached, and ""
-// elsewhere.
+// Path returns the names of the steps from the root to the current step of ctx, joined with dots. It returns "" if no
+// observer is attached.
 func Path(ctx context.Context) string {
 	observed, _ := ctx.Value(observerKey{}).(observation)
 	return strings.Join(observed.path, ".")
 }
 
-// Run calls work as the step that node describes and returns what it returns.
+// Run calls work as the step that node describes and returns its results.
 func Run[T client.Object](
 	ctx context.Context, node Node, resource T,
 	work func(ctx context.Context, resource T) (reconcile.Result, error),
@@ -103,7 +104,7 @@ func Run[T client.Object](
 	before := trace.length()
 	finished := false
 	defer func() {
-		// The panic itself is left alone: whoever recovers it sees its value and its stack as they were.
+		// Do not recover the panic here, so that its value and its stack are preserved.
 		if !finished {
 			trace.addPanic(node.Name)
 		}

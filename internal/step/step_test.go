@@ -31,7 +31,7 @@ var (
 	again    = reconcile.Result{RequeueAfter: time.Minute}
 )
 
-// nested runs a step for each name, one inside the other, and work in the last.
+// nested runs a nested step for each name, and work in the last one.
 func nested(names []string, do work) work {
 	for _, name := range slices.Backward(names) {
 		inner := do
@@ -53,12 +53,17 @@ func TestRun_ReturnsWhatTheWorkReturns(t *testing.T) {
 		"observed": step.WithObserver(context.Background(), &trace{}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, err := step.Run(ctx, step.Node{Name: "a"}, resource, func(_ context.Context, got *corev1.ConfigMap) (reconcile.Result, error) {
-				if got != resource {
-					t.Error("the work was called with another resource")
-				}
-				return again, errTest
-			})
+			result, err := step.Run(
+				ctx,
+				step.Node{Name: "a"},
+				resource,
+				func(_ context.Context, got *corev1.ConfigMap) (reconcile.Result, error) {
+					if got != resource {
+						t.Error("the work was called with a different resource")
+					}
+					return again, errTest
+				},
+			)
 			if result != again || !errors.Is(err, errTest) {
 				t.Errorf("result %v, error %v", result, err)
 			}
@@ -69,7 +74,12 @@ func TestRun_ReturnsWhatTheWorkReturns(t *testing.T) {
 func TestRun_NamesTheLogger(t *testing.T) {
 	log, lines := newLog()
 	ctx := logr.NewContext(context.Background(), log)
-	_, _ = step.Run(ctx, step.Node{Name: "a", Values: []any{"key", "value"}}, resource, nested([]string{"b", "c"}, say("inside")))
+	_, _ = step.Run(
+		ctx,
+		step.Node{Name: "a", Values: []any{"key", "value"}},
+		resource,
+		nested([]string{"b", "c"}, say("inside")),
+	)
 	_, _ = step.Run(ctx, step.Node{Name: "d"}, resource, say("after"))
 	want := []string{
 		`a/b/c "level"=0 "msg"="inside" "key"="value"`,
@@ -89,7 +99,7 @@ func say(message string) work {
 
 type observerValue struct{}
 
-// trace is an observer that writes down what it is told.
+// trace is an observer that records its calls.
 type trace struct {
 	mu        sync.Mutex
 	lines     []string
@@ -112,7 +122,7 @@ func (o *trace) StepStarted(ctx context.Context, started step.Started) context.C
 func (o *trace) StepFinished(ctx context.Context, finished step.Finished) {
 	path := strings.Join(finished.Path, ".")
 	if ctx.Value(observerValue{}) != path {
-		o.note("finish %s has the context of %v", path, ctx.Value(observerValue{}))
+		o.note("StepFinished of %s received the context of %v", path, ctx.Value(observerValue{}))
 	}
 	o.note("finish %s: %v %v %v", path, finished.Result.RequeueAfter, finished.Err, finished.Panicked)
 	o.mu.Lock()
@@ -124,17 +134,22 @@ func (o *trace) StepFinished(ctx context.Context, finished step.Finished) {
 func TestObserver_OrderAndPaths(t *testing.T) {
 	observer := &trace{}
 	ctx := step.WithObserver(context.Background(), observer)
-	_, _ = step.Run(ctx, step.Node{Name: "root"}, resource, func(ctx context.Context, resource *corev1.ConfigMap) (reconcile.Result, error) {
-		for _, name := range []string{"0", "1"} {
-			_, _ = nested([]string{name, "leaf"}, func(ctx context.Context, _ *corev1.ConfigMap) (reconcile.Result, error) {
-				if got, want := ctx.Value(observerValue{}), "root."+name+".leaf"; got != want {
-					t.Errorf("work of %s has the context of %v", want, got)
-				}
-				return reconcile.Result{}, nil
-			})(ctx, resource)
-		}
-		return again, errTest
-	})
+	_, _ = step.Run(
+		ctx,
+		step.Node{Name: "root"},
+		resource,
+		func(ctx context.Context, resource *corev1.ConfigMap) (reconcile.Result, error) {
+			for _, name := range []string{"0", "1"} {
+				_, _ = nested([]string{name, "leaf"}, func(ctx context.Context, _ *corev1.ConfigMap) (reconcile.Result, error) {
+					if got, want := ctx.Value(observerValue{}), "root."+name+".leaf"; got != want {
+						t.Errorf("work of %s received the context of %v", want, got)
+					}
+					return reconcile.Result{}, nil
+				})(ctx, resource)
+			}
+			return again, errTest
+		},
+	)
 	want := []string{
 		"start root",
 		"start root.0", "start root.0.leaf", "finish root.0.leaf: 0s <nil> false", "finish root.0: 0s <nil> false",
@@ -155,13 +170,23 @@ func TestObserver_Durations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer := &trace{}
 		ctx := step.WithObserver(context.Background(), observer)
-		_, _ = step.Run(ctx, step.Node{Name: "outer"}, resource, func(ctx context.Context, resource *corev1.ConfigMap) (reconcile.Result, error) {
-			time.Sleep(time.Second)
-			return step.Run(ctx, step.Node{Name: "inner"}, resource, func(context.Context, *corev1.ConfigMap) (reconcile.Result, error) {
-				time.Sleep(time.Minute)
-				return reconcile.Result{}, nil
-			})
-		})
+		_, _ = step.Run(
+			ctx,
+			step.Node{Name: "outer"},
+			resource,
+			func(ctx context.Context, resource *corev1.ConfigMap) (reconcile.Result, error) {
+				time.Sleep(time.Second)
+				return step.Run(
+					ctx,
+					step.Node{Name: "inner"},
+					resource,
+					func(context.Context, *corev1.ConfigMap) (reconcile.Result, error) {
+						time.Sleep(time.Minute)
+						return reconcile.Result{}, nil
+					},
+				)
+			},
+		)
 		if diff := cmp.Diff([]time.Duration{time.Minute, time.Minute + time.Second}, observer.durations); diff != "" {
 			t.Errorf("unexpected durations (-want +got):\n%s", diff)
 		}
@@ -174,7 +199,7 @@ func panicking(context.Context, *corev1.ConfigMap) (reconcile.Result, error) { p
 func wantPanic(t *testing.T, got any) {
 	t.Helper()
 	if err, ok := got.(error); !ok || !errors.Is(err, errTest) {
-		t.Errorf("the panic's value is %v", got)
+		t.Errorf("got panic value %v", got)
 	}
 }
 
@@ -190,7 +215,7 @@ func TestPanic(t *testing.T) {
 			func() {
 				defer func() {
 					wantPanic(t, recover())
-					// What panicked is still on the stack: nobody has recovered on the way here.
+					// The panicking function is still on the stack, because the panic was not recovered on the way.
 					if stack := string(debug.Stack()); !strings.Contains(stack, "step_test.panicking") {
 						t.Errorf("the place of the panic is not on the stack:\n%s", stack)
 					}
@@ -225,7 +250,7 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// recovering runs the inner work and survives its panic.
+// recovering runs the inner work and recovers its panic.
 func recovering(inner work) work {
 	return func(ctx context.Context, resource *corev1.ConfigMap) (result reconcile.Result, err error) {
 		defer func() { _ = recover() }()
@@ -242,7 +267,7 @@ func TestPanic_RecoveredOnTheWay(t *testing.T) {
 		_, _ = step.Run(ctx, step.Node{Name: "root"}, resource, recovering(nested([]string{"a", "b"}, panicking)))
 	}()
 	if len(*lines) > 0 {
-		t.Errorf("a panic that did not arrive was logged: %v", *lines)
+		t.Errorf("a recovered panic was logged: %v", *lines)
 	}
 
 	func() {
@@ -250,10 +275,15 @@ func TestPanic_RecoveredOnTheWay(t *testing.T) {
 		trace := &step.Trace{}
 		ctx := step.Root(logr.NewContext(context.Background(), log), trace)
 		defer trace.LogPanic(ctx)
-		_, _ = step.Run(ctx, step.Node{Name: "root"}, resource, func(ctx context.Context, resource *corev1.ConfigMap) (reconcile.Result, error) {
-			_, _ = step.Run(ctx, step.Node{Name: "careful"}, resource, recovering(nested([]string{"a", "b"}, panicking)))
-			return step.Run(ctx, step.Node{Name: "careless"}, resource, panicking)
-		})
+		_, _ = step.Run(
+			ctx,
+			step.Node{Name: "root"},
+			resource,
+			func(ctx context.Context, resource *corev1.ConfigMap) (reconcile.Result, error) {
+				_, _ = step.Run(ctx, step.Node{Name: "careful"}, resource, recovering(nested([]string{"a", "b"}, panicking)))
+				return step.Run(ctx, step.Node{Name: "careless"}, resource, panicking)
+			},
+		)
 	}()
 	want := []string{` "level"=0 "msg"="reconciler panicked" "step"="root.careless"`}
 	if diff := cmp.Diff(want, *lines); diff != "" {
@@ -274,7 +304,7 @@ func TestRun_Allocations(t *testing.T) {
 				_, _ = step.Run(ctx, step.Node{Name: "a"}, resource, nothing)
 			})
 			if allocations != 0 {
-				t.Errorf("a step allocates %v times", allocations)
+				t.Errorf("got %v allocations per step, want 0", allocations)
 			}
 		})
 	}

@@ -14,28 +14,30 @@ import (
 
 type traceKey struct{}
 
-// Trace holds what the steps of one request leave for its root: the path of a panic, and where the errors come from. Errors themselves are never
-// changed, because callers compare them. The zero value is ready to use. A request without a panic or an error allocates nothing.
+// Trace holds what the root of a request needs to know about its steps: the path of a panic, and the origins of errors.
+// Errors are never changed, because callers compare them. The zero value is ready to use. A request without a panic or
+// an error allocates nothing.
 //
-// Steps may run in several goroutines. Where their errors cannot be told apart, the trace names the step that started them.
+// Steps may run in several goroutines. If their errors cannot be attributed to a step, the trace names the step that
+// started them.
 type Trace struct {
-	// Ignore reports errors that are not failures. Optional.
+	// Ignore reports whether an error is not a failure. Optional.
 	Ignore func(err error) bool
 
 	panicked atomic.Pointer[[]string]
 
-	// noted is the length of failures, so that a step that does not fail takes no lock.
+	// noted is the length of failures, so that a step without a failure takes no lock.
 	noted    atomic.Int64
 	mu       sync.Mutex
 	failures []*failure
 }
 
-// Root prepares a context for the steps of the request that trace is for.
+// Root returns a context for the steps of the request of this trace.
 func Root(ctx context.Context, trace *Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, trace)
 }
 
-// LogPanic belongs in a defer of the root reconciler: when a panic passes, it logs the path of the step that panicked.
+// LogPanic must be deferred by the root reconciler. If a panic passes, it logs the path of the step that panicked.
 func (t *Trace) LogPanic(ctx context.Context) {
 	if noted := t.panicked.Load(); noted != nil {
 		logr.FromContextOrDiscard(ctx).Info("reconciler panicked", "step", joined(*noted))
@@ -61,7 +63,7 @@ func (t *Trace) addPanic(name string) {
 	t.panicked.Store(&names)
 }
 
-// returned notes that a step returned err. before is the length of the trace when the step started.
+// returned records that a step returned err. before is the length of the trace when the step started.
 func (t *Trace) returned(name string, before int, err error) {
 	if t == nil {
 		return

@@ -19,7 +19,9 @@ func root(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) re
 }
 
 func step(
-	*testing.T, *rtesting.SubReconcilerTestCase[*corev1.Secret], reconcilers.Config,
+	*testing.T,
+	*rtesting.SubReconcilerTestCase[*corev1.Secret],
+	reconcilers.Config,
 ) reconcilers.SubReconciler[*corev1.Secret] {
 	return reconcilers.Sequence[*corev1.Secret]{}
 }
