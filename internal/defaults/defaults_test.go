@@ -26,7 +26,7 @@ func statefulSet(change func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 	return s
 }
 
-// TestKeepUnset_ServerOfAnotherVersion fills in what a server does not have that has other defaults.
+// TestKeepUnset_ServerOfAnotherVersion tests fields that a server with other defaults does not set.
 func TestKeepUnset_ServerOfAnotherVersion(t *testing.T) {
 	filled := func(change func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 		return statefulSet(func(s *appsv1.StatefulSet) {
@@ -40,7 +40,7 @@ func TestKeepUnset_ServerOfAnotherVersion(t *testing.T) {
 		same           bool
 	}{
 		"older": {
-			reason: "what neither has is no difference",
+			reason: "a field that both lack is not a difference",
 			before: statefulSet(func(*appsv1.StatefulSet) {}),
 			stored: filled(func(s *appsv1.StatefulSet) {
 				s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = nil
@@ -49,15 +49,17 @@ func TestKeepUnset_ServerOfAnotherVersion(t *testing.T) {
 			}),
 			same: true,
 		},
-		"asked for": {
-			reason: "what is asked for is a difference, although it is a default",
+		"set by the writer": {
+			reason: "a field that the writer set is a difference, although it has the default value",
 			before: statefulSet(func(s *appsv1.StatefulSet) {
-				s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{MaxUnavailable: new(intstr.FromInt32(1))}
+				s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{
+					MaxUnavailable: new(intstr.FromInt32(1)),
+				}
 			}),
 			stored: filled(func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = nil }),
 		},
 		"drift": {
-			reason: "what only the stored object has is a difference, unless it is the default",
+			reason: "a field that only the stored object has is a difference, unless it has the default value",
 			before: statefulSet(func(*appsv1.StatefulSet) {}),
 			stored: filled(func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(5)) }),
 		},
@@ -70,11 +72,11 @@ func TestKeepUnset_ServerOfAnotherVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj, stored := tt.before.DeepCopy(), tt.stored.DeepCopy()
 			if !defaults.Update(obj, stored) {
-				t.Fatal("StatefulSet is not known")
+				t.Fatal("StatefulSet is unknown")
 			}
 			defaults.KeepUnset(obj, tt.before, stored)
 			if diff := cmp.Diff(tt.stored, obj); (diff == "") != tt.same {
-				t.Errorf("%s: same = %v, want %v (-stored +filled in):\n%s", tt.reason, diff == "", tt.same, diff)
+				t.Errorf("%s: got same = %v, want %v (-stored +filled in):\n%s", tt.reason, diff == "", tt.same, diff)
 			}
 			if diff := cmp.Diff(tt.stored, stored); diff != "" {
 				t.Errorf("the stored object was changed (-before +after):\n%s", diff)
@@ -86,6 +88,6 @@ func TestKeepUnset_ServerOfAnotherVersion(t *testing.T) {
 func TestUpdate_UnknownKind(t *testing.T) {
 	var obj client.Object = &metav1.PartialObjectMetadata{}
 	if defaults.Update(obj, obj) {
-		t.Error("nothing is known of a kind that is not built in")
+		t.Error("Update must return false for a kind that is not built in")
 	}
 }

@@ -22,8 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Update fills in an object that is about to replace stored, as an API server does, and reports whether its kind is known. Both are of the same Go type.
-// Nothing that the object shares with stored is changed.
+// Update sets the defaults of an object that is about to replace stored, as an API server does, and reports whether it
+// supports the kind. Both must have the same Go type. Update does not change anything that the object shares with
+// stored.
 func Update(obj, stored client.Object) (known bool) {
 	switch obj := obj.(type) {
 	case *corev1.Service:
@@ -48,7 +49,7 @@ func Update(obj, stored client.Object) (known bool) {
 	return true
 }
 
-// fill fills in an object of a kind that needs nothing of the stored object.
+// fill sets the defaults of a kind that do not depend on the stored object.
 func fill(obj client.Object) (known bool) {
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
@@ -83,7 +84,7 @@ func fillOther(obj client.Object) (known bool) {
 		PersistentVolume(obj)
 	case *corev1.LimitRange:
 		LimitRange(obj)
-	case *corev1.Endpoints: //nolint:staticcheck // deprecated, and written all the same
+	case *corev1.Endpoints: // deprecated, but still written
 		Endpoints(obj)
 	case *discoveryv1.EndpointSlice:
 		EndpointSlice(obj)
@@ -107,18 +108,19 @@ func fillOther(obj client.Object) (known bool) {
 		MutatingWebhooks(obj)
 	case *corev1.ConfigMap, *corev1.ServiceAccount, *corev1.ResourceQuota, *coordinationv1.Lease, *networkingv1.Ingress,
 		*policyv1.PodDisruptionBudget, *rbacv1.Role, *rbacv1.ClusterRole:
-		// They have no defaults.
+		// These kinds have no defaults.
 	default:
 		return false
 	}
 	return true
 }
 
-// updateService keeps what is allocated for a service. Families belong to addresses.
+// updateService keeps the values allocated for a service. IP families belong to the addresses.
 func updateService(s, stored *corev1.Service) {
 	KeepAllocated(s, stored)
 	spec, before := &s.Spec, &stored.Spec
-	if spec.Type == corev1.ServiceTypeExternalName || before.Type == corev1.ServiceTypeExternalName || !slices.Equal(spec.ClusterIPs, before.ClusterIPs) {
+	if spec.Type == corev1.ServiceTypeExternalName || before.Type == corev1.ServiceTypeExternalName ||
+		!slices.Equal(spec.ClusterIPs, before.ClusterIPs) {
 		return
 	}
 	if spec.IPFamilyPolicy == nil {
@@ -129,7 +131,7 @@ func updateService(s, stored *corev1.Service) {
 	}
 }
 
-// updateJob gives a job the selector and the labels that were generated when it was created. They cannot be changed.
+// updateJob keeps the selector and the labels that were generated when the job was created. They are immutable.
 func updateJob(j *batchv1.Job) {
 	labeled := len(j.Labels) > 0
 	Job(j)
@@ -141,7 +143,7 @@ func updateJob(j *batchv1.Job) {
 	}
 }
 
-// updatePod keeps what the plugins of every server admit a pod with.
+// updatePod keeps the values that the default admission plugins set in a pod.
 func updatePod(spec, stored *corev1.PodSpec) {
 	if spec.PriorityClassName == stored.PriorityClassName {
 		if spec.Priority == nil {
@@ -153,7 +155,7 @@ func updatePod(spec, stored *corev1.PodSpec) {
 	}
 }
 
-// keepAnnotation keeps an annotation that the server adds again.
+// keepAnnotation keeps an annotation that the server would add again.
 func keepAnnotation(obj, stored client.Object, name string) {
 	value, ok := stored.GetAnnotations()[name]
 	annotations := obj.GetAnnotations()

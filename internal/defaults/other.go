@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Secret also moves what clients write as text to where data is, as a server does when it decodes a secret.
+// Secret sets the defaults of a Secret and moves stringData to data, as a server does when it decodes a Secret.
 func Secret(s *corev1.Secret) {
 	Set(&s.Type, corev1.SecretTypeOpaque)
 	if len(s.StringData) > 0 {
@@ -29,7 +29,7 @@ func Secret(s *corev1.Secret) {
 	s.StringData = nil
 }
 
-// Namespace labels namespaces with their names.
+// Namespace adds the label with the name of the namespace.
 func Namespace(n *corev1.Namespace) {
 	if n.Name != "" && n.Labels[corev1.LabelMetadataName] != n.Name {
 		n.Labels = maps.Clone(n.Labels)
@@ -38,7 +38,7 @@ func Namespace(n *corev1.Namespace) {
 	Set(&n.Status.Phase, corev1.NamespaceActive)
 }
 
-// Node fills in a Node.
+// Node sets the defaults of a Node.
 func Node(n *corev1.Node) {
 	if n.Status.Allocatable == nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
@@ -47,7 +47,7 @@ func Node(n *corev1.Node) {
 	roundUp(n.Status.Allocatable)
 }
 
-// VolumeClaim fills in a PersistentVolumeClaim.
+// VolumeClaim sets the defaults of a PersistentVolumeClaim.
 func VolumeClaim(c *corev1.PersistentVolumeClaim) {
 	Set(&c.Status.Phase, corev1.ClaimPending)
 	defaultClaimSpec(&c.Spec)
@@ -55,7 +55,7 @@ func VolumeClaim(c *corev1.PersistentVolumeClaim) {
 	roundUp(c.Status.AllocatedResources)
 }
 
-// PersistentVolume fills in a PersistentVolume.
+// PersistentVolume sets the defaults of a PersistentVolume.
 func PersistentVolume(v *corev1.PersistentVolume) {
 	Set(&v.Status.Phase, corev1.VolumePending)
 	Set(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
@@ -69,7 +69,7 @@ func PersistentVolume(v *corev1.PersistentVolume) {
 	}
 }
 
-// LimitRange derives limits and requests of containers from each other.
+// LimitRange derives default limits and default requests of containers from each other.
 func LimitRange(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
@@ -77,13 +77,15 @@ func LimitRange(l *corev1.LimitRange) {
 			item.Default = filledFrom(item.Default, item.Max)
 			item.DefaultRequest = filledFrom(filledFrom(item.DefaultRequest, item.Default), item.Min)
 		}
-		for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio} {
+		for _, list := range []corev1.ResourceList{
+			item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio,
+		} {
 			roundUp(list)
 		}
 	}
 }
 
-// filledFrom returns a list with what only another one has.
+// filledFrom returns a list with the missing entries added from other.
 func filledFrom(list, other corev1.ResourceList) corev1.ResourceList {
 	filled := other.DeepCopy()
 	if filled == nil {
@@ -93,8 +95,8 @@ func filledFrom(list, other corev1.ResourceList) corev1.ResourceList {
 	return filled
 }
 
-// Endpoints fills in Endpoints.
-func Endpoints(e *corev1.Endpoints) { //nolint:staticcheck // deprecated, and served all the same
+// Endpoints sets the defaults of Endpoints.
+func Endpoints(e *corev1.Endpoints) { // deprecated, but still served
 	for _, subset := range e.Subsets {
 		for i := range subset.Ports {
 			Set(&subset.Ports[i].Protocol, corev1.ProtocolTCP)
@@ -102,7 +104,7 @@ func Endpoints(e *corev1.Endpoints) { //nolint:staticcheck // deprecated, and se
 	}
 }
 
-// EndpointSlice fills in an EndpointSlice.
+// EndpointSlice sets the defaults of an EndpointSlice.
 func EndpointSlice(s *discoveryv1.EndpointSlice) {
 	for i := range s.Ports {
 		SetPointer(&s.Ports[i].Name, "")
@@ -110,7 +112,7 @@ func EndpointSlice(s *discoveryv1.EndpointSlice) {
 	}
 }
 
-// NetworkPolicy fills in a NetworkPolicy.
+// NetworkPolicy sets the defaults of a NetworkPolicy.
 func NetworkPolicy(p *networkingv1.NetworkPolicy) {
 	for _, rule := range p.Spec.Ingress {
 		defaultPolicyPorts(rule.Ports)
@@ -132,20 +134,20 @@ func defaultPolicyPorts(ports []networkingv1.NetworkPolicyPort) {
 	}
 }
 
-// IngressClass fills in an IngressClass.
+// IngressClass sets the defaults of an IngressClass.
 func IngressClass(c *networkingv1.IngressClass) {
 	if c.Spec.Parameters != nil {
 		SetPointer(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)
 	}
 }
 
-// RoleBinding fills in a RoleBinding.
+// RoleBinding sets the defaults of a RoleBinding.
 func RoleBinding(b *rbacv1.RoleBinding) {
 	Set(&b.RoleRef.APIGroup, rbacv1.GroupName)
 	defaultSubjects(b.Subjects)
 }
 
-// ClusterRoleBinding fills in a ClusterRoleBinding.
+// ClusterRoleBinding sets the defaults of a ClusterRoleBinding.
 func ClusterRoleBinding(b *rbacv1.ClusterRoleBinding) {
 	Set(&b.RoleRef.APIGroup, rbacv1.GroupName)
 	defaultSubjects(b.Subjects)
@@ -159,13 +161,13 @@ func defaultSubjects(subjects []rbacv1.Subject) {
 	}
 }
 
-// StorageClass fills in a StorageClass.
+// StorageClass sets the defaults of a StorageClass.
 func StorageClass(c *storagev1.StorageClass) {
 	SetPointer(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
 	SetPointer(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 }
 
-// CSIDriver fills in a CSIDriver.
+// CSIDriver sets the defaults of a CSIDriver.
 func CSIDriver(d *storagev1.CSIDriver) {
 	SetPointer(&d.Spec.AttachRequired, true)
 	SetPointer(&d.Spec.PodInfoOnMount, false)
@@ -179,26 +181,46 @@ func CSIDriver(d *storagev1.CSIDriver) {
 	SetPointer(&d.Spec.PreventPodSchedulingIfMissing, false)
 }
 
-// ValidatingWebhooks fills in a ValidatingWebhookConfiguration.
+// ValidatingWebhooks sets the defaults of a ValidatingWebhookConfiguration.
 func ValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration) {
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
-		defaultWebhook(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds, w.Rules, w.ClientConfig.Service)
+		defaultWebhook(
+			&w.FailurePolicy,
+			&w.MatchPolicy,
+			&w.NamespaceSelector,
+			&w.ObjectSelector,
+			&w.TimeoutSeconds,
+			w.Rules,
+			w.ClientConfig.Service,
+		)
 	}
 }
 
-// MutatingWebhooks fills in a MutatingWebhookConfiguration.
+// MutatingWebhooks sets the defaults of a MutatingWebhookConfiguration.
 func MutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration) {
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
-		defaultWebhook(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds, w.Rules, w.ClientConfig.Service)
+		defaultWebhook(
+			&w.FailurePolicy,
+			&w.MatchPolicy,
+			&w.NamespaceSelector,
+			&w.ObjectSelector,
+			&w.TimeoutSeconds,
+			w.Rules,
+			w.ClientConfig.Service,
+		)
 		SetPointer(&w.ReinvocationPolicy, admissionv1.NeverReinvocationPolicy)
 	}
 }
 
 func defaultWebhook(
-	failure **admissionv1.FailurePolicyType, match **admissionv1.MatchPolicyType, namespaces, objects **metav1.LabelSelector, timeout **int32,
-	rules []admissionv1.RuleWithOperations, service *admissionv1.ServiceReference,
+	failure **admissionv1.FailurePolicyType,
+	match **admissionv1.MatchPolicyType,
+	namespaces, objects **metav1.LabelSelector,
+	timeout **int32,
+	rules []admissionv1.RuleWithOperations,
+	service *admissionv1.ServiceReference,
 ) {
 	SetPointer(failure, admissionv1.Fail)
 	SetPointer(match, admissionv1.Equivalent)

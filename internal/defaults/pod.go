@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Set fills in a value that was left out.
+// Set sets a field that is zero.
 func Set[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -18,14 +18,14 @@ func Set[T comparable](field *T, value T) {
 	}
 }
 
-// SetPointer fills in a value behind a pointer. Every object gets a variable of its own.
+// SetPointer sets a field that is nil. Every object gets its own variable.
 func SetPointer[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value
 	}
 }
 
-// Pod fills in a Pod, but for what admission plugins do.
+// Pod sets the defaults of a Pod, except those of admission plugins.
 func Pod(pod *corev1.Pod) {
 	spec := &pod.Spec
 	if grace := spec.TerminationGracePeriodSeconds; grace != nil && *grace < 0 {
@@ -47,7 +47,7 @@ func Pod(pod *corev1.Pod) {
 	defaultPodIPs(&pod.Status)
 }
 
-// requestLimits makes limits requests, too. Only pods get that, templates do not.
+// requestLimits copies limits to missing requests. A server does this for pods only, not for templates.
 func requestLimits(r *corev1.ResourceRequirements) {
 	for name, limit := range r.Limits {
 		if _, ok := r.Requests[name]; !ok {
@@ -59,7 +59,7 @@ func requestLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-// defaultPodIPs keeps the first of several addresses and the only one the same.
+// defaultPodIPs makes podIP and the first of podIPs equal.
 func defaultPodIPs(status *corev1.PodStatus) {
 	switch {
 	case status.PodIP == "" && len(status.PodIPs) > 0:
@@ -69,7 +69,7 @@ func defaultPodIPs(status *corev1.PodStatus) {
 	}
 }
 
-// PodSpec is for pods and templates.
+// PodSpec sets the defaults of the spec of a pod or pod template.
 func PodSpec(spec *corev1.PodSpec) {
 	Set(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
@@ -155,10 +155,11 @@ func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
 	}
 }
 
-// imageName matches names of images, up to tag and digest. What does not match is refused later, or never found.
+// imageName matches names of images, without tag and digest. A name that does not match is rejected later, or never
+// found.
 var imageName = regexp.MustCompile(`^(?:[a-zA-Z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$`)
 
-// pullPolicy is to look for a new image always if its tag is the latest one, which is the one without a tag.
+// pullPolicy returns Always if the tag is latest or missing.
 func pullPolicy(image string) corev1.PullPolicy {
 	name, _, digest := strings.Cut(image, "@")
 	tag := ""
@@ -222,7 +223,7 @@ func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
 	roundUp(spec.Resources.Requests)
 }
 
-// roundUp makes quantities multiples of a thousandth.
+// roundUp rounds quantities up to multiples of a thousandth.
 func roundUp(list corev1.ResourceList) {
 	for name, q := range list {
 		if rounded := q.DeepCopy(); !rounded.RoundUp(resource.Milli) {

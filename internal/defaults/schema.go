@@ -13,16 +13,16 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Schema has the defaults of a custom resource, as the API server publishes them.
+// Schema holds the defaults of a custom resource, as published by the API server.
 type Schema struct {
 	def        any
 	nullable   bool
 	properties map[string]*Schema
-	// entries is for the values of maps, items for those of lists.
+	// entries applies to the values of maps, items to the items of lists.
 	entries, items *Schema
 }
 
-// published is the part of an OpenAPI v3 schema that defaults are in.
+// published is the part of an OpenAPI v3 schema that contains defaults.
 type published struct {
 	Default              json.RawMessage           `json:"default"`
 	Nullable             bool                      `json:"nullable"`
@@ -34,10 +34,11 @@ type published struct {
 	Kinds                []schema.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
 }
 
-// errReference is for the schema of a kind that is not a custom resource: it has references to others, and the defaults in it are those of Go types.
+// errReference is returned for the schema of a kind that is not a custom resource. Such a schema has references to
+// others, and its defaults are those of Go types.
 var errReference = errors.New("schema has references")
 
-// readSchemas returns the schemas of an OpenAPI v3 document for the custom resources it describes.
+// readSchemas returns the schemas of the custom resources in an OpenAPI v3 document.
 func readSchemas(document []byte) (map[schema.GroupVersionKind]*Schema, error) {
 	var doc struct {
 		Components struct {
@@ -50,7 +51,7 @@ func readSchemas(document []byte) (map[schema.GroupVersionKind]*Schema, error) {
 	schemas := map[schema.GroupVersionKind]*Schema{}
 	for _, p := range doc.Components.Schemas {
 		if p == nil || len(p.Kinds) != 1 {
-			continue // what several kinds share is not an object of one
+			continue // a schema of several kinds is not that of a custom resource
 		}
 		delete(p.Properties, "metadata") // has no defaults, and is the only reference of a custom resource
 		s, err := p.schema()
@@ -65,7 +66,7 @@ func readSchemas(document []byte) (map[schema.GroupVersionKind]*Schema, error) {
 	return schemas, nil
 }
 
-// schema returns nil if there are no defaults in it.
+// schema returns nil if the schema has no defaults.
 func (p *published) schema() (*Schema, error) {
 	if p == nil {
 		return nil, nil
@@ -108,7 +109,8 @@ func (p *published) schema() (*Schema, error) {
 	return s, nil
 }
 
-// Fill fills in the content of an object as the API server does when it reads it. The content must be decoded JSON.
+// Fill sets the defaults in the content of an object, as the API server does when it reads it. The content must be
+// decoded JSON.
 func (s *Schema) Fill(content any) {
 	if s == nil {
 		return

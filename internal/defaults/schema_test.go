@@ -68,8 +68,10 @@ const document = `{"components": {"schemas": {
 func TestSchema_Fill(t *testing.T) {
 	for name, tt := range map[string]struct{ kind, given, want string }{
 		"everything": {
-			"Gizmo", `{"spec": {"ports": [{"number": 80}, {"protocol": "UDP"}], "pools": {"a": {}, "b": {"replicas": 0}}, "free": {"x": {}}}}`,
-			`{"spec": {"size": "small", "none": "x", "weight": 9007199254740993, "strategy": {"type": "Rolling"}, "ports": [{"number": 80, "protocol": "TCP"}, {"protocol": "UDP"}],
+			"Gizmo",
+			`{"spec": {"ports": [{"number": 80}, {"protocol": "UDP"}], "pools": {"a": {}, "b": {"replicas": 0}}, "free": {"x": {}}}}`,
+			`{"spec": {"size": "small", "none": "x", "weight": 9007199254740993, "strategy": {"type": "Rolling"},
+				"ports": [{"number": 80, "protocol": "TCP"}, {"protocol": "UDP"}],
 				"pools": {"a": {"replicas": 1}, "b": {"replicas": 0}}, "free": {"x": {}}}}`,
 		},
 		"null and zero": {
@@ -108,8 +110,21 @@ func TestSchemas_For(t *testing.T) {
 		s := &server{document: document}
 		ask := func(kind string, cached, wantKnown bool, wantAsked int) {
 			t.Helper()
-			if _, known, _, err := schemas.For(s, kindOf(kind), cached); known != wantKnown || err != nil || s.asked != wantAsked {
-				t.Errorf("%s: known %v, want %v; asked %d times, want %d; error %v", kind, known, wantKnown, s.asked, wantAsked, err)
+			if _, known, _, err := schemas.For(
+				s,
+				kindOf(kind),
+				cached,
+			); known != wantKnown || err != nil ||
+				s.asked != wantAsked {
+				t.Errorf(
+					"%s: got known %v, want %v; got %d requests, want %d; error %v",
+					kind,
+					known,
+					wantKnown,
+					s.asked,
+					wantAsked,
+					err,
+				)
 			}
 		}
 		ask("Gizmo", true, false, 0)
@@ -117,7 +132,7 @@ func TestSchemas_For(t *testing.T) {
 		ask("Gizmo", true, true, 1)
 		ask("Plain", false, true, 1)
 		ask("Other", false, false, 1)
-		ask("BuiltIn", false, false, 1) // its defaults are not those of its schema alone
+		ask("BuiltIn", false, false, 1) // its defaults are not only in its schema
 		time.Sleep(time.Hour + time.Second)
 		ask("Gizmo", false, true, 2)
 	})
@@ -128,14 +143,19 @@ func TestSchemas_ForFails(t *testing.T) {
 		var schemas defaults.Schemas
 		s := &server{document: document, err: errors.New("forbidden")}
 		for i, wantFresh := range []bool{true, false, false} {
-			if _, known, fresh, err := schemas.For(s, kindOf("Gizmo"), false); known || fresh != wantFresh || !errors.Is(err, s.err) {
+			if _, known, fresh, err := schemas.For(
+				s,
+				kindOf("Gizmo"),
+				false,
+			); known || fresh != wantFresh ||
+				!errors.Is(err, s.err) {
 				t.Errorf("call %d: known %v, fresh %v, error %v", i, known, fresh, err)
 			}
 		}
 		s.err = nil
 		time.Sleep(10*time.Minute + time.Second)
 		if _, known, _, err := schemas.For(s, kindOf("Gizmo"), false); !known || err != nil || s.asked != 2 {
-			t.Errorf("after ten minutes: known %v, error %v, asked %d times", known, err, s.asked)
+			t.Errorf("after ten minutes: known %v, error %v, %d requests", known, err, s.asked)
 		}
 	})
 	var schemas defaults.Schemas
@@ -148,7 +168,12 @@ func TestSchemas_ForFails(t *testing.T) {
 			t.Errorf("%s: known %v, error %v", name, known, err)
 		}
 	}
-	if _, known, _, err := schemas.For(&server{}, schema.GroupVersionKind{Group: "other.com", Version: "v1", Kind: "Gizmo"}, false); known || err == nil {
+	if _, known, _, err := schemas.For(
+		&server{},
+		schema.GroupVersionKind{Group: "other.com", Version: "v1", Kind: "Gizmo"},
+		false,
+	); known ||
+		err == nil {
 		t.Errorf("a group that is not served: known %v, error %v", known, err)
 	}
 	if _, known, _, err := schemas.For(nil, kindOf("Gizmo"), false); known || err != nil {

@@ -11,13 +11,14 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Schemas remembers the schemas of custom resources that it reads from API servers. The zero value is ready to use. It is safe for concurrent use.
+// Schemas caches the schemas of custom resources that it reads from API servers. The zero value is ready to use. It is
+// safe for concurrent use.
 type Schemas struct {
 	mutex sync.Mutex
 	read  map[source]*reading
 }
 
-// schemasTTL is how long what was read is used, or that it could not be read.
+// schemasTTL is how long a schema is used before it is read again, and failureTTL how long a failure is kept.
 const (
 	schemasTTL = time.Hour
 	failureTTL = 10 * time.Minute
@@ -34,9 +35,14 @@ type reading struct {
 	until   time.Time
 }
 
-// For returns the schema of a kind. It asks the server once an hour for each version of a group, and not more often than every ten minutes if that fails; then
-// the error is returned again, with fresh false. With cached it never asks. The schema is nil for a kind without defaults.
-func (s *Schemas) For(server discovery.DiscoveryInterface, kind schema.GroupVersionKind, cached bool) (_ *Schema, known, fresh bool, _ error) {
+// For returns the schema of a kind. It requests the document of each version of a group at most once an hour. After a
+// failure it returns the error, with fresh false, and retries after ten minutes at the earliest. If cached is set, it
+// never sends a request. The schema is nil for a kind without defaults.
+func (s *Schemas) For(
+	server discovery.DiscoveryInterface,
+	kind schema.GroupVersionKind,
+	cached bool,
+) (_ *Schema, known, fresh bool, _ error) {
 	if server == nil {
 		return nil, false, false, nil
 	}
@@ -62,7 +68,7 @@ func (s *Schemas) For(server discovery.DiscoveryInterface, kind schema.GroupVers
 }
 
 func fetch(from source) (schemas map[schema.GroupVersionKind]*Schema, err error) {
-	// The fake of client-go does not implement it.
+	// The fake of client-go does not implement it and panics.
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("read OpenAPI documents: %v", cause)

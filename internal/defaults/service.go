@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Service fills in a Service, but for what is allocated.
+// Service sets the defaults of a Service, except allocated values.
 func Service(s *corev1.Service) {
 	spec := &s.Spec
 	Set(&spec.SessionAffinity, corev1.ServiceAffinityNone)
@@ -47,7 +47,7 @@ func Service(s *corev1.Service) {
 	}
 }
 
-// IsExternal reports whether a service is reached from outside of the cluster.
+// IsExternal reports whether a service is reachable from outside of the cluster.
 func IsExternal(s *corev1.Service) bool {
 	return NeedsNodePorts(s) || s.Spec.Type == corev1.ServiceTypeClusterIP && len(s.Spec.ExternalIPs) > 0
 }
@@ -59,10 +59,11 @@ func NeedsNodePorts(s *corev1.Service) bool {
 
 // NeedsHealthPort reports whether a service has a port for health checks on the nodes.
 func NeedsHealthPort(s *corev1.Service) bool {
-	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer &&
+		s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// KeepAllocated gives a service what is allocated for the stored one and its writer has left out.
+// KeepAllocated copies the allocated values of the stored service that the writer omitted.
 func KeepAllocated(s, old *corev1.Service) {
 	spec, before := &s.Spec, &old.Spec
 	if before.Type != corev1.ServiceTypeExternalName && spec.Type != corev1.ServiceTypeExternalName {
@@ -77,7 +78,7 @@ func KeepAllocated(s, old *corev1.Service) {
 	if NeedsHealthPort(old) && NeedsHealthPort(s) {
 		Set(&spec.HealthCheckNodePort, before.HealthCheckNodePort)
 	}
-	// clients that know only the address, or only the list, mean the other one, too
+	// a client that sets only the address, or only the list, means both
 	switch {
 	case spec.ClusterIP == before.ClusterIP && len(spec.ClusterIPs) == 0:
 		spec.ClusterIPs = before.ClusterIPs
@@ -88,7 +89,7 @@ func KeepAllocated(s, old *corev1.Service) {
 	}
 }
 
-// keepNodePorts gives ports without a node port that of the old port of the same name.
+// keepNodePorts sets missing node ports to those of the old ports with the same names.
 func keepNodePorts(s, old *corev1.Service) {
 	used, named := map[int32]bool{}, map[string]int32{}
 	for _, port := range s.Spec.Ports {

@@ -4,9 +4,9 @@ package defaults
 
 import "reflect"
 
-// KeepUnset takes back what was filled in and stored does not have: a server of another version has other defaults. It compares obj with what it was before it
-// was filled in, and with the stored object. All three are of the same
-// Go type, and obj shares nothing with the others that was filled in.
+// KeepUnset reverts defaults that stored does not have, because a server of another version has other defaults. It
+// compares obj with its state before the defaults were set and with the stored object. All three must have the same Go
+// type. Fields of obj that got defaults must not be shared with the others.
 func KeepUnset(obj, before, stored any) {
 	keepUnset(reflect.ValueOf(obj), reflect.ValueOf(before), reflect.ValueOf(stored))
 }
@@ -25,11 +25,11 @@ func keepUnset(obj, before, stored reflect.Value) {
 			field := obj.Field(i)
 			switch {
 			case !field.CanSet():
-			case field.IsZero(): // nothing is written: it may be shared after all
+			case field.IsZero(): // unchanged, so it may be shared
 			case before.Field(i).IsZero() && stored.Field(i).IsZero():
 				field.SetZero()
 			case before.Field(i).IsZero() && field.Kind() == reflect.Pointer:
-				// A struct that was filled in as a whole: none of it was there before.
+				// The struct was created by the defaults: it did not exist before.
 				if !field.IsNil() && !stored.Field(i).IsNil() {
 					keepUnset(field.Elem(), reflect.Zero(field.Type().Elem()), stored.Field(i).Elem())
 				}

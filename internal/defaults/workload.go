@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Deployment fills in a Deployment.
+// Deployment sets the defaults of a Deployment.
 func Deployment(d *appsv1.Deployment) {
 	SetPointer(&d.Spec.Replicas, 1)
 	strategy := &d.Spec.Strategy
@@ -30,13 +30,13 @@ func Deployment(d *appsv1.Deployment) {
 	PodSpec(&d.Spec.Template.Spec)
 }
 
-// ReplicaSet fills in a ReplicaSet.
+// ReplicaSet sets the defaults of a ReplicaSet.
 func ReplicaSet(r *appsv1.ReplicaSet) {
 	SetPointer(&r.Spec.Replicas, 1)
 	PodSpec(&r.Spec.Template.Spec)
 }
 
-// ReplicationController fills in a ReplicationController. It gets selector and labels from its template.
+// ReplicationController sets the defaults of a ReplicationController. Selector and labels are copied from its template.
 func ReplicationController(r *corev1.ReplicationController) {
 	SetPointer(&r.Spec.Replicas, 1)
 	if r.Spec.Template == nil {
@@ -53,7 +53,7 @@ func ReplicationController(r *corev1.ReplicationController) {
 	PodSpec(&r.Spec.Template.Spec)
 }
 
-// DaemonSet fills in a DaemonSet.
+// DaemonSet sets the defaults of a DaemonSet.
 func DaemonSet(d *appsv1.DaemonSet) {
 	strategy := &d.Spec.UpdateStrategy
 	Set(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
@@ -66,7 +66,7 @@ func DaemonSet(d *appsv1.DaemonSet) {
 	PodSpec(&d.Spec.Template.Spec)
 }
 
-// StatefulSet fills in a StatefulSet.
+// StatefulSet sets the defaults of a StatefulSet.
 func StatefulSet(s *appsv1.StatefulSet) {
 	Set(&s.Spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
 	strategy := &s.Spec.UpdateStrategy
@@ -91,11 +91,11 @@ func StatefulSet(s *appsv1.StatefulSet) {
 	PodSpec(&s.Spec.Template.Spec)
 }
 
-// Job fills in a Job. Selector and labels are generated when it is created, see [GenerateJob].
+// Job sets the defaults of a Job. Selector and labels are generated on creation, see [GenerateJob].
 func Job(j *batchv1.Job) {
 	defaultJobSpec(&j.Spec)
 	if len(j.Labels) == 0 {
-		j.Labels = j.Spec.Template.Labels // the same map, so that a job gets the labels that are made for its pods
+		j.Labels = j.Spec.Template.Labels // the same map, so that the job also gets the labels generated for its pods
 	}
 	if j.Spec.Completions == nil && j.Spec.Parallelism == nil {
 		j.Spec.Completions = new(int32(1))
@@ -118,7 +118,7 @@ func Job(j *batchv1.Job) {
 	SetPointer(&j.Spec.ManualSelector, false)
 }
 
-// defaultJobSpec is also for templates of jobs, which get few defaults.
+// defaultJobSpec also sets the defaults of job templates, which have few of them.
 func defaultJobSpec(spec *batchv1.JobSpec) {
 	PodSpec(&spec.Template.Spec)
 	if spec.PodFailurePolicy != nil {
@@ -130,7 +130,7 @@ func defaultJobSpec(spec *batchv1.JobSpec) {
 	}
 }
 
-// CronJob fills in a CronJob.
+// CronJob sets the defaults of a CronJob.
 func CronJob(c *batchv1.CronJob) {
 	Set(&c.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
 	SetPointer(&c.Spec.Suspend, false)
@@ -139,7 +139,7 @@ func CronJob(c *batchv1.CronJob) {
 	defaultJobSpec(&c.Spec.JobTemplate.Spec)
 }
 
-// GenerateJob has the pods of a job carry its name and UID, by which it finds them.
+// GenerateJob adds the labels with name and UID of the job to its pod template, and the selector for them.
 func GenerateJob(j *batchv1.Job) {
 	if *j.Spec.ManualSelector {
 		return
@@ -150,15 +150,21 @@ func GenerateJob(j *batchv1.Job) {
 		labels = map[string]string{}
 	}
 	for label, value := range map[string]string{
-		"job-name": j.Name, batchv1.JobNameLabel: j.Name, "controller-uid": string(j.UID), batchv1.ControllerUidLabel: string(j.UID),
+		"job-name": j.Name, batchv1.JobNameLabel: j.Name,
+		"controller-uid": string(j.UID), batchv1.ControllerUidLabel: string(j.UID),
 	} {
 		if _, ok := labels[label]; !ok {
 			labels[label] = value
 		}
 	}
 	j.Spec.Template.Labels = labels
-	// A job without labels has got those of its pods, as the same map, unless it was copied since then.
-	if same := reflect.ValueOf(j.Labels).UnsafePointer() == reflect.ValueOf(given).UnsafePointer(); len(j.Labels) == 0 || same {
+	// A job without labels has the labels of its pods, as the same map unless it was copied since.
+	if same := reflect.ValueOf(
+		j.Labels,
+	).UnsafePointer() == reflect.ValueOf(
+		given,
+	).UnsafePointer(); len(j.Labels) == 0 ||
+		same {
 		j.Labels = labels
 	}
 	selector := &metav1.LabelSelector{}
@@ -171,14 +177,15 @@ func GenerateJob(j *batchv1.Job) {
 	j.Spec.Selector = selector
 }
 
-// Autoscaler fills in a HorizontalPodAutoscaler.
+// Autoscaler sets the defaults of a HorizontalPodAutoscaler.
 func Autoscaler(h *autoscalingv2.HorizontalPodAutoscaler) {
 	SetPointer(&h.Spec.MinReplicas, 1)
 	if len(h.Spec.Metrics) == 0 {
 		h.Spec.Metrics = []autoscalingv2.MetricSpec{{
 			Type: autoscalingv2.ResourceMetricSourceType,
 			Resource: &autoscalingv2.ResourceMetricSource{
-				Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80))},
+				Name:   corev1.ResourceCPU,
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80))},
 			},
 		}}
 	}

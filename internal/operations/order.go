@@ -12,14 +12,15 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 )
 
-// InOrder returns the operations sorted by path, as far as their order has no effect. What adds or removes items of a list stays before or after the
-// operations on that list that it came before or after; so does what is on the same value, or on a value inside of it. The document that is patched tells
-// lists from maps whose keys are numbers. It may be nil: then numbers are taken for indexes.
+// InOrder returns the operations sorted by path, as far as their order has no effect. Operations that add or remove
+// items of a list keep their order relative to other operations on that list. So do operations on the same value, or on
+// a value inside of it. The document that is patched distinguishes lists from maps whose keys are numbers. It may be
+// nil: then numbers are treated as indexes.
 func InOrder(patch []jsonpatch.Operation, document any) []jsonpatch.Operation {
 	located := make([]located, len(patch))
 	for i, operation := range patch {
 		if !slices.Contains([]string{"add", "remove", "replace"}, operation.Operation) {
-			return patch // a test guards what follows, a move or a copy depends on what was before
+			return patch // a test guards the following operations; a move or a copy depends on the earlier ones
 		}
 		located[i].Operation = operation
 		if operation.Path != "" {
@@ -33,13 +34,13 @@ func InOrder(patch []jsonpatch.Operation, document any) []jsonpatch.Operation {
 	return ordered
 }
 
-// located is an operation, and the part of its path that is left below the value that is looked at.
+// located is an operation and the rest of its path below the current value.
 type located struct {
 	jsonpatch.Operation
 	rest []string
 }
 
-// sorted sorts the operations on a value and on what is inside of it.
+// sorted sorts the operations on a value and on the values inside of it.
 func sorted(patch []located, value any) []located {
 	if len(patch) < 2 || slices.ContainsFunc(patch, func(l located) bool { return len(l.rest) == 0 }) {
 		return patch
@@ -48,7 +49,7 @@ func sorted(patch []located, value any) []located {
 		object, _ := value.(map[string]any)
 		return byToken(patch, strings.Compare, func(token string) any { return object[unescape(token)] })
 	}
-	// jsonpatch adds and removes at the end of a list: the items in front of it stay where they are in the document.
+	// jsonpatch adds and removes at the end of a list: the earlier items keep their position in the document.
 	items, _ := value.([]any)
 	item := func(token string) any {
 		if i, err := strconv.Atoi(token); err == nil && i < len(items) {
@@ -72,7 +73,8 @@ func sorted(patch []located, value any) []located {
 	return ordered
 }
 
-// byToken groups operations by the first token of what is left of their paths, and sorts the groups and what is in them.
+// byToken groups operations by the first token of the rest of their paths. It sorts the groups and the operations in
+// each group.
 func byToken(patch []located, compare func(a, b string) int, inside func(token string) any) []located {
 	groups := map[string][]located{}
 	for _, l := range patch {
@@ -87,7 +89,8 @@ func byToken(patch []located, compare func(a, b string) int, inside func(token s
 	return ordered
 }
 
-// isList reports whether the value is a list, or, if there is no value, whether the operations treat it as one.
+// isList reports whether the value is a list. If there is no value, it reports whether the operations treat it as a
+// list.
 func isList(patch []located, value any) bool {
 	switch value.(type) {
 	case []any:
@@ -102,7 +105,7 @@ func movesItems(l located) bool {
 	return len(l.rest) == 1 && l.Operation.Operation != "replace"
 }
 
-// isIndex reports whether a token may be an index of a list, or stand for its end.
+// isIndex reports whether a token may be an index of a list, or the token for its end.
 func isIndex(token string) bool {
 	return token == "-" || token != "" && strings.Trim(token, "0123456789") == ""
 }

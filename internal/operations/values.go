@@ -8,8 +8,9 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 )
 
-// WithPlainNumbers returns the operations with each json.Number as the float64 that encoding/json decodes it to by default, where that is written the same.
-// Other numbers stay as they are: a float64 does not hold every int64. The values must be what JSON is decoded to; they are changed in place.
+// WithPlainNumbers returns the operations with each json.Number as the float64 that encoding/json decodes it to by
+// default, if that has the same text. Other numbers are unchanged: a float64 cannot represent every int64. The values
+// must be decoded JSON; they are changed in place.
 func WithPlainNumbers(patch []jsonpatch.Operation) []jsonpatch.Operation {
 	for i := range patch {
 		patch[i].Value = plainNumbers(patch[i].Value)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package setupcheck decides which parts of a tree of reconcilers are validated when: those of this module all at once, before anything is set up, and those of
-// authors after their SetupWithManager, which may give them what their Validate asks for.
+// Package setupcheck decides when each part of a tree of reconcilers is validated. The parts of this module are
+// validated together, before set-up. The user's own parts are validated after their SetupWithManager, which may prepare
+// what their Validate requires.
 package setupcheck
 
 import (
@@ -17,36 +18,36 @@ import (
 	"trueup.dev/validation"
 )
 
-// Pass is the validation of a tree that is about to be set up.
+// Pass is the validation of a tree before its set-up.
 type Pass struct {
 	later []part
 }
 
-// part is a part of an author's own, to be validated once it is set up.
+// part is a user's own part, validated after its set-up.
 type part struct {
 	ctx       context.Context
 	validator validation.Validator
 	prefix    string
 }
 
-// Problem is what is wrong with a part.
+// Problem is a validation error of a part.
 type Problem struct {
-	// Prefix is the way to the part.
+	// Prefix is the path to the part.
 	Prefix string
 	Err    error
 }
 
 type placeKey struct{}
 
-// place is where in a tree a context is.
+// place is the position of a context in a tree.
 type place struct {
-	pass *Pass // nil where nothing is ever set up
-	// prefix is the way from the root.
+	pass *Pass // nil if the part is never set up
+	// prefix is the path from the root.
 	prefix string
 }
 
-// Begin returns a context to validate a tree with that is about to be set up, and the pass whose Rest is validated once it is. Where ctx asks for recursion
-// already, so does the author: then nothing is put off.
+// Begin returns a context to validate a tree before its set-up, and the pass whose Rest is validated after it. If ctx
+// is already recursive, the caller validates everything itself, and no validation is deferred.
 func Begin(ctx context.Context) (context.Context, *Pass) {
 	pass := &Pass{}
 	if validation.IsRecursive(ctx) {
@@ -55,7 +56,8 @@ func Begin(ctx context.Context) (context.Context, *Pass) {
 	return context.WithValue(validation.WithRecursive(ctx), placeKey{}, place{pass: pass}), pass
 }
 
-// NeverSetUp returns a context for parts that are not set up. Those of an author's own are not validated there, unless the author asks for it.
+// NeverSetUp returns a context for parts that are not set up. The user's own parts are not validated there, unless ctx
+// is already recursive.
 func NeverSetUp(ctx context.Context) context.Context {
 	if here, ok := ctx.Value(placeKey{}).(place); ok && here.pass != nil {
 		return context.WithValue(ctx, placeKey{}, place{prefix: here.prefix})
@@ -63,7 +65,8 @@ func NeverSetUp(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Part returns the validator of a nested part, and the context to call it with. It is nil when the part is not to be validated now.
+// Part returns the validator of a nested part and the context to call it with. It returns nil if the part must not be
+// validated now.
 func Part(ctx context.Context, nested any, prefix string, args ...any) (context.Context, validation.Validator) {
 	validator, ok := nested.(validation.Validator)
 	if !ok || nilcheck.IsNil(nested) || !validation.IsRecursive(ctx) {
@@ -81,13 +84,13 @@ func Part(ctx context.Context, nested any, prefix string, args ...any) (context.
 		return context.WithValue(ctx, placeKey{}, place{pass: here.pass, prefix: way}), validator
 	}
 	if here.pass != nil {
-		// From here on everything is validated, as the author's own Validate does it.
+		// Below this part everything is validated, because its own Validate does it.
 		here.pass.later = append(here.pass.later, part{context.WithValue(ctx, placeKey{}, nil), validator, way})
 	}
 	return ctx, nil
 }
 
-// Rest validates what was put off. It is called after the tree was set up.
+// Rest validates the deferred parts. It is called after the set-up of the tree.
 func (p *Pass) Rest() []Problem {
 	var problems []Problem
 	for _, part := range p.later {
@@ -108,13 +111,14 @@ func (p part) validate() (err error) {
 	return p.validator.Validate(p.ctx)
 }
 
-// ours are the packages with reconcilers that need nothing of their set-up to be validated.
+// ours holds the packages with reconcilers whose validation does not depend on their set-up.
 var ours = func() map[string]bool {
 	module := path.Dir(path.Dir(reflect.TypeFor[Pass]().PkgPath()))
 	return map[string]bool{module + "/reconcilers": true, module + "/operator": true}
 }()
 
-// isOurs reports whether a type is of this module. A type that embeds one is not, and neither is an author's own type for one.
+// isOurs reports whether a type is defined in this module. It returns false for a user's type that embeds such a type
+// or is defined from it.
 func isOurs(nested any) bool {
 	t := reflect.TypeOf(nested)
 	for t.Kind() == reflect.Pointer {
