@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apitest is what tests on a real Kubernetes API have in common.
+// Package apitest provides helpers for tests on a real Kubernetes API.
 package apitest
 
 import (
@@ -22,24 +22,25 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// Patience is how long something may take before a test gives it up.
+// Patience is the timeout of each wait in a test.
 const Patience = time.Minute
 
-// Main is a TestMain that keeps Kubernetes' own logs out of the output.
+// Main is a TestMain that suppresses the logs of Kubernetes libraries.
 func Main(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // watches complain when the control plane goes
+	klog.SetLogger(logr.Discard()) // watches log errors when the control plane stops
 	m.Run()
 }
 
-// Env is a namespace of a real Kubernetes API, and the test it is for.
+// Env is a namespace of a real Kubernetes API for one test.
 type Env struct {
 	testing.TB
-	client.Client // an administrator's, without a cache
+	client.Client // an administrator's client without a cache
 	*sandbox.Env
 }
 
-// New returns a namespace, as sandbox.ForTest does. The client knows the kinds of the scheme, and without one those of Kubernetes.
+// New returns a namespace, as sandbox.ForTest does. The client uses the scheme, or the scheme of Kubernetes if it is
+// nil.
 func New(t testing.TB, scheme *runtime.Scheme, options sandbox.TestOptions) *Env {
 	t.Helper()
 	e := &Env{TB: t, Env: sandbox.ForTest(t, options)}
@@ -49,7 +50,7 @@ func New(t testing.TB, scheme *runtime.Scheme, options sandbox.TestOptions) *Env
 	return e
 }
 
-// Must ends the test if there is an error.
+// Must ends the test if err is not nil.
 func (e *Env) Must(err error) {
 	e.Helper()
 	if err != nil {
@@ -57,13 +58,14 @@ func (e *Env) Must(err error) {
 	}
 }
 
-// Eventually waits until check has nothing to object to.
+// Eventually waits until check returns nil.
 func (e *Env) Eventually(check func() error) {
 	e.Helper()
 	await.Nil(e, Patience, check)
 }
 
-// Go runs something in the background that must not end with an error. It stops with the test, or earlier with the returned function, which waits for its end.
+// Go runs a function in the background. The test fails if it returns an error. It stops with the test, or earlier when
+// the returned function is called, which waits for its end.
 func (e *Env) Go(what string, run func(context.Context) error) (stop func()) {
 	e.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -74,17 +76,17 @@ func (e *Env) Go(what string, run func(context.Context) error) (stop func()) {
 		select {
 		case err := <-ended:
 			if err != nil {
-				e.Errorf("%s ended with: %v", what, err)
+				e.Errorf("%s returned an error: %v", what, err)
 			}
 		case <-time.After(Patience):
-			e.Errorf("%s does not end: is it waiting for a watch that it may not have?", what)
+			e.Errorf("%s did not stop: it may be waiting for a watch that is forbidden", what)
 		}
 	})
 	e.Cleanup(stop)
 	return stop
 }
 
-// Add creates objects, in the namespace of the test unless they name another.
+// Add creates objects, in the namespace of the test unless they have a namespace.
 func (e *Env) Add(objects ...client.Object) {
 	e.Helper()
 	for _, object := range objects {
@@ -93,7 +95,7 @@ func (e *Env) Add(objects ...client.Object) {
 	}
 }
 
-// Read reads an object by its name, in the namespace of the test unless it names another.
+// Read reads an object by its name, in the namespace of the test unless it has a namespace.
 func (e *Env) Read(object client.Object) error {
 	e.place(object)
 	return e.Get(e.Context(), client.ObjectKeyFromObject(object), object)
@@ -105,7 +107,7 @@ func (e *Env) place(object client.Object) {
 	}
 }
 
-// Change reads an object, changes it and writes it, again if another writer was faster.
+// Change reads an object, changes it and writes it. It retries conflicts.
 func Change[T client.Object](e *Env, object T, apply func(T)) {
 	e.Helper()
 	e.Eventually(func() error {
@@ -119,7 +121,7 @@ func Change[T client.Object](e *Env, object T, apply func(T)) {
 	})
 }
 
-// Until reads an object until it is as it should be.
+// Until reads an object until check returns nil.
 func Until[T client.Object](e *Env, object T, check func(T) error) {
 	e.Helper()
 	e.Eventually(func() error {
@@ -130,19 +132,20 @@ func Until[T client.Object](e *Env, object T, check func(T) error) {
 	})
 }
 
-// Gone waits until an object is not there any more.
+// Gone waits until an object no longer exists.
 func (e *Env) Gone(object client.Object) {
 	e.Helper()
 	e.Eventually(func() error {
 		err := e.Read(object)
 		if err == nil {
-			return fmt.Errorf("%T %s is still there", object, object.GetName())
+			return fmt.Errorf("%T %s still exists", object, object.GetName())
 		}
 		return client.IgnoreNotFound(err)
 	})
 }
 
-// ReleaseAtEnd takes the finalizers off the objects of a kind that the test leaves behind: no controller will do it any more, and the namespace could not go.
+// ReleaseAtEnd removes the finalizers of the objects of a kind when the test ends. No controller would do it then, and
+// the namespace could not be deleted.
 func (e *Env) ReleaseAtEnd(list client.ObjectList) {
 	e.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), Patience)

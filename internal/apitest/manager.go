@@ -15,13 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// Manager starts a manager that, unless the options say otherwise, sees the namespace of the test. The context of setups is the one it runs with. It stops with
-// the test, or earlier with the returned function.
-func (e *Env) Manager(cfg *rest.Config, options ctrl.Options, setups ...func(context.Context, ctrl.Manager) error) (stop func()) {
+// Manager starts a manager that is limited to the namespace of the test, unless the options set other namespaces. The
+// context of setups is the context that the manager runs with. It stops with the test, or earlier when the returned
+// function is called.
+func (e *Env) Manager(
+	cfg *rest.Config,
+	options ctrl.Options,
+	setups ...func(context.Context, ctrl.Manager) error,
+) (stop func()) {
 	e.Helper()
 	options.Scheme = e.Scheme()
 	options.Metrics.BindAddress = "0"
-	options.Controller.SkipNameValidation = new(true) // tests have controllers of the same name
+	options.Controller.SkipNameValidation = new(true) // several tests use the same controller name
 	if options.Cache.DefaultNamespaces == nil {
 		options.Cache.DefaultNamespaces = map[string]cache.Config{e.Namespace: {}}
 	}
@@ -38,7 +43,8 @@ func (e *Env) Manager(cfg *rest.Config, options ctrl.Options, setups ...func(con
 	})
 }
 
-// WebhookOptions are those of a server of webhooks on a free port of this machine, and the certificate it shows, which is its own authority.
+// WebhookOptions returns the options of a webhook server on a free port of this machine, and its self-signed
+// certificate.
 func (e *Env) WebhookOptions() (options webhook.Options, authority []byte) {
 	e.Helper()
 	options = webhook.Options{Host: "127.0.0.1", Port: e.FreePort(), CertDir: e.TempDir()}
@@ -49,7 +55,7 @@ func (e *Env) WebhookOptions() (options webhook.Options, authority []byte) {
 	return options, certificate
 }
 
-// FreePort returns a port of this machine that nobody listens on.
+// FreePort returns a free port of this machine.
 func (e *Env) FreePort() int {
 	e.Helper()
 	listener, err := new(net.ListenConfig).Listen(e.Context(), "tcp", "127.0.0.1:0")

@@ -20,7 +20,8 @@ import (
 
 const module = "trueup.dev"
 
-// layers lists the packages of the module from the bottom up. A package may import packages of lower layers, and packages below its own folder.
+// layers lists the packages of the module from the bottom up. A package may import packages of lower layers and
+// packages in its own directory.
 var layers = [][]string{
 	{"apis", "app", "duck", "logging", "resource", "sandbox", "stash", "time", "tracker", "validation", "internal"},
 	{"reconcilers"},
@@ -31,16 +32,17 @@ var layers = [][]string{
 	{"cmd", "benchmarks", "research", "docs"},
 }
 
-// sameLayer lists imports within a layer that are there on purpose.
+// sameLayer lists the intended imports within a layer.
 var sameLayer = map[string][]string{
 	"apis":     {"time"},
 	"app":      {"resource"},
-	"internal": {"apis", "sandbox", "validation"}, // the fixture of tests has a status, tests have an API, and set-up validates
+	"internal": {"apis", "sandbox", "validation"}, // the test fixture has a status, tests use an API, and set-up validates
 }
 
-// libraries are the modules that users inherit by importing packages of this one: controller-runtime, what it is made for, and few small ones.
+// libraries are the modules that users inherit by importing packages of this module: controller-runtime and a few small
+// ones.
 var libraries = []string{
-	"github.com/bradfitz/gomemcache", // no dependencies of its own, and only for those who import operator/memcached
+	"github.com/bradfitz/gomemcache", // has no dependencies, and is only imported by operator/memcached
 	"github.com/evanphx/json-patch/v5",
 	"github.com/fatih/color",
 	"github.com/go-logr/logr",
@@ -55,8 +57,8 @@ var libraries = []string{
 	"sigs.k8s.io/yaml",
 }
 
-// proofs are the modules that tests inherit by importing converge, besides the libraries: the parts of a Kubernetes API
-// server that internal/memapi consists of. controller-runtime requires the modules of all of them.
+// proofs are the modules that tests additionally inherit by importing converge: the parts of a Kubernetes API server
+// that internal/memapi uses. controller-runtime requires all of these modules.
 var proofs = []string{
 	"gopkg.in/evanphx/json-patch.v4",
 	"k8s.io/apiserver",
@@ -65,7 +67,7 @@ var proofs = []string{
 	"sigs.k8s.io/structured-merge-diff/v6",
 }
 
-// tools are the modules only the command line tool, examples and tests use.
+// tools are the modules that only the command line tool, examples and tests use.
 var tools = []string{
 	"github.com/spf13/pflag",
 	"go.uber.org/goleak",
@@ -104,7 +106,8 @@ func goList(t *testing.T, args ...string) []goPackage {
 	}
 }
 
-// folder is the first element of a package's path within the module, "" for packages of other modules and for the root.
+// folder is the first element of a package's path within the module. It is "" for the root package and packages of
+// other modules.
 func folder(importPath string) string {
 	path, ok := strings.CutPrefix(importPath, module+"/")
 	if !ok {
@@ -127,25 +130,25 @@ func TestImportsPointDownwards(t *testing.T) {
 		}
 		checked++
 		if layerOf(from) < 0 {
-			t.Errorf("%s is in no layer: add it to the layers", p.ImportPath)
+			t.Errorf("%s is not in a layer: add it to layers", p.ImportPath)
 		}
 		for _, imported := range p.Imports {
 			to := folder(imported)
 			switch {
 			case to == "" || to == from || slices.Contains(sameLayer[from], to):
 			case to == "controlplane":
-				t.Errorf("%s imports %s, which brings all of Kubernetes: start it through sandbox", p.ImportPath, imported)
+				t.Errorf("%s imports %s, which depends on all of Kubernetes: use sandbox instead", p.ImportPath, imported)
 			case to == "internal" && layerOf(from) == 0 && from != "sandbox":
 			case layerOf(to) >= layerOf(from):
-				t.Errorf("%s imports %s, which is not below it", p.ImportPath, imported)
+				t.Errorf("%s imports %s, which is not in a lower layer", p.ImportPath, imported)
 			}
 			if from == "sandbox" && to != "" && to != from {
-				t.Errorf("%s imports %s: sandbox stands alone", p.ImportPath, imported)
+				t.Errorf("%s imports %s: sandbox must not depend on other packages of the module", p.ImportPath, imported)
 			}
 		}
 	}
 	if checked < 10 {
-		t.Errorf("only %d packages were checked", checked)
+		t.Errorf("checked only %d packages", checked)
 	}
 }
 
@@ -170,12 +173,15 @@ func TestDirectDependenciesAreListed(t *testing.T) {
 	}
 }
 
-// libraryPackages are those that users import.
+// libraryPackages returns the packages that users import.
 func libraryPackages(t *testing.T) []string {
 	t.Helper()
 	paths := []string{}
 	for _, p := range goList(t, "./...") {
-		if layer := layerOf(folder(p.ImportPath)); layer >= 0 && layer < layerOf("examples") && folder(p.ImportPath) != "internal" {
+		if layer := layerOf(
+			folder(p.ImportPath),
+		); layer >= 0 && layer < layerOf("examples") &&
+			folder(p.ImportPath) != "internal" {
 			paths = append(paths, p.ImportPath)
 		}
 	}
@@ -201,11 +207,16 @@ func TestLibrariesUseOnlyListedModules(t *testing.T) {
 				continue
 			}
 			checked++
-			// sandbox asks golang.org/x/term whether progress goes to a terminal.
+			// sandbox uses golang.org/x/term to detect whether progress goes to a terminal.
 			allowed := slices.Contains(libraries, used) || used == "golang.org/x/term" && folder(p.ImportPath) == "sandbox" ||
 				slices.Contains(proofs, used) && strings.HasPrefix(p.ImportPath, module+"/internal/memapi")
 			if !allowed {
-				t.Errorf("%s imports %s of module %s, which is not for packages that users import", p.ImportPath, imported, used)
+				t.Errorf(
+					"%s imports %s of module %s, which packages that users import must not depend on",
+					p.ImportPath,
+					imported,
+					used,
+				)
 			}
 		}
 	}
@@ -214,8 +225,8 @@ func TestLibrariesUseOnlyListedModules(t *testing.T) {
 	}
 }
 
-// TestTheToolNeedsNoModulesOfItsOwn: whoever uses the library can run the tool without further entries in go.sum.
-func TestTheToolNeedsNoModulesOfItsOwn(t *testing.T) {
+// Users of the library can run the tool without further entries in go.sum.
+func TestToolNeedsNoFurtherModules(t *testing.T) {
 	library := modulesOf(t, []string{"./reconcilers"})
 	for path := range modulesOf(t, []string{"./cmd/trueup"}) {
 		if !library[path] {
@@ -226,7 +237,8 @@ func TestTheToolNeedsNoModulesOfItsOwn(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the golden file instead of comparing with it")
 
-// TestInheritedModules pins everything that ends up in the program of a user who imports all packages, and what converge adds to the tests of one.
+// TestInheritedModules compares the modules that a user inherits by importing all packages, and the modules that
+// converge adds to tests, with golden files.
 func TestInheritedModules(t *testing.T) {
 	programs, tests := []string{}, []string{}
 	for _, path := range libraryPackages(t) {
@@ -281,7 +293,7 @@ func TestControlPlaneStandsAlone(t *testing.T) {
 			t.Errorf("controlplane/go.mod mentions the main module: %s", line)
 		}
 		if strings.HasPrefix(strings.TrimSpace(line), "replace ") {
-			t.Errorf("controlplane/go.mod has a replace, so that `go install` of it fails: %s", line)
+			t.Errorf("controlplane/go.mod must not have a replace directive, or `go install` of it fails: %s", line)
 		}
 	}
 }

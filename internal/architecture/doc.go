@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package architecture holds the tests that keep the structure of the project: who may import whom, and what users inherit as dependencies.
+// Package architecture tests the structure of the project: which packages may import each other, and which dependencies
+// users inherit.
 package architecture

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package await is how tests wait: for a condition, and never for a while.
+// Package await waits for conditions in tests.
 package await
 
 import (
@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// interval is the time between two looks.
+// interval is the time between two checks.
 const interval = 10 * time.Millisecond
 
-// Nil waits until check has nothing to object to. When patience is over it ends the test with the last objection.
-func Nil(t testing.TB, patience time.Duration, check func() error) {
+// Nil waits until check returns nil. After the timeout it ends the test with the last error.
+func Nil(t testing.TB, timeout time.Duration, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -23,7 +23,7 @@ func Nil(t testing.TB, patience time.Duration, check func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("still, after %s: %v", patience, err)
+			t.Fatalf("timed out after %s: %v", timeout, err)
 		}
 		<-ticker.C
 	}

@@ -13,7 +13,7 @@ import (
 	"trueup.dev/internal/await"
 )
 
-// recorder is a test that ends where it fails, without failing this one.
+// recorder is a testing.TB that records a fatal failure and ends its goroutine.
 type recorder struct {
 	testing.TB
 	failure string
@@ -32,9 +32,11 @@ func TestNil(t *testing.T) {
 		after  time.Duration
 		want   string
 	}{
-		"at once":     {reason: "there is nothing to wait for"},
-		"in time":     {reason: "the condition is met before patience is over", after: 30 * time.Second},
-		"not in time": {reason: "the test ends with what is still wrong", after: 2 * time.Minute, want: "still, after 1m0s: not yet"},
+		"at once": {reason: "the condition is already met"},
+		"in time": {reason: "the condition is met before the timeout", after: 30 * time.Second},
+		"not in time": {
+			reason: "the test ends with the last error", after: 2 * time.Minute, want: "timed out after 1m0s: not yet",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

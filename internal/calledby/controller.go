@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package calledby knows with what context reconcilers are called.
+// Package calledby provides the context with which a controller calls its reconciler.
 package calledby
 
 import (
@@ -13,8 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Controller returns a context with the values of one with which a controller calls its reconciler, which are those of a controller that has run for a moment.
-// Below any other one some reconcilers do otherwise. It is the same one each time, and is not done. The first call must not be in a bubble of testing/synctest.
+// Controller returns a context with the values that a controller passes to its reconciler, taken from a controller that
+// runs for a moment. Some reconcilers behave differently below other contexts. Controller returns the same context each
+// time, and the context is never done. The first call must not be in a bubble of testing/synctest.
 var Controller = sync.OnceValue(func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -29,10 +30,12 @@ var Controller = sync.OnceValue(func() context.Context {
 	if err != nil {
 		return context.Background()
 	}
-	err = c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(reconcile.Request{})
-		return nil
-	}))
+	err = c.Watch(
+		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			queue.Add(reconcile.Request{})
+			return nil
+		}),
+	)
 	if err != nil {
 		return context.Background()
 	}

@@ -11,10 +11,10 @@ import (
 func TestController(t *testing.T) {
 	ctx := Controller()
 	if controller.ReconcileIDFromContext(ctx) == "" {
-		t.Error("it has no id of a reconcile")
+		t.Error("the context has no reconcile ID")
 	}
 	if ctx != Controller() {
-		t.Error("it is another one each time")
+		t.Error("Controller returns a different context each time")
 	}
 	if err := ctx.Err(); err != nil {
 		t.Error(err)

@@ -16,7 +16,7 @@ type Informer interface {
 	Object() client.Object
 }
 
-// IsFilled tells whether an informer has all objects.
+// IsFilled reports whether an informer has synced.
 func IsFilled(informer Informer) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -12,13 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// patience is how long a manager whose caches are not filled may take to end. No controller of it has been started, so that there are no calls to wait for.
-const patience = 3 * time.Second
+// stopTimeout is how long a manager may take to stop if its caches are not synced. None of its controllers has been
+// started, so there are no calls to wait for.
+const stopTimeout = 3 * time.Second
 
-// Run runs a manager until the context ends and the manager has stopped, for which it takes the time that its own options grant; or until it has failed.
+// Run runs a manager until the context ends and the manager has stopped, or until the manager fails. The options of the
+// manager limit how long it may take to stop.
 //
-// A manager that waits for its caches does not stop, and one of them may never be filled: then an error is returned after some seconds, and nothing else is
-// begun. It says what missing returns, the names of caches that are not filled.
+// A manager that waits for its caches does not stop, and a cache may never sync. In that case Run returns an error
+// after a few seconds. The error contains the result of missing, the names of the caches that are not synced. Nothing
+// else is started.
 func Run(ctx context.Context, mgr manager.Manager, missing func() []string) error {
 	begun := &afterCaches{reached: make(chan struct{})}
 	if err := mgr.Add(begun); err != nil {
@@ -35,27 +38,30 @@ func Run(ctx context.Context, mgr manager.Manager, missing func() []string) erro
 		return err
 	case <-begun.reached:
 	case <-ctx.Done():
-		// Start must not know yet: it would spin until the caches are filled.
+		// Do not cancel Start yet: it would spin until the caches are synced.
 		select {
 		case err := <-ended:
 			return err
 		case <-begun.reached:
-		case <-time.After(patience):
+		case <-time.After(stopTimeout):
 			go func() {
 				<-begun.reached
 				stop()
 			}()
-			return fmt.Errorf("stopped while caches were not filled, which goes on until the process ends: %s", strings.Join(missing(), ", "))
+			return fmt.Errorf(
+				"stopped before the caches synced; they keep running until the process ends: %s",
+				strings.Join(missing(), ", "),
+			)
 		}
 	}
 	defer context.AfterFunc(ctx, stop)()
 	return <-ended
 }
 
-// afterCaches is started when all caches are filled.
+// afterCaches is started when all caches are synced.
 type afterCaches struct{ reached chan struct{} }
 
-// NeedLeaderElection keeps it from being the first of what a leader starts.
+// NeedLeaderElection returns false, so that it is not the first runnable that a leader starts.
 func (*afterCaches) NeedLeaderElection() bool { return false }
 
 func (a *afterCaches) Start(context.Context) error {

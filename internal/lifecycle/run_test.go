@@ -17,7 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// objects is a cache that is filled when somebody says so.
+// objects is a cache that syncs when the test closes a channel.
 type objects struct {
 	cache.Cache
 	filled, stopped chan struct{}
@@ -66,7 +66,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Run(ctx, mgr, names); err != nil {
-		t.Errorf("ended with: %v", err)
+		t.Errorf("Run returned %v", err)
 	}
 	<-o.stopped
 }
@@ -79,27 +79,27 @@ func TestRunReturnsFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Run(t.Context(), mgr, names); !errors.Is(err, failure) {
-		t.Errorf("ended with: %v", err)
+		t.Errorf("Run returned %v", err)
 	}
 }
 
-// What has been given up comes to its end all the same if the caches are filled later.
+// A manager that was given up still ends if the caches sync later.
 func TestRunGivesUpOnCaches(t *testing.T) {
 	mgr, o := newManager(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := Run(ctx, mgr, names); err == nil || !strings.HasSuffix(err.Error(), ": a, b") {
-		t.Errorf("ended with: %v", err)
+		t.Errorf("Run returned %v", err)
 	}
 	select {
 	case <-o.stopped:
-		t.Error("the cache was stopped while Start waits for it: it spins")
+		t.Error("the cache was stopped while Start waits for it, so Start spins")
 	default:
 	}
 	close(o.filled)
 	select {
 	case <-o.stopped:
 	case <-time.After(time.Minute):
-		t.Error("the manager goes on")
+		t.Error("the manager keeps running")
 	}
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nilcheck finds handlers that are not there.
+// Package nilcheck detects nil values behind interfaces.
 package nilcheck
 
 import "reflect"
 
-// IsNil is true for nil, for a pointer, function, map and so on that is nil behind an interface, and for what is made of one: that has a method Wrapped.
+// IsNil reports whether v is nil: nil itself, a nil pointer, function, map and so on behind an interface, or a value
+// whose Wrapped method returns one of them.
 func IsNil(v any) bool {
 	if v == nil {
 		return true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observed hands the generation that a reconcile works on from the root reconciler to what sets conditions below it.
+// Package observed passes the generation that is reconciled from the root reconciler to the code that sets conditions.
 package observed
 
 import (
@@ -10,23 +10,26 @@ import (
 
 type key struct{}
 
-// Observation is what one reconcile observes. The methods of a nil Observation do nothing.
+// Observation describes what one reconcile observes. The methods of a nil Observation do nothing.
 type Observation struct {
 	generation int64
 	// status is the addressable status struct of the resource.
 	status reflect.Value
-	// managed are the types of the conditions that the reconcilers manage, and false for those that they have set with a generation of their own.
+	// managed holds the types of the conditions that the reconcilers manage. The value is false if they set the condition
+	// with an explicit generation.
 	managed map[string]bool
 }
 
-// WithGeneration returns a context for the reconcile of a resource of that generation. The status is the addressable status struct of the resource.
+// WithGeneration returns a context for the reconcile of a resource with that generation. The status is the addressable
+// status struct of the resource.
 func WithGeneration(ctx context.Context, generation int64, status reflect.Value) (context.Context, *Observation) {
 	o := &Observation{generation: generation, status: status}
 	return context.WithValue(ctx, key{}, o), o
 }
 
-// Of returns the observation that the conditions of the status belong to, and nil when that is not known: outside of a controller, or when it is not the
-// status of the reconciled resource. The status is a pointer to the status struct, or to a struct embedded in it.
+// Of returns the observation that the conditions of the status belong to, or nil if it is unknown: outside of a
+// controller, or if it is not the status of the reconciled resource. The status is a pointer to the status struct, or
+// to a struct embedded in it.
 func Of(ctx context.Context, status any) *Observation {
 	o, ok := ctx.Value(key{}).(*Observation)
 	if !ok {
@@ -42,7 +45,7 @@ func Of(ctx context.Context, status any) *Observation {
 	return o
 }
 
-// Generation returns the generation that conditions are computed from, 0 where that is not known.
+// Generation returns the generation from which conditions are computed, 0 if it is unknown.
 func (o *Observation) Generation() int64 {
 	if o == nil {
 		return 0
@@ -50,7 +53,8 @@ func (o *Observation) Generation() int64 {
 	return o.generation
 }
 
-// Manage notes conditions that the reconcilers manage, and whether their generation is up to the root reconciler.
+// Manage records conditions that the reconcilers manage. byRoot reports whether the root reconciler sets their
+// generation.
 func (o *Observation) Manage(byRoot bool, conditionTypes ...string) {
 	if o == nil {
 		return
@@ -65,7 +69,7 @@ func (o *Observation) Manage(byRoot bool, conditionTypes ...string) {
 	}
 }
 
-// IsManaged reports whether the root reconciler keeps the generation of a condition.
+// IsManaged reports whether the root reconciler sets the generation of a condition.
 func (o *Observation) IsManaged(conditionType string) bool {
 	return o != nil && o.managed[conditionType]
 }

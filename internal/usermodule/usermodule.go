@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package usermodule lets tests run commands as users do: in a module of their own, outside of this repository.
+// Package usermodule lets tests run commands as users do: in a separate module outside of this repository.
 package usermodule
 
 import (
@@ -16,12 +16,12 @@ import (
 	"testing"
 )
 
-// published are the modules of this repository by their folders.
+// published maps the modules of this repository to their directories.
 var published = map[string]string{"trueup.dev": ".", "trueup.dev/controlplane": "controlplane"}
 
-// Module is a folder for a user's module. It is empty at first.
+// Module is a directory for a user's module. It is initially empty.
 type Module struct {
-	// Dir is the path of the folder.
+	// Dir is the path of the directory.
 	Dir string
 	// Env is the environment of its commands.
 	Env []string
@@ -29,8 +29,9 @@ type Module struct {
 	checkout string
 }
 
-// New returns an empty folder outside of the repository, which is at the path checkout. Modules come from the module cache, and what it lacks from the module
-// proxy in use; modules of this repository are in no proxy.
+// New returns an empty directory outside of the repository. checkout is the path of the repository. Modules come from
+// the module cache, and missing modules from the module proxy in use. Modules of this repository are not available from
+// a proxy.
 func New(t testing.TB, checkout string) *Module {
 	t.Helper()
 	absolute, err := filepath.Abs(checkout)
@@ -46,17 +47,18 @@ func New(t testing.TB, checkout string) *Module {
 	t.Cleanup(proxy.Close)
 	m := &Module{Dir: t.TempDir(), checkout: absolute}
 	for _, variable := range os.Environ() {
-		// The repository's own settings, and those of a coverage run, are not the user's.
+		// The settings of the repository and of a coverage run do not apply to a user.
 		if name, _, _ := strings.Cut(variable, "="); name != "GOFLAGS" && name != "GOCOVERDIR" {
 			m.Env = append(m.Env, variable)
 		}
 	}
-	// The checksum database need not be asked for what the module cache has.
+	// The modules in the module cache were already verified against the checksum database.
 	m.Env = append(m.Env, "GOPROXY="+proxy.URL, "GOSUMDB=off", "GOWORK=off", "PWD="+m.Dir)
 	return m
 }
 
-// moduleProxy serves the modules in a download cache, none of this repository, and leads to upstream for all others.
+// moduleProxy serves the modules of a download cache and no modules of this repository. It redirects to upstream for
+// all others.
 func moduleProxy(cache, upstream string) http.Handler {
 	files := http.FileServer(http.Dir(cache))
 	elsewhere := ""
@@ -72,7 +74,8 @@ func moduleProxy(cache, upstream string) http.Handler {
 		switch {
 		case module == "/trueup.dev" || strings.HasPrefix(module, "/trueup.dev/"):
 			http.NotFound(out, in)
-		case err == nil && !strings.HasSuffix(in.URL.Path, "/list"): // lists in the cache have what was downloaded only
+		// version lists in the cache contain only downloaded versions
+		case err == nil && !strings.HasSuffix(in.URL.Path, "/list"):
 			files.ServeHTTP(out, in)
 		case elsewhere != "":
 			http.Redirect(out, in, elsewhere+in.URL.EscapedPath(), http.StatusFound)
@@ -82,7 +85,8 @@ func moduleProxy(cache, upstream string) http.Handler {
 	})
 }
 
-// UseCheckout has the module in the folder, which "go mod init" has made, use the modules of the repository from the checkout.
+// UseCheckout adds replace directives for the modules of the repository to the module, which must have been created
+// with "go mod init".
 func (m *Module) UseCheckout(t testing.TB) {
 	t.Helper()
 	args := []string{"mod", "edit"}
@@ -92,14 +96,14 @@ func (m *Module) UseCheckout(t testing.TB) {
 	m.Run(t, "go", args...)
 }
 
-// Command returns a command in the folder.
+// Command returns a command that runs in the directory.
 func (m *Module) Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir, cmd.Env = m.Dir, m.Env
 	return cmd
 }
 
-// Run runs a command in the folder and returns its standard output, or fails t with all that it has written.
+// Run runs a command in the directory and returns its standard output. If it fails, Run ends t with all of its output.
 func (m *Module) Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	cmd := m.Command(t, name, args...)
@@ -111,7 +115,7 @@ func (m *Module) Run(t testing.TB, name string, args ...string) string {
 	return stdout.String()
 }
 
-// Write writes a file below the folder.
+// Write writes a file in the directory.
 func (m *Module) Write(t testing.TB, name, content string) {
 	t.Helper()
 	path := filepath.Join(m.Dir, filepath.FromSlash(name))
@@ -123,7 +127,7 @@ func (m *Module) Write(t testing.TB, name, content string) {
 	}
 }
 
-// Read returns the content of a file below the folder.
+// Read returns the content of a file in the directory.
 func (m *Module) Read(t testing.TB, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(m.Dir, filepath.FromSlash(name)))
