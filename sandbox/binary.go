@@ -15,8 +15,8 @@ import (
 
 const binaryName = "trueup-controlplane"
 
-// findBinary returns the absolute path of the control plane binary: the one that o names, the one that the environment names, or the one in the user's cache
-// folder, which it builds first when it is not there.
+// findBinary returns the absolute path of the control plane binary: the binary set in o, the one set in the
+// environment, or the one in the user's cache directory. It builds the last one if it does not exist.
 func findBinary(ctx context.Context, o *Options) (string, error) {
 	if o.Binary != "" {
 		return namedBinary("Options.Binary", o.Binary)
@@ -67,11 +67,15 @@ func checkExecutable(path string) error {
 	return nil
 }
 
-// cachePath returns where the binary built from src belongs.
+// cachePath returns the path in the cache of the binary built from src.
 func cachePath(src source) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("sandbox: no cache folder to keep the control plane binary in: %w (or set %s to a binary)", err, BinaryVariable)
+		return "", fmt.Errorf(
+			"sandbox: no cache directory for the control plane binary: %w (or set %s to a binary)",
+			err,
+			BinaryVariable,
+		)
 	}
 	key, err := src.key()
 	if err != nil {
@@ -84,7 +88,7 @@ func cachePath(src source) (string, error) {
 	return filepath.Join(cache, "trueup", "controlplane", key, name), nil
 }
 
-// markUsed notes that the cached binary is in use, for removeUnused. A cache that cannot be written to is still good for reading.
+// markUsed records that the cached binary is in use, for removeUnused. A read-only cache can still be used.
 func markUsed(path string) {
 	now := time.Now()
 	_ = os.Chtimes(path, now, now)

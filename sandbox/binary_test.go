@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// emptyCache gives the test a cache folder of its own.
+// emptyCache gives the test its own cache directory.
 func emptyCache(t *testing.T) string {
 	t.Helper()
-	// What was compiled before stays in use.
+	// Keep the build cache.
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func emptyCache(t *testing.T) string {
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(home, "cache"))
 	t.Setenv("LocalAppData", filepath.Join(home, "cache"))
-	// The go command's telemetry would go on writing to this home when the test removes it.
+	// The telemetry of the go command would keep writing to this home directory while the test removes it.
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
 	t.Setenv("AppData", filepath.Join(home, "config"))
 	config, err := os.UserConfigDir()
@@ -49,13 +49,23 @@ func TestFindNamedBinary(t *testing.T) {
 	cases := map[string]struct {
 		option, variable, want, wantErr string
 	}{
-		"the option":                       {good, "/does/not/exist", good, ""},
-		"the variable":                     {"", good, good, ""},
-		"the option names nothing":         {filepath.Join(dir, "nothing"), good, "", "Options.Binary does not name a control plane binary"},
-		"the variable names nothing":       {"", filepath.Join(dir, "nothing"), "", "TRUEUP_CONTROLPLANE does not name a control plane binary"},
+		"the option":   {good, "/does/not/exist", good, ""},
+		"the variable": {"", good, good, ""},
+		"the option names a missing file": {
+			filepath.Join(dir, "nothing"),
+			good,
+			"",
+			"Options.Binary does not name a control plane binary",
+		},
+		"the variable names a missing file": {
+			"",
+			filepath.Join(dir, "nothing"),
+			"",
+			"TRUEUP_CONTROLPLANE does not name a control plane binary",
+		},
 		"a file that is not a program":     {filepath.Join(dir, "plain"), "", "", "not executable"},
-		"a folder is not a program":        {dir, "", "", "not a regular file"},
-		"a relative path is made one that": {"nothing", "", "", string(filepath.Separator) + "nothing: no such file"},
+		"a directory is not a program":     {dir, "", "", "not a regular file"},
+		"a relative path becomes absolute": {"nothing", "", "", string(filepath.Separator) + "nothing: no such file"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -81,11 +91,17 @@ func TestBuild(t *testing.T) {
 		binary, kubeconfig string
 		want, wantErr      string
 	}{
-		"what Start would start":      {Options{}, binary, "", binary, ""},
+		"the binary that Start uses":  {Options{}, binary, "", binary, ""},
 		"nothing to build":            {Options{}, "/does/not/exist", "/some/kubeconfig", "", ""},
 		"the option, not the cluster": {Options{Binary: binary}, "", "/some/kubeconfig", binary, ""},
 		"mistakes":                    {Options{Verbosity: -1}, binary, "", "", "Verbosity: must not be negative"},
-		"no binary":                   {Options{}, "/does/not/exist", "", "", "TRUEUP_CONTROLPLANE does not name a control plane binary"},
+		"no binary": {
+			Options{},
+			"/does/not/exist",
+			"",
+			"",
+			"TRUEUP_CONTROLPLANE does not name a control plane binary",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,28 +14,36 @@ import (
 )
 
 const (
-	treeKeyPrefix   = "tree-"            // begins the cache key of what is built from a checkout
-	unusedAfter     = 3 * 24 * time.Hour // age at which such a binary is removed: each change of the tree makes another
+	treeKeyPrefix = "tree-" // prefix of the cache key of binaries built from a checkout
+	// age at which such a binary is removed; each change of the checkout creates another
+	unusedAfter     = 3 * 24 * time.Hour
 	buildDirPattern = "build-*"
 )
 
-// builder builds the control plane once, however many processes ask for it at the same time.
+// builder builds the control plane once, even if several processes need it at the same time.
 type builder struct {
 	source source
-	target string // where the binary belongs; its folder is used by nothing else
+	target string // path of the binary; no other file is in its directory
 	out    io.Writer
 }
 
-// build returns when the binary is in its place.
+// build returns when the binary exists.
 func (b *builder) build(ctx context.Context) error {
 	path, err := exec.LookPath("go")
 	if err != nil {
-		return fmt.Errorf("sandbox: there is no control plane binary at %s yet, and no go command on the PATH to build it: install Go (https://go.dev/dl), "+
-			"or set %s to a %s binary, or %s to the kubeconfig of an existing cluster", b.target, BinaryVariable, binaryName, KubeconfigVariable)
+		return fmt.Errorf(
+			"sandbox: the control plane binary %s does not exist yet, and no go command is on the PATH to build it: "+
+				"install Go (https://go.dev/dl), "+
+				"or set %s to a %s binary, or %s to the kubeconfig of an existing cluster",
+			b.target,
+			BinaryVariable,
+			binaryName,
+			KubeconfigVariable,
+		)
 	}
 	folder := filepath.Dir(b.target)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("sandbox: making the control plane's cache folder: %w", err)
+		return fmt.Errorf("sandbox: creating the control plane's cache directory: %w", err)
 	}
 	unlock, err := b.lock(ctx, filepath.Join(folder, "lock"))
 	if err != nil {
@@ -43,10 +51,10 @@ func (b *builder) build(ctx context.Context) error {
 	}
 	defer unlock()
 	if checkExecutable(b.target) == nil {
-		return nil // Built by the process that had the lock.
+		return nil // built by the process that held the lock
 	}
 
-	// With the lock held, such folders are those of builds that were killed.
+	// While the lock is held, such directories are left from builds that were killed.
 	abandoned, err := filepath.Glob(filepath.Join(folder, buildDirPattern))
 	if err != nil {
 		return err
@@ -61,10 +69,10 @@ func (b *builder) build(ctx context.Context) error {
 	defer func() { _ = os.RemoveAll(work) }()
 
 	say(b.out, "trueup: building the control plane from %s; this can take minutes, but happens only once\n", b.source)
-	display := startProgress(b.out, "looking at what there is to build", false)
+	display := startProgress(b.out, "determining what to build", false)
 	built, err := b.compile(ctx, path, work, display)
 	if err == nil {
-		// Into its place at once: nobody ever sees half a binary.
+		// The rename is atomic, so no process ever uses an incomplete binary.
 		err = os.Rename(built, b.target)
 	}
 	if err != nil {
@@ -96,13 +104,13 @@ func (b *builder) lock(ctx context.Context, path string) (func(), error) {
 	return unlock, nil
 }
 
-// compile builds the binary in the folder work and returns its path.
+// compile builds the binary in the directory work and returns its path.
 func (b *builder) compile(ctx context.Context, goPath, work string, display *progress) (string, error) {
 	state := buildState{display: display}
 	command := goCommand{path: goPath, dir: b.source.tree, progress: state.line}
 	if b.source.tree == "" {
-		// A module that requires nothing but the control plane gets exactly the versions that the control plane's go.mod names, and unlike
-		// "go install package@version" lets its packages be counted.
+		// A module that requires only the control plane gets exactly the versions of the control plane's go.mod. Unlike "go
+		// install package@version", it lets the packages be counted.
 		command.dir = filepath.Join(work, "module")
 		if err := os.Mkdir(command.dir, 0o755); err != nil {
 			return "", err
@@ -114,25 +122,43 @@ func (b *builder) compile(ctx context.Context, goPath, work string, display *pro
 			return "", err
 		}
 	}
-	stale, err := command.run(ctx, "list", "-mod=readonly", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", controlPlaneMain)
+	stale, err := command.run(
+		ctx,
+		"list",
+		"-mod=readonly",
+		"-deps",
+		"-f",
+		"{{if .Stale}}{{.ImportPath}}{{end}}",
+		controlPlaneMain,
+	)
 	if err != nil {
 		return "", err
 	}
 	state.begin(len(strings.Fields(stale)))
 	built := filepath.Join(work, filepath.Base(b.target))
-	// Without version control: git may be missing, or refuse to look at a folder of another user.
-	if _, err := command.run(ctx, "build", "-mod=readonly", "-buildvcs=false", "-v", "-o", built, controlPlaneMain); err != nil {
+	// Version control information is disabled: git may be missing, or reject a directory of another user.
+	if _, err := command.run(
+		ctx,
+		"build",
+		"-mod=readonly",
+		"-buildvcs=false",
+		"-v",
+		"-o",
+		built,
+		controlPlaneMain,
+	); err != nil {
 		return "", err
 	}
 	return built, nil
 }
 
-// buildState counts what the go command reports. Only the goroutine that reads the running go command's output calls line, and begin is called between commands.
+// buildState counts the progress reported by the go command. Only the goroutine that reads the output of the running go
+// command calls line, and begin is called between commands.
 type buildState struct {
 	display  *progress
 	modules  int
 	packages int
-	stale    int // packages to compile; 0 before that is known
+	stale    int // number of packages to compile; 0 if not known yet
 }
 
 func (s *buildState) begin(stale int) {
@@ -151,7 +177,8 @@ func (s *buildState) line(line string) {
 		}
 		return
 	}
-	// A package is reported when its compilation begins. The last one is the program itself, after which only linking is left.
+	// A package is reported when its compilation starts. The last one is the program itself; after that only linking
+	// remains.
 	s.packages++
 	switch {
 	case line == controlPlaneMain:
@@ -163,7 +190,8 @@ func (s *buildState) line(line string) {
 	}
 }
 
-// removeUnused removes the binaries below dir that were built from a checkout and not used since the given time.
+// removeUnused removes the binaries below dir that were built from a checkout and have not been used since the given
+// time.
 func removeUnused(dir string, since time.Time) {
 	binaries, err := filepath.Glob(filepath.Join(dir, treeKeyPrefix+"*", binaryName+"*"))
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// useModuleProxy has the go command obtain the modules in the checkout at root, at the given version, and nothing else.
+// useModuleProxy configures the go command to use a proxy that serves only the modules of the checkout at root, at the
+// given version.
 func useModuleProxy(t *testing.T, version, root string) {
 	t.Helper()
 	proxy := t.TempDir()
@@ -87,14 +88,16 @@ func TestBuildFromCheckoutOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if relative, err := filepath.Rel(cache, binary); err != nil || strings.HasPrefix(relative, "..") {
-		t.Errorf("%s is not in the cache %s", binary, cache)
+		t.Errorf("binary %s is not in the cache %s", binary, cache)
 	}
 	if output, err := exec.Command(binary).CombinedOutput(); err != nil || string(output) != "built\n" {
 		t.Errorf("the binary printed %q, %v", output, err)
 	}
 	for _, want := range []string{
 		`trueup: building the control plane from \S+controlplane; this can take minutes, but happens only once\n`,
-		`trueup: compiling \d+ packages`, `trueup: linking the binary of \d+ packages`, `trueup: built ` + regexp.QuoteMeta(binary),
+		`trueup: compiling \d+ packages`,
+		`trueup: linking the binary of \d+ packages`,
+		`trueup: built ` + regexp.QuoteMeta(binary),
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("progress does not match %q:\n%s", want, out.String())
@@ -102,7 +105,7 @@ func TestBuildFromCheckoutOnce(t *testing.T) {
 	}
 	assertFiles(t, filepath.Dir(binary), "lock", filepath.Base(binary))
 
-	// Now without a go command: the binary is there.
+	// No go command is needed when the binary exists.
 	out = syncBuffer{}
 	t.Setenv("PATH", "")
 	old := time.Now().Add(-time.Hour)
@@ -114,7 +117,7 @@ func TestBuildFromCheckoutOnce(t *testing.T) {
 		t.Errorf("the second time got %q, %v; want %q", again, err, binary)
 	}
 	if out.String() != "" {
-		t.Errorf("progress of nothing: %s", out.String())
+		t.Errorf("unexpected progress: %s", out.String())
 	}
 	if info, err := os.Stat(binary); err != nil || time.Since(info.ModTime()) > time.Minute {
 		t.Errorf("the binary is not marked as used: %v, %v", info, err)
@@ -138,7 +141,9 @@ func TestBuildFromModuleProxy(t *testing.T) {
 	if output, err := exec.Command(binary).CombinedOutput(); err != nil || string(output) != "built\n" {
 		t.Errorf("the binary printed %q, %v", output, err)
 	}
-	for _, want := range []string{"from trueup.dev/controlplane v0.1.0;", "downloading modules: 1 so far, now trueup.dev"} {
+	for _, want := range []string{
+		"from trueup.dev/controlplane v0.1.0;", "downloading modules: 1 so far, now trueup.dev",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("progress does not contain %q:\n%s", want, out.String())
 		}
@@ -157,7 +162,7 @@ func TestBuildFailures(t *testing.T) {
 			},
 			[]string{"building the control plane from ", "go build: exit status 1", "main.go:3:15: undefined: missing"},
 		},
-		"a program that is not there": {
+		"a missing program": {
 			func(t *testing.T, root string) {
 				if err := os.RemoveAll(filepath.Join(root, "controlplane", "cmd")); err != nil {
 					t.Fatal(err)
@@ -165,17 +170,17 @@ func TestBuildFailures(t *testing.T) {
 			},
 			[]string{"go list: exit status 1", controlPlaneMain},
 		},
-		"what to do without a go command": {
+		"no go command": {
 			func(t *testing.T, _ string) { t.Setenv("PATH", "") },
-			[]string{"no go command on the PATH", "https://go.dev/dl", BinaryVariable, KubeconfigVariable},
+			[]string{"no go command is on the PATH", "https://go.dev/dl", BinaryVariable, KubeconfigVariable},
 		},
-		"nowhere to keep the binary": {
+		"no cache directory": {
 			func(t *testing.T, _ string) {
 				for _, name := range []string{"HOME", "XDG_CACHE_HOME", "LocalAppData"} {
 					t.Setenv(name, "")
 				}
 			},
-			[]string{"no cache folder", BinaryVariable},
+			[]string{"no cache directory", BinaryVariable},
 		},
 	}
 	for name, c := range cases {
@@ -186,7 +191,7 @@ func TestBuildFailures(t *testing.T) {
 			t.Chdir(root)
 			binary, err := findBinary(t.Context(), &Options{Progress: io.Discard})
 			if err == nil {
-				t.Fatalf("found %s", binary)
+				t.Fatalf("got binary %s", binary)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(err.Error(), want) {
@@ -194,13 +199,14 @@ func TestBuildFailures(t *testing.T) {
 				}
 			}
 			if left, _ := filepath.Glob(filepath.Join(cache, "*", "[^l]*")); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
+				t.Errorf("files left: %v", left)
 			}
 		})
 	}
 }
 
-// fakeBuild prepares a build by the fake go command in a checkout; open lets it finish, builds counts how often it began.
+// fakeBuild prepares a build by the fake go command in a checkout. open lets it finish, builds returns how often it
+// started.
 func fakeBuild(t *testing.T) (cache string, open func(), builds func() int) {
 	t.Helper()
 	cache = emptyCache(t)
@@ -270,7 +276,7 @@ func TestParallelProcessesBuildOnce(t *testing.T) {
 	group.Go(func() { here, hereErr = findBinary(t.Context(), &Options{Progress: &hereProgress}) })
 	for _, progress := range []*syncBuffer{secondProgress, &hereProgress} {
 		want := "waiting for process " + strconv.Itoa(first.Process.Pid) + ", which is building the control plane"
-		eventually(t, 10*time.Second, "says that it is "+want, func() bool { return strings.Contains(progress.String(), want) })
+		eventually(t, 10*time.Second, "it prints "+want, func() bool { return strings.Contains(progress.String(), want) })
 	}
 	open()
 	group.Wait()
@@ -283,7 +289,7 @@ func TestParallelProcessesBuildOnce(t *testing.T) {
 		t.Error(hereErr)
 	}
 	if builds() != 1 {
-		t.Errorf("built %d times", builds())
+		t.Errorf("got %d builds, want 1", builds())
 	}
 	if diff := cmp.Diff([]string{here, here}, []string{firstPath.String(), secondPath.String()}); diff != "" {
 		t.Errorf("different binaries (-this process +others):\n%s", diff)
@@ -301,15 +307,15 @@ func TestKilledBuilderLeavesNoLock(t *testing.T) {
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// Not Wait: the orphaned go command still holds the pipes.
+	// Do not call Wait: the orphaned go command still holds the pipes.
 	if _, err := killed.Process.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	if found, _ := filepath.Glob(filepath.Join(cache, "*", buildDirPattern)); len(found) != 1 {
-		t.Fatalf("the killed build's folders: %v, want one", found)
+		t.Fatalf("got directories %v of the killed build, want one", found)
 	}
 	if found, _ := filepath.Glob(filepath.Join(cache, "*", binaryName+"*")); len(found) != 0 {
-		t.Fatalf("a binary before the end of the build: %v", found)
+		t.Fatalf("got a binary before the end of the build: %v", found)
 	}
 
 	var out syncBuffer
@@ -332,7 +338,7 @@ func TestKilledBuilderLeavesNoLock(t *testing.T) {
 func TestBuildEndsWithContext(t *testing.T) {
 	cache, open, builds := fakeBuild(t)
 	t.Cleanup(open)
-	cause := errors.New("had enough")
+	cause := errors.New("canceled by the test")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var group sync.WaitGroup
 	var err error
@@ -344,7 +350,7 @@ func TestBuildEndsWithContext(t *testing.T) {
 		t.Errorf("got error %v, want one that wraps %q", err, cause)
 	}
 	if found, _ := filepath.Glob(filepath.Join(cache, "*", "[^l]*")); len(found) != 0 {
-		t.Errorf("left behind: %v", found)
+		t.Errorf("files left: %v", found)
 	}
 }
 

@@ -29,15 +29,18 @@ const (
 	crdResourcesName = "customresourcedefinitions"
 )
 
-// InstallCRDs creates or updates CustomResourceDefinitions and returns when every version of each that is to be served is served: the definition is
-// established, discovery lists its resource, and the resource can be listed. It waits at most 30 seconds, less if ctx ends before.
+// InstallCRDs creates or updates CustomResourceDefinitions and waits until all their served versions are available: the
+// definition is established, discovery lists its resource, and the resource can be listed. It waits at most 30 seconds,
+// less if ctx ends before.
 //
-// A source is a *apiextensionsv1.CustomResourceDefinition, a slice of them, a string with the path of a YAML or JSON file or of a folder, or an fs.FS, such as
-// an embed.FS. In folders and file systems all .yaml, .yml and .json files count, at any depth. Files may have several documents, which must be definitions,
-// of apiextensions.k8s.io/v1. Fields that the API server does not know are errors.
+// A source is a *apiextensionsv1.CustomResourceDefinition, a slice of them, a string with the path of a YAML or JSON
+// file or of a directory, or an fs.FS, such as an embed.FS. In directories and file systems, all .yaml, .yml and .json
+// files are read, at any depth. Files may contain several documents, which must be definitions of
+// apiextensions.k8s.io/v1. Fields that are unknown to the API server are errors.
 //
-// Nothing is installed if a source has a mistake; all mistakes are reported, each with file, document and name. Installing what is installed already changes
-// nothing, and several processes may install at the same time. An update takes over the fields it sets from whoever owned them.
+// If a source has a mistake, no definition is installed, and the error lists all mistakes with file, document and name.
+// Installing an unchanged definition again has no effect, and several processes may install concurrently. An update
+// takes over the ownership of the fields that it sets.
 func (s *Sandbox) InstallCRDs(ctx context.Context, sources ...any) error {
 	definitions, err := readDefinitions(sources)
 	if err != nil {
@@ -75,7 +78,7 @@ type crdInstaller struct {
 
 func newCRDInstaller(s *Sandbox) (*crdInstaller, error) {
 	config := s.RESTConfig()
-	// Warnings concern the author of a CRD, who has seen them with kubectl, and not every test that installs it.
+	// Warnings are for the author of a CRD, not for every test that installs it.
 	config.WarningHandler = rest.NoWarnings{}
 	dynamicClient, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -89,24 +92,32 @@ func newCRDInstaller(s *Sandbox) (*crdInstaller, error) {
 	return &crdInstaller{dynamic: dynamicClient, discovery: discoveryClient, crds: crds}, nil
 }
 
-// apply writes the definition by server-side apply, which needs no previous read and so has no conflict with another process doing the same.
+// apply writes the definition by server-side apply. It needs no previous read, so it cannot conflict with another
+// process that installs the same definition.
 func (c *crdInstaller) apply(ctx context.Context, d definition) error {
 	body, err := d.object.MarshalJSON()
 	if err != nil {
 		return err
 	}
 	force := true
-	options := metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict}
+	options := metav1.PatchOptions{
+		FieldManager:    fieldManager,
+		Force:           &force,
+		FieldValidation: metav1.FieldValidationStrict,
+	}
 	return poll(ctx, func() (bool, error) {
 		got, err := c.crds.Patch(ctx, d.crd.Name, types.ApplyPatchType, body, options)
 		switch {
-		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err):
+		case apierrors.IsConflict(err),
+			apierrors.IsAlreadyExists(err),
+			apierrors.IsServerTimeout(err),
+			apierrors.IsTooManyRequests(err):
 			return false, err
 		case err != nil:
 			return true, err
 		case got.GetDeletionTimestamp() != nil:
-			// An earlier one of the same name, on its way out: what was written now would go with it.
-			return false, errors.New("an earlier definition of that name is still being deleted")
+			// An earlier definition with the same name is terminating, and this write would be deleted with it.
+			return false, errors.New("an earlier definition with the same name is still being deleted")
 		}
 		return true, nil
 	})
@@ -129,7 +140,7 @@ func (c *crdInstaller) await(ctx context.Context, definitions []definition) erro
 	return nil
 }
 
-// pending says what d still needs to be served, "" if nothing.
+// pending describes what must happen before d is served, or returns "" if d is served.
 func (c *crdInstaller) pending(ctx context.Context, d definition) (string, error) {
 	object, err := c.crds.Get(ctx, d.crd.Name, metav1.GetOptions{})
 	if err != nil {
@@ -188,10 +199,12 @@ func notEstablished(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return "not established yet"
 }
 
-// discovered reports whether both forms of discovery list the resource. They are kept by different parts of the API server, and clients use either.
+// discovered reports whether both forms of discovery list the resource. Different parts of the API server maintain
+// them, and clients use either.
 func (c *crdInstaller) discovered(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
 	lists := func(list *metav1.APIResourceList) bool {
-		return list != nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource })
+		return list != nil &&
+			slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource })
 	}
 	_, aggregated, _, err := c.discovery.GroupsAndMaybeResourcesWithContext(ctx)
 	if err != nil {
@@ -208,7 +221,8 @@ func (c *crdInstaller) discovered(ctx context.Context, resource schema.GroupVers
 	return lists(list), err
 }
 
-// unserved reports whether err means that the resource is not served, rather than, for example, that its conversion webhook does not answer.
+// unserved reports whether err means that the resource is not served. It returns false for other errors, for example if
+// its conversion webhook does not respond.
 func unserved(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -221,7 +235,7 @@ func unserved(err error) bool {
 	return false
 }
 
-// poll calls try until it is done or ctx ends. The error is that of the last try, preceded by the reason of the end.
+// poll calls try until it is done or ctx ends. The error wraps the cause of ctx and the error of the last try.
 func poll(ctx context.Context, try func() (done bool, err error)) error {
 	ticker := time.NewTicker(crdPollInterval)
 	defer ticker.Stop()
@@ -229,7 +243,7 @@ func poll(ctx context.Context, try func() (done bool, err error)) error {
 	for {
 		done, err := try()
 		if err != nil && last != nil && ctx.Err() != nil {
-			// What ctx has cut off says less than the try before.
+			// The error of a try that was interrupted by ctx is less useful than the previous one.
 			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
 		}
 		if done {

@@ -42,30 +42,38 @@ func resource(version, kind string) schema.GroupVersionResource {
 func TestInstallCRDsFromAllSources(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
-		"file.yaml":      "---\n" + newCRDText(t, "File") + "---\n" + newCRDText(t, "Second"),
-		"folder/in.json": newCRDText(t, "Folder"),
+		"file.yaml":         "---\n" + newCRDText(t, "File") + "---\n" + newCRDText(t, "Second"),
+		"directory/in.json": newCRDText(t, "Directory"),
 	})
 	env := ForTest(t, TestOptions{CRDs: []any{
 		newCRD("Object"),
 		[]*apiextensionsv1.CustomResourceDefinition{newCRD("Element")},
 		filepath.Join(dir, "file.yaml"),
-		filepath.Join(dir, "folder"),
+		filepath.Join(dir, "directory"),
 		fstest.MapFS{"crds/embedded.yml": {Data: []byte(newCRDText(t, "Embedded"))}},
 	}})
 	client := dynamicClient(t, env.Sandbox)
-	for _, kind := range []string{"Object", "Element", "File", "Second", "Folder", "Embedded"} {
-		// Served means: the very first request succeeds.
+	for _, kind := range []string{"Object", "Element", "File", "Second", "Directory", "Embedded"} {
+		// Every served version accepts its first request.
 		for _, version := range []string{"v1", "v1beta1"} {
 			object := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "example.com/" + version, "kind": kind, "metadata": map[string]any{"name": version},
 			}}
-			if _, err := client.Resource(resource(version, kind)).Namespace(env.Namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+			if _, err := client.Resource(
+				resource(version, kind),
+			).Namespace(
+				env.Namespace,
+			).Create(
+				t.Context(),
+				object,
+				metav1.CreateOptions{},
+			); err != nil {
 				t.Errorf("creating a %s of %s: %v", kind, version, err)
 			}
 		}
 		_, err := client.Resource(resource("v1alpha1", kind)).List(t.Context(), metav1.ListOptions{})
 		if !apierrors.IsNotFound(err) {
-			t.Errorf("listing the version of %s that is not served: %v", kind, err)
+			t.Errorf("listing a version of %s that is not served: %v", kind, err)
 		}
 	}
 }
@@ -86,17 +94,25 @@ func TestInstallCRDsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(first.Object, get().Object); diff != "" {
-		t.Errorf("installing the same changed it (-first +second):\n%s", diff)
+		t.Errorf("installing an unchanged definition changed it (-first +second):\n%s", diff)
 	}
 
 	changed := newCRD("Again")
 	changed.Spec.Versions[2].Served = true
-	// What only the API server may write does not matter, wherever the object comes from.
+	// Fields that only the API server may write are ignored in every source.
 	changed.ResourceVersion, changed.UID, changed.Generation = "1", "x", 7
 	if err := env.InstallCRDs(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dynamicClient(t, env.Sandbox).Resource(resource("v1alpha1", "Again")).List(t.Context(), metav1.ListOptions{}); err != nil {
+	if _, err := dynamicClient(
+		t,
+		env.Sandbox,
+	).Resource(
+		resource("v1alpha1", "Again"),
+	).List(
+		t.Context(),
+		metav1.ListOptions{},
+	); err != nil {
 		t.Errorf("the version served since the update: %v", err)
 	}
 }
@@ -104,9 +120,15 @@ func TestInstallCRDsAgain(t *testing.T) {
 func TestInstallCRDsWhileTheOldOneIsDeleted(t *testing.T) {
 	env := ForTest(t, TestOptions{CRDs: []any{newCRD("Leaving")}})
 	crds := crdClient(t, env.Sandbox)
-	// A finalizer of ours keeps it in deletion until it has been seen there.
+	// A finalizer keeps the definition terminating until the test has observed it.
 	patch := []byte(`{"metadata": {"finalizers": ["example.com/hold", "customresourcecleanup.apiextensions.k8s.io"]}}`)
-	if _, err := crds.Patch(t.Context(), "leavings.example.com", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := crds.Patch(
+		t.Context(),
+		"leavings.example.com",
+		"application/merge-patch+json",
+		patch,
+		metav1.PatchOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	old, err := crds.Get(t.Context(), "leavings.example.com", metav1.GetOptions{})
@@ -119,10 +141,16 @@ func TestInstallCRDsWhileTheOldOneIsDeleted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	err = env.InstallCRDs(ctx, newCRD("Leaving"))
-	if err == nil || !strings.Contains(err.Error(), "an earlier definition of that name is still being deleted") {
-		t.Errorf("while it is deleted got %v", err)
+	if err == nil || !strings.Contains(err.Error(), "an earlier definition with the same name is still being deleted") {
+		t.Errorf("got %v while the definition is deleted", err)
 	}
-	if _, err := crds.Patch(t.Context(), "leavings.example.com", "application/merge-patch+json", []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := crds.Patch(
+		t.Context(),
+		"leavings.example.com",
+		"application/merge-patch+json",
+		[]byte(`{"metadata": {"finalizers": null}}`),
+		metav1.PatchOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := env.InstallCRDs(t.Context(), newCRD("Leaving")); err != nil {
@@ -159,14 +187,42 @@ func TestInstallCRDsErrors(t *testing.T) {
 	for i := range unstructural.Spec.Versions {
 		unstructural.Spec.Versions[i].Schema = nil
 	}
-	writeFiles(t, dir, map[string]string{"typo.yaml": newCRDText(t, "Fine") + "---\n" + strings.Replace(newCRDText(t, "Typo"), `"scope":`, `"scoop": "x", "scope":`, 1)})
+	writeFiles(
+		t,
+		dir,
+		map[string]string{
+			"typo.yaml": newCRDText(
+				t,
+				"Fine",
+			) + "---\n" + strings.Replace(
+				newCRDText(t, "Typo"),
+				`"scope":`,
+				`"scoop": "x", "scope":`,
+				1,
+			),
+		},
+	)
 	cases := map[string]struct {
 		source any
 		want   []string
 	}{
-		"a field that does not exist": {filepath.Join(dir, "typo.yaml"), []string{"typo.yaml: document 2 (typos.example.com): ", "scoop"}},
-		"a name that is taken":        {taken, []string{"source 1 (others.example.com): ", context.DeadlineExceeded.Error(), "not established: ", "is already in use"}},
-		"a schema that is missing":    {unstructural, []string{"source 1 (looses.example.com): ", "spec.versions[0].schema.openAPIV3Schema: Required value"}},
+		"a field that does not exist": {
+			filepath.Join(dir, "typo.yaml"),
+			[]string{"typo.yaml: document 2 (typos.example.com): ", "scoop"},
+		},
+		"a name that is taken": {
+			taken,
+			[]string{
+				"source 1 (others.example.com): ",
+				context.DeadlineExceeded.Error(),
+				"not established: ",
+				"is already in use",
+			},
+		},
+		"a schema that is missing": {
+			unstructural,
+			[]string{"source 1 (looses.example.com): ", "spec.versions[0].schema.openAPIV3Schema: Required value"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -191,34 +247,55 @@ func TestInstallCRDsWithoutAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.InstallCRDs(t.Context(), newCRD("Late"))
-	if err == nil || !strings.Contains(err.Error(), "source 1 (lates.example.com)") || !strings.Contains(err.Error(), "connection refused") {
-		t.Errorf("got error %v, want that the connection was refused", err)
+	if err == nil || !strings.Contains(err.Error(), "source 1 (lates.example.com)") ||
+		!strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("got error %v, want a refused connection", err)
 	}
 }
 
 func TestNotEstablished(t *testing.T) {
-	condition := func(kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus, message string) apiextensionsv1.CustomResourceDefinitionCondition {
+	condition := func(
+		kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus, message string,
+	) apiextensionsv1.CustomResourceDefinitionCondition {
 		return apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status, Message: message}
 	}
 	cases := map[string]struct {
 		conditions []apiextensionsv1.CustomResourceDefinitionCondition
 		want       string
 	}{
-		"nothing known": {nil, "not established yet"},
+		"no conditions": {nil, "not established yet"},
 		"established": {[]apiextensionsv1.CustomResourceDefinitionCondition{
 			condition(apiextensionsv1.NamesAccepted, "True", ""), condition(apiextensionsv1.Established, "True", ""),
 		}, ""},
-		"established in spite of a warning": {[]apiextensionsv1.CustomResourceDefinitionCondition{
-			condition(apiextensionsv1.NonStructuralSchema, "True", "type is missing"), condition(apiextensionsv1.Established, "True", ""),
-		}, ""},
-		"all reasons": {[]apiextensionsv1.CustomResourceDefinitionCondition{
-			condition(apiextensionsv1.Established, "False", "not all names are accepted"),
-			condition(apiextensionsv1.NamesAccepted, "False", "a name is taken"), condition(apiextensionsv1.NonStructuralSchema, "True", "type is missing"),
-		}, "not established: a name is taken; type is missing"},
+		"established in spite of a warning": {
+			[]apiextensionsv1.CustomResourceDefinitionCondition{
+				condition(
+					apiextensionsv1.NonStructuralSchema,
+					"True",
+					"type is missing",
+				),
+				condition(apiextensionsv1.Established, "True", ""),
+			},
+			"",
+		},
+		"all reasons": {
+			[]apiextensionsv1.CustomResourceDefinitionCondition{
+				condition(apiextensionsv1.Established, "False", "not all names are accepted"),
+				condition(
+					apiextensionsv1.NamesAccepted,
+					"False",
+					"a name is taken",
+				),
+				condition(apiextensionsv1.NonStructuralSchema, "True", "type is missing"),
+			},
+			"not established: a name is taken; type is missing",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			crd := &apiextensionsv1.CustomResourceDefinition{Status: apiextensionsv1.CustomResourceDefinitionStatus{Conditions: c.conditions}}
+			crd := &apiextensionsv1.CustomResourceDefinition{
+				Status: apiextensionsv1.CustomResourceDefinitionStatus{Conditions: c.conditions},
+			}
 			if diff := cmp.Diff(c.want, notEstablished(crd)); diff != "" {
 				t.Errorf("reason (-want +got):\n%s", diff)
 			}
@@ -259,13 +336,17 @@ func TestPoll(t *testing.T) {
 		cutOff  bool // ctx ends during the last try
 		want    string
 	}{
-		"done at once":                      {[]answer{{true, nil}}, false, ""},
-		"done later":                        {[]answer{{false, pending}, {true, nil}}, false, ""},
-		"given up":                          {[]answer{{false, pending}, {true, final}}, false, "final"},
-		"out of time":                       {[]answer{{false, pending}}, true, "out of time: pending"},
-		"the cut-off try tells nothing new": {[]answer{{false, pending}, {true, context.Canceled}}, true, "out of time: pending"},
-		"unless it is the only one":         {[]answer{{true, context.Canceled}}, true, "context canceled"},
-		"done in the last moment":           {[]answer{{false, pending}, {true, nil}}, true, ""},
+		"done at once": {[]answer{{true, nil}}, false, ""},
+		"done later":   {[]answer{{false, pending}, {true, nil}}, false, ""},
+		"given up":     {[]answer{{false, pending}, {true, final}}, false, "final"},
+		"out of time":  {[]answer{{false, pending}}, true, "out of time: pending"},
+		"the error of an interrupted try is ignored": {
+			[]answer{{false, pending}, {true, context.Canceled}},
+			true,
+			"out of time: pending",
+		},
+		"unless it is the only error": {[]answer{{true, context.Canceled}}, true, "context canceled"},
+		"done in the last moment":     {[]answer{{false, pending}, {true, nil}}, true, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

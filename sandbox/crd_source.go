@@ -15,15 +15,16 @@ import (
 
 const crdKind = "CustomResourceDefinition"
 
-// definition is one CustomResourceDefinition and where it came from.
+// definition is a CustomResourceDefinition and its origin.
 type definition struct {
 	origin string
 	crd    *apiextensionsv1.CustomResourceDefinition
-	// object is what is sent to the API: what the source says, not what this version of the Go type knows of it.
+	// object is sent to the API. It is the source itself, because it may have fields that this version of the Go type does
+	// not have.
 	object *unstructured.Unstructured
 }
 
-// readDefinitions returns the definitions in sources, each name once, and reports everything that is wrong with them.
+// readDefinitions returns the definitions in sources, each name once. Its error lists all problems.
 func readDefinitions(sources []any) ([]definition, error) {
 	all, err := crdParser.readAll(sources)
 	errs := []error{err}
@@ -58,9 +59,14 @@ var crdParser = &parser[definition]{
 	parse: newDefinition,
 }
 
-// newDefinition checks that object is a definition that can be installed, and drops what only the API server may write.
+// newDefinition checks that object is a definition that can be installed, and removes the fields that only the API
+// server may write.
 func newDefinition(origin string, object map[string]any) (definition, error) {
-	d := definition{origin: origin, object: &unstructured.Unstructured{Object: object}, crd: &apiextensionsv1.CustomResourceDefinition{}}
+	d := definition{
+		origin: origin,
+		object: &unstructured.Unstructured{Object: object},
+		crd:    &apiextensionsv1.CustomResourceDefinition{},
+	}
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
 	if want := apiextensionsv1.SchemeGroupVersion.String(); apiVersion != want || kind != crdKind {
@@ -70,7 +76,7 @@ func newDefinition(origin string, object map[string]any) (definition, error) {
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"} {
 		unstructured.RemoveNestedField(object, "metadata", field)
 	}
-	// By way of JSON, because its errors name the field.
+	// Convert through JSON, because its errors contain the name of the field.
 	text, err := json.Marshal(object)
 	if err == nil {
 		err = json.Unmarshal(text, d.crd)
@@ -79,7 +85,7 @@ func newDefinition(origin string, object map[string]any) (definition, error) {
 		return d, fmt.Errorf("%s: %w", origin, err)
 	}
 	if d.crd.Name == "" {
-		return d, fmt.Errorf("%s: metadata.name is missing", origin)
+		return d, fmt.Errorf("%s: metadata.name is required", origin)
 	}
 	d.origin = fmt.Sprintf("%s (%s)", origin, d.crd.Name)
 	return d, nil

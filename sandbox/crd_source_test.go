@@ -39,7 +39,7 @@ func newCRD(kind string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// newCRDText returns the same definition as a document of YAML and of JSON.
+// newCRDText returns the same definition as a document that is valid YAML and JSON.
 func newCRDText(t *testing.T, kind string) string {
 	t.Helper()
 	crd := newCRD(kind)
@@ -70,16 +70,34 @@ func TestReadDefinitions(t *testing.T) {
 		sources []any
 		want    []string
 	}{
-		"nothing":              {nil, nil},
-		"an object":            {[]any{newCRD("A")}, []string{"source 1 (as.example.com)"}},
-		"objects":              {[]any{[]*apiextensionsv1.CustomResourceDefinition{newCRD("A"), newCRD("B")}}, []string{"source 1: element 0 (as.example.com)", "source 1: element 1 (bs.example.com)"}},
-		"a file":               {[]any{in("one.yaml")}, []string{in("one.yaml") + ": document 1 (as.example.com)"}},
-		"several documents":    {[]any{in("several.yml")}, []string{in("several.yml") + ": document 1 (as.example.com)", in("several.yml") + ": document 3 (bs.example.com)"}},
-		"Windows line ends":    {[]any{in("windows.yaml")}, []string{in("windows.yaml") + ": document 1 (as.example.com)", in("windows.yaml") + ": document 2 (bs.example.com)"}},
-		"JSON":                 {[]any{in("several.json")}, []string{in("several.json") + ": document 1 (as.example.com)", in("several.json") + ": document 2 (bs.example.com)"}},
-		"a folder, to its end": {[]any{in("deep")}, []string{in("deep/b.YAML") + ": document 1 (bs.example.com)", in("deep/x/c.yaml") + ": document 1 (cs.example.com)"}},
-		"a file system":        {[]any{newCRD("B"), memory}, []string{"source 1 (bs.example.com)", "source 2: crds/a.yaml: document 1 (as.example.com)"}},
-		"the same twice":       {[]any{newCRD("A"), newCRD("A")}, []string{"source 1 (as.example.com)"}},
+		"nothing":   {nil, nil},
+		"an object": {[]any{newCRD("A")}, []string{"source 1 (as.example.com)"}},
+		"objects": {
+			[]any{[]*apiextensionsv1.CustomResourceDefinition{newCRD("A"), newCRD("B")}},
+			[]string{"source 1: element 0 (as.example.com)", "source 1: element 1 (bs.example.com)"},
+		},
+		"a file": {[]any{in("one.yaml")}, []string{in("one.yaml") + ": document 1 (as.example.com)"}},
+		"several documents": {
+			[]any{in("several.yml")},
+			[]string{in("several.yml") + ": document 1 (as.example.com)", in("several.yml") + ": document 3 (bs.example.com)"},
+		},
+		"Windows line ends": {
+			[]any{in("windows.yaml")},
+			[]string{in("windows.yaml") + ": document 1 (as.example.com)", in("windows.yaml") + ": document 2 (bs.example.com)"},
+		},
+		"JSON": {
+			[]any{in("several.json")},
+			[]string{in("several.json") + ": document 1 (as.example.com)", in("several.json") + ": document 2 (bs.example.com)"},
+		},
+		"a directory, recursively": {
+			[]any{in("deep")},
+			[]string{in("deep/b.YAML") + ": document 1 (bs.example.com)", in("deep/x/c.yaml") + ": document 1 (cs.example.com)"},
+		},
+		"a file system": {
+			[]any{newCRD("B"), memory},
+			[]string{"source 1 (bs.example.com)", "source 2: crds/a.yaml: document 1 (as.example.com)"},
+		},
+		"an identical definition twice": {[]any{newCRD("A"), newCRD("A")}, []string{"source 1 (as.example.com)"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +109,7 @@ func TestReadDefinitions(t *testing.T) {
 			for _, d := range definitions {
 				got = append(got, d.origin)
 				if _, ok := d.object.Object["status"]; ok {
-					t.Errorf("%s: the status is still there", d.origin)
+					t.Errorf("%s: the status was not removed", d.origin)
 				}
 				if d.object.GetName() != d.crd.Name || len(d.crd.Spec.Versions) != 3 {
 					t.Errorf("%s: read as %+v", d.origin, d.crd)
@@ -108,13 +126,15 @@ func TestReadDefinitionsMistakes(t *testing.T) {
 	dir := t.TempDir()
 	a := newCRDText(t, "A")
 	files := map[string]string{
-		"malformed.yaml":   a + "---\nkind: CustomResourceDefinition\n  spec: x\n",
-		"duplicate.yaml":   "kind: A\nkind: B\n",
-		"list.yaml":        "- a\n- b\n",
-		"other.yaml":       "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n",
-		"old.yaml":         "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata:\n  name: x\n",
-		"nameless.yaml":    "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n",
-		"type.yaml":        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: x\nspec:\n  versions: {}\n",
+		"malformed.yaml": a + "---\nkind: CustomResourceDefinition\n  spec: x\n",
+		"duplicate.yaml": "kind: A\nkind: B\n",
+		"list.yaml":      "- a\n- b\n",
+		"other.yaml":     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n",
+		"old.yaml": "apiVersion: apiextensions.k8s.io/v1beta1\n" +
+			"kind: CustomResourceDefinition\nmetadata:\n  name: x\n",
+		"nameless.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n",
+		"type.yaml": "apiVersion: apiextensions.k8s.io/v1\n" +
+			"kind: CustomResourceDefinition\nmetadata:\n  name: x\nspec:\n  versions: {}\n",
 		"empty.yaml":       "# nothing\n---\n",
 		"malformed.json":   "{\"kind\": \"A\",\n  \"spec\": ]}",
 		"void/README.md":   "no manifest",
@@ -129,30 +149,53 @@ func TestReadDefinitionsMistakes(t *testing.T) {
 		source any
 		want   []string
 	}{
-		"malformed":                {"malformed.yaml", []string{"malformed.yaml: document 2: ", "line 4"}},
-		"a key twice":              {"duplicate.yaml", []string{"duplicate.yaml: document 1: ", `key "kind" already set`, "line 2"}},
-		"not an object":            {"list.yaml", []string{"list.yaml: document 1: not an object"}},
-		"another kind":             {"other.yaml", []string{`other.yaml: document 1: apiVersion "v1", kind "ConfigMap": want apiextensions.k8s.io/v1, CustomResourceDefinition`}},
-		"an old version":           {"old.yaml", []string{`old.yaml: document 1: apiVersion "apiextensions.k8s.io/v1beta1"`}},
-		"no name":                  {"nameless.yaml", []string{"nameless.yaml: document 1: metadata.name is missing"}},
-		"a wrong type":             {"type.yaml", []string{"type.yaml: document 1: ", "spec.versions"}},
-		"no document":              {"empty.yaml", []string{"empty.yaml: no document in it"}},
-		"malformed JSON":           {"malformed.json", []string{"malformed.json: document 1: line 2: "}},
-		"no file":                  {"missing.yaml", []string{"missing.yaml: no such file"}},
-		"a folder without files":   {"void", []string{"void: no .yaml, .yml or .json file in it"}},
-		"all of them at once":      {"several", []string{"1.yaml: document 1: ", `2.yaml: document 1: apiVersion "v1", kind "Secret"`}},
-		"two versions of the same": {"different", []string{"2.yaml: document 1 (as.example.com): defines as.example.com differently from ", "1.yaml: document 1 (as.example.com)"}},
-		"nil":                      {nothing, []string{"source 1: nil"}},
-		"nil among others":         {[]*apiextensionsv1.CustomResourceDefinition{newCRD("A"), nil}, []string{"source 1: element 1: nil"}},
-		"another type":             {42, []string{"source 1: cannot read definitions from a int"}},
-		"a broken file system":     {brokenFS{}, []string{"source 1: ", fs.ErrPermission.Error()}},
+		"malformed": {"malformed.yaml", []string{"malformed.yaml: document 2: ", "line 4"}},
+		"a key twice": {
+			"duplicate.yaml",
+			[]string{"duplicate.yaml: document 1: ", `key "kind" already set`, "line 2"},
+		},
+		"not an object": {"list.yaml", []string{"list.yaml: document 1: not an object"}},
+		"another kind": {
+			"other.yaml",
+			[]string{
+				`other.yaml: document 1: apiVersion "v1", kind "ConfigMap": want apiextensions.k8s.io/v1, CustomResourceDefinition`,
+			},
+		},
+		"an old version": {
+			"old.yaml",
+			[]string{`old.yaml: document 1: apiVersion "apiextensions.k8s.io/v1beta1"`},
+		},
+		"no name":                   {"nameless.yaml", []string{"nameless.yaml: document 1: metadata.name is required"}},
+		"a wrong type":              {"type.yaml", []string{"type.yaml: document 1: ", "spec.versions"}},
+		"no document":               {"empty.yaml", []string{"empty.yaml: contains no document"}},
+		"malformed JSON":            {"malformed.json", []string{"malformed.json: document 1: line 2: "}},
+		"no file":                   {"missing.yaml", []string{"missing.yaml: no such file"}},
+		"a directory without files": {"void", []string{"void: contains no .yaml, .yml or .json file"}},
+		"all of them at once": {
+			"several",
+			[]string{"1.yaml: document 1: ", `2.yaml: document 1: apiVersion "v1", kind "Secret"`},
+		},
+		"two versions of the same": {
+			"different",
+			[]string{
+				"2.yaml: document 1 (as.example.com): defines as.example.com differently from ",
+				"1.yaml: document 1 (as.example.com)",
+			},
+		},
+		"nil": {nothing, []string{"source 1: nil"}},
+		"nil among others": {
+			[]*apiextensionsv1.CustomResourceDefinition{newCRD("A"), nil},
+			[]string{"source 1: element 1: nil"},
+		},
+		"another type":         {42, []string{"source 1: cannot read definitions from a int"}},
+		"a broken file system": {brokenFS{}, []string{"source 1: ", fs.ErrPermission.Error()}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if file, ok := c.source.(string); ok {
 				c.source = filepath.Join(dir, file)
 			}
-			// Before anything is sent: the sandbox has no API.
+			// The mistakes are found before a request is sent: this sandbox has no API.
 			err := (&Sandbox{}).InstallCRDs(t.Context(), c.source)
 			if err == nil {
 				t.Fatal("no error")
@@ -170,7 +213,7 @@ type brokenFS struct{}
 
 func (brokenFS) Open(string) (fs.File, error) { return nil, fs.ErrPermission }
 
-func TestReadDefinitionsKeepsWhatTheTypeDoesNotKnow(t *testing.T) {
+func TestReadDefinitionsKeepsUnknownFields(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "crd.json")
 	text := strings.Replace(newCRDText(t, "A"), `"scope":`, `"future": true, "scope":`, 1)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -184,7 +227,10 @@ func TestReadDefinitionsKeepsWhatTheTypeDoesNotKnow(t *testing.T) {
 	if !ok {
 		t.Fatalf("no spec in %v", definitions[0].object.Object)
 	}
-	if diff := cmp.Diff([]string{"future", "group", "names", "scope", "versions"}, slices.Sorted(maps.Keys(spec))); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"future", "group", "names", "scope", "versions"},
+		slices.Sorted(maps.Keys(spec)),
+	); diff != "" {
 		t.Errorf("fields of the spec (-want +got):\n%s", diff)
 	}
 }

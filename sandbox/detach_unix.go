@@ -6,6 +6,6 @@ package sandbox
 
 import "syscall"
 
-// detached keeps signals of the terminal from the child: on Ctrl-C this process decides what happens to the control plane and when, and may still need it to
-// clean up.
+// detached protects the child from signals of the terminal: on Ctrl-C this process decides when to stop the control
+// plane, and may still need it to clean up.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

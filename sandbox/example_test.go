@@ -47,8 +47,8 @@ func ExampleStart() {
 
 func ExampleStart_options() {
 	s, err := sandbox.Start(context.Background(), sandbox.Options{
-		Dir:          "/var/tmp/my-cluster",                    // keep the objects for the next time
-		Controllers:  []string{"garbage-collector-controller"}, // and no others
+		Dir:          "/var/tmp/my-cluster",                    // keep the objects for the next start
+		Controllers:  []string{"garbage-collector-controller"}, // run no other controllers
 		DisablePods:  true,                                     // pods stay pending
 		StartTimeout: 2 * time.Minute,                          // for a busy machine
 	})
@@ -58,14 +58,14 @@ func ExampleStart_options() {
 	fmt.Println("export KUBECONFIG=" + s.KubeconfigPath())
 	<-s.Done()
 	if err := s.Err(); !errors.Is(err, sandbox.ErrStopped) {
-		log.Fatal(err) // It ended by itself.
+		log.Fatal(err) // the control plane ended unexpectedly
 	}
 }
 
 func ExampleBuild() {
 	binary, err := sandbox.Build(context.Background(), sandbox.Options{})
 	if err != nil {
-		log.Fatal(err) // It says what is missing.
+		log.Fatal(err) // the error describes what is missing
 	}
 	fmt.Println("control plane:", binary)
 }
@@ -99,7 +99,7 @@ func ExampleSandbox_InstallCRDs() {
 	}
 	defer func() { _ = s.Stop() }()
 	if err := s.InstallCRDs(ctx, crds, "more/crds", "and/this.yaml"); err != nil {
-		log.Print(err) // It names file, document and definition.
+		log.Print(err) // the error contains file, document and definition
 	}
 }
 

@@ -24,12 +24,18 @@ func useExisting(ctx context.Context, o *Options) (*Sandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.StartTimeout)
 	defer cancel()
 	if err := reach(ctx, config); err != nil {
-		return nil, fmt.Errorf("sandbox: the cluster %s of the kubeconfig %s (%s) cannot be used: %w", config.Host, o.Kubeconfig, name, err)
+		return nil, fmt.Errorf(
+			"sandbox: the cluster %s of the kubeconfig %s (%s) cannot be used: %w",
+			config.Host,
+			o.Kubeconfig,
+			name,
+			err,
+		)
 	}
 	return &Sandbox{config: config, kubeconfig: o.Kubeconfig, existingDone: make(chan struct{})}, nil
 }
 
-// reach makes a request that needs valid credentials but no particular permission.
+// reach sends a request that needs valid credentials but no permission.
 func reach(ctx context.Context, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()

@@ -24,7 +24,7 @@ func TestExistingCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(KubeconfigVariable, c.variable)
-			// With no binary to start, what is used can only be the cluster.
+			// Without a binary, only the existing cluster can be used.
 			t.Setenv(BinaryVariable, "/does/not/exist")
 			env := ForTest(t, TestOptions{Options: Options{Kubeconfig: c.option, StartTimeout: 10 * time.Second}})
 			if got, want := env.RESTConfig().Host, cluster.RESTConfig().Host; got != want {
@@ -58,7 +58,7 @@ func TestExistingCluster(t *testing.T) {
 				t.Errorf("Err after Stop: %v", s.Err())
 			}
 			if _, err := client.Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
-				t.Errorf("the cluster is gone after Stop: %v", err)
+				t.Errorf("the cluster is not reachable after Stop: %v", err)
 			}
 		})
 	}
@@ -74,7 +74,11 @@ func TestExistingClusterErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster := ForTest(t, TestOptions{})
-	stranger := strings.ReplaceAll(kubeconfigFor(cluster.RESTConfig().Host), `"server"`, `"insecure-skip-tls-verify": true, "server"`)
+	stranger := strings.ReplaceAll(
+		kubeconfigFor(cluster.RESTConfig().Host),
+		`"server"`,
+		`"insecure-skip-tls-verify": true, "server"`,
+	)
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"text": "text", "closed": kubeconfigFor(closed), "stranger": stranger})
 	cases := map[string]struct {
@@ -83,7 +87,7 @@ func TestExistingClusterErrors(t *testing.T) {
 	}{
 		"no file":        {"missing", []string{"cannot be used", "no such file"}},
 		"no kubeconfig":  {"text", []string{"cannot be used"}},
-		"nobody there":   {"closed", []string{"the cluster " + closed, "connection refused"}},
+		"no server":      {"closed", []string{"the cluster " + closed, "connection refused"}},
 		"no credentials": {"stranger", []string{"the cluster " + cluster.RESTConfig().Host, "Unauthorized"}},
 	}
 	for name, c := range cases {
@@ -114,6 +118,6 @@ func TestExistingClusterErrors(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "missing")); !os.IsNotExist(err) {
-		t.Errorf("a kubeconfig was made: %v", err)
+		t.Errorf("a kubeconfig was created: %v", err)
 	}
 }

@@ -16,25 +16,26 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// serviceAccountController is the controller that gives a new namespace its default service account.
+// serviceAccountController is the controller that creates the default service account of a namespace.
 const serviceAccountController = "serviceaccount-controller"
 
-// deadlineMargin is how long before the test's deadline starting is given up, so that there is an error to read instead of a stack dump.
+// deadlineMargin is how long before the deadline of the test the start is aborted, so that the test fails with an error
+// instead of a stack dump.
 const deadlineMargin = 5 * time.Second
 
-// TestOptions says what a test needs.
+// TestOptions configures ForTest.
 type TestOptions struct {
-	// Options say which control plane to start and how. Tests with the same options share one.
+	// Options configure the control plane. Tests with the same options share one.
 	Options
 
-	// CRDs are installed first, as by Sandbox.InstallCRDs, and stay. Default: none.
+	// CRDs are the definitions to install first, see Sandbox.InstallCRDs. They are not removed. Default: none.
 	CRDs []any
 
 	// NamespaceLabels are the labels of the test's namespace, for example for Pod Security. Default: only trueup.dev/test.
 	NamespaceLabels map[string]string
 }
 
-// Env is what a test runs in.
+// Env is the environment of a test.
 type Env struct {
 	*Sandbox
 
@@ -42,13 +43,14 @@ type Env struct {
 	Namespace string
 }
 
-// ForTest returns a control plane for t, with the CRDs served and a fresh namespace, or fails t.
+// ForTest returns a control plane for t, with served CRDs and a new namespace. If that fails, it ends t.
 //
-// The first call starts the control plane; later calls with the same Options (Progress, LogOutput and StartTimeout aside) share it, also from parallel tests.
-// It ends with the test binary; tests do not stop it. The namespace is named after the test. At the end of t it is deleted, with all in it, without waiting
-// until it is gone. Where the controllers make a default service account, ForTest waits for it, so that pods can be created at once.
+// The first call starts the control plane; later calls with the same Options (Progress, LogOutput and StartTimeout
+// aside) share it, also from parallel tests. It stops when the test binary ends; tests do not stop it. The namespace is
+// named after the test. At the end of t its deletion is requested, and ForTest does not wait for it. If the controllers
+// create a default service account, ForTest waits for it, so that pods can be created immediately.
 //
-// CRDs and other objects without a namespace stay: tests that run in parallel see each other's.
+// CRDs and other cluster-scoped objects are not deleted, and parallel tests share them.
 func ForTest(t testing.TB, o TestOptions) *Env {
 	t.Helper()
 	s, err := sharedSandbox(t, o.Options)
@@ -83,18 +85,18 @@ func makesServiceAccounts(ctx context.Context, s *Sandbox, client corev1client.C
 	if s.process != nil {
 		return o.Controllers == nil || slices.Contains(o.Controllers, serviceAccountController)
 	}
-	// An existing cluster has had the time to make it for its first namespace, if it ever does.
+	// In an existing cluster, the namespace default has the account if namespaces get one at all.
 	_, err := client.ServiceAccounts(metav1.NamespaceDefault).Get(ctx, defaultServiceAccount, metav1.GetOptions{})
 	return err == nil
 }
 
-// endTest deletes the test's namespace, or says that the control plane has gone.
+// endTest deletes the test's namespace, or reports that the control plane has ended.
 func endTest(t testing.TB, s *Sandbox, client corev1client.CoreV1Interface, namespace string) {
 	if err := s.Err(); err != nil {
 		t.Errorf("before the end of the test: %v", err)
 		return
 	}
-	// The test's own context has ended.
+	// The context of the test has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), namespaceTimeout)
 	defer cancel()
 	err := client.Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
@@ -103,7 +105,7 @@ func endTest(t testing.TB, s *Sandbox, client corev1client.CoreV1Interface, name
 	}
 }
 
-// orDeath returns why the control plane has ended if it has: that explains err, which then is about a refused connection.
+// orDeath returns why the control plane has ended, if it has. That explains err, which then is a refused connection.
 func orDeath(s *Sandbox, err error) error {
 	if death := s.Err(); death != nil {
 		return death
@@ -111,7 +113,7 @@ func orDeath(s *Sandbox, err error) error {
 	return err
 }
 
-// shared are the control planes of this test binary.
+// shared holds the control planes of this test binary.
 var shared = struct {
 	sync.Mutex
 	starts map[string]func() (*Sandbox, error)
@@ -141,7 +143,7 @@ func sharedSandbox(t testing.TB, o Options) (*Sandbox, error) {
 }
 
 func startShared(t testing.TB, o Options) (*Sandbox, error) {
-	// Not the context of t: other tests wait for this as well.
+	// Do not use the context of t, because other tests wait for this as well.
 	ctx := context.Background()
 	if limited, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if deadline, ok := limited.Deadline(); ok {
@@ -156,7 +158,8 @@ func startShared(t testing.TB, o Options) (*Sandbox, error) {
 	}
 	go func() {
 		<-s.Done()
-		// At once, since a test that waits for its objects may wait until its own timeout, after which no clean-up speaks.
+		// Report it immediately: a test that waits for its objects may wait until its own timeout, and clean-up functions do
+		// not run then.
 		if err := s.Err(); !errors.Is(err, ErrStopped) {
 			say(o.Progress, "%v\n", err)
 		}
@@ -164,4 +167,7 @@ func startShared(t testing.TB, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-var errTestDeadline = errors.New("the test's deadline is near; what has been compiled so far is kept, so run it again, or raise the -timeout flag of go test")
+var errTestDeadline = errors.New(
+	"the deadline of the test is near; compiled packages are cached, " +
+		"so run the test again or increase the -timeout flag of go test",
+)

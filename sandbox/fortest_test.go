@@ -20,7 +20,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// recorder is a test that fails without failing the real one.
+// recorder is a test whose failures do not fail the real test.
 type recorder struct {
 	testing.TB
 	name string
@@ -44,7 +44,7 @@ func (r *recorder) record(failure string) {
 	r.failures = append(r.failures, failure)
 }
 
-// run runs a test and its clean-ups and returns the messages of its failures.
+// run runs a test and its clean-ups and returns the failure messages.
 func (r *recorder) run(test func(t testing.TB)) []string {
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -73,11 +73,15 @@ func TestForTestNamespace(t *testing.T) {
 			if !strings.HasPrefix(env.Namespace, "testfortestnamespace-in-a-namespace-") {
 				t.Errorf("namespace is %s", env.Namespace)
 			}
-			want := map[string]string{"team": "blue", "trueup.dev/test": namespacePrefixOf(t), corev1.LabelMetadataName: env.Namespace}
+			want := map[string]string{
+				"team":                   "blue",
+				"trueup.dev/test":        namespacePrefixOf(t),
+				corev1.LabelMetadataName: env.Namespace,
+			}
 			if diff := cmp.Diff(want, namespace.Labels); diff != "" {
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}
-			// At once: the service account that pods need is there.
+			// The service account that pods need exists immediately.
 			pod := &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "first"},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "image"}}},
@@ -90,14 +94,14 @@ func TestForTestNamespace(t *testing.T) {
 	}
 	first, second := <-names, <-names
 	if first == second {
-		t.Errorf("two tests had the namespace %s", first)
+		t.Errorf("two tests used the namespace %s", first)
 	}
 	for _, name := range []string{first, second} {
 		namespace, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{})
 		if err == nil && namespace.DeletionTimestamp == nil {
 			t.Errorf("the namespace %s is not being deleted after its test", name)
 		}
-		eventually(t, 30*time.Second, "the namespace "+name+" is gone", func() bool {
+		eventually(t, 30*time.Second, "the namespace "+name+" no longer exists", func() bool {
 			_, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		})
@@ -127,19 +131,21 @@ func TestForTestSharesOneControlPlane(t *testing.T) {
 	}
 }
 
-func TestForTestSaysThatTheControlPlaneDied(t *testing.T) {
+func TestForTestReportsThatTheControlPlaneDied(t *testing.T) {
 	t.Setenv(KubeconfigVariable, "")
 	var progress syncBuffer
 	found, err := findBinary(t.Context(), &Options{Progress: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Under a name of its own, so that no other test's control plane dies.
+	// The binary has a separate name, so that no other test's control plane is killed.
 	binary := filepath.Join(t.TempDir(), "mortal")
 	if err := os.Symlink(found, binary); err != nil {
 		t.Fatal(err)
 	}
-	o := TestOptions{Options: Options{Binary: binary, Controllers: []string{"none"}, DisablePods: true, Progress: &progress}}
+	o := TestOptions{
+		Options: Options{Binary: binary, Controllers: []string{"none"}, DisablePods: true, Progress: &progress},
+	}
 	first := &recorder{TB: t, name: "TestFirst"}
 	failures := first.run(func(t testing.TB) {
 		env := ForTest(t, o)
@@ -148,14 +154,19 @@ func TestForTestSaysThatTheControlPlaneDied(t *testing.T) {
 		}
 		<-env.Done()
 		if _, err := os.Stat(env.Dir()); !os.IsNotExist(err) {
-			t.Errorf("the folder of the killed control plane is still there: %v", err)
+			t.Errorf("the directory of the killed control plane still exists: %v", err)
 		}
 	})
 	want := "before the end of the test: sandbox: the control plane exited: signal: killed"
 	if len(failures) != 1 || !strings.HasPrefix(failures[0], want) {
 		t.Errorf("the test failed with %q, want %q", failures, want)
 	}
-	eventually(t, 10*time.Second, "told at once", func() bool { return strings.Contains(progress.String(), "the control plane exited: signal: killed") })
+	eventually(
+		t,
+		10*time.Second,
+		"the end is reported immediately",
+		func() bool { return strings.Contains(progress.String(), "the control plane exited: signal: killed") },
+	)
 
 	second := &recorder{TB: t, name: "TestSecond"}
 	failures = second.run(func(t testing.TB) { ForTest(t, o) })
@@ -199,7 +210,7 @@ func TestForTestStopsBeforeTheDeadline(t *testing.T) {
 	}
 }
 
-// limitedRecorder is a test that must soon end.
+// limitedRecorder is a test whose deadline is near.
 type limitedRecorder struct{ recorder }
 
 func (*limitedRecorder) Deadline() (time.Time, bool) {

@@ -16,15 +16,17 @@ import (
 // interruptGrace is how long an interrupted go command may take to remove its temporary files.
 const interruptGrace = 5 * time.Second
 
-// goCommand runs the go command in a folder.
+// goCommand runs the go command in a directory.
 type goCommand struct {
 	path string
 	dir  string
-	// progress is called with each line that reports progress: a downloaded module ("go: downloading example.com/m v1.0.0"), a compiled package.
+	// progress is called with each line that reports progress: a downloaded module ("go: downloading example.com/m
+	// v1.0.0"), a compiled package.
 	progress func(line string)
 }
 
-// run returns the standard output of "go args...". The error contains the last lines of standard error that do not report progress.
+// run returns the standard output of "go args...". The error contains the last lines of standard error that do not
+// report progress.
 func (g goCommand) run(ctx context.Context, args ...string) (string, error) {
 	var stdout bytes.Buffer
 	var output tail
@@ -37,9 +39,11 @@ func (g goCommand) run(ctx context.Context, args ...string) (string, error) {
 	}}
 	cmd := exec.CommandContext(ctx, g.path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = g.dir, &stdout, stderr
-	// The binary runs here, whatever the surrounding build is for; and a workspace around a checkout would ask for versions that are not the module's own.
+	// The binary runs on this platform, whatever the surrounding build targets. A workspace around a checkout would select
+	// other versions than the module does.
 	cmd.Env = append(os.Environ(), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOWORK=off")
-	// An interrupted go command cleans up after itself, a killed one does not. Where there are no interrupts, this fails and exec kills.
+	// An interrupted go command cleans up, a killed one does not. If interrupts are not supported, this fails and exec
+	// kills the process.
 	cmd.Cancel = func() error {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			return cmd.Process.Kill()
@@ -58,12 +62,12 @@ func (g goCommand) run(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// downloading returns the module in a line that says that a module is being downloaded.
+// downloading returns the module in a line that reports a download.
 func downloading(line string) (module string, ok bool) {
 	return strings.CutPrefix(line, "go: downloading ")
 }
 
-// isPackage reports whether line is a package path, as "go build -v" prints them; compiler messages contain blanks.
+// isPackage reports whether line is a package path, as printed by "go build -v". Compiler messages contain blanks.
 func isPackage(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " \t:")
 }

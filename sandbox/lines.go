@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	maxLine   = 2000 // bytes of a line that are kept
-	tailLines = 20   // lines that an error message shows
+	maxLine   = 2000 // maximum number of bytes kept of a line
+	tailLines = 20   // number of lines in an error message
 )
 
-// lineWriter calls each with every complete line written to it, without the newline. Bytes of a line beyond maxLine are dropped.
+// lineWriter calls each with every complete line written to it, without the newline. Bytes of a line beyond maxLine are
+// dropped.
 type lineWriter struct {
 	each func(line string)
 	line []byte
@@ -37,14 +38,14 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// flush hands over the line begun last, if there is one.
+// flush passes on the last line if it is incomplete.
 func (w *lineWriter) flush() {
 	line := strings.TrimSuffix(string(w.line), "\r")
 	w.line = w.line[:0]
 	w.each(line)
 }
 
-// tail keeps the last lines written to it. It is safe for concurrent use.
+// tail keeps the last lines that were added. It is safe for concurrent use.
 type tail struct {
 	mu    sync.Mutex
 	lines []string
@@ -62,7 +63,8 @@ func (t *tail) add(line string) {
 	t.lines = append(t.lines, line)
 }
 
-// String returns the lines indented below a line break, ready to end an error message, or nothing.
+// String returns the indented lines after a line break, as the end of an error message. It returns "" if there are
+// none.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,8 +75,8 @@ func (t *tail) String() string {
 	return b.String()
 }
 
-// alwaysWriter hides the errors of w: the goroutine that empties a child's pipe must not end because nobody wants the output, or the child blocks on its
-// next line.
+// alwaysWriter ignores the errors of w: the goroutine that reads a child's pipe must not end when the output cannot be
+// written, or the child blocks on its next line.
 type alwaysWriter struct{ w io.Writer }
 
 func (a alwaysWriter) Write(p []byte) (int, error) {

@@ -16,10 +16,13 @@ func TestLineWriter(t *testing.T) {
 	cases := map[string]struct {
 		writes, want []string
 	}{
-		"lines in one write":             {[]string{"a\nb\n"}, []string{"a", "b", ""}},
-		"a line in several writes":       {[]string{"a", "b", "c\nd"}, []string{"abc", "d"}},
-		"carriage returns go":            {[]string{"a\r\nb\r\n"}, []string{"a", "b", ""}},
-		"only so much of a line is kept": {[]string{long + "y", "z\n" + long + "\nnext\n"}, []string{long, long, "next", ""}},
+		"lines in one write":           {[]string{"a\nb\n"}, []string{"a", "b", ""}},
+		"a line in several writes":     {[]string{"a", "b", "c\nd"}, []string{"abc", "d"}},
+		"carriage returns are removed": {[]string{"a\r\nb\r\n"}, []string{"a", "b", ""}},
+		"the length of a line is limited": {
+			[]string{long + "y", "z\n" + long + "\nnext\n"},
+			[]string{long, long, "next", ""},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,9 @@ import (
 
 const lockPollInterval = 200 * time.Millisecond
 
-// lockFile takes the lock at path, calling waiting first if somebody else has it, and returns what gives it back. The operating system holds the lock for
-// the process: it ends with the process however that ends. The file itself stays, since removing it would let two processes lock two files of one name.
+// lockFile takes the lock at path and returns a function to release it. If another process holds the lock, it calls
+// waiting first. The operating system holds the lock for the process and releases it when the process ends for any
+// reason. The file is not removed, because two processes could then lock two files with the same name.
 func lockFile(ctx context.Context, path string, waiting func(holder string)) (unlock func(), err error) {
 	ticker := time.NewTicker(lockPollInterval)
 	defer ticker.Stop()
@@ -24,7 +25,7 @@ func lockFile(ctx context.Context, path string, waiting func(holder string)) (un
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
 		if file != nil {
-			// For those who wait. Nothing depends on it, so a failure is no error.
+			// The process ID is only shown to waiting processes, so a failure is ignored.
 			if err := file.Truncate(0); err == nil {
 				_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
 			}
@@ -39,7 +40,7 @@ func lockFile(ctx context.Context, path string, waiting func(holder string)) (un
 	}
 }
 
-// lockHolder names the process that has the lock, as well as it can.
+// lockHolder returns a description of the process that holds the lock.
 func lockHolder(path string) string {
 	content, err := os.ReadFile(path)
 	pid := strings.TrimSpace(string(content))

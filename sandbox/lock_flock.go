@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// tryLock returns the locked file, or nil if somebody else has locked it. Closing the file unlocks it.
+// tryLock returns the locked file, or nil if another process has locked it. Closing the file unlocks it.
 func tryLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -6,8 +6,8 @@ package sandbox
 
 import "os"
 
-// tryLock always succeeds: these systems have no lock that ends with its process, and a lock that could stay behind would be worse than two processes that
-// build the same binary. The binary itself is put in place atomically.
+// tryLock always succeeds. These systems have no lock that ends with its process, and a stale lock would be worse than
+// two processes that build the same binary. The binary itself is put in place atomically.
 func tryLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }

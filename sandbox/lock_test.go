@@ -31,7 +31,7 @@ func TestLockExcludes(t *testing.T) {
 	}
 	group.Wait()
 	if most.Load() != 1 {
-		t.Errorf("%d had the lock at the same time", most.Load())
+		t.Errorf("%d goroutines had the lock at the same time", most.Load())
 	}
 }
 
@@ -43,7 +43,7 @@ func TestLockWaitsForHolder(t *testing.T) {
 	}
 	defer unlock()
 
-	cause := errors.New("had enough")
+	cause := errors.New("canceled by the test")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var holder string
 	_, err = lockFile(ctx, path, func(h string) {
@@ -61,6 +61,6 @@ func TestLockWaitsForHolder(t *testing.T) {
 func TestLockError(t *testing.T) {
 	_, err := lockFile(t.Context(), filepath.Join(t.TempDir(), "missing", "lock"), func(string) {})
 	if !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got error %v, want that the folder does not exist", err)
+		t.Errorf("got error %v, want that the directory does not exist", err)
 	}
 }

@@ -8,18 +8,25 @@ import (
 	"syscall"
 )
 
-// errSharingViolation is ERROR_SHARING_VIOLATION, for which package syscall has no name.
+// errSharingViolation is ERROR_SHARING_VIOLATION, which package syscall does not define.
 const errSharingViolation = syscall.Errno(32)
 
-// tryLock returns the locked file, or nil if somebody else has locked it. Closing the file unlocks it. The lock is that nobody else can open the file for
-// writing; reading who has it stays possible.
+// tryLock returns the locked file, or nil if another process has locked it. Closing the file unlocks it. While it is
+// locked, no other process can open the file for writing, but reading the holder is possible.
 func tryLock(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, err
 	}
-	handle, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, syscall.FILE_SHARE_READ, nil, syscall.OPEN_ALWAYS,
-		syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	handle, err := syscall.CreateFile(
+		name,
+		syscall.GENERIC_READ|syscall.GENERIC_WRITE,
+		syscall.FILE_SHARE_READ,
+		nil,
+		syscall.OPEN_ALWAYS,
+		syscall.FILE_ATTRIBUTE_NORMAL,
+		0,
+	)
 	if errors.Is(err, errSharingViolation) {
 		return nil, nil
 	}

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// The test binary plays other programs: under the name of one of them, or when the variable roleVariable asks for it.
+// The test binary acts as other programs, by its name or by the variable roleVariable.
 const (
 	roleVariable     = "SANDBOX_TEST_ROLE"
-	behaviorVariable = "SANDBOX_TEST_BEHAVIOR" // of the fake control plane
+	behaviorVariable = "SANDBOX_TEST_BEHAVIOR" // behavior of the fake control plane
 	triggerVariable  = "SANDBOX_TEST_TRIGGER"  // a file that makes the fake control plane crash
-	buildLogVariable = "SANDBOX_TEST_BUILDS"   // the fake go command adds a line for each build
-	gateVariable     = "SANDBOX_TEST_GATE"     // the fake go command finishes builds once this file is there
+	buildLogVariable = "SANDBOX_TEST_BUILDS"   // the fake go command appends a line for each build
+	gateVariable     = "SANDBOX_TEST_GATE"     // the fake go command finishes builds when this file exists
 )
 
-// roles are the processes that the test binary plays by a variable.
+// roles are the processes that the test binary acts as, by the value of a variable.
 var roles = map[string]func() int{"builder": buildingProcess}
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	if role, ok := roles[os.Getenv(roleVariable)]; ok {
 		os.Exit(role())
 	}
-	// Race-enabled programs wait a second at their end; the ones started here have no races to report.
+	// Race-enabled programs sleep for a second at their end. The ones started here do not need it.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
@@ -57,7 +57,7 @@ func installFake(t *testing.T, dir, name string) string {
 	return path
 }
 
-// fakeControlPlane keeps the contract of the control plane's command line, without a control plane.
+// fakeControlPlane implements the command line of the control plane without a control plane.
 func fakeControlPlane() int {
 	behavior := os.Getenv(behaviorVariable)
 	switch behavior {
@@ -82,7 +82,7 @@ func fakeControlPlane() int {
 	}
 	var err error
 	if private {
-		dir, err = os.MkdirTemp("", privateFolder+"*")
+		dir, err = os.MkdirTemp("", privateDirPrefix+"*")
 	} else {
 		err = os.MkdirAll(dir, 0o700)
 	}
@@ -136,7 +136,7 @@ func kubeconfigFor(url string) string {
 
 func waitForEOF() { _, _ = io.Copy(io.Discard, os.Stdin) }
 
-// awaitFile returns when the file is there; after a minute it gives up, so that no process stays behind a failed test.
+// awaitFile returns when the file exists. It gives up after a minute, so that no process outlives a failed test.
 func awaitFile(path string) {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(path); err == nil {
@@ -145,7 +145,7 @@ func awaitFile(path string) {
 	}
 }
 
-// fakeGo knows as much of the go command as building needs: what it builds is the fake control plane.
+// fakeGo implements the go commands that a build needs. It builds the fake control plane.
 func fakeGo() int {
 	switch os.Args[1] {
 	case "list":
@@ -179,17 +179,17 @@ func fakeGo() int {
 	return 0
 }
 
-// eventually waits until condition holds.
+// eventually waits until condition returns true.
 func eventually(t *testing.T, within time.Duration, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(within); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", within, what)
+			t.Fatalf("timed out after %s: %s", within, what)
 		}
 	}
 }
 
-// withoutVariables unsets what the surroundings of the tests say about control planes.
+// withoutVariables unsets the environment variables that select a control plane.
 func withoutVariables(t *testing.T) {
 	t.Helper()
 	t.Setenv(BinaryVariable, "")

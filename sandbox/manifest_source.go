@@ -22,20 +22,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// parser reads manifests of one sort from Go objects, files and folders.
+// parser reads manifests of one type from Go objects, files and directories.
 type parser[T any] struct {
 	what    string              // what it reads, for messages
-	want    string              // the Go types that a source may have, for messages
-	version schema.GroupVersion // of Go objects; the kind is the name of their type
-	// objects returns the Go objects in a source, false if it has another type.
+	want    string              // the accepted Go types, for messages
+	version schema.GroupVersion // version of Go objects; their kind is the name of their type
+	// objects returns the Go objects in a source, or false if it has another type.
 	objects func(src any) ([]runtime.Object, bool)
-	// parse returns what a document says. A document in a file is skipped if the error is errOtherKind.
+	// parse parses a document. A document in a file is skipped if the error is errOtherKind.
 	parse func(origin string, object map[string]any) (T, error)
 }
 
 var errOtherKind = errors.New("another kind")
 
-// readAll returns what all sources hold, and reports every mistake in them.
+// readAll returns the contents of all sources. Its error lists every mistake.
 func (p *parser[T]) readAll(sources []any) ([]T, error) {
 	var all []T
 	var errs []error
@@ -49,7 +49,7 @@ func (p *parser[T]) readAll(sources []any) ([]T, error) {
 	return all, errors.Join(errs...)
 }
 
-// read returns what a source holds.
+// read returns the contents of a source.
 func (p *parser[T]) read(origin string, src any) ([]T, error) {
 	switch src := src.(type) {
 	case string:
@@ -70,7 +70,13 @@ func (p *parser[T]) read(origin string, src any) ([]T, error) {
 	}
 	objects, ok := p.objects(src)
 	if !ok {
-		return nil, fmt.Errorf("%s: cannot read %s from a %T: want %s, the path of a file or folder, or an fs.FS", origin, p.what, src, p.want)
+		return nil, fmt.Errorf(
+			"%s: cannot read %s from a %T: want %s, the path of a file or directory, or an fs.FS",
+			origin,
+			p.what,
+			src,
+			p.want,
+		)
 	}
 	return p.readObjects(func(i int) string {
 		if reflect.TypeOf(src).Kind() == reflect.Slice {
@@ -93,7 +99,7 @@ func (p *parser[T]) readObjects(origin func(i int) string, objects []runtime.Obj
 			errs = append(errs, fmt.Errorf("%s: %w", origin(i), err))
 			continue
 		}
-		// Go objects rarely carry their own type.
+		// The kind of Go objects is usually not set.
 		object["apiVersion"], object["kind"] = p.version.String(), reflect.TypeOf(typed).Elem().Name()
 		one, err := p.parse(origin(i), object)
 		if err != nil {
@@ -133,7 +139,7 @@ func (p *parser[T]) readFS(fsys fs.FS, origin func(name string) string, root str
 		errs = append(errs, fmt.Errorf("%s: %w", root, err))
 	}
 	if err == nil && files == 0 {
-		errs = append(errs, fmt.Errorf("%s: no .yaml, .yml or .json file in it", root))
+		errs = append(errs, fmt.Errorf("%s: contains no .yaml, .yml or .json file", root))
 	}
 	return found, errors.Join(errs...)
 }
@@ -163,7 +169,7 @@ func (p *parser[T]) readFile(name string, content []byte) ([]T, error) {
 			continue
 		}
 		if object == nil {
-			continue // Blanks and comments.
+			continue // blanks and comments
 		}
 		empty = false
 		one, err := p.parse(origin, object)
@@ -177,22 +183,22 @@ func (p *parser[T]) readFile(name string, content []byte) ([]T, error) {
 		found = append(found, one)
 	}
 	if empty && len(errs) == 0 {
-		errs = append(errs, fmt.Errorf("%s: no document in it", name))
+		errs = append(errs, fmt.Errorf("%s: contains no document", name))
 	}
 	return found, errors.Join(errs...)
 }
 
 var documentSeparator = regexp.MustCompile(`(?m)^---(?:[ \t].*)?\r?$`)
 
-// yamlDocuments yields the documents between lines of "---"; a document without content is nil. A first separator, with nothing but blanks and comments
-// before it, separates nothing.
+// yamlDocuments yields the documents between lines of "---"; a document without content is nil. A first separator after
+// only blanks and comments does not end a document.
 func yamlDocuments(content []byte) func(yield func(map[string]any, error) bool) {
 	return func(yield func(map[string]any, error) bool) {
 		begin := 0
 		ends := append(documentSeparator.FindAllIndex(content, -1), []int{len(content), len(content)})
 		for i, end := range ends {
 			document := content[begin:end[0]]
-			// What precedes becomes empty lines, so that line numbers in messages are those of the file.
+			// Earlier documents become empty lines, so that line numbers in messages are those of the file.
 			padding := bytes.Repeat([]byte{'\n'}, bytes.Count(content[:begin], []byte{'\n'}))
 			begin = end[1]
 			text, err := yaml.YAMLToJSONStrict(append(padding, document...))
@@ -227,7 +233,7 @@ func jsonDocuments(content []byte) func(yield func(map[string]any, error) bool) 
 					err = fmt.Errorf("line %d: %w", line, err)
 				}
 				yield(nil, err)
-				return // There is no telling where the next value begins.
+				return // the start of the next value cannot be determined
 			}
 			object, err := jsonObject(text)
 			if !yield(object, err) {
@@ -237,7 +243,7 @@ func jsonDocuments(content []byte) func(yield func(map[string]any, error) bool) 
 	}
 }
 
-// jsonObject returns the object in text, its integers as such, and nil for null.
+// jsonObject returns the object in text, or nil for null. Integers stay integers.
 func jsonObject(text []byte) (map[string]any, error) {
 	var value any
 	if err := utiljson.Unmarshal(text, &value); err != nil {

@@ -19,13 +19,13 @@ import (
 const (
 	suffixLength     = 5
 	namespaceTimeout = 10 * time.Second
-	// testLabel marks the namespaces of tests, for those who clean up an existing cluster after tests that were killed.
+	// testLabel marks the namespaces of tests. In an existing cluster it identifies the namespaces of killed tests.
 	testLabel = "trueup.dev/test"
-	// defaultServiceAccount is the account of pods that name no other.
+	// defaultServiceAccount is the account of pods that do not set another.
 	defaultServiceAccount = "default"
 )
 
-// namespacePrefix makes a readable beginning of a namespace's name from that of a test: "TestA/b_c" becomes "testa-b-c-".
+// namespacePrefix returns a readable prefix for a namespace from the name of a test: "TestA/b_c" becomes "testa-b-c-".
 func namespacePrefix(test string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(test) {
@@ -48,9 +48,16 @@ func namespacePrefix(test string) string {
 }
 
 // createNamespace creates a namespace for the named test.
-func createNamespace(ctx context.Context, client corev1client.CoreV1Interface, test string, labels map[string]string) (string, error) {
+func createNamespace(
+	ctx context.Context,
+	client corev1client.CoreV1Interface,
+	test string,
+	labels map[string]string,
+) (string, error) {
 	prefix := namespacePrefix(test)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{testLabel: strings.TrimSuffix(prefix, "-")}}}
+	namespace := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{testLabel: strings.TrimSuffix(prefix, "-")}},
+	}
 	for key, value := range labels {
 		namespace.Labels[key] = value
 	}
@@ -63,7 +70,8 @@ func createNamespace(ctx context.Context, client corev1client.CoreV1Interface, t
 	}
 }
 
-// awaitServiceAccount waits for the service account that every pod of a new namespace needs; the API server refuses pods before a controller has made it.
+// awaitServiceAccount waits for the default service account of a new namespace. The API server rejects pods until a
+// controller has created it.
 func awaitServiceAccount(ctx context.Context, client corev1client.CoreV1Interface, namespace string) error {
 	err := poll(ctx, func() (bool, error) {
 		_, err := client.ServiceAccounts(namespace).Get(ctx, defaultServiceAccount, metav1.GetOptions{})

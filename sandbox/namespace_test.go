@@ -27,7 +27,7 @@ func TestNamespacePrefix(t *testing.T) {
 			t.Errorf("prefix for %q is %q, want %q", test, got, want)
 		}
 		if problems := validation.IsDNS1123Label(got + "abcde"); len(problems) > 0 {
-			t.Errorf("%qabcde is no name of a namespace: %v", got, problems)
+			t.Errorf("%qabcde is not a valid name of a namespace: %v", got, problems)
 		}
 	}
 }

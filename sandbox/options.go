@@ -14,51 +14,56 @@ import (
 )
 
 const (
-	// BinaryVariable is the environment variable that names the control plane binary to start.
+	// BinaryVariable is the environment variable with the path of the control plane binary to start.
 	BinaryVariable = "TRUEUP_CONTROLPLANE"
-	// KubeconfigVariable is the environment variable that names the kubeconfig of an existing cluster to use instead of starting a control plane.
+	// KubeconfigVariable is the environment variable with the path of the kubeconfig of an existing cluster. If it is set,
+	// no control plane is started.
 	KubeconfigVariable = "TRUEUP_KUBECONFIG"
 
 	defaultStartTimeout = 60 * time.Second
 )
 
-// Options says which control plane to start and how. The zero value is ready to use.
+// Options configures the control plane. The zero value is ready to use.
 type Options struct {
-	// Binary is the path of the trueup-controlplane binary. Default: the environment variable TRUEUP_CONTROLPLANE; without it, the binary in the user's
-	// cache folder, which is built when it is not there.
+	// Binary is the path of the trueup-controlplane binary. Default: the environment variable TRUEUP_CONTROLPLANE; without
+	// it, the binary in the user's cache directory, which is built if it does not exist.
 	Binary string
 
-	// Kubeconfig is the path of a kubeconfig file; the cluster of its current context is used and nothing is started. Every field but Progress and
-	// StartTimeout is without effect then. Default: the environment variable TRUEUP_KUBECONFIG; without it, a control plane is started.
+	// Kubeconfig is the path of a kubeconfig file. The cluster of its current context is used and no control plane is
+	// started. All fields except Progress and StartTimeout are ignored then. Default: the environment variable
+	// TRUEUP_KUBECONFIG; without it, a control plane is started.
 	Kubeconfig string
 
-	// Dir is the folder in which the control plane keeps certificates, data and kubeconfig; it stays, and a later Start with the same folder finds the same
-	// objects. Default: a private temporary folder that is removed at the end.
+	// Dir is the directory for certificates, data and kubeconfig of the control plane. It is not removed, and a later
+	// Start with the same directory finds the same objects. Default: a private temporary directory that is removed at the
+	// end.
 	Dir string
 
-	// Controllers names the controllers that run beside the API server, as kube-controller-manager names them ("garbage-collector-controller");
-	// []string{"none"} runs none. Default: all that the control plane knows.
+	// Controllers are the names of the controllers to run besides the API server, as in kube-controller-manager
+	// ("garbage-collector-controller"); []string{"none"} runs none. Default: all controllers of the control plane.
 	Controllers []string
 
-	// DisablePods leaves pods unscheduled and not running. Default: false, a runner without nodes moves pods to Running and onwards.
+	// DisablePods leaves pods unscheduled and not running. Default: false; a runner without nodes moves pods to Running
+	// and later phases.
 	DisablePods bool
 
-	// Progress receives the progress of building and starting, written for people: one line that changes in place on a terminal, a line every ten seconds
-	// elsewhere. Default: os.Stderr; io.Discard for silence.
+	// Progress receives human-readable progress of building and starting: one line that changes in place on a terminal,
+	// otherwise a line every ten seconds. Default: os.Stderr; use io.Discard to disable it.
 	Progress io.Writer
 
 	// Verbosity above 0 writes the control plane's logs of that level to LogOutput. Default: 0, no logs.
 	Verbosity int
 
-	// LogOutput receives the control plane's logs, from another goroutine, when Verbosity is above 0. Default: os.Stderr.
+	// LogOutput receives the control plane's logs if Verbosity is above 0. It is called from another goroutine. Default:
+	// os.Stderr.
 	LogOutput io.Writer
 
-	// StartTimeout bounds the time from starting the control plane (building it is not counted) until its API is ready, and the first request to an existing
-	// cluster. Default: 60 seconds.
+	// StartTimeout limits the time from the start of the control plane until its API is ready, without the time to build
+	// it. For an existing cluster it limits the first request. Default: 60 seconds.
 	StartTimeout time.Duration
 }
 
-// prepare makes o ready to use, or reports every mistake in it.
+// prepare sets defaults in o, or returns an error that lists every mistake.
 func (o *Options) prepare() error {
 	if err := o.validate(); err != nil {
 		return err
@@ -66,11 +71,11 @@ func (o *Options) prepare() error {
 	return o.setDefaults()
 }
 
-// validate reports every mistake in o.
+// validate returns an error that lists every mistake in o.
 func (o *Options) validate() error {
 	var problems []string
 	if o.Binary != "" && o.Kubeconfig != "" {
-		problems = append(problems, "Binary and Kubeconfig: at most one of them may be set")
+		problems = append(problems, "Binary and Kubeconfig: at most one may be set")
 	}
 	for i, name := range o.Controllers {
 		switch {
@@ -81,13 +86,13 @@ func (o *Options) validate() error {
 		}
 	}
 	if o.Controllers != nil && len(o.Controllers) == 0 {
-		problems = append(problems, "Controllers: empty but not nil; say []string{\"none\"} to run no controllers")
+		problems = append(problems, "Controllers: empty but not nil; use []string{\"none\"} to run no controllers")
 	}
 	if o.Verbosity < 0 {
-		problems = append(problems, fmt.Sprintf("Verbosity: must not be negative, is %d", o.Verbosity))
+		problems = append(problems, fmt.Sprintf("Verbosity: must not be negative, got %d", o.Verbosity))
 	}
 	if o.StartTimeout < 0 {
-		problems = append(problems, fmt.Sprintf("StartTimeout: must not be negative, is %s", o.StartTimeout))
+		problems = append(problems, fmt.Sprintf("StartTimeout: must not be negative, got %s", o.StartTimeout))
 	}
 	if len(problems) == 0 {
 		return nil
@@ -95,9 +100,10 @@ func (o *Options) validate() error {
 	return errors.New("sandbox: invalid options: " + strings.Join(problems, "\n"))
 }
 
-// setDefaults fills in what does not depend on the environment's files, and makes paths absolute: the control plane has another working directory.
+// setDefaults sets defaults that do not depend on files, and makes paths absolute, because the control plane has
+// another working directory.
 func (o *Options) setDefaults() error {
-	// An explicit field of either kind outranks both variables.
+	// If either field is set, both variables are ignored.
 	if o.Binary == "" && o.Kubeconfig == "" {
 		o.Kubeconfig = os.Getenv(KubeconfigVariable)
 	}

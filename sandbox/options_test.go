@@ -16,23 +16,23 @@ func TestOptionsValidate(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"the zero value is fine":      {Options{}, ""},
-		"no controllers are a choice": {Options{Controllers: []string{"none"}}, ""},
+		"the zero value is valid": {Options{}, ""},
+		"no controllers":          {Options{Controllers: []string{"none"}}, ""},
 		"every mistake is reported": {
 			Options{
 				Binary: "b", Kubeconfig: "k", Controllers: []string{"a", "", "none", "b,c"},
 				Verbosity: -1, StartTimeout: -time.Second,
 			},
-			`sandbox: invalid options: Binary and Kubeconfig: at most one of them may be set
+			`sandbox: invalid options: Binary and Kubeconfig: at most one may be set
 Controllers[1]: "" is not the name of a controller
 Controllers[2]: "none" must be the only name
 Controllers[3]: "b,c" is not the name of a controller
-Verbosity: must not be negative, is -1
-StartTimeout: must not be negative, is -1s`,
+Verbosity: must not be negative, got -1
+StartTimeout: must not be negative, got -1s`,
 		},
 		"an empty list is not the same as no list": {
 			Options{Controllers: []string{}},
-			`sandbox: invalid options: Controllers: empty but not nil; say []string{"none"} to run no controllers`,
+			`sandbox: invalid options: Controllers: empty but not nil; use []string{"none"} to run no controllers`,
 		},
 	}
 	for name, c := range cases {
@@ -63,18 +63,18 @@ func TestOptionsDefaults(t *testing.T) {
 		variable string
 		o, want  Options
 	}{
-		"nothing said": {"", Options{}, Options{StartTimeout: time.Minute}},
+		"no options": {"", Options{}, Options{StartTimeout: time.Minute}},
 		"the variable points at a cluster": {
 			"/from/env",
 			Options{},
 			Options{Kubeconfig: "/from/env", StartTimeout: time.Minute},
 		},
-		"an explicit cluster outranks the variable": {
+		"an explicit cluster takes precedence over the variable": {
 			"/from/env",
 			Options{Kubeconfig: "/from/field"},
 			Options{Kubeconfig: "/from/field", StartTimeout: time.Minute},
 		},
-		"an explicit binary outranks the variable": {
+		"an explicit binary takes precedence over the variable": {
 			"/from/env",
 			Options{Binary: "/bin/x"},
 			Options{Binary: "/bin/x", StartTimeout: time.Minute},
@@ -93,7 +93,7 @@ func TestOptionsDefaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Progress != os.Stderr || got.LogOutput != os.Stderr {
-				t.Errorf("Progress and LogOutput are %v and %v, want standard error", got.Progress, got.LogOutput)
+				t.Errorf("got Progress %v and LogOutput %v, want standard error", got.Progress, got.LogOutput)
 			}
 			got.Progress, got.LogOutput = nil, nil
 			if diff := cmp.Diff(c.want, got); diff != "" {

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// orphan is what a process says of the control plane it has started.
+// orphan describes the control plane that a process has started.
 type orphan struct {
 	URL, Dir string
 	PID      int
@@ -32,7 +32,11 @@ func init() { roles["parent"] = parent }
 func parent() int {
 	s, err := Start(context.Background(), Options{})
 	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(orphan{URL: s.RESTConfig().Host, Dir: s.Dir(), PID: s.process.cmd.Process.Pid})
+		err = json.NewEncoder(
+			os.Stdout,
+		).Encode(
+			orphan{URL: s.RESTConfig().Host, Dir: s.Dir(), PID: s.process.cmd.Process.Pid},
+		)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -80,12 +84,12 @@ func TestNothingSurvivesAKilledParent(t *testing.T) {
 			left = append(left, "port "+address.Host)
 		}
 		if _, err := os.Stat(o.Dir); err == nil {
-			left = append(left, "folder "+o.Dir)
+			left = append(left, "directory "+o.Dir)
 		}
 		return left
 	}
 	if found := left(); len(found) != 3 {
-		t.Fatalf("before the end there are %v, want a process, a port and a folder", found)
+		t.Fatalf("before the end got %v, want a process, a port and a directory", found)
 	}
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -93,14 +97,14 @@ func TestNothingSurvivesAKilledParent(t *testing.T) {
 	began := time.Now()
 	for found := left(); len(found) > 0; found = left() {
 		if time.Since(began) > 5*time.Second {
-			t.Fatalf("5s after the parent was killed there are %v", found)
+			t.Fatalf("5s after the parent was killed, still found %v", found)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Logf("all gone after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("all removed after %s", time.Since(began).Round(time.Millisecond))
 }
 
-// running reports whether the process is there and not just waiting for its exit status to be read, which in a container nobody may ever do.
+// running reports whether the process exists and is not a zombie. In a container the exit status may never be read.
 func running(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -109,7 +113,7 @@ func running(pid int) bool {
 	if err != nil {
 		return !os.IsNotExist(err) || !hasProc()
 	}
-	// After the name in parentheses, which may itself contain any character, comes the state.
+	// The name in parentheses may contain any character. The state follows it.
 	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
 	return !bytes.HasPrefix(state, []byte("Z"))
 }

@@ -18,25 +18,26 @@ import (
 )
 
 const (
-	// stopGrace is how long the control plane may take to stop; its own watchdog ends it after four seconds.
+	// stopGrace is how long the control plane may take to stop. Its own watchdog ends it after four seconds.
 	stopGrace = 6 * time.Second
-	// pipeGrace is how long its pipes are read after it has exited, in case something it started holds them open.
+	// pipeGrace is how long its pipes are read after it has exited, in case one of its children still holds them open.
 	pipeGrace = 2 * time.Second
-	// privateFolder begins the name of the folder that the control plane makes for itself.
-	privateFolder = "trueup-controlplane-"
-	// maxReadyLine bounds what is kept of the control plane's standard output.
+	// privateFolder is the prefix of the directory that the control plane creates for itself.
+	privateDirPrefix = "trueup-controlplane-"
+	// maxReadyLine limits how much of the control plane's standard output is kept.
 	maxReadyLine = 1 << 16
 )
 
-// readyLine is what the control plane prints when its API is ready.
+// readyLine is the line that the control plane prints when its API is ready.
 type readyLine struct {
 	URL        string `json:"url"`
 	Kubeconfig string `json:"kubeconfig"`
 	Dir        string `json:"dir"`
 }
 
-// process is a control plane that runs as a child. Its standard input is a pipe that this process holds open and never writes to: the control plane stops
-// at its end, which comes with stop or with the end of this process, whichever way it ends.
+// process is a control plane that runs as a child process. Its standard input is a pipe that this process holds open
+// and never writes to. The control plane stops at the end of that input, which occurs when stop is called or this
+// process ends in any way.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer
@@ -44,17 +45,17 @@ type process struct {
 	grace  time.Duration
 
 	mu       sync.Mutex
-	private  string // folder to remove after the process, "" for none
+	private  string // directory to remove after the process, or ""
 	stopping bool
 	killed   bool
-	err      error // why it ended; set before done is closed
-	stopErr  error // what went wrong with stopping and removing; set before done is closed
+	err      error // why the process ended; set before done is closed
+	stopErr  error // error of stopping and removing; set before done is closed
 
 	stopOnce sync.Once
 	done     chan struct{}
 }
 
-// startProcess starts the control plane and waits until it is ready. When it returns an error, nothing is left running.
+// startProcess starts the control plane and waits until it is ready. If it returns an error, no process keeps running.
 func startProcess(ctx context.Context, binary string, o *Options) (*process, readyLine, error) {
 	//nolint:noctx // ctx bounds the start; the process outlives it.
 	cmd := exec.Command(binary, arguments(o)...)
@@ -66,7 +67,8 @@ func startProcess(ctx context.Context, binary string, o *Options) (*process, rea
 	if o.Verbosity > 0 {
 		p.cmd.Stderr = io.MultiWriter(stderr, alwaysWriter{o.LogOutput})
 	}
-	// Standard output and error are pipes of our own in every case. A child that held the standard output of a test would keep "go test" waiting for it.
+	// Standard output and error are always separate pipes. A child that held the standard output of a test would keep "go
+	// test" waiting for it.
 	p.cmd.Dir = os.TempDir()
 	p.cmd.WaitDelay = pipeGrace
 	p.cmd.SysProcAttr = detached()
@@ -88,7 +90,12 @@ func startProcess(ctx context.Context, binary string, o *Options) (*process, rea
 	case <-p.done:
 		return nil, readyLine{}, fmt.Errorf("sandbox: the control plane did not start: %s%s", p.cmd.ProcessState, &p.output)
 	case <-timeout.C:
-		err = fmt.Errorf("sandbox: the control plane %s was not ready after %s; the last lines it wrote:%s", binary, o.StartTimeout, &p.output)
+		err = fmt.Errorf(
+			"sandbox: the control plane %s was not ready after %s; the last lines it wrote:%s",
+			binary,
+			o.StartTimeout,
+			&p.output,
+		)
 	case <-ctx.Done():
 		err = fmt.Errorf("sandbox: starting the control plane: %w", context.Cause(ctx))
 	}
@@ -100,8 +107,8 @@ func startProcess(ctx context.Context, binary string, o *Options) (*process, rea
 		err = fmt.Errorf("sandbox: %s is not a control plane of this version: %w", binary, err)
 		return nil, readyLine{}, errors.Join(err, p.stop())
 	}
-	// The name is checked because the folder is removed with all it contains, on the word of another program.
-	if o.Dir == "" && strings.HasPrefix(filepath.Base(r.Dir), privateFolder) {
+	// The name is checked because the directory is removed with its contents, and its path comes from another program.
+	if o.Dir == "" && strings.HasPrefix(filepath.Base(r.Dir), privateDirPrefix) {
 		p.own(r.Dir)
 	}
 	return p, r, nil
@@ -127,32 +134,32 @@ func arguments(o *Options) []string {
 func parseReadyLine(line string) (readyLine, error) {
 	var r readyLine
 	if err := json.Unmarshal([]byte(line), &r); err != nil {
-		return r, fmt.Errorf("it printed %q instead of a line of JSON", line)
+		return r, fmt.Errorf("it printed %q, want a line of JSON", line)
 	}
 	if r.URL == "" || !filepath.IsAbs(r.Kubeconfig) || !filepath.IsAbs(r.Dir) {
-		return r, fmt.Errorf("url, kubeconfig or dir is missing in its line %q", line)
+		return r, fmt.Errorf("url, kubeconfig and dir are required, got %q", line)
 	}
 	return r, nil
 }
 
-// own has dir removed after the process, which removes it itself unless it is killed.
+// own removes dir after the process has ended. The process removes it itself unless it is killed.
 func (p *process) own(dir string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case <-p.done: // It has been killed already, and wait did not know of dir.
+	case <-p.done: // it was killed before dir was known
 		_ = os.RemoveAll(dir)
 	default:
 		p.private = dir
 	}
 }
 
-// wait ends with the process, tells why it ended and removes what it left.
+// wait waits for the end of the process, records the reason and removes its directory.
 func (p *process) wait(stderr *lineWriter) {
 	exit := p.cmd.Wait()
 	// A program may end in the middle of a line.
 	stderr.flush()
-	// Something it started may still hold its pipes; it has exited nevertheless.
+	// The process has exited, even if one of its children still holds its pipes.
 	if errors.Is(exit, exec.ErrWaitDelay) {
 		exit = nil
 	}
@@ -171,18 +178,19 @@ func (p *process) wait(stderr *lineWriter) {
 	}
 	if p.private != "" {
 		if err := os.RemoveAll(p.private); err != nil {
-			p.stopErr = errors.Join(p.stopErr, fmt.Errorf("sandbox: removing the control plane's folder: %w", err))
+			p.stopErr = errors.Join(p.stopErr, fmt.Errorf("sandbox: removing the control plane's directory: %w", err))
 		}
 	}
 	close(p.done)
 }
 
-// stop ends the process, by force if it does not go by itself, and returns when it is gone. Every call returns the same.
+// stop stops the process, kills it if that takes too long, and returns when it has ended. Every call returns the same
+// result.
 func (p *process) stop() error {
 	p.stopOnce.Do(func() {
 		p.mu.Lock()
 		select {
-		case <-p.done: // It has ended before; why is to be found in err.
+		case <-p.done: // it has already ended; err has the reason
 		default:
 			p.stopping = true
 		}
@@ -203,7 +211,7 @@ func (p *process) stop() error {
 	return p.stopErr
 }
 
-// firstLine sends the first line written to it and drops the rest.
+// firstLine sends the first line that is written to it and drops the rest.
 type firstLine struct {
 	line chan<- string // buffered
 	got  []byte

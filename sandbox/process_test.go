@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// startFake starts the fake control plane with the given behaviour, its temporary files in a folder of the test.
+// startFake starts the fake control plane with the given behavior. Its temporary files are in a directory of the test.
 func startFake(t *testing.T, behavior string, o Options) (*Sandbox, error) {
 	t.Helper()
 	withoutVariables(t)
@@ -37,12 +37,23 @@ func TestStartFailures(t *testing.T) {
 		behavior string
 		want     []string
 	}{
-		"what it wrote last is in the error, also without a newline": {
+		"the error contains the last output, even without a newline": {
 			"crash at start",
-			[]string{"the control plane did not start", "exit status 1", "starting etcd\n", "error: etcd: no space left on device"},
+			[]string{
+				"the control plane did not start",
+				"exit status 1",
+				"starting etcd\n",
+				"error: etcd: no space left on device",
+			},
 		},
-		"a time limit that names the last output": {"never ready", []string{"was not ready after 700ms", "waiting for etcd"}},
-		"another program is not waited for":       {"other program", []string{"is not a control plane of this version", `it printed "usage: something else"`}},
+		"the timeout error contains the last output": {
+			"never ready",
+			[]string{"was not ready after 700ms", "waiting for etcd"},
+		},
+		"another program is detected immediately": {
+			"other program",
+			[]string{"is not a control plane of this version", `it printed "usage: something else"`},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -52,15 +63,15 @@ func TestStartFailures(t *testing.T) {
 			}
 			s, err := startFake(t, c.behavior, o)
 			if err == nil {
-				t.Fatalf("started: %+v", s)
+				t.Fatalf("Start succeeded: %+v", s)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("error does not contain %q:\n%v", want, err)
 				}
 			}
-			if left := privateFolders(t); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
+			if left := privateDirs(t); len(left) > 0 {
+				t.Errorf("directories left: %v", left)
 			}
 		})
 	}
@@ -69,7 +80,7 @@ func TestStartFailures(t *testing.T) {
 func TestStartEndsWithContext(t *testing.T) {
 	withoutVariables(t)
 	t.Setenv(behaviorVariable, "never ready")
-	cause := errors.New("had enough")
+	cause := errors.New("canceled by the test")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
 	_, err := Start(ctx, Options{Binary: installFake(t, t.TempDir(), binaryName), Progress: io.Discard})
@@ -129,7 +140,7 @@ func TestStop(t *testing.T) {
 	group.Wait()
 	<-s.Done()
 	if _, err := os.Stat(s.Dir()); !os.IsNotExist(err) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("the directory still exists: %v", err)
 	}
 }
 
@@ -149,8 +160,8 @@ func TestStopUsesForce(t *testing.T) {
 	if !errors.Is(s.Err(), ErrStopped) {
 		t.Errorf("Err: %v", s.Err())
 	}
-	if left := privateFolders(t); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	if left := privateDirs(t); len(left) > 0 {
+		t.Errorf("directories left: %v", left)
 	}
 }
 
@@ -160,11 +171,12 @@ func TestStopReportsFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Stop()
-	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "error: stopping: etcd is stuck") {
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") ||
+		!strings.Contains(err.Error(), "error: stopping: etcd is stuck") {
 		t.Errorf("Stop returned: %v", err)
 	}
-	if left := privateFolders(t); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	if left := privateDirs(t); len(left) > 0 {
+		t.Errorf("directories left: %v", left)
 	}
 }
 
@@ -193,13 +205,13 @@ func TestCrashLater(t *testing.T) {
 	if diff := cmp.Diff(want, s.Err().Error()); diff != "" {
 		t.Errorf("Err after Stop (-want +got):\n%s", diff)
 	}
-	if left := privateFolders(t); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	if left := privateDirs(t); len(left) > 0 {
+		t.Errorf("directories left: %v", left)
 	}
 }
 
 func TestDirStays(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), privateFolder+"kept")
+	dir := filepath.Join(t.TempDir(), privateDirPrefix+"kept")
 	s, err := startFake(t, "", Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +223,7 @@ func TestDirStays(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "kubeconfig")); err != nil {
-		t.Errorf("the data is gone: %v", err)
+		t.Errorf("the data no longer exists: %v", err)
 	}
 }
 
@@ -220,8 +232,8 @@ func TestLogOutput(t *testing.T) {
 		verbosity int
 		want      string
 	}{
-		"silent by default":   {0, ""},
-		"logs when asked for": {2, "a line of the log\n"},
+		"silent by default":           {0, ""},
+		"logs at the given verbosity": {2, "a line of the log\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -264,21 +276,21 @@ func TestParseReadyLine(t *testing.T) {
 	for name, line := range map[string]string{
 		"no JSON":                  "ready",
 		"an empty object":          "{}",
-		"a relative folder":        `{"url": "https://x", "kubeconfig": "/k", "dir": "d"}`,
+		"a relative directory":     `{"url": "https://x", "kubeconfig": "/k", "dir": "d"}`,
 		"a kubeconfig is required": `{"url": "https://x", "dir": "/d"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r, err := parseReadyLine(line); err == nil {
-				t.Errorf("no error for %s: %+v", line, r)
+				t.Errorf("got no error for %s: %+v", line, r)
 			}
 		})
 	}
 }
 
-// privateFolders lists the folders that fake control planes have made in this test.
-func privateFolders(t *testing.T) []string {
+// privateFolders returns the directories that fake control planes created in this test.
+func privateDirs(t *testing.T) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(os.TempDir(), privateFolder+"*"))
+	found, err := filepath.Glob(filepath.Join(os.TempDir(), privateDirPrefix+"*"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,33 +16,41 @@ import (
 )
 
 const (
-	liveInterval  = 100 * time.Millisecond // between two looks at whether the live line has changed
-	plainInterval = 10 * time.Second       // between two lines where no line can change in place
+	liveInterval  = 100 * time.Millisecond // interval between updates of the live line
+	plainInterval = 10 * time.Second       // interval between lines if the line cannot change in place
 )
 
-// progress shows one activity to people. On a terminal it is a line that changes in place (by carriage return and blanks, so that no terminal is too
-// simple), elsewhere a line at each change of phase and one every plainInterval. Its methods are safe for concurrent use.
+// progress shows an activity to the user. On a terminal it is a line that changes in place, with only carriage returns
+// and blanks, so that it works on every terminal. Otherwise it prints a line at each change of phase and one every
+// plainInterval. Its methods are safe for concurrent use.
 type progress struct {
 	out   io.Writer
-	width func() int // of the terminal; nil where lines cannot change in place
+	width func() int // width of the terminal; nil if lines cannot change in place
 
 	mu    sync.Mutex
 	began time.Time
 	text  string
-	shown string // what the live line shows now
+	shown string // current text of the live line
 
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-// startProgress shows text, and how long it has been going on, until end. A quiet activity says nothing in its first plainInterval where lines cannot change
-// in place.
+// startProgress shows text and the elapsed time until end is called. If lines cannot change in place, a quiet activity
+// prints nothing in its first plainInterval.
 func startProgress(out io.Writer, text string, quiet bool) *progress {
 	return newProgress(out, terminalWidth(out), text, quiet)
 }
 
 func newProgress(out io.Writer, width func() int, text string, quiet bool) *progress {
-	p := &progress{out: out, width: width, began: time.Now(), text: text, stop: make(chan struct{}), stopped: make(chan struct{})}
+	p := &progress{
+		out:     out,
+		width:   width,
+		began:   time.Now(),
+		text:    text,
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
 	if width != nil || !quiet {
 		p.show()
 	}
@@ -50,7 +58,8 @@ func newProgress(out io.Writer, width func() int, text string, quiet bool) *prog
 	return p
 }
 
-// terminalWidth returns how to find the width of out, or nil if out is no terminal with lines that can change in place.
+// terminalWidth returns a function that returns the width of out, or nil if out is not a terminal with lines that can
+// change in place.
 func terminalWidth(out io.Writer) func() int {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -88,7 +97,7 @@ func (p *progress) run() {
 	}
 }
 
-// phase changes the text and shows it at once.
+// phase changes the text and shows it immediately.
 func (p *progress) phase(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,14 +105,14 @@ func (p *progress) phase(format string, args ...any) {
 	p.show()
 }
 
-// update changes the text; it is shown when it is time to.
+// update changes the text. It is shown at the next interval.
 func (p *progress) update(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.text = fmt.Sprintf(format, args...)
 }
 
-// end stops the display and, if final is not empty, leaves it as the last line, with the elapsed time.
+// end stops the display. If final is not empty, it prints final as the last line, with the elapsed time.
 func (p *progress) end(final string) {
 	close(p.stop)
 	<-p.stopped
@@ -125,14 +134,14 @@ func (p *progress) line(text string) string {
 	return fmt.Sprintf("trueup: %s, %s", text, elapsed.Truncate(time.Second))
 }
 
-// show writes the line as it is now; p.mu is held, or nobody else knows p yet.
+// show writes the current line. The caller must hold p.mu, or p must not be shared yet.
 func (p *progress) show() {
 	line := p.line(p.text)
 	if p.width == nil {
 		say(p.out, "%s\n", line)
 		return
 	}
-	// The last column stays free: a full line wraps on some terminals, and a wrapped line cannot be overwritten.
+	// The last column stays free: some terminals wrap a full line, and a wrapped line cannot be overwritten.
 	if runes, width := []rune(line), p.width()-1; len(runes) > width {
 		line = string(runes[:max(width, 0)])
 	}
@@ -144,5 +153,5 @@ func (p *progress) show() {
 	p.shown = line
 }
 
-// say tells people something. That nobody can read it is no reason to stop what it is about.
+// say prints a message to the user. Errors are ignored, because the activity must continue without output.
 func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// syncBuffer is a buffer that the display's goroutine and the test can use at the same time.
+// syncBuffer is a buffer that the display's goroutine and the test can use concurrently.
 type syncBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -33,7 +33,7 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// build plays a build that takes 25.5 seconds.
+// build simulates a build that takes 25.5 seconds.
 func build(p *progress) {
 	state := buildState{display: p}
 	time.Sleep(500 * time.Millisecond)
@@ -53,8 +53,8 @@ func build(p *progress) {
 func TestProgressWithoutTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out syncBuffer
-		build(newProgress(&out, nil, "looking at what there is to build", false))
-		want := `trueup: looking at what there is to build
+		build(newProgress(&out, nil, "determining what to build", false))
+		want := `trueup: determining what to build
 trueup: downloading modules: 1 so far, now k8s.io/api v0.37.1
 trueup: downloading modules: 2 so far, now k8s.io/client-go v0.37.1, 10s
 trueup: compiling 3 packages, 11s
@@ -71,9 +71,9 @@ trueup: built /cache/trueup-controlplane, 25s
 func TestProgressOnTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out syncBuffer
-		p := newProgress(&out, func() int { return 60 }, "looking at what there is to build", false)
+		p := newProgress(&out, func() int { return 60 }, "determining what to build", false)
 		build(p)
-		// Each entry is what one rewriting of the line shows; seconds that change nothing else are left out.
+		// Each entry is one update of the line. Updates that only change the time are ignored.
 		var got []string
 		for _, shown := range strings.Split(out.String(), "\r") {
 			text := strings.TrimRight(shown, " ")
@@ -86,7 +86,7 @@ func TestProgressOnTerminal(t *testing.T) {
 		}
 		want := []string{
 			"",
-			"trueup: looking at what there is to build",
+			"trueup: determining what to build",
 			"trueup: downloading modules: 1 so far, now k8s.io/api v0.37",
 			"trueup: downloading modules: 2 so far, now k8s.io/client-go",
 			"trueup: compiling 3 packages, 11s",
@@ -102,7 +102,7 @@ func TestProgressOnTerminal(t *testing.T) {
 			t.Error("an escape code was written")
 		}
 		if got := screen(out.String()); got != "trueup: built /cache/trueup-controlplane, 25s" {
-			t.Errorf("the terminal shows %q in the end", got)
+			t.Errorf("the terminal finally shows %q", got)
 		}
 	})
 }
@@ -111,7 +111,8 @@ var elapsedTime = regexp.MustCompile(`, \d+s$`)
 
 func withoutTime(line string) string { return elapsedTime.ReplaceAllString(line, "") }
 
-// screen returns what a terminal shows after out: a carriage return goes back, and characters overwrite.
+// screen returns the text that a terminal shows after out: a carriage return moves to the start of the line, and
+// characters overwrite.
 func screen(out string) string {
 	var line []byte
 	column := 0
@@ -135,8 +136,8 @@ func TestQuietProgress(t *testing.T) {
 		lasts time.Duration
 		want  string
 	}{
-		"nothing to say about what is quick": {9 * time.Second, ""},
-		"a sign of life else":                {21 * time.Second, "trueup: starting, 10s\ntrueup: starting, 20s\n"},
+		"no output for a short activity": {9 * time.Second, ""},
+		"output for a long activity":     {21 * time.Second, "trueup: starting, 10s\ntrueup: starting, 20s\n"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -161,9 +162,9 @@ func TestTerminalWidthOfOtherThings(t *testing.T) {
 	defer reader.Close()
 	defer writer.Close()
 	if terminalWidth(writer) != nil {
-		t.Error("a pipe is taken for a terminal")
+		t.Error("a pipe is treated as a terminal")
 	}
 	if terminalWidth(&bytes.Buffer{}) != nil {
-		t.Error("a buffer is taken for a terminal")
+		t.Error("a buffer is treated as a terminal")
 	}
 }

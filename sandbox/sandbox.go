@@ -12,10 +12,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// ErrStopped is what Sandbox.Err returns after Sandbox.Stop.
+// ErrStopped is the error that Sandbox.Err returns after Sandbox.Stop.
 var ErrStopped = errors.New("sandbox: stopped")
 
-// Sandbox is a Kubernetes API to try things on: a control plane of its own, or an existing cluster. Its methods are safe for concurrent use.
+// Sandbox is a disposable Kubernetes API: a control plane started by this package, or an existing cluster. Its methods
+// are safe for concurrent use.
 type Sandbox struct {
 	config     *rest.Config
 	kubeconfig string
@@ -24,15 +25,16 @@ type Sandbox struct {
 	process *process // nil for an existing cluster
 
 	existingStop sync.Once
-	existingDone chan struct{} // nil for a control plane of its own
+	existingDone chan struct{} // nil for a control plane started by this package
 }
 
-// Start starts a control plane and returns when its API is ready, or returns an existing cluster that Options or the environment variable TRUEUP_KUBECONFIG
-// names. If there is no control plane binary yet, Start builds it first, which takes minutes, but happens only once for each version.
+// Start starts a control plane and returns when its API is ready. If Options or the environment variable
+// TRUEUP_KUBECONFIG selects an existing cluster, Start returns that cluster. If the control plane binary does not exist
+// yet, Start builds it first, which takes minutes but happens only once for each version.
 //
-// ctx bounds Start alone. The control plane runs until Stop, or until this process ends, even if that is by SIGKILL.
+// ctx limits only the start. The control plane runs until Stop is called or this process ends, even by SIGKILL.
 //
-// After an error nothing is left running. Mistakes in o are all reported at once, with the names of the fields.
+// After an error no process keeps running. The error lists all mistakes in o with the names of the fields.
 func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	if err := o.prepare(); err != nil {
 		return nil, err
@@ -57,8 +59,9 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	return &Sandbox{config: config, kubeconfig: ready.Kubeconfig, dir: ready.Dir, process: p}, nil
 }
 
-// Build returns the absolute path of the control plane binary that Start would start with the same options, and builds it first if it is not there: to have
-// that done before many tests wait for it. It returns "" if there is nothing to start, because o or the environment names an existing cluster.
+// Build returns the absolute path of the control plane binary that Start would start with the same options. It builds
+// the binary if it does not exist, for example before many tests wait for it. Build returns "" if o or the environment
+// selects an existing cluster.
 func Build(ctx context.Context, o Options) (string, error) {
 	if err := o.prepare(); err != nil || o.Kubeconfig != "" {
 		return "", err
@@ -66,8 +69,8 @@ func Build(ctx context.Context, o Options) (string, error) {
 	return findBinary(ctx, &o)
 }
 
-// loadConfig reads the current context of a kubeconfig. Client-side rate limiting is off: a test or a demo is the only client, and the API server has fair
-// queueing of its own.
+// loadConfig reads the current context of a kubeconfig. Client-side rate limiting is disabled: a test or a demo is the
+// only client, and the API server has its own fair queueing.
 func loadConfig(path string) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: path}, &clientcmd.ConfigOverrides{}).ClientConfig()
@@ -78,18 +81,21 @@ func loadConfig(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// RESTConfig returns how to reach the API as an administrator, without client-side rate limiting. Each call returns a copy that the caller may change.
+// RESTConfig returns a configuration with administrator rights and without client-side rate limiting. Each call returns
+// a copy that the caller may change.
 func (s *Sandbox) RESTConfig() *rest.Config { return rest.CopyConfig(s.config) }
 
-// KubeconfigPath returns the absolute path of a kubeconfig file for the API, for kubectl and other programs. A control plane's own file goes with it.
+// KubeconfigPath returns the absolute path of a kubeconfig file for the API, for kubectl and other programs. The file
+// of a control plane is removed with its directory.
 func (s *Sandbox) KubeconfigPath() string { return s.kubeconfig }
 
-// Dir returns the absolute path of the folder with the control plane's data, "" for an existing cluster.
+// Dir returns the absolute path of the directory with the control plane's data, "" for an existing cluster.
 func (s *Sandbox) Dir() string { return s.dir }
 
-// Stop stops the control plane and returns when its process and, unless Options.Dir names it, its folder are gone. After six seconds it uses force. It
-// returns what went wrong with that; that the control plane has ended by itself before is not an error of Stop, see Err. Further calls wait for the
-// first and return the same. With an existing cluster, nothing is stopped; only Done is closed.
+// Stop stops the control plane and returns when its process has ended and its directory is removed, unless Options.Dir
+// is set. After six seconds it kills the process. It returns an error if stopping or removing fails. If the control
+// plane has already ended by itself, Stop returns nil, see Err. Further calls wait for the first and return the same
+// result. With an existing cluster, Stop only closes Done.
 func (s *Sandbox) Stop() error {
 	if s.process == nil {
 		s.existingStop.Do(func() { close(s.existingDone) })
@@ -98,8 +104,8 @@ func (s *Sandbox) Stop() error {
 	return s.process.stop()
 }
 
-// Done returns a channel that is closed when the control plane has ended, by Stop or by itself, and its folder is removed. Nobody watches an existing
-// cluster: there it is closed by Stop only.
+// Done returns a channel that is closed when the control plane has ended, by Stop or by itself, and its directory is
+// removed. For an existing cluster it is closed only by Stop.
 func (s *Sandbox) Done() <-chan struct{} {
 	if s.process == nil {
 		return s.existingDone
@@ -107,7 +113,8 @@ func (s *Sandbox) Done() <-chan struct{} {
 	return s.process.done
 }
 
-// Err returns nil before Done is closed, then ErrStopped if Stop was the reason, else an error that says how the control plane ended and what it wrote last.
+// Err returns nil until Done is closed. Then it returns ErrStopped if Stop was called, otherwise an error with the exit
+// status of the control plane and its last output.
 func (s *Sandbox) Err() error {
 	select {
 	case <-s.Done():

@@ -14,7 +14,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// startReal starts a control plane of the test's own, with as little in it as possible.
+// startReal starts a separate control plane with as few controllers as possible.
 func startReal(t *testing.T, o Options) *Sandbox {
 	t.Helper()
 	t.Setenv(KubeconfigVariable, "")
@@ -68,13 +68,13 @@ func TestTwoSandboxesSideBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := configMaps(both[1]).Get(t.Context(), "mine", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("an object of one control plane in the other: %v", err)
+		t.Errorf("an object of one control plane exists in the other: %v", err)
 	}
 	if err := both[0].Stop(); err != nil {
 		t.Error(err)
 	}
 	if _, err := configMaps(both[1]).List(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Errorf("the second is gone with the first: %v", err)
+		t.Errorf("the second control plane ended with the first: %v", err)
 	}
 }
 

@@ -27,10 +27,10 @@ const (
 	controlPlaneMain   = "trueup.dev/controlplane/cmd/trueup-controlplane"
 )
 
-// source is where the control plane is built from: a folder, or a version of its module.
+// source identifies the source code of the control plane: a directory, or a version of its module.
 type source struct {
-	tree    string // folder of the control plane's module in a checkout, or ""
-	version string // version of the core module, which is that of the control plane too
+	tree    string // directory of the control plane's module in a checkout, or ""
+	version string // version of the core module, which is also the version of the control plane
 }
 
 func (s source) String() string {
@@ -40,8 +40,8 @@ func (s source) String() string {
 	return controlPlaneModule + " " + s.version
 }
 
-// key names the folder of the binary in the cache. That of a tree changes with the tree and with the Go version, so that a change is never missed and no
-// change never builds.
+// key returns the name of the binary's directory in the cache. For a checkout it changes with the files and with the Go
+// version, so that every change is built and an unchanged checkout is not.
 func (s source) key() (string, error) {
 	platform := runtime.GOOS + "-" + runtime.GOARCH
 	if s.tree == "" {
@@ -54,7 +54,8 @@ func (s source) key() (string, error) {
 	return treeKeyPrefix + hash + "-" + platform, nil
 }
 
-// hashTree returns a hash of the Go version and of every file below dir that can be part of the binary: tests and hidden files cannot.
+// hashTree returns a hash of the Go version and of every file below dir that can be part of the binary. Tests and
+// hidden files are ignored.
 func hashTree(dir string) (string, error) {
 	sum := sha256.New()
 	_, _ = fmt.Fprintf(sum, "%s\n", runtime.Version())
@@ -94,8 +95,9 @@ func hashTree(dir string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// locateSource finds the source that belongs to this version of this package: the checkout around the working directory; else the version that is noted in the
-// running program; else, because test binaries are built without that note, what the go command says about the module of the working directory.
+// locateSource finds the source of the control plane for this version of the package: the checkout around the working
+// directory, otherwise the version recorded in the running program. Test binaries do not record it, so the last resort
+// is the version that the go command reports for the module of the working directory.
 func locateSource(ctx context.Context) (source, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -113,14 +115,25 @@ func locateSource(ctx context.Context) (source, error) {
 	if reason == nil {
 		return found, nil
 	}
-	return source{}, fmt.Errorf("sandbox: no control plane binary, and no way to know which one to build: %s is not set, %s is not inside a checkout of %s, "+
-		"this program carries no released version of it, and %w; set %s to a %s binary, or %s to the kubeconfig of an existing cluster",
-		BinaryVariable, dir, coreModule, reason, BinaryVariable, binaryName, KubeconfigVariable)
+	return source{}, fmt.Errorf(
+		"sandbox: no control plane binary, and its version cannot be determined: "+
+			"%s is not set, %s is not inside a checkout of %s, "+
+			"this program does not record a released version of it, and %w; "+
+			"set %s to a %s binary, or %s to the kubeconfig of an existing cluster",
+		BinaryVariable,
+		dir,
+		coreModule,
+		reason,
+		BinaryVariable,
+		binaryName,
+		KubeconfigVariable,
+	)
 }
 
 var moduleLine = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)"?`)
 
-// treeAround returns the folder of the control plane's module in the checkout that dir is in, "" if it is in none.
+// treeAround returns the directory of the control plane's module in the checkout around dir, or "" if dir is not in a
+// checkout.
 func treeAround(dir string) string {
 	for {
 		if tree := treeIn(dir); tree != "" {
@@ -134,7 +147,7 @@ func treeAround(dir string) string {
 	}
 }
 
-// treeIn returns the folder of the control plane's module in root if root is that of the core module, else "".
+// treeIn returns the directory of the control plane's module in root, or "" if root is not the core module.
 func treeIn(root string) string {
 	tree := filepath.Join(root, "controlplane")
 	if moduleAt(root) == coreModule && moduleAt(tree) == controlPlaneModule {
@@ -154,7 +167,8 @@ func moduleAt(dir string) string {
 	return ""
 }
 
-// versionIn returns the released version of the core module in a program, "" if there is none: a development version, or one replaced by a folder.
+// versionIn returns the released version of the core module in a program. It returns "" for a development version and
+// for a module replaced by a directory.
 func versionIn(info *debug.BuildInfo) string {
 	for _, module := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if module.Path != coreModule {
@@ -168,7 +182,7 @@ func versionIn(info *debug.BuildInfo) string {
 	return ""
 }
 
-// released returns version if the go command can obtain it, else "".
+// released returns version if the go command can download it, otherwise "".
 func released(version string) string {
 	if version == "(devel)" || strings.HasSuffix(version, "+dirty") {
 		return ""
@@ -176,22 +190,22 @@ func released(version string) string {
 	return version
 }
 
-// askGo asks the go command which version or folder of the core module the module around dir uses.
+// askGo asks the go command which version or directory of the core module the module around dir uses.
 func askGo(ctx context.Context, dir string) (source, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
-		return source{}, errors.New("there is no go command on the PATH to ask for the version in use")
+		return source{}, errors.New("no go command on the PATH to determine the version in use")
 	}
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, "list", "-m", "-json", coreModule)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return source{}, fmt.Errorf("\"go list -m %s\" failed there: %w: %s", coreModule, err, strings.TrimSpace(stderr.String()))
+		return source{}, fmt.Errorf("\"go list -m %s\" failed: %w: %s", coreModule, err, strings.TrimSpace(stderr.String()))
 	}
 	return sourceOf(stdout.Bytes())
 }
 
-// sourceOf reads the answer of "go list -m -json".
+// sourceOf parses the output of "go list -m -json".
 func sourceOf(answer []byte) (source, error) {
 	type module struct {
 		Version, Dir string
@@ -199,7 +213,7 @@ func sourceOf(answer []byte) (source, error) {
 	}
 	var m module
 	if err := json.Unmarshal(answer, &m); err != nil {
-		return source{}, fmt.Errorf("the answer of \"go list -m -json\" cannot be read: %w", err)
+		return source{}, fmt.Errorf("parsing the output of \"go list -m -json\": %w", err)
 	}
 	if m.Replace != nil && m.Replace.Version == "" || m.Version == "" {
 		dir := m.Dir
@@ -209,15 +223,18 @@ func sourceOf(answer []byte) (source, error) {
 		if tree := treeIn(dir); tree != "" {
 			return source{tree: tree}, nil
 		}
-		return source{}, fmt.Errorf("its module is in the folder %q, without the folder controlplane of a checkout", dir)
+		return source{}, fmt.Errorf(
+			"its module is in the directory %q, which does not contain the directory controlplane of a checkout",
+			dir,
+		)
 	}
 	return source{version: m.Version}, nil
 }
 
 var pseudoVersion = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+-(?:.*\.)?[0-9]{14}-([0-9a-f]{12})$`)
 
-// query returns what to ask the module proxy for. The pseudo-versions of two modules in one repository may differ at the same commit, by the tag they count
-// from, so the commit is asked for.
+// query returns the version to request from the module proxy. The pseudo-versions of two modules in one repository may
+// differ for the same commit, because they count from different tags. Therefore the commit is requested.
 func (s source) query() string {
 	if match := pseudoVersion.FindStringSubmatch(s.version); match != nil {
 		return match[1]

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// writeFiles writes files by their slash-separated names below dir.
+// writeFiles writes files below dir. Names are separated by slashes.
 func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -31,7 +31,7 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 
 const mainFile = "controlplane/cmd/trueup-controlplane/main.go"
 
-// checkout makes a folder that looks like a checkout, with a control plane that is quick to build.
+// checkout creates a directory that looks like a checkout, with a control plane that builds quickly.
 func checkout(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -54,7 +54,11 @@ func checkout(t *testing.T) string {
 func TestTreeAround(t *testing.T) {
 	root := checkout(t)
 	other := t.TempDir()
-	writeFiles(t, other, map[string]string{"go.mod": "module trueup.dev/other\n", "controlplane/go.mod": "module trueup.dev/controlplane\n"})
+	writeFiles(
+		t,
+		other,
+		map[string]string{"go.mod": "module trueup.dev/other\n", "controlplane/go.mod": "module trueup.dev/controlplane\n"},
+	)
 	alone := t.TempDir()
 	writeFiles(t, alone, map[string]string{"go.mod": "module trueup.dev\n"})
 	tree := filepath.Join(root, "controlplane")
@@ -80,14 +84,14 @@ func TestKeyFollowsTheTree(t *testing.T) {
 		file, content string
 		same          bool
 	}{
-		"the program":      {mainFile, "package main\n\nfunc main() { println(\"changed\") }\n", false},
-		"a new file":       {"controlplane/new.go", "package controlplane\n", false},
-		"a requirement":    {"controlplane/go.mod", "module trueup.dev/controlplane\n\ngo 1.26.1\n", false},
-		"nothing":          {mainFile, "package main\n\nfunc main() { println(\"built\") }\n", true},
-		"a test":           {"controlplane/doc_test.go", "package controlplane // changed\n", true},
-		"a hidden file":    {"controlplane/.hidden", "changed", true},
-		"test data":        {"controlplane/testdata/x.go", "package changed\n", true},
-		"the core is free": {"sandbox/doc.go", "package sandbox // changed\n", true},
+		"the program":                    {mainFile, "package main\n\nfunc main() { println(\"changed\") }\n", false},
+		"a new file":                     {"controlplane/new.go", "package controlplane\n", false},
+		"a requirement":                  {"controlplane/go.mod", "module trueup.dev/controlplane\n\ngo 1.26.1\n", false},
+		"nothing":                        {mainFile, "package main\n\nfunc main() { println(\"built\") }\n", true},
+		"a test":                         {"controlplane/doc_test.go", "package controlplane // changed\n", true},
+		"a hidden file":                  {"controlplane/.hidden", "changed", true},
+		"test data":                      {"controlplane/testdata/x.go", "package changed\n", true},
+		"the core module does not count": {"sandbox/doc.go", "package sandbox // changed\n", true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +102,7 @@ func TestKeyFollowsTheTree(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !strings.HasPrefix(before, treeKeyPrefix) || !strings.HasSuffix(before, "-"+runtime.GOOS+"-"+runtime.GOARCH) {
-				t.Errorf("key %q does not say what it is for", before)
+				t.Errorf("key %q does not have the prefix of a checkout", before)
 			}
 			writeFiles(t, root, map[string]string{c.file: c.content})
 			after, err := src.key()
@@ -106,7 +110,7 @@ func TestKeyFollowsTheTree(t *testing.T) {
 				t.Fatal(err)
 			}
 			if same := before == after; same != c.same {
-				t.Errorf("key stays the same: %t, want %t", same, c.same)
+				t.Errorf("same key: got %t, want %t", same, c.same)
 			}
 		})
 	}
@@ -121,13 +125,48 @@ func TestVersionIn(t *testing.T) {
 			Main: debug.Module{Path: "example.com/m", Version: "v9.9.9"},
 			Deps: []*debug.Module{{Path: "trueup.dev/other", Version: "v8.0.0"}, {Path: "trueup.dev", Version: "v0.1.0"}},
 		}, "v0.1.0"},
-		"the program itself":                   {debug.BuildInfo{Main: debug.Module{Path: "trueup.dev", Version: "v0.2.0"}}, "v0.2.0"},
-		"built in a checkout":                  {debug.BuildInfo{Main: debug.Module{Path: "trueup.dev", Version: "(devel)"}}, ""},
-		"built in a checkout with changes":     {debug.BuildInfo{Main: debug.Module{Path: "trueup.dev", Version: "v0.1.0+dirty"}}, ""},
-		"a test binary notes no dependencies":  {debug.BuildInfo{Main: debug.Module{Path: "example.com/m", Version: "(devel)"}}, ""},
-		"a folder instead of the version":      {debug.BuildInfo{Deps: []*debug.Module{{Path: "trueup.dev", Version: "v0.1.0", Replace: &debug.Module{Path: "../trueup"}}}}, ""},
-		"a folder, as programs note it":        {debug.BuildInfo{Deps: []*debug.Module{{Path: "trueup.dev", Version: "v0.0.0-00010101000000-000000000000", Replace: &debug.Module{Path: "../trueup", Version: "(devel)"}}}}, ""},
-		"a fork goes by the version it is for": {debug.BuildInfo{Deps: []*debug.Module{{Path: "trueup.dev", Version: "v0.1.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v0.1.1"}}}}, "v0.1.0"},
+		"the program itself": {
+			debug.BuildInfo{Main: debug.Module{Path: "trueup.dev", Version: "v0.2.0"}},
+			"v0.2.0",
+		},
+		"built in a checkout": {
+			debug.BuildInfo{Main: debug.Module{Path: "trueup.dev", Version: "(devel)"}},
+			"",
+		},
+		"built in a checkout with changes": {
+			debug.BuildInfo{Main: debug.Module{Path: "trueup.dev", Version: "v0.1.0+dirty"}},
+			"",
+		},
+		"a test binary records no dependencies": {
+			debug.BuildInfo{Main: debug.Module{Path: "example.com/m", Version: "(devel)"}},
+			"",
+		},
+		"replaced by a directory": {
+			debug.BuildInfo{
+				Deps: []*debug.Module{{Path: "trueup.dev", Version: "v0.1.0", Replace: &debug.Module{Path: "../trueup"}}},
+			},
+			"",
+		},
+		"replaced by a directory, as recorded in programs": {
+			debug.BuildInfo{
+				Deps: []*debug.Module{
+					{
+						Path:    "trueup.dev",
+						Version: "v0.0.0-00010101000000-000000000000",
+						Replace: &debug.Module{Path: "../trueup", Version: "(devel)"},
+					},
+				},
+			},
+			"",
+		},
+		"a fork counts as the version it replaces": {
+			debug.BuildInfo{
+				Deps: []*debug.Module{
+					{Path: "trueup.dev", Version: "v0.1.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v0.1.1"}},
+				},
+			},
+			"v0.1.0",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -165,11 +204,19 @@ func TestLocateSource(t *testing.T) {
 		want    source
 		wantErr string
 	}{
-		"inside a checkout":             {filepath.Join(root, "sandbox"), source{tree: filepath.Join(root, "controlplane")}, ""},
-		"a module that requires us":     {user("require trueup.dev v0.1.0\n"), source{version: "v0.1.0"}, ""},
-		"a module that replaces us":     {user("require trueup.dev v0.1.0\nreplace trueup.dev => " + root + "\n"), source{tree: filepath.Join(root, "controlplane")}, ""},
-		"a module that has no relation": {user(""), source{}, "no way to know which one to build"},
-		"no module at all":              {t.TempDir(), source{}, "no way to know which one to build"},
+		"inside a checkout": {
+			filepath.Join(root, "sandbox"),
+			source{tree: filepath.Join(root, "controlplane")},
+			"",
+		},
+		"a module that requires us": {user("require trueup.dev v0.1.0\n"), source{version: "v0.1.0"}, ""},
+		"a module that replaces us": {
+			user("require trueup.dev v0.1.0\nreplace trueup.dev => " + root + "\n"),
+			source{tree: filepath.Join(root, "controlplane")},
+			"",
+		},
+		"a module that has no relation": {user(""), source{}, "its version cannot be determined"},
+		"no module":                     {t.TempDir(), source{}, "its version cannot be determined"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -195,8 +242,10 @@ func TestLocateSource(t *testing.T) {
 
 func TestSourceOfFolderWithoutControlPlane(t *testing.T) {
 	dir := t.TempDir()
-	_, err := sourceOf([]byte(`{"Path": "trueup.dev", "Version": "v0.1.0", "Replace": {"Path": "../x", "Dir": "` + dir + `"}}`))
+	_, err := sourceOf(
+		[]byte(`{"Path": "trueup.dev", "Version": "v0.1.0", "Replace": {"Path": "../x", "Dir": "` + dir + `"}}`),
+	)
 	if err == nil || !strings.Contains(err.Error(), dir) {
-		t.Errorf("got error %v, want one that names %s", err, dir)
+		t.Errorf("got error %v, want one that contains %s", err, dir)
 	}
 }

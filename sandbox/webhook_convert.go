@@ -21,15 +21,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// converting are the tests that convert the objects of a definition, by cluster and definition.
+// converting maps cluster and definition to the test that converts the objects of the definition.
 var converting sync.Map
 
-// convert makes the API server send the objects of a definition to the test for conversion, and returns when it does.
+// convert configures the API server to send the objects of a definition to the test for conversion. It returns when the
+// API server does so.
 func (r *webhookRegistrar) convert(ctx context.Context, name string) error {
 	key := r.cluster + " " + name
 	if other, ok := converting.LoadOrStore(key, r.test); ok {
-		return fmt.Errorf("test %s converts its objects already, and a definition has one conversion webhook: do not run these tests in parallel, "+
-			"or call Webhooks once for both", other)
+		return fmt.Errorf(
+			"test %s already converts its objects, and a definition has only one conversion webhook: "+
+				"do not run these tests in parallel, "+
+				"or call Webhooks once for both",
+			other,
+		)
 	}
 	r.undos = append(r.undos, func(context.Context) error {
 		converting.Delete(key)
@@ -40,9 +45,12 @@ func (r *webhookRegistrar) convert(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	version := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && !v.Storage })
+	version := slices.IndexFunc(
+		crd.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && !v.Storage },
+	)
 	if version < 0 {
-		return errors.New("no version is served but the one that is stored: nothing is ever converted")
+		return errors.New("only the storage version is served, so no object is ever converted")
 	}
 	before, _, err := unstructured.NestedFieldCopy(object, "spec", "conversion")
 	if err != nil {
@@ -50,10 +58,14 @@ func (r *webhookRegistrar) convert(ctx context.Context, name string) error {
 	}
 	conversion := r.conversion(crd.Spec.Conversion)
 	columns := crd.Spec.Versions[version].AdditionalPrinterColumns
-	probe := apiextensionsv1.CustomResourceColumnDefinition{Name: "probe " + rand.String(suffixLength*2), Type: "string", JSONPath: ".kind"}
+	probe := apiextensionsv1.CustomResourceColumnDefinition{
+		Name:     "probe " + rand.String(suffixLength*2),
+		Type:     "string",
+		JSONPath: ".kind",
+	}
 	columnsPath := fmt.Sprintf("/spec/versions/%d/additionalPrinterColumns", version)
 
-	// The API server replaces all that it knows of a definition at once: when it prints the column, it converts as well.
+	// The API server replaces its state of a definition at once: when it prints the column, it also uses the webhook.
 	err = r.patchDefinition(ctx, name, patchOperation{"add", "/spec/conversion", conversion},
 		patchOperation{"add", columnsPath, append(slices.Clone(columns), probe)})
 	if err != nil {
@@ -75,9 +87,18 @@ func (r *webhookRegistrar) convert(ctx context.Context, name string) error {
 	return r.patchDefinition(ctx, name, patchOperation{"replace", columnsPath, columns})
 }
 
-// definition returns a definition as it is stored, and what this version of the Go type knows of it.
-func (r *webhookRegistrar) definition(ctx context.Context, name string) (map[string]any, *apiextensionsv1.CustomResourceDefinition, error) {
-	object, err := r.client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource(crdResourcesName)).Get(ctx, name, metav1.GetOptions{})
+// definition returns a definition as stored, and decoded into the Go type of this version.
+func (r *webhookRegistrar) definition(
+	ctx context.Context,
+	name string,
+) (map[string]any, *apiextensionsv1.CustomResourceDefinition, error) {
+	object, err := r.client.Resource(
+		apiextensionsv1.SchemeGroupVersion.WithResource(crdResourcesName),
+	).Get(
+		ctx,
+		name,
+		metav1.GetOptions{},
+	)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,7 +109,7 @@ func (r *webhookRegistrar) definition(ctx context.Context, name string) (map[str
 	return object.Object, crd, nil
 }
 
-// conversion returns the conversion by the test in place of own, whose path and versions of reviews it keeps.
+// conversion returns a conversion that calls the test, with the path and the review versions of own.
 func (r *webhookRegistrar) conversion(own *apiextensionsv1.CustomResourceConversion) map[string]any {
 	at, versions := conversionPath, []string{"v1"}
 	if own != nil && own.Webhook != nil {
@@ -118,18 +139,28 @@ func (r *webhookRegistrar) patchDefinition(ctx context.Context, name string, ope
 		return err
 	}
 	crds := r.client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource(crdResourcesName))
-	_, err = crds.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager + "-webhooks"})
+	_, err = crds.Patch(
+		ctx,
+		name,
+		types.JSONPatchType,
+		patch,
+		metav1.PatchOptions{FieldManager: fieldManager + "-webhooks"},
+	)
 	return err
 }
 
 // awaitColumn waits until the API server prints a column for the objects of a version.
-func (r *webhookRegistrar) awaitColumn(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version, column string) error {
+func (r *webhookRegistrar) awaitColumn(
+	ctx context.Context,
+	crd *apiextensionsv1.CustomResourceDefinition,
+	version, column string,
+) error {
 	resource := path.Join("/apis", crd.Spec.Group, version, crd.Spec.Names.Plural)
 	return poll(ctx, func() (bool, error) {
 		table, err := r.rest.Get().AbsPath(resource).Param("limit", "1").
 			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
 		if err != nil && !unserved(err) {
-			// An object that is there already is converted, and nobody answers yet.
+			// An existing object is converted, and the webhook is not served yet.
 			return bytes.Contains([]byte(err.Error()), []byte(r.webhooks.address())), err
 		}
 		if !bytes.Contains(table, []byte(column)) {

@@ -24,7 +24,7 @@ const (
 	probeWebhook = "probe.sandbox.trueup.dev"
 )
 
-// webhookRegistrar registers the webhooks of one test and undoes that.
+// webhookRegistrar registers and unregisters the webhooks of one test.
 type webhookRegistrar struct {
 	client    dynamic.Interface
 	rest      rest.Interface
@@ -46,10 +46,17 @@ func newWebhookRegistrar(e *Env, w *Webhooks, test string) (*webhookRegistrar, e
 	if err != nil {
 		return nil, err
 	}
-	return &webhookRegistrar{client: client, rest: discoveryClient.RESTClient(), webhooks: w, namespace: e.Namespace, cluster: config.Host, test: test}, nil
+	return &webhookRegistrar{
+		client:    client,
+		rest:      discoveryClient.RESTClient(),
+		webhooks:  w,
+		namespace: e.Namespace,
+		cluster:   config.Host,
+		test:      test,
+	}, nil
 }
 
-// undo removes all that was registered, the last first.
+// undo removes all registrations in reverse order.
 func (r *webhookRegistrar) undo(ctx context.Context) error {
 	var errs []error
 	for i := len(r.undos) - 1; i >= 0; i-- {
@@ -58,7 +65,7 @@ func (r *webhookRegistrar) undo(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// clientConfig returns how the API server reaches a path of the test.
+// clientConfig returns the client configuration with which the API server reaches a path of the test.
 func (r *webhookRegistrar) clientConfig(path string) map[string]any {
 	return map[string]any{"url": r.webhooks.URL(path), "caBundle": base64.StdEncoding.EncodeToString(r.webhooks.CABundle)}
 }
@@ -116,10 +123,14 @@ func (r *webhookRegistrar) register(ctx context.Context, c webhookConfiguration,
 }
 
 func (r *webhookRegistrar) inNamespace() map[string]any {
-	return map[string]any{"key": corev1.LabelMetadataName, "operator": string(metav1.LabelSelectorOpIn), "values": []any{r.namespace}}
+	return map[string]any{
+		"key":      corev1.LabelMetadataName,
+		"operator": string(metav1.LabelSelectorOpIn),
+		"values":   []any{r.namespace},
+	}
 }
 
-// probe returns a webhook that is called for nothing but ConfigMaps with a label that awaitUse sets.
+// probe returns a webhook that is only called for ConfigMaps with a label that awaitUse sets.
 func (r *webhookRegistrar) probe(value string) map[string]any {
 	return map[string]any{
 		"name":         probeWebhook,
@@ -137,8 +148,8 @@ func (r *webhookRegistrar) probe(value string) map[string]any {
 	}
 }
 
-// awaitUse waits until the API server calls the webhooks of a configuration, which it reads from a cache. It has done so when a dry run fails for lack of a
-// server: nobody listens before Env.Webhooks returns.
+// awaitUse waits until the API server calls the webhooks of a configuration, which it reads from a cache. A dry run
+// fails then, because no server listens before Env.Webhooks returns.
 func (r *webhookRegistrar) awaitUse(ctx context.Context, probe string) error {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",

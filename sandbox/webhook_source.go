@@ -18,7 +18,7 @@ const (
 	validatingKind = "ValidatingWebhookConfiguration"
 )
 
-// webhookConfiguration is a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration and where it came from.
+// webhookConfiguration is a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration and its origin.
 type webhookConfiguration struct {
 	origin string
 	object *unstructured.Unstructured
@@ -45,15 +45,15 @@ var webhookParser = &parser[webhookConfiguration]{
 	parse: newWebhookConfiguration,
 }
 
-// readWebhookConfigurations returns what sources hold, validating ones first: what a mutating webhook refuses does not reach those that validate, so only this
-// order shows whether each is in use.
+// readWebhookConfigurations returns the configurations in sources, validating ones first. Requests that a mutating
+// webhook rejects do not reach validating webhooks, so only this order shows whether each of them is in use.
 func readWebhookConfigurations(sources []any) ([]webhookConfiguration, error) {
 	all, err := webhookParser.readAll(sources)
 	if err != nil {
 		return nil, err
 	}
 	if len(sources) > 0 && len(all) == 0 {
-		return nil, fmt.Errorf("the sources hold no %s and no %s", mutatingKind, validatingKind)
+		return nil, fmt.Errorf("the sources contain no %s and no %s", mutatingKind, validatingKind)
 	}
 	slices.SortStableFunc(all, func(a, b webhookConfiguration) int {
 		return rank(a) - rank(b)
@@ -99,7 +99,7 @@ func newWebhookConfiguration(origin string, object map[string]any) (webhookConfi
 	return c, nil
 }
 
-// pathOf returns the path that a client configuration names, "" if none.
+// pathOf returns the path in a client configuration, or "".
 func pathOf(clientConfig map[string]any) string {
 	if path, _, _ := unstructured.NestedString(clientConfig, "service", "path"); path != "" {
 		return path

@@ -23,31 +23,36 @@ import (
 const (
 	webhookHost    = "127.0.0.1"
 	webhookTimeout = 30 * time.Second
-	// conversionPath is where controller-runtime serves conversions.
+	// conversionPath is the path at which controller-runtime serves conversions.
 	conversionPath = "/convert"
 )
 
-// WebhookOptions says which webhooks a test has. At least one of Configurations and Conversions is required.
+// WebhookOptions configures the webhooks of a test. At least one of Configurations and Conversions is required.
 type WebhookOptions struct {
-	// Configurations are the MutatingWebhookConfigurations and ValidatingWebhookConfigurations to register: objects of these types, slices of them, paths of
-	// YAML and JSON files and of folders, and file systems, as for Sandbox.InstallCRDs. Other kinds in files are skipped, so the folder config/webhook of a
-	// kubebuilder project will do. Paths of URLs and services are kept; host, port and certificate become those of the test. Default: none.
+	// Configurations are the MutatingWebhookConfigurations and ValidatingWebhookConfigurations to register: objects of
+	// these types, slices of them, paths of YAML and JSON files and of directories, and file systems, as for
+	// Sandbox.InstallCRDs. Other kinds in files are skipped, so the directory config/webhook of a kubebuilder project can
+	// be used. Paths of URLs and services are kept. Host, port and certificate are replaced by those of the test. Default:
+	// none.
 	Configurations []any
 
-	// Conversions are the names of installed CustomResourceDefinitions, such as "websites.example.com", whose versions are converted by a webhook of the test,
-	// at the path in the definition, or at /convert without one. A definition belongs to all tests: only one test at a time may convert its objects. At the
-	// end of the test it gets the conversion back that it had. Default: none.
+	// Conversions are the names of installed CustomResourceDefinitions, such as "websites.example.com", whose versions a
+	// webhook of the test converts. Its path is the one in the definition, or /convert. All tests share a definition, so
+	// only one test at a time may convert its objects. At the end of the test its previous conversion is restored.
+	// Default: none.
 	Conversions []string
 
-	// Host is the address of this machine to listen on, at which the API server reaches it. Default: 127.0.0.1; a remote cluster needs another one.
+	// Host is the address of this machine at which the API server reaches the webhooks. Default: 127.0.0.1; a remote
+	// cluster needs another address.
 	Host string
 
-	// AllNamespaces sends the requests for objects of all namespaces to the test. Default: false, each webhook gets a namespace selector, in addition to its
-	// own, for the namespace of the test. Requests for objects that have no namespace are never restricted by it.
+	// AllNamespaces sends the requests for objects of all namespaces to the test. Default: false; each webhook gets an
+	// additional namespace selector for the namespace of the test. Requests for cluster-scoped objects are not restricted
+	// by it.
 	AllNamespaces bool
 }
 
-// Webhooks is where the API server sends the requests for the webhooks of a test. With controller-runtime:
+// Webhooks is the address and certificate with which a test must serve its webhooks. With controller-runtime:
 //
 //	ctrl.Options{WebhookServer: webhook.NewServer(webhook.Options{Host: w.Host, Port: w.Port, CertDir: w.CertDir})}
 type Webhooks struct {
@@ -55,19 +60,20 @@ type Webhooks struct {
 	Host string
 	Port int
 
-	// CertDir is a folder with the certificate and the key to serve with: tls.crt and tls.key.
+	// CertDir is a directory with the certificate and the key to serve with: tls.crt and tls.key.
 	CertDir string
 
-	// CABundle is what clients trust, in PEM.
+	// CABundle is the certificate authority that clients must trust, in PEM.
 	CABundle []byte
 }
 
-// Webhooks registers webhooks for the time of the test t, which is the one that ForTest was called with, or a part of it. It makes a certificate and chooses a
-// free port; what it returns says where to serve them.
+// Webhooks registers webhooks until the test t ends. t must be the test that ForTest was called with, or a subtest of
+// it. Webhooks creates a certificate, chooses a free port, and returns both.
 //
-// When it returns, the API server uses the registrations: requests fail until the test serves its webhooks, see [Webhooks.WaitUntilServed]. Names of
-// configurations get the namespace of the test as a suffix. At the end of t the configurations are deleted; what t.Cleanup registers later, such as the end of
-// the server, runs before that. Webhooks fails t if that is not possible, with every mistake in o.
+// When it returns, the API server uses the registrations: requests fail until the test serves its webhooks, see
+// [Webhooks.WaitUntilServed]. Names of configurations get the namespace of the test as a suffix. At the end of t the
+// configurations are deleted. Functions that are registered with t.Cleanup later, for example to stop the server, run
+// before that. If Webhooks fails, it ends t with an error that lists every mistake in o.
 func (e *Env) Webhooks(t testing.TB, o WebhookOptions) *Webhooks {
 	t.Helper()
 	configurations, err := o.prepare()
@@ -84,7 +90,7 @@ func (e *Env) Webhooks(t testing.TB, o WebhookOptions) *Webhooks {
 	}
 	t.Cleanup(func() {
 		if e.Err() != nil {
-			return // The end of the control plane is reported by the clean-up of ForTest.
+			return // the clean-up of ForTest reports the end of the control plane
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), webhookTimeout)
 		defer cancel()
@@ -107,7 +113,7 @@ func (e *Env) Webhooks(t testing.TB, o WebhookOptions) *Webhooks {
 	return w
 }
 
-// prepare sets defaults and returns the configurations that o names, or every mistake in o.
+// prepare sets defaults and returns the configurations in o, or an error that lists every mistake in o.
 func (o *WebhookOptions) prepare() ([]webhookConfiguration, error) {
 	if o.Host == "" {
 		o.Host = webhookHost
@@ -122,7 +128,14 @@ func (o *WebhookOptions) prepare() ([]webhookConfiguration, error) {
 	}
 	for i, crd := range o.Conversions {
 		if plural, group, ok := strings.Cut(crd, "."); !ok || plural == "" || group == "" {
-			errs = append(errs, fmt.Errorf("field Conversions[%d]: %q is not the name of a CustomResourceDefinition: want <plural>.<group>", i, crd))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"field Conversions[%d]: %q is not the name of a CustomResourceDefinition: want <plural>.<group>",
+					i,
+					crd,
+				),
+			)
 		}
 	}
 	if len(errs) > 0 {
@@ -136,7 +149,8 @@ func (w *Webhooks) URL(path string) string { return "https://" + w.address() + p
 
 func (w *Webhooks) address() string { return net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) }
 
-// WaitUntilServed returns when a server with the test's certificate listens, or an error when ctx ends before, or when a server with another one does.
+// WaitUntilServed returns when a server with the test's certificate listens. It returns an error if ctx ends before, or
+// if a server with another certificate listens.
 func (w *Webhooks) WaitUntilServed(ctx context.Context) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(w.CABundle)
@@ -158,7 +172,7 @@ func (w *Webhooks) WaitUntilServed(ctx context.Context) error {
 	return nil
 }
 
-// newWebhooks returns an address that nobody listens on, and a certificate for it.
+// newWebhooks returns a free address and a certificate for it.
 func newWebhooks(host, dir string) (*Webhooks, error) {
 	port, err := freePort(host)
 	if err != nil {
@@ -178,9 +192,10 @@ func newWebhooks(host, dir string) (*Webhooks, error) {
 
 var (
 	webhookMu sync.Mutex
-	// usedPorts are the ports that tests of this process have got: one that has not started its server yet must not lose its port to another.
+	// usedPorts holds the ports that tests of this process have reserved: a test that has not started its server yet must
+	// not lose its port to another test.
 	usedPorts = map[int]bool{}
-	// certificates are the pairs of certificate and key by host. Making one takes a while, and tests need no secrets from each other.
+	// certificates caches certificate and key by host. Creating them is slow, and tests need no secrets from each other.
 	certificates = map[string][2][]byte{}
 )
 

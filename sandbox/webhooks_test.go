@@ -53,13 +53,18 @@ webhooks:
   namespaceSelector: {matchExpressions: [{key: never, operator: DoesNotExist}]}
 `
 
-// serveWebhooks serves what the manifests and conversions ask for until the test ends: /mutate adds a label with the name of the test, /validate refuses objects
-// named "refused", /convert writes the version that an object comes from into spec.from.
+// serveWebhooks serves the webhooks of the manifests and conversions until the test ends: /mutate adds a label with the
+// name of the test, /validate rejects objects named "refused", /convert writes the original version of an object into
+// spec.from.
 func serveWebhooks(t *testing.T, w *Webhooks) {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/mutate", admit(t, func(_ *corev1.ConfigMap, response *admissionv1.AdmissionResponse) {
-		patch, err := json.Marshal([]map[string]any{{"op": "add", "path": "/metadata/labels", "value": map[string]string{"by": strings.ReplaceAll(t.Name(), "/", ".")}}})
+		patch, err := json.Marshal(
+			[]map[string]any{
+				{"op": "add", "path": "/metadata/labels", "value": map[string]string{"by": strings.ReplaceAll(t.Name(), "/", ".")}},
+			},
+		)
 		if err != nil {
 			t.Error(err)
 		}
@@ -76,7 +81,10 @@ func serveWebhooks(t *testing.T, w *Webhooks) {
 			t.Error(err)
 			return
 		}
-		review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+		review.Response = &apiextensionsv1.ConversionResponse{
+			UID:    review.Request.UID,
+			Result: metav1.Status{Status: metav1.StatusSuccess},
+		}
 		for _, raw := range review.Request.Objects {
 			object := &unstructured.Unstructured{}
 			if err := object.UnmarshalJSON(raw.Raw); err != nil {
@@ -140,10 +148,12 @@ func configMapsIn(t *testing.T, e *Env, namespace string) dynamic.ResourceInterf
 }
 
 func newConfigMap(name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
+	return &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}},
+	}
 }
 
-// The API server calls the webhooks of the test from the moment that they are served.
+// The API server calls the webhooks of the test as soon as they are served.
 func TestWebhooks_MutateValidateAndConvert(t *testing.T) {
 	env := ForTest(t, TestOptions{CRDs: []any{newCRD("Converted")}})
 	hooks := env.Webhooks(t, WebhookOptions{
@@ -160,8 +170,13 @@ func TestWebhooks_MutateValidateAndConvert(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"by": t.Name()}, created.GetLabels()); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	if _, err := api.Create(t.Context(), newConfigMap("refused"), metav1.CreateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "not this one") {
-		t.Errorf("error %v, want the one of the validating webhook", err)
+	if _, err := api.Create(
+		t.Context(),
+		newConfigMap("refused"),
+		metav1.CreateOptions{},
+	); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "not this one") {
+		t.Errorf("error %v, want the error of the validating webhook", err)
 	}
 
 	object := &unstructured.Unstructured{Object: map[string]any{
@@ -171,7 +186,18 @@ func TestWebhooks_MutateValidateAndConvert(t *testing.T) {
 	if _, err := crs.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := dynamicClient(t, env.Sandbox).Resource(resource("v1", "Converted")).Namespace(env.Namespace).Get(t.Context(), "old", metav1.GetOptions{})
+	got, err := dynamicClient(
+		t,
+		env.Sandbox,
+	).Resource(
+		resource("v1", "Converted"),
+	).Namespace(
+		env.Namespace,
+	).Get(
+		t.Context(),
+		"old",
+		metav1.GetOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,25 +210,39 @@ func TestWebhooks_MutateValidateAndConvert(t *testing.T) {
 	}
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	if columns := versions[1].(map[string]any)["additionalPrinterColumns"]; columns != nil {
-		t.Errorf("the definition has kept the column of the probe: %v", columns)
+		t.Errorf("the definition still has the column of the probe: %v", columns)
 	}
 }
 
-// Tests at the same time have the same webhooks, and each is only called for its own namespace.
+// Parallel tests register the same webhooks, and each is only called for its own namespace.
 func TestWebhooks_AreCalledForTheNamespaceOfTheTestOnly(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := ForTest(t, TestOptions{})
-			serveWebhooks(t, env.Webhooks(t, WebhookOptions{Configurations: []any{fstest.MapFS{"a.yaml": {Data: []byte(webhookManifests)}}}}))
+			serveWebhooks(
+				t,
+				env.Webhooks(t, WebhookOptions{Configurations: []any{fstest.MapFS{"a.yaml": {Data: []byte(webhookManifests)}}}}),
+			)
 			created, err := configMapsIn(t, env, env.Namespace).Create(t.Context(), newConfigMap("mine"), metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(map[string]string{"by": strings.ReplaceAll(t.Name(), "/", ".")}, created.GetLabels()); diff != "" {
+			if diff := cmp.Diff(
+				map[string]string{"by": strings.ReplaceAll(t.Name(), "/", ".")},
+				created.GetLabels(),
+			); diff != "" {
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}
-			other, err := configMapsIn(t, env, metav1.NamespaceDefault).Create(t.Context(), newConfigMap("refused"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			other, err := configMapsIn(
+				t,
+				env,
+				metav1.NamespaceDefault,
+			).Create(
+				t.Context(),
+				newConfigMap("refused"),
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
+			)
 			if err != nil {
 				t.Fatalf("in another namespace: %v", err)
 			}
@@ -217,27 +257,47 @@ func TestWebhooks_OfAllNamespaces(t *testing.T) {
 	env := ForTest(t, TestOptions{})
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "all"},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "all.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://elsewhere.example.com/validate?x=y")},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-			}},
-			// Of all namespaces, but no objects of other tests.
-			ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": env.Namespace}},
-		}},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{
+			{
+				Name:                    "all.example.com",
+				AdmissionReviewVersions: []string{"v1"},
+				SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{
+					URL: new("https://elsewhere.example.com/validate?x=y"),
+				},
+				Rules: []admissionregistrationv1.RuleWithOperations{
+					{
+						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+						Rule: admissionregistrationv1.Rule{
+							APIGroups:   []string{""},
+							APIVersions: []string{"v1"},
+							Resources:   []string{"configmaps"},
+						},
+					},
+				},
+				// The webhook applies to all namespaces, but must not match objects of other tests.
+				ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": env.Namespace}},
+			},
+		},
 	}
 	serveWebhooks(t, env.Webhooks(t, WebhookOptions{Configurations: []any{configuration}, AllNamespaces: true}))
 	object := newConfigMap("refused")
 	object.SetLabels(map[string]string{"of": env.Namespace})
-	_, err := configMapsIn(t, env, metav1.NamespaceDefault).Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := configMapsIn(
+		t,
+		env,
+		metav1.NamespaceDefault,
+	).Create(
+		t.Context(),
+		object,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
+	)
 	if !apierrors.IsForbidden(err) {
-		t.Errorf("error %v, want the one of the webhook", err)
+		t.Errorf("error %v, want the error of the webhook", err)
 	}
 }
 
-func TestWebhooks_GoWithTheTest(t *testing.T) {
+func TestWebhooks_AreRemovedWithTheTest(t *testing.T) {
 	env := ForTest(t, TestOptions{CRDs: []any{newCRD("Restored")}})
 	before, err := crdClient(t, env.Sandbox).Get(t.Context(), "restoreds.example.com", metav1.GetOptions{})
 	if err != nil {
@@ -246,19 +306,37 @@ func TestWebhooks_GoWithTheTest(t *testing.T) {
 	var hooks *Webhooks
 	t.Run("part", func(t *testing.T) {
 		hooks = env.Webhooks(t, WebhookOptions{
-			Configurations: []any{fstest.MapFS{"a.yaml": {Data: []byte(webhookManifests)}}}, Conversions: []string{"restoreds.example.com"},
+			Configurations: []any{
+				fstest.MapFS{"a.yaml": {Data: []byte(webhookManifests)}},
+			},
+			Conversions: []string{"restoreds.example.com"},
 		})
-		// Without a server, all requests fail: the API server calls the webhooks when Webhooks returns.
-		if _, err := configMapsIn(t, env, env.Namespace).Create(t.Context(), newConfigMap("a"), metav1.CreateOptions{}); !apierrors.IsInternalError(err) {
+		// Without a server all requests fail, because the API server calls the webhooks as soon as Webhooks returns.
+		if _, err := configMapsIn(
+			t,
+			env,
+			env.Namespace,
+		).Create(
+			t.Context(),
+			newConfigMap("a"),
+			metav1.CreateOptions{},
+		); !apierrors.IsInternalError(
+			err,
+		) {
 			t.Errorf("error %v, want an internal error", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if err := hooks.WaitUntilServed(ctx); err == nil || !strings.Contains(err.Error(), "waiting for a webhook server at "+hooks.address()) {
+		if err := hooks.WaitUntilServed(
+			ctx,
+		); err == nil ||
+			!strings.Contains(err.Error(), "waiting for a webhook server at "+hooks.address()) {
 			t.Errorf("error %v, want one about waiting", err)
 		}
-		const want = "test " + "TestWebhooks_GoWithTheTest/part" + " converts its objects already"
-		failures := (&recorder{TB: t, name: "second"}).run(func(t testing.TB) { env.Webhooks(t, WebhookOptions{Conversions: []string{"restoreds.example.com"}}) })
+		const want = "test " + "TestWebhooks_AreRemovedWithTheTest/part" + " already converts its objects"
+		failures := (&recorder{TB: t, name: "second"}).run(
+			func(t testing.TB) { env.Webhooks(t, WebhookOptions{Conversions: []string{"restoreds.example.com"}}) },
+		)
 		if len(failures) != 1 || !strings.Contains(failures[0], want) {
 			t.Errorf("failures of a second test: %q, want one with %q", failures, want)
 		}
@@ -268,10 +346,18 @@ func TestWebhooks_GoWithTheTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" {
-		t.Errorf("the definition is not what it was (-want +got):\n%s", diff)
+		t.Errorf("the definition was not restored (-want +got):\n%s", diff)
 	}
 	for _, plural := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
-		list, err := dynamicClient(t, env.Sandbox).Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(plural)).List(t.Context(), metav1.ListOptions{})
+		list, err := dynamicClient(
+			t,
+			env.Sandbox,
+		).Resource(
+			admissionregistrationv1.SchemeGroupVersion.WithResource(plural),
+		).List(
+			t.Context(),
+			metav1.ListOptions{},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +369,7 @@ func TestWebhooks_GoWithTheTest(t *testing.T) {
 	}
 }
 
-// A server with another certificate is not waited for: it has taken the port.
+// WaitUntilServed does not wait for a server with another certificate: that server has taken the port.
 func TestWebhooks_WaitUntilServed_AnotherServer(t *testing.T) {
 	other := httptest.NewUnstartedServer(http.NotFoundHandler())
 	other.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -302,9 +388,17 @@ func TestWebhooks_WaitUntilServed_AnotherServer(t *testing.T) {
 func TestWebhookOptions_EveryMistakeIsReported(t *testing.T) {
 	o := WebhookOptions{
 		Configurations: []any{
-			42, "absent.yaml", (*admissionregistrationv1.MutatingWebhookConfiguration)(nil),
+			42,
+			"absent.yaml",
+			(*admissionregistrationv1.MutatingWebhookConfiguration)(nil),
 			[]*admissionregistrationv1.ValidatingWebhookConfiguration{{}},
-			fstest.MapFS{"old.yaml": {Data: []byte("apiVersion: admissionregistration.k8s.io/v1beta1\nkind: MutatingWebhookConfiguration\nmetadata: {name: old}\n")}},
+			fstest.MapFS{
+				"old.yaml": {
+					Data: []byte(
+						"apiVersion: admissionregistration.k8s.io/v1beta1\nkind: MutatingWebhookConfiguration\nmetadata: {name: old}\n",
+					),
+				},
+			},
 			&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "empty"}},
 		},
 		Conversions: []string{"Website"},
@@ -318,7 +412,8 @@ func TestWebhookOptions_EveryMistakeIsReported(t *testing.T) {
 		"source 2: stat absent.yaml",
 		"source 3: nil",
 		"source 4: element 0: metadata.name is required",
-		`source 5: old.yaml: document 1: apiVersion "admissionregistration.k8s.io/v1beta1": want admissionregistration.k8s.io/v1`,
+		`source 5: old.yaml: document 1: apiVersion "admissionregistration.k8s.io/v1beta1": ` +
+			`want admissionregistration.k8s.io/v1`,
 		"source 6: webhooks: at least one is required",
 		`field Conversions[0]: "Website" is not the name of a CustomResourceDefinition: want <plural>.<group>`,
 	} {
@@ -326,12 +421,13 @@ func TestWebhookOptions_EveryMistakeIsReported(t *testing.T) {
 			t.Errorf("not reported: %s\n%v", want, err)
 		}
 	}
-	if _, err := (&WebhookOptions{}).prepare(); err == nil || !strings.Contains(err.Error(), "at least one of Configurations and Conversions is required") {
-		t.Errorf("of empty options: %v", err)
+	if _, err := (&WebhookOptions{}).prepare(); err == nil ||
+		!strings.Contains(err.Error(), "at least one of Configurations and Conversions is required") {
+		t.Errorf("for empty options: %v", err)
 	}
 }
 
-// The folder of a kubebuilder project has more in it than webhooks.
+// The directory of a kubebuilder project contains more than webhooks.
 func TestReadWebhookConfigurations_OfAKubebuilderProject(t *testing.T) {
 	folder := fstest.MapFS{
 		"manifests.yaml":       {Data: []byte(webhookManifests)},
@@ -351,7 +447,10 @@ func TestReadWebhookConfigurations_OfAKubebuilderProject(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	delete(folder, "manifests.yaml")
-	if _, err := readWebhookConfigurations([]any{folder}); err == nil || !strings.Contains(err.Error(), "the sources hold no MutatingWebhookConfiguration") {
-		t.Errorf("error %v, want one that says that no webhook was found", err)
+	if _, err := readWebhookConfigurations(
+		[]any{folder},
+	); err == nil ||
+		!strings.Contains(err.Error(), "the sources contain no MutatingWebhookConfiguration") {
+		t.Errorf("error %v, want one about missing webhooks", err)
 	}
 }
