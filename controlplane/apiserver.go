@@ -31,8 +31,15 @@ var serviceIP = net.IPv4(10, 96, 0, 1)
 // runFunc serves until its context is done.
 type runFunc func(context.Context) error
 
-// newAPIServer prepares kube-apiserver with all its parts; nothing is served before the returned function runs. It takes listener over.
-func newAPIServer(ctx context.Context, listener net.Listener, etcdSocket string, keys *pki, controllers []string) (runFunc, error) {
+// newAPIServer prepares kube-apiserver with all its parts. It serves when the returned function runs. It takes
+// ownership of listener.
+func newAPIServer(
+	ctx context.Context,
+	listener net.Listener,
+	etcdSocket string,
+	keys *pki,
+	controllers []string,
+) (runFunc, error) {
 	s := options.NewServerRunOptions()
 
 	s.SecureServing.Listener = listener
@@ -64,18 +71,20 @@ func newAPIServer(ctx context.Context, listener net.Listener, etcdSocket string,
 	s.ServiceAccountSigningKeyFile = keys.serviceAccountKey
 	s.Authorization.Modes = []string{"RBAC"}
 
-	// There is one user, who must not be slowed down: no fairness queues, no limit of requests in flight, no profiling.
+	// There is a single user, who must not be throttled: disable priority and fairness, the limit of in-flight requests,
+	// and profiling.
 	s.Features.EnablePriorityAndFairness = false
 	s.GenericServerRunOptions.MaxRequestsInFlight = 0
 	s.GenericServerRunOptions.MaxMutatingRequestsInFlight = 0
 	s.Features.EnableProfiling = false
-	// Otherwise each open watch would hold up the end until its client gives up.
+	// Otherwise each open watch would delay the stop until its client disconnects.
 	s.GenericServerRunOptions.ShutdownWatchTerminationGracePeriod = watchTerminationGrace
 
-	// Our node is made ready, and nobody would take the "not ready" taint off it again.
+	// The node is always Ready, and no controller would remove the "not ready" taint.
 	s.Admission.GenericAdmission.DisablePlugins = []string{"TaintNodesByCondition"}
 	if !slices.Contains(controllers, names.ServiceAccountController) {
-		// The plugin refuses pods in namespaces without a service account "default", which nobody makes then.
+		// The plugin rejects pods in namespaces without the service account "default", which no controller creates in this
+		// case.
 		s.Admission.GenericAdmission.DisablePlugins = append(s.Admission.GenericAdmission.DisablePlugins, "ServiceAccount")
 	}
 
@@ -114,8 +123,8 @@ func newAPIServer(ctx context.Context, listener net.Listener, etcdSocket string,
 	return prepared.Run, nil
 }
 
-// reportedVersion makes /version tell the version that was compiled in. Kubernetes relies on linker flags for it, which "go install"
-// does not set.
+// reportedVersion makes /version return the version that was compiled in. Kubernetes relies on linker flags for it,
+// which "go install" does not set.
 type reportedVersion struct {
 	basecompatibility.EffectiveVersion
 	git string

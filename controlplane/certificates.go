@@ -26,7 +26,7 @@ import (
 
 const leafValidity = 365 * 24 * time.Hour
 
-// authority is a certificate authority of this control plane, kept in the data folder.
+// authority is a certificate authority of this control plane, stored in the data directory.
 type authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer
@@ -35,10 +35,11 @@ type authority struct {
 
 func (a *authority) pem() []byte { return encodeCertificate(a.cert) }
 
-// credentials are a certificate and its key, as PEM.
+// credentials are a certificate and its key in PEM.
 type credentials struct{ cert, key []byte }
 
-// pki is everything signed: two authorities, since a client certificate must never be taken for the front proxy's.
+// pki holds all certificates and keys. There are two authorities, because a client certificate must never be accepted
+// as that of the front proxy.
 type pki struct {
 	ca, frontProxyCA            *authority
 	servingCert, servingKey     string // files
@@ -47,7 +48,7 @@ type pki struct {
 	admin, controllers, podUser credentials
 }
 
-// newPKI loads the authorities and the service account key from the folder, making those that are missing, and issues fresh
+// newPKI loads the authorities and the service account key from the directory, creates missing ones, and issues new
 // certificates for the components.
 func newPKI(f *datadir.Folder, serviceIP net.IP) (*pki, error) {
 	if err := os.MkdirAll(f.File("pki"), 0o700); err != nil {
@@ -125,7 +126,7 @@ func loadAuthority(f *datadir.Folder, name, commonName string) (*authority, erro
 	return &authority{cert: certificate, key: key, file: file}, nil
 }
 
-// loadKey reads a private key, making it if it is missing.
+// loadKey reads a private key, or creates it if it does not exist.
 func loadKey(file string) (crypto.Signer, error) {
 	loaded, err := keyutil.PrivateKeyFromFile(file)
 	if err == nil {
@@ -170,7 +171,7 @@ func (a *authority) issue(template *x509.Certificate) (credentials, error) {
 		return credentials{}, fmt.Errorf("serial for %s: %w", name, err)
 	}
 	template.SerialNumber = serial
-	template.NotBefore = time.Now().Add(-time.Hour) // clocks of containers may differ a little
+	template.NotBefore = time.Now().Add(-time.Hour) // clocks of containers may differ slightly
 	template.NotAfter = time.Now().Add(leafValidity)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.BasicConstraintsValid = true

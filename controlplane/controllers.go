@@ -22,20 +22,21 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// controllerSyncTimeout bounds the wait for the controllers' first look at the cluster. With data from an earlier run a kind may be
-// impossible to list (its conversion webhook is gone, say), which must not keep the rest from starting.
+// controllerSyncTimeout limits the wait for the caches of the controllers. With data from an earlier run, a kind may be
+// impossible to list, for example because its conversion webhook no longer exists. That must not prevent the start of
+// the other controllers.
 const controllerSyncTimeout = 10 * time.Second
 
-// controllerGroup is a set of kube-controller-manager's controllers, without the command around them: one informer cache, no leader
-// election, no port.
+// controllerGroup runs controllers of kube-controller-manager without its command: with one informer cache, no leader
+// election and no port.
 type controllerGroup struct {
 	context     kcm.ControllerContext
 	controllers []kcm.Controller
 	gc          *collector
 }
 
-// newControllers builds the named controllers. Three are our own assembly of Kubernetes' parts, see newCollector,
-// newNamespaceController and newTokenController.
+// newControllers builds the named controllers. Three of them are assembled here from parts of Kubernetes, see
+// newCollector, newNamespaceController and newTokenController.
 func newControllers(ctx context.Context, config *rest.Config, enabled []string, keys *pki) (*controllerGroup, error) {
 	builder := clientbuilder.SimpleControllerClientBuilder{ClientConfig: config}
 	typedClient, err := builder.Client("shared-informers")
@@ -74,7 +75,9 @@ func newControllers(ctx context.Context, config *rest.Config, enabled []string, 
 
 	own := map[string]func() (kcm.Controller, error){
 		names.ServiceAccountTokenController: func() (kcm.Controller, error) { return newTokenController(ctx, group.context) },
-		names.NamespaceController:           func() (kcm.Controller, error) { return newNamespaceController(ctx, group.context) },
+		names.NamespaceController: func() (kcm.Controller, error) {
+			return newNamespaceController(ctx, group.context)
+		},
 		names.GarbageCollectorController: func() (kcm.Controller, error) {
 			var err error
 			group.gc, err = newCollector(ctx, group.context, metadataClient, dynamic)
@@ -114,7 +117,7 @@ func (g *controllerGroup) run(ctx context.Context) {
 	g.context.InformerFactory.Shutdown()
 }
 
-// waitUntilSynced returns when the controllers know the cluster's objects.
+// waitUntilSynced returns when the caches of the controllers have synced.
 func (g *controllerGroup) waitUntilSynced(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, controllerSyncTimeout)
 	defer cancel()
@@ -128,12 +131,12 @@ func (g *controllerGroup) waitUntilSynced(ctx context.Context) error {
 	return nil
 }
 
-// noHealthChecks drops the controllers' health checks: there is no port to ask for them.
+// noHealthChecks ignores the controllers' health checks, because no port serves them.
 type noHealthChecks struct{}
 
 func (noHealthChecks) AddHealthChecker(...healthz.HealthChecker) {}
 
-// dropManagedFields saves memory; no controller reads them.
+// dropManagedFields saves memory. No controller reads managed fields.
 func dropManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil && accessor.GetManagedFields() != nil {
 		accessor.SetManagedFields(nil)

@@ -23,7 +23,7 @@ import (
 const (
 	startTimeout = 60 * time.Second
 
-	// stopTimeout is what the components get to stop by themselves; files are removed after it in any case.
+	// stopTimeout is how long the components may take to stop. Afterwards files are removed in any case.
 	stopTimeout = 3 * time.Second
 )
 
@@ -36,7 +36,7 @@ var started atomic.Bool
 type ControlPlane struct {
 	options    Options
 	data       *datadir.Folder
-	work       *datadir.Folder // for the socket; the same as data if that is temporary
+	work       *datadir.Folder // directory of the socket; the same as data if that is temporary
 	log        *componentLog
 	listener   net.Listener
 	url        string
@@ -66,9 +66,9 @@ func newControlPlane(o Options) *ControlPlane {
 	return &ControlPlane{options: o, failed: make(chan error, 1), stopping: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Start starts a control plane and returns when it can be used: the API server is ready, the namespace "default" exists, the
-// controllers know the cluster, the node is Ready. If it cannot, or ctx ends first, all is stopped and removed again and the error says
-// what failed and why. Once started, the control plane no longer depends on ctx: end it with Stop.
+// Start starts a control plane and returns when it is ready: the API server is ready, the namespace "default" exists,
+// the controllers have synced, and the node is Ready. If the start fails or ctx ends first, everything is stopped and
+// removed, and the error describes the failure. A started control plane does not depend on ctx: call Stop to end it.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	c := newControlPlane(o)
 	if err := c.start(ctx); err != nil {
@@ -77,16 +77,17 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	return c, nil
 }
 
-// Run starts a control plane, calls ready (if not nil), and stops it when ctx ends or ready returns an error. It returns nil after a stop
-// by ctx, and an error if the control plane could not start, ready failed, or a component failed while running. It returns at the latest
-// 4 seconds after the end of ctx, with the files removed, even if a component hangs; the process should then end.
+// Run starts a control plane, calls ready (if not nil), and stops it when ctx ends or ready returns an error. It
+// returns nil after a stop by ctx. It returns an error if the control plane could not start, ready failed, or a
+// component failed while running. It returns at most 4 seconds after ctx ends, with the files removed, even if a
+// component hangs; the process should then end.
 func Run(ctx context.Context, o Options, ready func(*ControlPlane) error) error {
 	c := newControlPlane(o)
 	result := make(chan error, 1)
 	go func() {
 		if err := c.start(ctx); err != nil {
 			if ctx.Err() != nil {
-				err = c.removeFiles() // given up because the caller wanted it
+				err = c.removeFiles() // the caller aborted the start
 			}
 			result <- err
 			return
@@ -117,13 +118,13 @@ func Run(ctx context.Context, o Options, ready func(*ControlPlane) error) error 
 	}
 }
 
-// URL is the address of kube-apiserver, for example https://127.0.0.1:41234.
+// URL returns the address of kube-apiserver, for example https://127.0.0.1:41234.
 func (c *ControlPlane) URL() string { return c.url }
 
-// Dir is the data folder.
+// Dir returns the data directory.
 func (c *ControlPlane) Dir() string { return c.data.Path() }
 
-// Kubeconfig is the path of the admin's kubeconfig in the data folder.
+// Kubeconfig returns the path of the admin's kubeconfig in the data directory.
 func (c *ControlPlane) Kubeconfig() string { return c.data.File("kubeconfig") }
 
 // RESTConfig returns a new client configuration for the admin, without client-side throttling.
@@ -131,18 +132,18 @@ func (c *ControlPlane) RESTConfig() *rest.Config {
 	return restConfig(c.url, c.keys.ca.pem(), c.keys.admin, rest.DefaultKubernetesUserAgent())
 }
 
-// Done is closed when the control plane has stopped, by Stop or by a failure.
+// Done returns a channel that is closed when the control plane has stopped, by Stop or by a failure.
 func (c *ControlPlane) Done() <-chan struct{} { return c.done }
 
-// Err is the failure that ended the control plane; nil while it runs and after Stop.
+// Err returns the failure that ended the control plane, or nil while it runs and after Stop.
 func (c *ControlPlane) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Stop stops all components and removes the files that were not asked to stay. It returns within 4 seconds, and may be called again.
-// The error is about files that could not be removed.
+// Stop stops all components and removes the files that must not be kept. It returns within 4 seconds, and may be called
+// again. It returns an error if files could not be removed.
 func (c *ControlPlane) Stop() error {
 	c.stopOnce.Do(func() {
 		close(c.stopping)
@@ -162,7 +163,7 @@ func (c *ControlPlane) Stop() error {
 	return c.removeFiles()
 }
 
-// stopComponents ends clients before servers, so that nobody complains about lost connections.
+// stopComponents stops clients before servers, so that clients do not log lost connections.
 func (c *ControlPlane) stopComponents() {
 	if c.stopClients != nil {
 		c.stopClients()
@@ -180,7 +181,7 @@ func (c *ControlPlane) stopComponents() {
 	}
 }
 
-// removeFiles removes what is temporary, and releases the locks.
+// removeFiles removes temporary files and releases the locks.
 func (c *ControlPlane) removeFiles() error {
 	c.filesOnce.Do(func() {
 		var errs []error
@@ -222,7 +223,7 @@ func (c *ControlPlane) start(ctx context.Context) (err error) {
 		}
 	}()
 	if err := c.claim(ctx); err != nil {
-		started.Store(false) // no component has run, so that a better choice may be tried
+		started.Store(false) // no component has run, so another attempt with other options is possible
 		return err
 	}
 	klog.OsExit = c.fatal
@@ -232,7 +233,7 @@ func (c *ControlPlane) start(ctx context.Context) (err error) {
 	if err := c.startClients(ctx); err != nil {
 		return err
 	}
-	// Last, so that whoever waits for the file can use it.
+	// The file is written last, so that the API is usable when it appears.
 	if c.additional != "" {
 		if err := writeKubeconfig(c.additional, c.kubeconfig); err != nil {
 			return err
@@ -242,7 +243,8 @@ func (c *ControlPlane) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// claim takes folders, port and file names: all that can fail because of the user's choices, before anything runs.
+// claim reserves directories, port and file names. Mistakes in the options are reported here, before any component
+// runs.
 func (c *ControlPlane) claim(ctx context.Context) (err error) {
 	o := c.options
 	if o.Kubeconfig != "" {
@@ -303,13 +305,13 @@ func (c *ControlPlane) startServers(ctx context.Context) error {
 		if err := run(serving); err != nil {
 			c.fail(fmt.Errorf("kube-apiserver: %w", err))
 		} else if serving.Err() == nil {
-			c.fail(errors.New("kube-apiserver: ended by itself"))
+			c.fail(errors.New("kube-apiserver: ended unexpectedly"))
 		}
 	})
 	return nil
 }
 
-// fail notes the first failure of a component, unless the control plane is being stopped.
+// fail records the first failure of a component, unless the control plane is being stopped.
 func (c *ControlPlane) fail(err error) {
 	select {
 	case <-c.stopping:
@@ -327,7 +329,7 @@ func (c *ControlPlane) fail(err error) {
 func (c *ControlPlane) fatal(code int) {
 	select {
 	case <-c.stopping:
-		// kube-apiserver takes it as fatal that it is stopped while still starting; we asked for it.
+		// kube-apiserver treats a stop during its start as fatal; here the stop was requested.
 		runtime.Goexit()
 	default:
 	}
@@ -338,7 +340,7 @@ func (c *ControlPlane) fatal(code int) {
 	os.Exit(code)
 }
 
-// watch stops everything when a component fails.
+// watch stops the control plane when a component fails.
 func (c *ControlPlane) watch() {
 	select {
 	case <-c.stopping:

@@ -12,13 +12,13 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// etcdMemberURL is what the only member calls itself. Nothing listens there; it must stay the same over restarts.
+// etcdMemberURL is the peer URL of the only member. No server listens there. It must stay the same across restarts.
 const etcdMemberURL = "http://127.0.0.1:2380"
 
 const (
 	etcdQuotaBytes = 4 << 30
 
-	// etcdGiveUp bounds the wait for a start that is no longer wanted; it takes well under a second.
+	// etcdGiveUp limits the wait for an aborted start, which takes well under a second.
 	etcdGiveUp = 2 * time.Second
 )
 
@@ -28,8 +28,8 @@ type etcdServer struct {
 	panics <-chan error
 }
 
-// startEtcd runs etcd on a unix socket in a folder only its owner can enter: no port to choose, and no other user of the machine can
-// read the cluster's secrets past the API server.
+// startEtcd runs etcd on a unix socket in a directory that only its owner can enter. It needs no port, and no other
+// user of the machine can bypass the API server to read the cluster's secrets.
 func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, verbosity int) (*etcdServer, error) {
 	member, err := url.Parse(etcdMemberURL)
 	if err != nil {
@@ -47,10 +47,10 @@ func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, v
 	cfg.AdvertiseClientUrls = []url.URL{client}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.EnableGRPCGateway = false
-	// Data only has to survive a restart of the process, not of the machine.
+	// The data must survive a restart of the process, but not of the machine.
 	cfg.UnsafeNoFsync = true
 	cfg.QuotaBackendBytes = etcdQuotaBytes
-	// A member alone has nobody to wait for.
+	// A single member waits for no other members.
 	cfg.TickMs = 10
 	cfg.ElectionMs = 100
 
@@ -60,7 +60,7 @@ func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, v
 	}
 	results := make(chan result, 1)
 	go func() {
-		// etcd trips over itself when it gives up early because of data it cannot read.
+		// etcd panics when it aborts early because of unreadable data.
 		defer func() {
 			if panicked := recover(); panicked != nil {
 				results <- result{err: fmt.Errorf("%v", panicked)}
@@ -79,7 +79,7 @@ func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, v
 	case err := <-panics:
 		return nil, unusable(dataDir, err)
 	case <-ctx.Done():
-		// It makes folders while starting, and would make them again after they were removed.
+		// etcd creates directories while it starts, and would create them again after they were removed.
 		select {
 		case late := <-results:
 			if late.err == nil {
@@ -104,10 +104,10 @@ func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, v
 }
 
 func unusable(dataDir string, err error) error {
-	return fmt.Errorf("etcd: cannot use the data in %s (remove it to start anew): %w", dataDir, err)
+	return fmt.Errorf("etcd: cannot use the data in %s (remove it to start with empty data): %w", dataDir, err)
 }
 
-// watch waits for etcd's end and says why it ended.
+// watch waits until etcd ends and returns the reason.
 func (e *etcdServer) watch() error {
 	select {
 	case err := <-e.Err():
@@ -115,6 +115,6 @@ func (e *etcdServer) watch() error {
 	case err := <-e.panics:
 		return fmt.Errorf("etcd: %w", err)
 	case <-e.Server.StopNotify():
-		return errors.New("etcd: ended by itself")
+		return errors.New("etcd: ended unexpectedly")
 	}
 }

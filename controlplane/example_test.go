@@ -15,7 +15,7 @@ import (
 	"trueup.dev/controlplane"
 )
 
-// A throw-away control plane for a while.
+// A temporary control plane.
 func ExampleStart() {
 	ctx := context.Background()
 	cp, err := controlplane.Start(ctx, controlplane.Options{})

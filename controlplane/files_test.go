@@ -46,7 +46,7 @@ func TestPKIKeepsItsAuthorities(t *testing.T) {
 		t.Errorf("service account key differs (%v), want it kept", err)
 	}
 	if bytes.Equal(first.admin.cert, second.admin.cert) {
-		t.Error("admin's certificate is the old one, want a fresh one")
+		t.Error("admin's certificate is the old one, want a new one")
 	}
 	if first.ca.cert.Equal(first.frontProxyCA.cert) {
 		t.Error("clients and front proxy have the same authority")
@@ -72,7 +72,7 @@ func TestCertificatesAreForTheirPurposeOnly(t *testing.T) {
 	}
 	client := x509.VerifyOptions{Roots: ca, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if _, err := serving[0].Verify(client); err == nil {
-		t.Error("serving certificate passes as a client's")
+		t.Error("serving certificate is accepted as a client certificate")
 	}
 	admin, err := cert.ParseCertsPEM(keys.admin.cert)
 	if err != nil {
@@ -83,11 +83,11 @@ func TestCertificatesAreForTheirPurposeOnly(t *testing.T) {
 	}
 	client.Roots = frontProxyCA
 	if _, err := admin[0].Verify(client); err == nil {
-		t.Error("admin's certificate passes as the front proxy's")
+		t.Error("admin's certificate is accepted as that of the front proxy")
 	}
 }
 
-func TestKubeconfigIsNotTakenFromOthers(t *testing.T) {
+func TestForeignKubeconfigIsNotOverwritten(t *testing.T) {
 	ours, err := encodeKubeconfig("https://127.0.0.1:1", []byte("ca"), credentials{cert: []byte("c"), key: []byte("k")})
 	if err != nil {
 		t.Fatal(err)
@@ -98,10 +98,15 @@ func TestKubeconfigIsNotTakenFromOthers(t *testing.T) {
 		content      []byte
 		want         string
 	}{
-		{"nothing is there", "missing", nil, ""},
+		{"no file", "missing", nil, ""},
 		{"left by a control plane that was killed", "ours", ours, ""},
-		{"another cluster's", "other", []byte("apiVersion: v1\nkind: Config\ncurrent-context: production\n"), "was not written by a control plane"},
-		{"no kubeconfig at all", "text", []byte("{"), "was not written by a control plane"},
+		{
+			"of another cluster",
+			"other",
+			[]byte("apiVersion: v1\nkind: Config\ncurrent-context: production\n"),
+			"was not written by a control plane",
+		},
+		{"not a kubeconfig", "text", []byte("{"), "was not written by a control plane"},
 	}
 	for _, c := range cases {
 		file := filepath.Join(dir, c.name)
@@ -125,7 +130,7 @@ func TestKubeconfigIsRemovedOnlyIfUnchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(replaced, []byte("somebody else's"), 0o600); err != nil {
+	if err := os.WriteFile(replaced, []byte("foreign"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{unchanged, replaced, filepath.Join(dir, "missing")} {
@@ -149,12 +154,15 @@ func TestLogRemembersErrorsAndEndsWithTheFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"E1 first\n", "I1 information\n", "E1 second\n", "F1 third\n", "W1 warning\n", "E1 fourth\n"} {
+	for _, line := range []string{
+		"E1 first\n", "I1 information\n", "E1 second\n", "F1 third\n", "W1 warning\n", "E1 fourth\n",
+	} {
 		if _, err := log.Write([]byte(line)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, want := log.recentErrors(), "\n  last logged: E1 second\n  last logged: F1 third\n  last logged: E1 fourth"; got != want {
+	want := "\n  last logged: E1 second\n  last logged: F1 third\n  last logged: E1 fourth"
+	if got := log.recentErrors(); got != want {
 		t.Errorf("recent errors = %q, want %q", got, want)
 	}
 	content, err := os.ReadFile(filepath.Join(dir, logName))
@@ -172,6 +180,6 @@ func TestLogRemembersErrorsAndEndsWithTheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, logName)); err == nil {
-		t.Error("a late line made the file again")
+		t.Error("a late line created the file again")
 	}
 }

@@ -20,25 +20,31 @@ import (
 )
 
 const (
-	// kube-controller-manager asks for new kinds every 30 s. A test that installs a CRD and deletes an owner cannot wait that long.
+	// kube-controller-manager checks for new kinds every 30 s. This is too slow for a test that installs a CRD and deletes
+	// an owner.
 	collectorPeriod = 200 * time.Millisecond
 
-	// For this long after a change to a CRD or an APIService, discovery is asked anew each period: the change is served a moment after
-	// it is seen.
+	// For this long after a change of a CRD or an APIService, discovery is queried in each period, because the change is
+	// served shortly after it is observed.
 	discoveryUnsettled = 5 * time.Second
 
-	// Without a change, discovery is asked this often.
+	// Without a change, discovery is queried this often.
 	discoveryMaxAge = 30 * time.Second
 )
 
-// collector is Kubernetes' garbage collector, told of new and vanished kinds at once.
+// collector is Kubernetes' garbage collector, which is notified of new and removed kinds immediately.
 type collector struct {
 	*garbagecollector.GarbageCollector
 	workers   int
 	discovery *watchedDiscovery
 }
 
-func newCollector(ctx context.Context, c kcm.ControllerContext, metadataClient metadata.Interface, kinds *kindInformers) (*collector, error) {
+func newCollector(
+	ctx context.Context,
+	c kcm.ControllerContext,
+	metadataClient metadata.Interface,
+	kinds *kindInformers,
+) (*collector, error) {
 	const clientName = "generic-garbage-collector"
 	client, err := c.NewClient(clientName)
 	if err != nil {
@@ -56,8 +62,14 @@ func newCollector(ctx context.Context, c kcm.ControllerContext, metadataClient m
 	if err != nil {
 		return nil, err
 	}
-	graph := garbagecollector.NewDependencyGraphBuilder(ctx, metadataClient, c.RESTMapper, garbagecollector.DefaultIgnoredResources(),
-		kinds, c.InformersStarted)
+	graph := garbagecollector.NewDependencyGraphBuilder(
+		ctx,
+		metadataClient,
+		c.RESTMapper,
+		garbagecollector.DefaultIgnoredResources(),
+		kinds,
+		c.InformersStarted,
+	)
 	gc, err := garbagecollector.NewComposedGarbageCollector(ctx, client, deletingClient, c.RESTMapper, graph)
 	if err != nil {
 		return nil, err
@@ -82,7 +94,7 @@ func newCollector(ctx context.Context, c kcm.ControllerContext, metadataClient m
 	}, nil
 }
 
-// Name is the controller's name in kube-controller-manager.
+// Name returns the controller's name in kube-controller-manager.
 func (c *collector) Name() string { return names.GarbageCollectorController }
 
 // Run returns when ctx is done and all goroutines have ended.
@@ -95,7 +107,7 @@ func (c *collector) Run(ctx context.Context) {
 
 func (c *collector) synced() bool { return c.IsSynced(klog.Background()) }
 
-// watchedDiscovery remembers the answer until a CRD or an APIService changes, so that asking it often costs nothing.
+// watchedDiscovery caches the result until a CRD or an APIService changes, so that frequent queries are cheap.
 type watchedDiscovery struct {
 	discovery.ServerResourcesInterface
 	kinds *kindInformers
@@ -120,7 +132,7 @@ func (d *watchedDiscovery) invalidator() cache.ResourceEventHandler {
 	}
 }
 
-// ServerPreferredResources is what the collector asks for. It has one caller at a time.
+// ServerPreferredResources is called by the collector. It must not be called concurrently.
 func (d *watchedDiscovery) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
 	d.mu.Lock()
 	now := time.Now()

@@ -14,12 +14,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// informerLinger lets an informer of a vanished kind deliver the last deletions.
+// informerLinger lets an informer of a removed kind deliver the last deletions.
 const informerLinger = 2 * time.Second
 
-// kindInformers gives the garbage collector an informer for any kind: the controllers' own for built-in kinds, one of metadata only for
-// all others. Unlike the factories of client-go it ends the informer of a kind that has vanished. Such an informer would retry with
-// growing pauses, and a CRD that is installed again would go unseen for up to half a minute.
+// kindInformers provides the garbage collector with an informer for any kind: the controllers' own for built-in kinds,
+// and a metadata-only informer for all others. Unlike the factories of client-go, it stops the informer of a kind that
+// was removed. Such an informer would retry with increasing back-off, and a CRD that is installed again could stay
+// unnoticed for up to half a minute.
 type kindInformers struct {
 	typed  informers.SharedInformerFactory
 	client metadata.Interface
@@ -79,7 +80,7 @@ func (k *kindInformers) Start(stop <-chan struct{}) {
 	}
 }
 
-// forgetAllBut ends the informers of kinds that are no longer served.
+// forgetAllBut stops the informers of kinds that are no longer served.
 func (k *kindInformers) forgetAllBut(served []*metav1.APIResourceList) {
 	current := map[schema.GroupVersionResource]bool{}
 	for _, list := range served {

@@ -15,12 +15,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-func TestKindInformersLiveAsLongAsTheirKinds(t *testing.T) {
+func TestKindInformersEndWithTheirKinds(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	kinds := newKindInformers(informers.NewSharedInformerFactory(fake.NewClientset(), 0), metadatafake.NewSimpleMetadataClient(scheme))
+	kinds := newKindInformers(
+		informers.NewSharedInformerFactory(fake.NewClientset(), 0),
+		metadatafake.NewSimpleMetadataClient(scheme),
+	)
 	stop := make(chan struct{})
 	defer close(stop)
 	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
@@ -33,7 +36,9 @@ func TestKindInformersLiveAsLongAsTheirKinds(t *testing.T) {
 		kinds.Start(stop)
 		return informer.Informer()
 	}
-	served := []*metav1.APIResourceList{{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "widgets"}}}}
+	served := []*metav1.APIResourceList{
+		{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "widgets"}}},
+	}
 
 	first := get(widgets)
 	if !cache.WaitForCacheSync(t.Context().Done(), first.HasSynced) {
@@ -41,12 +46,12 @@ func TestKindInformersLiveAsLongAsTheirKinds(t *testing.T) {
 	}
 	kinds.forgetAllBut(served)
 	if get(widgets) != first {
-		t.Error("another informer while the kind is served, want the same")
+		t.Error("got a new informer while the kind is served, want the same")
 	}
 	kinds.forgetAllBut(nil)
 	second := get(widgets)
 	if second == first {
-		t.Error("the old informer after the kind was gone, want a new one")
+		t.Error("got the old informer after the kind was removed, want a new one")
 	}
 	deadline := time.After(10 * time.Second)
 	for !first.IsStopped() {
@@ -57,11 +62,11 @@ func TestKindInformersLiveAsLongAsTheirKinds(t *testing.T) {
 		}
 	}
 	if second.IsStopped() {
-		t.Error("the new informer has ended with the old one")
+		t.Error("the new informer ended with the old one")
 	}
 
 	get(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
 	if len(kinds.dynamic) != 1 {
-		t.Errorf("%d metadata informers, want one: built-in kinds have the controllers'", len(kinds.dynamic))
+		t.Errorf("got %d metadata informers, want one: built-in kinds use those of the controllers", len(kinds.dynamic))
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"trueup.dev/controlplane/internal/datadir"
 )
 
-// contextName names cluster, user and context in our kubeconfigs, and tells them from other people's.
+// contextName is the name of cluster, user and context in the kubeconfigs of control planes. It distinguishes them from
+// other kubeconfigs.
 const contextName = "trueup-controlplane"
 
 func encodeKubeconfig(url string, caPEM []byte, user credentials) ([]byte, error) {
@@ -35,7 +36,7 @@ func encodeKubeconfig(url string, caPEM []byte, user credentials) ([]byte, error
 	})
 }
 
-// restConfig is for in-process clients: no client-side throttling.
+// restConfig returns a configuration for in-process clients, without client-side throttling.
 func restConfig(url string, caPEM []byte, user credentials, userAgent string) *rest.Config {
 	return &rest.Config{
 		Host:      url,
@@ -47,7 +48,8 @@ func restConfig(url string, caPEM []byte, user credentials, userAgent string) *r
 	}
 }
 
-// checkKubeconfigTarget refuses to replace somebody's kubeconfig, and tells of a missing folder before anything has started.
+// checkKubeconfigTarget returns an error if the file is not a kubeconfig of a control plane, or its directory does not
+// exist. It is called before any component starts.
 func checkKubeconfigTarget(file string) error {
 	if _, err := os.Stat(filepath.Dir(file)); err != nil {
 		return fmt.Errorf("kubeconfig %s: %w", file, datadir.Cause(err))
@@ -61,12 +63,15 @@ func checkKubeconfigTarget(file string) error {
 	}
 	existing, err := clientcmd.Load(content)
 	if err != nil || existing.CurrentContext != contextName {
-		return fmt.Errorf("kubeconfig %s: exists and was not written by a control plane; name another file or remove it", file)
+		return fmt.Errorf(
+			"kubeconfig %s: exists and was not written by a control plane; choose another file or remove it",
+			file,
+		)
 	}
 	return nil
 }
 
-// writeKubeconfig replaces the file in one step, so that whoever waits for it never reads half of it.
+// writeKubeconfig replaces the file atomically, so that a waiting process never reads an incomplete file.
 func writeKubeconfig(file string, content []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(file), ".kubeconfig-*") // mode 0600
 	if err != nil {
@@ -84,7 +89,7 @@ func writeKubeconfig(file string, content []byte) error {
 	return nil
 }
 
-// removeKubeconfig removes the file unless it has been replaced meanwhile.
+// removeKubeconfig removes the file unless its content has changed.
 func removeKubeconfig(file string, content []byte) error {
 	found, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && !bytes.Equal(found, content)) {

@@ -29,8 +29,8 @@ const (
 	keptErrorSize = 400
 )
 
-// componentLog is where all components log to: a file in the data folder, the user's writer if asked for, and a short memory of the
-// latest errors for the message of a failed start.
+// componentLog receives the logs of all components. It writes them to a file in the data directory and, if requested,
+// to the user's writer. It keeps the latest errors for the message of a failed start.
 type componentLog struct {
 	file *lumberjack.Logger
 	user io.Writer
@@ -40,8 +40,8 @@ type componentLog struct {
 	closed bool
 }
 
-// newComponentLog redirects the process' logging to file and to o.LogOutput. klog and grpc have one logger per process; this is one of
-// the reasons for "one control plane per process".
+// newComponentLog redirects the process' logging to file and to o.LogOutput. klog and grpc have one logger per process.
+// This is one reason why a process can start only one control plane.
 func newComponentLog(file string, o Options) (*componentLog, error) {
 	l := &componentLog{file: &lumberjack.Logger{Filename: file, MaxSize: logMegabytes, MaxBackups: 1}}
 	if o.Verbosity > 0 {
@@ -53,7 +53,7 @@ func newComponentLog(file string, o Options) (*componentLog, error) {
 		"logtostderr":     "false",
 		"alsologtostderr": "false",
 		"stderrthreshold": "FATAL",
-		"one_output":      "true", // otherwise an error is written again for each lower severity
+		"one_output":      "true", // otherwise an error is written once for each lower severity
 		"v":               strconv.Itoa(o.Verbosity),
 	} {
 		if err := flags.Set(name, value); err != nil {
@@ -70,7 +70,7 @@ func (l *componentLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return len(p), nil // components that outlive the folder must not create it again
+		return len(p), nil // components that outlive the directory must not create the file again
 	}
 	if len(p) > 0 && (p[0] == 'E' || p[0] == 'F') {
 		line := string(bytes.TrimSpace(p[:min(len(p), keptErrorSize)]))
@@ -86,10 +86,10 @@ func (l *componentLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Sync makes it a zapcore.WriteSyncer.
+// Sync implements zapcore.WriteSyncer.
 func (l *componentLog) Sync() error { return nil }
 
-// recentErrors is empty or starts with a line break. It may be asked before there is a log.
+// recentErrors returns the latest errors, each after a line break, or "". It may be called before the log exists.
 func (l *componentLog) recentErrors() string {
 	if l == nil {
 		return ""
@@ -110,8 +110,8 @@ func (l *componentLog) close() {
 	_ = l.file.Close()
 }
 
-// etcdLogger writes etcd's warnings, and with growing verbosity more, in klog's manner: a letter for the level and the time first. Where
-// etcd would panic or end the process, the reason is sent instead.
+// etcdLogger writes etcd's warnings in the format of klog, and more with higher verbosity. If etcd would panic or end
+// the process, the reason is sent to the channel instead.
 func (l *componentLog) etcdLogger(verbosity int) (*zap.Logger, <-chan error) {
 	level := zapcore.WarnLevel
 	switch {
@@ -131,10 +131,17 @@ func (l *componentLog) etcdLogger(verbosity int) (*zap.Logger, <-chan error) {
 	})
 	panics := make(chan error, 1)
 	hook := panicHook{reasons: panics}
-	return zap.New(zapcore.NewCore(encoder, l, level), zap.AddCaller(), zap.WithPanicHook(hook), zap.WithFatalHook(hook)).Named("etcd"), panics
+	return zap.New(
+		zapcore.NewCore(encoder, l, level),
+		zap.AddCaller(),
+		zap.WithPanicHook(hook),
+		zap.WithFatalHook(hook),
+	).Named(
+		"etcd",
+	), panics
 }
 
-// panicHook ends the goroutine that logged, which must not go on, and leaves the others to be stopped in order.
+// panicHook ends the goroutine that logged a fatal entry, so that the other components can be stopped in order.
 type panicHook struct{ reasons chan<- error }
 
 // OnWrite is called by zap after the entry was written.
@@ -147,7 +154,7 @@ func (h panicHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) 
 	}
 	select {
 	case h.reasons <- reason:
-	default: // an earlier one is the reason
+	default: // an earlier entry is the reason
 	}
 	runtime.Goexit()
 }

@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// namespaceGrace lets requests end that were admitted before the deletion. kube-controller-manager waits 5 s for the sake of several
-	// API servers, and then by the longest grace period of a pod; here there is one, and pods end at once.
+	// namespaceGrace lets requests end that were admitted before the deletion. kube-controller-manager waits 5 s because
+	// of several API servers, and then for the longest grace period of a pod. Here there is one API server, and pods end
+	// immediately.
 	namespaceGrace = 100 * time.Millisecond
 
 	namespaceRetryMin = 100 * time.Millisecond
@@ -29,7 +30,7 @@ const (
 	namespaceWorkers  = 4
 )
 
-// namespaceController empties namespaces that are being deleted, with Kubernetes' own deleter but without its long waits.
+// namespaceController empties terminating namespaces with Kubernetes' own deleter, but without its long waits.
 type namespaceController struct {
 	deleter deletion.NamespacedResourcesDeleterInterface
 	queue   workqueue.TypedRateLimitingInterface[string]
@@ -63,7 +64,7 @@ func newNamespaceController(ctx context.Context, c kcm.ControllerContext) (*name
 	_, err = c.InformerFactory.Core().V1().Namespaces().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: enqueue,
 		UpdateFunc: func(before, after any) {
-			// The deleter's own status updates are no reason to start again before a retry is due.
+			// The deleter's own status updates must not trigger a retry before it is due.
 			if before.(*corev1.Namespace).DeletionTimestamp == nil {
 				enqueue(after)
 			}
@@ -75,7 +76,7 @@ func newNamespaceController(ctx context.Context, c kcm.ControllerContext) (*name
 	return n, nil
 }
 
-// Name is the controller's name in kube-controller-manager.
+// Name returns the controller's name in kube-controller-manager.
 func (n *namespaceController) Name() string { return names.NamespaceController }
 
 // Run returns when ctx is done and all goroutines have ended.

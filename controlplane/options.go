@@ -14,42 +14,43 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// NoControllers as the only element of Options.Controllers starts no controller at all.
+// NoControllers as the only element of Options.Controllers disables all controllers.
 const NoControllers = "none"
 
-// Options say how a control plane is started. The zero value is useful: a throw-away control plane on a free port with all controllers
-// and running pods.
+// Options configure a control plane. The zero value is a temporary control plane on a free port with the default
+// controllers and running pods.
 type Options struct {
-	// Dir keeps all data (etcd, certificates, keys, kubeconfig, log) and makes it survive a restart. It is created if missing and never
-	// removed. Default: a private temporary folder, removed on Stop.
+	// Dir is the directory for all data (etcd, certificates, keys, kubeconfig, log), which is kept for a restart. It is
+	// created if it does not exist, and never removed. Default: a private temporary directory, removed on Stop.
 	Dir string
 
-	// Kubeconfig is a file the admin kubeconfig is written to (mode 0600) in addition to the one in the data folder. It appears when the
-	// control plane is ready, and is removed on Stop. A file that was not written by a control plane is never overwritten. Default: none.
+	// Kubeconfig is an additional file for the admin kubeconfig (mode 0600), besides the one in the data directory. It is
+	// written when the control plane is ready, and is removed on Stop. A file that was not written by a control plane is
+	// never overwritten. Default: none.
 	Kubeconfig string
 
-	// Port is the port of kube-apiserver on 127.0.0.1. Default: a free one.
+	// Port is the port of kube-apiserver on 127.0.0.1. Default: a free port.
 	Port int
 
 	// Controllers are the controllers to run, named as in kube-controller-manager. Default (nil): DefaultControllers.
 	// []string{NoControllers} runs none.
 	Controllers []string
 
-	// DisablePods switches off the pod runner, and with it the node: pods stay unscheduled. Default: pods run.
+	// DisablePods disables the pod runner and its node: pods stay unscheduled. Default: pods run.
 	DisablePods bool
 
-	// Verbosity is the klog level of the components' logs; above 0 they are also written to LogOutput. Default: 0, and the log only
-	// goes to controlplane.log in the data folder.
+	// Verbosity is the klog level of the components' logs; above 0 they are also written to LogOutput. Default: 0, logs
+	// are only written to controlplane.log in the data directory.
 	Verbosity int
 
-	// LogOutput receives the components' logs if Verbosity is above 0, and in any case the last words of a component that ends the
-	// process. Default: no output.
+	// LogOutput receives the components' logs if Verbosity is above 0, and always the last messages of a component that
+	// ends the process. Default: no output.
 	LogOutput io.Writer
 }
 
-// DefaultControllers returns the controllers that run if Options.Controllers is nil: those that act on API objects alone. Left out are
-// the ones that need nodes, volumes, a cloud, metrics or a signing policy, which a control plane without machines does not have; of
-// these, any may still be named in Options.Controllers.
+// DefaultControllers returns the controllers that run if Options.Controllers is nil: those that only use API objects.
+// It omits controllers that need nodes, volumes, a cloud, metrics or a signing policy. They can be set in
+// Options.Controllers.
 func DefaultControllers() []string {
 	return []string{
 		names.ClusterRoleAggregationController,
@@ -98,7 +99,7 @@ func (o Options) controllers() []string {
 	return resolved
 }
 
-// validate lists every problem.
+// validate returns an error that lists every problem.
 func (o Options) validate() error {
 	var problems []error
 	if o.Port < 0 || o.Port > 65535 {
@@ -111,14 +112,14 @@ func (o Options) validate() error {
 	var unknown []string
 	for _, name := range o.controllers() {
 		if name == NoControllers {
-			problems = append(problems, fmt.Errorf("controllers: %q must stand alone", NoControllers))
+			problems = append(problems, fmt.Errorf("controllers: %q must be the only name", NoControllers))
 		} else if !slices.Contains(known, name) {
 			unknown = append(unknown, name)
 		}
 	}
 	if len(unknown) > 0 {
 		sort.Strings(unknown)
-		problems = append(problems, fmt.Errorf("controllers: %s: not known to kube-controller-manager; known are %s",
+		problems = append(problems, fmt.Errorf("controllers: %s: unknown to kube-controller-manager; known controllers: %s",
 			strings.Join(unknown, ", "), strings.Join(known, ", ")))
 	}
 	return errors.Join(problems...)

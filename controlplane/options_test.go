@@ -15,7 +15,7 @@ func TestDefaultControllersAreKnown(t *testing.T) {
 	known := kcm.KnownControllers()
 	for _, name := range DefaultControllers() {
 		if !slices.Contains(known, name) {
-			t.Errorf("%s is not known to kube-controller-manager", name)
+			t.Errorf("%s is unknown to kube-controller-manager", name)
 		}
 	}
 	if err := (Options{}).validate(); err != nil {
@@ -29,10 +29,14 @@ func TestControllersResolve(t *testing.T) {
 		controllers []string
 		want        []string
 	}{
-		{"nil is the default", nil, DefaultControllers()},
-		{"none is none", []string{NoControllers}, nil},
-		{"empty is none too", []string{}, []string{}},
-		{"old names are understood", []string{"garbagecollector", "job-controller"}, []string{"garbage-collector-controller", "job-controller"}},
+		{"nil selects the default", nil, DefaultControllers()},
+		{"none disables all controllers", []string{NoControllers}, nil},
+		{"an empty list disables all controllers", []string{}, []string{}},
+		{
+			"old names are accepted",
+			[]string{"garbagecollector", "job-controller"},
+			[]string{"garbage-collector-controller", "job-controller"},
+		},
 	}
 	for _, c := range cases {
 		if diff := cmp.Diff(c.want, Options{Controllers: c.controllers}.controllers()); diff != "" {
@@ -46,7 +50,9 @@ func TestValidateListsEveryProblem(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"port -1", "verbosity -2", `"none" must stand alone`, "controllers: aaa, zzz: not known"} {
+	for _, want := range []string{
+		"port -1", "verbosity -2", `"none" must be the only name`, "controllers: aaa, zzz: unknown",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not mention %q:\n%v", want, err)
 		}

@@ -19,11 +19,11 @@ import (
 const (
 	pollInterval = 10 * time.Millisecond
 
-	// pollTimeout bounds one request, which a server that is just starting may leave without an answer.
+	// pollTimeout limits one request, to which a starting server may not respond.
 	pollTimeout = 2 * time.Second
 )
 
-// startClients waits for the API server and starts what works through it: controllers and pod runner.
+// startClients waits for the API server and starts its clients: controllers and pod runner.
 func (c *ControlPlane) startClients(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.RESTConfig())
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *ControlPlane) startClients(ctx context.Context) error {
 	return nil
 }
 
-// waitUntilServing returns when the API server calls itself ready and has made the namespace everybody starts with.
+// waitUntilServing returns when the API server reports that it is ready and the namespace "default" exists.
 func waitUntilServing(ctx context.Context, client kubernetes.Interface) error {
 	var last error
 	ready := poll(ctx, func(ctx context.Context) bool {
@@ -91,7 +91,7 @@ func waitUntilServing(ctx context.Context, client kubernetes.Interface) error {
 	return fmt.Errorf("kube-apiserver: %w: %w", context.Cause(ctx), last)
 }
 
-// notReady reduces the text of /readyz to the checks that fail.
+// notReady reduces the text of /readyz to the failing checks.
 func notReady(body []byte, err error) error {
 	var failing []string
 	for line := range strings.Lines(string(body)) {
@@ -101,12 +101,12 @@ func notReady(body []byte, err error) error {
 		}
 	}
 	if len(failing) > 0 {
-		return fmt.Errorf("checks that fail: %s", strings.Join(failing, ", "))
+		return fmt.Errorf("failing checks: %s", strings.Join(failing, ", "))
 	}
 	return err
 }
 
-// poll calls condition until it is true, or ctx ends and the result is false.
+// poll calls condition until it returns true. It returns false if ctx ends first.
 func poll(ctx context.Context, condition func(context.Context) bool) bool {
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		bounded, cancel := context.WithTimeout(ctx, pollTimeout)

@@ -4,9 +4,10 @@
 
 package controlplane
 
-// k8s.io/kubernetes requires its staging modules at v0.0.0 and replaces them with its own folders, which holds for nobody else. go.mod
-// therefore names each of them at the version that belongs to it, so that neither this module nor one that imports it needs a replace.
-// These imports, in a file that is never built, keep "go mod tidy" from dropping the ones no other file uses.
+// k8s.io/kubernetes requires its staging modules at v0.0.0 and replaces them with its own directories, which only works
+// in its own module. Therefore go.mod requires each of them at the matching version, so that neither this module nor
+// one that imports it needs a replace directive. These imports, in a file that is never built, keep "go mod tidy" from
+// removing the requirements that no other file uses.
 import (
 	_ "k8s.io/cli-runtime/pkg/printers"
 	_ "k8s.io/code-generator"

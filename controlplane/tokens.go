@@ -14,8 +14,8 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
-// tokenController fills secrets of type kubernetes.io/service-account-token. kube-controller-manager builds it apart from the others, in
-// a way its package does not export.
+// tokenController fills secrets of type kubernetes.io/service-account-token. kube-controller-manager builds it
+// separately, with code that its package does not export.
 type tokenController struct {
 	*serviceaccounts.TokensController
 	workers int
@@ -39,15 +39,20 @@ func newTokenController(ctx context.Context, c kcm.ControllerContext) (*tokenCon
 	if err != nil {
 		return nil, err
 	}
-	controller, err := serviceaccounts.NewTokensController(klog.FromContext(ctx), c.InformerFactory.Core().V1().ServiceAccounts(),
-		c.InformerFactory.Core().V1().Secrets(), client, serviceaccounts.TokensControllerOptions{TokenGenerator: generator, RootCA: rootCA})
+	controller, err := serviceaccounts.NewTokensController(
+		klog.FromContext(ctx),
+		c.InformerFactory.Core().V1().ServiceAccounts(),
+		c.InformerFactory.Core().V1().Secrets(),
+		client,
+		serviceaccounts.TokensControllerOptions{TokenGenerator: generator, RootCA: rootCA},
+	)
 	if err != nil {
 		return nil, err
 	}
 	return &tokenController{TokensController: controller, workers: int(settings.ConcurrentSATokenSyncs)}, nil
 }
 
-// Name is the controller's name in kube-controller-manager.
+// Name returns the controller's name in kube-controller-manager.
 func (t *tokenController) Name() string { return names.ServiceAccountTokenController }
 
 // Run returns when ctx is done and all goroutines have ended.

@@ -14,17 +14,17 @@ const (
 	unknownVersion = "(devel)"
 )
 
-// Version is the version of this module, "(devel)" when built from a work tree.
+// Version returns the version of this module, "(devel)" if it was built from a work tree.
 func Version() string { return moduleVersion(modulePath) }
 
-// KubernetesVersion is the version of kube-apiserver and the controllers, for example "v1.37.1".
+// KubernetesVersion returns the version of kube-apiserver and the controllers, for example "v1.37.1".
 func KubernetesVersion() string { return moduleVersion(kubernetesPath) }
 
-// EtcdVersion is the version of etcd, for example "v3.7.0".
+// EtcdVersion returns the version of etcd, for example "v3.7.0".
 func EtcdVersion() string { return moduleVersion(etcdPath) }
 
-// moduleVersions is read from the binary itself: Kubernetes sets its own version by linker flags, which "go install" does not give, and
-// would call itself v0.0.0-master.
+// moduleVersions is read from the binary itself. Kubernetes sets its own version with linker flags, which "go install"
+// does not set, and would report v0.0.0-master.
 var moduleVersions = sync.OnceValue(func() map[string]string {
 	versions := map[string]string{}
 	info, ok := debug.ReadBuildInfo()

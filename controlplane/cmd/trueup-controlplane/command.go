@@ -21,7 +21,7 @@ const (
 	outputJSON = "json"
 )
 
-// readyLine is printed with --output json. Programs parse it: names stay.
+// readyLine is printed with --output json. Programs parse it, so names must not change.
 type readyLine struct {
 	URL               string `json:"url"`
 	Kubeconfig        string `json:"kubeconfig"`
@@ -45,8 +45,8 @@ func newCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		Long: `Run etcd, kube-apiserver and controllers in one process on the loopback interface, until interrupted.
 
 Pods run without a machine: a node "trueup" is Ready, and pods become Running on it
-without anything being executed. The annotation trueup.dev/pod-phase of a pod asks for
-another fate: Pending, Running, NotReady, Succeeded or Failed.`,
+although no container is executed. The annotation trueup.dev/pod-phase of a pod selects
+another outcome: Pending, Running, NotReady, Succeeded or Failed.`,
 		Args:              cobra.NoArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -60,18 +60,38 @@ another fate: Pending, Running, NotReady, Succeeded or Failed.`,
 	command.SetErr(stderr)
 	flags := command.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&s.Dir, "dir", "", "keep all data in this folder, for a restart (default: a temporary folder, removed at exit)")
+	flags.StringVar(
+		&s.Dir,
+		"dir",
+		"",
+		"directory for all data, kept for a restart (default: a temporary directory, removed at exit)",
+	)
 	flags.StringVar(&s.Kubeconfig, "kubeconfig", "", "also write the admin's kubeconfig to this file; removed at exit")
-	flags.IntVar(&s.Port, "port", 0, "port of kube-apiserver on 127.0.0.1 (default: a free one)")
-	flags.StringSliceVar(&s.Controllers, "controllers", nil,
-		`controllers to run, named as in kube-controller-manager; "none" for no controllers (default: all that need no machines)`)
-	flags.BoolVar(&s.pods, "pods", true, "make pods run, on a node without a machine")
-	flags.BoolVar(&s.stopWithStdin, "stop-with-stdin", false, "stop when standard input ends, as it does when the parent process dies")
-	flags.StringVar(&s.output, "output", outputText, `what to print when ready: "text", or "json" for one line that programs read`)
-	flags.IntVarP(&s.Verbosity, "v", "v", 0, "log level; above 0 the components' logs go to standard error")
+	flags.IntVar(&s.Port, "port", 0, "port of kube-apiserver on 127.0.0.1 (default: a free port)")
+	flags.StringSliceVar(
+		&s.Controllers,
+		"controllers",
+		nil,
+		`controllers to run, named as in kube-controller-manager; "none" for no controllers `+
+			`(default: all that need no machines)`,
+	)
+	flags.BoolVar(&s.pods, "pods", true, "run pods on a simulated node")
+	flags.BoolVar(
+		&s.stopWithStdin,
+		"stop-with-stdin",
+		false,
+		"stop when standard input ends, for example because the parent process ended",
+	)
+	flags.StringVar(
+		&s.output,
+		"output",
+		outputText,
+		`output format when ready: "text", or "json" for one machine-readable line`,
+	)
+	flags.IntVarP(&s.Verbosity, "v", "v", 0, "log level; above 0, logs of the components are written to standard error")
 	command.AddCommand(&cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of this command and of what is in it",
+		Short: "Print the versions of this command, Kubernetes and etcd",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(stdout, "trueup-controlplane %s kubernetes %s etcd %s\n",
@@ -100,7 +120,7 @@ func (s settings) serve(ctx context.Context, stdin io.Reader, stdout io.Writer) 
 	return controlplane.Run(ctx, s.Options, func(cp *controlplane.ControlPlane) error { return s.announce(stdout, cp) })
 }
 
-// announce says that the control plane is ready; it fails if nobody can be told.
+// announce prints that the control plane is ready. It returns an error if the output cannot be written.
 func (s settings) announce(stdout io.Writer, cp *controlplane.ControlPlane) error {
 	kubeconfig := cp.Kubeconfig()
 	if s.output == outputJSON {

@@ -12,7 +12,8 @@ import (
 )
 
 func main() {
-	// The parent may be gone with the other ends of our pipes; that must not end us before the folder is removed.
+	// If the parent has ended, its ends of the pipes are closed. SIGPIPE must not end this process before the directory is
+	// removed.
 	signal.Ignore(syscall.SIGPIPE)
 	stderr, err := separateStderr()
 	if err != nil {

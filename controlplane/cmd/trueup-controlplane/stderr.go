@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// separateStderr returns standard error for what this command has to say, and leads the file descriptor itself to /dev/null. Libraries
-// in Kubernetes write to it past any logger, as the etcd client does when it is stopped, and a parent would show that to its user. What
-// the runtime says when the process crashes still goes to standard error.
+// separateStderr returns standard error for the messages of this command, and redirects the file descriptor itself to
+// /dev/null. Libraries in Kubernetes write to it without a logger, as the etcd client does when it is stopped, and a
+// parent would show that to its user. Output of the runtime in a crash is still written to standard error.
 func separateStderr() (*os.File, error) {
 	duplicate, err := unix.FcntlInt(os.Stderr.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

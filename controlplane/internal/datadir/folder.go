@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package datadir gives a process a folder of its own: locked while the process lives, and if temporary, removed with it or, after a
-// violent death, by the next one.
+// Package datadir creates a directory for a process and locks it while the process lives. A temporary directory is
+// removed with the process. If the process is killed, the next one removes it.
 package datadir
 
 import (
@@ -20,51 +20,51 @@ const (
 	pattern  = "trueup-controlplane-*"
 	lockName = "lock"
 
-	// A folder without a lock file belongs to a process that has just made it, or that died at once.
+	// The owner of a directory without a lock file has just created it, or was killed immediately.
 	unlockedGrace = 10 * time.Second
 
-	// Room for a file name in the 104 bytes that the path of a unix socket may have on the narrowest system.
+	// maxPath leaves room for a file name in the 104 bytes that the path of a unix socket may have.
 	maxPath = 80
 
 	removeAttempts = 5
 	removePause    = 20 * time.Millisecond
 )
 
-// Folder is a directory this process has locked for itself. The lock is the kernel's and so ends with the process, however that ends:
-// a folder whose lock can be taken has no owner.
+// Folder is a directory that this process has locked. The lock belongs to the kernel and ends with the process in every
+// case: a directory that can be locked has no owner.
 type Folder struct {
 	path      string
 	temporary bool
 	lock      *os.File
 }
 
-// Temporary makes a private folder that no other user can look into.
+// Temporary creates a private directory that other users cannot read.
 func Temporary() (*Folder, error) {
 	parent, err := filepath.Abs(os.TempDir())
 	if err != nil {
-		return nil, fmt.Errorf("temporary folder: %w", err)
+		return nil, fmt.Errorf("temporary directory: %w", err)
 	}
 	if len(parent) > maxPath-len(pattern)-len("4294967295") {
-		parent = "/tmp" // a unix socket's path must be short
+		parent = "/tmp" // the path of a unix socket must be short
 	}
 	sweep(parent)
 	for {
 		path, err := os.MkdirTemp(parent, pattern) // mode 0700
 		if err != nil {
-			return nil, fmt.Errorf("temporary folder: %w", Cause(err))
+			return nil, fmt.Errorf("temporary directory: %w", Cause(err))
 		}
 		lock, err := take(path)
 		if errors.Is(err, errVanished) || errors.Is(err, errInUse) {
-			continue // being swept by another control plane, which came between mkdir and lock
+			continue // another control plane swept it between mkdir and lock
 		}
 		if err != nil {
-			return nil, fmt.Errorf("temporary folder %s: %w", path, err)
+			return nil, fmt.Errorf("temporary directory %s: %w", path, err)
 		}
 		return &Folder{path: path, temporary: true, lock: lock}, nil
 	}
 }
 
-// Open makes or reuses the folder a user named.
+// Open opens the directory at path, or creates it.
 func Open(path string) (*Folder, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -80,15 +80,15 @@ func Open(path string) (*Folder, error) {
 	return &Folder{path: path, lock: lock}, nil
 }
 
-// Path is the folder's absolute path.
+// Path returns the absolute path of the directory.
 func (f *Folder) Path() string { return f.path }
 
-// File is the path of a file in the folder.
+// File returns the path of a file in the directory.
 func (f *Folder) File(elements ...string) string {
 	return filepath.Join(append([]string{f.path}, elements...)...)
 }
 
-// Release gives the lock back, and removes the folder if it is a temporary one.
+// Release releases the lock, and removes the directory if it is temporary.
 func (f *Folder) Release() error {
 	var err error
 	if f.temporary {
@@ -98,11 +98,11 @@ func (f *Folder) Release() error {
 }
 
 var (
-	errVanished = errors.New("folder vanished")
+	errVanished = errors.New("directory was removed")
 	errInUse    = errors.New("in use by another control plane")
 )
 
-// take takes the folder's lock, and leaves the process id in it for the message another process will give.
+// take locks the directory and writes the process ID into the lock file, for the error of another process.
 func take(path string) (lock *os.File, err error) {
 	name := filepath.Join(path, lockName)
 	lock, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
@@ -124,7 +124,7 @@ func take(path string) (lock *os.File, err error) {
 		}
 		return lock, fmt.Errorf("lock: %w", err)
 	}
-	// The file may have been removed by a sweep before the lock was taken, which then guards nothing.
+	// A sweep may have removed the file before it was locked. Then the lock protects nothing.
 	locked, err1 := lock.Stat()
 	named, err2 := os.Stat(name)
 	if err1 != nil || err2 != nil || !os.SameFile(locked, named) {
@@ -148,8 +148,8 @@ func lockOwner(lock *os.File) string {
 	return ""
 }
 
-// sweep removes the folders of control planes that died without removing them. Nothing here is an error: what cannot be removed now is
-// another start's work.
+// sweep removes the directories of control planes that were killed. Errors are ignored, because a later start tries
+// again.
 func sweep(parent string) {
 	paths, err := filepath.Glob(filepath.Join(parent, pattern))
 	if err != nil {
@@ -182,7 +182,7 @@ func ownedByUser(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Getuid()
 }
 
-// remove tries again for a moment: a component that is still writing may add a file while the folder is emptied.
+// remove retries for a moment: a component that is still writing may add a file while the directory is removed.
 func remove(path string) error {
 	var err error
 	for range removeAttempts {

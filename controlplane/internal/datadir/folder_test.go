@@ -62,7 +62,7 @@ func TestOpenKeepsDataAndRefusesASecondOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "in use by another control plane (process ") {
-		t.Errorf("second Open: %v, want in use, with the process", err)
+		t.Errorf("second Open: got %v, want an error with the process that uses it", err)
 	}
 	if err := first.Release(); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestOpenKeepsDataAndRefusesASecondOwner(t *testing.T) {
 	}
 }
 
-func TestOpenSaysWhyNot(t *testing.T) {
+func TestOpenErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -121,11 +121,11 @@ func TestSweep(t *testing.T) {
 		reason, path string
 		want         bool
 	}{
-		{"its owner lives", alive.Path(), true},
-		{"its owner died and left the lock free", makeFolder("trueup-controlplane-dead", true, time.Now()), false},
-		{"its owner died before it could lock", makeFolder("trueup-controlplane-unlocked", false, old), false},
+		{"its owner runs", alive.Path(), true},
+		{"its owner ended and released the lock", makeFolder("trueup-controlplane-dead", true, time.Now()), false},
+		{"its owner ended before it locked the directory", makeFolder("trueup-controlplane-unlocked", false, old), false},
 		{"its owner may be about to lock it", makeFolder("trueup-controlplane-fresh", false, time.Now()), true},
-		{"not one of ours", makeFolder("other-dead", true, old), true},
+		{"not the directory of a control plane", makeFolder("other-dead", true, old), true},
 		{"a link is not followed", link, true},
 		{"the target of a link", outside, true},
 	}
@@ -137,7 +137,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Starts that sweep while others create must neither fail nor lose a folder.
+// Concurrent starts, which sweep and create, must neither fail nor lose a directory.
 func TestConcurrentTemporaryFolders(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var group sync.WaitGroup
@@ -150,7 +150,7 @@ func TestConcurrentTemporaryFolders(t *testing.T) {
 			}
 			sweep(os.TempDir())
 			if _, err := os.Stat(folder.File(lockName)); err != nil {
-				t.Errorf("folder of a living owner: %v", err)
+				t.Errorf("directory of a running owner: %v", err)
 			}
 			if err := folder.Release(); err != nil {
 				t.Error(err)

@@ -17,15 +17,20 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// collectLimit is for what should take milliseconds, or after a CRD a second; kube-controller-manager's 30 s would not pass.
+// collectLimit is the timeout of deletions that take milliseconds, or a second after a CRD was installed. It is lower
+// than the 30 s of kube-controller-manager.
 const collectLimit = 10 * time.Second
 
 var (
-	crdResource       = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crdResource = schema.GroupVersionResource{
+		Group:    "apiextensions.k8s.io",
+		Version:  "v1",
+		Resource: "customresourcedefinitions",
+	}
 	configMapResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 )
 
-// installCRD makes a kind for the time of the test and waits until it is served.
+// installCRD installs a kind until the end of the test and waits until it is served.
 func (p *process) installCRD(t *testing.T, group, singular, kind string) schema.GroupVersionResource {
 	t.Helper()
 	resource := schema.GroupVersionResource{Group: group, Version: "v1", Resource: singular + "s"}
@@ -54,34 +59,52 @@ func (p *process) installCRD(t *testing.T, group, singular, kind string) schema.
 	return resource
 }
 
-// removeCRD returns when the kind is gone; it may be gone before.
+// removeCRD returns when the kind no longer exists. It may not exist before either.
 func (p *process) removeCRD(t *testing.T, resource schema.GroupVersionResource) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	name := resource.GroupResource().String()
-	if err := p.dynamic.Resource(crdResource).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := p.dynamic.Resource(
+		crdResource,
+	).Delete(
+		ctx,
+		name,
+		metav1.DeleteOptions{},
+	); err != nil &&
+		!apierrors.IsNotFound(err) {
 		t.Error(err)
 	}
-	eventually(t, waitLimit, "CRD gone", func(context.Context) error {
+	eventually(t, waitLimit, "CRD removed", func(context.Context) error {
 		_, err := p.dynamic.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(err, errors.New("CRD is still there"))
+		return errors.Join(err, errors.New("CRD still exists"))
 	})
 }
 
-// create makes an object with an optional owner.
-func create(t *testing.T, client dynamic.ResourceInterface, apiVersion, kind, name string, owner *unstructured.Unstructured) *unstructured.Unstructured {
+// create creates an object with an optional owner.
+func create(
+	t *testing.T,
+	client dynamic.ResourceInterface,
+	apiVersion, kind, name string,
+	owner *unstructured.Unstructured,
+) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(apiVersion)
 	object.SetKind(kind)
 	object.SetName(name)
 	if owner != nil {
-		object.SetOwnerReferences([]metav1.OwnerReference{{
-			APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true),
-		}})
+		object.SetOwnerReferences([]metav1.OwnerReference{
+			{
+				APIVersion: owner.GetAPIVersion(),
+				Kind:       owner.GetKind(),
+				Name:       owner.GetName(),
+				UID:        owner.GetUID(),
+				Controller: new(true),
+			},
+		})
 	}
 	created, err := client.Create(t.Context(), object, metav1.CreateOptions{})
 	if err != nil {
@@ -90,7 +113,7 @@ func create(t *testing.T, client dynamic.ResourceInterface, apiVersion, kind, na
 	return created
 }
 
-// assertCollected deletes the owner and waits for the child to go.
+// assertCollected deletes the owner and waits until the child is garbage-collected.
 func assertCollected(t *testing.T, what string, owners, children dynamic.ResourceInterface) {
 	t.Helper()
 	background := metav1.DeletePropagationBackground
@@ -102,7 +125,7 @@ func assertCollected(t *testing.T, what string, owners, children dynamic.Resourc
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(err, errors.New("child is still there"))
+		return errors.Join(err, errors.New("child still exists"))
 	})
 	t.Logf("%s: child collected %s after its owner's deletion", what, took.Round(time.Millisecond))
 }
@@ -135,7 +158,7 @@ func TestCustomResourcesAreCollectedRightAfterTheirCRDIsInstalled(t *testing.T) 
 	assertCollected(t, "owner and child of new kinds", parents, children)
 }
 
-// An informer for a kind that has gone must not delay the kind's second life.
+// An informer of a removed kind must not delay the kind when it is installed again.
 func TestCustomResourcesAreCollectedAfterTheirCRDIsInstalledAgain(t *testing.T) {
 	t.Parallel()
 	p := sharedProcess(t)
@@ -146,13 +169,13 @@ func TestCustomResourcesAreCollectedAfterTheirCRDIsInstalledAgain(t *testing.T) 
 	parents := p.dynamic.Resource(resource).Namespace(namespace)
 	owner := create(t, parents, group+"/v1", "Parent", "owner", nil)
 	create(t, configMaps, "v1", "ConfigMap", "child", owner)
-	assertCollected(t, "first life", parents, configMaps)
+	assertCollected(t, "first installation", parents, configMaps)
 
 	p.removeCRD(t, resource)
 	p.installCRD(t, group, "parent", "Parent")
 	owner = create(t, parents, group+"/v1", "Parent", "owner", nil)
 	create(t, configMaps, "v1", "ConfigMap", "child", owner)
-	assertCollected(t, "second life", parents, configMaps)
+	assertCollected(t, "second installation", parents, configMaps)
 }
 
 func TestForegroundDeletionWaitsForChildren(t *testing.T) {
@@ -185,19 +208,25 @@ func TestForegroundDeletionWaitsForChildren(t *testing.T) {
 	if _, err := configMaps.Get(t.Context(), "owner", metav1.GetOptions{}); err != nil {
 		t.Errorf("owner while its child is held: %v, want it to wait", err)
 	}
-	if _, err := configMaps.Patch(t.Context(), "child", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := configMaps.Patch(
+		t.Context(),
+		"child",
+		"application/merge-patch+json",
+		[]byte(`{"metadata":{"finalizers":null}}`),
+		metav1.PatchOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, collectLimit, "owner gone", func(ctx context.Context) error {
+	eventually(t, collectLimit, "owner removed", func(ctx context.Context) error {
 		_, err := configMaps.Get(ctx, "owner", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(err, errors.New("owner is still there"))
+		return errors.Join(err, errors.New("owner still exists"))
 	})
 }
 
-func TestNamespaceIsEmptiedAndGoes(t *testing.T) {
+func TestNamespaceIsEmptiedAndRemoved(t *testing.T) {
 	t.Parallel()
 	p := sharedProcess(t)
 	namespace := p.namespace(t)
@@ -217,14 +246,14 @@ func TestNamespaceIsEmptiedAndGoes(t *testing.T) {
 	if err := p.client.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	took := eventually(t, collectLimit, "namespace gone", func(ctx context.Context) error {
+	took := eventually(t, collectLimit, "namespace removed", func(ctx context.Context) error {
 		found, err := p.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return errors.Join(err, fmt.Errorf("status %+v", found.Status))
 	})
-	t.Logf("namespace with a pod and a custom resource gone after %s", took.Round(time.Millisecond))
+	t.Logf("namespace with a pod and a custom resource removed after %s", took.Round(time.Millisecond))
 	if _, err := widgets.Get(t.Context(), "owner", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("custom resource in it: %v, want not found", err)
 	}

@@ -57,10 +57,16 @@ func TestWebhookByURLIsCalled(t *testing.T) {
 				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 			},
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-			}},
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule: admissionregistrationv1.Rule{
+						APIGroups:   []string{""},
+						APIVersions: []string{"v1"},
+						Resources:   []string{"configmaps"},
+					},
+				},
+			},
 			FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
 		}},
 	}, metav1.CreateOptions{})
@@ -69,7 +75,7 @@ func TestWebhookByURLIsCalled(t *testing.T) {
 	}
 	defer configurations.Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{})
 	configMaps := p.client.CoreV1().ConfigMaps(namespace)
-	// A dry run tries without leaving anything, until the API server has heard of the configuration.
+	// Repeat a dry run until the API server uses the configuration.
 	eventually(t, waitLimit, "webhook denies", func(ctx context.Context) error {
 		_, err := configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "denied"}},
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -81,7 +87,11 @@ func TestWebhookByURLIsCalled(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "allowed"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := configMaps.Create(
+		t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "allowed"}},
+		metav1.CreateOptions{},
+	); err != nil {
 		t.Errorf("another name: %v, want it allowed", err)
 	}
 	if calls.Load() < 2 {
@@ -89,7 +99,7 @@ func TestWebhookByURLIsCalled(t *testing.T) {
 	}
 }
 
-// An aggregated API that listens on the loopback interface is reached through a service with an external name.
+// An aggregated API on the loopback interface is reached through a service with an external name.
 func TestAggregatedAPIIsReached(t *testing.T) {
 	t.Parallel()
 	p := sharedProcess(t)
@@ -110,13 +120,21 @@ func TestAggregatedAPIIsReached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.client.CoreV1().Services(namespace).Create(t.Context(), &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-		Type: corev1.ServiceTypeExternalName, ExternalName: "localhost",
-	}}, metav1.CreateOptions{})
+	_, err = p.client.CoreV1().Services(
+		namespace,
+	).Create(
+		t.Context(),
+		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeExternalName, ExternalName: "localhost",
+		}},
+		metav1.CreateOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	services := p.dynamic.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
+	services := p.dynamic.Resource(
+		schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+	)
 	_, err = services.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1",
 		"kind":       "APIService",

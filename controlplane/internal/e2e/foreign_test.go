@@ -24,7 +24,8 @@ import (
 )
 
 func main() {
-	cp, err := controlplane.Start(context.Background(), controlplane.Options{Controllers: []string{controlplane.NoControllers}})
+	options := controlplane.Options{Controllers: []string{controlplane.NoControllers}}
+	cp, err := controlplane.Start(context.Background(), options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -45,7 +46,7 @@ func main() {
 }
 `
 
-// moduleFile is the part of "go mod edit -json" this test reads.
+// moduleFile is the part of the output of "go mod edit -json" that this test reads.
 type moduleFile struct {
 	Module  struct{ Path string }
 	Go      string
@@ -79,21 +80,22 @@ func moduleRoot(t *testing.T) string {
 	return root
 }
 
-// "go install ...@version" refuses modules with replace lines, and importers would have to repeat each of them.
+// "go install ...@version" rejects modules with replace directives, and importers would have to repeat each of them.
 func TestModuleHasNoReplace(t *testing.T) {
 	file := readModuleFile(t, moduleRoot(t))
 	if file.Module.Path != "trueup.dev/controlplane" {
-		t.Fatalf("module = %s, this test looks at the wrong file", file.Module.Path)
+		t.Fatalf("got module %s, so this test reads the wrong file", file.Module.Path)
 	}
 	for _, replace := range file.Replace {
 		t.Errorf("go.mod replaces %s", replace.Old.Path)
 	}
 }
 
-// A module that knows nothing of Kubernetes' staging modules can require ours, tidy itself, build and run. It names only where ours is.
+// A module without requirements on Kubernetes' staging modules can require this module, be tidied, build and run. It
+// only replaces this module.
 func TestForeignModuleImportsTheControlPlane(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program with all of Kubernetes in it")
+		t.Skip("builds a program that includes all of Kubernetes")
 	}
 	root, temp := moduleRoot(t), t.TempDir()
 	dir := filepath.Join(temp, "module") // the go command ignores a go.mod in TMPDIR itself
@@ -123,7 +125,7 @@ func TestForeignModuleImportsTheControlPlane(t *testing.T) {
 	run("go", "mod", "tidy")
 	tidied := readModuleFile(t, dir)
 	if len(tidied.Replace) != 1 {
-		t.Errorf("replaces = %v, want only the one of our module", tidied.Replace)
+		t.Errorf("replaces = %v, want only that of this module", tidied.Replace)
 	}
 	run("go", "build", "-o", "program", ".")
 	output := run(filepath.Join(dir, "program"))
@@ -131,6 +133,6 @@ func TestForeignModuleImportsTheControlPlane(t *testing.T) {
 		t.Errorf("program printed %q, want only the URL", output)
 	}
 	if left, err := filepath.Glob(filepath.Join(temp, "trueup-controlplane-*")); err != nil || len(left) > 0 {
-		t.Errorf("folders left: %v, %v", left, err)
+		t.Errorf("directories left: %v, %v", left, err)
 	}
 }

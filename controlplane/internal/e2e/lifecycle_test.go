@@ -24,9 +24,9 @@ func TestStopsAndLeavesNothing(t *testing.T) {
 		name, reason string
 		stop         func(*process) error
 	}{
-		{"SIGTERM", "the way supervisors stop it", func(p *process) error { return p.command.Process.Signal(syscall.SIGTERM) }},
-		{"SIGINT", "the way a person stops it", func(p *process) error { return p.command.Process.Signal(syscall.SIGINT) }},
-		{"stdin EOF", "the parent closes it or dies", func(p *process) error { return p.stdin.Close() }},
+		{"SIGTERM", "sent by supervisors", func(p *process) error { return p.command.Process.Signal(syscall.SIGTERM) }},
+		{"SIGINT", "sent by Ctrl-C", func(p *process) error { return p.command.Process.Signal(syscall.SIGINT) }},
+		{"stdin EOF", "the parent closes it or ends", func(p *process) error { return p.stdin.Close() }},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestStopsAndLeavesNothing(t *testing.T) {
 			if _, err := os.Stat(kubeconfig); err != nil {
 				t.Error(err)
 			}
-			// An open watch must not hold up the end.
+			// An open watch must not delay the stop.
 			watch, err := p.client.CoreV1().ConfigMaps("").Watch(t.Context(), metav1.ListOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -53,12 +53,12 @@ func TestStopsAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// A signal that comes during the start is heeded too, at any stage.
+// A signal during the start takes effect at every stage.
 func TestStopsWhileStarting(t *testing.T) {
 	temp := t.TempDir()
 	stages := []struct{ name, file, contains string }{
-		{"folder made", "lock", ""},
-		{"certificates made", "kubeconfig", ""},
+		{"directory created", "lock", ""},
+		{"certificates created", "kubeconfig", ""},
 		{"etcd running", "etcd.sock", ""},
 		{"kube-apiserver serving", "controlplane.log", "Serving securely"},
 		{"garbage collector starting", "controlplane.log", `"garbagecollector"`},
@@ -73,7 +73,7 @@ func TestStopsWhileStarting(t *testing.T) {
 			eventually(t, waitLimit, stage.name, func(context.Context) error {
 				matches, err := filepath.Glob(filepath.Join(temp, "trueup-controlplane-*", stage.file))
 				if err != nil || len(matches) == 0 {
-					return errors.Join(err, errors.New("not there yet"))
+					return errors.Join(err, errors.New("file does not exist yet"))
 				}
 				if stage.contains == "" {
 					return nil // a socket cannot be read
@@ -102,13 +102,13 @@ func TestStopsWhileStarting(t *testing.T) {
 			})
 			t.Logf("ended after %s", took)
 			if left := foldersIn(t, temp); len(left) > 0 {
-				t.Errorf("folders left: %v", left)
+				t.Errorf("directories left: %v", left)
 			}
 		})
 	}
 }
 
-// playParent starts the command as a parent would, passes its ready line on, and waits to be killed.
+// playParent starts the command as a parent process does, passes its ready line on, and waits to be killed.
 func playParent() {
 	command := exec.Command(os.Getenv(binaryVariable), "--output", "json", "--stop-with-stdin")
 	stdin, err := command.StdinPipe()
@@ -152,17 +152,17 @@ func TestParentKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	took := eventually(t, stopLimit, "control plane gone after its parent was killed", func(context.Context) error {
+	took := eventually(t, stopLimit, "control plane ended after its parent was killed", func(context.Context) error {
 		if processAlive(ready.PID) {
 			return fmt.Errorf("process %d is alive", ready.PID)
 		}
 		return nil
 	})
-	t.Logf("gone %s after the parent's SIGKILL", took)
+	t.Logf("ended %s after the parent's SIGKILL", took)
 	assertNothingLeft(t, temp, ready.URL)
 }
 
-// Nothing can clean up after SIGKILL of the control plane itself but the next one.
+// After SIGKILL of the control plane itself, only the next control plane can clean up.
 func TestKilledControlPlaneIsCleanedUpByTheNext(t *testing.T) {
 	t.Parallel()
 	temp := t.TempDir()
@@ -175,14 +175,14 @@ func TestKilledControlPlaneIsCleanedUpByTheNext(t *testing.T) {
 	}
 	<-first.exited
 	if _, err := os.Stat(first.Dir); err != nil {
-		t.Fatalf("folder after SIGKILL: %v, want it there or this test shows nothing", err)
+		t.Fatalf("directory after SIGKILL: %v, want it to exist, or this test is meaningless", err)
 	}
 	second, err := launch(temp, "--controllers", "none")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(first.Dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the killed one's folder: %v, want it removed", err)
+		t.Errorf("directory of the killed control plane: %v, want it removed", err)
 	}
 	if err := second.stdin.Close(); err != nil {
 		t.Fatal(err)
@@ -197,10 +197,15 @@ func TestDataSurvivesARestart(t *testing.T) {
 	configMaps := first.dynamic.Resource(configMapResource).Namespace("default")
 	made := create(t, configMaps, "v1", "ConfigMap", "kept", nil)
 
-	// While it lives, nobody else gets the folder.
+	// While it runs, no other control plane can use the directory.
 	_, err := launch(t.TempDir(), "--dir", dir)
-	if want := fmt.Sprintf("error: dir %s: in use by another control plane (process %d)", dir, first.PID); err == nil || !containsLine(err, want) {
-		t.Errorf("second control plane in the same folder: %v, want %q", err, want)
+	if want := fmt.Sprintf(
+		"error: dir %s: in use by another control plane (process %d)",
+		dir,
+		first.PID,
+	); err == nil ||
+		!containsLine(err, want) {
+		t.Errorf("second control plane in the same directory: %v, want %q", err, want)
 	}
 
 	if err := first.command.Process.Signal(syscall.SIGTERM); err != nil {
@@ -209,7 +214,15 @@ func TestDataSurvivesARestart(t *testing.T) {
 	first.waitGone(t)
 
 	second := start(t, "--dir", dir)
-	found, err := second.dynamic.Resource(configMapResource).Namespace("default").Get(t.Context(), "kept", metav1.GetOptions{})
+	found, err := second.dynamic.Resource(
+		configMapResource,
+	).Namespace(
+		"default",
+	).Get(
+		t.Context(),
+		"kept",
+		metav1.GetOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +230,7 @@ func TestDataSurvivesARestart(t *testing.T) {
 		t.Errorf("uid = %s, want %s", found.GetUID(), made.GetUID())
 	}
 	if string(second.config.CAData) != string(first.config.CAData) {
-		t.Error("certificate authority is a new one, want the old")
+		t.Error("got a new certificate authority, want the old one")
 	}
 	t.Logf("second start ready after %s", second.took)
 	if err := second.stdin.Close(); err != nil {

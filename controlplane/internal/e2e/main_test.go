@@ -13,7 +13,7 @@ import (
 const (
 	binaryVariable = "TRUEUP_CONTROLPLANE"
 
-	// parentVariable makes the test binary play a parent process, see TestParentKilled.
+	// parentVariable makes the test binary act as a parent process, see TestParentKilled.
 	parentVariable = "TRUEUP_TEST_PARENT"
 )
 

@@ -16,7 +16,10 @@ import (
 )
 
 func containsLine(err error, want string) bool {
-	return slices.ContainsFunc(strings.Split(err.Error(), "\n"), func(line string) bool { return strings.Contains(line, want) })
+	return slices.ContainsFunc(
+		strings.Split(err.Error(), "\n"),
+		func(line string) bool { return strings.Contains(line, want) },
+	)
 }
 
 func TestMistakesAreExplained(t *testing.T) {
@@ -27,7 +30,11 @@ func TestMistakesAreExplained(t *testing.T) {
 	defer listener.Close()
 	taken := listener.Addr().(*net.TCPAddr).Port
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("apiVersion: v1\nkind: Config\ncurrent-context: production\n"), 0o600); err != nil {
+	if err := os.WriteFile(
+		file,
+		[]byte("apiVersion: v1\nkind: Config\ncurrent-context: production\n"),
+		0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	corrupt := t.TempDir()
@@ -56,13 +63,44 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"port out of range", []string{"--port", "65536"}, "error: port 65536: must be between 0 (any free port) and 65535"},
 		{"port not a number", []string{"--port", "http"}, "error: invalid argument \"http\" for \"--port\" flag…"},
 		{"dir is a file", []string{"--dir", file}, "error: dir " + file + ": not a directory"},
-		{"dir under a file", []string{"--dir", filepath.Join(file, "dir")}, "error: dir " + filepath.Join(file, "dir") + ": not a directory"},
-		{"dir with a broken key", []string{"--dir", corrupt}, "error: key " + filepath.Join(corrupt, "pki", "ca.key") + ": …"},
-		{"dir with broken data", []string{"--dir", corruptEtcd}, "error: etcd: cannot use the data in " + filepath.Join(corruptEtcd, "etcd") + " (remove it to start anew): …"},
-		{"kubeconfig of somebody else", []string{"--kubeconfig", file}, "error: kubeconfig " + file + ": exists and was not written by a control plane…"},
-		{"kubeconfig in no folder", []string{"--kubeconfig", "/no/such/file"}, "error: kubeconfig /no/such/file: no such file or directory"},
-		{"unknown controllers", []string{"--controllers", "job-controller,xyz,abc"}, "error: controllers: abc, xyz: not known to kube-controller-manager; known are …"},
-		{"none and more", []string{"--controllers", "none,job-controller"}, "error: controllers: \"none\" must stand alone"},
+		{
+			"dir under a file",
+			[]string{"--dir", filepath.Join(file, "dir")},
+			"error: dir " + filepath.Join(file, "dir") + ": not a directory",
+		},
+		{
+			"dir with a broken key",
+			[]string{"--dir", corrupt},
+			"error: key " + filepath.Join(corrupt, "pki", "ca.key") + ": …",
+		},
+		{
+			"dir with broken data",
+			[]string{"--dir", corruptEtcd},
+			"error: etcd: cannot use the data in " + filepath.Join(
+				corruptEtcd,
+				"etcd",
+			) + " (remove it to start with empty data): …",
+		},
+		{
+			"foreign kubeconfig",
+			[]string{"--kubeconfig", file},
+			"error: kubeconfig " + file + ": exists and was not written by a control plane…",
+		},
+		{
+			"kubeconfig in a missing directory",
+			[]string{"--kubeconfig", "/no/such/file"},
+			"error: kubeconfig /no/such/file: no such file or directory",
+		},
+		{
+			"unknown controllers",
+			[]string{"--controllers", "job-controller,xyz,abc"},
+			"error: controllers: abc, xyz: unknown to kube-controller-manager; known controllers: …",
+		},
+		{
+			"none and more",
+			[]string{"--controllers", "none,job-controller"},
+			"error: controllers: \"none\" must be the only name",
+		},
 		{"negative verbosity", []string{"-v", "-1"}, "error: verbosity -1: must not be negative"},
 		{"unknown output", []string{"--output", "yaml"}, "error: output \"yaml\": must be text or json"},
 		{"unknown flag", []string{"--prot", "1"}, "error: unknown flag: --prot"},
@@ -82,7 +120,7 @@ func TestMistakesAreExplained(t *testing.T) {
 			got, more, _ := strings.Cut(strings.TrimSuffix(stderr.String(), "\n"), "\n")
 			for line := range strings.Lines(more) {
 				if !strings.HasPrefix(line, "  last logged: ") {
-					t.Errorf("stderr has another line %q", line)
+					t.Errorf("stderr has an unexpected line %q", line)
 				}
 			}
 			beginning, cut := strings.CutSuffix(c.want, "…")
@@ -90,16 +128,16 @@ func TestMistakesAreExplained(t *testing.T) {
 				t.Errorf("stderr = %q, want %q", got, c.want)
 			}
 			if stdout.Len() > 0 {
-				t.Errorf("stdout = %q, want nothing", stdout.String())
+				t.Errorf("stdout = %q, want no output", stdout.String())
 			}
 			if left := foldersIn(t, temp); len(left) > 0 {
-				t.Errorf("folders left: %v", left)
+				t.Errorf("directories left: %v", left)
 			}
 		})
 	}
 	content, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(string(content), "production") {
-		t.Errorf("somebody else's kubeconfig = %q, %v, want it untouched", content, err)
+		t.Errorf("foreign kubeconfig = %q, %v, want it unchanged", content, err)
 	}
 }
 

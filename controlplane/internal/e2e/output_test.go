@@ -29,7 +29,7 @@ func TestVerboseShowsLogs(t *testing.T) {
 	})
 }
 
-// Without flags the output is for people: it says how to go on.
+// Without flags the output is text for the user, with the next commands.
 func TestTextOutput(t *testing.T) {
 	t.Parallel()
 	command := exec.Command(binary, "--controllers", "none")
@@ -60,9 +60,11 @@ func TestTextOutput(t *testing.T) {
 		t.Errorf("exit: %v", err)
 	}
 	whole := strings.Join(text, "\n")
-	for _, want := range []string{"Kubernetes v1.", " is ready at https://127.0.0.1:", "export KUBECONFIG=", "kubectl get namespaces"} {
+	for _, want := range []string{
+		"Kubernetes v1.", " is ready at https://127.0.0.1:", "export KUBECONFIG=", "kubectl get namespaces",
+	} {
 		if !strings.Contains(whole, want) {
-			t.Errorf("output does not have %q:\n%s", want, whole)
+			t.Errorf("output does not contain %q:\n%s", want, whole)
 		}
 	}
 }

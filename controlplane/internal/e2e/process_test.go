@@ -31,14 +31,14 @@ import (
 )
 
 const (
-	startLimit = 60 * time.Second // generous: machines that test are busy
+	startLimit = 60 * time.Second // generous, because machines that run tests are busy
 	stopLimit  = 5 * time.Second
 	waitLimit  = 30 * time.Second
 
-	maxPrefix = 50 // leaves room for the random end of a generated name
+	maxPrefix = 50 // leaves room for the random suffix of a generated name
 )
 
-// readyLine is what the command prints with --output json.
+// readyLine is the line that the command prints with --output json.
 type readyLine struct {
 	URL, Kubeconfig, Dir, KubernetesVersion string
 	PID                                     int
@@ -60,7 +60,7 @@ type process struct {
 	dynamic dynamic.Interface
 }
 
-// output collects what a process prints while others read it.
+// output collects the output of a process while tests read it.
 type output struct {
 	mu      sync.Mutex
 	content bytes.Buffer
@@ -78,7 +78,7 @@ func (o *output) String() string {
 	return o.content.String()
 }
 
-// launch starts the command in a temporary folder of its own and waits for its ready line.
+// launch starts the command with its own temporary directory and waits for its ready line.
 func launch(temp string, args ...string) (*process, error) {
 	p := &process{temp: temp, stderr: &output{}, exited: make(chan struct{})}
 	p.command = exec.Command(binary, append([]string{"--output", "json", "--stop-with-stdin"}, args...)...)
@@ -148,7 +148,7 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// waitGone checks that the process ends within the limit with exit code 0 and leaves nothing.
+// waitGone checks that the process ends in time with exit code 0 and leaves no files.
 func (p *process) waitGone(t *testing.T) {
 	t.Helper()
 	begin := time.Now()
@@ -165,16 +165,16 @@ func (p *process) waitGone(t *testing.T) {
 		t.Errorf("exit code = %d, want 0; stderr: %s", got, p.stderr)
 	}
 	if got := p.stderr.String(); got != "" {
-		t.Errorf("stderr = %q, want it quiet", got)
+		t.Errorf("stderr = %q, want no output", got)
 	}
 	assertNothingLeft(t, p.temp, p.URL)
 }
 
-// assertNothingLeft checks for the temporary folders and the port.
+// assertNothingLeft checks that the temporary directories are removed and the port is closed.
 func assertNothingLeft(t *testing.T, temp, serverURL string) {
 	t.Helper()
 	if left := foldersIn(t, temp); len(left) > 0 {
-		t.Errorf("folders left: %v", left)
+		t.Errorf("directories left: %v", left)
 	}
 	parsed, err := url.Parse(serverURL)
 	if err != nil {
@@ -195,7 +195,7 @@ func foldersIn(t *testing.T, temp string) []string {
 	return folders
 }
 
-// processAlive is false for a process that has ended, even if nobody has asked for its exit code yet.
+// processAlive returns false for a process that has ended, even if its exit code has not been read yet.
 func processAlive(pid int) bool {
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
 		_, state, _ := strings.Cut(string(stat), ") ")
@@ -216,7 +216,7 @@ func eventually(t *testing.T, limit time.Duration, what string, check func(conte
 			return time.Since(begin)
 		}
 		if time.Since(begin) > limit {
-			t.Fatalf("%s: not within %s: %v", what, limit, err)
+			t.Fatalf("%s: timed out after %s: %v", what, limit, err)
 		}
 		<-ticker.C
 	}
@@ -253,7 +253,7 @@ func stopShared() {
 	}
 }
 
-// namespace makes one for the test.
+// namespace creates a namespace for the test.
 func (p *process) namespace(t *testing.T) string {
 	t.Helper()
 	prefix := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))

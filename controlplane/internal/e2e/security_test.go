@@ -26,7 +26,9 @@ func TestAnonymousRequestsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/", "/api", "/healthz", "/readyz", "/version", "/api/v1/namespaces/default", "/api/v1/secrets"} {
+	for _, path := range []string{
+		"/", "/api", "/healthz", "/readyz", "/version", "/api/v1/namespaces/default", "/api/v1/secrets",
+	} {
 		response, err := client.Get(p.URL + path)
 		if err != nil {
 			t.Fatal(err)
@@ -38,14 +40,21 @@ func TestAnonymousRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// RBAC is on: a known user without rights gets nothing.
-func TestServiceAccountHasNoRightsByItself(t *testing.T) {
+// RBAC is enabled: a known user without rights is denied.
+func TestServiceAccountHasNoRightsByDefault(t *testing.T) {
 	t.Parallel()
 	p := sharedProcess(t)
 	namespace := p.namespace(t)
 	var token string
 	eventually(t, waitLimit, "token for the default service account", func(ctx context.Context) error {
-		request, err := p.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		request, err := p.client.CoreV1().ServiceAccounts(
+			namespace,
+		).CreateToken(
+			ctx,
+			"default",
+			&authenticationv1.TokenRequest{},
+			metav1.CreateOptions{},
+		)
 		if err == nil {
 			token = request.Status.Token
 		}
@@ -60,7 +69,11 @@ func TestServiceAccountHasNoRightsByItself(t *testing.T) {
 	if _, err := client.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("list secrets: %v, want forbidden", err)
 	}
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(
+		t.Context(),
+		&authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

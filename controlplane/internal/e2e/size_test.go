@@ -16,7 +16,8 @@ const (
 	observedEvery    = 100 * time.Millisecond
 )
 
-// What "ready" promises holds at once when the ready line is out, in bounded memory. Not parallel: the figures are for an idle machine.
+// When the ready line is printed, the control plane is fully ready, with limited memory. Not parallel: the figures are
+// for an idle machine.
 func TestReadySmallAndQuiet(t *testing.T) {
 	p := start(t)
 	body, err := p.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Raw()
@@ -49,8 +50,13 @@ func TestReadySmallAndQuiet(t *testing.T) {
 	if most > residentLimitMiB {
 		t.Errorf("resident memory = %d MiB, want at most %d", most, residentLimitMiB)
 	}
-	t.Logf("ready after %s, at most %d MiB resident in the %s after that", p.took.Round(time.Millisecond), most, observedFor)
+	t.Logf(
+		"ready after %s, at most %d MiB resident in the %s after that",
+		p.took.Round(time.Millisecond),
+		most,
+		observedFor,
+	)
 	if got := p.stderr.String(); got != "" {
-		t.Errorf("stderr = %q, want it quiet", got)
+		t.Errorf("stderr = %q, want no output", got)
 	}
 }

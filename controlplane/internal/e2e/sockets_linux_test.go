@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// listeningSockets are the local addresses, in the kernel's hexadecimal form, a process listens on with TCP.
+// listeningSockets returns the local addresses, in the kernel's hexadecimal form, on which a process listens with TCP.
 func listeningSockets(t *testing.T, pid int) []string {
 	t.Helper()
 	inodes := map[string]bool{}
@@ -44,7 +44,7 @@ func listeningSockets(t *testing.T, pid int) []string {
 	return listening
 }
 
-// residentMiB is the memory a process has in RAM.
+// residentMiB returns the resident memory of a process.
 func residentMiB(t *testing.T, pid int) int {
 	t.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -31,7 +31,7 @@ var (
 	selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "test"}}
 )
 
-func TestDeploymentBecomesAvailableAndGoes(t *testing.T) {
+func TestDeploymentBecomesAvailableAndIsCollected(t *testing.T) {
 	t.Parallel()
 	p := sharedProcess(t)
 	namespace := p.namespace(t)
@@ -42,9 +42,15 @@ func TestDeploymentBecomesAvailableAndGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.client.CoreV1().Services(namespace).Create(t.Context(), &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-		Selector: selector.MatchLabels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
-	}}, metav1.CreateOptions{})
+	_, err = p.client.CoreV1().Services(
+		namespace,
+	).Create(
+		t.Context(),
+		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+			Selector: selector.MatchLabels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		}},
+		metav1.CreateOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +60,8 @@ func TestDeploymentBecomesAvailableAndGoes(t *testing.T) {
 			return err
 		}
 		for _, condition := range deployment.Status.Conditions {
-			if condition.Type == appsv1.DeploymentAvailable && condition.Status == corev1.ConditionTrue && deployment.Status.ReadyReplicas == 3 {
+			if condition.Type == appsv1.DeploymentAvailable && condition.Status == corev1.ConditionTrue &&
+				deployment.Status.ReadyReplicas == 3 {
 				return nil
 			}
 		}
@@ -112,7 +119,9 @@ func TestStatefulSetWithVolumesBecomesReady(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "data"},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+				},
 			},
 		}},
 	}}, metav1.CreateOptions{})
@@ -165,12 +174,29 @@ func TestJob(t *testing.T) {
 		want         batchv1.JobConditionType
 	}{
 		{"never", "pods succeed by themselves", corev1.RestartPolicyNever, nil, batchv1.JobComplete},
-		{"on-failure", "the same where failed containers would restart", corev1.RestartPolicyOnFailure, nil, batchv1.JobComplete},
-		{"fails", "the annotation asks for it", corev1.RestartPolicyNever, map[string]string{"trueup.dev/pod-phase": "Failed"}, batchv1.JobFailed},
+		{
+			"on-failure",
+			"pods succeed where failed containers would restart",
+			corev1.RestartPolicyOnFailure,
+			nil,
+			batchv1.JobComplete,
+		},
+		{
+			"fails",
+			"the annotation selects it",
+			corev1.RestartPolicyNever,
+			map[string]string{"trueup.dev/pod-phase": "Failed"},
+			batchv1.JobFailed,
+		},
 	}
 	for _, c := range cases {
 		_, err := jobs.Create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: c.name}, Spec: batchv1.JobSpec{
-			BackoffLimit: new(int32(0)), Completions: new(int32(2)), Parallelism: new(int32(2)), Template: template(c.annotations, c.policy),
+			BackoffLimit: new(
+				int32(0),
+			),
+			Completions: new(int32(2)),
+			Parallelism: new(int32(2)),
+			Template:    template(c.annotations, c.policy),
 		}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatalf("%s (%s): %v", c.name, c.reason, err)
@@ -192,7 +218,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// A job that is still running is deleted with its pods, although their finalizers want to see an end first.
+// A running job is deleted with its pods, although their finalizers wait for the end of each pod.
 func TestRunningJobIsDeleted(t *testing.T) {
 	t.Parallel()
 	p := sharedProcess(t)
@@ -218,13 +244,18 @@ func TestRunningJobIsDeleted(t *testing.T) {
 	if err := jobs.Delete(t.Context(), "test", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, waitLimit, "pods gone", func(ctx context.Context) error {
+	eventually(t, waitLimit, "pods removed", func(ctx context.Context) error {
 		pods, err := p.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
 		if len(pods.Items) > 0 {
-			return fmt.Errorf("pod %s has finalizers %v and phase %s", pods.Items[0].Name, pods.Items[0].Finalizers, pods.Items[0].Status.Phase)
+			return fmt.Errorf(
+				"pod %s has finalizers %v and phase %s",
+				pods.Items[0].Name,
+				pods.Items[0].Finalizers,
+				pods.Items[0].Status.Phase,
+			)
 		}
 		return nil
 	})
@@ -256,13 +287,17 @@ func TestResourceQuotaIsCountedAndEnforced(t *testing.T) {
 	if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "second"}}, metav1.CreateOptions{})
+	_, err = secrets.Create(
+		t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "second"}},
+		metav1.CreateOptions{},
+	)
 	if err == nil {
 		t.Error("second secret was allowed, want it over quota")
 	}
 }
 
-func TestNodeComesBack(t *testing.T) {
+func TestNodeIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--controllers", "none")
 	nodes := p.client.CoreV1().Nodes()

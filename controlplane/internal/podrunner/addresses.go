@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// firstAddress starts the pods' addresses, and comes again after the last one.
+// firstAddress is the first of the pods' addresses, which is also used after the last one.
 var (
 	firstAddress = netip.MustParseAddr("10.244.0.1")
 	podRange     = netip.MustParsePrefix("10.244.0.0/16")
 )
 
-// addresses gives each pod an address of its own. Safe for concurrent use.
+// addresses assigns a unique address to each pod. It is safe for concurrent use.
 type addresses struct {
 	mu    sync.Mutex
 	next  netip.Addr
@@ -27,7 +27,7 @@ func newAddresses() *addresses {
 	return &addresses{next: firstAddress, byPod: map[types.UID]string{}, taken: map[string]types.UID{}}
 }
 
-// note records the address a pod has from an earlier run.
+// note records the address that a pod has from an earlier run.
 func (a *addresses) note(pod types.UID, address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -35,7 +35,7 @@ func (a *addresses) note(pod types.UID, address string) {
 	a.taken[address] = pod
 }
 
-// of returns the pod's address, the same each time. If all are in use it is empty.
+// of returns the pod's address, the same each time. It returns "" if all addresses are in use.
 func (a *addresses) of(pod types.UID) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,10 +17,11 @@ import (
 // NodeName is the name of the only node.
 const NodeName = "trueup"
 
-// nodeIP is from a range reserved for documentation: nothing answers there. A loopback address would be refused in endpoints.
+// nodeIP is from a range reserved for documentation, where no host responds. A loopback address would be rejected in
+// endpoints.
 const nodeIP = "192.0.2.1"
 
-// ensureNode makes the node, or puts back what makes it Ready.
+// ensureNode creates the node, or restores its Ready condition.
 func (r *Runner) ensureNode(ctx context.Context) error {
 	nodes := r.client.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, NodeName, metav1.GetOptions{})
@@ -61,7 +62,13 @@ func (r *Runner) nodeStatus() corev1.NodeStatus {
 	}
 	now := metav1.Now()
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, LastHeartbeatTime: now, LastTransitionTime: now}
+		return corev1.NodeCondition{
+			Type:               kind,
+			Status:             status,
+			Reason:             reason,
+			LastHeartbeatTime:  now,
+			LastTransitionTime: now,
+		}
 	}
 	return corev1.NodeStatus{
 		Capacity:    capacity,

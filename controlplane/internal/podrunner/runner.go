@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	// runTime is how long a pod runs whose containers exit, so that watchers see it running.
+	// runTime is how long a pod runs before its containers exit, so that watches observe it running.
 	runTime = 250 * time.Millisecond
 
 	workers = 8
 )
 
-// nodeKey is the queue's item for the node; no pod is without a namespace.
+// nodeKey is the key of the node in the queue. The key of a pod always has a namespace.
 var nodeKey = types.NamespacedName{Name: NodeName}
 
-// Runner runs pods. Make it with New.
+// Runner runs pods. Create it with New.
 type Runner struct {
 	client    kubernetes.Interface
 	version   string
@@ -49,7 +49,7 @@ type Runner struct {
 	ends map[types.UID]time.Time // when the containers of a running pod exit
 }
 
-// New makes a runner; version is what the node reports as its kubelet's.
+// New returns a runner. version is the kubelet version that the node reports.
 func New(client kubernetes.Interface, version string) (*Runner, error) {
 	r := &Runner{
 		client:    client,
@@ -69,7 +69,7 @@ func New(client kubernetes.Interface, version string) (*Runner, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("pods: %w", err)
 	}
-	// The node is watched for whoever deletes it or marks it not ready.
+	// The node is watched because it may be deleted or marked not ready.
 	r.nodes = coreinformers.NewFilteredNodeInformer(client, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, NodeName).String()
 	})
@@ -101,7 +101,7 @@ func (r *Runner) Run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// Ready is closed when the node is ready for the first time.
+// Ready returns a channel that is closed when the node is Ready for the first time.
 func (r *Runner) Ready() <-chan struct{} { return r.ready }
 
 func (r *Runner) seen(object any) {
@@ -168,7 +168,7 @@ func (r *Runner) sync(ctx context.Context, key types.NamespacedName) error {
 	return r.report(ctx, pod, r.fateNow(pod))
 }
 
-// fateNow lets containers that will exit run for a moment first.
+// fateNow returns the fate of the pod now: containers that exit run for a moment first.
 func (r *Runner) fateNow(pod *corev1.Pod) fate {
 	asked := askedFate(pod)
 	if asked != fateSucceeded && asked != fateFailed {
@@ -189,7 +189,8 @@ func (r *Runner) fateNow(pod *corev1.Pod) fate {
 }
 
 func (r *Runner) bind(ctx context.Context, pod *corev1.Pod) error {
-	if pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 || pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
+	if pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 ||
+		pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
 		return nil
 	}
 	return r.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
@@ -215,11 +216,11 @@ func (r *Runner) report(ctx context.Context, pod *corev1.Pod, f fate) error {
 	return err
 }
 
-// terminate stops the containers and lets go of the pod. The job controller counts a pod by its last phase, so one that would have ended
-// by itself has to fail first, as with a kubelet.
+// terminate stops the containers and deletes the pod. The job controller counts a pod by its last phase, so a pod that
+// would have ended by itself must fail first, as with a kubelet.
 func (r *Runner) terminate(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0 {
-		return nil // waits for finalizers only
+		return nil // it only waits for finalizers
 	}
 	if !terminal(pod) && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		return r.report(ctx, pod, fateKilled)

@@ -21,7 +21,8 @@ import (
 
 func fakeUID(i int) types.UID { return types.UID(strconv.Itoa(i)) }
 
-// run starts a runner on a fake API with the pods, and returns what it asks for. The fake does not bind; pods that should run are bound.
+// run starts a runner on a fake API with the pods, and returns the client. The fake does not bind, so pods that must
+// run are already bound.
 func run(t *testing.T, pods ...*corev1.Pod) *fake.Clientset {
 	t.Helper()
 	var objects []runtime.Object
@@ -83,7 +84,7 @@ func TestRunnerMakesANode(t *testing.T) {
 	}
 }
 
-func TestRunnerBindsWhatIsMeantForIt(t *testing.T) {
+func TestRunnerBindsItsPods(t *testing.T) {
 	gated := func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "gate"}} }
 	foreign := func(p *corev1.Pod) { p.Spec.SchedulerName = "other" }
 	const always = corev1.RestartPolicyAlways
@@ -109,7 +110,7 @@ func TestRunnerBindsWhatIsMeantForIt(t *testing.T) {
 	}
 }
 
-func TestRunnerMovesPodsThroughTheirLives(t *testing.T) {
+func TestRunnerMovesPodsThroughTheirPhases(t *testing.T) {
 	elsewhere := func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" }
 	const always, never = corev1.RestartPolicyAlways, corev1.RestartPolicyNever
 	client := run(t, pod(always, bound), pod(never, bound), pod(never, bound, annotated("Failed")), pod(always, elsewhere))
@@ -123,7 +124,7 @@ func TestRunnerMovesPodsThroughTheirLives(t *testing.T) {
 			return err
 		})
 	}
-	// A task is seen running before it ends.
+	// A task must be observed as running before it ends.
 	seen := map[string][]corev1.PodPhase{}
 	for _, action := range client.Actions() {
 		if update, ok := action.(clienttesting.UpdateAction); ok && action.GetSubresource() == "status" {
@@ -137,11 +138,11 @@ func TestRunnerMovesPodsThroughTheirLives(t *testing.T) {
 	}
 }
 
-func TestRunnerLetsGoOfDeletedPods(t *testing.T) {
+func TestRunnerRemovesDeletedPods(t *testing.T) {
 	deleted := func(grace int64) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &begin, &grace
-			p.Finalizers = []string{"example.com/hold"} // without one, the fake takes no pod that is being deleted
+			p.Finalizers = []string{"example.com/hold"} // the fake rejects a terminating pod without finalizers
 		}
 	}
 	const always, never = corev1.RestartPolicyAlways, corev1.RestartPolicyNever
@@ -156,7 +157,7 @@ func TestRunnerLetsGoOfDeletedPods(t *testing.T) {
 		}
 		return names
 	}
-	eventually(t, "deleted at once", func() error {
+	eventually(t, "deleted immediately", func() error {
 		got := deletions()
 		if !got["pod-0"] || !got["pod-1"] {
 			return fmt.Errorf("deletions without grace = %v, want pod-0 and pod-1", got)
@@ -164,7 +165,7 @@ func TestRunnerLetsGoOfDeletedPods(t *testing.T) {
 		return nil
 	})
 	if _, ok := deletions()["pod-2"]; ok {
-		t.Error("pod-2 was deleted again, want it left to its finalizers")
+		t.Error("pod-2 was deleted again, want it to wait for its finalizers")
 	}
 	for _, action := range client.Actions() {
 		if update, ok := action.(clienttesting.UpdateAction); ok && action.GetSubresource() == "status" {

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PhaseAnnotation on a pod chooses its fate, see the package's documentation.
+// PhaseAnnotation on a pod selects its outcome, see the package's documentation.
 const PhaseAnnotation = "trueup.dev/pod-phase"
 
-// fate is what becomes of a pod's containers.
+// fate is the outcome of a pod's containers.
 type fate string
 
 const (
@@ -32,7 +32,7 @@ const (
 	exitKilled = 128 + 15
 )
 
-// askedFate is the annotation's value, or what happens to a pod without one.
+// askedFate returns the outcome in the annotation, or the default outcome of the pod.
 func askedFate(pod *corev1.Pod) fate {
 	value, ok := pod.Annotations[PhaseAnnotation]
 	if !ok {
@@ -52,8 +52,8 @@ func terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// statusFor computes the status of a bound pod whose containers have the given fate. The result is the pod's own status if nothing
-// changes, times included.
+// statusFor returns the status of a bound pod whose containers have the given fate. If nothing changes, the result
+// equals the pod's own status, including times.
 func statusFor(pod *corev1.Pod, f fate, podIP string, now metav1.Time) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
 	status.ObservedGeneration = pod.Generation
@@ -66,7 +66,7 @@ func statusFor(pod *corev1.Pod, f fate, podIP string, now metav1.Time) corev1.Po
 	restarts := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways
 	started := f != fatePending && f != fateInvalid
 	if status.Phase == corev1.PodRunning && f == fatePending {
-		f, started = fateNotReady, true // containers that run do not go back
+		f, started = fateNotReady, true // containers that run never return to Pending
 	}
 	switch {
 	case !started:
@@ -131,7 +131,7 @@ func setCondition(status *corev1.PodStatus, kind corev1.PodConditionType, isTrue
 	status.Conditions[i] = condition
 }
 
-// containerMaker makes the statuses of one pod's containers.
+// containerMaker creates the statuses of one pod's containers.
 type containerMaker struct {
 	pod      *corev1.Pod
 	fate     fate
@@ -139,7 +139,11 @@ type containerMaker struct {
 	now      metav1.Time
 }
 
-func (m containerMaker) all(containers []corev1.Container, before []corev1.ContainerStatus, init bool) []corev1.ContainerStatus {
+func (m containerMaker) all(
+	containers []corev1.Container,
+	before []corev1.ContainerStatus,
+	init bool,
+) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	for i := range containers {
 		container := &containers[i]
@@ -153,8 +157,12 @@ func (m containerMaker) all(containers []corev1.Container, before []corev1.Conta
 	return statuses
 }
 
-// one makes the status of a container; once is for init containers, which have ended when others run.
-func (m containerMaker) one(container *corev1.Container, previous corev1.ContainerState, once bool) corev1.ContainerStatus {
+// one returns the status of a container. once is set for init containers, which have ended when others run.
+func (m containerMaker) one(
+	container *corev1.Container,
+	previous corev1.ContainerState,
+	once bool,
+) corev1.ContainerStatus {
 	status := corev1.ContainerStatus{
 		Name: container.Name, Image: container.Image, ImageID: container.Image,
 		ContainerID: fmt.Sprintf("trueup://%s/%s", m.pod.UID, container.Name),
@@ -180,7 +188,7 @@ func (m containerMaker) one(container *corev1.Container, previous corev1.Contain
 		status.State.Waiting = &corev1.ContainerStateWaiting{
 			Reason: "CrashLoopBackOff", Message: fmt.Sprintf("%s=%s", PhaseAnnotation, m.fate),
 		}
-		// The times of a last state that is there already must stay, or each look would be a change.
+		// The times of an existing last state must stay, or each sync would change the status.
 		status.LastTerminationState.Terminated = m.lastTermination(container.Name)
 		if status.LastTerminationState.Terminated == nil {
 			status.LastTerminationState.Terminated = exited(code, reason)
@@ -227,12 +235,21 @@ func (m containerMaker) lastTermination(name string) *corev1.ContainerStateTermi
 
 func (m containerMaker) waiting() *corev1.ContainerStateWaiting {
 	if m.fate == fateInvalid {
-		values := []string{string(fatePending), string(fateRunning), string(fateNotReady), string(fateSucceeded), string(fateFailed)}
+		values := []string{
+			string(fatePending),
+			string(fateRunning),
+			string(fateNotReady),
+			string(fateSucceeded),
+			string(fateFailed),
+		}
 		return &corev1.ContainerStateWaiting{
 			Reason: "InvalidAnnotation",
 			Message: fmt.Sprintf("annotation %s=%q: must be one of %s", PhaseAnnotation, m.pod.Annotations[PhaseAnnotation],
 				strings.Join(values, ", ")),
 		}
 	}
-	return &corev1.ContainerStateWaiting{Reason: "ContainerCreating", Message: fmt.Sprintf("%s=%s", PhaseAnnotation, m.fate)}
+	return &corev1.ContainerStateWaiting{
+		Reason:  "ContainerCreating",
+		Message: fmt.Sprintf("%s=%s", PhaseAnnotation, m.fate),
+	}
 }

@@ -54,7 +54,7 @@ func TestAskedFate(t *testing.T) {
 		{"Succeeded", pod(corev1.RestartPolicyAlways, annotated("Succeeded")), fateSucceeded},
 		{"Failed", pod(corev1.RestartPolicyAlways, annotated("Failed")), fateFailed},
 		{"case matters, as in phases", pod(corev1.RestartPolicyAlways, annotated("failed")), fateInvalid},
-		{"an internal fate cannot be asked for", pod(corev1.RestartPolicyAlways, annotated("Killed")), fateInvalid},
+		{"an internal fate cannot be selected", pod(corev1.RestartPolicyAlways, annotated("Killed")), fateInvalid},
 	}
 	for _, c := range cases {
 		if got := askedFate(c.pod); got != c.want {
@@ -63,7 +63,7 @@ func TestAskedFate(t *testing.T) {
 	}
 }
 
-// summary tells a status in one line, for comparison and for reading.
+// summary formats a status as one line.
 func summary(s corev1.PodStatus) string {
 	var conditions, containers []string
 	for _, c := range s.Conditions {
@@ -120,15 +120,18 @@ func TestStatusFor(t *testing.T) {
 			"Running [PodReadyToStartContainers Initialized ContainersReady] init exit 0 ready, main running ready",
 		},
 		{
-			"an open readiness gate does not", pod(always, gated, gateOpen), fateRunning,
-			"Running [example.com/gate PodReadyToStartContainers Initialized ContainersReady Ready] init exit 0 ready, main running ready",
+			"an open readiness gate does not keep the pod from being ready",
+			pod(always, gated, gateOpen),
+			fateRunning,
+			"Running [example.com/gate PodReadyToStartContainers Initialized ContainersReady Ready] " +
+				"init exit 0 ready, main running ready",
 		},
 		{
 			"Pending: nothing starts", pod(always), fatePending,
 			"Pending [PodReadyToStartContainers] init ContainerCreating, main ContainerCreating",
 		},
 		{
-			"Pending: what runs does not go back", pod(always, running), fatePending,
+			"Pending: a running container stays running", pod(always, running), fatePending,
 			"Running [PodReadyToStartContainers Initialized] init exit 0 ready, main running",
 		},
 		{
@@ -136,7 +139,7 @@ func TestStatusFor(t *testing.T) {
 			"Running [PodReadyToStartContainers Initialized] init exit 0 ready, main running",
 		},
 		{
-			"an unknown annotation is shown where people look", pod(always, annotated("x")), fateInvalid,
+			"an unknown annotation is shown in the status", pod(always, annotated("x")), fateInvalid,
 			"Pending [PodReadyToStartContainers] init InvalidAnnotation, main InvalidAnnotation",
 		},
 		{
@@ -152,11 +155,13 @@ func TestStatusFor(t *testing.T) {
 			"Failed [Initialized] init exit 0 ready, main exit 1",
 		},
 		{
-			"a failing server is restarted: a failed pod would be replaced without end", pod(always, running), fateFailed,
+			"a failing server is restarted, because a failed pod would be replaced again and again",
+			pod(always, running),
+			fateFailed,
 			"Running [PodReadyToStartContainers Initialized] init exit 0 ready, main CrashLoopBackOff",
 		},
 		{
-			"so is one that ends", pod(always, running), fateSucceeded,
+			"a server that ends is restarted", pod(always, running), fateSucceeded,
 			"Running [PodReadyToStartContainers Initialized] init exit 0 ready, main CrashLoopBackOff",
 		},
 		{
@@ -170,14 +175,21 @@ func TestStatusFor(t *testing.T) {
 			if diff := cmp.Diff(c.want, summary(status)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
-			if status.PodIP != "10.244.0.1" || status.HostIP != nodeIP || status.StartTime == nil || status.ObservedGeneration != 3 {
-				t.Errorf("ip %s on %s, started %v, generation %d", status.PodIP, status.HostIP, status.StartTime, status.ObservedGeneration)
+			if status.PodIP != "10.244.0.1" || status.HostIP != nodeIP || status.StartTime == nil ||
+				status.ObservedGeneration != 3 {
+				t.Errorf(
+					"ip %s on %s, started %v, generation %d",
+					status.PodIP,
+					status.HostIP,
+					status.StartTime,
+					status.ObservedGeneration,
+				)
 			}
-			// Looking again changes nothing, or the runner would write for ever.
+			// The second status must be equal, or the runner would write endlessly.
 			c.pod.Status = status
 			again := statusFor(c.pod, c.fate, "10.244.0.1", metav1.NewTime(later.Add(time.Hour)))
 			if !apiequality.Semantic.DeepEqual(status, again) {
-				t.Errorf("second look (-first +second):\n%s", cmp.Diff(status, again))
+				t.Errorf("second status (-first +second):\n%s", cmp.Diff(status, again))
 			}
 		})
 	}
@@ -213,7 +225,7 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("addresses = %s, %s, want 10.244.0.1 and, past the one in use, 10.244.0.3", first, second)
 	}
 	if again := a.of("a"); again != first {
-		t.Errorf("second answer for the same pod = %s, want %s", again, first)
+		t.Errorf("second address for the same pod = %s, want %s", again, first)
 	}
 	a.release("a")
 	for i := range 1<<16 - 3 { // .0.0 is never given, "old" and "b" are in use
