@@ -16,7 +16,8 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// apply creates or updates objects: definitions of kinds first, which are served when the next objects follow, then namespaces, then all others.
+// apply creates or updates objects: first CustomResourceDefinitions, which are served before the next objects are
+// applied, then namespaces, then all others.
 func apply(ctx context.Context, sb *sandbox.Sandbox, documents []manifests.Document) error {
 	if len(documents) == 0 {
 		return nil
@@ -51,15 +52,24 @@ func apply(ctx context.Context, sb *sandbox.Sandbox, documents []manifests.Docum
 	return nil
 }
 
-// applyOne applies an object, in the namespace "default" if it needs one and names none.
+// applyOne applies an object. A namespaced object without a namespace is applied in "default".
 func applyOne(ctx context.Context, c client.Client, document manifests.Document) error {
 	object := document.Object.DeepCopy()
 	mapping, err := c.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
 	if err != nil {
-		return fmt.Errorf("the API serves no such kind of %s, or its CustomResourceDefinition is not among the files: %w", object.GetAPIVersion(), err)
+		return fmt.Errorf(
+			"the API does not serve this kind of %s; add its CustomResourceDefinition to the files: %w",
+			object.GetAPIVersion(),
+			err,
+		)
 	}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace && object.GetNamespace() == "" {
 		object.SetNamespace(corev1.NamespaceDefault)
 	}
-	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("trueup"), client.ForceOwnership)
+	return c.Apply(
+		ctx,
+		client.ApplyConfigurationFromUnstructured(object),
+		client.FieldOwner("trueup"),
+		client.ForceOwnership,
+	)
 }

@@ -11,9 +11,9 @@ import (
 )
 
 func buildCommand() *subcommand {
-	c := newSubcommand("build", "Build the control plane, unless that has been done")
-	c.long = `build makes sure that the binary of the control plane is there, and prints its path. The other commands and tests
-do the same when they need it; it is done ahead of them where minutes of building would get in the way.`
+	c := newSubcommand("build", "Build the control plane if it does not exist")
+	c.long = `build builds the binary of the control plane if it does not exist, and prints its path. The other commands and
+tests do the same when they need it. Run build in advance if they must not wait minutes for it.`
 	c.run = func(ctx context.Context, stdout, stderr io.Writer) error {
 		path, err := sandbox.Build(ctx, sandbox.Options{Progress: stderr})
 		if err != nil {
@@ -23,7 +23,7 @@ do the same when they need it; it is done ahead of them where minutes of buildin
 			return err
 		}
 		if path == "" {
-			path = "nothing to build: the environment names an existing cluster"
+			path = "nothing to build: the environment selects an existing cluster"
 		}
 		_, err = fmt.Fprintln(stdout, path)
 		return err

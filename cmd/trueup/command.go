@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// subcommand is one of the things that the tool does. pflag is all that the tool needs beside what its users have anyway: whoever uses a package of trueup
-// can run it without more modules.
+// subcommand is a subcommand of the tool. The tool only needs pflag besides modules that its users already have, so
+// users of a trueup package can run it without further modules.
 type subcommand struct {
 	name    string
-	short   string // in a line
+	short   string // one line
 	long    string
 	example string
 	flags   *pflag.FlagSet
@@ -32,9 +32,9 @@ func newSubcommand(name, short string) *subcommand {
 	return &subcommand{name: name, short: short, flags: flags}
 }
 
-const about = "trueup starts a disposable Kubernetes control plane on this machine, and shows a controller at work on it."
+const about = "trueup starts a disposable Kubernetes control plane on this machine, and demonstrates a controller on it."
 
-// dispatch runs the subcommand that args name, or prints help.
+// dispatch runs the subcommand in args, or prints help.
 func dispatch(ctx context.Context, commands []*subcommand, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:], "--help")
@@ -71,7 +71,7 @@ func help(commands []*subcommand) string {
 	for _, c := range commands {
 		fmt.Fprintf(&b, "  %-9s %s\n", c.name, c.short)
 	}
-	b.WriteString("\nUse \"trueup <command> --help\" for more about a command.\n")
+	b.WriteString("\nUse \"trueup <command> --help\" for more information about a command.\n")
 	return b.String()
 }
 

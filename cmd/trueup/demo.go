@@ -14,13 +14,13 @@ import (
 
 func demoCommand() *subcommand {
 	o := demo.Options{}
-	c := newSubcommand("demo", "Show a controller at work, from start to clean end")
+	c := newSubcommand("demo", "Demonstrate a controller, from start to clean-up")
 	c.long = `demo starts a sandbox, runs the controller of the example kind Website in this process, and applies Websites.
-It shows them turning ready; changes a theme, and shows that all sites follow; deletes children, and shows them
-coming back; deletes a site, and shows that nothing of it stays. At the end it sums up what that took.
+It waits until they are ready, changes a theme and shows that all sites follow, deletes children and shows that
+they are created again, and deletes a site and shows that all of its objects are removed. It ends with a summary.
 
-What it says is what it has seen through the API, with clients and watches apart from the controller's. The exit
-code is 0 only if it has seen all of it, and the controller reported no error.`
+It prints only what it observed through the API, with its own clients and watches. The exit code is 0 only if
+it observed every step and the controller reported no error.`
 	c.example = `  trueup demo
   trueup demo --stay
   trueup demo -f my-site.yaml -f more-sites/`
@@ -37,9 +37,20 @@ code is 0 only if it has seen all of it, and the controller reported no error.`
 		}
 		return &failure{err}
 	}
-	c.flags.StringArrayVarP(&o.Files, "filename", "f", nil, "a `path` of a file or folder with Websites, and ConfigMaps and Namespaces for them, to show instead of the samples (may be repeated)")
-	c.flags.BoolVar(&o.Stay, "stay", false, "keep everything running at the end, for kubectl, until interrupted")
-	c.flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long each chapter may take")
-	c.flags.CountVarP(&o.Verbosity, "verbose", "v", "show the logs of the controller; -vv also those of the control plane")
+	c.flags.StringArrayVarP(
+		&o.Files,
+		"filename",
+		"f",
+		nil,
+		"use the Websites, ConfigMaps and Namespaces in the file or directory `path` instead of the samples (may be repeated)",
+	)
+	c.flags.BoolVar(&o.Stay, "stay", false, "keep everything running at the end until interrupted, for use with kubectl")
+	c.flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "timeout of each chapter")
+	c.flags.CountVarP(
+		&o.Verbosity,
+		"verbose",
+		"v",
+		"print the logs of the controller; -vv also prints those of the control plane",
+	)
 	return c
 }

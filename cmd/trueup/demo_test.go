@@ -31,26 +31,30 @@ func TestDemo(t *testing.T) {
 	if code := c.ends(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, c.output())
 	}
-	if ok := regexp.MustCompile(`^demo: ok: 4 websites ready, [1-9][0-9]* writes, 0 errors$`); !ok.MatchString(c.lastLine()) {
+	if ok := regexp.MustCompile(
+		`^demo: ok: 4 websites ready, [1-9][0-9]* writes, 0 errors$`,
+	); !ok.MatchString(
+		c.lastLine(),
+	) {
 		t.Errorf("last line: %s", c.lastLine())
 	}
 	out := c.stdout.String()
 	for _, part := range []string{
 		"Ready at http://bakery.example.com", "2/2 servers, 4 ConfigMaps",
-		"the new style is in 4 ConfigMaps, 2/2 servers rolled over",
-		"cinema and museum have other themes and are untouched",
-		"ConfigMap bakery-content is back", "Service bakery is back",
-		"the DNS record museum.example.com is withdrawn",
-		"the finalizer is cleared, and the Website is gone",
-		"garbage collection has taken 1 ReplicaSet and 1 Pod",
+		"4 ConfigMaps have the new style, 2/2 servers are rolled out",
+		"cinema and museum have other themes and are unchanged",
+		"ConfigMap bakery-content was created again", "Service bakery was created again",
+		"the DNS record museum.example.com is removed",
+		"the finalizer is removed, and the Website no longer exists",
+		"garbage collection has removed 1 ReplicaSet and 1 Pod",
 		"reconciles", "conflicts", "websites/status",
 	} {
 		if !strings.Contains(out, part) {
-			t.Errorf("not shown: %s", part)
+			t.Errorf("output does not contain: %s", part)
 		}
 	}
 	if strings.Contains(out, "\x1b") {
-		t.Error("there is colour in a pipe")
+		t.Error("the output has colors in a pipe")
 	}
 	if t.Failed() {
 		t.Log(c.output())
@@ -79,8 +83,11 @@ func TestDemo_ownSites(t *testing.T) {
 	if !strings.HasPrefix(c.lastLine(), "demo: ok: 1 websites ready, ") {
 		t.Errorf("last line: %s", c.lastLine())
 	}
-	if want := "skipped: no Website has a themeRef, they all use the built-in theme"; !strings.Contains(c.stdout.String(), want) {
-		t.Errorf("not shown: %s\n%s", want, c.output())
+	if want := "skipped: no Website has a themeRef; all use the built-in theme"; !strings.Contains(
+		c.stdout.String(),
+		want,
+	) {
+		t.Errorf("output does not contain: %s\n%s", want, c.output())
 	}
 }
 
@@ -119,20 +126,26 @@ spec: {domains: [x]}
 		},
 		"unknown kind": {
 			args: []string{"-f", unknown},
-			want: []string{"error: " + unknown + ": document 1 (line 1): kind: Pod of v1 is not known here; known are Website"},
+			want: []string{
+				"error: " + unknown + ": document 1 (line 1): kind: Pod of v1 is not supported; supported kinds: Website",
+			},
 		},
 		"no site": {
 			args: []string{"-f", none},
-			want: []string{"error: there is no Website in " + none},
+			want: []string{"error: no Website in " + none},
 		},
 		"invalid specs": {
 			args: []string{"-f", invalid},
 			want: []string{
-				"error: " + invalid + `: document 2 (line 5): Website "shop": spec.domain: Invalid value: "Shop": must be at least two`,
-				invalid + `: document 3 (line 12): Website "blog": spec.domains: the kind has no such field`,
+				"error: " + invalid + `: document 2 (line 5): Website "shop": ` +
+					`spec.domain: Invalid value: "Shop": must be at least two`,
+				invalid + `: document 3 (line 12): Website "blog": spec.domains: unknown field`,
 			},
 		},
-		"no time":      {args: []string{"--timeout", "0s"}, want: []string{"error: --timeout: must be greater than 0, got 0s"}},
+		"no time": {
+			args: []string{"--timeout", "0s"},
+			want: []string{"error: --timeout: must be greater than 0, got 0s"},
+		},
 		"unknown flag": {args: []string{"--stays"}, want: []string{"error: unknown flag: --stays"}},
 	}
 	for name, tc := range tests {
@@ -144,7 +157,7 @@ spec: {domains: [x]}
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(c.stderr.String(), want) {
-					t.Errorf("not said: %s\n%s", want, c.output())
+					t.Errorf("output does not contain: %s\n%s", want, c.output())
 				}
 			}
 			c.leavesNothing(nil, "")
@@ -165,23 +178,24 @@ spec:
 	if code := c.ends(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	want := `demo: failed: after 3s: Website shop is not ready: content ✗  deployment …  service …  record …  (ThemeNotFound: there is no ConfigMap "paper")`
+	want := `demo: failed: after 3s: Website shop is not ready: content ✗  deployment …  service …  record …  ` +
+		`(ThemeNotFound: there is no ConfigMap "paper")`
 	if c.lastLine() != want {
 		t.Errorf("last line: %s\nwant:      %s", c.lastLine(), want)
 	}
 	c.leavesNothing(nil, "")
 }
 
-// A demo in which everything comes right in the end, but not without errors, has failed.
+// A demo that shows everything fails if the controller reported errors.
 func TestDemo_errorsOfTheController(t *testing.T) {
 	t.Parallel()
 	c := start(t, "demo", "-f", write(t, "own.yaml", ownSite))
 	c.sees("Kubernetes v")
 	folders, err := filepath.Glob(filepath.Join(c.temp, "trueup-controlplane-*"))
 	if err != nil || len(folders) != 1 {
-		t.Fatalf("folders of the control plane: %v (error %v)", folders, err)
+		t.Fatalf("directories of the control plane: %v (error %v)", folders, err)
 	}
-	inTheWay := filepath.Join(folders[0], "records") // of the folder that sites are published in
+	inTheWay := filepath.Join(folders[0], "records") // in place of the directory that sites are published in
 	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -192,11 +206,12 @@ func TestDemo_errorsOfTheController(t *testing.T) {
 	if code := c.ends(); code != 1 {
 		t.Errorf("exit code %d, want 1\n%s", code, c.output())
 	}
-	if want := "demo: failed: the controller reported "; !strings.HasPrefix(c.lastLine(), want) || !strings.Contains(c.lastLine(), "not a directory") {
+	if want := "demo: failed: the controller reported "; !strings.HasPrefix(c.lastLine(), want) ||
+		!strings.Contains(c.lastLine(), "not a directory") {
 		t.Errorf("last line: %s", c.lastLine())
 	}
-	if !strings.Contains(c.stdout.String(), "its children are gone") {
-		t.Errorf("it has not shown everything\n%s", c.output())
+	if !strings.Contains(c.stdout.String(), "its children are removed") {
+		t.Errorf("the demo did not show everything\n%s", c.output())
 	}
 }
 
@@ -234,7 +249,7 @@ func TestDemo_stays(t *testing.T) {
 	}
 	c.sees("demo: ok: 1 websites ready, ")
 
-	// The site was deleted at the end; a new one finds the controller still at work.
+	// The site was deleted at the end, but the controller reconciles a new one.
 	k := connect(t, kubeconfig)
 	site := &websitev1.Website{}
 	site.Namespace, site.Name = "shops", "later"
@@ -249,7 +264,7 @@ func TestDemo_stays(t *testing.T) {
 
 	c.signal(syscall.SIGINT)
 	if code := c.ends(); code != 0 {
-		t.Errorf("exit code %d, want 0: it has shown everything\n%s", code, c.output())
+		t.Errorf("exit code %d, want 0, because the demo was complete\n%s", code, c.output())
 	}
 	if !strings.HasPrefix(c.lastLine(), "demo: ok: ") {
 		t.Errorf("last line: %s", c.lastLine())
@@ -267,7 +282,7 @@ func TestDemo_killed(t *testing.T) {
 			c.sees(at)
 			children := c.children()
 			if len(children) == 0 && len(os.Getenv(sandbox.KubeconfigVariable)) == 0 {
-				t.Log("cannot see the processes of the command here; looking at folders and ports only")
+				t.Log("cannot list the processes of the command on this platform; checking directories and ports only")
 			}
 			c.signal(syscall.SIGKILL)
 			c.ends()
@@ -281,7 +296,9 @@ func TestDemo_endOfTheControlPlane(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("finds the process of the control plane in /proc")
 	}
-	for name, at := range map[string]string{"at once": "Kubernetes v", "in the middle": "Ready at", "while it stays": "demo: ok:"} {
+	for name, at := range map[string]string{
+		"immediately": "Kubernetes v", "in the middle": "Ready at", "while it stays": "demo: ok:",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, "demo", "--stay")
@@ -304,7 +321,7 @@ func TestDemo_endOfTheControlPlane(t *testing.T) {
 	}
 }
 
-// On a cluster that is somebody's, only what is not there is made, and that is taken away again.
+// In an existing cluster the demo only creates objects that do not exist, and deletes them again.
 func TestDemo_existingCluster(t *testing.T) {
 	t.Parallel()
 	if err := controlPlaneIsBuilt(); err != nil {
@@ -324,16 +341,16 @@ func TestDemo_existingCluster(t *testing.T) {
 	}
 	var sites websitev1.WebsiteList
 	if err := k.List(t.Context(), &sites); err != nil || len(sites.Items) != 0 {
-		t.Errorf("sites are left: %d (error %v)", len(sites.Items), err)
+		t.Errorf("%d sites left (error %v)", len(sites.Items), err)
 	}
 	theme := &corev1.ConfigMap{}
 	theme.Namespace, theme.Name = "default", "theme-paper"
 	if err := k.Get(t.Context(), client.ObjectKeyFromObject(theme), theme); !apierrs.IsNotFound(err) {
-		t.Errorf("the theme is left, or no telling: %v", err)
+		t.Errorf("the theme still exists or cannot be read: %v", err)
 	}
 	c.leavesNothing(nil, "")
 
-	mine := &corev1.ConfigMap{Data: map[string]string{"mine": "all mine"}}
+	mine := &corev1.ConfigMap{Data: map[string]string{"mine": "unchanged"}}
 	mine.Namespace, mine.Name = "default", "theme-paper"
 	if err := k.Create(t.Context(), mine); err != nil {
 		t.Fatal(err)
@@ -342,12 +359,12 @@ func TestDemo_existingCluster(t *testing.T) {
 	if code := c.ends(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	if want := `ConfigMap "theme-paper" exists in this cluster already`; !strings.Contains(c.stderr.String(), want) {
-		t.Errorf("not said: %s\n%s", want, c.output())
+	if want := `ConfigMap "theme-paper" already exists in this cluster`; !strings.Contains(c.stderr.String(), want) {
+		t.Errorf("output does not contain: %s\n%s", want, c.output())
 	}
 	version := mine.ResourceVersion
 	if err := k.Get(t.Context(), client.ObjectKeyFromObject(mine), mine); err != nil || mine.ResourceVersion != version {
-		t.Errorf("it was touched: version %s, was %s (error %v)", mine.ResourceVersion, version, err)
+		t.Errorf("the ConfigMap was changed: version %s, was %s (error %v)", mine.ResourceVersion, version, err)
 	}
 	c.leavesNothing(nil, "")
 }

@@ -22,8 +22,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs a command and returns the exit code: 0 if all went well, 1 if not, and 128 plus the number of the signal if
-// one ended it.
+// run runs a command and returns the exit code: 0 on success, 1 on failure, and 128 plus the signal number if a signal
+// ended it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	commands := []*subcommand{demoCommand(), upCommand(), buildCommand(), versionCommand()}
 	err := dispatch(ctx, commands, args, stdout, stderr)
@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.As(err, &by):
-		fmt.Fprintf(stderr, "%s: stopped, nothing is left running\n", by)
+		fmt.Fprintf(stderr, "%s: stopped, all processes have ended\n", by)
 		return 128 + int(by.signal)
 	case errors.As(err, &input):
 		fmt.Fprintf(stderr, "error: %v\n", input)
@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// failure is an error whose message, in one line, is the last line of the output.
+// failure is an error that is printed in one line as the last line of the output.
 type failure struct{ err error }
 
 func (f *failure) Error() string {
@@ -55,13 +55,13 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// interruption is the cause of a context that a signal has ended.
+// interruption is the cause of a context that was canceled by a signal.
 type interruption struct{ signal syscall.Signal }
 
 func (i interruption) Error() string { return i.signal.String() }
 
-// untilSignal returns a context that ends with SIGINT or SIGTERM. A second signal ends the process at once; the control
-// plane notices that and goes, too.
+// untilSignal returns a context that is canceled by SIGINT or SIGTERM. A second signal ends the process immediately;
+// the control plane detects that and ends, too.
 func untilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)

@@ -27,7 +27,7 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// grace is how long something may be there after the process that started it was killed.
+// grace is how long processes and files may exist after the process that started them was killed.
 const grace = 5 * time.Second
 
 var binary string // the command under test
@@ -51,7 +51,7 @@ func buildAndRun(m *testing.M) (int, error) {
 	binary = filepath.Join(dir, "trueup")
 	build := exec.Command("go", "build", "-o", binary)
 	if raceDetector {
-		build.Args = append(build.Args, "-race") // a race in it ends the command with exit code 66
+		build.Args = append(build.Args, "-race") // a data race ends the command with exit code 66
 	}
 	if out, err := build.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("build the command: %w\n%s", err, out)
@@ -59,7 +59,7 @@ func buildAndRun(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// controlPlaneIsBuilt makes sure that starting one takes seconds: the deadlines of tests count on that.
+// controlPlaneIsBuilt builds the control plane, so that a start takes seconds. The deadlines of tests depend on that.
 var controlPlaneIsBuilt = sync.OnceValue(func() error {
 	sb, err := sandbox.Start(context.Background(), sandbox.Options{Controllers: []string{"none"}})
 	if err != nil {
@@ -72,14 +72,14 @@ var controlPlaneIsBuilt = sync.OnceValue(func() error {
 type command struct {
 	*exec.Cmd
 	t      *testing.T
-	temp   string // where it puts temporary folders
+	temp   string // its directory for temporary files
 	stdout *bytes.Buffer
 	stderr *bytes.Buffer
-	lines  chan string // of stdout, as they come
+	lines  chan string // lines of stdout
 	exited chan struct{}
 }
 
-// start starts the command. At the end of the test it is checked that nothing is left of it.
+// start starts the command. At the end of the test it checks that no processes and files are left.
 func start(t *testing.T, args ...string) *command {
 	t.Helper()
 	return startWith(t, nil, args...)
@@ -122,7 +122,7 @@ func startWith(t *testing.T, env []string, args ...string) *command {
 	return c
 }
 
-// sees waits until a line of the output has a text in it, and returns the line.
+// sees waits until a line of the output contains text, and returns the line.
 func (c *command) sees(text string) string {
 	c.t.Helper()
 	deadline := time.After(time.Minute)
@@ -141,18 +141,18 @@ func (c *command) sees(text string) string {
 	}
 }
 
-// ends waits for the end and returns the exit code.
+// ends waits for the end of the command and returns the exit code.
 func (c *command) ends() int {
 	c.t.Helper()
 	select {
 	case <-c.exited:
 	case <-time.After(2 * time.Minute):
-		c.t.Fatal("the command does not end")
+		c.t.Fatal("the command did not end")
 	}
 	return c.ProcessState.ExitCode()
 }
 
-// output is all that was written; only after the end.
+// output returns the whole output. It must be called after the end of the command.
 func (c *command) output() string {
 	<-c.exited
 	return fmt.Sprintf("--- stdout\n%s--- stderr\n%s", c.stdout, c.stderr)
@@ -164,11 +164,11 @@ func (c *command) lastLine() string {
 	return lines[len(lines)-1]
 }
 
-// children are the processes that the command has started and that are running.
+// children returns the running processes that the command has started.
 func (c *command) children() []int {
 	c.t.Helper()
 	if runtime.GOOS != "linux" {
-		return nil // what they hold, folders and ports, is looked at everywhere
+		return nil // directories and ports are checked on every platform
 	}
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -183,7 +183,7 @@ func (c *command) children() []int {
 	return pids
 }
 
-// readStat reads what Linux tells about a process; zeros if it is gone.
+// readStat reads the status of a process from /proc. It returns zero values if the process does not exist.
 func readStat(file string) (pid, parent int, state string) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -197,7 +197,7 @@ func readStat(file string) (pid, parent int, state string) {
 	return pid, parent, fields[0]
 }
 
-// leavesNothing checks that soon nothing is left of the command: processes, folders, ports.
+// leavesNothing waits until no process, directory or port of the command is left.
 func (c *command) leavesNothing(children []int, host string) {
 	c.t.Helper()
 	deadline := time.Now().Add(grace)
@@ -209,7 +209,7 @@ func (c *command) leavesNothing(children []int, host string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("left behind for %s: %v", grace, left)
+			c.t.Fatalf("still left after %s: %v", grace, left)
 		}
 		<-ticker.C
 	}
@@ -227,7 +227,7 @@ func (c *command) left(children []int, host string) error {
 		left = append(left, err)
 	}
 	for _, entry := range entries {
-		left = append(left, fmt.Errorf("folder %s", entry.Name()))
+		left = append(left, fmt.Errorf("directory %s", entry.Name()))
 	}
 	if host != "" {
 		if connection, err := net.Dial("tcp", host); err == nil {
@@ -238,7 +238,7 @@ func (c *command) left(children []int, host string) error {
 	return errors.Join(left...)
 }
 
-// hostIn cuts host and port out of a line with a URL.
+// hostIn returns host and port of the URL in a line.
 func hostIn(line string) string {
 	_, host, _ := strings.Cut(line, "https://")
 	return strings.TrimSpace(host)

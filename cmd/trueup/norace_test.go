@@ -4,5 +4,5 @@
 
 package main
 
-// raceDetector tells whether the tests run with the race detector, and so shall the command.
+// raceDetector reports whether the tests run with the race detector. The command is built the same way.
 const raceDetector = false

@@ -10,7 +10,7 @@ import (
 	"trueup.dev/internal/usermodule"
 )
 
-// One command makes trueup a tool of a user's module, which does not inherit the modules of a Kubernetes server from it.
+// One command adds trueup as a tool of a user's module. The module does not inherit the modules of a Kubernetes server.
 func TestTool_OfAForeignModule(t *testing.T) {
 	t.Parallel()
 	if err := controlPlaneIsBuilt(); err != nil {
@@ -25,7 +25,7 @@ func TestTool_OfAForeignModule(t *testing.T) {
 	}
 	path := strings.TrimSpace(m.Run(t, "go", "tool", "trueup", "build"))
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		t.Errorf("build has printed %q (error %v), want the path of the control plane", path, err)
+		t.Errorf("build printed %q (error %v), want the path of the control plane", path, err)
 	}
 	for _, module := range []string{"k8s.io/kubernetes ", "go.etcd.io/etcd/server", "trueup.dev/controlplane v"} {
 		if strings.Contains(m.Read(t, "go.mod"), module) || strings.Contains(m.Read(t, "go.sum"), module) {
@@ -34,7 +34,7 @@ func TestTool_OfAForeignModule(t *testing.T) {
 	}
 }
 
-// The tool needs no go.sum entries but those of the library.
+// The tool needs only the go.sum entries of the library.
 func TestTool_OfAModuleThatUsesTheLibrary(t *testing.T) {
 	t.Parallel()
 	m := usermodule.New(t, "../..")

@@ -18,7 +18,7 @@ func versionCommand() *subcommand {
 	return c
 }
 
-// version is that of the module as the go command knows it.
+// version returns the version of the module as recorded by the go command.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

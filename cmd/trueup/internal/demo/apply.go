@@ -18,11 +18,11 @@ import (
 	"trueup.dev/cmd/trueup/internal/manifests"
 )
 
-// fieldOwner is the name under which this command owns what it applies.
+// fieldOwner is the field owner of the objects that this command applies.
 const fieldOwner = client.FieldOwner("trueup-demo")
 
-// apply applies all objects, after the API has judged each of them: either all are valid or nothing is applied but
-// namespaces, without which there is no judging what is in them.
+// apply applies all objects after a dry run of each. If any is invalid, it applies only the namespaces, which the dry
+// runs of their objects need.
 func (d *demo) apply(ctx context.Context) error {
 	numbers := map[string]int{}
 	for _, document := range d.documents {
@@ -57,22 +57,23 @@ func (d *demo) apply(ctx context.Context) error {
 			return err
 		}
 	}
-	d.Done("the API has accepted all of them")
+	d.Done("the API has accepted all objects")
 	return nil
 }
 
 func (d *demo) applyOne(ctx context.Context, document manifests.Document, opts ...client.ApplyOption) error {
 	object := document.Object.DeepCopy()
 	err := d.client.Apply(
-		ctx, client.ApplyConfigurationFromUnstructured(object), append(opts, fieldOwner, client.ForceOwnership)...,
-	)
+		ctx,
+		client.ApplyConfigurationFromUnstructured(object),
+		append(opts, fieldOwner, client.ForceOwnership)...)
 	if err != nil {
 		return explainRefusal(document, err)
 	}
 	return nil
 }
 
-// together makes one error of many, a mistake in the input if one of them is.
+// together combines several errors into one. It is an InputError if one of them is.
 func together(problems []error) error {
 	err := errors.Join(problems...)
 	var input *InputError
@@ -82,10 +83,10 @@ func together(problems []error) error {
 	return err
 }
 
-// untyped is how the API shows a value that has not the type of its field.
+// untyped matches a value of the wrong type in an error of the API.
 var untyped = regexp.MustCompile(`&value\.valueUnstructured\{Value:(.*?)\}`)
 
-// explainRefusal says which fields of which document the API does not accept.
+// explainRefusal returns an error with the fields and the document that the API rejected.
 func explainRefusal(document manifests.Document, err error) error {
 	var status apierrs.APIStatus
 	if !errors.As(err, &status) {
@@ -97,13 +98,11 @@ func explainRefusal(document manifests.Document, err error) error {
 			reasons = append(reasons, strings.TrimPrefix(cause.Field+": ", "<nil>: ")+cause.Message)
 		}
 	}
-	// A field that the kind does not have is found earlier, and is not told in details.
+	// An unknown field is rejected earlier, and the error has no details.
 	if _, field, ok := strings.Cut(status.Status().Message, "Kind="+document.Object.GetKind()+"): ."); ok {
 		reasons = append(
 			reasons,
-			strings.Replace(
-				untyped.ReplaceAllString(field, "$1"), "field not declared in schema", "the kind has no such field", 1,
-			),
+			strings.Replace(untyped.ReplaceAllString(field, "$1"), "field not declared in schema", "unknown field", 1),
 		)
 	}
 	if len(reasons) == 0 {
@@ -115,7 +114,7 @@ func explainRefusal(document manifests.Document, err error) error {
 	return &InputError{fmt.Errorf("%s: %s: %s", document.Where(), document.Title(), strings.Join(reasons, "; "))}
 }
 
-// ensureDefaultNamespace makes the namespace that objects without one go to; a new control plane may not have it yet.
+// ensureDefaultNamespace creates the namespace "default", which may not exist yet in a new control plane.
 func (d *demo) ensureDefaultNamespace(ctx context.Context) error {
 	if !slices.Contains(d.namespaces(), rules.Namespace) {
 		return nil
@@ -125,7 +124,7 @@ func (d *demo) ensureDefaultNamespace(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(d.client.Create(ctx, namespace))
 }
 
-// kinds says how many there are of what.
+// kinds formats the number of objects by kind.
 func kinds(numbers map[string]int) string {
 	var parts []string
 	for _, kind := range []string{"Namespace", "Website", "ConfigMap"} {

@@ -23,31 +23,32 @@ import (
 	"trueup.dev/examples/website/dns"
 )
 
-// gracePeriod is what passes that are under way get to end.
+// gracePeriod is how long running reconciles may take to end.
 const gracePeriod = 2 * time.Second
 
-// running is the controller under way, and what is measured of it.
+// running is the running controller and its measurements.
 type running struct {
 	traffic  *traffic.Counter
 	failures *failures
 	ended    context.Context // done when the manager has returned; the cause is its error
 	cancel   context.CancelFunc
-	earlier  int // reconciles of this process before this one
+	earlier  int // reconciles in this process before this controller
 }
 
-// start starts a manager with the controller. It does not stop with a context: a site that is deleted at the end needs
-// it.
+// start starts a manager with the controller. It does not stop with a context, because the controller is still needed
+// to delete sites at the end.
 func start(cfg *rest.Config, scheme *runtime.Scheme, namespaces []string, records string, o Options) (*running, error) {
 	r := &running{traffic: &traffic.Counter{}, failures: &failures{next: handler(o)}, earlier: reconciles()}
 	logger := logr.FromSlogHandler(r.failures)
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(r.traffic.Wrap)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:                  scheme,
-		Logger:                  logger,
-		Metrics:                 metricsserver.Options{BindAddress: "0"},
-		Cache:                   cache.Options{DefaultNamespaces: only(namespaces)},
-		Controller:              config.Controller{SkipNameValidation: new(true)}, // a process may show this more than once
+		Scheme:  scheme,
+		Logger:  logger,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:   cache.Options{DefaultNamespaces: only(namespaces)},
+		// a process may run the demo more than once
+		Controller:              config.Controller{SkipNameValidation: new(true)},
 		GracefulShutdownTimeout: new(gracePeriod),
 	})
 	if err != nil {
@@ -64,7 +65,7 @@ func start(cfg *rest.Config, scheme *runtime.Scheme, namespaces []string, record
 	return r, nil
 }
 
-// handler is where logs go: nowhere, if nobody has asked for them.
+// handler returns the handler of logs, which discards them if they are not requested.
 func handler(o Options) slog.Handler {
 	if o.Verbosity == 0 {
 		return slog.DiscardHandler
@@ -72,7 +73,7 @@ func handler(o Options) slog.Handler {
 	return slog.NewTextHandler(o.Log, nil)
 }
 
-// only is a cache's choice of namespaces, all of them if there are none.
+// only returns the namespaces of a cache. Without namespaces the cache watches all of them.
 func only(namespaces []string) map[string]cache.Config {
 	if len(namespaces) == 0 {
 		return nil
@@ -84,7 +85,8 @@ func only(namespaces []string) map[string]cache.Config {
 	return chosen
 }
 
-// stop returns when the controller has ended; soon also if it cannot, because it waits for an API that is gone.
+// stop returns when the controller has ended. It also returns soon if the controller cannot end because the API no
+// longer responds.
 func (r *running) stop() {
 	r.cancel()
 	select {
@@ -93,7 +95,7 @@ func (r *running) stop() {
 	}
 }
 
-// end is why the controller is not running any more.
+// end returns why the controller has ended.
 func (r *running) end() error {
 	if cause := context.Cause(r.ended); !errors.Is(cause, context.Canceled) {
 		return fmt.Errorf("the controller has ended: %w", cause)
@@ -101,13 +103,13 @@ func (r *running) end() error {
 	return errors.New("the controller has ended")
 }
 
-// reconciles is how often controllers of this process have reconciled.
+// reconciles returns the number of reconciles of this controller.
 func (r *running) reconciles() int { return reconciles() - r.earlier }
 
 func reconciles() int {
 	families, err := metrics.Registry.Gather()
 	if err != nil {
-		return 0 // a collector of somebody else; what it keeps from us is a number in a summary
+		return 0 // the collector is not ours; the number is only part of a summary
 	}
 	total := 0.0
 	for _, family := range families {
@@ -120,7 +122,7 @@ func reconciles() int {
 	return int(total)
 }
 
-// explain adds to an error what the controller had to complain about, which alone is one.
+// explain adds the errors that the controller reported to err.
 func (r *running) explain(err error) error {
 	times, last := r.failures.seen()
 	switch {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo shows the Website controller at work on a real Kubernetes API, and says that something is so only after
-// it has seen it there: with clients and watches of its own, that share nothing with the controller.
+// Package demo demonstrates the Website controller on a real Kubernetes API. It reports only what it has observed
+// through the API, with its own clients and watches, which share no state with the controller.
 //
-// Run is the whole story; each chapter is a file of its own.
+// Run is the whole demo. Each chapter has its own file.
 package demo
 
 import (
@@ -32,48 +32,48 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// Options say what is shown and how.
+// Options configure the demo.
 type Options struct {
-	// Files are files and folders with the objects to apply. The default is the samples of the example.
+	// Files are files and directories with the objects to apply. Default: the samples of the example.
 	Files []string
-	// Stay keeps everything running after the end, until the context is done.
+	// Stay keeps everything running after the last chapter, until the context is done.
 	Stay bool
-	// Timeout bounds each chapter.
+	// Timeout is the timeout of each chapter.
 	Timeout time.Duration
-	// Verbosity 1 shows the logs of the controller, a higher one also those of the control plane.
+	// Verbosity 1 prints the logs of the controller; higher values also print those of the control plane.
 	Verbosity int
-	// Out receives the show.
+	// Out receives the output of the demo.
 	Out io.Writer
 	// Log receives logs, and the progress of building and starting the control plane.
 	Log io.Writer
 }
 
-// InputError is a mistake in the objects that were given.
+// InputError is a mistake in the given objects.
 type InputError struct{ err error }
 
 func (e *InputError) Error() string { return e.err.Error() }
 func (e *InputError) Unwrap() error { return e.err }
 
-// demo is what the chapters share.
+// demo is the state that the chapters share.
 type demo struct {
 	*screen.Screen
-	client     client.Client // reads and writes past every cache
+	client     client.Client // bypasses all caches
 	observer   *observer
-	records    dns.Provider // reads what the controller published, through files
+	records    dns.Provider // reads the records that the controller published, from files
 	controller *running
 	documents  []manifests.Document
 	sites      []types.NamespacedName // in the order of the documents
-	foreign    bool                   // the cluster is somebody's
-	created    bool                   // in such a cluster: there may be something to take away
+	foreign    bool                   // the cluster is an existing one
+	created    bool                   // in an existing cluster: there may be objects to delete
 	timeout    time.Duration
 	began      time.Time
 	made       tally
 }
 
-// Run shows everything, and returns an error when something was not so within its time, or the controller reported an
-// error. When the context is done it stops with the cause of that. In all cases nothing is left running.
+// Run runs the demo. It returns an error if an expected state is not observed in time, or if the controller reported an
+// error. When the context is done, Run stops and returns its cause. In all cases all processes are stopped.
 func Run(ctx context.Context, o Options) (err error) {
-	// The libraries below log to these, which are the process's.
+	// Libraries log to the loggers of the process.
 	logger := logr.FromSlogHandler(handler(o))
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, sb.Stop()) }()
 	d.foreign = sb.Dir() == ""
 
-	// A control plane that ends by itself ends the show at once.
+	// The end of the control plane ends the demo immediately.
 	audience := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -114,7 +114,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	d.Done("Kubernetes %s is up at %s", version.GitVersion, sb.RESTConfig().Host)
 
-	published, discard, err := recordsFolder(sb)
+	published, discard, err := recordsDir(sb)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	} {
 		if err := d.chapter(ctx, chapter); err != nil {
 			if err = afterDeath(ctx, err); ctx.Err() != nil {
-				return err // what the controller has to complain about comes from that
+				return err // the errors of the controller are consequences of that
 			}
 			return d.controller.explain(err)
 		}
@@ -155,14 +155,14 @@ func Run(ctx context.Context, o Options) (err error) {
 	select {
 	case <-audience.Done():
 		return nil
-	case <-ctx.Done(): // also when the audience is gone
+	case <-ctx.Done(): // also when the caller has canceled
 		return context.Cause(ctx)
 	case <-d.controller.ended.Done():
 		return d.controller.end()
 	}
 }
 
-// startController serves the kind, and starts its controller and, apart from it, the observer.
+// startController installs the kind, and starts its controller and the observer.
 func (d *demo) startController(ctx context.Context, sb *sandbox.Sandbox, published string, o Options) error {
 	d.Step("Start the controller")
 	scheme := runtime.NewScheme()
@@ -191,17 +191,17 @@ func (d *demo) startController(ctx context.Context, sb *sandbox.Sandbox, publish
 	return nil
 }
 
-// recordsFolder is where the controller publishes. In the folder of the control plane it goes with that, even if this
-// process is killed.
-func recordsFolder(sb *sandbox.Sandbox) (folder string, discard func(), err error) {
+// recordsFolder returns the directory in which the controller publishes records. It is inside the directory of the
+// control plane, so it is removed with it, even if this process is killed.
+func recordsDir(sb *sandbox.Sandbox) (dir string, discard func(), err error) {
 	if sb.Dir() != "" {
 		return filepath.Join(sb.Dir(), "records"), func() {}, nil
 	}
-	folder, err = os.MkdirTemp("", "trueup-records-*")
-	return folder, func() { os.RemoveAll(folder) }, err
+	dir, err = os.MkdirTemp("", "trueup-records-*")
+	return dir, func() { os.RemoveAll(dir) }, err
 }
 
-// chapter runs one part of the show within its time, and ends it when the controller ends.
+// chapter runs one part of the demo with its timeout, and ends it when the controller ends.
 func (d *demo) chapter(ctx context.Context, tell func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -210,7 +210,7 @@ func (d *demo) chapter(ctx context.Context, tell func(context.Context) error) er
 	return causeOf(ctx, tell(ctx))
 }
 
-// afterDeath gives a connection that has failed the time to turn out as the end of the control plane.
+// afterDeath waits for a moment after a connection error, because the control plane may have ended.
 func afterDeath(ctx context.Context, err error) error {
 	var connection *url.Error
 	if errors.As(err, &connection) {
@@ -222,7 +222,7 @@ func afterDeath(ctx context.Context, err error) error {
 	return err
 }
 
-// causeOf replaces the error of something that a context has ended by the reason for that.
+// causeOf replaces an error caused by a canceled context with the cause of the context.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 		return context.Cause(ctx)

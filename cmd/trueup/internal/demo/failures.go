@@ -11,18 +11,18 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// reconcilerError is the message of the line that controller-runtime logs for every reconcile that returns an error.
+// reconcilerError is the message that controller-runtime logs for every reconcile that returns an error.
 const reconcilerError = "Reconciler error"
 
-// failures is a log handler that counts reconciles that failed, and passes all records on.
+// failures is a log handler that counts failed reconciles and passes on all records.
 //
-// A write that the API refused with 409 is no failure: what it was based on was out of date, because another writer was
-// faster or because the cache had not seen our own last write. It is tried again with what is there now, and is counted
-// as a conflict by the transport.
+// A write that the API rejects with 409 is not a failure. It was based on outdated state, because another client wrote
+// first or because the cache did not contain the controller's last write. The controller retries it with the current
+// state, and the transport counts it as a conflict.
 type failures struct {
 	next slog.Handler
 
-	parent *failures // the one that counts; nil in that one
+	parent *failures // the handler that counts; nil in that one
 
 	mu    sync.Mutex
 	times int
@@ -31,7 +31,7 @@ type failures struct {
 
 var _ slog.Handler = (*failures)(nil)
 
-// Enabled implements [slog.Handler]: errors are counted even if nobody reads the log.
+// Enabled implements [slog.Handler]. Errors are counted even if the log is not shown.
 func (f *failures) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelError || f.next.Enabled(ctx, level)
 }
@@ -80,9 +80,9 @@ func (f *failures) seen() (times int, last error) {
 	return f.times, f.last
 }
 
-// reported is the error in a log record.
+// reported returns the error in a log record.
 func reported(record slog.Record) error {
-	err := errors.New("an error it did not name")
+	err := errors.New("unknown error")
 	record.Attrs(func(attr slog.Attr) bool {
 		if found, ok := attr.Value.Any().(error); ok {
 			err = found

@@ -40,10 +40,10 @@ func TestFailures(t *testing.T) {
 		"a conflict": {
 			log: func(l logr.Logger) { l.Error(apierrs.NewConflict(resource, "a", boom), "Reconciler error") },
 		},
-		"a child of ours that the cache did not show": {
+		"an existing child that the cache did not contain": {
 			log: func(l logr.Logger) { l.Error(apierrs.NewAlreadyExists(resource, "a"), "Reconciler error") },
 		},
-		"no error at all": {
+		"no error": {
 			log: func(l logr.Logger) { l.Info("Reconciler error") },
 		},
 	}

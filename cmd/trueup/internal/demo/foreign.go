@@ -14,37 +14,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A cluster that is not a sandbox belongs to somebody. What is there is not touched, and what is made is taken away.
+// In an existing cluster, the demo does not change existing objects, and deletes the objects that it created.
 
-// refuseExisting returns an error for every object that exists already.
+// refuseExisting returns an error that lists every object that already exists.
 func (d *demo) refuseExisting(ctx context.Context) error {
 	var problems []error
 	for _, document := range d.documents {
 		if isNamespace(document) {
-			continue // applying one that is there changes nothing that is in it
+			continue // applying an existing namespace does not change its contents
 		}
 		err := d.client.Get(ctx, client.ObjectKeyFromObject(document.Object), document.Object.DeepCopy())
 		switch {
 		case err == nil:
-			problems = append(problems, &InputError{fmt.Errorf("%s: %s exists in this cluster already, and the demo changes "+
-				"nothing that is not its own",
-				document.Where(), document.Title())})
+			problems = append(
+				problems,
+				&InputError{fmt.Errorf("%s: %s already exists in this cluster, and the demo does not change existing objects",
+					document.Where(), document.Title())},
+			)
 		case !apierrs.IsNotFound(err):
 			problems = append(problems, err)
 		}
 	}
 	if len(problems) == 0 {
-		d.created = true // from here on
+		d.created = true // from now on
 	}
 	return together(problems)
 }
 
-// tidyUp deletes what was applied, namespaces excepted, and waits until it is gone. The controller has to run still.
+// tidyUp deletes the applied objects except namespaces, and waits until they no longer exist. The controller must still
+// run.
 func (d *demo) tidyUp(ctx context.Context) error {
 	if !d.created {
 		return nil
 	}
-	d.Step("Tidy up")
+	d.Step("Clean up")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	var problems []error
@@ -62,7 +65,7 @@ func (d *demo) tidyUp(ctx context.Context) error {
 			object.SetGroupVersionKind(document.Object.GroupVersionKind())
 			err := d.client.Get(ctx, client.ObjectKeyFromObject(document.Object), object)
 			if err == nil {
-				return document.Title() + " is still there", nil
+				return document.Title() + " still exists", nil
 			}
 			if !apierrs.IsNotFound(err) {
 				return "", err
@@ -71,8 +74,8 @@ func (d *demo) tidyUp(ctx context.Context) error {
 		return "", nil
 	}))
 	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("tidy up: %w", err)
+		return fmt.Errorf("clean up: %w", err)
 	}
-	d.Done("what was applied is gone; the CustomResourceDefinition and namespaces stay")
+	d.Done("the applied objects are deleted; the CustomResourceDefinition and namespaces are kept")
 	return nil
 }

@@ -26,7 +26,7 @@ var rules = manifests.Rules{
 	Namespace: corev1.NamespaceDefault,
 }
 
-// load reads what is to be applied, before anything is started.
+// load reads the objects to apply, before anything is started.
 func (d *demo) load(files []string) error {
 	var err error
 	if len(files) > 0 {
@@ -40,7 +40,7 @@ func (d *demo) load(files []string) error {
 		}
 	}
 	if err == nil && len(d.sites) == 0 {
-		err = fmt.Errorf("there is no Website in %s", strings.Join(files, ", "))
+		err = fmt.Errorf("no Website in %s", strings.Join(files, ", "))
 	}
 	if err != nil {
 		return &InputError{err}
@@ -48,7 +48,7 @@ func (d *demo) load(files []string) error {
 	return nil
 }
 
-// namespaces are those that objects are in, each once.
+// namespaces returns the namespaces of the objects, each once.
 func (d *demo) namespaces() []string {
 	var names []string
 	for _, document := range d.documents {
@@ -59,7 +59,7 @@ func (d *demo) namespaces() []string {
 	return names
 }
 
-// label names a site: with its namespace, where they are not all in one.
+// label returns the name of a site, with its namespace if the sites are in several namespaces.
 func (d *demo) label(key types.NamespacedName) string {
 	if slices.ContainsFunc(d.sites, func(other types.NamespacedName) bool { return other.Namespace != key.Namespace }) {
 		return key.String()
@@ -67,7 +67,7 @@ func (d *demo) label(key types.NamespacedName) string {
 	return key.Name
 }
 
-// count is a number of things in words.
+// count formats a number of objects.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -19,13 +19,13 @@ import (
 	websitev1 "trueup.dev/examples/website/api/v1"
 )
 
-// observer follows a cluster through watches of its own.
+// observer follows a cluster with separate watches.
 type observer struct {
 	client.Reader
-	changed chan struct{} // holds one token when something has changed since it was last taken
+	changed chan struct{} // holds one token if there was a change since the last receive
 }
 
-// observe starts to follow the objects that make up sites, until the context is done.
+// observe watches the objects of sites until the context is done.
 func observe(ctx context.Context, cfg *rest.Config, scheme *runtime.Scheme, namespaces []string) (*observer, error) {
 	objects, err := cache.New(cfg, cache.Options{Scheme: scheme, DefaultNamespaces: only(namespaces)})
 	if err != nil {
@@ -48,10 +48,10 @@ func observe(ctx context.Context, cfg *rest.Config, scheme *runtime.Scheme, name
 			return nil, err
 		}
 	}
-	// It ends with the context; an error before that shows as a cache that does not sync.
+	// Start ends with the context. An earlier error shows as a cache that does not sync.
 	go func() { _ = objects.Start(ctx) }()
 	if !objects.WaitForCacheSync(ctx) {
-		return nil, errors.New("the watches do not start")
+		return nil, errors.New("the caches did not sync")
 	}
 	return o, nil
 }
@@ -59,16 +59,19 @@ func observe(ctx context.Context, cfg *rest.Config, scheme *runtime.Scheme, name
 func (o *observer) notify() {
 	select {
 	case o.changed <- struct{}{}:
-	default: // whoever waits has not looked since the last one
+	default: // the previous change has not been received yet
 	}
 }
 
-// glance is how often await looks without being told: at records, which nobody can watch.
+// glance is the interval at which await checks records, which cannot be watched.
 const glance = 200 * time.Millisecond
 
-// await looks again whenever something has changed, until nothing is pending. The error says what still is.
+// await calls look after each change until nothing is pending. After the timeout it returns an error with what is
+// pending.
 func (o *observer) await(
-	ctx context.Context, timeout time.Duration, look func(context.Context) (pending string, err error),
+	ctx context.Context,
+	timeout time.Duration,
+	look func(context.Context) (pending string, err error),
 ) error {
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()

@@ -12,12 +12,12 @@ import (
 	"trueup.dev/cmd/trueup/internal/screen"
 )
 
-// crowd is the number of sites from which on only the end of each is shown, not how it gets there.
+// crowd is the number of sites above which intermediate states are not printed.
 const crowd = 12
 
-// watchReady shows every site turning ready.
+// watchReady shows that every site becomes ready.
 func (d *demo) watchReady(ctx context.Context) error {
-	d.Step("Watch %s turn ready", these(len(d.sites), "Website"))
+	d.Step("Wait until %s become ready", these(len(d.sites), "Website"))
 	width, shown, done := d.widest(), map[types.NamespacedName]string{}, 0
 	err := d.observer.await(ctx, d.timeout, func(ctx context.Context) (string, error) {
 		var waiting []string
@@ -26,7 +26,7 @@ func (d *demo) watchReady(ctx context.Context) error {
 			if err != nil {
 				return "", err
 			}
-			state, ready := "not seen yet", false
+			state, ready := "not observed yet", false
 			if v != nil {
 				state, ready = v.pending(), v.pending() == ""
 			}
@@ -52,7 +52,7 @@ func (d *demo) watchReady(ctx context.Context) error {
 	return err
 }
 
-// these is all of them: "the Website", "all 4 Websites".
+// these formats all objects of a kind: "the Website", "all 4 Websites".
 func these(n int, thing string) string {
 	if n == 1 {
 		return "the " + thing

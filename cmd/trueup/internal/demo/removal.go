@@ -16,7 +16,7 @@ import (
 	"trueup.dev/examples/website/dns"
 )
 
-// deleteSite deletes a site, and shows that nothing of it stays.
+// deleteSite deletes a site, and shows that all of its objects are removed.
 func (d *demo) deleteSite(ctx context.Context) error {
 	key := d.sites[len(d.sites)-1]
 	d.Step("Delete the Website %s", d.label(key))
@@ -25,10 +25,10 @@ func (d *demo) deleteSite(ctx context.Context) error {
 		return err
 	}
 	if before == nil || before.pending() != "" {
-		return fmt.Errorf("the Website %s was ready and is not any more", d.label(key))
+		return fmt.Errorf("the Website %s is no longer ready", d.label(key))
 	}
 	if !slices.Contains(before.site.Finalizers, websitev1.Finalizer) {
-		return fmt.Errorf("the Website %s has not the finalizer %s", d.label(key), websitev1.Finalizer)
+		return fmt.Errorf("the Website %s does not have the finalizer %s", d.label(key), websitev1.Finalizer)
 	}
 	replicaSets, pods, err := d.dependents(ctx, before)
 	if err != nil {
@@ -37,22 +37,24 @@ func (d *demo) deleteSite(ctx context.Context) error {
 	if err := d.client.Delete(ctx, before.site.DeepCopy()); err != nil {
 		return err
 	}
-	d.Progress("deleted; the finalizer %s holds it until its DNS record is gone", websitev1.Finalizer)
+	d.Progress("deleted; the finalizer %s keeps it until its DNS record is removed", websitev1.Finalizer)
 
 	steps := []struct {
-		left func(context.Context) (string, error) // what is still there
+		left func(context.Context) (string, error) // describes what still exists
 		done string
 	}{
-		{d.recordLeft(before), fmt.Sprintf("the DNS record %s is withdrawn", before.site.Spec.Domain)},
-		{d.siteLeft(before), "the finalizer is cleared, and the Website is gone"},
+		{d.recordLeft(before), fmt.Sprintf("the DNS record %s is removed", before.site.Spec.Domain)},
+		{d.siteLeft(before), "the finalizer is removed, and the Website no longer exists"},
 		{
 			d.childrenLeft(before),
-			fmt.Sprintf("its children are gone: %s, 1 Deployment, 1 Service", count(len(before.configMaps), "ConfigMap")),
+			fmt.Sprintf("its children are removed: %s, 1 Deployment, 1 Service", count(len(before.configMaps), "ConfigMap")),
 		},
 		{
 			d.dependentsLeft(before),
 			fmt.Sprintf(
-				"garbage collection has taken %s and %s", count(len(replicaSets), "ReplicaSet"), count(len(pods), "Pod"),
+				"garbage collection has removed %s and %s",
+				count(len(replicaSets), "ReplicaSet"),
+				count(len(pods), "Pod"),
 			),
 		},
 	}
@@ -95,10 +97,11 @@ func (d *demo) childrenLeft(of *view) func(context.Context) (string, error) {
 	}
 }
 
-// dependents are what other controllers made for the Deployment of a site.
+// dependents returns the objects that other controllers created for the Deployment of a site.
 func (d *demo) dependents(ctx context.Context, of *view) ([]appsv1.ReplicaSet, []corev1.Pod, error) {
 	where := []client.ListOption{
-		client.InNamespace(of.site.Namespace), client.MatchingLabels{websitev1.LabelWebsite: of.site.Name},
+		client.InNamespace(of.site.Namespace),
+		client.MatchingLabels{websitev1.LabelWebsite: of.site.Name},
 	}
 	var replicaSets appsv1.ReplicaSetList
 	if err := d.client.List(ctx, &replicaSets, where...); err != nil {
@@ -117,16 +120,16 @@ func (d *demo) dependentsLeft(of *view) func(context.Context) (string, error) {
 		if err != nil || len(replicaSets)+len(pods) == 0 {
 			return "", err
 		}
-		return fmt.Sprintf("%s and %s of %s are still there",
+		return fmt.Sprintf("%s and %s of %s still exist",
 			count(len(replicaSets), "ReplicaSet"), count(len(pods), "Pod"), of.site.Name), nil
 	}
 }
 
-// left asks the API, not a cache, whether an object is still there.
+// left asks the API, not a cache, whether an object still exists.
 func (d *demo) left(ctx context.Context, kind string, was, into client.Object) (string, error) {
 	gone, err := d.absent(ctx, client.ObjectKeyFromObject(was), into)
 	if gone || err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s %s is still there", kind, was.GetName()), nil
+	return fmt.Sprintf("%s %s still exists", kind, was.GetName()), nil
 }

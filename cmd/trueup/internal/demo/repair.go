@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deleteChildren deletes a ConfigMap and the Service of a site, and shows both coming back.
+// deleteChildren deletes a ConfigMap and the Service of a site, and shows that the controller creates them again.
 func (d *demo) deleteChildren(ctx context.Context) error {
 	key := d.sites[0]
 	d.Step("Delete two children of %s", d.label(key))
@@ -21,7 +21,7 @@ func (d *demo) deleteChildren(ctx context.Context) error {
 		return err
 	}
 	if before == nil || before.pending() != "" {
-		return fmt.Errorf("the Website %s was ready and is not any more", d.label(key))
+		return fmt.Errorf("the Website %s is no longer ready", d.label(key))
 	}
 	victim := before.configMaps[0]
 	for _, child := range []client.Object{&victim, before.service} {
@@ -39,17 +39,18 @@ func (d *demo) deleteChildren(ctx context.Context) error {
 			return "", err
 		}
 		if after == nil {
-			return fmt.Sprintf("Website %s is gone", d.label(key)), nil
+			return fmt.Sprintf("Website %s no longer exists", d.label(key)), nil
 		}
-		i := slices.IndexFunc(after.configMaps, func(c corev1.ConfigMap) bool {
-			return c.Name == victim.Name && c.UID != victim.UID
-		})
+		i := slices.IndexFunc(
+			after.configMaps,
+			func(c corev1.ConfigMap) bool { return c.Name == victim.Name && c.UID != victim.UID },
+		)
 		if i < 0 {
-			return fmt.Sprintf("ConfigMap %s is not back", victim.Name), nil
+			return fmt.Sprintf("ConfigMap %s was not created again", victim.Name), nil
 		}
 		returned = after.configMaps[i]
 		if after.service == nil || after.service.UID == before.service.UID {
-			return fmt.Sprintf("Service %s is not back", before.service.Name), nil
+			return fmt.Sprintf("Service %s was not created again", before.service.Name), nil
 		}
 		return after.pending(), nil
 	})
@@ -57,10 +58,10 @@ func (d *demo) deleteChildren(ctx context.Context) error {
 		return err
 	}
 	if !maps.Equal(returned.Data, victim.Data) {
-		return fmt.Errorf("the ConfigMap %s is back with another content", victim.Name)
+		return fmt.Errorf("the ConfigMap %s was created again with different content", victim.Name)
 	}
-	d.Done("ConfigMap %s is back (uid %s) with the same content", returned.Name, short(returned.UID))
-	d.Done("Service %s is back (uid %s), and %s leads to its address %s",
+	d.Done("ConfigMap %s was created again (uid %s) with the same content", returned.Name, short(returned.UID))
+	d.Done("Service %s was created again (uid %s), and %s resolves to its address %s",
 		after.service.Name, short(after.service.UID), after.record.Name, after.record.Target)
 	return nil
 }

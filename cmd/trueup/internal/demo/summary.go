@@ -11,7 +11,7 @@ import (
 	"trueup.dev/cmd/trueup/internal/screen"
 )
 
-// tally counts the objects that were seen when the sites were ready.
+// tally counts the objects that existed when the sites were ready.
 type tally struct {
 	sites, configMaps, deployments, services, records int
 }
@@ -26,7 +26,7 @@ func (t *tally) add(v *view) {
 
 var verbs = []string{"create", "update", "patch", "delete"}
 
-// summary shows what was done and what it took.
+// summary prints the objects and the API traffic of the demo.
 func (d *demo) summary() {
 	times, _ := d.controller.failures.seen()
 	traffic := d.controller.traffic
@@ -73,9 +73,9 @@ func (d *demo) summary() {
 	d.Print(text.String())
 }
 
-// invite says how to look around while everything is kept running.
+// invite prints how to explore the cluster while everything keeps running.
 func (d *demo) invite(kubeconfig string) {
-	d.Step("Look around")
+	d.Step("Explore")
 	everywhere, there := "", ""
 	if namespace := d.sites[0].Namespace; namespace != rules.Namespace {
 		everywhere, there = " -A", " -n "+namespace

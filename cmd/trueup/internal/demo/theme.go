@@ -19,10 +19,11 @@ import (
 
 const styleKey = "style.css"
 
-// changeTheme changes the theme that most sites use, and shows that they follow, and that the others do not move.
+// changeTheme changes the theme that most sites use, and shows that these sites follow and that the others do not
+// change.
 func (d *demo) changeTheme(ctx context.Context) error {
 	before := map[types.NamespacedName]*view{}
-	followers := map[types.NamespacedName][]types.NamespacedName{} // of each theme
+	followers := map[types.NamespacedName][]types.NamespacedName{} // by theme
 	var popular types.NamespacedName
 	for _, key := range d.sites {
 		v, err := d.view(ctx, d.client, key)
@@ -30,7 +31,7 @@ func (d *demo) changeTheme(ctx context.Context) error {
 			return err
 		}
 		if v == nil || v.pending() != "" {
-			return fmt.Errorf("the Website %s was ready and is not any more", d.label(key))
+			return fmt.Errorf("the Website %s is no longer ready", d.label(key))
 		}
 		before[key] = v
 		if v.site.Spec.ThemeRef != nil {
@@ -43,7 +44,7 @@ func (d *demo) changeTheme(ctx context.Context) error {
 	}
 	if popular.Name == "" {
 		d.Step("Change a theme")
-		d.Skipped("no Website has a themeRef, they all use the built-in theme")
+		d.Skipped("no Website has a themeRef; all use the built-in theme")
 		return nil
 	}
 	d.Step("Change the theme %s", popular.Name)
@@ -56,7 +57,7 @@ func (d *demo) changeTheme(ctx context.Context) error {
 		return nil
 	}
 
-	// A comment changes no page of the user's, and every rendered file shows it.
+	// A comment does not change the user's pages, and every rendered file contains it.
 	mark := fmt.Sprintf("/* repainted by trueup demo at %s */", time.Now().Format(time.RFC3339Nano))
 	original := theme.DeepCopy()
 	if theme.Data == nil {
@@ -66,7 +67,7 @@ func (d *demo) changeTheme(ctx context.Context) error {
 	if err := d.client.Patch(ctx, &theme, client.MergeFrom(original), fieldOwner); err != nil {
 		return err
 	}
-	d.Progress("%s has a new line in its %s; nothing else is touched", popular.Name, styleKey)
+	d.Progress("added a line to %[2]s of %[1]s; no other object is changed", popular.Name, styleKey)
 
 	width, shown := d.widest(), map[types.NamespacedName]bool{}
 	err := d.observer.await(ctx, d.timeout, func(ctx context.Context) (string, error) {
@@ -82,7 +83,10 @@ func (d *demo) changeTheme(ctx context.Context) error {
 			} else if !shown[key] {
 				shown[key] = true
 				d.Done(
-					"%-*s  the new style is in %s, %s rolled over", width, d.label(key), count(len(v.configMaps), "ConfigMap"),
+					"%-*s  %s have the new style, %s are rolled out",
+					width,
+					d.label(key),
+					count(len(v.configMaps), "ConfigMap"),
 					v.servers(),
 				)
 			}
@@ -95,21 +99,21 @@ func (d *demo) changeTheme(ctx context.Context) error {
 	return d.unmoved(ctx, before, followers[popular])
 }
 
-// repainted says what is missing until a site shows its new theme everywhere.
+// repainted describes what is missing until all children of a site have the new theme.
 func repainted(before, now *view, mark string) string {
 	if now == nil {
-		return "it is gone"
+		return "it no longer exists"
 	}
 	if pending := now.pending(); pending != "" {
 		return pending
 	}
 	for _, configMap := range now.configMaps {
 		if !strings.Contains(configMap.Data[styleKey], mark) {
-			return fmt.Sprintf("ConfigMap %s has the old style", configMap.Name)
+			return fmt.Sprintf("ConfigMap %s still has the old style", configMap.Name)
 		}
 	}
 	if contentHash(before) == contentHash(now) {
-		return "the web servers have the old content"
+		return "the web servers still have the old content"
 	}
 	return ""
 }
@@ -118,9 +122,11 @@ func contentHash(v *view) string {
 	return v.deployment.Spec.Template.Annotations[websitev1.AnnotationContentHash]
 }
 
-// unmoved checks that sites with another theme are as they were.
+// unmoved checks that sites with another theme have not changed.
 func (d *demo) unmoved(
-	ctx context.Context, before map[types.NamespacedName]*view, followers []types.NamespacedName,
+	ctx context.Context,
+	before map[types.NamespacedName]*view,
+	followers []types.NamespacedName,
 ) error {
 	var still []string
 	for _, key := range d.sites {
@@ -132,16 +138,16 @@ func (d *demo) unmoved(
 			return err
 		}
 		if now == nil || contentHash(now) != contentHash(before[key]) || now.deployment.UID != before[key].deployment.UID {
-			return fmt.Errorf("the Website %s has another theme, and changed all the same", d.label(key))
+			return fmt.Errorf("the Website %s has another theme, but changed", d.label(key))
 		}
 		still = append(still, d.label(key))
 	}
 	switch len(still) {
 	case 0:
 	case 1:
-		d.Done("%s", d.Paint(screen.Faint, still[0]+" has another theme and is untouched"))
+		d.Done("%s", d.Paint(screen.Faint, still[0]+" has another theme and is unchanged"))
 	default:
-		d.Done("%s", d.Paint(screen.Faint, names(still)+" have other themes and are untouched"))
+		d.Done("%s", d.Paint(screen.Faint, names(still)+" have other themes and are unchanged"))
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/examples/website/dns"
 )
 
-// view is a site and what belongs to it, as read from the API at one moment. Parts that are not there are nil.
+// view is a site and its children, as read from the API. Objects that do not exist are nil.
 type view struct {
 	site       *websitev1.Website
 	configMaps []corev1.ConfigMap
@@ -28,7 +28,7 @@ type view struct {
 	record     *dns.Record
 }
 
-// view reads a site, nil if it is not there.
+// view reads a site. It returns nil if the site does not exist.
 func (d *demo) view(ctx context.Context, from client.Reader, key types.NamespacedName) (*view, error) {
 	v := &view{site: &websitev1.Website{}}
 	if err := from.Get(ctx, key, v.site); err != nil {
@@ -71,8 +71,8 @@ func (d *demo) view(ctx context.Context, from client.Reader, key types.Namespace
 	return v, nil
 }
 
-// pending says what is missing until the site is ready; nothing when it is. It believes what the site says of itself
-// only as far as its parts say the same.
+// pending describes why the site is not ready, or returns "" if it is ready. It checks the children and does not rely
+// on the status of the site alone.
 func (v *view) pending() string {
 	ready := v.site.Status.GetCondition(websitev1.ConditionReady)
 	switch {
@@ -81,24 +81,26 @@ func (v *view) pending() string {
 	case ready.Status != metav1.ConditionTrue:
 		return v.conditions()
 	case v.site.Status.ObservedGeneration != v.site.Generation:
-		return "the controller has not seen the latest spec"
+		return "the controller has not observed the latest spec"
 	case len(v.configMaps) != 1+len(v.site.Spec.Languages):
 		return fmt.Sprintf(
-			"it says it is ready, but has %s instead of %d", count(len(v.configMaps), "ConfigMap"), 1+len(v.site.Spec.Languages),
+			"its status is Ready, but it has %s instead of %d",
+			count(len(v.configMaps), "ConfigMap"),
+			1+len(v.site.Spec.Languages),
 		)
 	case v.deployment == nil:
-		return "it says it is ready, but has no Deployment"
+		return "its status is Ready, but it has no Deployment"
 	case !rolledOut(v.deployment):
-		return "it says it is ready, but its Deployment is not"
+		return "its status is Ready, but its Deployment is not ready"
 	case v.service == nil || v.service.Spec.ClusterIP == "":
-		return "it says it is ready, but has no Service with an address"
+		return "its status is Ready, but it has no Service with an address"
 	case v.record == nil || v.record.Target != v.service.Spec.ClusterIP:
-		return fmt.Sprintf("it says it is ready, but %s does not lead to %s", v.site.Spec.Domain, v.service.Spec.ClusterIP)
+		return fmt.Sprintf("its status is Ready, but %s does not resolve to %s", v.site.Spec.Domain, v.service.Spec.ClusterIP)
 	}
 	return ""
 }
 
-// conditions shows the conditions that Ready sums up, with the words of those that are False.
+// conditions formats the conditions that Ready depends on, with reason and message of those that are False.
 func (v *view) conditions() string {
 	var marks, complaints []string
 	for _, condition := range []string{
@@ -120,7 +122,7 @@ func (v *view) conditions() string {
 	return strings.Join(append(marks, complaints...), "  ")
 }
 
-// servers says how many web servers are there.
+// servers formats the number of ready web servers.
 func (v *view) servers() string {
 	return fmt.Sprintf("%d/%d servers", v.deployment.Status.ReadyReplicas, *v.deployment.Spec.Replicas)
 }
@@ -131,7 +133,7 @@ func rolledOut(deployment *appsv1.Deployment) bool {
 		status.Replicas == want && status.UpdatedReplicas == want && status.AvailableReplicas == want
 }
 
-// absent tells whether the API has no such object; object says its kind and is overwritten.
+// absent reports whether the object does not exist. object determines the kind and is overwritten.
 func (d *demo) absent(ctx context.Context, key types.NamespacedName, object client.Object) (bool, error) {
 	err := d.client.Get(ctx, key, object)
 	if apierrs.IsNotFound(err) {
@@ -140,7 +142,7 @@ func (d *demo) absent(ctx context.Context, key types.NamespacedName, object clie
 	return false, err
 }
 
-// widest is the width of a column with the labels of sites.
+// widest returns the width of a column with the labels of sites.
 func (d *demo) widest() int {
 	width := 0
 	for _, key := range d.sites {
@@ -149,10 +151,10 @@ func (d *demo) widest() int {
 	return width
 }
 
-// short is enough of a UID to tell two of them apart.
+// short returns the start of a UID, which is sufficient to distinguish two of them.
 func short(uid types.UID) string { return string(uid[:min(8, len(uid))]) }
 
-// names lists what has the same word in front: ConfigMap a, b and c.
+// names formats a list: a, b and c.
 func names(all []string) string {
 	slices.Sort(all)
 	if len(all) < 2 {

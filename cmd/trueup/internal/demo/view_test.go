@@ -13,7 +13,7 @@ import (
 	"trueup.dev/examples/website/dns"
 )
 
-// A site that says it is ready is believed only if all of its parts say the same.
+// A site whose status is Ready is only ready if all of its children are.
 func TestPending(t *testing.T) {
 	tests := map[string]struct {
 		change func(*view)
@@ -21,9 +21,13 @@ func TestPending(t *testing.T) {
 	}{
 		"ready": {change: func(*view) {}},
 		"new": {
-			change: func(v *view) { v.site.Status = websitev1.WebsiteStatus{} }, want: "waiting for the controller",
+			change: func(v *view) { v.site.Status = websitev1.WebsiteStatus{} },
+			want:   "waiting for the controller",
 		},
-		"a new spec": {change: func(v *view) { v.site.Generation++ }, want: "the controller has not seen the latest spec"},
+		"a new spec": {
+			change: func(v *view) { v.site.Generation++ },
+			want:   "the controller has not observed the latest spec",
+		},
 		"on its way": {
 			change: func(v *view) {
 				status := v.site.Status.ConditionManager(t.Context())
@@ -34,26 +38,31 @@ func TestPending(t *testing.T) {
 		},
 		"a language is missing": {
 			change: func(v *view) { v.configMaps = v.configMaps[1:] },
-			want:   "it says it is ready, but has 1 ConfigMap instead of 2",
+			want:   "its status is Ready, but it has 1 ConfigMap instead of 2",
 		},
-		"no Deployment": {change: func(v *view) { v.deployment = nil }, want: "it says it is ready, but has no Deployment"},
+		"no Deployment": {
+			change: func(v *view) { v.deployment = nil },
+			want:   "its status is Ready, but it has no Deployment",
+		},
 		"an old rollout": {
-			change: func(v *view) { v.deployment.Generation++ }, want: "it says it is ready, but its Deployment is not",
+			change: func(v *view) { v.deployment.Generation++ },
+			want:   "its status is Ready, but its Deployment is not ready",
 		},
 		"servers missing": {
 			change: func(v *view) { v.deployment.Status.AvailableReplicas = 0 },
-			want:   "it says it is ready, but its Deployment is not",
+			want:   "its status is Ready, but its Deployment is not ready",
 		},
 		"no Service": {
-			change: func(v *view) { v.service = nil }, want: "it says it is ready, but has no Service with an address",
+			change: func(v *view) { v.service = nil },
+			want:   "its status is Ready, but it has no Service with an address",
 		},
 		"no record": {
 			change: func(v *view) { v.record = nil },
-			want:   "it says it is ready, but shop.example.com does not lead to 10.0.0.1",
+			want:   "its status is Ready, but shop.example.com does not resolve to 10.0.0.1",
 		},
 		"an old record": {
 			change: func(v *view) { v.record.Target = "10.0.0.2" },
-			want:   "it says it is ready, but shop.example.com does not lead to 10.0.0.1",
+			want:   "its status is Ready, but shop.example.com does not resolve to 10.0.0.1",
 		},
 	}
 	for name, tc := range tests {

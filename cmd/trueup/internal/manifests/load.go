@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests reads Kubernetes objects from YAML and JSON files that people wrote, and remembers for each where it
-// stands, so that whatever is wrong with it can be said with file, document and line.
+// Package manifests reads Kubernetes objects from YAML and JSON files of users. It records the position of each object,
+// so that errors can contain file, document and line.
 package manifests
 
 import (
@@ -19,38 +19,38 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Document is one object and where it stands.
+// Document is an object and its position.
 type Document struct {
-	// File is the path of the file, as it was given.
+	// File is the path of the file as given by the user.
 	File string
-	// Number counts the documents of the file from 1. Documents that are empty do not count.
+	// Number is the number of the document in the file, starting at 1. Empty documents do not count.
 	Number int
-	// Line is the line of the file that the document begins at, counted from 1.
+	// Line is the first line of the document in the file, starting at 1.
 	Line int
-	// Object is what the document says.
+	// Object is the content of the document.
 	Object *unstructured.Unstructured
 }
 
-// Where says where the document stands, for messages.
+// Where returns the position of the document, for messages.
 func (d Document) Where() string {
 	return fmt.Sprintf("%s: document %d (line %d)", d.File, d.Number, d.Line)
 }
 
-// Title names the object, for messages.
+// Title returns kind and name of the object, for messages.
 func (d Document) Title() string {
 	return fmt.Sprintf("%s %q", d.Object.GetKind(), d.Object.GetName())
 }
 
-// Rules say what documents may be.
+// Rules restrict the documents.
 type Rules struct {
-	// Kinds are the kinds that are allowed; all if empty.
+	// Kinds are the allowed kinds; empty allows all.
 	Kinds []schema.GroupVersionKind
-	// Namespace is the one of objects that do not name theirs; they stay without if empty.
+	// Namespace is set in objects without a namespace. If it is empty, they stay without one.
 	Namespace string
 }
 
-// Load reads files and folders, a folder being the YAML and JSON files directly in it in the order of their names. The
-// error names every problem.
+// Load reads files and directories. In a directory it reads the YAML and JSON files in the order of their names,
+// without subdirectories. The error lists every problem.
 func Load(paths []string, rules Rules) ([]Document, error) {
 	var documents []Document
 	var problems []error
@@ -71,7 +71,7 @@ func Load(paths []string, rules Rules) ([]Document, error) {
 	return documents, errors.Join(problems...)
 }
 
-// LoadFS is Load for all files of a file system.
+// LoadFS loads all files of a file system, like Load.
 func LoadFS(files fs.FS, rules Rules) ([]Document, error) {
 	var documents []Document
 	var problems []error
@@ -90,7 +90,7 @@ func LoadFS(files fs.FS, rules Rules) ([]Document, error) {
 	return documents, errors.Join(append(problems, err, twice(documents))...)
 }
 
-// expand returns the files that a path stands for.
+// expand returns the files at a path.
 func expand(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -110,12 +110,12 @@ func expand(path string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: the folder has no .yaml, .yml or .json files", path)
+		return nil, fmt.Errorf("%s: the directory has no .yaml, .yml or .json files", path)
 	}
 	return files, nil
 }
 
-// plain leaves out the name of the system call.
+// plain removes the name of the system call from an error.
 func plain(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -130,12 +130,12 @@ func Parse(file string, content []byte, rules Rules) ([]Document, error) {
 	var problems []error
 	number := 0
 	for _, part := range split(content) {
-		// Blank lines in front give the parser's messages the line numbers of the file.
+		// Blank lines in front make the line numbers of the parser match the file.
 		padded := append(bytes.Repeat([]byte("\n"), part.line-1), part.text...)
 		content := map[string]any{}
 		err := yaml.UnmarshalStrict(padded, &content)
 		if err == nil && len(content) == 0 {
-			continue // nothing but comments
+			continue // only comments
 		}
 		number++
 		document := Document{File: file, Number: number, Line: part.line, Object: &unstructured.Unstructured{Object: content}}
@@ -157,18 +157,22 @@ func Parse(file string, content []byte, rules Rules) ([]Document, error) {
 }
 
 type part struct {
-	line int // of the first line of text
+	line int // first line of text
 	text []byte
 }
 
-// split cuts a file at the lines that separate YAML documents.
+// split splits a file at the lines that separate YAML documents.
 func split(content []byte) []part {
 	parts := []part{{line: 1}}
 	line := 0
 	for text := range bytes.Lines(content) {
 		line++
-		if rest, ok := bytes.CutPrefix(text, []byte("---")); ok && (len(bytes.TrimSpace(rest)) == 0 || rest[0] == ' ' || rest[0] == '\t') {
-			// What stands behind the dashes is part of the document; mostly it is a comment.
+		if rest, ok := bytes.CutPrefix(
+			text,
+			[]byte("---"),
+		); ok &&
+			(len(bytes.TrimSpace(rest)) == 0 || rest[0] == ' ' || rest[0] == '\t') {
+			// The text after the dashes is part of the document; usually it is a comment.
 			parts = append(parts, part{line: line, text: append([]byte("   "), rest...)})
 			continue
 		}
@@ -181,7 +185,7 @@ func split(content []byte) []part {
 	return parts
 }
 
-// skipBlank lets a part begin at the first line that says something.
+// skipBlank moves the start of a part to the first line with content.
 func skipBlank(p *part) {
 	for {
 		line, rest, more := bytes.Cut(p.text, []byte("\n"))
@@ -192,16 +196,18 @@ func skipBlank(p *part) {
 	}
 }
 
-// readable cuts the names of Go functions and types off a parser's message.
+// readable removes the names of Go functions and types from a parser's message.
 func readable(err error) string {
 	message := err.Error()
-	for _, prefix := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "yaml: "} {
+	for _, prefix := range []string{
+		"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "yaml: ",
+	} {
 		message = strings.TrimPrefix(message, prefix)
 	}
 	if strings.HasPrefix(message, "json: cannot unmarshal") {
-		return "malformed: a document has to be an object with fields, such as apiVersion and kind"
+		return "malformed: a document must be an object with fields, such as apiVersion and kind"
 	}
-	// Of several mistakes the parser makes a list of its own.
+	// The parser formats several mistakes as a list.
 	lines := strings.FieldsFunc(strings.TrimPrefix(message, "unmarshal errors:"), func(r rune) bool { return r == '\n' })
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
@@ -213,18 +219,18 @@ func check(d Document, kinds []schema.GroupVersionKind) error {
 	var problems []string
 	for _, field := range []string{"apiVersion", "kind"} {
 		if value, _, err := unstructured.NestedString(d.Object.Object, field); value == "" || err != nil {
-			problems = append(problems, field+": required, and has to be a string")
+			problems = append(problems, field+": must be a non-empty string")
 		}
 	}
 	if len(problems) == 0 && len(kinds) > 0 && !slices.Contains(kinds, d.Object.GroupVersionKind()) {
-		problems = append(problems, fmt.Sprintf("kind: %s of %s is not known here; known are %s",
+		problems = append(problems, fmt.Sprintf("kind: %s of %s is not supported; supported kinds: %s",
 			d.Object.GetKind(), d.Object.GetAPIVersion(), list(kinds)))
 	}
 	if name, _, err := unstructured.NestedString(d.Object.Object, "metadata", "name"); name == "" || err != nil {
-		problems = append(problems, "metadata.name: required, and has to be a string")
+		problems = append(problems, "metadata.name: must be a non-empty string")
 	}
 	if _, _, err := unstructured.NestedString(d.Object.Object, "metadata", "namespace"); err != nil {
-		problems = append(problems, "metadata.namespace: has to be a string")
+		problems = append(problems, "metadata.namespace: must be a string")
 	}
 	if len(problems) == 0 {
 		return nil
@@ -240,15 +246,17 @@ func list(kinds []schema.GroupVersionKind) string {
 	return strings.Join(names, ", ")
 }
 
-// dropServerFields takes out what an object has when it was read from a cluster, and what cannot be applied.
+// dropServerFields removes fields that the API server sets and that cannot be applied.
 func dropServerFields(object *unstructured.Unstructured) {
-	for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"} {
+	for _, field := range []string{
+		"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink",
+	} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
 	unstructured.RemoveNestedField(object.Object, "status")
 }
 
-// twice reports objects that several documents describe.
+// twice returns an error for each object that is in several documents.
 func twice(documents []Document) error {
 	type key struct {
 		kind            schema.GroupVersionKind
@@ -259,7 +267,10 @@ func twice(documents []Document) error {
 	for _, d := range documents {
 		k := key{d.Object.GroupVersionKind(), d.Object.GetNamespace(), d.Object.GetName()}
 		if other, ok := first[k]; ok {
-			problems = append(problems, fmt.Errorf("%s: metadata.name: %s is in %s already", d.Where(), d.Title(), other.Where()))
+			problems = append(
+				problems,
+				fmt.Errorf("%s: metadata.name: %s is already in %s", d.Where(), d.Title(), other.Where()),
+			)
 			continue
 		}
 		first[k] = d

@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 			content: "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n",
 			want:    []string{"f.yaml: document 1 (line 1) ConfigMap default/a"},
 		},
-		"several documents, with separators and comments all over": {
+		"several documents with separators and comments": {
 			content: `# a header
 ---
 # the first
@@ -71,7 +71,8 @@ metadata: {name: c}
 		},
 		"nothing": {content: "# nothing\n"},
 		"malformed, with the line of the file": {
-			content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: [\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n",
+			content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: [\n" +
+				"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n",
 			want: []string{
 				"f.yaml: document 1 (line 1) ConfigMap default/a",
 				"f.yaml: document 3 (line 8) ConfigMap default/b",
@@ -82,17 +83,25 @@ metadata: {name: c}
 			content: "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n",
 			wantErr: []string{`f.yaml: document 1 (line 1): malformed YAML: line 5: key "name" already set in map`},
 		},
-		"no object": {
+		"not an object": {
 			content: "hello\n",
-			wantErr: []string{"f.yaml: document 1 (line 1): malformed: a document has to be an object with fields, such as apiVersion and kind"},
+			wantErr: []string{
+				"f.yaml: document 1 (line 1): malformed: a document must be an object with fields, such as apiVersion and kind",
+			},
 		},
 		"unknown kind": {
 			content: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n",
-			wantErr: []string{"f.yaml: document 1 (line 1): kind: Pod of v1 is not known here; known are Website (demo.trueup.dev/v1), ConfigMap (v1), Namespace (v1)"},
+			wantErr: []string{
+				"f.yaml: document 1 (line 1): kind: Pod of v1 is not supported; " +
+					"supported kinds: Website (demo.trueup.dev/v1), ConfigMap (v1), Namespace (v1)",
+			},
 		},
-		"what is missing is all named": {
+		"all missing fields are listed": {
 			content: "kind: 3\nmetadata: {namespace: 4}\n",
-			wantErr: []string{"f.yaml: document 1 (line 1): apiVersion: required, and has to be a string; kind: required, and has to be a string; metadata.name: required, and has to be a string; metadata.namespace: has to be a string"},
+			wantErr: []string{
+				"f.yaml: document 1 (line 1): apiVersion: must be a non-empty string; kind: must be a non-empty string; " +
+					"metadata.name: must be a non-empty string; metadata.namespace: must be a string",
+			},
 		},
 	}
 	for name, tc := range tests {
@@ -108,7 +117,7 @@ metadata: {name: c}
 	}
 }
 
-func TestParse_dropsWhatTheServerWrote(t *testing.T) {
+func TestParse_dropsFieldsOfTheServer(t *testing.T) {
 	documents, err := manifests.Parse("f.yaml", []byte(`
 apiVersion: v1
 kind: ConfigMap
@@ -157,7 +166,7 @@ func TestLoad(t *testing.T) {
 		want    []string
 		wantErr []string
 	}{
-		"a file and a folder": {
+		"a file and a directory": {
 			paths: []string{single, filepath.Join(dir, "folder")},
 			want: []string{
 				"single.yaml: document 1 (line 1) ConfigMap default/a",
@@ -170,14 +179,19 @@ func TestLoad(t *testing.T) {
 			paths:   []string{filepath.Join(dir, "absent.yaml")},
 			wantErr: []string{"absent.yaml: no such file or directory"},
 		},
-		"a folder without manifests": {
+		"a directory without manifests": {
 			paths:   []string{filepath.Join(dir, "empty")},
-			wantErr: []string{"empty: the folder has no .yaml, .yml or .json files"},
+			wantErr: []string{"empty: the directory has no .yaml, .yml or .json files"},
 		},
 		"the same object twice": {
-			paths:   []string{single, again},
-			want:    []string{"single.yaml: document 1 (line 1) ConfigMap default/a", "again.yaml: document 1 (line 2) ConfigMap default/a"},
-			wantErr: []string{`again.yaml: document 1 (line 2): metadata.name: ConfigMap "a" is in DIR/single.yaml: document 1 (line 1) already`},
+			paths: []string{single, again},
+			want: []string{
+				"single.yaml: document 1 (line 1) ConfigMap default/a",
+				"again.yaml: document 1 (line 2) ConfigMap default/a",
+			},
+			wantErr: []string{
+				`again.yaml: document 1 (line 2): metadata.name: ConfigMap "a" is already in DIR/single.yaml: document 1 (line 1)`,
+			},
 		},
 	}
 	for name, tc := range tests {
@@ -223,7 +237,10 @@ func lines(err error) []string {
 func summarize(documents []manifests.Document) []string {
 	var result []string
 	for _, d := range documents {
-		result = append(result, fmt.Sprintf("%s %s %s/%s", d.Where(), d.Object.GetKind(), d.Object.GetNamespace(), d.Object.GetName()))
+		result = append(
+			result,
+			fmt.Sprintf("%s %s %s/%s", d.Where(), d.Object.GetKind(), d.Object.GetNamespace(), d.Object.GetName()),
+		)
 	}
 	return result
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package screen writes what a command is doing for a person to read: steps, what is going on in them, and what came of
-// them. It writes whole lines only, so the same text is right on a terminal, in a pipe and in a log; colour is for
-// terminals.
+// Package screen prints the progress of a command for the user: steps, their progress and their results. It writes
+// whole lines only, so the output is readable on a terminal, in a pipe and in a log. Colors are used on terminals only.
 //
 //	s := screen.New(os.Stdout)
 //	s.Step("Start the sandbox")
@@ -20,10 +19,10 @@ import (
 	"golang.org/x/term"
 )
 
-// Style is how a piece of text stands out on a terminal.
+// Style is the style of text on a terminal.
 type Style string
 
-// The styles in use.
+// The available styles.
 const (
 	Plain  Style = ""
 	Bold   Style = "1"
@@ -44,15 +43,15 @@ type Screen struct {
 	steps int
 }
 
-// New returns a Screen that writes to out; with colour when out is a terminal that has any, and the environment variable
-// NO_COLOR is not set.
+// New returns a Screen that writes to out. It uses colors if out is a terminal that supports them and the environment
+// variable NO_COLOR is not set.
 func New(out io.Writer) *Screen {
 	file, ok := out.(*os.File)
 	colour := ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return &Screen{out: out, colour: colour, now: time.Now, start: time.Now()}
 }
 
-// Paint returns the text in a style, or as it is when there is no colour.
+// Paint returns the text in a style, or unchanged without colors.
 func (s *Screen) Paint(style Style, text string) string {
 	if !s.colour || style == Plain || text == "" {
 		return text
@@ -60,7 +59,7 @@ func (s *Screen) Paint(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Step starts a step: a heading, and the clock of the lines below it.
+// Step starts a step: it prints a heading and resets the elapsed time.
 func (s *Screen) Step(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,22 +71,22 @@ func (s *Screen) Step(format string, args ...any) {
 	fmt.Fprintf(s.out, "%s %s\n", s.Paint(Cyan, "▸"), s.Paint(Bold, fmt.Sprintf(format, args...)))
 }
 
-// Progress tells what is going on, with the time since the step began.
+// Progress prints the progress of a step with the elapsed time.
 func (s *Screen) Progress(format string, args ...any) {
 	s.line(s.Paint(Faint, "·"), fmt.Sprintf(format, args...))
 }
 
-// Done tells what has come of a step, with the time since it began.
+// Done prints the result of a step with the elapsed time.
 func (s *Screen) Done(format string, args ...any) {
 	s.line(s.Paint(Green, "✓"), fmt.Sprintf(format, args...))
 }
 
-// Skipped tells what was not done, and why.
+// Skipped prints what was skipped and why.
 func (s *Screen) Skipped(format string, args ...any) {
 	s.line(s.Paint(Yellow, "-"), "skipped: "+fmt.Sprintf(format, args...))
 }
 
-// Print writes text as it is, ended with a new line if it is not.
+// Print prints text and adds a line break if it does not end with one.
 func (s *Screen) Print(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ func TestScreen(t *testing.T) {
 		s.Step("Sell them")
 		s.Skipped("it is Sunday")
 		now = now.Add(100 * time.Second)
-		s.Done("nobody came")
+		s.Done("no customers")
 		s.Print("closed")
 	}
 	tests := map[string]struct {
@@ -34,7 +34,7 @@ func TestScreen(t *testing.T) {
 
 ▸ Sell them
    0.00s - skipped: it is Sunday
- 100.00s ✓ nobody came
+ 100.00s ✓ no customers
 closed
 `},
 		"terminal": {colour: true, want: `{36m▸{0m {1mBake 2 loaves{0m
@@ -43,7 +43,7 @@ closed
 
 {36m▸{0m {1mSell them{0m
 {2m   0.00s{0m {33m-{0m skipped: it is Sunday
-{2m 100.00s{0m {32m✓{0m nobody came
+{2m 100.00s{0m {32m✓{0m no customers
 closed
 `},
 	}

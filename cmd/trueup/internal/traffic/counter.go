@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package traffic counts what a client writes to a Kubernetes API, at the one place that every write passes: its HTTP
-// transport.
+// Package traffic counts the writes of a client to a Kubernetes API in its HTTP transport.
 package traffic
 
 import (
@@ -13,7 +12,7 @@ import (
 	"sync"
 )
 
-// Write is a sort of write.
+// Write is a type of write.
 type Write struct {
 	// Resource is the plural of the kind, with the subresource if one was written: websites/status.
 	Resource string
@@ -21,14 +20,14 @@ type Write struct {
 	Verb string
 }
 
-// Count is how often a sort of write was sent.
+// Count is the number of writes of a type.
 type Count struct {
 	Write
 	Times int
 }
 
-// Counter counts the writes of the clients whose transports it wraps. The zero value is ready to use, from several
-// goroutines.
+// Counter counts the writes of the clients whose transports it wraps. The zero value is ready to use. It is safe for
+// concurrent use.
 type Counter struct {
 	mu        sync.Mutex
 	writes    map[Write]int
@@ -36,7 +35,7 @@ type Counter struct {
 	conflicts int
 }
 
-// Wrap returns a transport that counts and passes on. It is a [k8s.io/client-go/transport.WrapperFunc].
+// Wrap returns a transport that counts requests and passes them on. It is a [k8s.io/client-go/transport.WrapperFunc].
 func (c *Counter) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
@@ -51,7 +50,7 @@ func (c *Counter) count(write Write, conflict bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if write.Resource == "events" {
-		c.events++ // a controller tells what it does: that is not what it does
+		c.events++ // events report the work of a controller and are not part of it
 		return
 	}
 	if c.writes == nil {
@@ -63,7 +62,7 @@ func (c *Counter) count(write Write, conflict bool) {
 	}
 }
 
-// Writes returns what was written, events apart, in the order of resources and verbs.
+// Writes returns the number of writes without events, sorted by resource and verb.
 func (c *Counter) Writes() []Count {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +76,7 @@ func (c *Counter) Writes() []Count {
 	return counts
 }
 
-// Total is the number of all writes but those of events.
+// Total returns the number of writes without events.
 func (c *Counter) Total() int {
 	total := 0
 	for _, count := range c.Writes() {
@@ -86,14 +85,14 @@ func (c *Counter) Total() int {
 	return total
 }
 
-// Events is how many events were written.
+// Events returns the number of written events.
 func (c *Counter) Events() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.events
 }
 
-// Conflicts is how many writes, events apart, the API refused because another writer was faster.
+// Conflicts returns the number of writes, without events, that the API rejected because another client wrote first.
 func (c *Counter) Conflicts() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +106,8 @@ var verbs = map[string]string{
 	http.MethodDelete: "delete",
 }
 
-// classify reads a request to the API. Paths are /api/v1/… or /apis/<group>/<version>/…, then namespaces/<namespace>/ if
-// the resource has one, then <resource>[/<name>[/<subresource>]].
+// classify parses a request to the API. Paths are /api/v1/… or /apis/<group>/<version>/…, then namespaces/<namespace>/
+// for namespaced resources, then <resource>[/<name>[/<subresource>]].
 func classify(method, path string) (Write, bool) {
 	verb, ok := verbs[method]
 	if !ok {

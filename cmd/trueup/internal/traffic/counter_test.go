@@ -17,19 +17,59 @@ func TestClassify(t *testing.T) {
 		want         Write
 		isWrite      bool
 	}{
-		"create":                      {"POST", "/api/v1/namespaces/default/configmaps", Write{"configmaps", "create"}, true},
-		"update":                      {"PUT", "/apis/apps/v1/namespaces/default/deployments/shop", Write{"deployments", "update"}, true},
-		"patch":                       {"PATCH", "/apis/demo.trueup.dev/v1/namespaces/default/websites/shop", Write{"websites", "patch"}, true},
-		"delete":                      {"DELETE", "/api/v1/namespaces/default/services/shop", Write{"services", "delete"}, true},
-		"status":                      {"PUT", "/apis/demo.trueup.dev/v1/namespaces/default/websites/shop/status", Write{"websites/status", "update"}, true},
-		"cluster-scoped":              {"PUT", "/api/v1/nodes/n/status", Write{"nodes/status", "update"}, true},
-		"namespace":                   {"POST", "/api/v1/namespaces", Write{"namespaces", "create"}, true},
-		"one namespace":               {"DELETE", "/api/v1/namespaces/shop", Write{"namespaces", "delete"}, true},
-		"subresource of a namespace":  {"PUT", "/api/v1/namespaces/shop/finalize", Write{"namespaces/finalize", "update"}, true},
-		"delete all":                  {"DELETE", "/api/v1/namespaces/default/configmaps", Write{"configmaps", "delete"}, true},
-		"a name that is a path piece": {"PUT", "/api/v1/namespaces/namespaces/configmaps/status", Write{"configmaps", "update"}, true},
-		"read":                        {"GET", "/api/v1/namespaces/default/configmaps", Write{}, false},
-		"no resource":                 {"POST", "/readyz", Write{}, false},
+		"create": {
+			"POST",
+			"/api/v1/namespaces/default/configmaps",
+			Write{"configmaps", "create"},
+			true,
+		},
+		"update": {
+			"PUT",
+			"/apis/apps/v1/namespaces/default/deployments/shop",
+			Write{"deployments", "update"},
+			true,
+		},
+		"patch": {
+			"PATCH",
+			"/apis/demo.trueup.dev/v1/namespaces/default/websites/shop",
+			Write{"websites", "patch"},
+			true,
+		},
+		"delete": {
+			"DELETE",
+			"/api/v1/namespaces/default/services/shop",
+			Write{"services", "delete"},
+			true,
+		},
+		"status": {
+			"PUT",
+			"/apis/demo.trueup.dev/v1/namespaces/default/websites/shop/status",
+			Write{"websites/status", "update"},
+			true,
+		},
+		"cluster-scoped": {"PUT", "/api/v1/nodes/n/status", Write{"nodes/status", "update"}, true},
+		"namespace":      {"POST", "/api/v1/namespaces", Write{"namespaces", "create"}, true},
+		"one namespace":  {"DELETE", "/api/v1/namespaces/shop", Write{"namespaces", "delete"}, true},
+		"subresource of a namespace": {
+			"PUT",
+			"/api/v1/namespaces/shop/finalize",
+			Write{"namespaces/finalize", "update"},
+			true,
+		},
+		"delete all": {
+			"DELETE",
+			"/api/v1/namespaces/default/configmaps",
+			Write{"configmaps", "delete"},
+			true,
+		},
+		"a name that is also a path segment": {
+			"PUT",
+			"/api/v1/namespaces/namespaces/configmaps/status",
+			Write{"configmaps", "update"},
+			true,
+		},
+		"read":        {"GET", "/api/v1/namespaces/default/configmaps", Write{}, false},
+		"no resource": {"POST", "/readyz", Write{}, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
