@@ -58,7 +58,7 @@ func TestContext_slog(t *testing.T) {
 	ctx = logging.Context(ctx, logging.NewSLogLogger(handler).With("a", 1))
 
 	file, line := here()
-	logging.FromContext(ctx).Debug("as it was")
+	logging.FromContext(ctx).Debug("unchanged")
 	log.FromContext(ctx).Info("found by logr")
 	log.FromContext(ctx).WithCallDepth(0).V(4).Info("debugging with logr")
 	log.FromContext(ctx).Error(errTest, "failed", "b", 2)
@@ -73,7 +73,7 @@ func TestContext_slog(t *testing.T) {
 
 	at := func(offset int) string { return fmt.Sprintf("%s:%d", file, line+offset) }
 	want := []map[string]any{
-		{"level": "DEBUG", "msg": "as it was", "source": at(1), "a": 1.0, "trace": "1"},
+		{"level": "DEBUG", "msg": "unchanged", "source": at(1), "a": 1.0, "trace": "1"},
 		{"level": "INFO", "msg": "found by logr", "source": at(2), "a": 1.0},
 		{"level": "DEBUG", "msg": "debugging with logr", "source": at(3), "a": 1.0},
 		{"level": "ERROR", "msg": "failed", "source": at(4), "a": 1.0, "b": 2.0, "error": errTest.Error()},
@@ -111,13 +111,13 @@ func TestContext_slogLevels(t *testing.T) {
 func TestContext_ownLogger(t *testing.T) {
 	notes := newNotebook()
 	ctx := logging.Context(context.WithValue(t.Context(), traceKey{}, "1"), notes.With("a", 1))
-	logging.FromContext(ctx).Warn("as it was", "b", 2)
+	logging.FromContext(ctx).Warn("unchanged", "b", 2)
 	logger := log.FromContext(ctx).WithName("outer").WithValues("c", 3)
 	logger.Info("info", "d", 4)
 	logger.V(1).Info("debug")
 	logger.Error(errTest, "error")
 	want := []string{
-		"warn as it was [a 1 trace 1 b 2]",
+		"warn unchanged [a 1 trace 1 b 2]",
 		"info info [a 1 c 3 logger outer d 4]",
 		"debug debug [a 1 c 3 logger outer]",
 		"error error [a 1 c 3 logger outer error failure of the test]",

@@ -336,7 +336,7 @@ func TestPoll(t *testing.T) {
 		cutOff  bool // ctx ends during the last try
 		want    string
 	}{
-		"done at once": {[]answer{{true, nil}}, false, ""},
+		"done immediately": {[]answer{{true, nil}}, false, ""},
 		"done later":   {[]answer{{false, pending}, {true, nil}}, false, ""},
 		"given up":     {[]answer{{false, pending}, {true, final}}, false, "final"},
 		"out of time":  {[]answer{{false, pending}}, true, "out of time: pending"},

@@ -32,7 +32,8 @@ func newSubcommand(name, short string) *subcommand {
 	return &subcommand{name: name, short: short, flags: flags}
 }
 
-const about = "trueup starts a disposable Kubernetes control plane on this machine, and demonstrates a controller on it."
+const about = "trueup starts a disposable Kubernetes control plane on this machine, " +
+	"and demonstrates a controller on it."
 
 // dispatch runs the subcommand in args, or prints help.
 func dispatch(ctx context.Context, commands []*subcommand, args []string, stdout, stderr io.Writer) error {

@@ -42,7 +42,8 @@ it observed every step and the controller reported no error.`
 		"filename",
 		"f",
 		nil,
-		"use the Websites, ConfigMaps and Namespaces in the file or directory `path` instead of the samples (may be repeated)",
+		"use the Websites, ConfigMaps and Namespaces in the file or directory `path` "+
+			"instead of the samples (may be repeated)",
 	)
 	c.flags.BoolVar(&o.Stay, "stay", false, "keep everything running at the end until interrupted, for use with kubectl")
 	c.flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "timeout of each chapter")

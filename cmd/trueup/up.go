@@ -18,9 +18,9 @@ import (
 func upCommand() *subcommand {
 	var o upOptions
 	c := newSubcommand("up", "Start a Kubernetes control plane and run it until interrupted")
-	c.long = `up starts a Kubernetes control plane on this machine: API server, etcd, the common controllers, and a simulated
-node for pods. It needs no root, no containers and no network. It prints how to use kubectl with it and runs until
-it is interrupted. Then it removes everything.`
+	c.long = `up starts a Kubernetes control plane on this machine: API server, etcd, the common controllers, and a
+simulated node for pods. It needs no root, no containers and no network. It prints how to use kubectl with it and
+runs until it is interrupted. Then it removes everything.`
 	c.example = `  trueup up
   trueup up -f config/crd -f config/samples --kubeconfig ./kubeconfig
   trueup up --dir ./cluster`

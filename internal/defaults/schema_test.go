@@ -69,7 +69,8 @@ func TestSchema_Fill(t *testing.T) {
 	for name, tt := range map[string]struct{ kind, given, want string }{
 		"everything": {
 			"Gizmo",
-			`{"spec": {"ports": [{"number": 80}, {"protocol": "UDP"}], "pools": {"a": {}, "b": {"replicas": 0}}, "free": {"x": {}}}}`,
+			`{"spec": {"ports": [{"number": 80}, {"protocol": "UDP"}],
+				"pools": {"a": {}, "b": {"replicas": 0}}, "free": {"x": {}}}}`,
 			`{"spec": {"size": "small", "none": "x", "weight": 9007199254740993, "strategy": {"type": "Rolling"},
 				"ports": [{"number": 80, "protocol": "TCP"}, {"protocol": "UDP"}],
 				"pools": {"a": {"replicas": 1}, "b": {"replicas": 0}}, "free": {"x": {}}}}`,

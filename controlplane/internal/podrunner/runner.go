@@ -170,7 +170,7 @@ func (r *Runner) sync(ctx context.Context, key types.NamespacedName) error {
 
 // fateNow returns the fate of the pod now: containers that exit run for a moment first.
 func (r *Runner) fateNow(pod *corev1.Pod) fate {
-	asked := askedFate(pod)
+	asked := requestedFate(pod)
 	if asked != fateSucceeded && asked != fateFailed {
 		return asked
 	}

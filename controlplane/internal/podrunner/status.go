@@ -32,8 +32,8 @@ const (
 	exitKilled = 128 + 15
 )
 
-// askedFate returns the outcome in the annotation, or the default outcome of the pod.
-func askedFate(pod *corev1.Pod) fate {
+// requestedFate returns the outcome in the annotation, or the default outcome of the pod.
+func requestedFate(pod *corev1.Pod) fate {
 	value, ok := pod.Annotations[PhaseAnnotation]
 	if !ok {
 		if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {

@@ -39,7 +39,7 @@ func annotated(value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Annotations = map[string]string{PhaseAnnotation: value} }
 }
 
-func TestAskedFate(t *testing.T) {
+func TestRequestedFate(t *testing.T) {
 	cases := []struct {
 		reason string
 		pod    *corev1.Pod
@@ -57,7 +57,7 @@ func TestAskedFate(t *testing.T) {
 		{"an internal fate cannot be selected", pod(corev1.RestartPolicyAlways, annotated("Killed")), fateInvalid},
 	}
 	for _, c := range cases {
-		if got := askedFate(c.pod); got != c.want {
+		if got := requestedFate(c.pod); got != c.want {
 			t.Errorf("%s: fate = %s, want %s", c.reason, got, c.want)
 		}
 	}

@@ -102,7 +102,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		case <-ctx.Done():
 		}
 	}()
-	defer func() { err = causeOf(ctx, afterDeath(ctx, err)) }()
+	defer func() { err = causeOf(ctx, awaitControlPlaneEnd(ctx, err)) }()
 
 	api, err := discovery.NewDiscoveryClientForConfig(sb.RESTConfig())
 	if err != nil {
@@ -135,7 +135,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		d.deleteSite,
 	} {
 		if err := d.chapter(ctx, chapter); err != nil {
-			if err = afterDeath(ctx, err); ctx.Err() != nil {
+			if err = awaitControlPlaneEnd(ctx, err); ctx.Err() != nil {
 				return err // the errors of the controller are consequences of that
 			}
 			return d.controller.explain(err)
@@ -202,16 +202,16 @@ func recordsDir(sb *sandbox.Sandbox) (dir string, discard func(), err error) {
 }
 
 // chapter runs one part of the demo with its timeout, and ends it when the controller ends.
-func (d *demo) chapter(ctx context.Context, tell func(context.Context) error) error {
+func (d *demo) chapter(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(d.controller.ended, func() { cancel(d.controller.end()) })
 	defer stop()
-	return causeOf(ctx, tell(ctx))
+	return causeOf(ctx, run(ctx))
 }
 
-// afterDeath waits for a moment after a connection error, because the control plane may have ended.
-func afterDeath(ctx context.Context, err error) error {
+// awaitControlPlaneEnd waits for a moment after a connection error, because the control plane may have ended.
+func awaitControlPlaneEnd(ctx context.Context, err error) error {
 	var connection *url.Error
 	if errors.As(err, &connection) {
 		select {

@@ -34,8 +34,8 @@ const (
 
 // Screen writes lines. It is safe for concurrent use.
 type Screen struct {
-	colour bool
-	now    func() time.Time
+	color bool
+	now   func() time.Time
 
 	mu    sync.Mutex
 	out   io.Writer
@@ -47,13 +47,13 @@ type Screen struct {
 // variable NO_COLOR is not set.
 func New(out io.Writer) *Screen {
 	file, ok := out.(*os.File)
-	colour := ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	return &Screen{out: out, colour: colour, now: time.Now, start: time.Now()}
+	color := ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return &Screen{out: out, color: color, now: time.Now, start: time.Now()}
 }
 
 // Paint returns the text in a style, or unchanged without colors.
 func (s *Screen) Paint(style Style, text string) string {
-	if !s.colour || style == Plain || text == "" {
+	if !s.color || style == Plain || text == "" {
 		return text
 	}
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"

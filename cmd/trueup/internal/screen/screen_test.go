@@ -25,8 +25,8 @@ func TestScreen(t *testing.T) {
 		s.Print("closed")
 	}
 	tests := map[string]struct {
-		colour bool
-		want   string
+		color bool
+		want  string
 	}{
 		"pipe": {want: `▸ Bake 2 loaves
    1.50s · the oven is hot
@@ -37,7 +37,7 @@ func TestScreen(t *testing.T) {
  100.00s ✓ no customers
 closed
 `},
-		"terminal": {colour: true, want: `{36m▸{0m {1mBake 2 loaves{0m
+		"terminal": {color: true, want: `{36m▸{0m {1mBake 2 loaves{0m
 {2m   1.50s{0m {2m·{0m the oven is hot
 {2m   1.50s{0m {32m✓{0m 2 loaves
 
@@ -51,7 +51,7 @@ closed
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			s := New(&out)
-			s.colour = tc.colour
+			s.color = tc.color
 			script(s)
 			if diff := cmp.Diff(tc.want, strings.ReplaceAll(out.String(), "\x1b[", "{")); diff != "" {
 				t.Errorf("screen (-want +got):\n%s", diff)
