@@ -74,8 +74,8 @@ func (j *Journal) Changes() []Change {
 	return j.inspection.changes
 }
 
-// State is the state of an object after a write. It is comparable: if two writes have the same state, the second one did
-// not change the object.
+// State is the state of an object after a write. It is comparable: if two writes have the same state, the second
+// one did not change the object.
 type State struct {
 	Version    string
 	Generation int64 // 0 if unknown
