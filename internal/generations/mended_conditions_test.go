@@ -20,7 +20,8 @@ func TestV05_Conditions(t *testing.T) {
 	status := apis.Status{Conditions: []metav1.Condition{{Type: ready, Status: metav1.ConditionTrue, Reason: "Deployed"}}}
 	condition := status.GetCondition(ready)
 	equal(t, "is true, false, unknown", []bool{true, false, false}, []bool{
-		apis.ConditionIsTrue(condition), apis.ConditionIsFalse(condition), apis.ConditionIsUnknown(condition), // was condition.IsTrue(), …
+		// was condition.IsTrue(), …
+		apis.ConditionIsTrue(condition), apis.ConditionIsFalse(condition), apis.ConditionIsUnknown(condition),
 	})
 }
 
@@ -64,7 +65,9 @@ func TestV05_ConditionsNeedAReason(t *testing.T) {
 // gatewayCRD is the definition of the kind Gateway, as controller-gen makes it for the conditions of its status.
 func gatewayCRD() *apiextensionsv1.CustomResourceDefinition {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
-	reason := apiextensionsv1.JSONSchemaProps{Type: "string", MinLength: new(int64(1)), Pattern: `^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`}
+	reason := apiextensionsv1.JSONSchemaProps{
+		Type: "string", MinLength: new(int64(1)), Pattern: `^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`,
+	}
 	condition := apiextensionsv1.JSONSchemaProps{
 		Type:     "object",
 		Required: []string{"type", "status", "reason"},
@@ -81,11 +84,15 @@ func gatewayCRD() *apiextensionsv1.CustomResourceDefinition {
 		ObjectMeta: metav1.ObjectMeta{Name: "gateways." + group.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Gateway", Plural: "gateways", Singular: "gateway", ListKind: "GatewayList"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: "Gateway", Plural: "gateways", Singular: "gateway", ListKind: "GatewayList",
+			},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: group.Version, Served: true, Storage: true,
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{
+					Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+				},
 			}},
 		},
 	}

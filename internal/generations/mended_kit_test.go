@@ -43,7 +43,9 @@ func TestV05_TestLogger(t *testing.T) {
 	enabled := false
 	rtesting.SubReconcilerTests[*Function]{
 		"logs": {Resource: newFunction()},
-	}.Run(t, testScheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config) reconcilers.SubReconciler[*Function] {
+	}.Run(t, testScheme, func(
+		*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
+	) reconcilers.SubReconciler[*Function] {
 		return &reconcilers.SyncReconciler[*Function]{Sync: func(ctx context.Context, _ *Function) error {
 			enabled = logr.FromContextOrDiscard(ctx).Enabled()
 			return nil
@@ -72,28 +74,37 @@ func TestV19_WebhookWithContext(t *testing.T) {
 	rtesting.AdmissionWebhookTests{
 		"nothing to project": {
 			Request: &admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-				UID: "r-1", Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(`{"apiVersion": "v1", "kind": "Pod"}`)},
+				UID: "r-1", Operation: admissionv1.Create, Object: runtime.RawExtension{
+					Raw: []byte(`{"apiVersion": "v1", "kind": "Pod"}`),
+				},
 			}},
 			ExpectedResponse: admission.Response{
 				AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true},
 			},
 		},
 	}.RunWithContext(t, testScheme,
-		func(_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*admission.Webhook, error) {
+		func(
+			_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
+		) (*admission.Webhook, error) {
 			return admissionProjectorWebhook(c).BuildWithContext(ctx)
 		})
 }
 
 func TestV19_IgnoreAllUnexported(t *testing.T) {
 	one, same := resource.MustParse("1"), resource.MustParse("1")
-	_ = one.String()                                                                 // caches the text in an unexported field
+	// caches the text in an unexported field
+	_ = one.String()
 	equal(t, "difference", "", cmp.Diff(one, same, reconcilers.IgnoreAllUnexported)) // was rtesting.SafeDeployDiff
 }
 
 func TestV19_NewFakeClientWrapper(t *testing.T) {
 	objects := clientgotesting.NewObjectTracker(testScheme, clientgoscheme.Codecs.UniversalDecoder())
-	c := rtesting.NewFakeClientWrapper(fake.NewClientBuilder().WithScheme(testScheme).WithObjectTracker(objects).Build(), objects)
-	if err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}); err != nil {
+	c := rtesting.NewFakeClientWrapper(
+		fake.NewClientBuilder().WithScheme(testScheme).WithObjectTracker(objects).Build(), objects,
+	)
+	if err := c.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "creates", 1, len(c.CreateActions))

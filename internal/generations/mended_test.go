@@ -30,7 +30,8 @@ func validateImage(path *field.Path, image string) field.ErrorList {
 	case "":
 		return field.ErrorList{field.Required(path.Child("image"), "")} // was validation.ErrMissingField("image")
 	case "latest":
-		return field.ErrorList{field.Invalid(path.Child("image"), image, "name a version")} // was validation.ErrInvalidValue(image, "image")
+		// was validation.ErrInvalidValue(image, "image")
+		return field.ErrorList{field.Invalid(path.Child("image"), image, "name a version")}
 	}
 	return nil
 }
@@ -92,7 +93,9 @@ func TestV05_Watches(t *testing.T) {
 }
 
 // requireWiring compares what a sub reconciler asks of a manager.
-func requireWiring(t *testing.T, want rtesting.Wiring, factory func(c reconcilers.Config) reconcilers.SubReconciler[*Function]) {
+func requireWiring(
+	t *testing.T, want rtesting.Wiring, factory func(c reconcilers.Config) reconcilers.SubReconciler[*Function],
+) {
 	t.Helper()
 	rtesting.ReconcilerTests{
 		"is set up": {Request: reconcilers.Request{NamespacedName: testKey}, ExpectWiring: &want},
@@ -155,8 +158,12 @@ func TestV19_ObjectManagerFields(t *testing.T) {
 			Sanitize:                      sanitize,
 		},
 		"AggregateReconciler": &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
-			Request:                  reconcilers.Request{NamespacedName: testKey},
-			DesiredResource:          func(_ context.Context, resource *corev1.ConfigMap) (*corev1.ConfigMap, error) { return resource, nil },
+			Request: reconcilers.Request{NamespacedName: testKey},
+			DesiredResource: func(
+				_ context.Context, resource *corev1.ConfigMap,
+			) (*corev1.ConfigMap, error) {
+				return resource, nil
+			},
 			HarmonizeImmutableFields: harmonize,
 			MergeBeforeUpdate:        merge,
 			Sanitize:                 sanitize,

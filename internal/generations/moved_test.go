@@ -11,8 +11,8 @@ import (
 	"trueup.dev/internal/usermodule"
 )
 
-// The programs below testdata/moved are modules as authors wrote them for older generations. The tests here run the commands of the migration guides on them,
-// from top to bottom, and then the programs' own tests.
+// The programs below testdata/moved are modules as authors wrote them for older generations. The tests here run the
+// commands of the migration guides on them, from top to bottom, and then the programs' own tests.
 
 const oldGo = "go 1.20\n"
 
@@ -29,7 +29,9 @@ func TestMovedProgram_V11(t *testing.T) {
 	requireGoFails(t, m, "without type parameters", "cannot use generic type", "vet", ".")
 
 	m.Run(t, "sh", "-ec", commands[1])
-	left := regexp.MustCompile(`reconcilers\.(ResourceReconciler|SyncReconciler|SubReconciler|Sequence|WithConfig|WithFinalizer)\b[^[]`)
+	left := regexp.MustCompile(
+		`reconcilers\.(ResourceReconciler|SyncReconciler|SubReconciler|Sequence|WithConfig|WithFinalizer)\b[^[]`,
+	)
 	for _, file := range []string{"function_reconciler.go", "function_aggregate.go", "function_reconciler_test.go"} {
 		if found := left.FindString(m.Read(t, file)); found != "" {
 			t.Errorf("%s: %s is left", file, found)
@@ -39,7 +41,9 @@ func TestMovedProgram_V11(t *testing.T) {
 	writeFiles(t, m, "testdata/moved/v0.6-v0.11/after")
 	m.Run(t, "go", "mod", "tidy")
 	m.Run(t, "go", "fix", "-inline", "./...")
-	if got := m.Read(t, "function_aggregate.go"); !strings.Contains(got, "&reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{") {
+	if got := m.Read(t, "function_aggregate.go"); !strings.Contains(
+		got, "&reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{",
+	) {
 		t.Errorf("go fix has left ResourceManager:\n%s", got)
 	}
 	m.Run(t, "go", "test", "./...")
@@ -57,15 +61,22 @@ func TestMovedProgram_V19(t *testing.T) {
 	nested := m.Read(t, "nested/nested.go")
 	requireGoFails(t, m, "go fix of nested calls", "applied ", "fix", "./nested")
 	equal(t, "nested calls after go fix", nested, m.Read(t, "nested/nested.go"))
-	m.Write(t, "nested/nested.go", strings.ReplaceAll(nested, "return reconcilers.StashParentType(ctx, reconcilers.RetrieveParentType(ctx))",
+	m.Write(t, "nested/nested.go", strings.ReplaceAll(nested,
+		"return reconcilers.StashParentType(ctx, reconcilers.RetrieveParentType(ctx))",
 		"loaded := reconcilers.RetrieveParentType(ctx)\n\treturn reconcilers.StashParentType(ctx, loaded)"))
 
 	const oldLoop, newLoop = "for i := 0; i < times; i++ {", "for range times {"
 	m.Run(t, "go", "fix", "-inline", "./...")
 	requireText(t, m, "site.go", oldLoop, "&reconcilers.UpdatingObjectManager[*corev1.Secret]{")
 	requireText(t, m, "nested/nested.go", "reconcilers.StashOriginalResourceType(ctx, loaded)")
-	requireGoFails(t, m, "an import that go fix has added", `"sigs.k8s.io/controller-runtime/pkg/client" imported and not used`, "vet", "./nested")
-	m.Write(t, "nested/nested.go", strings.Replace(m.Read(t, "nested/nested.go"), "\t\"sigs.k8s.io/controller-runtime/pkg/client\"\n", "", 1))
+	requireGoFails(
+		t, m, "an import that go fix has added", `"sigs.k8s.io/controller-runtime/pkg/client" imported and not used`, "vet",
+		"./nested",
+	)
+	m.Write(
+		t, "nested/nested.go",
+		strings.Replace(m.Read(t, "nested/nested.go"), "\t\"sigs.k8s.io/controller-runtime/pkg/client\"\n", "", 1),
+	)
 	m.Run(t, "go", "fix", "./...")
 	requireText(t, m, "site.go", newLoop)
 
@@ -73,7 +84,9 @@ func TestMovedProgram_V19(t *testing.T) {
 	requireText(t, m, "halt.go", "return reconcilers.ErrHaltSubReconcilers")
 	requireGoFails(t, m, "a text as a format", "non-constant format string in call to fmt.Fprintf", "test", ".")
 	m.Write(t, "site.go", strings.Replace(m.Read(t, "site.go"), "fmt.Fprintf(w, text)", `fmt.Fprintf(w, "%s", text)`, 1))
-	requireGoFails(t, m, "a halt without an expected result", "ExpectedResult: reconcilers.Result{Requeue: true}", "test", ".")
+	requireGoFails(
+		t, m, "a halt without an expected result", "ExpectedResult: reconcilers.Result{Requeue: true}", "test", ".",
+	)
 	m.Write(t, "site_test.go", strings.Replace(m.Read(t, "site_test.go"), "GivenObjects: []client.Object{paused},",
 		"GivenObjects: []client.Object{paused},\nExpectedResult: reconcilers.Result{Requeue: true},", 1))
 	m.Run(t, "go", "test", "./...")
@@ -86,7 +99,8 @@ func TestMovedProgram_Runtime(t *testing.T) {
 	m.Run(t, "go", "test", "./...")
 }
 
-// oldModule returns a module with the Go files below a folder, and the Go version of their time. Modules of this repository come from the checkout.
+// oldModule returns a module with the Go files below a folder, and the Go version of their time. Modules of this
+// repository come from the checkout.
 func oldModule(t *testing.T, name, folder string) *usermodule.Module {
 	t.Helper()
 	if testing.Short() {

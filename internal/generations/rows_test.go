@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// Each row "old → new" of a migration guide is tried by the tests that rowTests lists for it: their code, or the code they compile below testdata, uses every
-// name of the new side.
+// Each row "old → new" of a migration guide is tried by the tests that rowTests lists for it: their code, or the code
+// they compile below testdata, uses every name of the new side.
 func TestGuideRowsAreTried(t *testing.T) {
 	sources := testSources(t)
 	for guide, tests := range rowTests {
@@ -73,7 +73,9 @@ func guideRows(t *testing.T, guide string) map[string]string {
 }
 
 var (
-	ours         = regexp.MustCompile(`^(?:apis|duck|logging|reconcilers|stash|testing|time|tracker|validation)\.(?:\w+\.)?([A-Z]\w+)`)
+	ours = regexp.MustCompile(
+		`^(?:apis|duck|logging|reconcilers|stash|testing|time|tracker|validation)\.(?:\w+\.)?([A-Z]\w+)`,
+	)
 	ofDependency = regexp.MustCompile(`^(?:bldr|client|field|logr|testr|metav1|path)\.([A-Z]\w+)`)
 )
 

@@ -158,7 +158,9 @@ func TestRuntime_SetupOfAnObjectManager(t *testing.T) {
 	manager := &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 	}
-	requireWiring(t, rtesting.Wiring{For: []rtesting.Watch{{Object: &Function{}}}}, func(reconcilers.Config) reconcilers.SubReconciler[*Function] {
+	requireWiring(t, rtesting.Wiring{For: []rtesting.Watch{{Object: &Function{}}}}, func(
+		reconcilers.Config,
+	) reconcilers.SubReconciler[*Function] {
 		return &reconcilers.SyncReconciler[*Function]{
 			Sync:  func(context.Context, *Function) error { return nil },
 			Setup: manager.SetupWithManager, // was manager.Setup(ctx)

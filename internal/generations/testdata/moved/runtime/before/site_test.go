@@ -23,7 +23,9 @@ func TestReconciler(t *testing.T) {
 	}
 	site := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "site"}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "site"}}
-	secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(site, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+	secret.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(site, corev1.SchemeGroupVersion.WithKind("ConfigMap")),
+	}
 	theme := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "theme"}}
 	request := reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "site"}}
 
@@ -33,7 +35,9 @@ func TestReconciler(t *testing.T) {
 			GivenObjects:  []client.Object{site},
 			ExpectCreates: []client.Object{secret},
 			ExpectTracks:  []rtesting.TrackRequest{rtesting.NewTrackRequest(theme, site, scheme)},
-			ExpectEvents:  []rtesting.Event{rtesting.NewEvent(site, scheme, corev1.EventTypeNormal, "Created", `Created Secret "site"`)},
+			ExpectEvents: []rtesting.Event{
+				rtesting.NewEvent(site, scheme, corev1.EventTypeNormal, "Created", `Created Secret "site"`),
+			},
 		},
 		"does not exist": {
 			Request: request,

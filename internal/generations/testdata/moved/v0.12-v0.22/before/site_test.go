@@ -26,7 +26,9 @@ func TestReconciler(t *testing.T) {
 	paused := site.DeepCopy()
 	paused.Labels = map[string]string{"paused": "true"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "site"}}
-	secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(site, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+	secret.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(site, corev1.SchemeGroupVersion.WithKind("ConfigMap")),
+	}
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "site"}}
 
 	rts := rtesting.ReconcilerTests{
@@ -34,7 +36,9 @@ func TestReconciler(t *testing.T) {
 			Request:       request,
 			GivenObjects:  []client.Object{site},
 			ExpectCreates: []client.Object{secret},
-			ExpectEvents:  []rtesting.Event{rtesting.NewEvent(site, scheme, corev1.EventTypeNormal, "Created", `Created Secret "site"`)},
+			ExpectEvents: []rtesting.Event{
+				rtesting.NewEvent(site, scheme, corev1.EventTypeNormal, "Created", `Created Secret "site"`),
+			},
 		},
 		"is paused": {
 			Request:      request,

@@ -30,8 +30,10 @@ func newScheme(t *testing.T) *runtime.Scheme {
 
 func newFunction(edits ...func(*v1.Function)) *v1.Function {
 	function := &v1.Function{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "square", Generation: 1, Finalizers: []string{"functions.example.com/records"}},
-		Spec:       v1.FunctionSpec{Images: []string{"square"}, Paused: new(true)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "square", Generation: 1, Finalizers: []string{"functions.example.com/records"},
+		},
+		Spec: v1.FunctionSpec{Images: []string{"square"}, Paused: new(true)},
 	}
 	for _, edit := range edits {
 		edit(function)
@@ -49,7 +51,9 @@ func TestFunctionReconciler(t *testing.T) {
 
 			StatusSubResourceTypes: []client.Object{&v1.Function{}},
 
-			ExpectTracks: []rtesting.TrackRequest{rtesting.CreateTrackRequest("", "ConfigMap", "default", "theme").By("default", "square")},
+			ExpectTracks: []rtesting.TrackRequest{
+				rtesting.CreateTrackRequest("", "ConfigMap", "default", "theme").By("default", "square"),
+			},
 			ExpectStatusUpdates: []client.Object{newFunction(func(f *v1.Function) {
 				f.Status.ObservedGeneration = 1
 				f.Status.InitializeConditions()
@@ -89,10 +93,14 @@ func TestTheme(t *testing.T) {
 			},
 		},
 		"config is missing": {
-			Resource:     newFunction(),
-			ExpectTracks: []rtesting.TrackRequest{rtesting.CreateTrackRequest("", "ConfigMap", "default", "theme").By("default", "square")},
-			WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("get", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
-			ShouldErr:    true,
+			Resource: newFunction(),
+			ExpectTracks: []rtesting.TrackRequest{
+				rtesting.CreateTrackRequest("", "ConfigMap", "default", "theme").By("default", "square"),
+			},
+			WithReactors: []rtesting.ReactionFunc{
+				rtesting.InduceFailure("get", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom}),
+			},
+			ShouldErr: true,
 			Verify: func(t *testing.T, result reconcilers.Result, err error) {
 				if !errors.Is(err, errBoom) {
 					t.Errorf("got %v, want %v", err, errBoom)
@@ -100,7 +108,9 @@ func TestTheme(t *testing.T) {
 			},
 		},
 	}
-	rts.Run(t, scheme, func(t *testing.T, rtc *rtesting.SubReconcilerTestCase[*v1.Function], c reconcilers.Config) reconcilers.SubReconciler[*v1.Function] {
+	rts.Run(t, scheme, func(
+		t *testing.T, rtc *rtesting.SubReconcilerTestCase[*v1.Function], c reconcilers.Config,
+	) reconcilers.SubReconciler[*v1.Function] {
 		return Theme()
 	})
 }

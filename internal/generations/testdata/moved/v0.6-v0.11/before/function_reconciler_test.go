@@ -29,8 +29,10 @@ func newScheme(t *testing.T) *runtime.Scheme {
 
 func newFunction(edits ...func(*v1.Function)) *v1.Function {
 	function := &v1.Function{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "square", Generation: 1, Finalizers: []string{"functions.example.com/records"}},
-		Spec:       v1.FunctionSpec{Images: []string{"square"}, Paused: rtesting.BoolPtr(true)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "square", Generation: 1, Finalizers: []string{"functions.example.com/records"},
+		},
+		Spec: v1.FunctionSpec{Images: []string{"square"}, Paused: rtesting.BoolPtr(true)},
 	}
 	for _, edit := range edits {
 		edit(function)
@@ -45,7 +47,9 @@ func TestFunctionReconciler(t *testing.T) {
 		"is ready": {
 			Request:      request,
 			GivenObjects: []client.Object{newFunction()},
-			ExpectTracks: []rtesting.TrackRequest{rtesting.CreateTrackRequest("", "ConfigMap", "default", "theme").By("default", "square")},
+			ExpectTracks: []rtesting.TrackRequest{
+				rtesting.CreateTrackRequest("", "ConfigMap", "default", "theme").By("default", "square"),
+			},
 			ExpectStatusUpdates: []client.Object{newFunction(func(f *v1.Function) {
 				f.Status.ObservedGeneration = 1
 				f.Status.InitializeConditions()
@@ -85,14 +89,20 @@ func TestTheme(t *testing.T) {
 			},
 		},
 		"config is missing": {
-			Resource:     newFunction(),
-			ExpectTracks: []rtesting.TrackRequest{rtesting.CreateTrackRequest("", "ConfigMap", "default", "theme").By("default", "square")},
-			WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("get", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
-			ShouldErr:    true,
-			Verify:       rtesting.AssertErrorEqual(errBoom),
+			Resource: newFunction(),
+			ExpectTracks: []rtesting.TrackRequest{
+				rtesting.CreateTrackRequest("", "ConfigMap", "default", "theme").By("default", "square"),
+			},
+			WithReactors: []rtesting.ReactionFunc{
+				rtesting.InduceFailure("get", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom}),
+			},
+			ShouldErr: true,
+			Verify:    rtesting.AssertErrorEqual(errBoom),
 		},
 	}
-	rts.Run(t, scheme, func(t *testing.T, rtc *rtesting.SubReconcilerTestCase, c reconcilers.Config) reconcilers.SubReconciler {
+	rts.Run(t, scheme, func(
+		t *testing.T, rtc *rtesting.SubReconcilerTestCase, c reconcilers.Config,
+	) reconcilers.SubReconciler {
 		return Theme()
 	})
 }
