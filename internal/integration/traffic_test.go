@@ -23,9 +23,10 @@ func (t *traffic) wrap(next http.RoundTripper) http.RoundTripper {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			write := request.Method + " " + request.URL.Path
-			t.writes = append(t.writes, write)
 			if err == nil && response.StatusCode == http.StatusConflict {
 				t.conflicts = append(t.conflicts, write)
+			} else {
+				t.writes = append(t.writes, write)
 			}
 		}
 		return response, err
@@ -43,7 +44,8 @@ func (t *traffic) tooLate() []string {
 	return slices.Clone(t.conflicts)
 }
 
-// of returns the verbs of the writes to a resource, "configmaps" or "resources/status" for example, in their order.
+// of returns the verbs of the writes to a resource, "configmaps" or "resources/status" for example, in their order,
+// without those that were answered with a conflict: other controllers write the same objects.
 func (t *traffic) of(resource string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -222,9 +222,10 @@ func awaitControlPlaneEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// causeOf replaces an error caused by a canceled context with the cause of the context.
+// causeOf replaces an error with the cause of a canceled context. Clients may report that cause as well, behind the
+// request that they could not finish.
 func causeOf(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
+	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
