@@ -4,7 +4,6 @@ package reconcilers_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,9 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -178,13 +175,9 @@ func newApplyingTracker(_ clienttesting.ObjectScheme, decoder runtime.Decoder) c
 	kinds := runtime.NewScheme()
 	kinds.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.ConfigMap{})
 	kinds.AddKnownTypes(fixture.GroupVersion, &fixture.Resource{})
-	return applyingTracker{clienttesting.NewFieldManagedObjectTracker(kinds, decoder, typeConverter())}
+	converter := managedfields.NewDeducedTypeConverter() // those with schemas take a second to make
+	return applyingTracker{clienttesting.NewFieldManagedObjectTracker(kinds, decoder, converter)}
 }
-
-// typeConverter takes a second to make under the race detector.
-var typeConverter = sync.OnceValue(func() managedfields.TypeConverter {
-	return applyconfigurations.NewTypeConverter(clientgoscheme.Scheme)
-})
 
 func (t applyingTracker) Apply(
 	gvr schema.GroupVersionResource, configuration runtime.Object, ns string, opts ...metav1.PatchOptions,

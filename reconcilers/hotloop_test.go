@@ -250,7 +250,7 @@ func TestHotLoop_IsNoneWhenSomethingElseDrivesIt(t *testing.T) {
 		do      work
 		between func(l *loopWorld)
 		ran     int
-		long    time.Duration // 1.5 seconds unless set, in which 300 reconciles fit
+		long    time.Duration // a second unless set, in which 200 reconciles fit
 	}{
 		"120 children, one by one": {
 			do: func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
@@ -302,7 +302,7 @@ func TestHotLoop_IsNoneWhenSomethingElseDrivesIt(t *testing.T) {
 					l.between = func() { tc.between(l) }
 				}
 				if tc.long == 0 {
-					tc.long = 1500 * time.Millisecond
+					tc.long = time.Second
 				}
 				ran := l.run(tc.long)
 				if tc.ran > 0 && ran != tc.ran {
