@@ -337,9 +337,9 @@ func TestPoll(t *testing.T) {
 		want    string
 	}{
 		"done immediately": {[]answer{{true, nil}}, false, ""},
-		"done later":   {[]answer{{false, pending}, {true, nil}}, false, ""},
-		"given up":     {[]answer{{false, pending}, {true, final}}, false, "final"},
-		"out of time":  {[]answer{{false, pending}}, true, "out of time: pending"},
+		"done later":       {[]answer{{false, pending}, {true, nil}}, false, ""},
+		"given up":         {[]answer{{false, pending}, {true, final}}, false, "final"},
+		"out of time":      {[]answer{{false, pending}}, true, "out of time: pending"},
 		"the error of an interrupted try is ignored": {
 			[]answer{{false, pending}, {true, context.Canceled}},
 			true,

@@ -47,7 +47,7 @@ func TestRetrieveNow(t *testing.T) {
 			if diff := cmp.Diff(tt.want, rtime.RetrieveNow(ctx)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
-			if diff := cmp.Diff(tt.want, rtime.RetrieveTime(ctx)); diff != "" { // tests the deprecated name
+			if diff := cmp.Diff(tt.want, rtime.RetrieveTime(ctx)); diff != "" { //nolint:govet // tests the deprecated name
 				t.Errorf("deprecated RetrieveTime: %s (-want +got):\n%s", tt.reason, diff)
 			}
 		})

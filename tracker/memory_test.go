@@ -85,7 +85,7 @@ func TestExpiry(t *testing.T) {
 				t.Errorf("found %v", got)
 			}
 		},
-		"Forgetting": func(_ *testing.T, tr *tracker) { tr.Forget(observerNamed("nobody")) },
+		"Forgetting": func(_ *testing.T, tr *tracker) { tr.Forget(observerNamed("unknown")) },
 	}
 	for name, call := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestNil(t *testing.T) {
 		want   string
 	}{
 		"immediately": {reason: "the condition is already met"},
-		"in time": {reason: "the condition is met before the timeout", after: 30 * time.Second},
+		"in time":     {reason: "the condition is met before the timeout", after: 30 * time.Second},
 		"not in time": {
 			reason: "the test ends with the last error", after: 2 * time.Minute, want: "timed out after 1m0s: not yet",
 		},

@@ -84,7 +84,7 @@ func fillOther(obj client.Object) (known bool) {
 		PersistentVolume(obj)
 	case *corev1.LimitRange:
 		LimitRange(obj)
-	case *corev1.Endpoints: // deprecated, but still written
+	case *corev1.Endpoints: //nolint:staticcheck // deprecated, but still written
 		Endpoints(obj)
 	case *discoveryv1.EndpointSlice:
 		EndpointSlice(obj)

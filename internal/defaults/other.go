@@ -96,7 +96,7 @@ func filledFrom(list, other corev1.ResourceList) corev1.ResourceList {
 }
 
 // Endpoints sets the defaults of Endpoints.
-func Endpoints(e *corev1.Endpoints) { // deprecated, but still served
+func Endpoints(e *corev1.Endpoints) { //nolint:staticcheck // deprecated, but still served
 	for _, subset := range e.Subsets {
 		for i := range subset.Ports {
 			Set(&subset.Ports[i].Protocol, corev1.ProtocolTCP)

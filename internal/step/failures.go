@@ -127,7 +127,7 @@ func contains(err, part error) bool {
 	if equal(err, part) {
 		return true
 	}
-	switch err := err.(type) { // each level is handled separately
+	switch err := err.(type) { //nolint:errorlint // each level is handled separately
 	case interface{ Unwrap() error }:
 		inner := err.Unwrap()
 		return inner != nil && contains(inner, part)
