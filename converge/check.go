@@ -4,6 +4,7 @@ package converge
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -13,10 +14,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// desired returns what Scenario.Desired finds wrong with the state, or why it could not read the state.
+func (r *run) desired() error {
+	var failures []error
+	err := r.plan.Desired(State{run: r, failures: &failures})
+	if len(failures) > 0 {
+		return errors.Join(failures...)
+	}
+	return err
+}
+
 // checkState compares the state to what it should be.
 func (r *run) checkState(s *snapshot) {
 	if r.plan.Desired != nil {
-		if err := r.plan.Desired(State{r}); err != nil {
+		if err := r.desired(); err != nil {
 			r.violate(Violation{Oracle: EndState, Message: err.Error()})
 		}
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -119,6 +120,12 @@ func TestTheScenarioItselfMayNotWork(t *testing.T) {
 		"it is not as desired": {
 			func(s *Scenario) { s.Desired = func(State) error { return context.Canceled } }, "context canceled",
 		},
+		"the desired state reads an unknown kind": {func(s *Scenario) {
+			s.Desired = func(state State) error {
+				state.Get(&unstructured.Unstructured{})
+				return nil
+			}
+		}, "State.Get of *unstructured.Unstructured"},
 		"an actor finds no end": {func(s *Scenario) {
 			s.World = []Actor{actorOn("one", &corev1.Secret{}, labelled), actorOn("other", &corev1.Secret{}, labelled)}
 		}, "it has acted 2000 times and finds no end"},

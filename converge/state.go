@@ -4,17 +4,28 @@ package converge
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// State is what there is at a moment.
-type State struct{ run *run }
+// State is the stored state of the API server and of the Cloud at one moment.
+type State struct {
+	run *run
+	// failures are the errors of reads that cannot return one.
+	failures *[]error
+}
 
-// Get fills an object by its namespace and name, and returns false if there is none.
+// Get reads an object by its namespace and name, and reports whether it exists. If the object cannot be read for another
+// reason, for example because its type is not in the Scheme, Get returns false and the check of the state fails with
+// that error.
 func (s State) Get(obj client.Object) bool {
-	return s.run.user.Get(context.Background(), client.ObjectKeyFromObject(obj), obj) == nil
+	err := s.run.user.Get(context.Background(), client.ObjectKeyFromObject(obj), obj)
+	if client.IgnoreNotFound(err) != nil {
+		*s.failures = append(*s.failures, fmt.Errorf("State.Get of %T %s: %w", obj, client.ObjectKeyFromObject(obj), err))
+	}
+	return err == nil
 }
 
 // List fills a list, in the order of namespaces and names.
