@@ -311,7 +311,7 @@ var configMaps = &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
 // endregion
 
 func Example_objectManager() {
-	reconcileOnce(newCluster(newSite()), &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
+	child := &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		// region children-manager-use
 		ChildObjectManager: configMaps,
 		// endregion
@@ -325,7 +325,8 @@ func Example_objectManager() {
 				)
 			}
 		},
-	})
+	}
+	reconcileOnce(newCluster(newSite()), child)
 	// Output:
 	// event: Normal Created: Created ConfigMap "bakery"
 }
@@ -347,55 +348,3 @@ func desiredConfigMap(site *websitev1.Website) *corev1.ConfigMap {
 }
 
 var _ = adoptNone
-
-// region children-aggregate
-func SitesIndexReconciler(c reconcilers.Config) *reconcilers.AggregateReconciler[*corev1.ConfigMap] {
-	sitesStasher := reconcilers.NewStasher[[]websitev1.Website]("sites")
-	return &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
-		Name:    "SitesIndex",
-		Request: reconcilers.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "sites"}},
-		Reconciler: &reconcilers.SyncReconciler[*corev1.ConfigMap]{
-			Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
-				bldr.Watches(&websitev1.Website{}, reconcilers.EnqueueTracked(ctx))
-				return nil
-			},
-			Sync: func(ctx context.Context, _ *corev1.ConfigMap) error {
-				sites := &websitev1.WebsiteList{}
-				if err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndList(ctx, sites); err != nil {
-					return err
-				}
-				sitesStasher.Store(ctx, sites.Items)
-				return nil
-			},
-		},
-		DesiredResource: func(ctx context.Context, index *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-			index.Data = map[string]string{}
-			for _, site := range sitesStasher.RetrieveOrDie(ctx) {
-				index.Data[site.Name] = site.Spec.Domain
-			}
-			return index, nil
-		},
-		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
-		Config:            c,
-	}
-}
-
-// endregion
-
-func Example_aggregate() {
-	cluster := newCluster(newSite())
-	r := SitesIndexReconciler(cluster)
-	for range 2 {
-		if _, err := r.Reconcile(context.Background(), r.Request); err != nil {
-			fmt.Println(err)
-		}
-	}
-	index := &corev1.ConfigMap{}
-	if err := cluster.Get(context.Background(), r.Request.NamespacedName, index); err != nil {
-		fmt.Println(err)
-	}
-	fmt.Println(index.Data)
-	// Output:
-	// event: Normal Created: Created ConfigMap "sites"
-	// map[bakery:bakery.example.com]
-}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package architecture tests the structure of the project: which packages may import each other, and which dependencies
-// users inherit.
+// Package architecture tests the structure of the project: which packages may import each other, which dependencies
+// users inherit, and how long files are.
 package architecture
