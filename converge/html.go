@@ -138,9 +138,8 @@ func (f *Failure) rows(d *drawing) []row {
 
 func rowOf(e entry, d *drawing) row {
 	return row{
-		Time: e.at.Round(
-			time.Millisecond,
-		).String(), Who: e.who, What: e.what, Cache: e.cache, Result: e.result, Short: shorten(e.result), Mark: e.mark, Means: faultMeanings[e.fault],
+		Time: e.at.Round(time.Millisecond).String(), Who: e.who, What: e.what, Cache: e.cache,
+		Result: e.result, Short: shorten(e.result), Mark: e.mark, Means: faultMeanings[e.fault],
 		Process: e.process, Version: e.version, Shapes: d.row(e),
 	}
 }

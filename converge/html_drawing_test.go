@@ -97,17 +97,24 @@ func TestDrawing_row(t *testing.T) {
 			"a call outside", call(entry{to: theOutside, weight: write}),
 			[]string{"from 30 to 10 (arrow effect)", "left at 10 (arrow effect)"},
 		},
-		{"a request that does not arrive", call(entry{mark: faultMark, fault: TimeoutLost, failed: true, version: 1}), []string{
-			"from 30 to 60 (arrow fault)", "cross at 60 (arrow fault)", "fault at 30 (sign fault)",
-		}},
-		{"an answer that does not arrive", call(entry{mark: faultMark, fault: TimeoutApplied, failed: true, version: 2}), []string{
-			"from 30 to 70 (arrow fault effect)", "right at 70 (arrow fault effect)", "from 70 to 40 (arrow event fault)",
-			"cross at 40 (arrow fault)",
-			`"v2" at 70 (version fault)`, "fault at 30 (sign fault)",
-		}},
-		{"a request that is refused with 500", call(entry{mark: faultMark, fault: ServerError, failed: true, version: 1}), []string{
-			"from 30 to 70 (arrow fault)", "cross at 70 (arrow fault)", "fault at 30 (sign fault)",
-		}},
+		{
+			"a request that does not arrive",
+			call(entry{mark: faultMark, fault: TimeoutLost, failed: true, version: 1}),
+			[]string{"from 30 to 60 (arrow fault)", "cross at 60 (arrow fault)", "fault at 30 (sign fault)"},
+		},
+		{
+			"an answer that does not arrive",
+			call(entry{mark: faultMark, fault: TimeoutApplied, failed: true, version: 2}),
+			[]string{
+				"from 30 to 70 (arrow fault effect)", "right at 70 (arrow fault effect)", "from 70 to 40 (arrow event fault)",
+				"cross at 40 (arrow fault)", `"v2" at 70 (version fault)`, "fault at 30 (sign fault)",
+			},
+		},
+		{
+			"a request that is refused with 500",
+			call(entry{mark: faultMark, fault: ServerError, failed: true, version: 1}),
+			[]string{"from 30 to 70 (arrow fault)", "cross at 70 (arrow fault)", "fault at 30 (sign fault)"},
+		},
 		{"a crash before a write", call(entry{mark: faultMark, fault: CrashBefore, turn: dying, version: 1}), []string{
 			"from 30 to 40 (arrow fault)", "cross at 40 (arrow fault)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
 		}},
@@ -121,9 +128,11 @@ func TestDrawing_row(t *testing.T) {
 		{"an event", entry{who: "watch", from: theServer, to: secrets, news: arriving, cache: "cache@2"}, []string{
 			"from 70 to 50 (arrow event)", "left at 50 (arrow event)", `"@2" at 50 (version before)`,
 		}},
-		{"an event that is late", entry{who: "watch", from: theServer, to: secrets, news: holding, mark: faultMark, fault: LagLong}, []string{
-			"from 70 to 60 (arrow fault event)", "cross at 60 (arrow fault event)", "fault at 50 (sign fault)",
-		}},
+		{
+			"an event that is late",
+			entry{who: "watch", from: theServer, to: secrets, news: holding, mark: faultMark, fault: LagLong},
+			[]string{"from 70 to 60 (arrow fault event)", "cross at 60 (arrow fault event)", "fault at 50 (sign fault)"},
+		},
 		{
 			"the end of that",
 			entry{who: "watch", from: theServer, to: secrets, news: catchingUp},

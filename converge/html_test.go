@@ -239,7 +239,8 @@ func TestFailure_HTML_faults(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	p.refer(t)
 	s, _, err := decodeSchedule(
-		"v1:1:server-error@update:ConfigMap:default/a:2,timeout-lost@create:ConfigMap:default/a:1,server-error@update:ConfigMap:default/a:1,list-order@lists::/:1",
+		"v1:1:server-error@update:ConfigMap:default/a:2,timeout-lost@create:ConfigMap:default/a:1," +
+			"server-error@update:ConfigMap:default/a:1,list-order@lists::/:1",
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,8 @@ func TestSchedulesCanBeWrittenDown(t *testing.T) {
 		{point{site{act: "lists"}, 1}, ListOrder},
 	}
 	encoded := s.encode(7)
-	if want := "v1:7:crash-after@create:ConfigMap:default/a:1,timeout-applied@update:Widget%2Fstatus:default/a:12,"; !strings.HasPrefix(encoded, want) {
+	want := "v1:7:crash-after@create:ConfigMap:default/a:1,timeout-applied@update:Widget%2Fstatus:default/a:12,"
+	if !strings.HasPrefix(encoded, want) {
 		t.Errorf("got %s, want it to begin with %s", encoded, want)
 	}
 	if strings.ContainsAny(encoded, " '\"") {

@@ -5,6 +5,7 @@ package docs
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -188,7 +189,9 @@ func Example_validation() {
 	}
 	err := root.Validate(validation.WithRecursive(context.Background()))
 	// endregion
-	fmt.Println(err)
+	fmt.Println(strings.ReplaceAll(err.Error(), ": ", ":\n"))
 	// Output:
-	// ResourceReconciler "WebsiteResourceReconciler" must have a valid Reconciler: Sequence must have a valid Sequence[0]: SyncReconciler "Render" must implement Sync or SyncWithResult
+	// ResourceReconciler "WebsiteResourceReconciler" must have a valid Reconciler:
+	// Sequence must have a valid Sequence[0]:
+	// SyncReconciler "Render" must implement Sync or SyncWithResult
 }

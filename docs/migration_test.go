@@ -74,7 +74,7 @@ func Example_migrated() {
 }
 
 func Example_migratedObjectManager() {
-	reconcileOnce(newCluster(newSite()), &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
+	child := &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
 			return desiredConfigMap(site), nil
 		},
@@ -91,7 +91,8 @@ func Example_migratedObjectManager() {
 			TrackDesired:      true,
 		},
 		// endregion
-	})
+	}
+	reconcileOnce(newCluster(newSite()), child)
 	// Output:
 	// event: Normal Created: Created ConfigMap "bakery"
 }

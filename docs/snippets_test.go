@@ -107,7 +107,8 @@ func withBlocks(
 	return out.String(), names
 }
 
-// readRegions returns the regions of the Go files in and below this folder by their names, less the indentation that all lines have.
+// readRegions returns the regions of the Go files in and below this folder by their names, less the indentation that
+// all lines have.
 func readRegions(t *testing.T) map[string]string {
 	t.Helper()
 	regions := map[string]string{}

@@ -58,8 +58,8 @@ func readBlocks(page string) []pageBlock {
 	return blocks
 }
 
-// All files of the page are written, and all of its commands are run, from top to bottom, in a module outside of this repository. The words behind a fence say
-// what a block is:
+// All files of the page are written, and all of its commands are run, from top to bottom, in a module outside of this
+// repository. The words behind a fence say what a block is:
 //
 //	```go api/v1/server.go     a file
 //	```sh                      commands that end

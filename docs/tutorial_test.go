@@ -59,7 +59,10 @@ func runFailing(t *testing.T, tests ...string) map[string]string {
 	t.Helper()
 	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{bannerv1.CRDs}})
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^("+strings.Join(tests, "|")+")$")
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "COLOR_DIFF=") }),
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "COLOR_DIFF=")
+	})
+	cmd.Env = append(cmd.Env,
 		TutorialVariable+"=1", sandbox.KubeconfigVariable+"="+env.KubeconfigPath(), "GOCOVERDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err == nil {

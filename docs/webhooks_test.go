@@ -122,11 +122,12 @@ func Example_webhookOfDeletions() {
 		return
 	}
 	for _, options := range []string{`{"propagationPolicy": "Foreground"}`, `{"propagationPolicy": "Background"}`, ""} {
-		response := webhook.Handler.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-			Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: raw}, Options: runtime.RawExtension{
-				Raw: []byte(options),
-			},
-		}})
+		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Delete,
+			OldObject: runtime.RawExtension{Raw: raw},
+			Options:   runtime.RawExtension{Raw: []byte(options)},
+		}}
+		response := webhook.Handler.Handle(context.Background(), request)
 		if response.Allowed {
 			fmt.Println("allowed")
 			continue
@@ -152,9 +153,10 @@ func Example_webhookWarnings() {
 		fmt.Println(err)
 		return
 	}
-	response := webhook.Handler.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
-	}})
+	}}
+	response := webhook.Handler.Handle(context.Background(), request)
 	fmt.Println(response.Allowed, response.Warnings)
 	// Output:
 	// true [spec.pages is empty: nothing is published]
@@ -175,9 +177,10 @@ func Example_webhook() {
 			fmt.Println(err)
 			return
 		}
-		response := webhook.Handler.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
-		}})
+		}}
+		response := webhook.Handler.Handle(context.Background(), request)
 		if !response.Allowed {
 			fmt.Println("denied:", response.Result.Message)
 		}

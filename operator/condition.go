@@ -76,8 +76,8 @@ func (r *WithEdge[T]) reflect(ctx context.Context, resource T, action ReconcileA
 	case exhausted && again.told && meta.IsStatusConditionTrue(*conditions, ConditionRetriesExhausted):
 		// It may be that of another handler, which must not be replaced again and again.
 		return nil
-	case !exhausted &&
-		(meta.FindStatusCondition(*conditions, ConditionRetriesExhausted) == nil || r.anyGaveUp(client.ObjectKeyFromObject(resource))):
+	case !exhausted && (meta.FindStatusCondition(*conditions, ConditionRetriesExhausted) == nil ||
+		r.anyGaveUp(client.ObjectKeyFromObject(resource))):
 		return nil
 	}
 	change := func(obj client.Object) bool {

@@ -31,12 +31,10 @@ var _ Informer = (*CustomCacheInformer)(nil)
 //   - Every change is told. An object that the store could not take is read from the API server when somebody asks for
 //     it.
 //   - Every deletion is told, also one that happened while there was no connection to the API server, and of an object
-//     that the store has lost. Handlers then
-//     get what is left of the object, perhaps no more than its metadata.
+//     that the store has lost. Handlers then get what is left of the object, perhaps no more than its metadata.
 //   - What was read is what the API server has sent last, or something newer. Entries that are missing, old, damaged or
-//     of others are found out by the hash,
-//     and then the API server is asked. Those reads are counted by the metric trueup_informer_live_reads_total, failures of the store by
-//     trueup_informer_store_errors_total.
+//     of others are found out by the hash, and then the API server is asked. Those reads are counted by the metric
+//     trueup_informer_live_reads_total, failures of the store by trueup_informer_store_errors_total.
 //   - A new process starts from what the API server has, not from what it finds in the store: handlers are told of all
 //     objects.
 //

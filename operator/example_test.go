@@ -68,14 +68,15 @@ func ExampleOpinionatedWatcher() {
 }
 
 func ExampleOpinionatedReconciler() {
-	secrets := operator.OpinionatedReconciler[*corev1.Secret]("example.com/mirror", &operator.TypedReconciler[*corev1.Secret]{
+	handler := &operator.TypedReconciler[*corev1.Secret]{
 		ReconcileFunc: func(
 			_ context.Context, req operator.TypedReconcileRequest[*corev1.Secret],
 		) (operator.ReconcileResult, error) {
 			fmt.Println(operator.ResourceActionFromReconcile(req.Action), req.Object.Name)
 			return operator.ReconcileResult{RequeueAfter: time.Hour}, nil
 		},
-	})
+	}
+	secrets := operator.OpinionatedReconciler[*corev1.Secret]("example.com/mirror", handler)
 	secrets.InProgressFinalizer = "example.com/mirror-in-progress"
 }
 

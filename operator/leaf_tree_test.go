@@ -19,21 +19,22 @@ import (
 func TestAsReconciler_ResourceThatIsGone(t *testing.T) {
 	ctx, w := t.Context(), newWorld(t, version("1", 1, 1))
 	finalized := 0
+	tree := reconcilers.Sequence[*fixture.Resource]{
+		&reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]{
+			DesiredChild: func(_ context.Context, parent *fixture.Resource) (*corev1.ConfigMap, error) {
+				return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name}}, nil
+			},
+			MergeBeforeUpdate:          func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+			ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, *corev1.ConfigMap, error) {},
+		},
+		&reconcilers.SyncReconciler[*fixture.Resource]{
+			Sync:     func(context.Context, *fixture.Resource) error { return nil },
+			Finalize: func(context.Context, *fixture.Resource) error { finalized++; return nil },
+		},
+	}
 	controller := &operator.Controller[*fixture.Resource]{
 		Handlers: []reconcilers.SubReconciler[*fixture.Resource]{
-			operator.AsSubReconciler[*fixture.Resource](operator.AsReconciler[*fixture.Resource](reconcilers.Sequence[*fixture.Resource]{
-				&reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]{
-					DesiredChild: func(_ context.Context, parent *fixture.Resource) (*corev1.ConfigMap, error) {
-						return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name}}, nil
-					},
-					MergeBeforeUpdate:          func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
-					ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, *corev1.ConfigMap, error) {},
-				},
-				&reconcilers.SyncReconciler[*fixture.Resource]{
-					Sync:     func(context.Context, *fixture.Resource) error { return nil },
-					Finalize: func(context.Context, *fixture.Resource) error { finalized++; return nil },
-				},
-			})),
+			operator.AsSubReconciler[*fixture.Resource](operator.AsReconciler[*fixture.Resource](tree)),
 		},
 		Config: w.config,
 	}

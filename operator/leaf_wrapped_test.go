@@ -108,7 +108,7 @@ func TestOpinionated_HandlerThatWritesTheStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, version("a", 1, 1))
-			handler := operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, &operator.TypedReconciler[*fixture.Resource]{
+			leaf := &operator.TypedReconciler[*fixture.Resource]{
 				ReconcileFunc: func(
 					ctx context.Context, req operator.TypedReconcileRequest[*fixture.Resource],
 				) (operator.ReconcileResult, error) {
@@ -118,7 +118,8 @@ func TestOpinionated_HandlerThatWritesTheStatus(t *testing.T) {
 					}
 					return operator.ReconcileResult{}, w.config.Status().Update(ctx, req.Object)
 				},
-			})
+			}
+			handler := operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, leaf)
 			c := &operator.Controller[*fixture.Resource]{Handlers: []sub{handler}, Config: w.config}
 			_, err := c.Reconcile(t.Context(), testRequest)
 			wantErr(t, err)

@@ -27,7 +27,8 @@ func TestOpinionatedRetryDequeuePolicy_WithNilObjects(t *testing.T) {
 			newObject: some, newAction: operator.ResourceActionUpdate, retryAction: operator.ResourceActionUpdate,
 		},
 		"a nil pointer": {
-			newObject: (*corev1.ConfigMap)(nil), retryObject: some, newAction: operator.ResourceActionUpdate, retryAction: operator.ResourceActionUpdate,
+			newObject: (*corev1.ConfigMap)(nil), newAction: operator.ResourceActionUpdate,
+			retryObject: some, retryAction: operator.ResourceActionUpdate,
 		},
 		"a deletion": {
 			newAction: operator.ResourceActionDelete, retryAction: operator.ResourceActionUpdate, want: true,

@@ -32,13 +32,12 @@ var (
 // written by controllers goes unnoticed:
 //
 //   - A finalizer is on the resource before it is handled for the first time, is put back when somebody takes it off,
-//     and is cleared once the deletion has
-//     been handled.
+//     and is cleared once the deletion has been handled.
 //   - Only a new generation counts as a change, unless the Handler's React says otherwise.
 //   - Resources that an earlier process has handled are resynced, not created again. The mark of that is
-//     status.observedGeneration, which is written for
-//     handlers that do not write it themselves. For kinds without that field it is InProgressFinalizer, or else the finalizer itself: then a resource whose
-//     first call has never succeeded is resynced, too, after a restart.
+//     status.observedGeneration, which is written for handlers that do not write it themselves. For kinds without that
+//     field it is InProgressFinalizer, or else the finalizer itself: then a resource whose first call has never
+//     succeeded is resynced, too, after a restart.
 //
 // What it writes for a resource: one patch for the finalizer, one for its end, and one for each generation if there is
 // an observedGeneration that nobody else writes. It is made by [OpinionatedWatcher] or [OpinionatedReconciler].

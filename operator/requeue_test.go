@@ -75,38 +75,39 @@ func (f *failing) tree() reconcilers.SubReconciler[*fixture.Resource] {
 
 // RequeueAfter decides when a handler that has failed is called again. In a tree of reconcilers the error decides.
 func TestRequeueAfterTogetherWithAnError(t *testing.T) {
+	type withEdge = operator.WithEdge[*fixture.Resource]
 	terminal := reconcile.TerminalError(errTest)
 	for name, tc := range map[string]struct {
-		handler func(f *failing) (reconcilers.SubReconciler[*fixture.Resource], *operator.WithEdge[*fixture.Resource])
+		handler func(f *failing) (sub, *withEdge)
 		// policyDecides is for what is retried as the policy says, after an hour.
 		policyDecides bool
 		err           error
 	}{
-		"request reconciler": {handler: func(f *failing) (reconcilers.SubReconciler[*fixture.Resource], *operator.WithEdge[*fixture.Resource]) {
-			edge := operator.AsSubReconciler[*fixture.Resource](f.reconciler())
-			return edge, edge
+		"request reconciler": {handler: func(f *failing) (sub, *withEdge) {
+			leaf := operator.AsSubReconciler[*fixture.Resource](f.reconciler())
+			return leaf, leaf
 		}},
 		"request reconciler, terminal error": {
-			err: terminal, handler: func(f *failing) (reconcilers.SubReconciler[*fixture.Resource], *operator.WithEdge[*fixture.Resource]) {
-				edge := operator.AsSubReconciler[*fixture.Resource](f.reconciler())
-				return edge, edge
+			err: terminal, handler: func(f *failing) (sub, *withEdge) {
+				leaf := operator.AsSubReconciler[*fixture.Resource](f.reconciler())
+				return leaf, leaf
 			},
 		},
-		"opinionated reconciler": {handler: func(f *failing) (reconcilers.SubReconciler[*fixture.Resource], *operator.WithEdge[*fixture.Resource]) {
+		"opinionated reconciler": {handler: func(f *failing) (sub, *withEdge) {
 			opinionated := operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, f.reconciler())
 			return opinionated, opinionated.Handler
 		}},
-		"watcher": {handler: func(f *failing) (reconcilers.SubReconciler[*fixture.Resource], *operator.WithEdge[*fixture.Resource]) {
-			edge := operator.WatcherReconciler[*fixture.Resource](f)
-			return edge, edge
+		"watcher": {handler: func(f *failing) (sub, *withEdge) {
+			watcher := operator.WatcherReconciler[*fixture.Resource](f)
+			return watcher, watcher
 		}},
-		"opinionated watcher": {handler: func(f *failing) (reconcilers.SubReconciler[*fixture.Resource], *operator.WithEdge[*fixture.Resource]) {
+		"opinionated watcher": {handler: func(f *failing) (sub, *withEdge) {
 			opinionated := operator.OpinionatedWatcher[*fixture.Resource](testFinalizer, f)
 			return opinionated, opinionated.Handler
 		}},
-		"tree": {policyDecides: true, handler: func(f *failing) (reconcilers.SubReconciler[*fixture.Resource], *operator.WithEdge[*fixture.Resource]) {
-			edge := &operator.WithEdge[*fixture.Resource]{Reconciler: f.tree(), OnlyChanges: true}
-			return edge, edge
+		"tree": {policyDecides: true, handler: func(f *failing) (sub, *withEdge) {
+			tree := &withEdge{Reconciler: f.tree(), OnlyChanges: true}
+			return tree, tree
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -97,7 +97,9 @@ func (w *scheduleWorld) checkHandled(m *memory, obj subject, mayBeExhausted bool
 				"the status is not right: %s %v", obj, mark.Status)
 		}
 	default:
-		w.must(m.handled != nil && m.handled.GetUID() == obj.GetUID() && m.handled.GetResourceVersion() == obj.GetResourceVersion(), converges,
+		w.must(m.handled != nil && m.handled.GetUID() == obj.GetUID() &&
+			m.handled.GetResourceVersion() == obj.GetResourceVersion(),
+			converges,
 			"handler %d has handled %s last, not %s", m.handler, m.handled, obj)
 	}
 }

@@ -147,7 +147,8 @@ func (m *memory) begin(call *handlerCall) {
 	m.newest = uid
 	// One handler does not see at once that another one before it has marked the status.
 	written := m.process.writes[uid]
-	must(call.gone || versionOf(obj) >= written.version || written.request == m.process.requests[obj.GetName()] || time.Since(written.at) >= guard.DefaultTimeout,
+	must(call.gone || versionOf(obj) >= written.version ||
+		written.request == m.process.requests[obj.GetName()] || time.Since(written.at) >= guard.DefaultTimeout,
 		neverStale, "%s after a write of %d", obj, written.version)
 	must(!m.deleted[uid], deletedOnce, "%s of %s, whose deletion was delivered", call.action, obj)
 	must(call.action == ReconcileActionDeleted || m.known == nil || m.known.GetUID() == uid,

@@ -32,12 +32,11 @@ var (
 //
 //   - Created: the resource has not been handled.
 //   - Resynced: it has not been handled by this process, and has a mark of having been handled before (Handled). Or it
-//     has not changed, and the cache is
-//     resynced (Resync) or OnlyChanges is false.
+//     has not changed, and the cache is resynced (Resync) or OnlyChanges is false.
 //   - Updated: it differs from what was last handled, in what React selects.
 //   - Deleted: it is being deleted and has one of Finalizers; or it is gone without that having been told, which only a
-//     [Controller] notices. Another resource
-//     of the same name is a deletion first and then a creation. Trees of reconcilers see a resource that is gone with a deletion timestamp.
+//     [Controller] notices. Another resource of the same name is a deletion first and then a creation. Trees of
+//     reconcilers see a resource that is gone with a deletion timestamp.
 //
 // An action is the same until it succeeds: what could not be created is still to be created when it has changed since.
 // An error is retried as RetryPolicy says, with the resource as it is by then. A resource that is older than what was

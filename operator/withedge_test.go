@@ -39,13 +39,16 @@ func lazily(b *bench) sub {
 
 func TestWithEdge_BelowWithFinalizer(t *testing.T) {
 	b := newBench(t, version("a", 1, 1))
-	root := below(b, &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: testFinalizer, Reconciler: reconcilers.Sequence[*fixture.Resource]{
-		lazily(b),
-		&reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(_ context.Context, r *fixture.Resource) error {
-			r.Status.Fields = map[string]string{"handled": r.Spec.Fields["value"]}
-			return nil
-		}},
-	}})
+	root := below(b, &reconcilers.WithFinalizer[*fixture.Resource]{
+		Finalizer: testFinalizer,
+		Reconciler: reconcilers.Sequence[*fixture.Resource]{
+			lazily(b),
+			&reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(_ context.Context, r *fixture.Resource) error {
+				r.Status.Fields = map[string]string{"handled": r.Spec.Fields["value"]}
+				return nil
+			}},
+		},
+	})
 	b.Finalizers, b.React = []string{testFinalizer}, operator.ReactSpec
 	request := func(want ...error) {
 		t.Helper()

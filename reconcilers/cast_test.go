@@ -265,9 +265,11 @@ func TestCastResource_SetsUpWithTheOtherType(t *testing.T) {
 			}
 		}, &fixture.Duck{}},
 		"interface": {func(setup func(context.Context, reconcilers.Manager, *reconcilers.Builder) error) subReconciler {
-			return &reconcilers.CastResource[*fixture.Resource, client.Object]{Reconciler: &reconcilers.SyncReconciler[client.Object]{
-				Setup: setup, Sync: func(context.Context, client.Object) error { return nil },
-			}}
+			return &reconcilers.CastResource[*fixture.Resource, client.Object]{
+				Reconciler: &reconcilers.SyncReconciler[client.Object]{
+					Setup: setup, Sync: func(context.Context, client.Object) error { return nil },
+				},
+			}
 		}, &fixture.Resource{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -367,9 +367,11 @@ func TestChildReconciler_Finalizer(t *testing.T) {
 	})
 	_, err := r.Reconcile(w.Context(), parent.DeepCopy())
 	wantErr(t, nil, err)
-	equal(t, "writes: the finalizer comes first, and without an owner reference changes of the child have to be tracked", []string{
+	want := []string{
 		added, patched, "create ConfigMap default/child", "track ConfigMap default/child for default/test", childCreated,
 		`reflect "child"`,
-	}, w.Writes())
+	}
+	equal(t, "writes: the finalizer comes first, and without an owner reference changes of the child have to be tracked",
+		want, w.Writes())
 	equal(t, "owner references: a finalizer implies to have none", nil, stored(w, wanted("child")).OwnerReferences)
 }

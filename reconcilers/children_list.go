@@ -61,8 +61,10 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 	}
 	if indexErr != nil {
 		// It was the index, then: the client does not read this kind from the cache.
-		logr.FromContextOrDiscard(ctx).Info("unable to look children up by owner, all in the namespace are listed from now on",
-			"childType", typeName(c.childType), "reason", indexErr.Error())
+		logr.FromContextOrDiscard(ctx).Info(
+			"unable to look children up by owner, all in the namespace are listed from now on",
+			"childType", typeName(c.childType), "reason", indexErr.Error(),
+		)
 		config.owners.forget(c.indexed)
 	}
 	return c.filter(parent, list)

@@ -118,7 +118,8 @@ func TestDefect08_NamesThatAreThereTwice(t *testing.T) {
 		c.VolumeMounts = c.VolumeMounts[1:]
 		c.VolumeMounts[0].ReadOnly = true
 	})
-	mounts := document(t, after).(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)["volumeMounts"]
+	spec := document(t, after).(map[string]any)["spec"].(map[string]any)
+	mounts := spec["containers"].([]any)[0].(map[string]any)["volumeMounts"]
 	equal(t, "mounts", any([]any{map[string]any{"name": "v", "mountPath": "/b", "readOnly": true}}), mounts)
 }
 

@@ -129,10 +129,14 @@ func TestChangedPaths(t *testing.T) {
 			want: []string{"conditions[Ready]: added, status True, reason Ready"},
 		},
 		"unstructured": {
-			before: content(map[string]any{"replicas": int64(1), "list": []any{map[string]any{"name": "a", "x": int64(1)}}},
-				map[string]any{"type": "Ready", "status": "False", "reason": "Broken"}),
-			after: content(map[string]any{"replicas": int64(2), "list": []any{map[string]any{"name": "a", "x": int64(2)}}, "a.b": "c"},
-				map[string]any{"type": "Ready", "status": "True", "reason": "Ready"}),
+			before: content(
+				map[string]any{"replicas": int64(1), "list": []any{map[string]any{"name": "a", "x": int64(1)}}},
+				map[string]any{"type": "Ready", "status": "False", "reason": "Broken"},
+			),
+			after: content(
+				map[string]any{"replicas": int64(2), "list": []any{map[string]any{"name": "a", "x": int64(2)}}, "a.b": "c"},
+				map[string]any{"type": "Ready", "status": "True", "reason": "Ready"},
+			),
 			want: []string{
 				"spec[a.b]", "spec.list[a].x", "spec.replicas", "status.conditions[Ready]: status False→True, reason Broken→Ready",
 			},

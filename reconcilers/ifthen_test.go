@@ -84,8 +84,10 @@ func TestTryCatch(t *testing.T) {
 		"finally alone, after a failure": outcome(
 			&tryCatch{Try: idle, Catch: catchIdle, Finally: finally(second, nil)}, second, errCaught, "try", "finally",
 		),
-		"finally alone, beside a priority": outcome(&tryCatch{Try: noting("try", result{Priority: high}, nil), Finally: finally(second, nil)},
-			result{RequeueAfter: time.Second, Priority: high}, nil, "try", "finally"),
+		"finally alone, beside a priority": outcome(
+			&tryCatch{Try: noting("try", result{Priority: high}, nil), Finally: finally(second, nil)},
+			result{RequeueAfter: time.Second, Priority: high}, nil, "try", "finally",
+		),
 		// The error of Finally is the error. The sooner result wins then.
 		"finally fails": outcome(
 			&tryCatch{Try: try, Finally: finally(hour, errFinally)}, minute, errFinally, "try", "finally",
@@ -93,8 +95,10 @@ func TestTryCatch(t *testing.T) {
 		"try and finally fail": outcome(
 			&tryCatch{Try: fails, Finally: finally(second, errFinally)}, second, errFinally, "try", "finally",
 		),
-		"catch and finally fail": outcome(&tryCatch{Try: fails, Catch: catch(hour, errCaught), Finally: finally(second, errFinally)},
-			second, errFinally, "try", caught, "finally"),
+		"catch and finally fail": outcome(
+			&tryCatch{Try: fails, Catch: catch(hour, errCaught), Finally: finally(second, errFinally)},
+			second, errFinally, "try", caught, "finally",
+		),
 	}.Run(t, scheme, fromCase)
 }
 

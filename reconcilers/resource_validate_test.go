@@ -110,9 +110,12 @@ func TestResourceReconciler_ValidateLogs(t *testing.T) {
 		noStatus     = "resource missing status field, operations related to status will be skipped"
 		nilable      = "resource status is nilable, status is typically a struct"
 		noGeneration = "resource status missing ObservedGeneration field of type int64, generation will not be managed"
-		noInitialize = "resource status missing InitializeConditions(context.Context) method, conditions will not be auto-initialized"
-		deprecated   = "resource status InitializeConditions() method is deprecated, use InitializeConditions(context.Context)"
-		noConditions = "resource status is missing field Conditions of type []metav1.Condition, condition timestamps will not be managed"
+		noInitialize = "resource status missing InitializeConditions(context.Context) method, " +
+			"conditions will not be auto-initialized"
+		deprecated = "resource status InitializeConditions() method is deprecated, " +
+			"use InitializeConditions(context.Context)"
+		noConditions = "resource status is missing field Conditions of type []metav1.Condition, " +
+			"condition timestamps will not be managed"
 	)
 	type validator interface{ Validate(context.Context) error }
 	for name, tc := range map[string]struct {

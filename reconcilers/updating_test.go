@@ -225,7 +225,8 @@ func TestUpdatingObjectManager(t *testing.T) {
 // The finalizer comes before anything that it is for, and the name that is tracked is known when the object has been
 // created.
 func TestUpdatingObjectManager_Order(t *testing.T) {
-	const create, update, track = "create ConfigMap default/child", "update ConfigMap default/child", "track ConfigMap default/child for default/test"
+	const create, update = "create ConfigMap default/child", "update ConfigMap default/child"
+	const track = "track ConfigMap default/child for default/test"
 	for name, tc := range map[string]struct {
 		actual *corev1.ConfigMap
 		fail   error

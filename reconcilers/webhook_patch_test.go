@@ -323,7 +323,7 @@ func TestAdmissionWebhookAdapter_Unstructured(t *testing.T) {
 	kind.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	// Names of items may be anything, the webhook must survive it.
 	const object = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"test"},"spec":{"list":[{"name":{}},{"name":[1]},{"name":"a","x":1},{"name":7}],"big":9007199254740993}}`
-	r := &reconcilers.AdmissionWebhookAdapter[*unstructured.Unstructured]{Type: kind, Reconciler: &reconcilers.SyncReconciler[*unstructured.Unstructured]{
+	reconciler := &reconcilers.SyncReconciler[*unstructured.Unstructured]{
 		Sync: func(_ context.Context, u *unstructured.Unstructured) error {
 			list := u.Object["spec"].(map[string]any)["list"].([]any)
 			list[2].(map[string]any)["x"] = int64(2)
@@ -332,7 +332,8 @@ func TestAdmissionWebhookAdapter_Unstructured(t *testing.T) {
 			)
 			return nil
 		},
-	}}
+	}
+	r := &reconcilers.AdmissionWebhookAdapter[*unstructured.Unstructured]{Type: kind, Reconciler: reconciler}
 	resp := r.Handle(context.Background(), admissionRequest(admissionv1.Create, object))
 	equal(t, "allowed", true, resp.Allowed)
 	equal(t, "default name", "PodAdmissionWebhookAdapter", r.Name)

@@ -146,7 +146,7 @@ func TestClientsOfAKindThatIsSelected(t *testing.T) {
 			ReconcileOptions: simple.ReconcileOptions{LabelFilters: []string{"watched=yes"}},
 		},
 	}
-	config.ManagedKinds = []simple.AppManagedKind{{Kind: gaugeV1, ReconcileOptions: simple.ReconcileOptions{UsePlain: true}, Reconciler: &simple.Reconciler{
+	writer := &simple.Reconciler{
 		ReconcileFunc: func(ctx context.Context, req operator.ReconcileRequest) (operator.ReconcileResult, error) {
 			if req.Action == operator.ReconcileActionDeleted {
 				return operator.ReconcileResult{}, nil
@@ -157,7 +157,10 @@ func TestClientsOfAKindThatIsSelected(t *testing.T) {
 			calls.add("wrote %s", req.Object.(*GadgetV1).Spec.Name)
 			return operator.ReconcileResult{}, err
 		},
-	}}}
+	}
+	config.ManagedKinds = []simple.AppManagedKind{
+		{Kind: gaugeV1, Reconciler: writer, ReconcileOptions: simple.ReconcileOptions{UsePlain: true}},
+	}
 	e.start(config)
 	gauge := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"name": "one"}}}
 	gauge.SetGroupVersionKind(gaugeV1.GroupVersionKind())

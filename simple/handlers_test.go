@@ -142,11 +142,15 @@ func TestWeaknessD10_SettingsOfAKind(t *testing.T) {
 			ReconcileOptions: simple.ReconcileOptions{RetryPolicy: never, OnExhausted: exhausted},
 		},
 	}
-	config.UnmanagedKinds = []simple.AppUnmanagedKind{{Kind: configMapKind, Reconciler: failing, ReconcileOptions: simple.ReconcileOptions{
-		FieldSelectors: []string{
-			"metadata.name=map",
-		}, InformerSupplier: operator.MetadataOnlyInformerSupplier, OnExhausted: exhausted, MaxConcurrentReconciles: 2,
-	}}}
+	config.UnmanagedKinds = []simple.AppUnmanagedKind{
+		{
+			Kind: configMapKind, Reconciler: failing,
+			ReconcileOptions: simple.ReconcileOptions{
+				FieldSelectors: []string{"metadata.name=map"}, InformerSupplier: operator.MetadataOnlyInformerSupplier,
+				OnExhausted: exhausted, MaxConcurrentReconciles: 2,
+			},
+		},
+	}
 	e.start(config)
 	e.Add(newWidget("widget", ""))
 	e.Eventually(func() error { return calls.has("widget: on purpose after 1 calls") })

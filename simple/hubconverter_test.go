@@ -121,20 +121,29 @@ func TestHubConverterListsAllMistakes(t *testing.T) {
 		"no hub":    {converter: &simple.HubConverter[hub]{}, want: []string{"HubConverter must define Hub"}},
 		"no spokes": {converter: &simple.HubConverter[hub]{Hub: gadgetV2}, want: []string{"HubConverter must define Spokes"}},
 		"valid":     {converter: gadgets()},
-		"of another hub": {converter: &simple.HubConverter[hub]{Hub: gadgetV1, Spokes: []simple.Spoke[hub]{{Kind: gadgetV1}}}, want: []string{
-			"HubConverter must have the kind of its type parameter as Hub, but Gadget.v1.simple.example.com is " +
-				"*simple_test.GadgetV1",
-			"HubConverter must have each version once, but has v1 again at Spokes[0]",
-		}},
-		"spokes": {converter: &simple.HubConverter[hub]{Hub: gadgetV2, Spokes: []simple.Spoke[hub]{{}, {Kind: gadgetV3}, {Kind: widgetKind}}}, want: []string{
-			"HubConverter must define Spokes[0].Kind",
-			"HubConverter must define ConvertTo and ConvertFrom at Spokes[1], because " +
-				"*resource.TypedSpecObject[trueup.dev/simple_test.GadgetV3Spec] has no such methods",
-			"HubConverter must have another version of Gadget.simple.example.com at Spokes[2], not Widget.v1.simple.example.com",
-			"HubConverter must define ConvertTo and ConvertFrom at Spokes[2], because " +
-				"*resource.TypedSpecStatusObject[trueup.dev/simple_test.WidgetSpec,trueup.dev/simple_test.WidgetStatus] has no " +
-				"such methods",
-		}},
+		"of another hub": {
+			converter: &simple.HubConverter[hub]{Hub: gadgetV1, Spokes: []simple.Spoke[hub]{{Kind: gadgetV1}}},
+			want: []string{
+				"HubConverter must have the kind of its type parameter as Hub, but Gadget.v1.simple.example.com is " +
+					"*simple_test.GadgetV1",
+				"HubConverter must have each version once, but has v1 again at Spokes[0]",
+			},
+		},
+		"spokes": {
+			converter: &simple.HubConverter[hub]{
+				Hub: gadgetV2, Spokes: []simple.Spoke[hub]{{}, {Kind: gadgetV3}, {Kind: widgetKind}},
+			},
+			want: []string{
+				"HubConverter must define Spokes[0].Kind",
+				"HubConverter must define ConvertTo and ConvertFrom at Spokes[1], because " +
+					"*resource.TypedSpecObject[trueup.dev/simple_test.GadgetV3Spec] has no such methods",
+				"HubConverter must have another version of Gadget.simple.example.com at Spokes[2], " +
+					"not Widget.v1.simple.example.com",
+				"HubConverter must define ConvertTo and ConvertFrom at Spokes[2], because " +
+					"*resource.TypedSpecStatusObject[trueup.dev/simple_test.WidgetSpec,trueup.dev/simple_test.WidgetStatus] " +
+					"has no such methods",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -121,9 +121,11 @@ func TestRunner_AnyAppServesTheAPI(t *testing.T) {
 	}
 	runner, err := operator.NewRunner(operator.RunnerConfig{
 		KubeConfig: *e.RESTConfig(),
-		WebhookConfig: operator.RunnerWebhookConfig{Host: options.Host, Port: options.Port, TLSConfig: operator.RunnerTLSConfig{
-			CertPath: filepath.Join(options.CertDir, "tls.crt"), KeyPath: filepath.Join(options.CertDir, "tls.key"),
-		}},
+		WebhookConfig: operator.RunnerWebhookConfig{
+			Host: options.Host, Port: options.Port, TLSConfig: operator.RunnerTLSConfig{
+				CertPath: filepath.Join(options.CertDir, "tls.crt"), KeyPath: filepath.Join(options.CertDir, "tls.key"),
+			},
+		},
 		MetricsConfig: operator.RunnerMetricsConfig{Enabled: true, Host: "127.0.0.1", Port: metrics},
 		HealthConfig:  operator.RunnerHealthConfig{Enabled: true, Host: "127.0.0.1", Port: health},
 	})
@@ -213,11 +215,12 @@ func TestRunner_AppThatEmbedsAnother(t *testing.T) {
 			at := e.serveWebhooks(&config)
 			runnerConfig := operator.RunnerConfig{KubeConfig: *e.RESTConfig()}
 			if byRunner {
-				runnerConfig.WebhookConfig = operator.RunnerWebhookConfig{Host: "127.0.0.1", Port: config.Webhooks.Port, TLSConfig: operator.RunnerTLSConfig{
-					CertPath: filepath.Join(
-						config.Webhooks.CertDir, "tls.crt",
-					), KeyPath: filepath.Join(config.Webhooks.CertDir, "tls.key"),
-				}}
+				runnerConfig.WebhookConfig = operator.RunnerWebhookConfig{
+					Host: "127.0.0.1", Port: config.Webhooks.Port, TLSConfig: operator.RunnerTLSConfig{
+						CertPath: filepath.Join(config.Webhooks.CertDir, "tls.crt"),
+						KeyPath:  filepath.Join(config.Webhooks.CertDir, "tls.key"),
+					},
+				}
 				config.Webhooks.CertDir = "/nowhere" // it would fail
 			}
 			made := e.make(config)
@@ -258,14 +261,18 @@ func (e *env) admitWidgets(mutate, validate admissionregistrationv1.WebhookClien
 		},
 	}}
 	none := new(admissionregistrationv1.SideEffectClassNone)
-	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: []admissionregistrationv1.MutatingWebhook{{
-		Name: "mutate.own.example.com", ClientConfig: mutate, Rules: rules, NamespaceSelector: here, SideEffects: none,
-		AdmissionReviewVersions: []string{"v1"},
-	}}}
-	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-		Name: "validate.own.example.com", ClientConfig: validate, Rules: rules, NamespaceSelector: here, SideEffects: none,
-		AdmissionReviewVersions: []string{"v1"},
-	}}}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: "mutate.own.example.com", ClientConfig: mutate, Rules: rules, NamespaceSelector: here, SideEffects: none,
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "validate.own.example.com", ClientConfig: validate, Rules: rules, NamespaceSelector: here, SideEffects: none,
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
 	for _, configuration := range []client.Object{mutating, validating} {
 		configuration.SetName("own." + e.Namespace)
 		e.Must(e.Create(e.Context(), configuration))

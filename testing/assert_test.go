@@ -104,16 +104,14 @@ var assertions = []struct {
 		},
 		right: func(c *ExpectConfig) {
 			c.ExpectPatches = []PatchRef{{
-				Kind: "ConfigMap", Namespace: "web", Name: "theme", PatchType: types.MergePatchType, Patch: []byte(
-					`{"data":{"color":"blue"}}`,
-				),
+				Kind: "ConfigMap", Namespace: "web", Name: "theme",
+				PatchType: types.MergePatchType, Patch: []byte(`{"data":{"color":"blue"}}`),
 			}}
 		},
 		wrong: func(c *ExpectConfig) {
 			c.ExpectPatches = []PatchRef{{
-				Kind: "ConfigMap", Namespace: "web", Name: "theme", PatchType: types.MergePatchType, Patch: []byte(
-					`{"data":{"color":"green"}}`,
-				),
+				Kind: "ConfigMap", Namespace: "web", Name: "theme",
+				PatchType: types.MergePatchType, Patch: []byte(`{"data":{"color":"green"}}`),
 			}}
 		},
 		text: `ConfigMap web/theme: application/merge-patch+json {"data":{"color":"blue"}}`,
@@ -130,7 +128,8 @@ var assertions = []struct {
 		diff: []string{`-Kind:"Secret"`, `+Kind:"ConfigMap"`},
 	},
 	{
-		field: "ExpectDeleteCollections", item: "DeleteCollection", assert: (*ExpectConfig).AssertClientDeleteCollectionExpectations,
+		field: "ExpectDeleteCollections", item: "DeleteCollection",
+		assert: (*ExpectConfig).AssertClientDeleteCollectionExpectations,
 		do: func(ctx context.Context, c reconcilers.Config) error {
 			return c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace("web"), client.MatchingLabels{"app": "blog"})
 		},

@@ -21,12 +21,10 @@ import (
 //
 //   - An error fails the call.
 //   - An object other than that of the action is the answer. It is copied into what the caller has passed, from another
-//     Go type of the same kind if
-//     need be, and the call is executed no further. A Status answers a call without changing what the caller has passed, or fails it if that
-//     is what it says.
+//     Go type of the same kind if need be, and the call is executed no further. A Status answers a call without
+//     changing what the caller has passed, or fails it if that is what it says.
 //   - Otherwise the call is executed. Changes of the object of the action, which is the one the caller has passed, are
-//     part of it. So admission and
-//     defaulting can be simulated.
+//     part of it. So admission and defaulting can be simulated.
 //
 // Writes are recorded before that, as they are passed by the caller, and even if they fail.
 //

@@ -37,17 +37,16 @@ const (
 // What a reconciler sees and what is compared is in the terms of the case:
 //
 //   - Objects have the uid, creation and deletion timestamps, generation and resource version that the API in memory
-//     gives them. They are translated in
-//     both directions, in owner references, preconditions and patches too. Generations move when the server moves them.
+//     gives them. They are translated in both directions, in owner references, preconditions and patches too.
+//     Generations move when the server moves them.
 //   - Owner references to objects that the case does not have are kept away from the cluster, whose garbage collector
-//     deletes objects that they are on.
-//     The case sees them.
+//     deletes objects that they are on. The case sees them.
 //   - The case sees what it was given and what its own calls have made of it. Objects of others, such as the default
-//     service account of each namespace,
-//     and what controllers of the cluster do while a case runs, are hidden. The case cannot write to objects of others.
+//     service account of each namespace, and what controllers of the cluster do while a case runs, are hidden. The case
+//     cannot write to objects of others.
 //   - Fields the server adds, mostly defaults, are there for the reconciler. Where the reconciler sends them back and
-//     the case does not expect them, they
-//     are left out of the comparison. When a case fails, they are listed. Updates that change nothing need not be expected: mostly they leave defaults out.
+//     the case does not expect them, they are left out of the comparison. When a case fails, they are listed. Updates
+//     that change nothing need not be expected: mostly they leave defaults out.
 //   - An object in APIGivenObjects only is visible to APIReader, but not to Client. Those in GivenObjects are visible
 //     to both.
 //   - Writes to all sub resources are executed.

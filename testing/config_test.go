@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -240,7 +241,7 @@ GivenObjects[3]: the kind of *fixture.Duck is neither in the Scheme nor set on t
 APIGivenObjects[0]: the kind of *fixture.Duck is neither in the Scheme nor set on the object
 WithReactors[0]: is nil
 GivenTracks[0]: invalid Reference:
-Kind: a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')
+Kind: ` + validation.IsCIdentifier("")[0] + `
 must provide either Name or Selector
 GivenAPIResources[0]: is nil
 GivenAPIResources[1]: GroupVersion: unexpected GroupVersion string: a/b/c`,

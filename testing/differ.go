@@ -51,11 +51,10 @@ type Differ interface {
 //
 //   - Unexported fields are ignored where a value can be of any type: in objects, stashed values and webhook responses.
 //   - Objects and stashed values: a nil slice or map equals an empty one. When conditions changed is ignored, and so
-//     are the API version and the kind
-//     of typed objects.
+//     are the API version and the kind of typed objects.
 //   - Objects that are created or updated, and stashed values: the creation timestamp and the resource version are
-//     ignored too. They count in what a sub
-//     reconciler made of its resource, but for the version after a patch of its finalizers, which is not up to the Differ.
+//     ignored too. They count in what a sub reconciler made of its resource, but for the version after a patch of its
+//     finalizers, which is not up to the Differ.
 //   - Status updates: nothing counts but the status. Whether it is that of the expected object is not up to the Differ.
 //   - Selectors and apply configurations are compared by what they mean.
 //   - Everything else must be equal.

@@ -151,8 +151,8 @@ func literalComposites() map[string]any {
 			), new(3), new((*string)(nil)),
 		},
 		"nils of a type": []any{
-			(*string)(nil), (*corev1.ConfigMap)(nil), []string(nil), map[string]int(nil), LiteralPointer(nil), (func(int) string)(nil), (chan int)(nil), LiteralBytes(nil),
-			(*metav1.Time)(nil), error(nil),
+			(*string)(nil), (*corev1.ConfigMap)(nil), []string(nil), map[string]int(nil), LiteralPointer(nil),
+			(func(int) string)(nil), (chan int)(nil), LiteralBytes(nil), (*metav1.Time)(nil), error(nil),
 		},
 		"bytes": struct {
 			Raw   json.RawMessage
@@ -294,11 +294,12 @@ func literalObjects() map[string]any {
 					)),
 				),
 			),
-		"apply configuration of a cluster":        corev1ac.Namespace("web").WithLabels(map[string]string{"a": "b"}),
-		"apply configuration without a namespace": (&corev1ac.ConfigMapApplyConfiguration{}).WithKind("ConfigMap").WithAPIVersion("v1").WithName("a"),
-		"apply configuration without a name":      &corev1ac.ConfigMapApplyConfiguration{Data: map[string]string{"a": "b"}},
-		"apply configuration of another kind":     corev1ac.ConfigMap("a", "b").WithKind("Secret"),
-		"apply configuration of another version":  corev1ac.ConfigMap("a", "b").WithAPIVersion("v2"),
+		"apply configuration of a cluster": corev1ac.Namespace("web").WithLabels(map[string]string{"a": "b"}),
+		"apply configuration without a namespace": (&corev1ac.ConfigMapApplyConfiguration{}).
+			WithKind("ConfigMap").WithAPIVersion("v1").WithName("a"),
+		"apply configuration without a name":     &corev1ac.ConfigMapApplyConfiguration{Data: map[string]string{"a": "b"}},
+		"apply configuration of another kind":    corev1ac.ConfigMap("a", "b").WithKind("Secret"),
+		"apply configuration of another version": corev1ac.ConfigMap("a", "b").WithAPIVersion("v2"),
 		"apply configuration with an empty map": func() any {
 			ac := corev1ac.Secret("a", "b")
 			ac.Data = map[string][]byte{}

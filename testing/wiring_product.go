@@ -57,7 +57,8 @@ func setUpProduct(ctx context.Context, mgr ctrl.Manager, reconciler any) error {
 		return reconciler.SetupWithManager(mgr)
 	default:
 		return fmt.Errorf(
-			"%T must have a method SetupWithManager(context.Context, ctrl.Manager) error or SetupWithManager(ctrl.Manager) error",
+			"%T must have a method SetupWithManager(context.Context, ctrl.Manager) error "+
+				"or SetupWithManager(ctrl.Manager) error",
 			reconciler,
 		)
 	}

@@ -42,11 +42,12 @@ func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "converge",
 		Short: "Measure a controller written with trueup next to the same one written by hand",
-		Long: `converge measures what a controller costs that is written with trueup, next to the same one written by hand with
-controller-runtime, on a real Kubernetes API. Both take turns in the same run, and the medians of all rounds count.
+		Long: `converge measures what a controller costs that is written with trueup, next to the same one written by hand
+with controller-runtime, on a real Kubernetes API. Both take turns in the same run, and the medians of all rounds
+count.
 
-Each measurement has a control plane of its own. With the environment variable TRUEUP_KUBECONFIG it has that cluster instead,
-where it uses and empties the namespace ` + lab.Namespace + `.`,
+Each measurement has a control plane of its own. With the environment variable TRUEUP_KUBECONFIG it has that cluster
+instead, where it uses and empties the namespace ` + lab.Namespace + `.`,
 		Example: `  converge
   converge --workload all --rounds 5 --json results.json --svg pictures
   converge --sizes 5000 --contenders trueup --rounds 1 --cpuprofile cpu.prof`,

@@ -36,7 +36,8 @@ var words = []struct{ pattern, reason, write string }{
 	},
 }
 
-// unedited are directories whose texts are still to be edited, see #15. A directory without findings must leave the list.
+// unedited are directories whose texts are still to be edited, see #15. A directory without findings must leave the
+// list.
 var unedited = []string{
 	".",
 	"benchmarks",
@@ -123,7 +124,8 @@ func textsOf(t *testing.T, root string) map[string][]readText {
 		}
 		relative, _ := filepath.Rel(root, path)
 		isGo, isMarkdown := strings.HasSuffix(path, ".go"), strings.HasSuffix(path, ".md")
-		if !isGo && !isMarkdown || strings.HasPrefix(entry.Name(), "zz_generated") || relative == "internal/architecture/words_test.go" {
+		if !isGo && !isMarkdown || strings.HasPrefix(entry.Name(), "zz_generated") ||
+			relative == "internal/architecture/words_test.go" {
 			return nil
 		}
 		content, err := os.ReadFile(path)

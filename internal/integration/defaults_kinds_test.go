@@ -137,9 +137,11 @@ func podTemplate() corev1.PodTemplateSpec {
 				{Name: "downward", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
 					Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: fieldRef}},
 				}}},
-				{Name: "projected", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-					{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
-				}}}},
+				{Name: "projected", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+					Sources: []corev1.VolumeProjection{
+						{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
+					},
+				}}},
 				{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
 					VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claimSpec},
 				}}},
@@ -266,11 +268,13 @@ func others[C any](e *env, check func(kind string, want C, writes, afterDrift in
 	})
 	check("Ingress", repaired, w, d)
 	target := autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
-	w, d = manageNew(e, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named("scaler"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+	scaler := autoscalingv2.HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: target, MaxReplicas: 3, Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{
 			ScaleUp: &autoscalingv2.HPAScalingRules{},
 		},
-	}}, func(current, desired *autoscalingv2.HorizontalPodAutoscaler) { current.Spec = desired.Spec },
+	}
+	w, d = manageNew(e, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named("scaler"), Spec: scaler},
+		func(current, desired *autoscalingv2.HorizontalPodAutoscaler) { current.Spec = desired.Spec },
 		func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Spec.MinReplicas = new(int32(2)) })
 	check("HorizontalPodAutoscaler", repaired, w, d)
 	w, d = manageNew(e, &policyv1.PodDisruptionBudget{ObjectMeta: named("budget"), Spec: policyv1.PodDisruptionBudgetSpec{
@@ -293,9 +297,11 @@ func others[C any](e *env, check func(kind string, want C, writes, afterDrift in
 		},
 		func(current, desired *discoveryv1.EndpointSlice) { current.Ports = desired.Ports }, nil)
 	check("EndpointSlice", inSync, w, d)
-	w, d = manageNew(e, &corev1.LimitRange{ObjectMeta: named("limits"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+	limits := []corev1.LimitRangeItem{{
 		Type: corev1.LimitTypePersistentVolumeClaim, Max: corev1.ResourceList{"storage": resource.MustParse("1Ti")},
-	}}}}, func(current, desired *corev1.LimitRange) { current.Spec = desired.Spec }, nil)
+	}}
+	w, d = manageNew(e, &corev1.LimitRange{ObjectMeta: named("limits"), Spec: corev1.LimitRangeSpec{Limits: limits}},
+		func(current, desired *corev1.LimitRange) { current.Spec = desired.Spec }, nil)
 	check("LimitRange", inSync, w, d)
 
 	// Objects of the cluster.
@@ -314,11 +320,13 @@ func others[C any](e *env, check func(kind string, want C, writes, afterDrift in
 		}, nil)
 	check("StorageClass", inSync, w, d)
 	sideEffects := admissionv1.SideEffectClassNone
-	w, d = manageNew(e, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: named(name), Webhooks: []admissionv1.MutatingWebhook{{
+	webhooks := []admissionv1.MutatingWebhook{{
 		Name: "a.example.com", SideEffects: &sideEffects, AdmissionReviewVersions: []string{"v1"},
 		ClientConfig: admissionv1.WebhookClientConfig{
 			Service: &admissionv1.ServiceReference{Namespace: "default", Name: "web"},
 		},
-	}}}, func(current, desired *admissionv1.MutatingWebhookConfiguration) { current.Webhooks = desired.Webhooks }, nil)
+	}}
+	w, d = manageNew(e, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: named(name), Webhooks: webhooks},
+		func(current, desired *admissionv1.MutatingWebhookConfiguration) { current.Webhooks = desired.Webhooks }, nil)
 	check("MutatingWebhookConfiguration", inSync, w, d)
 }

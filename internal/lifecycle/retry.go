@@ -16,7 +16,9 @@ const (
 // Retry calls attempt until it succeeds or ctx is done, after 500 ms first and up to 10 s later. failed is called
 // after each failure with the error and the number of failures so far; Retry stops when it returns false. Retry
 // returns the last error of attempt.
-func Retry(ctx context.Context, attempt func(ctx context.Context) error, failed func(err error, failures int) bool) error {
+func Retry(
+	ctx context.Context, attempt func(ctx context.Context) error, failed func(err error, failures int) bool,
+) error {
 	for wait, failures := firstRetry, 1; ; wait, failures = min(2*wait, lastRetry), failures+1 {
 		err := attempt(ctx)
 		if err == nil || !failed(err, failures) {

@@ -110,7 +110,7 @@ func TestDelete(t *testing.T) {
 					`The object might have been modified`)
 			w.must(w.c.Delete(w.Context(), obj, client.Preconditions{ResourceVersion: &obj.ResourceVersion}))
 		}},
-		{"precondition on the resource version, when it need not be waited for dependents any more, never holds", func(w *world) {
+		{"precondition on the resource version never holds when dependents need not be waited for any more", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
 			w.must(w.c.Delete(w.Context(), obj, client.PropagationPolicy(metav1.DeletePropagationForeground)))

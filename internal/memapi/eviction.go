@@ -142,7 +142,8 @@ func (s *Server) disrupt(pod *corev1.Pod, req request) error {
 	case 1:
 	default:
 		err := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500}}
-		err.ErrStatus.Message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+		err.ErrStatus.Message = "This pod has more than one PodDisruptionBudget, which the eviction subresource " +
+			"does not support."
 		return err
 	}
 	budget := budgets[0]

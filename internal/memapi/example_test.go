@@ -33,9 +33,11 @@ func Example() {
 	fmt.Println(
 		"create again:", c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}),
 	)
-	owned := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owned", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID},
-	}}}
+	owned := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "owned", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID},
+		},
+	}}
 	fmt.Println("create another:", c.Create(ctx, owned))
 	fmt.Println("delete:", c.Delete(ctx, owner, client.Preconditions{UID: &owner.UID}))
 	for _, garbage := range server.Garbage() {

@@ -120,7 +120,8 @@ func (t *table) matchVersion(obj client.Object, r *record) error {
 	case number == 0 && t.kind.UnconditionalUpdate:
 		obj.SetResourceVersion(strconv.FormatInt(r.version, 10))
 	case number == 0:
-		return apierrors.NewInvalid(schema.GroupKind{Group: t.resource.Group, Kind: t.resource.Resource}, r.key.Name, field.ErrorList{
+		kind := schema.GroupKind{Group: t.resource.Group, Kind: t.resource.Resource}
+		return apierrors.NewInvalid(kind, r.key.Name, field.ErrorList{
 			field.Invalid(metadataPath.Child("resourceVersion"), number, "must be specified for an update"),
 		})
 	default:

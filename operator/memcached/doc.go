@@ -4,7 +4,9 @@
 // controller. See [operator.CustomCacheInformer] for what that means: memcached may lose entries, be restarted or be
 // out of reach, and no event is lost by it.
 //
-//	store, err := memcached.NewStore(memcached.Config{Addrs: []string{"10.0.0.1:11211", "10.0.0.2:11211"}, KeyPrefix: "mycontroller:"})
+//	store, err := memcached.NewStore(memcached.Config{
+//		Addrs: []string{"10.0.0.1:11211", "10.0.0.2:11211"}, KeyPrefix: "mycontroller:",
+//	})
 //	...
 //	informer, err := operator.NewCustomCacheInformer(kind, mgr, store, operator.InformerOptions{})
 //

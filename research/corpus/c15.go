@@ -67,7 +67,8 @@ var c15 = []Entry{
 	{
 		Name: "c15-no-container-status-yet", Class: "C15",
 		About: "The first container status of a pod is read before the kubelet has reported any, and the reconciler panics.",
-		Source: "Kubernetes API conventions, Optional vs. Required: optional fields may be absent, and clients have to cope. " +
+		Source: "Kubernetes API conventions, Optional vs. Required: optional fields may be absent, " +
+			"and clients have to cope. " +
 			"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#optional-vs-required",
 		Buggy:   with(kubeletWorld, cluster(restartsOfFirst)),
 		Correct: with(kubeletWorld, cluster(restartsOfAll)),

@@ -23,12 +23,11 @@
 // that it still is one.
 //
 //   - managed-fields: objects have managed fields only once something was applied to them. Keeping them costs more than
-//     all the rest of a write, and
-//     reconcilers do not look at them. They are those of a real server from then on. Before, clients can neither reset them
-//     nor send older ones.
+//     all the rest of a write, and reconcilers do not look at them. They are those of a real server from then on.
+//     Before, clients can neither reset them nor send older ones.
 //   - typed-content: custom resources with a Go type are stored as that type. What the type cannot tell apart, such as
-//     an empty list that is omitted and none, or
-//     1024Mi and 1Gi, is the same: reconcilers with the type cannot tell it apart either.
+//     an empty list that is omitted and none, or 1024Mi and 1Gi, is the same: reconcilers with the type cannot tell it
+//     apart either.
 //   - pod-update-diff: the error of an update of a pod that changes what cannot change shows a diff of internal types
 //     in its text.
 //   - values-in-errors: where the error of a built-in kind shows a struct, a real server shows the one that it uses
@@ -38,12 +37,11 @@
 //   - duplicate-node-ports: an update that gives a service with a node port several ports without names is invalid; a
 //     real server has an internal error.
 //   - apply-types: a configuration with fields that its kind does not have is refused with all that is wrong. A real
-//     server visits its fields in random order,
-//     and stops at the first one that is unknown.
+//     server visits its fields in random order, and stops at the first one that is unknown.
 //   - nameless-service: a service without a name is refused with another text, by the allocator of addresses.
 //   - metadata-deletion: the client of a real server cannot read the answer to the deletion of a metadata-only object
-//     whose kind is not in the scheme, if
-//     the object stays because of finalizers; it returns an error after it has deleted.
+//     whose kind is not in the scheme, if the object stays because of finalizers; it returns an error after it has
+//     deleted.
 //
 // # Garbage
 //

@@ -148,10 +148,8 @@ func (r *manyChildren) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 
 // setUpManyChildrenTree sets up the same as a tree of reconcilers.
 func setUpManyChildrenTree(ctx context.Context, mgr ctrl.Manager, wiring *lab.Wiring) (reconcile.Reconciler, error) {
-	return setUpTree(ctx, mgr, wiring, &reconcilers.ChildSetReconciler[*api.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
-		DesiredChildren: func(
-			_ context.Context, w *api.Widget,
-		) ([]*corev1.ConfigMap, error) {
+	children := &reconcilers.ChildSetReconciler[*api.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
+		DesiredChildren: func(_ context.Context, w *api.Widget) ([]*corev1.ConfigMap, error) {
 			return desiredChildren(w), nil
 		},
 		IdentifyChild: func(child *corev1.ConfigMap) string { return child.Labels[numberLabel] },
@@ -163,5 +161,6 @@ func setUpManyChildrenTree(ctx context.Context, mgr ctrl.Manager, wiring *lab.Wi
 		) {
 			w.Status.Children = int32(len(result.Children))
 		},
-	})
+	}
+	return setUpTree(ctx, mgr, wiring, children)
 }

@@ -45,9 +45,11 @@ func sampleDeployment() *appsv1.Deployment {
 						},
 						VolumeMounts: []corev1.VolumeMount{{Name: "content", MountPath: "/content"}},
 					}},
-					Volumes: []corev1.Volume{{Name: "content", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-						LocalObjectReference: corev1.LocalObjectReference{Name: "web"},
-					}}}},
+					Volumes: []corev1.Volume{{Name: "content", VolumeSource: corev1.VolumeSource{
+						ConfigMap: &corev1.ConfigMapVolumeSource{
+							LocalObjectReference: corev1.LocalObjectReference{Name: "web"},
+						},
+					}}},
 				},
 			},
 		},

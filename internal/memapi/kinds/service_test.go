@@ -77,7 +77,8 @@ func TestModeOfIngress(t *testing.T) {
 func TestFamilies(t *testing.T) {
 	kind := kindOf(t, newRegistry(t), &corev1.Service{})
 	const v4, v6 = corev1.IPv4Protocol, corev1.IPv6Protocol
-	single, prefer, require := corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack
+	single, prefer := corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack
+	require := corev1.IPFamilyPolicyRequireDualStack
 	both := &corev1.ServiceSpec{ClusterIP: "None", IPFamilies: []corev1.IPFamily{v4, v6}, IPFamilyPolicy: &require}
 	selector := map[string]string{"app": "x"}
 	for name, c := range map[string]struct {

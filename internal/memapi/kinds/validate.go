@@ -27,7 +27,8 @@ func nameOf(kind string) validation.ValidateNameFunc {
 	switch kind {
 	case "Namespace", "StatefulSet", "Service":
 		return validation.NameIsDNSLabel
-	case "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "PriorityLevelConfiguration", "FlowSchema", "CertificateSigningRequest":
+	case "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding",
+		"PriorityLevelConfiguration", "FlowSchema", "CertificateSigningRequest":
 		return func(name string, prefix bool) []string {
 			if prefix {
 				return content.IsPathSegmentPrefix(name)

@@ -42,7 +42,8 @@ func validatePodSpec(spec *corev1.PodSpec, at *field.Path, claims []corev1.Persi
 		if v.Projected != nil && spec.ServiceAccountName == "" {
 			for j, source := range v.Projected.Sources {
 				if source.ServiceAccountToken != nil {
-					problems = append(problems, field.Forbidden(at.Child("volumes").Index(i).Child("projected", "sources").Index(j).Child("serviceAccountToken"),
+					sourcePath := at.Child("volumes").Index(i).Child("projected", "sources").Index(j)
+					problems = append(problems, field.Forbidden(sourcePath.Child("serviceAccountToken"),
 						"must not be specified when serviceAccountName is not set"))
 				}
 			}

@@ -38,9 +38,11 @@ func newService() *corev1.Service {
 
 // What a server adds comes back in updates. A table that was written for the API in memory does not expect it.
 func TestDefaultsAreNotCompared(t *testing.T) {
-	for name, given := range map[string]client.Object{"Deployment": newDeployment(), "Service": newService(), "Namespace": &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: "another-one"},
-	}} {
+	for name, given := range map[string]client.Object{
+		"Deployment": newDeployment(),
+		"Service":    newService(),
+		"Namespace":  &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "another-one"}},
+	} {
 		for how, convert := range map[string]func(client.Object) client.Object{
 			"typed": func(obj client.Object) client.Object { return obj },
 			"unstructured": func(obj client.Object) client.Object {

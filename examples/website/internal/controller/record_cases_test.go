@@ -5,6 +5,7 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -141,12 +142,8 @@ func published(ctx context.Context, records dns.Provider, want, all []dns.Record
 			}
 		}
 		if found != expected {
-			errs = append(
-				errs,
-				errors.New(
-					"the record of "+record.Name+" leads to "+found.Target+" for "+found.Owner+", want "+expected.Target+" for "+expected.Owner,
-				),
-			)
+			errs = append(errs, fmt.Errorf("the record of %s leads to %s for %s, want %s for %s",
+				record.Name, found.Target, found.Owner, expected.Target, expected.Owner))
 		}
 	}
 	return errors.Join(errs...)

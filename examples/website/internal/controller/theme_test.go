@@ -57,7 +57,8 @@ func TestTheme_isFollowed(t *testing.T) {
 	// ready may have been true still, of the old content: what counts is that the servers roll over.
 	e.Eventually(func() error {
 		after := e.deployment("shop")
-		was, is := before.Spec.Template.Annotations[websitev1.AnnotationContentHash], after.Spec.Template.Annotations[websitev1.AnnotationContentHash]
+		was := before.Spec.Template.Annotations[websitev1.AnnotationContentHash]
+		is := after.Spec.Template.Annotations[websitev1.AnnotationContentHash]
 		if was == is || after.Status.ObservedGeneration != after.Generation || after.Status.UpdatedReplicas != 1 {
 			return fmt.Errorf("the web servers have not rolled over: content hash %s, was %s, status %+v", is, was, after.Status)
 		}
