@@ -7,7 +7,7 @@ SHELL := /usr/bin/env bash -o pipefail
 GO      ?= go
 TOOL    := $(GO) tool -modfile=tools/go.mod
 MODULES := . controlplane benchmarks research tools
-# Where the main module's tests look for packages; change it to test less, for example `make test PKG=./tracker/...`.
+# The packages that `make test` tests.
 PKG     ?= ./...
 # One test binary at a time: each may run a control plane of its own.
 TESTFLAGS ?= -race -p 1 -timeout 20m
@@ -28,24 +28,51 @@ up: ## Start that Kubernetes API and keep it until interrupted. Pass flags with 
 
 ##@ Prove it
 
+# Packages whose tests are quick. They run first, and come from the cache when all packages run.
+SHORT := ./apis ./app ./duck ./internal/architecture ./internal/guard ./internal/hotloop ./internal/step ./logging ./reconcilers ./stash ./time ./tracker ./validation
+
 .PHONY: test
 # What links Kubernetes is tested without the race detector, which would mean to build all of it once more: the control plane's own code is in
-# internal/, and what it assembles is Kubernetes' own. The mutation detector ends a test binary in which somebody changes an object in a cache.
+# internal/, and what it assembles is Kubernetes' own. The mutation detector ends a test binary in which a reconciler changes an object in a cache.
 test: export KUBE_CACHE_MUTATION_DETECTOR = true
-test: control-plane ## Run all tests of all modules, with the race detector on our own code.
+test: control-plane ## Run all tests of all modules, the short ones first, or those of PKG, for example PKG=./tracker/...
+ifneq ($(PKG),./...)
 	$(GO) test $(TESTFLAGS) $(PKG)
-ifeq ($(PKG),./...)
-	# 100,000 interleavings take too long with the race detector, where it is a tenth of them. So do all that converge tries by default.
+else
+	@echo "== 1 of 6: packages whose tests are quick, with the race detector"
+	$(GO) test $(TESTFLAGS) $(SHORT)
+	@echo "== 2 of 6: all packages, with the race detector: many start control planes"
+	$(GO) test $(TESTFLAGS) ./...
+	@echo "== 3 of 6: without the race detector, which makes them ten times slower: all interleavings, and all faults that converge tries by default"
 	$(GO) test -run '^TestSchedules$$' ./operator
 	$(GO) test ./internal/convergence
 	$(GO) test -run '^TestConverge' ./examples/website/internal/controller ./examples/database/internal/controller
 	$(GO) test -run '^TestTheSameEachTime$$' ./converge
+	@echo "== 4 of 6: each command of docs/start.md, in a module outside of this repository"
 	$(GO) test -run '^TestStart$$' -timeout 20m ./docs -start
+	@echo "== 5 of 6: the control plane"
 	cd controlplane && $(GO) test -race -timeout 20m ./internal/...
 	cd controlplane && $(GO) test -timeout 20m . ./cmd/...
+	@echo "== 6 of 6: the benchmarks' own tests, the corpus of bugs, and the in-memory API compared with the real one"
 	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
 	cd research && $(GO) test -p 1 -timeout 30m ./...
 endif
+
+.PHONY: update
+update: ## Write the golden files, and the Go, the output and the figures that guides show.
+	$(GO) test ./internal/architecture ./internal/generations ./testing ./testing/internal/clustertest ./docs -update
+	$(GO) test -run '^TestReadme' ./examples/database/internal/controller -update
+	cd benchmarks && $(GO) test ./internal/report -update
+	cd research && $(GO) test -run '^TestFigures$$' ./corpus -update
+
+FUZZTIME ?= 30s
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME, 30s by default.
+	$(GO) test -run '^$$' -fuzz '^FuzzDecodeSchedule$$' -fuzztime $(FUZZTIME) ./converge
+	$(GO) test -run '^$$' -fuzz '^FuzzSchedules$$' -fuzztime $(FUZZTIME) ./operator
+	$(GO) test -run '^$$' -fuzz '^FuzzCopyInto$$' -fuzztime $(FUZZTIME) ./resource
+	$(GO) test -run '^$$' -fuzz '^FuzzAgainstModel$$' -fuzztime $(FUZZTIME) ./tracker
 
 .PHONY: start
 start: ## Run all commands of docs/start.md in a module outside of this repository, and show how long each takes.
