@@ -18,7 +18,7 @@ func applyTraits() []trait {
 	}
 	return []trait{
 		{
-			feature: "An object that is missing is created by applying it",
+			feature: "Applying an object that does not exist creates it",
 			fake:    "yes", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				p.must(
@@ -28,7 +28,7 @@ func applyTraits() []trait {
 			},
 		},
 		{
-			feature: "Fields that are not applied stay",
+			feature: "Fields that are not applied are kept",
 			fake:    "yes", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				p.create(newConfigMap(p, "one"))
@@ -39,7 +39,7 @@ func applyTraits() []trait {
 			},
 		},
 		{
-			feature: "Fields are removed when their owner applies them no longer",
+			feature: "Fields are removed when their owner no longer applies them",
 			fake:    "no", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				p.must(
@@ -56,7 +56,7 @@ func applyTraits() []trait {
 			},
 		},
 		{
-			feature: "Applying a field that somebody else owns is a conflict",
+			feature: "Applying a field that another manager owns is a conflict",
 			fake:    "no", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				p.create(newConfigMap(p, "one"))
@@ -72,7 +72,7 @@ func applyTraits() []trait {
 			},
 		},
 		{
-			feature: "What is applied to a status changes nothing else",
+			feature: "Applying a status changes nothing else",
 			fake:    "yes", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				resource := newResource(p)
@@ -87,7 +87,7 @@ func applyTraits() []trait {
 			},
 		},
 		{
-			feature: "Applying nothing about finalizers keeps them, on an object that is deleted",
+			feature: "Applying without finalizers keeps them, on an object that is being deleted",
 			fake:    "yes", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				configMap := newConfigMap(p, "one")

@@ -42,7 +42,7 @@ func newUntyped(p *place, name string) *unstructured.Unstructured {
 func serverTraits() []trait {
 	return []trait{
 		{
-			feature: "Sub resources other than the status do something",
+			feature: "Subresources other than the status have an effect",
 			fake:    "no", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				deployment := newDeployment(p, "one")
@@ -54,7 +54,7 @@ func serverTraits() []trait {
 			},
 		},
 		{
-			feature: "Fields that are not set get their default",
+			feature: "Unset fields get their default",
 			fake:    "no", realistic: "no", onCluster: "yes",
 			observe: func(p *place) string {
 				deployment := newDeployment(p, "one")
@@ -70,7 +70,7 @@ func serverTraits() []trait {
 			},
 		},
 		{
-			feature: "Fields that the kind does not have are dropped",
+			feature: "Unknown fields are dropped",
 			fake:    "no", realistic: "no", onCluster: "yes",
 			observe: func(p *place) string {
 				obj := newUntyped(p, "one")
@@ -80,7 +80,7 @@ func serverTraits() []trait {
 			},
 		},
 		{
-			feature: "Kinds have to be installed",
+			feature: "Kinds must be installed",
 			fake:    "no", realistic: "no", onCluster: "yes",
 			observe: func(p *place) string {
 				obj := newUntyped(p, "one")
@@ -89,7 +89,7 @@ func serverTraits() []trait {
 			},
 		},
 		{
-			feature: "Namespaces have to exist",
+			feature: "Namespaces must exist",
 			fake:    "no", realistic: "no", onCluster: "yes",
 			observe: func(p *place) string {
 				configMap := newConfigMap(p, "one")
@@ -141,7 +141,7 @@ func serverTraits() []trait {
 			},
 		},
 		{
-			feature: "Field selectors narrow what DeleteAllOf deletes",
+			feature: "DeleteAllOf respects field selectors",
 			fake:    "no", realistic: "no", onCluster: "yes",
 			observe: func(p *place) string {
 				p.create(newConfigMap(p, "one"))

@@ -42,7 +42,7 @@ func writeTraits() []trait {
 			},
 		},
 		{
-			feature: "`generation` is 1 at first, and moves when the desired state does",
+			feature: "`generation` starts at 1, and changes with the desired state",
 			fake:    "no", realistic: "yes", onCluster: "yes, if Realistic",
 			observe: func(p *place) string {
 				resource := newResource(p)
@@ -67,7 +67,7 @@ func writeTraits() []trait {
 			},
 		},
 		{
-			feature: "These cannot be changed",
+			feature: "The `uid` and the `creationTimestamp` are immutable",
 			fake:    "no", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				configMap := newConfigMap(p, "one")
@@ -81,7 +81,7 @@ func writeTraits() []trait {
 			},
 		},
 		{
-			feature: "The status of a created object is dropped where it is a sub resource",
+			feature: "The status of a created object is dropped if it is a subresource",
 			fake:    "no", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				resource := newResource(p)
@@ -93,7 +93,7 @@ func writeTraits() []trait {
 			},
 		},
 		{
-			feature: "An update does not change such a status",
+			feature: "An update does not change a status that is a subresource",
 			fake:    "yes", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				resource := newResource(p)
@@ -116,7 +116,7 @@ func writeTraits() []trait {
 			},
 		},
 		{
-			feature: "A status write fails where the status is no sub resource",
+			feature: "A status write fails if the status is not a subresource",
 			fake:    "yes", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				configMap := newConfigMap(p, "one")
@@ -125,7 +125,7 @@ func writeTraits() []trait {
 			},
 		},
 		{
-			feature: "A deleted object stays until its finalizers are gone",
+			feature: "A deleted object is kept until it has no finalizers",
 			fake:    "yes", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				resource := newResource(p)
@@ -140,7 +140,7 @@ func writeTraits() []trait {
 			},
 		},
 		{
-			feature: "`generation` moves with the first deletion, and nothing with a second one",
+			feature: "The first deletion changes `generation`, a second one changes nothing",
 			fake:    "no", realistic: "yes", onCluster: "yes, if Realistic",
 			observe: func(p *place) string {
 				resource := newResource(p)
@@ -185,7 +185,7 @@ func writeTraits() []trait {
 			},
 		},
 		{
-			feature: "A read sees all writes before it: there is no cache",
+			feature: "A read sees all earlier writes: there is no cache",
 			fake:    "yes", realistic: "yes", onCluster: "yes",
 			observe: func(p *place) string {
 				configMap := newConfigMap(p, "one")
