@@ -21,7 +21,7 @@ func DeploymentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.ChildReconciler[*websitev1.Website, *appsv1.Deployment, *appsv1.DeploymentList]{
 		DesiredChild: func(_ context.Context, site *websitev1.Website) (*appsv1.Deployment, error) {
 			if site.Spec.Replicas != nil && *site.Spec.Replicas == 0 {
-				return nil, nil // none, and delete the one that may be there
+				return nil, nil // no child; an existing one is deleted
 			}
 			labels := map[string]string{websitev1.LabelWebsite: site.Name}
 			return &appsv1.Deployment{
@@ -37,13 +37,13 @@ func DeploymentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			}, nil
 		},
 		MergeBeforeUpdate: func(current, desired *appsv1.Deployment) {
-			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels) // others may label it too
+			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels) // other clients may add labels
 			current.Spec.Replicas, current.Spec.Template = desired.Spec.Replicas, desired.Spec.Template
 		},
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, child *appsv1.Deployment, err error) {
 			conditions := site.Status.ConditionManager(ctx)
 			switch {
-			case err != nil: // the name is taken, or the API server refuses the object
+			case err != nil: // the name is in use, or the API server rejects the object
 				conditions.MarkFalse(websitev1.ConditionDeploymentReady, string(apierrs.ReasonForError(err)), "%s", err)
 			case child == nil:
 				site.Status.ReadyReplicas = 0
@@ -112,7 +112,7 @@ func LanguagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			}
 			return children, nil
 		},
-		// Pairs a desired child with the one that exists. One that no desired child has is deleted.
+		// Pairs desired and existing children. An existing child without a desired one is deleted.
 		IdentifyChild: func(child *corev1.ConfigMap) string { return child.Labels[languageLabel] },
 		// The site owns other ConfigMaps, too.
 		OurChild: func(_ *websitev1.Website, child *corev1.ConfigMap) bool {
@@ -154,7 +154,7 @@ func Example_childSet() {
 func BackupReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		Name: "Backup",
-		// Owner references do not cross namespaces: a finalizer makes sure that the child goes with its parent.
+		// Owner references do not cross namespaces: a finalizer ensures that the child is deleted with its parent.
 		Finalizer: "demo.trueup.dev/backup",
 		ListOptions: func(context.Context, *websitev1.Website) []client.ListOption {
 			return []client.ListOption{client.InNamespace("backups")}
@@ -169,7 +169,7 @@ func BackupReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
-			if err != nil { // the name is taken, or the API server refuses the object
+			if err != nil { // the name is in use, or the API server rejects the object
 				site.Status.ConditionManager(ctx).MarkFalse(
 					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
 				)
@@ -199,7 +199,7 @@ func TokenReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			}, nil
 		},
 		HarmonizeImmutableFields: func(current, desired *corev1.Secret) {
-			desired.Type = current.Type // the API server refuses to change it
+			desired.Type = current.Type // the API server rejects changes of it
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.Secret) {
 			current.Type, current.Data = desired.Type, desired.Data
@@ -220,7 +220,7 @@ func AdvertReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 		Name: "Advert",
 		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
 			if site.Annotations["demo.trueup.dev/advertised"] != "true" {
-				return nil, nil // deletes the one that exists
+				return nil, nil // an existing child is deleted
 			}
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name + "-advert"}}, nil
 		},
@@ -298,13 +298,13 @@ func Example_immutableField() {
 // One strategy for all ConfigMaps of this controller.
 var configMaps = &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
 	HarmonizeImmutableFields: func(current, desired *corev1.ConfigMap) {
-		desired.Immutable = current.Immutable // the API server would refuse to change it
+		desired.Immutable = current.Immutable // the API server rejects changes of it
 	},
 	MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
 		current.Labels, current.Data = desired.Labels, desired.Data
 	},
 	Sanitize: func(child *corev1.ConfigMap) any {
-		return len(child.Data) // all that logs may say about it
+		return len(child.Data) // the only value that is logged
 	},
 }
 
@@ -319,7 +319,7 @@ func Example_objectManager() {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name}}, nil
 		},
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
-			if err != nil { // the name is taken, or the API server refuses the object
+			if err != nil { // the name is in use, or the API server rejects the object
 				site.Status.ConditionManager(ctx).MarkFalse(
 					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
 				)
@@ -336,7 +336,7 @@ func adoptNone() {
 	// region children-pause
 	child.DesiredChild = func(_ context.Context, site *websitev1.Website) (*corev1.ConfigMap, error) {
 		if site.Annotations["demo.trueup.dev/paused"] == "true" {
-			return nil, reconcilers.OnlyReconcileChildStatus // leave it as it is, and still reflect it
+			return nil, reconcilers.OnlyReconcileChildStatus // do not change it, but still reflect it
 		}
 		return desiredConfigMap(site), nil
 	}

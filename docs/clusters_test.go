@@ -37,8 +37,8 @@ func connect(
 }
 
 // region clusters-with-config
-// OnEdge runs a reconciler against another cluster. The Website itself, its status, finalizers and events stay where
-// they are.
+// OnEdge runs a reconciler against another cluster. The Website itself, its status, finalizers and events remain in
+// their cluster.
 func OnEdge(
 	onEdge reconcilers.Config, r reconcilers.SubReconciler[*websitev1.Website],
 ) reconcilers.SubReconciler[*websitev1.Website] {
@@ -56,7 +56,7 @@ func OnEdge(
 func EdgePagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		Name: "EdgePages",
-		// The owner is not in that cluster: no garbage collection, so a finalizer, which implies no owner reference.
+		// The owner is in another cluster, so garbage collection does not work. A finalizer implies no owner reference.
 		Finalizer: "demo.trueup.dev/edge-pages",
 		ListOptions: func(_ context.Context, site *websitev1.Website) []client.ListOption {
 			return []client.ListOption{client.InNamespace("edge"), client.MatchingLabels{websitev1.LabelWebsite: site.Name}}
@@ -71,7 +71,7 @@ func EdgePagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
-			if err != nil { // the name is taken, or the API server refuses the object
+			if err != nil { // the name is in use, or the API server rejects the object
 				site.Status.ConditionManager(ctx).MarkFalse(
 					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
 				)

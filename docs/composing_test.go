@@ -72,7 +72,7 @@ func PagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
-			if err != nil { // the name is taken, or the API server refuses the object
+			if err != nil { // the name is in use, or the API server rejects the object
 				site.Status.ConditionManager(ctx).MarkFalse(
 					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
 				)
@@ -151,7 +151,7 @@ func Example_advice() {
 func Independent() reconcilers.SubReconciler[*websitev1.Website] {
 	return reconcilers.Always[*websitev1.Website]{
 		SitemapReconciler(), // a broken sitemap
-		FeedReconciler(),    // does not hold up the feed
+		FeedReconciler(),    // does not block the feed
 	}
 }
 

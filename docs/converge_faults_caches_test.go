@@ -30,20 +30,20 @@ var cacheLessons = map[converge.Fault]lesson{
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			again := child.DeepCopy()
 			// region lag-read-wrong
-			// Wrong: the client reads from a cache, which may not have what was just written.
+			// Wrong: the client reads from a cache, which may not have the new object yet.
 			if err := client.IgnoreAlreadyExists(r.Create(ctx, child)); err != nil {
 				return err
 			}
 			if err := r.Get(ctx, client.ObjectKeyFromObject(child), child); !apierrs.IsNotFound(err) {
 				return err
 			}
-			again.Name = owner.Name + "-again" // the first one was refused, it seems
+			again.Name = owner.Name + "-again" // the first one seems to be rejected
 			// endregion
 			return client.IgnoreAlreadyExists(r.Create(ctx, again))
 		}),
 		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region lag-read-right
-			// Right: what Create returns is what was stored. What exists is read from the API server.
+			// Right: Create returns the stored object. An existing object is read from the API server.
 			err := r.Create(ctx, child)
 			if apierrs.IsAlreadyExists(err) {
 				err = r.Live.Get(ctx, client.ObjectKeyFromObject(child), child)
@@ -56,7 +56,7 @@ var cacheLessons = map[converge.Fault]lesson{
 		oracle: converge.Duplicates,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region lag-reconcile-wrong
-			// Wrong: the list may be from before the last reconcile.
+			// Wrong: the list may be older than the last reconcile.
 			children := &corev1.ConfigMapList{}
 			if err := r.List(ctx, children, client.InNamespace(owner.Namespace)); err != nil {
 				return err
@@ -72,7 +72,7 @@ var cacheLessons = map[converge.Fault]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region lag-reconcile-right
-			// Right: the API server knows, and refuses the second one.
+			// Right: the API server rejects a second object of that name.
 			child.Name = owner.Name + "-settings"
 			if err := client.IgnoreAlreadyExists(r.Create(ctx, child)); err != nil {
 				return err
@@ -85,7 +85,7 @@ var cacheLessons = map[converge.Fault]lesson{
 		oracle: converge.Duplicates,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region lag-long-wrong
-			// Wrong: no time is long enough.
+			// Wrong: no delay is long enough.
 			time.Sleep(50 * time.Millisecond) // the cache catches up
 			children := &corev1.ConfigMapList{}
 			if err := r.List(ctx, children, client.InNamespace(owner.Namespace)); err != nil {
@@ -102,7 +102,7 @@ var cacheLessons = map[converge.Fault]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region lag-long-right
-			// Right: if it must be a list, and must be the last one, ask the API server.
+			// Right: if the list must be current, read it from the API server.
 			children := &corev1.ConfigMapList{}
 			if err := r.Live.List(ctx, children, client.InNamespace(owner.Namespace)); err != nil {
 				return err
@@ -123,7 +123,7 @@ var cacheLessons = map[converge.Fault]lesson{
 				return client.IgnoreAlreadyExists(r.Create(ctx, child))
 			}
 			// region relist-wrong
-			// Wrong: it has to be seen at the right moment.
+			// Wrong: the reconciler must read the label at the right moment.
 			if owner.Labels["restart"] == "now" && child.Data["restarted"] == "" {
 				child.Data["restarted"] = "yes"
 				return r.Update(ctx, child)
@@ -136,7 +136,7 @@ var cacheLessons = map[converge.Fault]lesson{
 				return client.IgnoreAlreadyExists(r.Create(ctx, child))
 			}
 			// region relist-right
-			// Right: what is wanted stays there, and can be compared at any time.
+			// Right: the desired state is stored, and can be compared at any time.
 			if owner.Labels["restart"] != child.Data["restarted"] {
 				child.Data["restarted"] = owner.Labels["restart"]
 				return r.Update(ctx, child)
@@ -149,7 +149,7 @@ var cacheLessons = map[converge.Fault]lesson{
 		oracle: converge.Idempotence,
 		wrong: rolling(func(restart func()) handler.Funcs {
 			// region resync-wrong
-			// Wrong: not each update is a change.
+			// Wrong: an update is not always a change.
 			return handler.Funcs{UpdateFunc: func(
 				context.Context, event.UpdateEvent, workqueue.TypedRateLimitingInterface[reconcile.Request],
 			) {
@@ -159,7 +159,7 @@ var cacheLessons = map[converge.Fault]lesson{
 		}),
 		right: rolling(func(func()) handler.Funcs {
 			// region resync-right
-			// Right: an event says what to look at, and never what to do.
+			// Right: an event names the object to reconcile, and never the action.
 			look := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(aSecret())}
 			return handler.Funcs{UpdateFunc: func(
 				_ context.Context, _ event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request],
@@ -179,7 +179,7 @@ var cacheLessons = map[converge.Fault]lesson{
 		}),
 		right: leading(func(themes []corev1.ConfigMap) string {
 			// region list-order-right
-			// Right: give it one.
+			// Right: sort it.
 			return slices.MinFunc(themes, func(a, b corev1.ConfigMap) int { return strings.Compare(a.Name, b.Name) }).Name
 			// endregion
 		}),
@@ -188,7 +188,7 @@ var cacheLessons = map[converge.Fault]lesson{
 		oracle: converge.Duplicates,
 		wrong: travelling(copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region stale-start-wrong
-			// Wrong: this may be the owner of an hour ago, and what is deleted has the data of today.
+			// Wrong: the owner may be an hour old, but the deleted object has current data.
 			if string(owner.Data["value"]) == "1" {
 				return client.IgnoreNotFound(r.Delete(ctx, child))
 			}
@@ -197,7 +197,7 @@ var cacheLessons = map[converge.Fault]lesson{
 		}, changed()...)),
 		right: travelling(copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region stale-start-right
-			// Right: before anything that cannot be undone, ask the API server.
+			// Right: before an irreversible action, read from the API server.
 			if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
 				return client.IgnoreNotFound(err)
 			}

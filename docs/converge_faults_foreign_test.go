@@ -28,7 +28,7 @@ var foreignLessons = map[converge.Fault]lesson{
 				return err
 			}
 			// region conflict-wrong
-			// Wrong: without a version there are no conflicts, and what others have written is lost.
+			// Wrong: without a version there are no conflicts, and changes of other clients are lost.
 			found.Data = child.Data
 			found.ResourceVersion = ""
 			return r.Update(ctx, found)
@@ -42,7 +42,7 @@ var foreignLessons = map[converge.Fault]lesson{
 				return err
 			}
 			// region conflict-right
-			// Right: the conflict is returned, and the next attempt reads anew. Or send a patch.
+			// Right: return the conflict; the next attempt reads again. Or send a patch.
 			found.Data = child.Data
 			return r.Update(ctx, found)
 			// endregion
@@ -55,7 +55,7 @@ var foreignLessons = map[converge.Fault]lesson{
 				return nil
 			}
 			// region exists-wrong
-			// Wrong: an attempt that got through late has this one fail for ever.
+			// Wrong: if an earlier attempt took effect late, this one fails forever.
 			if err := r.Create(ctx, child); err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ var foreignLessons = map[converge.Fault]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region exists-right
-			// Right: read it, in place of remembering that it was made.
+			// Right: read the existing object instead of recording the creation.
 			err := r.Create(ctx, child)
 			if apierrs.IsAlreadyExists(err) {
 				err = r.Live.Get(ctx, client.ObjectKeyFromObject(child), child)
@@ -81,7 +81,7 @@ var foreignLessons = map[converge.Fault]lesson{
 				return nil
 			}
 			// region taken-wrong
-			// Wrong: what somebody else has made under this name counts as done, and does not stay.
+			// Wrong: the object of another client counts as done, but is deleted later.
 			if err := client.IgnoreAlreadyExists(r.Create(ctx, child)); err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ var foreignLessons = map[converge.Fault]lesson{
 		oracle: converge.EndState,
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region taken-unnoticed-wrong
-			// Wrong: when the name is free again nobody tells, because the object was not ours.
+			// Wrong: no event reports that the name is free, because the object had another owner.
 			return client.IgnoreAlreadyExists(r.Create(ctx, child))
 			// endregion
 		}),
@@ -113,7 +113,7 @@ var foreignLessons = map[converge.Fault]lesson{
 				}
 			}
 			// region deleted-wrong
-			// Wrong: gone is not the same as up to date.
+			// Wrong: a deleted object is not up to date.
 			if err := r.Update(ctx, child); client.IgnoreNotFound(err) != nil {
 				return err
 			}
@@ -127,7 +127,7 @@ var foreignLessons = map[converge.Fault]lesson{
 		oracle: converge.Quiescence,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region recreated-wrong
-			// Wrong: a backup that was restored, for example, has another UID.
+			// Wrong: the UID changes, for example when a backup is restored.
 			err := r.Get(ctx, client.ObjectKeyFromObject(child), child)
 			if uid := owner.Annotations["example.com/child"]; err == nil && uid != "" && types.UID(uid) != child.UID {
 				return fmt.Errorf("%s is not the one that was created", child.Name)
@@ -148,11 +148,11 @@ var foreignLessons = map[converge.Fault]lesson{
 		}, changed()...),
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region recreated-right
-			// Right: the owner reference tells whose it is.
+			// Right: the owner reference identifies the owner.
 			found := &corev1.ConfigMap{}
 			err := r.Get(ctx, client.ObjectKeyFromObject(child), found)
 			if err == nil && !metav1.IsControlledBy(found, owner) {
-				return fmt.Errorf("%s is somebody else's", child.Name)
+				return fmt.Errorf("%s is owned by another object", child.Name)
 			}
 			// endregion
 			return createOrUpdate(ctx, r, owner, child)
@@ -163,13 +163,13 @@ var foreignLessons = map[converge.Fault]lesson{
 // ownOrFail creates an object, and fails until the name is its own.
 func ownOrFail(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 	// region taken-right
-	// Right: fail, which is tried again, until the object is its own.
+	// Right: return an error, which is retried until the owner controls the object.
 	err := r.Create(ctx, child)
 	if apierrs.IsAlreadyExists(err) {
 		err = r.Live.Get(ctx, client.ObjectKeyFromObject(child), child)
 	}
 	if err == nil && !metav1.IsControlledBy(child, owner) {
-		err = fmt.Errorf("ConfigMap %s is somebody else's", child.Name)
+		err = fmt.Errorf("ConfigMap %s is owned by another object", child.Name)
 	}
 	return err
 	// endregion
@@ -178,7 +178,7 @@ func ownOrFail(ctx context.Context, r *parent, owner *corev1.Secret, child *core
 // createOrUpdate has the child be there with the value of its owner.
 func createOrUpdate(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 	// region deleted-right
-	// Right: look at the child each time. If it is gone before the write, the error leads to the next attempt.
+	// Right: read the child each time. If it is deleted before the write, the error leads to a retry.
 	_, err := controllerutil.CreateOrUpdate(ctx, r, child, func() error {
 		child.Data = map[string]string{"value": string(owner.Data["value"])}
 		return controllerutil.SetControllerReference(owner, child, r.Scheme())

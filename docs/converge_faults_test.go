@@ -34,7 +34,7 @@ var requestLessons = map[converge.Fault]lesson{
 				return nil
 			}
 			// region crash-before-wrong
-			// Wrong: it says done, and then does it.
+			// Wrong: the work is recorded as done before it is done.
 			metav1.SetMetaDataAnnotation(&owner.ObjectMeta, "example.com/done", "true")
 			if err := r.Update(ctx, owner); err != nil {
 				return err
@@ -44,7 +44,7 @@ var requestLessons = map[converge.Fault]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region crash-before-right
-			// Right: do it, look each time, and only then say so.
+			// Right: do the work first, check it each time, and only then record it.
 			err := client.IgnoreAlreadyExists(r.Create(ctx, child))
 			if err != nil || owner.Annotations["example.com/done"] == "true" {
 				return err
@@ -61,7 +61,7 @@ var requestLessons = map[converge.Fault]lesson{
 				return nil
 			}
 			// region crash-after-wrong
-			// Wrong: between the two, nobody knows the name.
+			// Wrong: a crash between the two writes loses the name.
 			child.Name, child.GenerateName = "", owner.Name+"-"
 			if err := r.Create(ctx, child); err != nil {
 				return err
@@ -72,7 +72,7 @@ var requestLessons = map[converge.Fault]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region crash-after-right
-			// Right: the name follows from the owner.
+			// Right: derive the name from the owner.
 			child.Name = owner.Name + "-settings"
 			return client.IgnoreAlreadyExists(r.Create(ctx, child))
 			// endregion
@@ -85,7 +85,7 @@ var requestLessons = map[converge.Fault]lesson{
 				return nil
 			}
 			// region timeout-applied-wrong
-			// Wrong: an error does not mean that there is no disk. The next attempt makes another one.
+			// Wrong: the disk may exist despite the error. The next attempt creates another one.
 			disk, err := r.Cloud.CreateNamed(ctx, "disk-", owner.Name)
 			if err != nil {
 				return err
@@ -109,7 +109,7 @@ var requestLessons = map[converge.Fault]lesson{
 		oracle: converge.EndState,
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region timeout-lost-wrong
-			// Wrong: nothing says that it got through.
+			// Wrong: the write may not have taken effect.
 			if err := r.Create(ctx, child); !apierrs.IsTimeout(err) {
 				return client.IgnoreAlreadyExists(err)
 			}
@@ -118,7 +118,7 @@ var requestLessons = map[converge.Fault]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region timeout-lost-right
-			// Right: after a timeout, look again.
+			// Right: after a timeout, retry.
 			return client.IgnoreAlreadyExists(r.Create(ctx, child))
 			// endregion
 		}),
@@ -130,14 +130,14 @@ var requestLessons = map[converge.Fault]lesson{
 			// Wrong: there may be no next event.
 			err := r.Create(ctx, child)
 			if apierrs.IsTooManyRequests(err) {
-				return nil // the next event will do
+				return nil // the next event retries it
 			}
 			return client.IgnoreAlreadyExists(err)
 			// endregion
 		}),
 		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region too-many-requests-right
-			// Right: the queue waits longer each time by itself.
+			// Right: the queue retries with back-off.
 			return client.IgnoreAlreadyExists(r.Create(ctx, child))
 			// endregion
 		}),
@@ -146,7 +146,7 @@ var requestLessons = map[converge.Fault]lesson{
 		oracle: converge.Errors,
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region server-error-wrong
-			// Wrong: a 500 is not what the user has done.
+			// Wrong: a 500 is not a mistake of the user.
 			err := client.IgnoreAlreadyExists(r.Create(ctx, child))
 			if apierrs.IsInvalid(err) || apierrs.IsInternalError(err) {
 				return reconcile.TerminalError(err)
@@ -156,7 +156,7 @@ var requestLessons = map[converge.Fault]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region server-error-right
-			// Right: only what will be refused again is terminal.
+			// Right: only errors that recur on each attempt are terminal.
 			err := client.IgnoreAlreadyExists(r.Create(ctx, child))
 			if apierrs.IsInvalid(err) {
 				return reconcile.TerminalError(err)
@@ -169,13 +169,13 @@ var requestLessons = map[converge.Fault]lesson{
 		oracle: converge.Duplicates,
 		wrong: replacing(func(ctx context.Context, r *parent, found *corev1.ConfigMap) error {
 			// region hand-over-wrong
-			// Wrong: the request of the process before may come now, and delete what this one has made anew.
+			// Wrong: a late request of the previous process may delete the object that this one recreated.
 			return client.IgnoreNotFound(r.Delete(ctx, found))
 			// endregion
 		}),
 		right: replacing(func(ctx context.Context, r *parent, found *corev1.ConfigMap) error {
 			// region hand-over-right
-			// Right: it deletes the one that was meant, or none.
+			// Right: the precondition limits the delete to that object.
 			return client.IgnoreNotFound(r.Delete(ctx, found, client.Preconditions{UID: &found.UID}))
 			// endregion
 		}),

@@ -25,7 +25,7 @@ var worldLessons = map[converge.Fault]lesson{
 		oracle: converge.EndState,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 			// region restart-wrong
-			// Wrong: what only the process knows, the next one does not.
+			// Wrong: the next process does not have this memory.
 			if r.memory[owner.Name] {
 				return nil
 			}
@@ -36,7 +36,7 @@ var worldLessons = map[converge.Fault]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 			// region restart-right
-			// Right: what is there is found by its name. Memory may save a request, no more.
+			// Right: find the disk by its name. Use memory only to save requests.
 			return r.Cloud.Put(ctx, "disk-"+owner.Name, owner.Name)
 			// endregion
 		}),
@@ -51,7 +51,7 @@ var worldLessons = map[converge.Fault]lesson{
 				return err
 			}
 			// region meanwhile-wrong
-			// Wrong: this is not the version that the child was made from.
+			// Wrong: the child was built from an older version.
 			if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
 				return client.IgnoreNotFound(err)
 			}
@@ -61,7 +61,7 @@ var worldLessons = map[converge.Fault]lesson{
 		}, changed()...),
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region meanwhile-right
-			// Right: one version of the owner for all of a reconcile. If it is not the last one any more, Update says so.
+			// Right: use one version of the owner in a reconcile. If it is stale, Update returns a conflict.
 			err := createOrUpdate(ctx, r, owner, child)
 			if err != nil || owner.Annotations["example.com/applied"] == string(owner.Data["value"]) {
 				return err
@@ -100,7 +100,7 @@ var worldLessons = map[converge.Fault]lesson{
 		oracle: converge.EndState,
 		wrong: running(func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error {
 			// region late-wrong
-			// Wrong: not yet ready is not failed.
+			// Wrong: "not ready yet" does not mean "failed".
 			if owner.Annotations["example.com/state"] != "" {
 				return nil
 			}
@@ -114,7 +114,7 @@ var worldLessons = map[converge.Fault]lesson{
 		}),
 		right: running(func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error {
 			// region late-right
-			// Right: no state is the last one.
+			// Right: no state is final.
 			state := "pending"
 			if deployment.Status.ReadyReplicas > 0 {
 				state = "ready"
@@ -131,7 +131,7 @@ var worldLessons = map[converge.Fault]lesson{
 		oracle: converge.EndState,
 		wrong: running(func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error {
 			// region flap-wrong
-			// Wrong: what is unavailable for a moment has not failed for ever.
+			// Wrong: a temporary failure is treated as permanent.
 			state := "pending"
 			switch before := owner.Annotations["example.com/state"]; {
 			case before == "failed":
@@ -150,7 +150,7 @@ var worldLessons = map[converge.Fault]lesson{
 		}),
 		right: running(func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error {
 			// region flap-right
-			// Right: what is told is what is there now.
+			// Right: report the current state.
 			state := "pending"
 			if deployment.Status.AvailableReplicas > 0 {
 				state = "ready"
@@ -169,7 +169,7 @@ var worldLessons = map[converge.Fault]lesson{
 			ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment,
 		) error {
 			// region early-wrong
-			// Wrong: the event that ends the waiting may have come before it began.
+			// Wrong: the awaited event may arrive before the wait starts.
 			if err := r.Create(ctx, deployment); err != nil {
 				return client.IgnoreAlreadyExists(err)
 			}
@@ -182,7 +182,7 @@ var worldLessons = map[converge.Fault]lesson{
 			ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment,
 		) error {
 			// region early-right
-			// Right: begin to wait first. Better still, wait for nothing: look at what is there.
+			// Right: start to wait first. Better: do not wait, but read the current state.
 			waits[owner.Name] = true
 			err := client.IgnoreAlreadyExists(r.Create(ctx, deployment))
 			if err == nil {
@@ -199,13 +199,13 @@ var worldLessons = map[converge.Fault]lesson{
 		oracle: converge.EndState,
 		wrong: wired(func(mgr manager.Manager, r reconcile.Reconciler) error {
 			// region child-deleted-wrong
-			// Wrong: nobody tells when a ConfigMap goes.
+			// Wrong: no event reports the deletion of a ConfigMap.
 			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Complete(r)
 			// endregion
 		}),
 		right: wired(func(mgr manager.Manager, r reconcile.Reconciler) error {
 			// region child-deleted-right
-			// Right: what is created is watched.
+			// Right: watch the kinds that are created.
 			return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Complete(r)
 			// endregion
 		}),
@@ -214,7 +214,7 @@ var worldLessons = map[converge.Fault]lesson{
 		oracle: converge.EndState,
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region drift-wrong
-			// Wrong: that it is there does not mean that it is what it should be.
+			// Wrong: an existing object may differ from the desired one.
 			err := r.Get(ctx, client.ObjectKeyFromObject(child), &corev1.ConfigMap{})
 			if apierrs.IsNotFound(err) {
 				err = client.IgnoreAlreadyExists(r.Create(ctx, child))
@@ -224,7 +224,7 @@ var worldLessons = map[converge.Fault]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region drift-right
-			// Right: compare the fields that are its own, and update it if they differ.
+			// Right: compare the managed fields, and update the object if they differ.
 			value := child.Data["value"]
 			err := r.Get(ctx, client.ObjectKeyFromObject(child), child)
 			if err == nil && child.Data["value"] != value {

@@ -86,7 +86,7 @@ func (m bucketMap) Delete(_ context.Context, name string) error {
 }
 
 // region converge-call
-// brittleBuckets are the buckets of a stand-in, with faults.
+// brittleBuckets adds faults to the buckets of a fake.
 type brittleBuckets struct {
 	env   converge.Env
 	inner buckets
@@ -156,7 +156,7 @@ func newScenario() converge.Scenario {
 	// endregion
 	// region converge-without
 	scenario.Without = map[converge.Fault]string{
-		converge.Taken: "nobody else makes jobs in these namespaces",
+		converge.Taken: "no other client creates Jobs in these namespaces",
 	}
 	scenario.With = []converge.Fault{converge.Drift}
 	// endregion

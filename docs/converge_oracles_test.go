@@ -30,7 +30,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 			// region o1-right
-			// Right: what is written depends on nothing but what is there.
+			// Right: the written value depends only on the stored state.
 			if owner.Annotations["example.com/seen"] == "true" {
 				return nil
 			}
@@ -42,7 +42,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 	converge.EndState: {
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region o2-wrong
-			// Wrong: if it fails, nobody tries again.
+			// Wrong: if it fails, it is not retried.
 			if err := r.Create(ctx, child); err != nil {
 				return nil
 			}
@@ -51,7 +51,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region o2-right
-			// Right: only what is expected is ignored.
+			// Right: ignore only expected errors.
 			return client.IgnoreAlreadyExists(r.Create(ctx, child))
 			// endregion
 		}),
@@ -59,7 +59,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 	converge.Idempotence: {
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region o3-wrong
-			// Wrong: it is different each minute.
+			// Wrong: the value changes each minute.
 			_, err := controllerutil.CreateOrUpdate(ctx, r, child, func() error {
 				child.Data = map[string]string{"checked": time.Now().Format("15:04")}
 				return nil
@@ -69,7 +69,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region o3-right
-			// Right: it is different when its source is.
+			// Right: the value changes only when its source changes.
 			_, err := controllerutil.CreateOrUpdate(ctx, r, child, func() error {
 				child.Data = map[string]string{"value": string(owner.Data["value"])}
 				return controllerutil.SetControllerReference(owner, child, r.Scheme())
@@ -86,7 +86,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 			}
 			fresh := child.DeepCopy()
 			// region o4-wrong
-			// Wrong: after any error it is thrown away and made anew, with all that it has.
+			// Wrong: any error deletes the object with its data, and creates it again.
 			if err := r.Create(ctx, child); err == nil || r.Delete(ctx, child) != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region o4-right
-			// Right: an object of this name is the one that was wanted.
+			// Right: an object of this name is the desired one.
 			return client.IgnoreAlreadyExists(r.Create(ctx, child))
 			// endregion
 		}),
@@ -104,14 +104,14 @@ var oracleLessons = map[converge.Oracle]lesson{
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			child.OwnerReferences = nil
 			// region o5-wrong
-			// Wrong: nobody deletes it when its owner goes.
+			// Wrong: it is not deleted with its owner.
 			return client.IgnoreAlreadyExists(r.Create(ctx, child))
 			// endregion
 		}, converge.Apply(aSecret()), converge.Settle(), converge.Delete(aSecret()), converge.Settle()),
 		right: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			child.OwnerReferences = nil
 			// region o5-right
-			// Right: the garbage collector does.
+			// Right: the garbage collector deletes it.
 			if err := controllerutil.SetControllerReference(owner, child, r.Scheme()); err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 	converge.Status: {
 		wrong: bannering(func(ctx context.Context, r client.Client, banner *bannerv1.Banner, page *corev1.ConfigMap) error {
 			// region o6-wrong
-			// Wrong: for a moment it says Ready, and there is no page.
+			// Wrong: the status is Ready before the page exists.
 			banner.Status.MarkShown(ctx)
 			if err := r.Status().Update(ctx, banner); err != nil {
 				return err
@@ -132,7 +132,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 		}),
 		right: bannering(func(ctx context.Context, r client.Client, banner *bannerv1.Banner, page *corev1.ConfigMap) error {
 			// region o6-right
-			// Right: first the work, then the status.
+			// Right: do the work first, then write the status.
 			if err := client.IgnoreAlreadyExists(r.Create(ctx, page)); err != nil {
 				return err
 			}
@@ -144,7 +144,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 	converge.Errors: {
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region o7-wrong
-			// Wrong: a timeout is over in a moment, and this gives up for ever.
+			// Wrong: a timeout is temporary, but a terminal error is not retried.
 			if err := r.Create(ctx, child); err != nil && !apierrs.IsAlreadyExists(err) {
 				return reconcile.TerminalError(err)
 			}
@@ -153,7 +153,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 		}),
 		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region o7-right
-			// Right: only what the API server would refuse each time is terminal.
+			// Right: only errors that recur on each attempt are terminal.
 			err := client.IgnoreAlreadyExists(r.Create(ctx, child))
 			if apierrs.IsInvalid(err) {
 				return reconcile.TerminalError(err)
@@ -165,18 +165,18 @@ var oracleLessons = map[converge.Oracle]lesson{
 	converge.SharedObjects: {
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, _ *corev1.ConfigMap) error {
 			// region o8-wrong
-			// Wrong: these are the objects of the cache, which all others read.
+			// Wrong: these are the objects of the cache, which all readers share.
 			secrets := &corev1.SecretList{}
 			err := r.List(ctx, secrets, client.UnsafeDisableDeepCopy)
 			for i := range secrets.Items {
-				secrets.Items[i].Data["value"] = nil // do not keep it
+				secrets.Items[i].Data["value"] = nil // do not retain it
 			}
 			// endregion
 			return err
 		}),
 		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, _ *corev1.ConfigMap) error {
 			// region o8-right
-			// Right: without the option they are copies.
+			// Right: without the option, List returns copies.
 			secrets := &corev1.SecretList{}
 			err := r.List(ctx, secrets)
 			for i := range secrets.Items {
@@ -190,7 +190,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 		wrong: copying(func(_ context.Context, _ *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 			notify := func(string) {}
 			// region o9-wrong
-			// Wrong: nobody closes the channel, and each reconcile leaves a goroutine behind.
+			// Wrong: the channel is never closed, so each reconcile leaks a goroutine.
 			names := make(chan string)
 			go func() {
 				for name := range names {
@@ -204,7 +204,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 		right: copying(func(_ context.Context, _ *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 			notify := func(string) {}
 			// region o9-right
-			// Right: it ends with the reconcile. One that is meant to stay ends with the context.
+			// Right: the goroutine ends with the reconcile. A longer-lived one ends with the context.
 			names := make(chan string)
 			defer close(names)
 			go func() {
@@ -227,7 +227,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 				return client.IgnoreNotFound(err)
 			}
 			// region o10-wrong
-			// Wrong: what has this name now may be another object than the one that was found.
+			// Wrong: another object may have this name now.
 			return client.IgnoreNotFound(r.Delete(ctx, found))
 			// endregion
 		}, changed()...)),
@@ -240,7 +240,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 				return client.IgnoreNotFound(err)
 			}
 			// region o10-right
-			// Right: the API server refuses to delete another one, with a conflict.
+			// Right: the API server rejects the deletion of another object with a conflict.
 			return client.IgnoreNotFound(r.Delete(ctx, found, client.Preconditions{UID: &found.UID}))
 			// endregion
 		}, changed()...)),

@@ -24,7 +24,7 @@ import (
 )
 
 // region converge-wrong
-// FormatReconciler has a Job format the volume of each claim, once.
+// FormatReconciler creates a Job that formats the volume of each claim, once.
 type FormatReconciler struct {
 	client.Client
 }

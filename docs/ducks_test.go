@@ -18,8 +18,8 @@ import (
 )
 
 // region ducks-type
-// Scalable is the part that Deployments, StatefulSets, Websites and others have in common. It is registered in no
-// scheme.
+// Scalable has the fields that Deployments, StatefulSets, Websites and other kinds have in common. It is registered in
+// no scheme.
 type Scalable struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -44,7 +44,7 @@ func (s *Scalable) DeepCopy() *Scalable {
 }
 
 // region ducks-cast
-// AtMost limits the replicas of whatever kind has replicas.
+// AtMost limits the replicas of any kind that has replicas.
 func AtMost(limit int32) reconcilers.SubReconciler[*Scalable] {
 	return &reconcilers.SyncReconciler[*Scalable]{
 		Name: "AtMost",
@@ -82,17 +82,17 @@ func Example_castResource() {
 }
 
 // region ducks-root
-// ScaleDownReconciler reconciles a kind of which nothing but its replicas is known.
+// ScaleDownReconciler reconciles a kind of which only the replicas are known.
 func ScaleDownReconciler(gvk schema.GroupVersionKind, c reconcilers.Config) *reconcilers.ResourceReconciler[*Scalable] {
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
 	return &reconcilers.ResourceReconciler[*Scalable]{
 		Name: "ScaleDown" + kind,
-		Type: &Scalable{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}, // says which kind it stands for
+		Type: &Scalable{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}, // the kind that it represents
 		Reconciler: &reconcilers.SyncReconciler[*Scalable]{
 			Sync: func(ctx context.Context, resource *Scalable) error {
 				before := resource.DeepCopy()
 				resource.Spec.Replicas = new(int32(0))
-				// Update would lose the rest
+				// Update would remove all other fields
 				return reconcilers.RetrieveConfigOrDie(ctx).Patch(ctx, resource, client.MergeFrom(before))
 			},
 		},

@@ -33,13 +33,13 @@ func ImageReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			digest, err := resolve(ctx, site.Spec.Image)
 			switch {
 			case err != nil:
-				// A failure: logged, counted, tried again with back-off. The reconcilers that follow do not run.
+				// A failure: logged, counted, retried with back-off. The reconcilers that follow do not run.
 				return reconcilers.Result{}, fmt.Errorf("resolve image: %w", err)
 			case digest == "":
-				// Not a failure, but nothing that follows makes sense. The status is written.
+				// Not a failure, but the reconcilers that follow must not run. The status is written.
 				return reconcilers.Result{}, reconcilers.ErrHaltSubReconcilers
 			default:
-				// All is well; look again, since nobody tells us when the image changes.
+				// Success. Check again later, because no event reports a change of the image.
 				return reconcilers.Result{RequeueAfter: time.Hour}, nil
 			}
 		},
@@ -68,7 +68,7 @@ func Tolerant(r reconcilers.SubReconciler[*websitev1.Website]) reconcilers.SubRe
 			_ context.Context, _ *websitev1.Website, result reconcilers.Result, err error,
 		) (reconcilers.Result, error) {
 			if errors.Is(err, errUnreachable) {
-				return reconcilers.Result{RequeueAfter: time.Minute}, nil // go on without, look again soon
+				return reconcilers.Result{RequeueAfter: time.Minute}, nil // continue without it, retry soon
 			}
 			return result, err
 		},
@@ -118,7 +118,7 @@ func Example_quiet() {
 		// region errors-quiet
 		Sync: func(context.Context, *websitev1.Website) error {
 			err := errors.New("another controller is not done yet")
-			return errors.Join(err, reconcilers.ErrQuiet) // back-off as for any error, but no noise
+			return errors.Join(err, reconcilers.ErrQuiet) // back-off as for any error, but not logged
 		},
 		// endregion
 	})

@@ -88,7 +88,7 @@ func TicketRetries(tickets Tickets) *operator.Opinionated[*websitev1.Website] {
 	handler := operator.OpinionatedWatcher("demo.trueup.dev/tickets", TicketWatcher(tickets))
 	handler.Handler.RetryPolicy = operator.BackoffPolicy{Initial: time.Second, Max: time.Minute, MaxAttempts: 10}.Policy()
 	handler.Handler.OnExhausted = func(ctx context.Context, site *websitev1.Website, err error) {
-		logging.FromContext(ctx).Error("nobody knows of this site", "site", site.Name, "error", err)
+		logging.FromContext(ctx).Error("gave up opening a ticket", "site", site.Name, "error", err)
 	}
 	// endregion
 	return handler
@@ -127,23 +127,23 @@ func TestTicketWatcher(t *testing.T) {
 	})
 	deleted := rtesting.With(moved, func(site *websitev1.Website) { site.DeletionTimestamp = new(metav1.Unix(2, 0)) })
 
-	tickets := &toldTickets{}
-	told := func(want ...string) rtesting.VerifyFunc {
+	tickets := &recordedTickets{}
+	opened := func(want ...string) rtesting.VerifyFunc {
 		return func(t *testing.T, _ reconcilers.Result, _ error) {
-			if diff := cmp.Diff(want, tickets.told); diff != "" {
+			if diff := cmp.Diff(want, tickets.lines); diff != "" {
 				t.Errorf("the tickets (-want +got):\n%s", diff)
 			}
-			tickets.told = nil
+			tickets.lines = nil
 		}
 	}
 	rtesting.SubReconcilerTests[*websitev1.Website]{
 		"a site that moves": {
 			Resource: site,
-			Verify:   told("bakery: new site at bakery.example.com"),
+			Verify:   opened("bakery: new site at bakery.example.com"),
 			AdditionalReconciles: []rtesting.SubReconcilerTestCase[*websitev1.Website]{
-				{Name: "again", Resource: site, Verify: told()},
-				{Name: "moved", Resource: moved, Verify: told("bakery: bakery.example.com moves to bread.example.com")},
-				{Name: "deleted", Resource: deleted, Verify: told("bakery: closed")},
+				{Name: "again", Resource: site, Verify: opened()},
+				{Name: "moved", Resource: moved, Verify: opened("bakery: bakery.example.com moves to bread.example.com")},
+				{Name: "deleted", Resource: deleted, Verify: opened("bakery: closed")},
 			},
 		},
 	}.Run(t, newScheme(), func(
@@ -157,20 +157,20 @@ func TestTicketWatcher(t *testing.T) {
 
 // endregion
 
-// toldTickets remember what they are told.
-type toldTickets struct{ told []string }
+// recordedTickets records the tickets that are opened and closed.
+type recordedTickets struct{ lines []string }
 
-func (t *toldTickets) Open(_ context.Context, about, text string) error {
-	t.told = append(t.told, about+": "+text)
+func (t *recordedTickets) Open(_ context.Context, about, text string) error {
+	t.lines = append(t.lines, about+": "+text)
 	return nil
 }
 
-func (t *toldTickets) Close(_ context.Context, about string) error {
-	t.told = append(t.told, about+": closed")
+func (t *recordedTickets) Close(_ context.Context, about string) error {
+	t.lines = append(t.lines, about+": closed")
 	return nil
 }
 
-// printedTickets prints what it is told.
+// printedTickets prints the tickets that are opened and closed.
 type printedTickets struct{}
 
 func (printedTickets) Open(_ context.Context, about, text string) error {

@@ -25,7 +25,7 @@ func RecordReconciler(records dns.Provider) reconcilers.SubReconciler[*websitev1
 				return records.Publish(ctx, dns.Record{Name: site.Spec.Domain, Target: "192.0.2.1", Owner: site.Name})
 			},
 			Finalize: func(ctx context.Context, site *websitev1.Website) error {
-				return records.Withdraw(ctx, site.Name) // an error keeps the finalizer, and is tried again
+				return records.Withdraw(ctx, site.Name) // an error keeps the finalizer, and is retried
 			},
 		},
 	}
@@ -81,7 +81,7 @@ func JobsReconciler(
 					return reconcilers.Result{}, err
 				}
 				remainingStasher.Store(ctx, remaining)
-				return reconcilers.Result{RequeueAfter: checkJobsAgain}, nil // nobody else wakes us
+				return reconcilers.Result{RequeueAfter: checkJobsAgain}, nil // no event triggers a reconcile
 			},
 		},
 	}
@@ -119,7 +119,7 @@ func AccountFirst(
 			FinalizeWithResult: func(ctx context.Context, site *websitev1.Website) (reconcilers.Result, error) {
 				secret := &corev1.Secret{}
 				if err := reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, client.ObjectKeyFromObject(site), secret); err != nil {
-					return reconcilers.Result{}, client.IgnoreNotFound(err) // the account was closed before
+					return reconcilers.Result{}, client.IgnoreNotFound(err) // the account is already closed
 				}
 				closed, err := closeAccount(ctx, string(secret.Data["password"]))
 				if err != nil || closed {
@@ -184,7 +184,7 @@ func Example_addFinalizer() {
 		// region finalizers-by-hand
 		Sync: func(ctx context.Context, site *websitev1.Website) error {
 			if site.Spec.ThemeRef == nil {
-				return nil // nothing outside, no finalizer
+				return nil // no external object, no finalizer
 			}
 			return reconcilers.AddFinalizer(ctx, site, "demo.trueup.dev/theme")
 		},

@@ -33,7 +33,7 @@ func WidgetKind(kind resource.Kind, watcher *simple.Watcher) simple.AppManagedKi
 
 // region migration-app-sdk-workers
 func TenWorkers(kind simple.AppManagedKind) simple.AppManagedKind {
-	kind.ReconcileOptions.MaxConcurrentReconciles = 10 // what the App SDK has unless told otherwise
+	kind.ReconcileOptions.MaxConcurrentReconciles = 10 // the default of the App SDK
 	return kind
 }
 
@@ -73,14 +73,14 @@ type (
 	BoardList = resource.TypedList[Board]
 )
 
-// IssueKind returns the kind, as the generated function of that name did.
+// IssueKind returns the kind. It replaces the generated function of that name.
 func IssueKind() resource.Kind {
 	return resource.Kind{
 		Schema: resource.NewSimpleSchema("tracker.example.com", "v1", &Issue{}, &IssueList{}, resource.WithKind("Issue")),
 	}
 }
 
-// BoardKind returns a kind that is managed and watched by nobody.
+// BoardKind returns a kind that is managed and has no handler.
 func BoardKind() resource.Kind {
 	return resource.Kind{
 		Schema: resource.NewSimpleSchema("tracker.example.com", "v1", &Board{}, &BoardList{}, resource.WithKind("Board")),
@@ -90,7 +90,7 @@ func BoardKind() resource.Kind {
 // endregion
 
 // region migration-app-sdk-codec
-// CommaList is stored as one string, for which there was a codec.
+// CommaList is stored as one string. It replaces a codec.
 type CommaList []string
 
 func (l CommaList) MarshalJSON() ([]byte, error) { return json.Marshal(strings.Join(l, ",")) }
@@ -107,7 +107,7 @@ func (l *CommaList) UnmarshalJSON(data []byte) error {
 // endregion
 
 // region migration-app-sdk-routes
-// Routes serves what was a custom route. The server runs with the app, in every replica.
+// Routes replaces a custom route. The server runs with the app, in every replica.
 func Routes(issues *resource.TypedStore[*Issue], address string) manager.Runnable {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /summary/{namespace}", func(w http.ResponseWriter, r *http.Request) {

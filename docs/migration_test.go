@@ -51,7 +51,7 @@ func FunctionChildImageReconciler(reconcilers.Config) reconcilers.SubReconciler[
 			actual.Data = desired.Data
 		},
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
-			if err != nil { // the name is taken, or the API server refuses the object
+			if err != nil { // the name is in use, or the API server rejects the object
 				site.Status.ConditionManager(ctx).MarkFalse(
 					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
 				)
@@ -79,7 +79,7 @@ func Example_migratedObjectManager() {
 			return desiredConfigMap(site), nil
 		},
 		ReflectChildStatusOnParent: func(ctx context.Context, site *websitev1.Website, _ *corev1.ConfigMap, err error) {
-			if err != nil { // the name is taken, or the API server refuses the object
+			if err != nil { // the name is in use, or the API server rejects the object
 				site.Status.ConditionManager(ctx).MarkFalse(
 					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
 				)
@@ -101,7 +101,7 @@ func Example_migratedSemanticEquals() {
 	manager := &reconcilers.UpdatingObjectManager[*corev1.Service]{
 		// region migration-semantic-equals
 		HarmonizeImmutableFields: func(current, desired *corev1.Service) {
-			if desired.Spec.SessionAffinity == "" { // whatever it is, is as good
+			if desired.Spec.SessionAffinity == "" { // any current value is acceptable
 				desired.Spec.SessionAffinity = current.Spec.SessionAffinity
 			}
 		},

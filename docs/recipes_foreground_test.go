@@ -26,8 +26,8 @@ import (
 // region recipes-foreground
 const accountFinalizer = "demo.trueup.dev/account"
 
-// AccountReconciler closes the account of a site with the password in a child. The child has the finalizer, too: it
-// stays until that is done.
+// AccountReconciler closes the account of a site with the password in a child. The child also has the finalizer, so it
+// exists until the account is closed.
 func AccountReconciler(
 	closeAccount func(ctx context.Context, password string) error,
 ) reconcilers.SubReconciler[*websitev1.Website] {
@@ -60,7 +60,7 @@ func AccountReconciler(
 					key := client.ObjectKey{Namespace: site.Namespace, Name: site.Name + "-account"}
 					err := reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, key, secret)
 					if apierrs.IsNotFound(err) {
-						return nil // cleaned up before
+						return nil // already cleaned up
 					}
 					if err != nil {
 						return err

@@ -19,7 +19,7 @@ import (
 )
 
 // region recipes-secret
-// PasswordReconciler gives each site a password that stays. In a program, generate is rand.Text of crypto/rand.
+// PasswordReconciler gives each site a permanent password. In a program, generate is rand.Text of crypto/rand.
 func PasswordReconciler(generate func() string) reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.ChildReconciler[*websitev1.Website, *corev1.Secret, *corev1.SecretList]{
 		Name: "Password",
@@ -29,7 +29,7 @@ func PasswordReconciler(generate func() string) reconcilers.SubReconciler[*websi
 		DesiredChild: func(_ context.Context, site *websitev1.Website) (*corev1.Secret, error) {
 			return &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name + "-password"},
-				Data:       map[string][]byte{"password": []byte(generate())}, // for a Secret that is created only
+				Data:       map[string][]byte{"password": []byte(generate())}, // used only when the Secret is created
 			}, nil
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.Secret) {
@@ -40,7 +40,7 @@ func PasswordReconciler(generate func() string) reconcilers.SubReconciler[*websi
 		ReflectChildStatusOnParentWithError: func(
 			ctx context.Context, site *websitev1.Website, _ *corev1.Secret, err error,
 		) error {
-			if err != nil { // the name is taken, or the API server refuses the Secret
+			if err != nil { // the name is in use, or the API server rejects the Secret
 				site.Status.ConditionManager(ctx).MarkFalse(
 					websitev1.ConditionContentReady, string(apierrs.ReasonForError(err)), "%s", err,
 				)
@@ -75,7 +75,7 @@ func Example_recipeSecret() {
 }
 
 // region recipes-ready
-// RolloutReconciler runs the web servers. What comes after it in a Sequence does not run before they are ready.
+// RolloutReconciler runs the web servers. Later reconcilers in a Sequence do not run before they are ready.
 func RolloutReconciler(
 	desired func(*websitev1.Website) *appsv1.Deployment,
 ) reconcilers.SubReconciler[*websitev1.Website] {
@@ -94,7 +94,7 @@ func RolloutReconciler(
 			switch {
 			case err != nil:
 				conditions.MarkFalse(websitev1.ConditionDeploymentReady, string(apierrs.ReasonForError(err)), "%s", err)
-			case child.Status.ObservedGeneration != child.Generation: // the status is about an older Deployment
+			case child.Status.ObservedGeneration != child.Generation: // the status describes an older generation
 				conditions.MarkUnknown(websitev1.ConditionDeploymentReady, "RollingOut", "waiting for the current Deployment")
 			case child.Status.AvailableReplicas < *child.Spec.Replicas || child.Status.UpdatedReplicas < *child.Spec.Replicas:
 				conditions.MarkUnknown(websitev1.ConditionDeploymentReady, "RollingOut", "%d of %d pods are available",
@@ -211,7 +211,7 @@ func Example_recipeReference() {
 }
 
 // region recipes-two
-// ConfigReconciler writes two ConfigMaps. OurChild tells them apart by their names.
+// ConfigReconciler writes two ConfigMaps. OurChild identifies them by their names.
 func ConfigReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	return reconcilers.Sequence[*websitev1.Website]{
 		configMapReconciler("pages", func(site *websitev1.Website) map[string]string {
@@ -260,8 +260,8 @@ func Example_recipeTwoChildren() {
 }
 
 // region recipes-poll
-// SnapshotReconciler waits for a system that has no watches. What comes after it does not run before the snapshot is
-// done.
+// SnapshotReconciler waits for a system that has no watches. Later reconcilers do not run before the snapshot is
+// complete.
 func SnapshotReconciler(
 	state func(ctx context.Context, site string) (string, error),
 ) reconcilers.SubReconciler[*websitev1.Website] {
@@ -270,7 +270,7 @@ func SnapshotReconciler(
 		SyncWithResult: func(ctx context.Context, site *websitev1.Website) (reconcilers.Result, error) {
 			state, err := state(ctx, site.Name)
 			if err != nil {
-				return reconcilers.Result{}, err // tried again with back-off
+				return reconcilers.Result{}, err // retried with back-off
 			}
 			if state != "done" {
 				site.Status.ConditionManager(ctx).MarkUnknown(
@@ -311,8 +311,8 @@ func Example_recipePoll() {
 }
 
 // region recipes-conversion
-// addChecks makes a pod ready only when its webhooks are served. Webhooks run in all replicas, controllers in the one
-// that leads.
+// addChecks makes a pod ready only when its webhooks are served. Webhooks run in all replicas, controllers only in the
+// leader.
 func addChecks(mgr ctrl.Manager) error {
 	return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
 }

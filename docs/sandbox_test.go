@@ -29,7 +29,7 @@ func startController(t *testing.T, env *sandbox.Env) {
 		Scheme:     newScheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{env.Namespace: {}}},
-		Controller: config.Controller{SkipNameValidation: new(true)}, // the next test has a controller of that name, too
+		Controller: config.Controller{SkipNameValidation: new(true)}, // the next test uses the same name
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ type BackupStatus struct {
 // endregion
 
 // region status-conditions
-// Succeeded sums up the other two.
+// Succeeded summarizes the other two.
 var backupConditions = apis.NewBatchConditionSet("SnapshotTaken", "Uploaded")
 
 func (s *BackupStatus) InitializeConditions(ctx context.Context) {
@@ -58,7 +58,7 @@ func Example_conditions() {
 func Example_time() {
 	// region status-time
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	// a root reconciler does this; a test does it first, and its time stays
+	// a root reconciler does this; if a test does it first, its time is kept
 	ctx := rtime.StashNow(context.Background(), at)
 
 	status := &BackupStatus{}

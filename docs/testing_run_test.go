@@ -14,7 +14,7 @@ import (
 )
 
 // region testing-step
-// Step makes a step for each case. It needs nothing of the config: steps find that on the context.
+// Step creates a step for each case. It ignores the config: steps retrieve it from the context.
 func Step(step func() reconcilers.SubReconciler[*bannerv1.Banner]) rtesting.SubReconcilerFactory[*bannerv1.Banner] {
 	return func(
 		*testing.T, *rtesting.SubReconcilerTestCase[*bannerv1.Banner], reconcilers.Config,

@@ -111,7 +111,7 @@ var PageCases = rtesting.SubReconcilerTests[*bannerv1.Banner]{
 		GivenStashedValues: map[stash.Key]any{textStasher.Key(): "Bread & butter"},
 		WithReactors:       []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap")},
 		ShouldErr:          true,
-		ExpectCreates:      []client.Object{page}, // it has tried to
+		ExpectCreates:      []client.Object{page}, // attempted, but failed
 		ExpectEvents: []rtesting.Event{rtesting.NewEvent(sale, scheme, corev1.EventTypeWarning, "CreationFailed",
 			`Failed to create ConfigMap "sale-page": inducing failure for create ConfigMap`)},
 	},
@@ -120,7 +120,7 @@ var PageCases = rtesting.SubReconcilerTests[*bannerv1.Banner]{
 		Now:                today,
 		GivenStashedValues: map[stash.Key]any{textStasher.Key(): "Bread & butter"},
 		GivenObjects:       []client.Object{foreignPage},
-		APIGivenObjects:    []client.Object{foreignPage}, // the reconciler looks at the API server, too
+		APIGivenObjects:    []client.Object{foreignPage}, // the reconciler also reads from the API server
 		ExpectTracks:       []rtesting.TrackRequest{rtesting.NewTrackRequest(foreignPage, sale, scheme)},
 		ExpectCreates:      []client.Object{page},
 		ExpectEvents: []rtesting.Event{rtesting.NewEvent(sale, scheme, corev1.EventTypeWarning, "CreationFailed",

@@ -147,7 +147,7 @@ var page = &corev1.ConfigMap{
 
 // region testing-derived
 var (
-	// at is a context like that of a reconciler whose Now is today.
+	// at is the context of a reconciler whose Now is today.
 	at = rtime.StashNow(context.Background(), today)
 
 	shown    = rtesting.With(sale, func(banner *bannerv1.Banner) { banner.Status.MarkShown(at) })

@@ -51,7 +51,7 @@ func TextReconciler() reconcilers.SubReconciler[*bannerv1.Banner] {
 	}
 }
 
-// LapseReconciler comes back when the banner lapses, and then forgets the text.
+// LapseReconciler requeues until the banner lapses, and then clears the text.
 func LapseReconciler() reconcilers.SubReconciler[*bannerv1.Banner] {
 	return &reconcilers.SyncReconciler[*bannerv1.Banner]{
 		Name: "Lapse",
@@ -67,7 +67,7 @@ func LapseReconciler() reconcilers.SubReconciler[*bannerv1.Banner] {
 	}
 }
 
-// PageReconciler writes the text, if there is one, to a ConfigMap that web servers read.
+// PageReconciler writes the text, unless it is empty, to a ConfigMap that web servers read.
 func PageReconciler() reconcilers.SubReconciler[*bannerv1.Banner] {
 	return &reconcilers.ChildReconciler[*bannerv1.Banner, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		DesiredChild: func(ctx context.Context, banner *bannerv1.Banner) (*corev1.ConfigMap, error) {
@@ -88,7 +88,7 @@ func PageReconciler() reconcilers.SubReconciler[*bannerv1.Banner] {
 		},
 		ReflectChildStatusOnParent: func(ctx context.Context, banner *bannerv1.Banner, page *corev1.ConfigMap, err error) {
 			switch {
-			case err != nil: // the name is taken, or the API server refuses the page
+			case err != nil: // the name is in use, or the API server rejects the page
 				banner.Status.MarkNotShown(ctx, "PageFailed", "%s", err)
 			case page != nil:
 				banner.Status.MarkShown(ctx)

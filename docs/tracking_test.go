@@ -32,7 +32,7 @@ func ThemeReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.SyncReconciler[*websitev1.Website]{
 		Name: "Theme",
 		Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
-			bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx)) // without it nothing is ever triggered
+			bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx)) // without it, changes trigger nothing
 			return nil
 		},
 		Sync: func(ctx context.Context, site *websitev1.Website) error {
@@ -40,7 +40,7 @@ func ThemeReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			key := client.ObjectKey{Namespace: site.Namespace, Name: site.Spec.ThemeRef.Name}
 			err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, key, theme)
 			if apierrs.IsNotFound(err) {
-				// Tracked all the same: the site is reconciled when the theme comes into being.
+				// The theme is tracked nevertheless: the site is reconciled when it is created.
 				site.Status.ConditionManager(ctx).MarkFalse(
 					websitev1.ConditionContentReady, "ThemeNotFound", "there is no ConfigMap %q", key.Name,
 				)

@@ -27,7 +27,7 @@ func WebsiteWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*
 			&reconcilers.SyncReconciler[*websitev1.Website]{
 				Name: "Default",
 				Sync: func(_ context.Context, site *websitev1.Website) error {
-					site.Spec.Domain = strings.ToLower(site.Spec.Domain) // whatever changes is sent back as a patch
+					site.Spec.Domain = strings.ToLower(site.Spec.Domain) // changes are sent back as a patch
 					return nil
 				},
 			},
@@ -51,7 +51,7 @@ func WebsiteWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*
 
 func registerWebhook(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
 	// region webhooks-register
-	webhook, err := WebsiteWebhook(c).BuildWithContext(ctx) // lists every mistake in the tree
+	webhook, err := WebsiteWebhook(c).BuildWithContext(ctx) // reports every mistake in the tree
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func DeletionWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[
 	return &reconcilers.AdmissionWebhookAdapter[*websitev1.Website]{
 		Name: "WebsiteDeletion",
 		Reconciler: &reconcilers.SyncReconciler[*websitev1.Website]{
-			SyncDuringFinalization: true, // the site may have a deletion timestamp already
+			SyncDuringFinalization: true, // the site may already have a deletion timestamp
 			Sync: func(ctx context.Context, _ *websitev1.Website) error {
 				request := reconcilers.RetrieveAdmissionRequest(ctx)
 				if request.Operation != admissionv1.Delete {

@@ -26,7 +26,7 @@ func quota() reconcilers.SubReconciler[*corev1.Namespace] {
 		},
 		DesiredChild: func(_ context.Context, ns *corev1.Namespace) (*corev1.ResourceQuota, error) {
 			if ns.Labels["team"] == "" {
-				return nil, nil // no quota, and delete the one that may be there
+				return nil, nil // no quota; an existing one is deleted
 			}
 			return &corev1.ResourceQuota{
 				ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "team"},
@@ -37,7 +37,7 @@ func quota() reconcilers.SubReconciler[*corev1.Namespace] {
 		ReflectChildStatusOnParentWithError: func(
 			_ context.Context, _ *corev1.Namespace, _ *corev1.ResourceQuota, err error,
 		) error {
-			return err // the status of a namespace is not ours: a quota that is refused is logged and tried again
+			return err // the status of a namespace has no field for it: the error is logged and retried
 		},
 	}
 }

@@ -70,7 +70,7 @@ var rowTests = map[string]map[string][]string{
 		"`Sanitize: func(*C) SomeType`":                     {"TestMovedProgram_V11"},
 		"`Sequence{…}`":                                     {"TestMovedProgram_V11"},
 		"`CastResource{Type: &D{}}`":                        {"TestMovedProgram_V11"},
-		"a sub reconciler that several kinds share": {
+		"a subreconciler that several kinds share": {
 			"TestMovedProgram_V11", "TestV11_SharedSubReconciler",
 		},
 		"`WithConfig{}`, `WithFinalizer{}`": {"TestMovedProgram_V11"},

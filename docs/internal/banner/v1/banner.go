@@ -17,7 +17,7 @@ import (
 
 // region testing-kind
 
-// Banner is a line of text on a web site, until it lapses.
+// Banner is a line of text on a web site. It is shown until it lapses.
 type Banner struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -32,7 +32,7 @@ type BannerSpec struct {
 	Until    metav1.Time `json:"until"`    // when the banner lapses
 }
 
-// BannerStatus tells whether the Banner is shown.
+// BannerStatus reports whether the Banner is shown.
 type BannerStatus struct {
 	apis.Status `json:",inline"`
 }

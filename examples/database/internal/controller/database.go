@@ -77,7 +77,7 @@ func reflectOn[C object](
 		conditions := db.Status.ConditionManager(ctx)
 		var none C
 		switch {
-		case err != nil: // the name is taken, or the API server refuses the object
+		case err != nil: // the name is in use, or the API server rejects the object
 			conditions.MarkFalse(condition, string(apierrs.ReasonForError(err)), "%s", err)
 			return reconcilers.ErrHaltSubReconcilers
 		case child == none:

@@ -24,13 +24,13 @@ import (
 )
 
 // region wrong-credentials
-// WrongCredentialsReconciler makes a password for a Database that has none yet.
+// WrongCredentialsReconciler generates a password for a Database that has none yet.
 func WrongCredentialsReconciler() reconcilers.SubReconciler[*databasev1.Database] {
 	return &reconcilers.ChildReconciler[*databasev1.Database, *corev1.Secret, *corev1.SecretList]{
 		Name: "Credentials",
 		DesiredChild: func(_ context.Context, db *databasev1.Database) (*corev1.Secret, error) {
 			if db.Status.SecretName != "" {
-				return nil, reconcilers.OnlyReconcileChildStatus // the password was made before
+				return nil, reconcilers.OnlyReconcileChildStatus // the password already exists
 			}
 			return &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: db.Namespace, Name: db.Name + "-credentials"},
