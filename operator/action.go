@@ -4,22 +4,22 @@ package operator
 
 import "strconv"
 
-// ReconcileAction is what has happened to a resource since it was last handled with success.
+// ReconcileAction is the change of a resource since it was last handled successfully.
 type ReconcileAction int
 
-// The actions. What they mean in detail is told by [WithEdge].
+// The actions. [WithEdge] documents when each of them applies.
 const (
-	// ReconcileActionUnknown is the zero value. No handler is called with it.
+	// ReconcileActionUnknown is the zero value. Handlers are never called with it.
 	ReconcileActionUnknown ReconcileAction = iota
 	// ReconcileActionCreated is for a resource that has not been handled before.
 	ReconcileActionCreated
-	// ReconcileActionUpdated is for a resource that has changed since.
+	// ReconcileActionUpdated is for a resource that has changed since it was last handled.
 	ReconcileActionUpdated
-	// ReconcileActionDeleted is for a resource that is gone, or that is being deleted and waits for its finalizer to be
-	// cleared.
+	// ReconcileActionDeleted is for a resource that no longer exists, or that is being deleted and waits for its
+	// finalizer to be removed.
 	ReconcileActionDeleted
-	// ReconcileActionResynced is for a resource that was handled before, by an earlier process perhaps, and may or may not
-	// have changed since.
+	// ReconcileActionResynced is for a resource that was handled before, possibly by an earlier process. It may or may
+	// not have changed since.
 	ReconcileActionResynced
 )
 
@@ -33,10 +33,10 @@ func (a ReconcileAction) String() string {
 	return actionNames[a]
 }
 
-// ResourceAction is an action in the words of an API.
+// ResourceAction is an action in the notation of an API.
 type ResourceAction string
 
-// The actions in the words of an API.
+// The actions in the notation of an API.
 const (
 	ResourceActionCreate ResourceAction = "CREATE"
 	ResourceActionUpdate ResourceAction = "UPDATE"
@@ -48,7 +48,7 @@ var resourceActions = [...]ResourceAction{
 	"", ResourceActionCreate, ResourceActionUpdate, ResourceActionDelete, ResourceActionResync,
 }
 
-// ResourceActionFromReconcileAction returns the same action in the words of an API, "" for an unknown one.
+// ResourceActionFromReconcileAction returns the ResourceAction for action, or "" if action is unknown.
 func ResourceActionFromReconcileAction(action ReconcileAction) ResourceAction {
 	if action < 0 || int(action) >= len(resourceActions) {
 		return ""
@@ -56,13 +56,13 @@ func ResourceActionFromReconcileAction(action ReconcileAction) ResourceAction {
 	return resourceActions[action]
 }
 
-// ResourceActionFromReconcile is [ResourceActionFromReconcileAction], under its shorter name.
+// ResourceActionFromReconcile is a shorter name for [ResourceActionFromReconcileAction].
 func ResourceActionFromReconcile(action ReconcileAction) ResourceAction {
 	return ResourceActionFromReconcileAction(action)
 }
 
-// ReconcileActionFromResourceAction is the reverse of [ResourceActionFromReconcileAction]. What is none of the four is
-// [ReconcileActionUnknown].
+// ReconcileActionFromResourceAction is the inverse of [ResourceActionFromReconcileAction]. It returns
+// [ReconcileActionUnknown] for any other value.
 func ReconcileActionFromResourceAction(action ResourceAction) ReconcileAction {
 	for i, a := range resourceActions {
 		if i > 0 && a == action {

@@ -18,13 +18,13 @@ import (
 	"trueup.dev/resource"
 )
 
-// serveConversion answers a ConversionReview: all of its objects are converted, or there is a message that says which
-// one cannot be, and why.
+// serveConversion answers a ConversionReview. It converts all objects, or returns a message that names the object that
+// failed and the reason.
 func (w *AppWebhooks) serveConversion(out http.ResponseWriter, r *http.Request) {
 	log := w.Logger.WithName("conversion")
 	review := &apiextensionsv1.ConversionReview{}
 	if err := json.NewDecoder(r.Body).Decode(review); err != nil || review.Request == nil {
-		log.Error(err, "not a conversion review with a request")
+		log.Error(err, "the body is not a ConversionReview with a request")
 		http.Error(out, "the body must be a ConversionReview with a request", http.StatusBadRequest)
 		return
 	}
@@ -40,7 +40,7 @@ func (w *AppWebhooks) serveConversion(out http.ResponseWriter, r *http.Request) 
 	review.Request, review.Response = nil, response
 	out.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(out).Encode(review); err != nil {
-		log.Error(err, "the answer could not be written", "request", response.UID)
+		log.Error(err, "failed to write the conversion response", "request", response.UID)
 	}
 }
 
@@ -72,7 +72,7 @@ func (w *AppWebhooks) convertAll(
 	return converted, nil
 }
 
-// convert asks the app unless there is nothing to do, and checks the answer.
+// convert calls the app unless the object already has the target version, and checks the result.
 func (w *AppWebhooks) convert(
 	ctx context.Context, obj app.RawObject, source, target schema.GroupVersionKind,
 ) (app.RawObject, error) {
@@ -84,22 +84,22 @@ func (w *AppWebhooks) convert(
 	case err != nil:
 		return obj, err
 	case converted == nil:
-		return obj, fmt.Errorf("the app has returned no object for %s", target)
+		return obj, fmt.Errorf("the app returned no object for %s", target)
 	}
 	got, err := converted.GroupVersionKind()
 	switch {
 	case err != nil:
-		return obj, fmt.Errorf("the converter has returned a faulty object: %w", err)
+		return obj, fmt.Errorf("the converter returned an invalid object: %w", err)
 	case got != target:
 		return obj, fmt.Errorf(
-			"the converter has returned a %s of %s, not a %s of %s", got.Kind, got.GroupVersion(), target.Kind,
+			"the converter returned a %s of %s, must be a %s of %s", got.Kind, got.GroupVersion(), target.Kind,
 			target.GroupVersion(),
 		)
 	}
 	return *converted, nil
 }
 
-// nameOf tells users which object of a list is meant.
+// nameOf identifies an object of a list in error messages.
 func nameOf(kind string, raw []byte) string {
 	var head struct{ Metadata metav1.ObjectMeta }
 	if err := json.Unmarshal(raw, &head); err != nil || head.Metadata.Name == "" {

@@ -25,40 +25,41 @@ import (
 	"trueup.dev/resource"
 )
 
-// AppWebhooks answers the API server with the methods Mutate, Validate and Convert of an app.
+// AppWebhooks serves the methods Mutate, Validate and Convert of an app as webhooks.
 //
-// A request is answered at the path of its kind, such as /mutate/widgets.example.com, and at /mutate and /validate, for
-// all kinds; conversions at /convert. A method that returns [app.ErrNotImplemented] allows the request as it is. Panics
-// are recovered, and deny it.
+// Each kind has paths of its own, such as /mutate/widgets.example.com. The paths /mutate and /validate serve all
+// kinds, and /convert serves conversions. A method that returns [app.ErrNotImplemented] allows the request unchanged.
+// AppWebhooks recovers panics and denies the request.
 type AppWebhooks struct {
-	// App is asked. Required.
+	// App handles the requests. Required.
 	App app.App
 
 	// Name of the app, for messages. Required.
 	Name string
 
-	// Mutated and Validated are the kinds that the app is asked about. Requests for other kinds are errors. Default: none.
+	// Mutated and Validated are the kinds for which the app is called. Requests for other kinds are errors. Default:
+	// none.
 	Mutated, Validated []resource.Kind
 
 	// Converted serves conversions. Defaults to false.
 	Converted bool
 
-	// Config is what the app finds on the context of requests, see [reconcilers.RetrieveConfig]. Optional.
+	// Config is available to the app from the context of requests, see [reconcilers.RetrieveConfig]. Optional.
 	Config reconcilers.Config
 
-	// Logger logs conversions that fail. Default: none.
+	// Logger logs failed conversions. Default: none.
 	Logger logr.Logger
 }
 
-// ConversionPath is where the API server asks for objects in other versions.
+// ConversionPath is the path of the conversion webhook.
 const ConversionPath = "/convert"
 
-// AdmissionPath is where requests for a kind are answered, whatever their version. The verb is mutate or validate.
+// AdmissionPath returns the path of the webhook for a kind, in all of its versions. The verb is mutate or validate.
 func AdmissionPath(verb string, kind resource.Kind) string {
 	return "/" + verb + "/" + kind.Plural() + "." + cmp.Or(kind.Group(), "core")
 }
 
-// Handlers returns what answers, by path.
+// Handlers returns the HTTP handlers by path.
 func (w *AppWebhooks) Handlers() map[string]http.Handler {
 	handlers := map[string]http.Handler{}
 	for _, hook := range []struct {
@@ -95,10 +96,10 @@ func versionsOf(kind resource.Kind, kinds []resource.Kind) []resource.Kind {
 	return versions
 }
 
-// answerFunc answers a request with what it does to the object as it is to be stored.
+// answerFunc handles a request. It may change object, which is the object that the API server will store.
 type answerFunc func(ctx context.Context, req *app.AdmissionRequest, object resource.Object) error
 
-// admit answers the requests for objects of some kinds.
+// admit returns the webhook for requests for objects of these kinds.
 func (w *AppWebhooks) admit(what string, kinds []resource.Kind, answer answerFunc) *admission.Webhook {
 	handlers := map[schema.GroupVersionKind]admission.Handler{}
 	for _, kind := range kinds {
@@ -135,8 +136,8 @@ func (w *AppWebhooks) admit(what string, kinds []resource.Kind, answer answerFun
 	})}
 }
 
-// recovered makes an error of a panic. Users read it, so that it does not say more than what they can tell others; the
-// rest is logged.
+// recovered turns a panic into an error. The client of the API server reads the error, so it contains no details; the
+// log does.
 func (w *AppWebhooks) recovered(ctx context.Context, what string, call func() error) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -166,14 +167,14 @@ func (w *AppWebhooks) mutate(ctx context.Context, req *app.AdmissionRequest, obj
 		updated = response.UpdatedObject
 	}
 	if reflect.TypeOf(updated) != reflect.TypeOf(object) {
-		return fmt.Errorf("the mutator has returned a %T for a %T", updated, object)
+		return fmt.Errorf("the mutator returned a %T, must be a %T", updated, object)
 	}
 	reflect.ValueOf(object).Elem().Set(reflect.ValueOf(updated).Elem())
-	object.GetObjectKind().SetGroupVersionKind(req.GroupVersionKind()) // objects made in Go rarely have it
+	object.GetObjectKind().SetGroupVersionKind(req.GroupVersionKind()) // objects made in Go rarely set it
 	return nil
 }
 
-// admissionRequest has copies of the object.
+// admissionRequest returns the request for the app, with copies of the object.
 func admissionRequest(
 	kind resource.Kind, from admission.Request, object resource.Object,
 ) (*app.AdmissionRequest, error) {
@@ -200,7 +201,7 @@ func admissionRequest(
 	return req, nil
 }
 
-// denial is what the user reads.
+// denial returns the status that the client receives.
 func denial(err error) *metav1.Status {
 	var status apierrs.APIStatus
 	if errors.As(err, &status) {

@@ -17,15 +17,15 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// attempt calls the nested reconciler for a resource, if it is time to.
-func (r *WithEdge[T]) attempt(ctx context.Context, resource T, gone bool) (reconcilers.Result, error) {
+// attempt calls the nested reconciler for a resource if an attempt is due.
+func (r *WithEdge[T]) attempt(ctx context.Context, resource T, absent bool) (reconcilers.Result, error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return reconcilers.Result{}, stopping(ctx.Err())
 	}
-	t := r.begin(resource, gone)
+	t := r.begin(resource, absent)
 	switch {
 	case t.pending != nil && t.pending.exhausted:
-		// The condition may not have been written.
+		// The earlier write of the condition may have failed.
 		if err := r.reflect(ctx, resource, t.action, t.pending); err != nil {
 			return reconcilers.Result{}, err
 		}
@@ -44,13 +44,13 @@ func (r *WithEdge[T]) attempt(ctx context.Context, resource T, gone bool) (recon
 	}
 	settled := false
 	defer func() {
-		if !settled { // a panic passes, and is a failure as others are
-			r.settle(t, gone, r.judgeFailure(ctx, t, c, reconcilers.Result{}, errPanicked, nil))
+		if !settled { // the panic propagates, and counts as a failure
+			r.settle(t, absent, r.judgeFailure(ctx, t, c, reconcilers.Result{}, errPanicked, nil))
 			calls.WithLabelValues(r.Name, t.action.String(), "panicked").Inc()
 		}
 	}()
-	if gone && r.writesStatus() {
-		// A handler gets a copy anyway. A tree looks at the resource itself to see that it goes.
+	if absent && r.writesStatus() {
+		// A leaf copies the resource anyway. A tree checks the deletion timestamp of the resource itself.
 		resource = resource.DeepCopyObject().(T)
 		if !isDeleting(resource) {
 			resource.SetDeletionTimestamp(new(metav1.Now()))
@@ -58,13 +58,13 @@ func (r *WithEdge[T]) attempt(ctx context.Context, resource T, gone bool) (recon
 	}
 	result, err := r.Reconciler.Reconcile(c.onto(ctx), resource)
 	o := r.judge(ctx, t, c, result, err)
-	r.settle(t, gone, o)
+	r.settle(t, absent, o)
 	settled = true
 
 	calls.WithLabelValues(r.Name, t.action.String(), o.label()).Inc()
-	if !gone && (o.acked || o.again.exhausted) {
+	if !absent && (o.acked || o.again.exhausted) {
 		if err := r.reflect(ctx, resource, t.action, o.again); err != nil {
-			// Without the error of the attempt, which may say that there is no need to try again.
+			// Omit the error of the attempt: if it is terminal, the condition would not be written again.
 			return reconcilers.Result{}, err
 		}
 	}
@@ -73,7 +73,7 @@ func (r *WithEdge[T]) attempt(ctx context.Context, resource T, gone bool) (recon
 
 var errPanicked = errors.New("the handler panicked")
 
-// judge decides what an attempt has come to.
+// judge decides on the outcome of an attempt.
 func (r *WithEdge[T]) judge(ctx context.Context, t turn[T], c *call, result reconcilers.Result, err error) outcome {
 	after, asked, failed := asksAgain(err)
 	switch {
@@ -89,7 +89,7 @@ func (r *WithEdge[T]) judge(ctx context.Context, t turn[T], c *call, result reco
 		again := r.again(t, c, time.Now().Add(result.RequeueAfter), nil)
 		again.attempt, again.acked = 0, t.action != ReconcileActionDeleted
 		if t.action == ReconcileActionDeleted {
-			// Whoever clears the finalizer must not do so yet.
+			// The finalizer must not be cleared yet.
 			return outcome{again: again, result: result, err: waiting{}}
 		}
 		return outcome{acked: true, again: again, result: result, err: err}
@@ -97,9 +97,8 @@ func (r *WithEdge[T]) judge(ctx context.Context, t turn[T], c *call, result reco
 	return outcome{acked: true, result: result, err: err}
 }
 
-// judgeFailure decides what comes of a failure. requested is when the handler itself wants to be called again: then no
-// policy is asked, the failure does not count as an attempt, and even an error for which there is no point in it is
-// retried.
+// judgeFailure decides on the outcome of a failed attempt. requested is set if the handler itself asked for another
+// call. Then the policy is not called, the failure does not count as an attempt, and even a terminal error is retried.
 func (r *WithEdge[T]) judgeFailure(
 	ctx context.Context, t turn[T], c *call, result reconcilers.Result, err error, requested *time.Duration,
 ) outcome {
@@ -109,13 +108,13 @@ func (r *WithEdge[T]) judgeFailure(
 	retry, after := true, time.Duration(0)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		// The controller is being stopped. That is nobody's failure.
+		// The controller is stopping: this is not a failure.
 		again := r.again(t, c, time.Time{}, err)
 		again.attempt = t.attempt
 		return outcome{again: again, err: stopping(err)}
 	case requested != nil:
 		if after = max(*requested, 1); isTerminal(err) {
-			err = errors.New(err.Error()) // it is retried all the same, which nobody may take for the end
+			err = errors.New(err.Error()) // it is retried, so it must not look terminal
 		}
 	case isTerminal(err):
 		retry = false
@@ -131,7 +130,7 @@ func (r *WithEdge[T]) judgeFailure(
 	case !retry:
 		again.exhausted = true
 		exhausted.WithLabelValues(r.Name).Inc()
-		// the error is returned
+		// Info and not Error, because controller-runtime logs the returned error.
 		log.Info(
 			"giving up until the resource changes", "action", t.action.String(), "attempts", t.attempt+1, "reason", err.Error(),
 		)
@@ -144,9 +143,9 @@ func (r *WithEdge[T]) judgeFailure(
 		}
 		return outcome{again: again, err: reconcile.TerminalError(err)}
 	case after <= 0:
-		again.calm = time.Now().Add(rateLimited(t.attempt))
+		again.quietUntil = time.Now().Add(rateLimited(t.attempt))
 		if !errors.Is(err, reconcilers.ErrQuiet) {
-			result = reconcilers.Result{} // the rate limiter tells the time
+			result = reconcilers.Result{} // the rate limiter decides when
 		}
 		return outcome{again: again, result: result, err: err}
 	}
@@ -157,12 +156,12 @@ func (r *WithEdge[T]) judgeFailure(
 		err, "handler failed", "action", t.action.String(), "attempt", t.attempt, "retryAfter",
 		after.Round(time.Millisecond).String(),
 	)
-	// Without the time: events with the same text become one.
+	// The message omits the delay, so that the API server merges repeated events.
 	r.emit(ctx, t, "HandlerFailed", "%s failed, it will be tried again: %v", t.action, err)
 	return outcome{again: again, result: reconcilers.Result{RequeueAfter: after}, err: waiting{err}}
 }
 
-// again is the same turn once more, after a failure.
+// again returns the same turn as a pending call.
 func (r *WithEdge[T]) again(t turn[T], c *call, due time.Time, err error) *pending {
 	return &pending{action: t.action, object: t.snapshot, attempt: t.attempt + 1, due: due, state: c.state, err: err}
 }
@@ -173,25 +172,25 @@ func (r *WithEdge[T]) emit(ctx context.Context, t turn[T], reason, format string
 	}
 }
 
-// rateLimited is how long the rate limiter of a controller waits after so many failures, unless it was replaced.
+// rateLimited returns the delay of controller-runtime's default rate limiter after this number of failures.
 func rateLimited(failures int) time.Duration {
 	const first, last = 5 * time.Millisecond, 1000 * time.Second
 	return min(first<<min(failures, 20), last)
 }
 
-// stopping is an error that comes of the controller being stopped.
+// stopping returns an error caused by the controller stopping.
 func stopping(err error) error {
 	return errors.Join(reconcilers.ErrQuiet, err)
 }
 
-// isTerminal is true for errors that trying again does not help against.
+// isTerminal reports whether retrying cannot resolve an error.
 func isTerminal(err error) bool {
 	var mismatch *CannotCastError
 	return errors.Is(err, reconcile.TerminalError(nil)) || errors.As(err, &mismatch)
 }
 
-// waiting stops the reconcilers that follow, and says that the next attempt has its time, or will not be before
-// something happens: the failure is logged already, and the rate limiter is not for it.
+// waiting stops the reconcilers that follow. The next attempt is already scheduled, or waits for a change. The failure
+// is already logged, and the rate limiter must not apply.
 type waiting struct{ cause error }
 
 func (w waiting) Error() string {

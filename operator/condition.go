@@ -17,14 +17,14 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// ConditionRetriesExhausted is the type of the condition that is true while a handler has given up on a resource. It is
-// not there otherwise.
+// ConditionRetriesExhausted is the type of the condition that is true after a handler has given up on a resource.
+// Otherwise the condition is absent.
 const ConditionRetriesExhausted = "RetriesExhausted"
 
-// conflicts is how often the condition is written again when somebody else was faster.
-const conflicts = 3
+// maxConflicts is the maximum number of attempts to write the condition when the write conflicts.
+const maxConflicts = 3
 
-// statusFields are the fields of a status that have a meaning here, nil where the Go type of a resource has none.
+// statusFields points to the status fields that this package uses, nil for fields that the Go type does not have.
 type statusFields struct {
 	observedGeneration *int64
 	conditions         *[]metav1.Condition
@@ -52,7 +52,8 @@ func statusOf(obj client.Object) statusFields {
 	return fields
 }
 
-// fieldOf returns a field of a struct. It is not valid when there is none, or it is in an embedded struct that is nil.
+// fieldOf returns a field of a struct. The result is invalid if the field does not exist or is in an embedded struct
+// that is nil.
 func fieldOf(value reflect.Value, name string) reflect.Value {
 	field, ok := value.Type().FieldByName(name)
 	if !ok {
@@ -65,16 +66,15 @@ func fieldOf(value reflect.Value, name string) reflect.Value {
 	return found
 }
 
-// reflect keeps the condition of the resource in line with what its attempts have come to. It is shared by all handlers
-// of a resource.
+// reflect updates the condition of the resource after an attempt. All handlers of a resource share the condition.
 func (r *WithEdge[T]) reflect(ctx context.Context, resource T, action ReconcileAction, again *pending) error {
 	conditions := statusOf(resource).conditions
 	exhausted := again != nil && again.exhausted
 	switch {
 	case conditions == nil || r.place.foreignStatus:
 		return nil
-	case exhausted && again.told && meta.IsStatusConditionTrue(*conditions, ConditionRetriesExhausted):
-		// It may be that of another handler, which must not be replaced again and again.
+	case exhausted && again.reported && meta.IsStatusConditionTrue(*conditions, ConditionRetriesExhausted):
+		// Another handler may have set the condition: do not replace it repeatedly.
 		return nil
 	case !exhausted && (meta.FindStatusCondition(*conditions, ConditionRetriesExhausted) == nil ||
 		r.anyGaveUp(client.ObjectKeyFromObject(resource))):
@@ -86,11 +86,11 @@ func (r *WithEdge[T]) reflect(ctx context.Context, resource T, action ReconcileA
 		}
 		return meta.SetStatusCondition(statusOf(obj).conditions, metav1.Condition{
 			Type: ConditionRetriesExhausted, Status: metav1.ConditionTrue, Reason: action.String() + "Failed",
-			Message: shortened(again.err.Error()), ObservedGeneration: obj.GetGeneration(),
+			Message: truncated(again.err.Error()), ObservedGeneration: obj.GetGeneration(),
 		})
 	}
 	if again != nil {
-		again.told = true
+		again.reported = true
 	}
 	if !r.place.patchesStatus {
 		change(resource)
@@ -99,8 +99,8 @@ func (r *WithEdge[T]) reflect(ctx context.Context, resource T, action ReconcileA
 	return patchConditions(ctx, resource, change)
 }
 
-// shortened is a text that a condition may have.
-func shortened(text string) string {
+// truncated truncates a text to the length that is used for condition messages.
+func truncated(text string) string {
 	const most = 1024
 	if len(text) <= most {
 		return text
@@ -108,7 +108,7 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// anyGaveUp is true when this handler has given up on a resource, or another one beside it.
+// anyGaveUp reports whether this handler, or another handler of the same controller, has given up on a resource.
 func (r *WithEdge[T]) anyGaveUp(key types.NamespacedName) bool {
 	if r.place.gaveUp != nil {
 		return r.place.gaveUp(key)
@@ -121,15 +121,15 @@ func (r *WithEdge[T]) gaveUp(key types.NamespacedName) (gaveUp bool) {
 	return gaveUp
 }
 
-// patchConditions changes the conditions of a resource as it is on the API server: handlers may have written the status
-// themselves.
+// patchConditions changes the conditions on the API server. It reads the resource first, because handlers may have
+// written the status themselves.
 func patchConditions(ctx context.Context, resource client.Object, change func(client.Object) bool) error {
 	config, err := reconcilers.RetrieveOriginalConfig(ctx)
 	if err != nil {
 		return err
 	}
 	reader := pastCache(config)
-	for range conflicts {
+	for range maxConflicts {
 		current := blankLike(resource)
 		if err = reader.Get(ctx, client.ObjectKeyFromObject(resource), current); err != nil {
 			return client.IgnoreNotFound(err)
@@ -149,7 +149,8 @@ func patchConditions(ctx context.Context, resource client.Object, change func(cl
 	return err
 }
 
-// observe writes the generation of a resource to its status. It is not written onto another resource of the same name.
+// observe writes the generation of a resource to its status. The UID in the patch protects a new resource of the same
+// name.
 func observe(ctx context.Context, resource client.Object) error {
 	config, err := reconcilers.RetrieveOriginalConfig(ctx)
 	if err != nil {
@@ -168,7 +169,7 @@ func observe(ctx context.Context, resource client.Object) error {
 	return err
 }
 
-// isStored asks the API server whether a resource is still there.
+// isStored reports whether a resource still exists on the API server.
 func isStored(ctx context.Context, resource client.Object) (bool, error) {
 	config, err := reconcilers.RetrieveOriginalConfig(ctx)
 	if err != nil {

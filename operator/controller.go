@@ -22,41 +22,40 @@ var (
 	_ validation.Validator = (*Controller[resource.Object])(nil)
 )
 
-// Controller calls handlers for what happens to the resources of a kind. It is a [reconcilers.ResourceReconciler] that
-// also tells its handlers of resources that are gone.
+// Controller calls handlers when resources of a kind change. It is a [reconcilers.ResourceReconciler] that also calls
+// its handlers for resources that no longer exist.
 //
-// There is one request for each resource, however much has happened to it, and one request at a time for each. All
-// caches are filled before the first.
+// All events of a resource lead to one request, and requests for one resource never overlap. All caches are synced
+// before the first request.
 type Controller[Type resource.Object] struct {
-	// Name identifies the controller in logs and metrics. When set it has to be unique within a process. Defaults to the
+	// Name identifies the controller in logs and metrics. A name must be unique within a process. Defaults to the
 	// lower-case kind.
 	Name string
 
-	// Type is the kind of the resources. Defaults to the type parameter; required for interfaces, unstructured objects and
-	// bare metadata.
+	// Type is the kind of the resources. Defaults to the type parameter; required for interfaces, unstructured objects
+	// and partial object metadata.
 	Type Type
 
-	// Handlers are called for every resource, in order, none stopping those that follow, see [FanOut]. They are made by
-	// [WatcherReconciler], [AsSubReconciler], [OpinionatedWatcher] and [OpinionatedReconciler]; any other sub reconciler
-	// works too, but is not told of resources that are gone. Required.
+	// Handlers are called for every resource, in order. A failure of one handler does not stop those that follow, see
+	// [FanOut]. Use [WatcherReconciler], [AsSubReconciler], [OpinionatedWatcher] or [OpinionatedReconciler] to make
+	// them. Any other sub reconciler works too, but is not called for resources that no longer exist. Required.
 	Handlers []reconcilers.SubReconciler[Type]
 
-	// SkipStatusUpdate leaves the status alone, for kinds whose status belongs to another controller: nothing is written
-	// to it, and its observedGeneration is no mark of what was handled. Defaults to false.
+	// SkipStatusUpdate is for kinds whose status belongs to another controller. The controller does not write the
+	// status, and does not use its observedGeneration to determine what was handled. Defaults to false.
 	SkipStatusUpdate bool
 
-	// StatusEvents emits an event for each status that is written, see [reconcilers.ResourceReconciler]. Defaults to
-	// false.
+	// StatusEvents emits an event for each status update, see [reconcilers.ResourceReconciler]. Defaults to false.
 	StatusEvents bool
 
-	// MaxConcurrentReconciles is how many resources are handled at the same time. Defaults to that of the manager, which
-	// is 1 unless set.
+	// MaxConcurrentReconciles is the maximum number of resources that are handled at the same time. Defaults to the
+	// value of the manager, which is 1 unless set.
 	MaxConcurrentReconciles int
 
-	// SetupForOptions are options for watching the resources, predicates for example. Optional.
+	// SetupForOptions are options for watching the resources, for example predicates. Optional.
 	SetupForOptions []builder.ForOption
 
-	// Setup changes the controller that is being built. Optional.
+	// Setup configures the builder of the controller. Optional.
 	Setup func(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error
 
 	// Config reaches the cluster of the resources, see [reconcilers.NewConfig]. Required.

@@ -24,26 +24,27 @@ import (
 
 var _ Informer = (*CustomCacheInformer)(nil)
 
-// CustomCacheInformer is an [Informer] that keeps objects in a [Store], outside of the process perhaps, and in memory
-// only what it needs to know that nothing is lost: for each object its name, UID, version, and a hash of the entry,
-// about 250 bytes. Whatever the store does:
+// CustomCacheInformer is an [Informer] that keeps objects in a [Store], which may be outside of the process. In memory
+// it keeps an entry of about 250 bytes for each object: its name, UID, version and a hash of the stored value. It
+// gives these guarantees, whatever the store does:
 //
-//   - Every change is told. An object that the store could not take is read from the API server when somebody asks for
-//     it.
-//   - Every deletion is told, also one that happened while there was no connection to the API server, and of an object
-//     that the store has lost. Handlers then get what is left of the object, perhaps no more than its metadata.
-//   - What was read is what the API server has sent last, or something newer. Entries that are missing, old, damaged or
-//     of others are found out by the hash, and then the API server is asked. Those reads are counted by the metric
-//     trueup_informer_live_reads_total, failures of the store by trueup_informer_store_errors_total.
-//   - A new process starts from what the API server has, not from what it finds in the store: handlers are told of all
+//   - Handlers receive every change. If the store rejects an object, reads get it from the API server.
+//   - Handlers receive every deletion. This includes deletions during a lost connection to the API server, and
+//     objects that the store has lost. Handlers then receive the known part of the object, which may be only its
+//     metadata.
+//   - A read returns the last state that the API server sent, or a newer one. The hash detects entries that are
+//     missing, old, damaged or written by another client. The informer then reads from the API server. The metric
+//     trueup_informer_live_reads_total counts these reads, and trueup_informer_store_errors_total counts failures of
+//     the store.
+//   - A new process starts from the state of the API server, not from the content of the store: handlers receive all
 //     objects.
 //
-// Update events have the previous object if the store has it, and else just its metadata: name, UID, version and
-// generation.
+// Update events contain the previous object if the store has it. Otherwise they contain only its name, UID, version
+// and generation.
 //
-// Objects are read in one form, that of the informer, and indexed by fields that were given to IndexField before the
-// start. Lists are not paged, and not in any order. To save memory set PreviousState to [PreviousMetadata] or
-// [PreviousNone] in handlers, which otherwise remember objects themselves.
+// Reads must use the form of the informer. Call IndexField before the start to index fields. Lists are unordered and
+// not paged. To save memory, set PreviousState to [PreviousMetadata] or [PreviousNone] in handlers; otherwise handlers
+// keep objects in memory themselves.
 type CustomCacheInformer struct {
 	object    client.Object
 	gvk       schema.GroupVersionKind
@@ -78,7 +79,7 @@ func NewCustomCacheInformer(
 	}
 	if options.ShardFilter != nil {
 		return nil, fmt.Errorf(
-			"informer of %s does not have a ShardFilter, unless CustomCacheInformerSupplier makes it", kind,
+			"informer of %s must not have a ShardFilter, use CustomCacheInformerSupplier instead", kind,
 		)
 	}
 	if nilcheck.IsNil(store) {
@@ -101,8 +102,8 @@ func NewCustomCacheInformer(
 	return c, nil
 }
 
-// CustomCacheInformerSupplier makes informers over stores. The function returns the store for a kind, which may be the
-// same for all.
+// CustomCacheInformerSupplier returns a supplier of informers over stores. storeFor returns the store for a kind; it
+// may return the same store for all kinds.
 func CustomCacheInformerSupplier(storeFor func(kind resource.Kind) (Store, error)) InformerSupplier {
 	return func(kind resource.Kind, cluster cluster.Cluster, options InformerOptions) (Informer, error) {
 		if storeFor == nil {
@@ -145,7 +146,7 @@ func newCustomCache(
 // Object implements [Informer].
 func (c *CustomCacheInformer) Object() client.Object { return c.object }
 
-// Start lists and watches until the context ends. It returns when nothing of it is running any more.
+// Start lists and watches until the context ends. It returns after all of its goroutines have ended.
 func (c *CustomCacheInformer) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -173,7 +174,7 @@ func (c *CustomCacheInformer) Start(ctx context.Context) error {
 	return nil
 }
 
-// WaitForCacheSync waits until all objects are known. It returns false when the context or the informer ends before.
+// WaitForCacheSync waits until all objects are known. It returns false if the context or the informer ends first.
 func (c *CustomCacheInformer) WaitForCacheSync(ctx context.Context) bool {
 	select {
 	case <-c.synced:
@@ -184,8 +185,8 @@ func (c *CustomCacheInformer) WaitForCacheSync(ctx context.Context) bool {
 	return isClosed(c.synced)
 }
 
-// GetInformer returns what tells of events, when all objects are known unless told not to wait. The object must be of
-// the informer's kind and form.
+// GetInformer returns the source of events. By default it waits until all objects are known. The object must have the
+// kind and form of the informer.
 func (c *CustomCacheInformer) GetInformer(
 	ctx context.Context, obj client.Object, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
@@ -209,8 +210,8 @@ func (c *CustomCacheInformer) GetInformer(
 	return c.listeners, nil
 }
 
-// GetInformerForKind is GetInformer for the informer's kind. It is an error for an informer in another form than that
-// of a Go type.
+// GetInformerForKind is GetInformer for the informer's kind. It returns an error if the informer's form is not the Go
+// type of the kind.
 func (c *CustomCacheInformer) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
@@ -220,12 +221,12 @@ func (c *CustomCacheInformer) GetInformerForKind(
 	}
 	object, ok := obj.(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("%s is no kind of objects", gvk)
+		return nil, fmt.Errorf("%s is not a kind of objects", gvk)
 	}
 	return c.GetInformer(ctx, object, opts...)
 }
 
-// RemoveInformer stops the informer for good.
+// RemoveInformer stops the informer. It cannot be started again.
 func (c *CustomCacheInformer) RemoveInformer(_ context.Context, obj client.Object) error {
 	if err := c.is(obj); err != nil {
 		return err
@@ -239,7 +240,7 @@ func (c *CustomCacheInformer) RemoveInformer(_ context.Context, obj client.Objec
 	return nil
 }
 
-// IndexField makes lists by a field possible. It has to be called before the start.
+// IndexField adds an index, which allows lists by this field. It must be called before the start.
 func (c *CustomCacheInformer) IndexField(
 	_ context.Context, obj client.Object, field string, extract client.IndexerFunc,
 ) error {
@@ -254,10 +255,10 @@ func (c *CustomCacheInformer) IndexField(
 	return c.entries.addIndex(field, extract)
 }
 
-// is returns an error for objects and lists that the informer does not have.
+// is returns an error for objects and lists that are not of the informer's kind and form.
 func (c *CustomCacheInformer) is(obj runtime.Object) error {
 	if !(route{form: c.form, scheme: c.scheme}).is(obj) {
-		return fmt.Errorf("this informer has objects of %s as %T, and not what is in %T", c.gvk.GroupKind(), c.object, obj)
+		return fmt.Errorf("this informer provides objects of %s as %T, got %T", c.gvk.GroupKind(), c.object, obj)
 	}
 	return nil
 }

@@ -37,17 +37,17 @@ func init() {
 }
 
 const (
-	// toleratedFailures is how many calls of a store may fail in a row.
+	// toleratedFailures is the number of consecutive failures after which the store is paused.
 	toleratedFailures = 3
-	// storePause is how long the store is then left alone, after each further failure, so that one that does not answer
-	// does not hold up each event and each read.
+	// storePause is the length of the pause after each further failure, so that an unresponsive store does not delay
+	// every event and every read.
 	storePause = time.Second
-	// outageEnd is how long a store must work without a failure before its next failure is another outage.
+	// outageEnd is the time that a store must work without a failure before the outage is over.
 	outageEnd = 10 * time.Second
 )
 
-// checkedStore is a store that nothing is believed. Its failures are misses for callers. Each is counted; an outage is
-// logged when it begins and when it is over.
+// checkedStore verifies everything that a store returns. To callers, a failure of the store is a miss. It counts each
+// failure, and logs the beginning and the end of an outage.
 type checkedStore struct {
 	store  Store
 	kind   string
@@ -55,11 +55,11 @@ type checkedStore struct {
 	seed   maphash.Seed
 
 	mu sync.Mutex
-	// failures is how many calls have failed in a row.
+	// failures is the number of consecutive failed calls.
 	failures int
-	// failed is when the last call failed during an outage, zero when there is none.
+	// failed is the time of the last failure during an outage, zero if there is no outage.
 	failed time.Time
-	// pausedUntil is until when the store is left alone.
+	// pausedUntil is the end of the pause.
 	pausedUntil time.Time
 }
 
@@ -78,7 +78,7 @@ func (s *checkedStore) keyOf(key client.ObjectKey) string {
 	return s.prefix + key.Namespace + "/" + key.Name
 }
 
-// get returns those objects whose entries are what they should be, as new Go values.
+// get returns, as new Go values, the objects whose entries are valid.
 func (s *checkedStore) get(
 	ctx context.Context, like client.Object, wanted map[client.ObjectKey]entry,
 ) map[client.ObjectKey]client.Object {
@@ -109,7 +109,7 @@ func (s *checkedStore) get(
 	return found
 }
 
-// set gives an object to the store, and returns the hash of what the store should have now.
+// set writes an object to the store, and returns the hash of the value that the store should have.
 func (s *checkedStore) set(ctx context.Context, key client.ObjectKey, obj client.Object) uint64 {
 	value, err := json.Marshal(obj)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *checkedStore) judge(ctx context.Context, operation string, err error) {
 	}
 	storeErrors.WithLabelValues(s.kind, operation).Inc()
 	if s.failed.IsZero() {
-		log.Error(err, "the store of an informer fails, objects are read from the API server until it works again")
+		log.Error(err, "the store of an informer fails; reading objects from the API server until it works again")
 	}
 	s.failed = time.Now()
 	if s.failures++; s.failures >= toleratedFailures {

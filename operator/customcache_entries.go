@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// entry is what is known of an object without the store.
+// entry is the part of an object that is kept outside of the store.
 type entry struct {
 	uid        types.UID
 	version    string
 	generation int64
-	// hash is that of the only value that the store may have for the object, 0 when there is none.
+	// hash is the hash of the only valid value for the object in the store, 0 if no value is valid.
 	hash uint64
-	// indexed are the values of the fields that are indexed.
+	// indexed holds the values of the indexed fields.
 	indexed map[string][]string
 }
 
@@ -28,14 +28,14 @@ func (e entry) is(obj client.Object) bool {
 	return e.uid == obj.GetUID() && e.version == obj.GetResourceVersion() && e.version != ""
 }
 
-// entries are all objects that an informer knows of.
+// entries holds the entries of all objects of an informer.
 type entries struct {
 	mu sync.RWMutex
-	// names is by namespace and name.
+	// names is keyed by namespace and name.
 	names map[string]map[string]entry
-	// extract is how values of a field are found, by field.
+	// extract is keyed by field, and returns the values of the field.
 	extract map[string]client.IndexerFunc
-	// keys are the objects that have a value, by field and value.
+	// keys holds the objects that have a value, by field and value.
 	keys map[string]map[string]map[client.ObjectKey]struct{}
 }
 
@@ -50,7 +50,7 @@ func (e *entries) addIndex(field string, extract client.IndexerFunc) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.extract[field] != nil {
-		// The words are those of controller-runtime: callers look for them.
+		// The text starts as in controller-runtime, because callers match it.
 		return fmt.Errorf("indexer conflict: field %s is indexed already", field)
 	}
 	e.extract[field] = extract
@@ -103,7 +103,7 @@ func (e *entries) put(key client.ObjectKey, new entry) {
 	}
 }
 
-// rehash notes that the store has another value for the same state of an object.
+// rehash records another hash for the same state of an object.
 func (e *entries) rehash(key client.ObjectKey, obj client.Object, hash uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,7 +135,7 @@ func (e *entries) unindex(key client.ObjectKey) {
 	}
 }
 
-// in returns the keys of a namespace, of all for "".
+// in returns the keys in a namespace, or all keys if namespace is "".
 func (e *entries) in(namespace string) []client.ObjectKey {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -150,7 +150,7 @@ func (e *entries) in(namespace string) []client.ObjectKey {
 	return found
 }
 
-// matching returns the keys in a namespace, or in all for "", whose fields have the values.
+// matching returns the keys in a namespace, or all keys if namespace is "", whose fields have the values.
 func (e *entries) matching(namespace string, selector fields.Selector) ([]client.ObjectKey, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

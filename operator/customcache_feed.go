@@ -14,19 +14,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// feed takes what a reflector of client-go finds in one namespace, or in all. It never returns an error to the
-// reflector, which would drop the object.
+// feed receives the objects of a client-go reflector, for one namespace or for all. It never returns an error to the
+// reflector, because the reflector would drop the object.
 type feed struct {
 	informer  *CustomCacheInformer
 	namespace string
 	source    toolscache.ListerWatcher
 	onError   toolscache.WatchErrorHandlerWithContext
 
-	// ctx is that of the reflector, which passes none.
+	// ctx is the context of the reflector, which does not pass it on.
 	ctx context.Context
 
 	mu sync.Mutex
-	// version is the latest that was seen.
+	// version is the latest resource version received.
 	version string
 	synced  bool
 }
@@ -42,10 +42,10 @@ func (c *CustomCacheInformer) addFeed(namespace string, source toolscache.Lister
 	return f
 }
 
-// reconnect is how long to wait after a failure, as client-go does.
+// reconnect is the backoff after a failure, as in client-go.
 var reconnect = wait.Backoff{Duration: 800 * time.Millisecond, Cap: 30 * time.Second, Steps: 38, Factor: 2, Jitter: 1}
 
-// healthy is after how much time without a failure the wait is short again.
+// healthy is the time without a failure after which the backoff is reset.
 const healthy = 2 * time.Minute
 
 func (f *feed) run(ctx context.Context) {
@@ -53,7 +53,7 @@ func (f *feed) run(ctx context.Context) {
 	reflector := toolscache.NewReflectorWithOptions(f.source, f.informer.object, f, toolscache.ReflectorOptions{
 		Name: "informer of " + f.informer.gvk.GroupKind().String(), ResyncPeriod: f.informer.selection.resync,
 	})
-	// The reflector's own loop has no way to pass on errors.
+	// The reflector's own loop does not pass on errors.
 	delay := reconnect.DelayFunc()
 	for ctx.Err() == nil {
 		begin := time.Now()
@@ -72,12 +72,12 @@ func (f *feed) run(ctx context.Context) {
 
 var transform = cache.TransformStripManagedFields()
 
-// Transformer spares the memory of managed fields while a list is received.
+// Transformer strips managed fields while the reflector receives a list, to save memory.
 func (f *feed) Transformer() toolscache.TransformFunc { return transform }
 
 func (f *feed) Add(obj any) error {
 	if object, ok := obj.(client.Object); ok {
-		f.informer.seen(f.ctx, object, false)
+		f.informer.objectSeen(f.ctx, object, false)
 		f.reached(object.GetResourceVersion())
 	}
 	return nil
@@ -87,13 +87,13 @@ func (f *feed) Update(obj any) error { return f.Add(obj) }
 
 func (f *feed) Delete(obj any) error {
 	if object, ok := obj.(client.Object); ok {
-		f.informer.gone(f.ctx, client.ObjectKeyFromObject(object), object)
+		f.informer.objectDeleted(f.ctx, client.ObjectKeyFromObject(object), object)
 		f.reached(object.GetResourceVersion())
 	}
 	return nil
 }
 
-// Replace takes a whole list. What is known and not in it has gone while nobody was looking.
+// Replace receives a complete list. Known objects that are not in the list were deleted without a watch event.
 func (f *feed) Replace(list []any, version string) error {
 	f.mu.Lock()
 	initial := !f.synced
@@ -105,11 +105,11 @@ func (f *feed) Replace(list []any, version string) error {
 	for _, obj := range list {
 		if object, ok := obj.(client.Object); ok {
 			delete(missing, client.ObjectKeyFromObject(object))
-			f.informer.seen(f.ctx, object, initial)
+			f.informer.objectSeen(f.ctx, object, initial)
 		}
 	}
 	for key := range missing {
-		f.informer.gone(f.ctx, key, nil)
+		f.informer.objectDeleted(f.ctx, key, nil)
 	}
 	f.reached(version)
 	f.mu.Lock()
@@ -124,7 +124,7 @@ func (f *feed) Bookmark(version string) error {
 	return nil
 }
 
-// Resync tells handlers of all objects again.
+// Resync sends all objects to the handlers again.
 func (f *feed) Resync() error {
 	f.informer.listeners.resync(f.informer.entries.in(f.namespace))
 	return nil
@@ -154,7 +154,7 @@ func (c *CustomCacheInformer) feedSynced() {
 	}
 }
 
-// seenUpTo returns the latest version that reads reflect, "" when it is not one for all objects.
+// seenUpTo returns the latest resource version that reads reflect, "" if it differs between namespaces.
 func (c *CustomCacheInformer) seenUpTo() string {
 	if len(c.feeds) != 1 {
 		return ""
@@ -163,9 +163,9 @@ func (c *CustomCacheInformer) seenUpTo() string {
 	return version
 }
 
-// seen notes the state of an object and tells handlers. Whether the store takes it does not matter for either.
-func (c *CustomCacheInformer) seen(ctx context.Context, obj client.Object, initial bool) {
-	_, _ = transform(obj) // has no errors
+// objectSeen records the state of an object and notifies handlers, whether or not the store accepts the object.
+func (c *CustomCacheInformer) objectSeen(ctx context.Context, obj client.Object, initial bool) {
+	_, _ = transform(obj) // never returns an error
 	obj.GetObjectKind().SetGroupVersionKind(c.gvk)
 	key := client.ObjectKeyFromObject(obj)
 	before, known := c.entries.get(key)
@@ -180,7 +180,7 @@ func (c *CustomCacheInformer) seen(ctx context.Context, obj client.Object, initi
 		uid: obj.GetUID(), version: obj.GetResourceVersion(), generation: obj.GetGeneration(),
 		hash: c.store.set(ctx, key, obj), indexed: c.entries.valuesOf(obj),
 	}
-	c.listeners.tell(func() {
+	c.listeners.notify(func() {
 		c.entries.put(key, now)
 	}, func(handler toolscache.ResourceEventHandler) {
 		if previous != nil {
@@ -191,23 +191,23 @@ func (c *CustomCacheInformer) seen(ctx context.Context, obj client.Object, initi
 	})
 }
 
-// gone notes that an object is no more. Its last state is nil if it is not known.
-func (c *CustomCacheInformer) gone(ctx context.Context, key client.ObjectKey, last client.Object) {
+// objectDeleted records that an object no longer exists. last is its last state, nil if unknown.
+func (c *CustomCacheInformer) objectDeleted(ctx context.Context, key client.ObjectKey, last client.Object) {
 	before, known := c.entries.get(key)
 	if !known {
 		return
 	}
-	var told any = last
+	var deleted any = last
 	if last == nil {
-		told = toolscache.DeletedFinalStateUnknown{Key: cacheKey(key), Obj: c.remembered(ctx, key, before)}
+		deleted = toolscache.DeletedFinalStateUnknown{Key: cacheKey(key), Obj: c.remembered(ctx, key, before)}
 	} else {
 		_, _ = transform(last)
 		last.GetObjectKind().SetGroupVersionKind(c.gvk)
 	}
-	c.listeners.tell(func() {
+	c.listeners.notify(func() {
 		c.entries.remove(key)
 	}, func(handler toolscache.ResourceEventHandler) {
-		handler.OnDelete(told)
+		handler.OnDelete(deleted)
 	})
 	c.store.delete(ctx, key)
 }
@@ -219,7 +219,7 @@ func cacheKey(key client.ObjectKey) string {
 	return key.Namespace + "/" + key.Name
 }
 
-// remembered returns a former state of an object from the store, or just what is known of it.
+// remembered returns the previous state of an object from the store, or only the metadata of its entry.
 func (c *CustomCacheInformer) remembered(ctx context.Context, key client.ObjectKey, known entry) client.Object {
 	if obj, ok := c.store.get(ctx, c.object, map[client.ObjectKey]entry{key: known})[key]; ok {
 		return obj

@@ -15,11 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// listeners are the event handlers of an informer. Each is called by a goroutine of its own, one event after the other.
+// listeners holds the event handlers of an informer. Each handler has its own goroutine, which delivers one event at a
+// time.
 type listeners struct {
 	informer *CustomCacheInformer
 
-	// mu makes a change of the entries and telling it one, so that a handler that is added is told of each object once.
+	// mu makes changing the entries and queueing the event atomic, so that an added handler receives each object once.
 	mu      sync.Mutex
 	ctx     context.Context
 	all     []*listener
@@ -28,7 +29,7 @@ type listeners struct {
 
 var _ cache.Informer = (*listeners)(nil)
 
-// AddEventHandler implements [cache.Informer]. The handler is resynced when the informer is.
+// AddEventHandler implements [cache.Informer]. The handler is resynced together with the informer.
 func (l *listeners) AddEventHandler(handler toolscache.ResourceEventHandler) (
 	toolscache.ResourceEventHandlerRegistration, error,
 ) {
@@ -42,14 +43,15 @@ func (l *listeners) AddEventHandlerWithResyncPeriod(
 	return l.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{ResyncPeriod: &period})
 }
 
-// AddEventHandlerWithOptions implements [cache.Informer]. The resync period can be that of the informer, or 0 for none.
+// AddEventHandlerWithOptions implements [cache.Informer]. The resync period must be that of the informer, or 0 for
+// none.
 func (l *listeners) AddEventHandlerWithOptions(
 	handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	period := l.informer.selection.resync
 	if options.ResyncPeriod != nil && *options.ResyncPeriod != 0 && *options.ResyncPeriod != period {
 		return nil, fmt.Errorf(
-			"a handler cannot have a resync period of %s: that of the informer is %s", *options.ResyncPeriod, period,
+			"the resync period of a handler must be 0 or that of the informer, %s, got %s", period, *options.ResyncPeriod,
 		)
 	}
 	l.mu.Lock()
@@ -75,7 +77,7 @@ func (l *listeners) AddEventHandlerWithOptions(
 	return added, nil
 }
 
-// RemoveEventHandler implements [cache.Informer]. A call of the handler may still be under way when it returns.
+// RemoveEventHandler implements [cache.Informer]. A call of the handler may still be in progress when it returns.
 func (l *listeners) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +91,7 @@ func (l *listeners) RemoveEventHandler(handle toolscache.ResourceEventHandlerReg
 	return nil
 }
 
-// AddIndexers implements [cache.Informer]. There are no other indexes than those of IndexField.
+// AddIndexers implements [cache.Informer]. It returns an error: only IndexField adds indexes.
 func (l *listeners) AddIndexers(toolscache.Indexers) error {
 	return errors.New("this informer does not support indexers, use IndexField")
 }
@@ -111,7 +113,7 @@ func (l *listeners) IsStopped() bool {
 
 func (l *listeners) isStopped() bool { return l.ctx != nil && l.ctx.Err() != nil }
 
-// SeenUpTo returns the latest resource version that reads reflect, "" when there is no such version.
+// SeenUpTo returns the latest resource version that reads reflect, or "" if no such version exists.
 func (l *listeners) SeenUpTo() string { return l.informer.seenUpTo() }
 
 func (l *listeners) start(ctx context.Context) {
@@ -124,7 +126,7 @@ func (l *listeners) start(ctx context.Context) {
 }
 
 func (l *listeners) wait() {
-	l.IsStopped() // whoever is being added now has been added then, and nobody comes after
+	l.IsStopped() // locks mu: no handler starts after this
 	l.running.Wait()
 }
 
@@ -134,8 +136,8 @@ func (l *listeners) any() bool {
 	return len(l.all) > 0
 }
 
-// tell makes a change and tells all handlers of it.
-func (l *listeners) tell(change func(), event func(handler toolscache.ResourceEventHandler)) {
+// notify applies a change and queues its event for all handlers.
+func (l *listeners) notify(change func(), event func(handler toolscache.ResourceEventHandler)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change()
@@ -163,16 +165,16 @@ func (l *listeners) resync(keys []client.ObjectKey) {
 	}
 }
 
-// introduceAgain is how long to wait when objects cannot be read.
+// introduceAgain is the delay before reading objects again after a failure.
 const introduceAgain = time.Second
 
-// introduce tells a handler of objects that were there before it. It does not give up: without them the handler would
-// never know.
+// introduce sends the existing objects to a new handler. It retries until it succeeds, because no later event would
+// deliver them.
 func (l *listeners) introduce(ctx context.Context, handler toolscache.ResourceEventHandler, keys []client.ObjectKey) {
 	for {
-		told := map[client.ObjectKey]struct{}{}
+		sent := map[client.ObjectKey]struct{}{}
 		err := l.informer.each(ctx, keys, func(obj client.Object) {
-			told[client.ObjectKeyFromObject(obj)] = struct{}{}
+			sent[client.ObjectKeyFromObject(obj)] = struct{}{}
 			if l.isNow(obj) {
 				handler.OnAdd(obj, true)
 			}
@@ -181,7 +183,7 @@ func (l *listeners) introduce(ctx context.Context, handler toolscache.ResourceEv
 			return
 		}
 		keys = slices.DeleteFunc(keys, func(key client.ObjectKey) bool {
-			_, done := told[key]
+			_, done := sent[key]
 			return done
 		})
 		select {
@@ -192,7 +194,7 @@ func (l *listeners) introduce(ctx context.Context, handler toolscache.ResourceEv
 	}
 }
 
-// repeat tells a handler of objects once more. What cannot be read now is told of next time.
+// repeat sends objects to a handler again. The next resync sends those that cannot be read now.
 func (l *listeners) repeat(ctx context.Context, handler toolscache.ResourceEventHandler, keys []client.ObjectKey) {
 	_ = l.informer.each(ctx, keys, func(obj client.Object) {
 		if l.isNow(obj) {
@@ -201,25 +203,25 @@ func (l *listeners) repeat(ctx context.Context, handler toolscache.ResourceEvent
 	})
 }
 
-// isNow is true for the state that the informer knows of. Of any other an event is still to come: of a newer one, too,
-// which was read from the API server. To tell of that before would be to tell of an object whose end might never be
-// told, if it ends while there is no connection.
+// isNow reports whether obj is the state that the informer knows. For any other state an event will follow, also for a
+// newer one that was read from the API server. A handler must not receive such a state early: if the object is deleted
+// while the connection is down, the handler would never receive the deletion.
 func (l *listeners) isNow(obj client.Object) bool {
 	known, ok := l.informer.entries.get(client.ObjectKeyFromObject(obj))
 	return ok && known.is(obj)
 }
 
-// listener is one event handler, and what it is still to be told.
+// listener is one event handler and its queue of events.
 type listener struct {
 	handler  toolscache.ResourceEventHandler
 	resynced bool
 
 	mu    sync.Mutex
 	queue []func(ctx context.Context)
-	// wake holds a value when there is something in the queue.
+	// wake holds a value if the queue may have items.
 	wake   chan struct{}
 	synced chan struct{}
-	// removed ends when the handler is removed.
+	// removed is canceled when the handler is removed.
 	removed context.Context
 	remove  context.CancelFunc
 }
@@ -261,10 +263,10 @@ func (l *listener) run(ctx context.Context) {
 
 func (l *listener) markSynced(context.Context) { close(l.synced) }
 
-// HasSynced is true when the handler has been told of all objects.
+// HasSynced reports whether the handler has received all initial objects.
 func (l *listener) HasSynced() bool { return isClosed(l.synced) }
 
-// HasSyncedChecker is HasSynced to wait for.
+// HasSyncedChecker returns a checker that is done when HasSynced returns true.
 func (l *listener) HasSyncedChecker() toolscache.DoneChecker {
 	return syncedChecker{name: fmt.Sprintf("handler %T", l.handler), done: l.synced}
 }

@@ -15,8 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// listWatch returns how controller-runtime lists and watches a kind, in all forms and with all that clusters are
-// configured with.
+// listWatch returns the ListerWatcher that controller-runtime uses for a kind, with the configuration of the cluster.
 func listWatch(
 	cluster cluster.Cluster, s selection, options InformerOptions, namespace string,
 ) (toolscache.ListerWatcher, error) {
@@ -40,7 +39,7 @@ func listWatch(
 	return found, err
 }
 
-// neverStarted is an informer that nobody has to wait for: caches of several namespaces have a goroutine that does.
+// neverStarted reports that it has synced, because the goroutine of a multi-namespace cache waits for it.
 type neverStarted struct{ toolscache.SharedIndexInformer }
 
 func (i neverStarted) HasSyncedChecker() toolscache.DoneChecker { return i }
@@ -56,7 +55,7 @@ var closed = func() <-chan struct{} {
 }()
 
 // lazyListWatch calls find before the first list or watch, because find needs an API server that serves the kind. An
-// error of find is one of the list or watch: the reflector reports it and tries again.
+// error of find becomes an error of the list or watch: the reflector reports it and retries.
 type lazyListWatch struct {
 	find func() (toolscache.ListerWatcher, error)
 

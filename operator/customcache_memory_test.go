@@ -120,7 +120,7 @@ func BenchmarkCustomCacheInformer(b *testing.B) {
 		for b.Loop() {
 			version++
 			cm.ResourceVersion = fmt.Sprint(version)
-			informer.seen(b.Context(), cm, false)
+			informer.objectSeen(b.Context(), cm, false)
 		}
 	})
 }

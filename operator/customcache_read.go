@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// batch is how many objects are read at once.
+	// batch is the number of objects in one read.
 	batch = 500
-	// fewReads is up to how many objects are read one by one from the API server, and not by a list.
+	// fewReads is the maximum number of objects to read one by one from the API server; more are read by a list.
 	fewReads = 10
 )
 
-// Get reads an object: from the store if what it has is what the API server has sent last, and else from the API
-// server. It waits until all objects are known.
+// Get reads an object from the store if the entry matches the last state that the API server sent, and from the API
+// server otherwise. It waits until all objects are known.
 func (c *CustomCacheInformer) Get(
 	ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption,
 ) error {
@@ -44,14 +44,13 @@ func (c *CustomCacheInformer) Get(
 	}
 	into, from := reflect.ValueOf(obj), reflect.ValueOf(found)
 	if into.Type() != from.Type() {
-		return fmt.Errorf("this informer has objects as %T, and not as %T", found, obj)
+		return fmt.Errorf("this informer provides objects as %T, got %T", found, obj)
 	}
 	into.Elem().Set(from.Elem())
 	return nil
 }
 
-// List reads objects as Get does. It selects by namespace, by labels, and by fields that are indexed and have to be
-// equal to a value.
+// List reads objects as Get does. It selects by namespace, by labels, and by indexed fields that must equal a value.
 func (c *CustomCacheInformer) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if err := c.readable(ctx, list); err != nil {
 		return err
@@ -61,7 +60,7 @@ func (c *CustomCacheInformer) List(ctx context.Context, list client.ObjectList, 
 		return err
 	}
 	if options.Continue != "" {
-		return fmt.Errorf("lists of %s are not paged by this informer", c.gvk.GroupKind())
+		return fmt.Errorf("this informer does not support paged lists of %s", c.gvk.GroupKind())
 	}
 	keys, err := c.keysFor(options)
 	if err != nil {
@@ -89,7 +88,7 @@ func (c *CustomCacheInformer) keysFor(options *client.ListOptions) ([]client.Obj
 	for _, requirement := range selector.Requirements() {
 		if requirement.Operator != "=" && requirement.Operator != "==" {
 			return nil, fmt.Errorf(
-				"lists of %s can be selected only by values that fields have, and not by %s", c.gvk.GroupKind(), selector,
+				"this informer of %s supports only equality in field selectors, got %s", c.gvk.GroupKind(), selector,
 			)
 		}
 	}
@@ -100,13 +99,13 @@ func (c *CustomCacheInformer) keysFor(options *client.ListOptions) ([]client.Obj
 	return keys, nil
 }
 
-// covers returns an error for a namespace that the informer does not look at. What is there is not known: not even that
-// there is nothing.
+// covers returns an error for a namespace that the informer does not watch. Without it, a read would report that
+// existing objects do not exist.
 func (c *CustomCacheInformer) covers(namespace string) error {
 	if slices.ContainsFunc(c.feeds, func(f *feed) bool { return f.namespace == "" || f.namespace == namespace }) {
 		return nil
 	}
-	return fmt.Errorf("this informer of %s does not have namespace %q", c.gvk.GroupKind(), namespace)
+	return fmt.Errorf("this informer of %s does not watch namespace %q", c.gvk.GroupKind(), namespace)
 }
 
 // readable waits until objects can be read.
@@ -126,7 +125,7 @@ func (c *CustomCacheInformer) readable(ctx context.Context, obj runtime.Object) 
 	return nil
 }
 
-// read returns an object that nobody else has.
+// read returns an object that the caller may keep and change.
 func (c *CustomCacheInformer) read(ctx context.Context, key client.ObjectKey) (client.Object, error) {
 	known, ok := c.entries.get(key)
 	if !ok {
@@ -138,8 +137,8 @@ func (c *CustomCacheInformer) read(ctx context.Context, key client.ObjectKey) (c
 	return c.readLive(ctx, key)
 }
 
-// each reads objects, without those that are gone. It returns an error when not all could be read; those that could
-// were passed on.
+// each reads objects and skips those that no longer exist. It returns an error if some could not be read, after it has
+// passed on the others.
 func (c *CustomCacheInformer) each(ctx context.Context, keys []client.ObjectKey, do func(obj client.Object)) error {
 	missing := map[client.ObjectKey]struct{}{}
 	for keys := range slices.Chunk(keys, batch) {
@@ -170,7 +169,7 @@ func (c *CustomCacheInformer) each(ctx context.Context, keys []client.ObjectKey,
 	return nil
 }
 
-// readLive reads an object from the API server. One that the informer is not for counts as not found.
+// readLive reads an object from the API server. An object that the informer does not select counts as not found.
 func (c *CustomCacheInformer) readLive(ctx context.Context, key client.ObjectKey) (client.Object, error) {
 	c.store.countLive()
 	if c.selection.labels == nil && c.selection.fields == nil {
@@ -205,7 +204,7 @@ func (c *CustomCacheInformer) listLive(
 	return errors.Join(errs...)
 }
 
-// pages lists what the informer is for from the API server.
+// pages lists the objects that the informer selects from the API server.
 func (c *CustomCacheInformer) pages(
 	ctx context.Context, namespace string, selector fields.Selector, do func(obj client.Object),
 ) error {
@@ -235,7 +234,7 @@ func (c *CustomCacheInformer) pages(
 	}
 }
 
-// receive makes an object of the API server like one of the store, and puts it there if the store has lost it.
+// receive gives an object of the API server the form of a stored one, and restores it if the store has lost it.
 func (c *CustomCacheInformer) receive(ctx context.Context, obj client.Object) client.Object {
 	_, _ = transform(obj)
 	obj.GetObjectKind().SetGroupVersionKind(c.gvk)
@@ -250,7 +249,7 @@ func (c *CustomCacheInformer) notFound(key client.ObjectKey) error {
 	return apierrs.NewNotFound(schema.GroupResource{Group: c.gvk.Group, Resource: c.gvk.Kind}, key.Name)
 }
 
-// listsOf returns what makes empty lists for objects like this one.
+// listsOf returns a function that makes empty lists for objects of the same form as object.
 func listsOf(
 	gvk schema.GroupVersionKind, object client.Object, scheme *runtime.Scheme,
 ) (func() client.ObjectList, error) {

@@ -105,7 +105,7 @@ func TestCustomCacheInformer_Selects(t *testing.T) {
 			},
 			"other than": {
 				opts: []client.ListOption{client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("value", "3")}},
-				err:  "can be selected only by values",
+				err:  "supports only equality in field selectors",
 			},
 			"pages": {opts: []client.ListOption{client.Continue("here")}, err: "not paged"},
 		} {

@@ -7,25 +7,25 @@ import (
 	"sync"
 )
 
-// Store keeps entries for a [CustomCacheInformer]. It may lose or forget any of them at any time, be out of reach, or
-// have entries that others have written: the informer notices. One store can serve many informers, of one process or of
-// several.
+// Store keeps entries for a [CustomCacheInformer]. A store may lose any entry at any time, may be unavailable, and may
+// return entries that other clients wrote: the informer detects this. One store can serve many informers, of one or
+// several processes.
 //
-// Methods must be safe for concurrent use, and should return within a second or so, since what happens to objects is
-// told one after the other. The informer never changes values, and a store must not either.
+// Methods must be safe for concurrent use. They should return within about a second, because the informer delivers
+// events one after the other. The informer never changes values, and a store must not change them either.
 type Store interface {
-	// Get returns the entries of these keys, without those that it does not have. An error is for a store that cannot
-	// tell.
+	// Get returns the entries for keys, and omits the keys that it does not have. It returns an error if it cannot
+	// determine whether it has them.
 	Get(ctx context.Context, keys []string) (map[string][]byte, error)
-	// Set keeps an entry, in place of the one before. A store that does not want to keep it, because it is too large, must
-	// forget the one before.
+	// Set stores an entry and replaces the previous one. If the store rejects the entry, for example because it is too
+	// large, Set must delete the previous one.
 	Set(ctx context.Context, key string, value []byte) error
-	// Delete forgets an entry. It is no error if there is none.
+	// Delete deletes an entry. It returns no error if the entry does not exist.
 	Delete(ctx context.Context, key string) error
 }
 
-// MemoryStore is a [Store] in memory. The encoded objects in it are often smaller than they are as Go values, and none
-// is shared with those who read it.
+// MemoryStore is a [Store] in memory. It keeps encoded objects, which are often smaller than Go values, and shares
+// none of them with readers.
 type MemoryStore struct {
 	mu     sync.RWMutex
 	values map[string][]byte

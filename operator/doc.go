@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operator is the event style: handlers are called for what happens to resources. A [TypedWatcher] has a
-// function each for resources that are added, updated and deleted, and gets the previous state; a [Reconciler] has one
-// function for everything, and may carry state from one attempt to the next.
+// Package operator implements the event style: a controller calls handlers when resources change. A [TypedWatcher] has
+// one method each for added, updated and deleted resources, and receives the previous state. A [Reconciler] has one
+// function for all actions, and can carry state from one attempt to the next.
 //
-// Both run on the engine of package reconcilers, which is driven by state and not by events: what has happened is
-// derived by comparing a resource with what was last handled. So there is one call at a time for a resource, always
-// with its present state; a retry never works on an old one; a change that was missed is made up for; and many changes
-// in a row lead to few calls. What is not there is each step on the way.
+// Both run on the engine of package reconcilers, which is driven by state and not by events. It derives the action by
+// comparing a resource with the state that was last handled. Therefore calls for one resource never overlap, each call
+// receives the current state, a retry never uses an old state, a missed change is handled later, and many changes in a
+// row lead to few calls. Intermediate states are not delivered.
 //
-// A [Controller] runs handlers. [OpinionatedWatcher] and [OpinionatedReconciler] wrap them so that nothing is missed
-// while the controller is down. A [RetryPolicy] tells when to try again. [WithEdge] is what all of that is made of: it
-// tells any tree of reconcilers what has happened, see [EdgeFrom] and [PreviousFrom].
+// A [Controller] runs handlers. [OpinionatedWatcher] and [OpinionatedReconciler] wrap handlers so that they miss
+// nothing while the controller is down. A [RetryPolicy] decides when to retry. All of them are built on [WithEdge],
+// which derives the action for any tree of reconcilers, see [EdgeFrom] and [PreviousFrom].
 //
-// Resources come from the cache of the manager, or from an [Informer] of their own, see [WithInformer]: one that
-// selects, one that keeps only metadata, or a [CustomCacheInformer] that keeps objects in any [Store].
+// Resources come from the cache of the manager, or from a separate [Informer], see [WithInformer]. An informer can
+// select objects, keep only metadata, or keep objects in any [Store], see [CustomCacheInformer].
 package operator

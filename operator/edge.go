@@ -8,17 +8,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Edge is what a handler is called for.
+// Edge describes why a handler is called.
 type Edge struct {
-	// Action is what has happened to the resource.
+	// Action is the change of the resource.
 	Action ReconcileAction
-	// Attempt is how often the handler has failed for this before, without a success in between.
+	// Attempt is the number of failed attempts for this action since the last success.
 	Attempt int
-	// InitialList is true when the resource was there before the controller started to watch.
+	// InitialList reports whether the resource was in the initial list of the cache.
 	InitialList bool
 }
 
-// EdgeFrom returns what the reconcilers below a [WithEdge] are called for. Elsewhere it is the zero Edge.
+// EdgeFrom returns the reason why the reconcilers below a [WithEdge] are called. Elsewhere it returns the zero Edge.
 func EdgeFrom(ctx context.Context) Edge {
 	if c := callFrom(ctx); c != nil {
 		return c.edge
@@ -26,8 +26,8 @@ func EdgeFrom(ctx context.Context) Edge {
 	return Edge{}
 }
 
-// PreviousFrom returns a copy of the resource as it was when it was last handled with success. There is one when the
-// resource was updated or deleted, or is handled again without a change, and the process has handled it before.
+// PreviousFrom returns a copy of the resource in the state that was last handled successfully. It returns false if
+// this process has not handled the resource before, or if the action is not an update, a deletion or a resync.
 func PreviousFrom[T client.Object](ctx context.Context) (T, bool) {
 	var none T
 	c := callFrom(ctx)
@@ -38,10 +38,10 @@ func PreviousFrom[T client.Object](ctx context.Context) (T, bool) {
 	return previous, ok
 }
 
-// RetryState returns what the reconcilers below a [WithEdge] have noted to be carried from one attempt to the next.
-// They may change the map: it is kept while they fail or ask to be called again, and dropped when they succeed, when
-// the resource is replaced by another of the same name, and when its generation changes. It lives in memory only: what
-// must not be lost belongs in the status. Elsewhere than below a WithEdge it is nil.
+// RetryState returns a map that the reconcilers below a [WithEdge] can change to carry state from one attempt to the
+// next. The map is kept while they fail or ask to be called again. It is dropped after a success, when a new resource
+// of the same name replaces the resource, and when the generation changes. The map is only in memory: state that must
+// not be lost belongs in the status. Outside of a WithEdge, RetryState returns nil.
 func RetryState(ctx context.Context) map[string]any {
 	c := callFrom(ctx)
 	if c == nil {

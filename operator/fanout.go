@@ -25,17 +25,17 @@ var (
 	_ validation.Validator                     = FanOut[client.Object](nil)
 )
 
-// FanOut runs several handlers for one resource, in order. Other than in a [reconcilers.Sequence] none stops those that
-// follow: each has its own failures and its own retries, and is called again only for what it has not handled. They are
-// called one after the other, though, and share the controller's workers.
+// FanOut runs several handlers for one resource, in order. Unlike in a [reconcilers.Sequence], a failing handler does
+// not stop those that follow. Each handler has its own failures and retries, and is called again only for changes that
+// it has not handled. The handlers run one after the other and share the controller's workers.
 type FanOut[Type client.Object] []reconcilers.SubReconciler[Type]
 
-// absent is told of resources that do not exist.
+// absent is a handler that is also called for resources that do not exist.
 type absent interface {
 	Absent(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error)
 }
 
-// handler is a reconciler that works better below a [Controller].
+// handler is a reconciler with additional support for running below a [Controller].
 type handler interface {
 	absent
 	under(p place)
@@ -67,8 +67,7 @@ func (r FanOut[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
 	}
 }
 
-// writesStatus is true when any of the handlers is a tree of reconcilers, which expects that what it changes in the
-// status is written.
+// writesStatus reports whether any handler is a tree of reconcilers: their changes of the status must be written.
 func (r FanOut[T]) writesStatus() bool {
 	return slices.ContainsFunc(r, func(sub reconcilers.SubReconciler[T]) bool {
 		h, ok := sub.(handler)
@@ -103,16 +102,16 @@ func (r FanOut[T]) Validate(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Reconcile runs the handlers. The result is the earliest that any of them asks for. Errors are joined, but only those
-// of the sort that needs the most: an error that is to be tried again is not joined to one for which there is no point
-// in it, and one that must be heard of not to one that is quiet.
+// Reconcile runs the handlers. The result is the earliest that any handler returns. Reconcile joins only the errors of
+// the most urgent class: a retryable error is not joined with a terminal one, and an error that must be logged is not
+// joined with a quiet one.
 func (r FanOut[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
 	return r.each(ctx, func(i int) (reconcilers.Result, error) {
 		return step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, r[i].Reconcile)
 	})
 }
 
-// Absent tells the handlers that want to know of a resource that does not exist.
+// Absent calls the handlers that support resources that do not exist.
 func (r FanOut[T]) Absent(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error) {
 	return r.each(ctx, func(i int) (reconcilers.Result, error) {
 		if handler, ok := r[i].(absent); ok {
@@ -136,25 +135,25 @@ func (r FanOut[T]) each(ctx context.Context, do func(i int) (reconcilers.Result,
 		return aggregate, nil
 	}
 	err := errors.Join(failures[worst]...)
-	if hopeless := errors.Join(failures[terminal]...); hopeless != nil &&
+	if terminalErr := errors.Join(failures[terminal]...); terminalErr != nil &&
 		(worst < terminal || aggregate.RequeueAfter > 0) {
-		// Returned as a terminal error it would end what the other handlers ask for.
-		logr.FromContextOrDiscard(ctx).Error(hopeless, "a handler has given up")
+		// A terminal error would cancel the retries of the other handlers.
+		logr.FromContextOrDiscard(ctx).Error(terminalErr, "a handler has given up")
 		if worst == terminal {
-			err = fmt.Errorf("%w: %v", reconcilers.ErrRetryAfter, hopeless) //nolint:errorlint // what is in there must not be found
+			err = fmt.Errorf("%w: %v", reconcilers.ErrRetryAfter, terminalErr) //nolint:errorlint // errors.Is must not find it
 		}
 	}
 	return aggregate, err
 }
 
-// failure is a sort of error. Those that need more come first.
+// failure is a class of errors, the most urgent first.
 type failure int
 
 const (
-	loud     failure = iota // to be retried by the rate limiter, and heard of
-	quiet                   // to be retried by the rate limiter
-	timed                   // to be retried after the time of the result, if there is one
-	terminal                // not to be retried
+	loud     failure = iota // retried by the rate limiter, and logged
+	quiet                   // retried by the rate limiter
+	timed                   // retried after the time in the result, if set
+	terminal                // not retried
 	halting                 // not a failure
 	noFailure
 )

@@ -4,6 +4,6 @@ package operator
 
 import "trueup.dev/resource"
 
-// FinalizerSupplier names the finalizer by which objects of a kind are kept: a qualified name such as
-// example.com/myapp-widgets. It must not depend on the version of the kind, nor on anything else that changes.
+// FinalizerSupplier returns the name of the finalizer for a kind: a qualified name such as example.com/myapp-widgets.
+// The name must not depend on the version of the kind, nor on anything else that changes.
 type FinalizerSupplier func(schema resource.Schema) string

@@ -24,19 +24,19 @@ import (
 	"trueup.dev/validation"
 )
 
-// Informer is where a controller has the objects of one kind from: it reads them from it, and is told by it what
-// happens to them. It is a cache of controller-runtime for one kind; [NewInformer] makes one of any such cache.
+// Informer provides the objects of one kind to a controller: the controller reads from it and receives its events. It
+// is a controller-runtime cache for one kind; [NewInformer] makes an Informer from any such cache.
 //
-// [WithInformer] and an [InformerController] start informers, and wait for them.
+// [WithInformer] and [InformerController] start informers and wait until they are synced.
 type Informer interface {
 	cache.Cache
-	// Object returns an empty object of the kind, in the form in which the informer has them: of a Go type, unstructured,
-	// or metadata only. It must not be changed.
+	// Object returns an empty object of the kind, in the form of the informer: a Go type, unstructured, or metadata
+	// only. The caller must not change it.
 	Object() client.Object
 }
 
-// NewInformer makes a cache the informer of a kind. The cache belongs to the informer from then on. The object says
-// which kind, and in which form; it needs its apiVersion and kind if it is unstructured or metadata only.
+// NewInformer returns an informer of a kind that uses a cache. The informer takes over the cache. The object
+// determines the kind and the form. If it is unstructured or metadata only, its apiVersion and kind must be set.
 func NewInformer(objects cache.Cache, object client.Object) Informer {
 	return informer{Cache: objects, object: object}
 }
@@ -48,45 +48,45 @@ type informer struct {
 
 func (i informer) Object() client.Object { return i.object }
 
-// isEmpty reports whether there is no cache.
+// isEmpty reports whether the cache is nil.
 func (i informer) isEmpty() bool { return nilcheck.IsNil(i.Cache) }
 
-// CacheOf returns the cache that this is the informer of.
+// CacheOf returns the cache of the informer.
 func (i informer) CacheOf(client.Object) cache.Cache { return i.Cache }
 
-// InformerOptions tell which objects of a kind an informer has, and how. The API server does the selection. The zero
-// value is for all objects.
+// InformerOptions selects the objects of an informer and configures it. The API server selects by namespace, labels
+// and fields. The zero value selects all objects.
 type InformerOptions struct {
-	// Namespaces are the namespaces to look at, for kinds that have any. Default: all.
+	// Namespaces are the namespaces to watch, for namespaced kinds. Default: all.
 	Namespaces []string
-	// LabelFilters are label selectors, `team=blue` or `stage in (dev, prod)` for example. Objects have to match each.
-	// Default: none.
+	// LabelFilters are label selectors, for example `team=blue` or `stage in (dev, prod)`. Objects must match all of
+	// them. Default: none.
 	LabelFilters []string
-	// FieldSelectors are field selectors, `metadata.name=mine` for example; what other fields can be selected depends on
-	// the kind. Objects have to match each. Default: none.
+	// FieldSelectors are field selectors, for example `metadata.name=mine`. Which other fields are supported depends
+	// on the kind. Objects must match all of them. Default: none.
 	FieldSelectors []string
-	// ShardFilter selects the objects that an instance of several handles, by what never changes, see [Shard]. Others are
-	// neither read from the informer nor handled; the API server sends them all the same. Each instance needs a lease of
-	// its own, or no leader election. Default: all objects.
+	// ShardFilter selects the objects of one of several instances, see [Shard]. It must depend only on properties that
+	// never change. Other objects are neither readable from the informer nor handled, but the API server still sends
+	// them. Each instance needs its own lease, or no leader election. Default: all objects.
 	ShardFilter func(object client.Object) bool
-	// CacheResyncInterval is the time after which all objects are told of again, though unchanged, see [WithEdge.Resync].
-	// Default: 10 hours.
+	// CacheResyncInterval is the time after which handlers receive all objects again, even if unchanged, see
+	// [WithEdge.Resync]. Default: 10 hours.
 	CacheResyncInterval time.Duration
-	// MetadataOnly leaves out all but the metadata of objects, to save memory: objects are of type
+	// MetadataOnly keeps only the metadata of objects, to save memory. Objects are of type
 	// *metav1.PartialObjectMetadata. Default: false.
 	MetadataOnly bool
-	// ErrorHandler is called when a list or a watch has failed, and in an App for every attempt of a handler that has
-	// failed. The informer and the handler are tried again by themselves, whatever it does. Default: errors are only
-	// logged.
+	// ErrorHandler is called when a list or a watch fails, and in an App also for every failed attempt of a handler.
+	// The informer and the handler are retried in any case. Default: errors are only logged.
 	ErrorHandler func(ctx context.Context, err error)
 }
 
-// InformerSupplier makes the informer of a kind. The cluster tells how to reach the API; a manager is one. The Go type
-// of the kind has to be in the cluster's scheme. A supplier must heed all options, or return an error.
+// InformerSupplier makes the informer of a kind. The cluster provides the connection to the API; a manager is a
+// cluster. The Go type of the kind must be in the cluster's scheme. A supplier must support all options or return an
+// error.
 type InformerSupplier func(kind resource.Kind, cluster cluster.Cluster, options InformerOptions) (Informer, error)
 
-// DefaultInformerSupplier makes informers that keep objects in memory, by the cache of controller-runtime. Managed
-// fields are left out.
+// DefaultInformerSupplier makes informers that keep objects in memory, in a cache of controller-runtime. Managed
+// fields are stripped.
 func DefaultInformerSupplier(kind resource.Kind, cluster cluster.Cluster, options InformerOptions) (Informer, error) {
 	s, err := options.selection(kind)
 	if err != nil {
@@ -102,9 +102,9 @@ func DefaultInformerSupplier(kind resource.Kind, cluster cluster.Cluster, option
 	return sharded(NewInformer(objects, s.object), options.ShardFilter), nil
 }
 
-// MetadataOnlyInformerSupplier is [DefaultInformerSupplier] with [InformerOptions.MetadataOnly]: for kinds with very
-// many or very large objects, whose handlers need no more than metadata, or read the few objects that they do need from
-// the API server.
+// MetadataOnlyInformerSupplier is [DefaultInformerSupplier] with [InformerOptions.MetadataOnly]. Use it for kinds with
+// very many or very large objects, if handlers need only metadata, or read the few complete objects that they need
+// from the API server.
 func MetadataOnlyInformerSupplier(
 	kind resource.Kind, cluster cluster.Cluster, options InformerOptions,
 ) (Informer, error) {
@@ -117,10 +117,10 @@ var (
 	_ InformerSupplier = MetadataOnlyInformerSupplier
 )
 
-// defaultResync is that of controller-runtime.
+// defaultResync is the default of controller-runtime.
 const defaultResync = 10 * time.Hour
 
-// selection is what options select of a kind. Selectors are nil where there are none.
+// selection is the validated form of InformerOptions. Selectors are nil if not set.
 type selection struct {
 	object client.Object
 	labels labels.Selector
@@ -146,12 +146,12 @@ func (o InformerOptions) selection(kind resource.Kind) (selection, error) {
 		problems = append(problems, err)
 	}
 	if len(o.Namespaces) > 0 && kind.Scope() == resource.ClusterScope {
-		problems = append(problems, errors.New("its objects belong to no namespace, so that Namespaces must be empty"))
+		problems = append(problems, errors.New("the kind is cluster-scoped, Namespaces must be empty"))
 	}
 	if len(problems) > 0 {
 		return selection{}, fmt.Errorf("informer of %s: %w", kind, errors.Join(problems...))
 	}
-	// Each is valid, so that all together are.
+	// Each selector is valid, so the combined selector is valid.
 	var err error
 	if len(o.LabelFilters) > 0 {
 		s.labels, err = labels.Parse(strings.Join(o.LabelFilters, ","))
@@ -164,29 +164,29 @@ func (o InformerOptions) selection(kind resource.Kind) (selection, error) {
 
 var _ validation.Validator = InformerOptions{}
 
-// Validate returns every problem by its field, such as LabelFilters[1].
+// Validate returns every problem with its field, such as LabelFilters[1].
 func (o InformerOptions) Validate(context.Context) error {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	for i, namespace := range o.Namespaces {
 		if namespace == "" {
-			add("Namespaces[%d]: the name is empty, leave out Namespaces for all", i)
+			add("Namespaces[%d]: must not be empty; to select all namespaces, leave Namespaces empty", i)
 		} else if faults := kvalidation.IsDNS1123Label(namespace); len(faults) > 0 {
 			add("Namespaces[%d]: %q is not the name of a namespace: %s", i, namespace, strings.Join(faults, "; "))
 		} else if first := slices.Index(o.Namespaces, namespace); first < i {
-			add("Namespaces[%d]: %q is at [%d] as well", i, namespace, first)
+			add("Namespaces[%d]: %q is a duplicate of Namespaces[%d]", i, namespace, first)
 		}
 	}
 	for i, filter := range o.LabelFilters {
 		if strings.TrimSpace(filter) == "" {
-			add("LabelFilters[%d]: the selector is empty", i)
+			add("LabelFilters[%d]: must not be empty", i)
 		} else if _, err := labels.Parse(filter); err != nil {
 			add("LabelFilters[%d]: %q is not a label selector: %w", i, filter, err)
 		}
 	}
 	for i, text := range o.FieldSelectors {
 		if strings.TrimSpace(text) == "" {
-			add("FieldSelectors[%d]: the selector is empty", i)
+			add("FieldSelectors[%d]: must not be empty", i)
 		} else if selector, err := fields.ParseSelector(text); err != nil {
 			add("FieldSelectors[%d]: %q is not a field selector: %w", i, text, err)
 		} else if slices.ContainsFunc(selector.Requirements(), func(r fields.Requirement) bool {
@@ -196,12 +196,13 @@ func (o InformerOptions) Validate(context.Context) error {
 		}
 	}
 	if o.CacheResyncInterval < 0 {
-		add("CacheResyncInterval: %s is negative", o.CacheResyncInterval)
+		add("CacheResyncInterval: must not be negative, got %s", o.CacheResyncInterval)
 	}
 	return errors.Join(problems...)
 }
 
-// cacheOptions are those of controller-runtime's cache for some namespaces, all if there are none.
+// cacheOptions returns the options of controller-runtime's cache for these namespaces, or for all if namespaces is
+// empty.
 func (s selection) cacheOptions(cluster cluster.Cluster, options InformerOptions, namespaces []string) cache.Options {
 	cacheOptions := cache.Options{
 		HTTPClient:           cluster.GetHTTPClient(),

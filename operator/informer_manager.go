@@ -24,17 +24,17 @@ import (
 	"trueup.dev/internal/nilcheck"
 )
 
-// WithInformer returns a view of the manager that has the objects of one kind from an informer: its cache, its client
-// and its field indexer use the informer for that kind in the informer's form, and what the manager has for all else. A
-// controller that is made with it, and with the [reconcilers.Config] of it, works on the objects of the informer;
-// others are not affected.
+// WithInformer returns a view of the manager in which the objects of one kind come from an informer. The cache, the
+// client and the field indexer of the view use the informer for that kind in the informer's form, and the manager's
+// cache for everything else. A controller that uses the view, and a [reconcilers.Config] made from the view, works on
+// the objects of the informer. Other controllers are not affected.
 //
 // The manager starts the informer and waits for it before it starts controllers. Until the informer has all objects,
-// the manager is not ready: a check named `informer-<name>` says why, so the name should be unique. An informer belongs
-// to one call. Views can be made of views.
+// the manager is not ready: the check `informer-<name>` reports the reason, so the name should be unique. Each
+// informer can be passed to WithInformer only once. To use several informers, make a view of a view.
 //
-// WithInformer makes no request. While the API server cannot be reached, or does not serve the kind, the manager waits
-// and tries again; the reason is logged once, and counted in trueup_informer_start_failures_total.
+// WithInformer makes no request. While the API server is unreachable, or does not serve the kind, the manager waits
+// and retries. The reason is logged once, and the metric trueup_informer_start_failures_total counts the failures.
 func WithInformer(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error) {
 	if made, ok := informer.(interface{ isEmpty() bool }); ok && made.isEmpty() || nilcheck.IsNil(informer) {
 		return nil, fmt.Errorf("informer %q must not be nil", name)
@@ -68,15 +68,15 @@ var errNotFilled = errors.New("not all objects are known yet")
 
 var informerStartFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "trueup_informer_start_failures_total",
-	Help: "Failed attempts to start an informer. Each is tried again.",
+	Help: "Failed attempts to start an informer. Each attempt is retried.",
 }, []string{"kind"})
 
 func init() {
 	metrics.Registry.MustRegister(informerStartFailures)
 }
 
-// startedInformer is an informer with the methods by which a manager starts a cache, and waits for it before it starts
-// anything else.
+// startedInformer adds GetCache to an informer, so that the manager starts it as a cache and waits for it before it
+// starts anything else.
 type startedInformer struct {
 	Informer
 	kind string
@@ -85,13 +85,13 @@ type startedInformer struct {
 
 func (i startedInformer) GetCache() cache.Cache { return i }
 
-// WaitForCacheSync has the informer watch its kind, and waits until it has all objects. It tries again while the API
-// server cannot be asked for the kind: a manager does not stop when a cache cannot be started.
+// WaitForCacheSync starts the watch of the informer, and waits until the informer has all objects. It retries while
+// the API server is unreachable, so that the manager does not stop.
 func (i startedInformer) WaitForCacheSync(ctx context.Context) bool {
 	err := lifecycle.Retry(ctx, i.watch, func(err error, failures int) bool {
 		informerStartFailures.WithLabelValues(i.kind).Inc()
 		if failures == 1 {
-			i.log.Info("unable to start the informer yet, trying again", "reason", err.Error())
+			i.log.Info("unable to start the informer, retrying", "reason", err.Error())
 		}
 		return true
 	})
@@ -122,7 +122,7 @@ func (m *informedManager) GetCache() cache.Cache                { return m.cache
 func (m *informedManager) GetClient() client.Client             { return m.client }
 func (m *informedManager) GetFieldIndexer() client.FieldIndexer { return m.cache }
 
-// route tells for what an informer is to be used.
+// route decides which objects come from an informer.
 type route struct {
 	form     guard.Form
 	scheme   *runtime.Scheme
@@ -140,7 +140,7 @@ func (r route) is(obj runtime.Object) bool {
 	return guard.NewForm(gvk, obj) == r.form
 }
 
-// isKind is for callers that only name a kind: they mean its Go type.
+// isKind is for callers that pass only a kind: they refer to its Go type.
 func (r route) isKind(gvk schema.GroupVersionKind) bool {
 	obj, err := r.scheme.New(gvk)
 	return err == nil && guard.NewForm(gvk, obj) == r.form
@@ -151,7 +151,7 @@ type informedCache struct {
 	route
 }
 
-// CacheOf returns the cache behind this one that has the kind of obj, in its form.
+// CacheOf returns the underlying cache for the kind and form of obj.
 func (c *informedCache) CacheOf(obj client.Object) cache.Cache {
 	of := c.to(obj)
 	if behind, ok := of.(interface {
@@ -204,7 +204,7 @@ func (c *informedCache) IndexField(
 	return c.to(obj).IndexField(ctx, obj, field, extract)
 }
 
-// WaitForCacheSync waits for the informer, too: this is what the sources of a controller ask.
+// WaitForCacheSync also waits for the informer: the sources of a controller call it.
 func (c *informedCache) WaitForCacheSync(ctx context.Context) bool {
 	return c.informer.WaitForCacheSync(ctx) && c.Cache.WaitForCacheSync(ctx)
 }

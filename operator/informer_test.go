@@ -47,7 +47,7 @@ func TestInformerOptions_Problems(t *testing.T) {
 		"no kind": {want: []string{"Schema"}},
 		"nodes": {
 			kind: testNodes, options: InformerOptions{Namespaces: []string{"a"}},
-			want: []string{"informer of Node.v1: its objects belong to no namespace"},
+			want: []string{"informer of Node.v1: the kind is cluster-scoped"},
 		},
 		"everything": {
 			kind: testConfigMaps,
@@ -57,12 +57,12 @@ func TestInformerOptions_Problems(t *testing.T) {
 				}, CacheResyncInterval: -1,
 			},
 			want: []string{
-				"informer of ConfigMap.v1: Namespaces[1]: the name is empty", `Namespaces[2]: "a" is at [0] as well`,
+				"informer of ConfigMap.v1: Namespaces[1]: must not be empty", `Namespaces[2]: "a" is a duplicate of Namespaces[0]`,
 				`Namespaces[3]: "B" is not the name of a namespace`,
-				`LabelFilters[1]: "a b" is not a label selector`, "LabelFilters[2]: the selector is empty",
-				`FieldSelectors[0]: "c" is not a field selector`, "FieldSelectors[1]: the selector is empty",
+				`LabelFilters[1]: "a b" is not a label selector`, "LabelFilters[2]: must not be empty",
+				`FieldSelectors[0]: "c" is not a field selector`, "FieldSelectors[1]: must not be empty",
 				`FieldSelectors[2]: "=x" does not name a field`,
-				"CacheResyncInterval: -1ns is negative",
+				"CacheResyncInterval: must not be negative, got -1ns",
 			},
 		},
 	} {
@@ -209,7 +209,7 @@ func TestInformerController_Adds(t *testing.T) {
 		"shared informer": {
 			do: then(full(informer, watcher, other, reconciler), func(c *InformerController) error {
 				return errors.Join(c.AddInformer(informer, "l"), c.AddWatcher(watcher, "l"))
-			}), want: `kind "l" must have an informer of its own`, n: 3,
+			}), want: `kind "l" must have its own informer`, n: 3,
 		},
 		"all": {do: full(informer, watcher, other, reconciler), n: 3},
 		"without one": {

@@ -22,15 +22,16 @@ import (
 	"trueup.dev/resource"
 )
 
-// InformerController calls watchers and reconcilers for what informers tell. Informers and handlers that are added
-// under the same kind belong together: each handler is called for the objects of each informer. The kind is no more
-// than a name for that. Two informers for one kind of objects, with different selectors, are kept apart by different
-// names.
+// InformerController calls watchers and reconcilers with the events of informers. Informers and handlers that are
+// added under the same kind belong together: each handler is called for the objects of each informer. The kind is only
+// a name for this group. Use different names to separate two informers for one Kubernetes kind with different
+// selectors.
 //
 // The handlers of a kind are called one after the other, in the order in which they were added, watchers and
-// reconcilers alike. None stops those that follow: each has its own failures and its own retries, see [FanOut]. They
-// are called for every change and for resyncs, except those that are an [Opinionated], or are made of one: see
-// [AsOpinionated]. A [Controller] has more choices, of which this is a simpler form.
+// reconcilers alike. A failure of one handler does not stop those that follow: each handler has its own failures and
+// retries, see [FanOut]. Handlers are called for every change and for resyncs, except for an [Opinionated] or a
+// handler that wraps one: see [AsOpinionated]. A [Controller] has more options; InformerController is a simpler form
+// of it.
 //
 // Informers may be added and removed at any time. Handlers must be added before the informers of their kind run.
 type InformerController struct {
@@ -38,51 +39,52 @@ type InformerController struct {
 
 	mu    sync.Mutex
 	setUp bool
-	// mgr runs what is added after the controller is set up, with the values of ctx.
+	// mgr runs informers that are added after set-up, with the values of ctx.
 	mgr ctrl.Manager
 	ctx context.Context
-	// order is that of the kinds.
+	// order lists the kinds in the order in which they were added.
 	order []string
 	kinds map[string]*informedKind
 }
 
-// InformerControllerConfig tells how an [InformerController] works.
+// InformerControllerConfig configures an [InformerController].
 type InformerControllerConfig struct {
-	// Manager runs the controllers, see [InformerController.Run]. Default: one for KubeConfig, without leader election.
+	// Manager runs the controllers, see [InformerController.Run]. Default: a manager for KubeConfig, without leader
+	// election.
 	Manager ctrl.Manager
-	// KubeConfig leads to the cluster, if there is no Manager.
+	// KubeConfig is the connection to the cluster if Manager is nil.
 	KubeConfig *rest.Config
-	// Scheme has the Go types of kinds, if there is no Manager. Default: those of Kubernetes.
+	// Scheme has the Go types of kinds if Manager is nil. Default: the types of Kubernetes.
 	Scheme *runtime.Scheme
 
-	// ErrorHandler is called for every attempt of a handler that has failed, whether it is tried again or not. Default:
-	// errors are only logged and counted.
+	// ErrorHandler is called for every failed attempt of a handler, whether it is retried or not. Default: errors are
+	// only logged and counted.
 	ErrorHandler func(ctx context.Context, err error)
-	// RetryPolicy tells when to try again. Default: [DefaultRetryPolicy].
+	// RetryPolicy decides when to retry. Default: [DefaultRetryPolicy].
 	RetryPolicy RetryPolicy
-	// RetryDequeuePolicy tells whether a change replaces a retry. Default: [OpinionatedRetryDequeuePolicy].
+	// RetryDequeuePolicy decides whether a change replaces a retry. Default: [OpinionatedRetryDequeuePolicy].
 	RetryDequeuePolicy RetryDequeuePolicy
-	// PreviousState is how much of each object is remembered. Default: [PreviousFull]. Less suits a [CustomCacheInformer],
-	// which keeps objects out of memory.
+	// PreviousState is how much of each object is kept in memory. Default: [PreviousFull]. For a
+	// [CustomCacheInformer], which keeps objects outside of memory, set a smaller value.
 	PreviousState PreviousState
-	// SkipStatusUpdate leaves the status of objects alone, for kinds that belong to another controller. Default: false, a
-	// condition in the status tells of handlers that have given up, for example.
+	// SkipStatusUpdate is for kinds whose status belongs to another controller: the status is not written. Default:
+	// false, which for example adds a condition when a handler has given up.
 	SkipStatusUpdate bool
-	// MaxConcurrentReconciles is how many objects are handled at the same time, for each informer of a kind. Default: that
-	// of the manager, which is 1 unless set.
+	// MaxConcurrentReconciles is the maximum number of objects that are handled at the same time, for each informer of
+	// a kind. Default: the value of the manager, which is 1 unless set.
 	MaxConcurrentReconciles int
 }
 
-// DefaultInformerControllerConfig returns the config with its defaults, and without a cluster.
+// DefaultInformerControllerConfig returns the config with its defaults, without a cluster.
 func DefaultInformerControllerConfig() InformerControllerConfig {
 	return InformerControllerConfig{RetryPolicy: DefaultRetryPolicy, RetryDequeuePolicy: OpinionatedRetryDequeuePolicy}
 }
 
-// informedKind is what was added under one name.
+// informedKind holds the informers and handlers that were added under one name.
 type informedKind struct {
 	informers []Informer
 	handlers  []informedHandler
-	// stops end what runs for informers, in the order of all that were ever started: an informer runs once.
+	// stops holds all informers that were ever started, in order: an informer can run only once.
 	stops []startedInformerOf
 }
 
@@ -96,17 +98,17 @@ type startedInformerOf struct {
 type informedHandler struct {
 	handler   any
 	isWatcher bool
-	// edge makes what calls the handler. Each informer has its own.
+	// edge returns a new reconciler that calls the handler. Each informer has its own.
 	edge func() *WithEdge[resource.Object]
 }
 
-// configured returns what calls the handler for one informer.
+// configured returns the reconciler that calls the handler for one informer.
 func (h informedHandler) configured(config InformerControllerConfig) reconcilers.SubReconciler[resource.Object] {
 	opinionated, ok := AsOpinionated(h.handler)
 	var edge *WithEdge[resource.Object]
 	if ok {
 		if edge = opinionated.Handler; edge == nil {
-			return opinionated // which is an error at set-up
+			return opinionated // validation reports the nil Handler
 		}
 	} else {
 		edge = h.edge()
@@ -141,12 +143,13 @@ func NewInformerController(config InformerControllerConfig) *InformerController 
 	return &InformerController{config: config, kinds: map[string]*informedKind{}}
 }
 
-// AddInformer adds an informer for a kind. An informer belongs to one kind of one controller, which starts it: at once
-// if the controller runs. Then it is no part of the manager's readiness, and the kind must have handlers.
+// AddInformer adds an informer for a kind. An informer belongs to one kind of one controller, which starts it. If the
+// controller already runs, AddInformer starts the informer at once; the informer then has no readiness check, and the
+// kind must have handlers.
 func (c *InformerController) AddInformer(informer Informer, kind string) error {
 	return c.change(kind, informer, func(k *informedKind) error {
 		if c.setUp {
-			if err := c.validateLate(kind, informer); err != nil {
+			if err := c.validateAdded(kind, informer); err != nil {
 				return err
 			}
 			if err := c.start(kind, informer, true); err != nil {
@@ -158,9 +161,9 @@ func (c *InformerController) AddInformer(informer Informer, kind string) error {
 	})
 }
 
-// RemoveInformer takes back AddInformer. An informer that runs is stopped, and with it what handles its objects:
-// handlers are called no more, not for deletions either, and the context of calls in progress ends. It cannot be added
-// again.
+// RemoveInformer reverts AddInformer. If the informer runs, it stops, and so do the handlers of its objects: they are
+// not called any more, not even for deletions, and the context of calls in progress is canceled. The informer cannot
+// be added again.
 func (c *InformerController) RemoveInformer(informer Informer, kind string) error {
 	return c.change(kind, informer, func(k *informedKind) error {
 		k.informers = slices.DeleteFunc(k.informers, func(other Informer) bool { return isSame(other, informer) })
@@ -182,12 +185,12 @@ func (c *InformerController) AddWatcher(watcher ResourceWatcher, kind string) er
 	})
 }
 
-// RemoveWatcher takes back AddWatcher, as often as it was called.
+// RemoveWatcher removes a watcher that was added by AddWatcher, even if it was added several times.
 func (c *InformerController) RemoveWatcher(watcher ResourceWatcher, kind string) error {
 	return c.changeHandlers(kind, watcher, func(k *informedKind) { k.remove(true, watcher) })
 }
 
-// RemoveAllWatchersForResource takes back all AddWatcher of a kind.
+// RemoveAllWatchersForResource removes all watchers of a kind.
 func (c *InformerController) RemoveAllWatchersForResource(kind string) error {
 	return c.changeHandlers(kind, all, func(k *informedKind) { k.remove(true, all) })
 }
@@ -201,12 +204,12 @@ func (c *InformerController) AddReconciler(reconciler Reconciler, kind string) e
 	})
 }
 
-// RemoveReconciler takes back AddReconciler, as often as it was called.
+// RemoveReconciler removes a reconciler that was added by AddReconciler, even if it was added several times.
 func (c *InformerController) RemoveReconciler(reconciler Reconciler, kind string) error {
 	return c.changeHandlers(kind, reconciler, func(k *informedKind) { k.remove(false, reconciler) })
 }
 
-// RemoveAllReconcilersForResource takes back all AddReconciler of a kind.
+// RemoveAllReconcilersForResource removes all reconcilers of a kind.
 func (c *InformerController) RemoveAllReconcilersForResource(kind string) error {
 	return c.changeHandlers(kind, all, func(k *informedKind) { k.remove(false, all) })
 }
@@ -214,8 +217,8 @@ func (c *InformerController) RemoveAllReconcilersForResource(kind string) error 
 // all stands for all handlers.
 var all = new(struct{ _ byte })
 
-// isSame compares handlers and informers. Values that cannot be compared are never the same: who wants to remove them
-// has to add pointers.
+// isSame compares handlers and informers. Values that are not comparable are never the same: only pointers to them can
+// be removed.
 func isSame(a, b any) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }
@@ -230,14 +233,14 @@ func (k *informedKind) remove(watchers bool, which any) {
 func (c *InformerController) changeHandlers(kind string, what any, do func(k *informedKind)) error {
 	return c.change(kind, what, func(k *informedKind) error {
 		if len(k.stops) > 0 {
-			return fmt.Errorf("the handlers of kind %q cannot be changed any more, its informers run", kind)
+			return fmt.Errorf("the handlers of kind %q cannot change after its informers have started", kind)
 		}
 		do(k)
 		return nil
 	})
 }
 
-// change changes what there is of a kind. What is to be added or removed must not be nil.
+// change changes the informers or handlers of a kind. what must not be nil.
 func (c *InformerController) change(kind string, what any, do func(k *informedKind) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,7 +248,7 @@ func (c *InformerController) change(kind string, what any, do func(k *informedKi
 	case kind == "":
 		return errors.New("the kind must not be empty")
 	case nilcheck.IsNil(what):
-		return fmt.Errorf("what is added or removed for kind %q must not be nil", kind)
+		return fmt.Errorf("the informer or handler of kind %q must not be nil", kind)
 	}
 	if c.kinds[kind] == nil {
 		c.kinds[kind] = &informedKind{}
@@ -254,12 +257,12 @@ func (c *InformerController) change(kind string, what any, do func(k *informedKi
 	return do(c.kinds[kind])
 }
 
-// Run sets up the controllers and runs the manager, until the context ends or something has failed. It is an error,
-// which names them, when the context has ended and some informers could not be filled. Whoever runs the manager
-// otherwise uses SetupWithManager instead.
+// Run sets up the controllers and runs the manager, until the context ends or a component fails. If the context ends
+// before all informers are synced, Run returns an error that names those informers. To run the manager yourself, call
+// SetupWithManager instead.
 //
-// A manager that is made for KubeConfig elects no leader: every replica calls its handlers. Where only one may, set a
-// Manager with leader election.
+// The manager for KubeConfig has no leader election: every replica calls its handlers. To call handlers in one replica
+// only, set a Manager with leader election.
 func (c *InformerController) Run(ctx context.Context) error {
 	mgr := c.config.Manager
 	if mgr == nil {
@@ -278,7 +281,7 @@ func (c *InformerController) Run(ctx context.Context) error {
 	return lifecycle.Run(ctx, mgr, c.unfilled)
 }
 
-// unfilled are the kinds with informers that do not have all objects yet.
+// unfilled returns the kinds with informers that do not have all objects yet.
 func (c *InformerController) unfilled() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,8 +292,9 @@ func (c *InformerController) unfilled() []string {
 	})
 }
 
-// SetupWithManager adds all controllers to a manager: one for each informer of each kind, named as the kind, and
-// `<kind>-2` and so on for more. A kind with informers and without handlers, or the other way round, is an error.
+// SetupWithManager adds all controllers to a manager: one for each informer of each kind. The controllers are named
+// after the kind: `<kind>`, `<kind>-2` and so on. It returns an error for a kind with informers but no handlers, or
+// with handlers but no informers.
 func (c *InformerController) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -311,8 +315,9 @@ func (c *InformerController) SetupWithManager(ctx context.Context, mgr ctrl.Mana
 	return nil
 }
 
-// start adds what handles the objects of an informer to the manager.
-func (c *InformerController) start(kind string, informer Informer, late bool) error {
+// start adds a controller for the objects of an informer to the manager. running reports whether the manager may
+// already run.
+func (c *InformerController) start(kind string, informer Informer, running bool) error {
 	if nilcheck.IsNil(c.mgr) {
 		return errors.New("the manager must not be nil")
 	}
@@ -322,21 +327,21 @@ func (c *InformerController) start(kind string, informer Informer, late bool) er
 	}
 	scope, stop := context.WithCancel(c.ctx)
 	k.stops = append(k.stops, startedInformerOf{informer, stop})
-	if err := c.add(scope, &scopedManager{c.mgr, scope, late}, name, informer, k.handlers); err != nil {
+	if err := c.add(scope, &scopedManager{c.mgr, scope, running}, name, informer, k.handlers); err != nil {
 		stop()
 		return err
 	}
 	return nil
 }
 
-// validateLate checks what is added while the controller runs.
-func (c *InformerController) validateLate(kind string, informer Informer) error {
+// validateAdded checks an informer that is added while the controller runs.
+func (c *InformerController) validateAdded(kind string, informer Informer) error {
 	if len(c.kinds[kind].handlers) == 0 {
 		return fmt.Errorf("kind %q must have a watcher or a reconciler", kind)
 	}
 	for _, k := range c.kinds {
 		if slices.ContainsFunc(k.stops, func(s startedInformerOf) bool { return isSame(s.informer, informer) }) {
-			return fmt.Errorf("kind %q must have an informer of its own, which no other has or has had", kind)
+			return fmt.Errorf("kind %q must have its own informer, got one that was added before", kind)
 		}
 	}
 	return nil
@@ -347,7 +352,7 @@ func (c *InformerController) validate() error {
 	for _, kind := range c.order {
 		for _, informer := range c.kinds[kind].informers {
 			if slices.ContainsFunc(all, func(other Informer) bool { return isSame(other, informer) }) {
-				problems = append(problems, fmt.Errorf("kind %q must have an informer of its own, which no other has", kind))
+				problems = append(problems, fmt.Errorf("kind %q must have its own informer, got one that was added before", kind))
 			}
 			all = append(all, informer)
 		}
@@ -371,7 +376,7 @@ func (c *InformerController) add(
 	controller := &Controller[resource.Object]{
 		Name: name, Type: informer.Object(), MaxConcurrentReconciles: c.config.MaxConcurrentReconciles,
 		SkipStatusUpdate: c.config.SkipStatusUpdate,
-		// References that are tracked by a tree of reconcilers are renewed with each resync.
+		// A tree of reconcilers renews the references that it tracks with each resync.
 		Config: reconcilers.NewConfig(view, nil, defaultResync+time.Hour),
 	}
 	for _, handler := range handlers {

@@ -15,11 +15,11 @@ import (
 	"trueup.dev/validation"
 )
 
-// WatcherReconciler makes a watcher a part of a tree of reconcilers. Its methods are called only when something has
-// happened to the resource; the fields of the [WithEdge] that is returned can be set to change what that is.
+// WatcherReconciler returns a reconciler that calls a watcher, for use in a tree of reconcilers. It calls the watcher
+// only when the resource has changed. To select other changes, set the fields of the returned [WithEdge].
 //
-// In a tree below a [reconcilers.ResourceReconciler], Delete is called for resources that have one of Finalizers. To be
-// told of all deletions use a [Controller].
+// In a tree below a [reconcilers.ResourceReconciler], Delete is called only for resources that have one of Finalizers.
+// To receive all deletions, use a [Controller].
 func WatcherReconciler[T resource.Object](watcher TypedWatcher[T]) *WithEdge[T] {
 	return &WithEdge[T]{Name: "Watcher", OnlyChanges: true, Reconciler: &leaf[T]{handler: watcher, call: func(
 		ctx context.Context, object T,
@@ -48,9 +48,9 @@ func watch[T resource.Object](ctx context.Context, watcher TypedWatcher[T], obje
 	return watcher.Add(ctx, object)
 }
 
-// AsSubReconciler makes a Reconciler a part of a tree of reconcilers. It is called only when something has happened to
-// the resource; the fields of the [WithEdge] that is returned can be set to change what that is. What [AsReconciler]
-// has made is called always.
+// AsSubReconciler returns a reconciler that calls a Reconciler, for use in a tree of reconcilers. It calls the
+// Reconciler only when the resource has changed. To select other changes, set the fields of the returned [WithEdge]. A
+// Reconciler that was made by [AsReconciler] is called for every request.
 func AsSubReconciler[T resource.Object](reconciler Reconciler) *WithEdge[T] {
 	if tree, ok := treeFor[T](reconciler); ok {
 		return &WithEdge[T]{Name: "Reconciler", Reconciler: tree}
@@ -70,16 +70,17 @@ func AsSubReconciler[T resource.Object](reconciler Reconciler) *WithEdge[T] {
 	}}}
 }
 
-// AsReconciler makes a tree of reconcilers, a [reconcilers.Sequence] for example, the reconciler of a kind in the event
-// style. What it watches is watched, and the status that it sets is written, as below a
-// [reconcilers.ResourceReconciler]: it is called for every request, whether the resource has changed or not.
+// AsReconciler returns a [Reconciler] that calls a tree of reconcilers, for example a [reconcilers.Sequence]. As below
+// a [reconcilers.ResourceReconciler], the watches of the tree are set up, the status that it sets is written, and it
+// is called for every request, whether the resource has changed or not.
 func AsReconciler[T resource.Object](reconciler reconcilers.SubReconciler[T]) Reconciler {
 	return &subReconciler[T]{reconciler}
 }
 
 type subReconciler[T resource.Object] struct{ reconcilers.SubReconciler[T] }
 
-// Reconcile is for those who wrap the Reconciler in one of their own: then nothing is watched and no status is written.
+// Reconcile is called only if the Reconciler is wrapped in another one. Then no watches are set up and no status is
+// written.
 func (r *subReconciler[T]) Reconcile(ctx context.Context, req ReconcileRequest) (ReconcileResult, error) {
 	object, err := cast[T](req.Object)
 	if err != nil {
@@ -89,7 +90,7 @@ func (r *subReconciler[T]) Reconcile(ctx context.Context, req ReconcileRequest) 
 	return ReconcileResult{RequeueAfter: result.RequeueAfter}, err
 }
 
-// leaf calls a handler with a copy of the resource: what it does to the copy is not written.
+// leaf calls a handler with a copy of the resource. Changes of the copy are not written.
 type leaf[T resource.Object] struct {
 	handler any
 	call    func(ctx context.Context, object T) (reconcilers.Result, error)
@@ -123,8 +124,8 @@ func (l *leaf[T]) Reconcile(ctx context.Context, object T) (reconcilers.Result, 
 	return result, err
 }
 
-// adoptObservedGeneration takes over that a handler has written the generation to the status itself: what it was given
-// has another resource version then.
+// adoptObservedGeneration copies observedGeneration from the handler's copy, in case the handler has written the
+// status itself. The copy then has another resource version.
 func adoptObservedGeneration(to, from client.Object) {
 	written, noted := statusOf(from).observedGeneration, statusOf(to).observedGeneration
 	if written != nil && noted != nil && *written == to.GetGeneration() &&

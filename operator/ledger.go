@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ledger remembers for every resource what its handler knows of it. What has happened since is the difference between
-// that and the resource as it is now.
+// ledger records, for every resource, the state that its handler last received. The difference between that state and
+// the current one determines the action.
 //
-// It is read and written by reconciles, of which there is one at a time for each resource, and fed by the events of a
-// cache, at any time. Objects of a cache are kept by their pointers: a resource that is quiet costs no copy.
+// Reconciles read and write it, one at a time for each resource. The events of a cache update it at any time. It keeps
+// pointers to the objects of the cache: an unchanged resource needs no copy.
 type ledger struct {
-	// partly is true when only parts of resources are remembered.
+	// partly reports whether the ledger keeps only parts of resources.
 	partly bool
 
 	// size counts the records. Optional.
@@ -29,56 +29,57 @@ type ledger struct {
 	records map[types.NamespacedName]*record
 }
 
-// record is what is known of one resource. Objects in it are never changed.
+// record holds the known states of one resource. Its objects are never changed.
 type record struct {
-	// acked is the resource as it was when it was last handled with success, nil before that.
+	// acked is the state that was last handled successfully, nil before the first success.
 	acked client.Object
-	// known is the resource as its handler was last called with it, with success or not, and nil when the handler need not
-	// be told that it goes.
+	// known is the state that the handler was last called with, successfully or not. It is nil if the handler does not
+	// need to handle a deletion.
 	known client.Object
-	// finished is the resource whose deletion was handled, while it is still there or may still be met.
+	// finished is the resource whose deletion was handled, while the resource still exists or reconciles may still
+	// read it.
 	finished types.UID
-	// pending is the call that did not succeed or is to be repeated, nil when there is none.
+	// pending is the call to retry or to repeat, nil if there is none.
 	pending *pending
 
-	// busy is true while a handler is called.
+	// busy reports whether the handler is running.
 	busy bool
 
-	// What follows is fed by events.
+	// Events set the fields below.
 
-	// latest is the resource as the cache has it, nil when it has none.
+	// latest is the state in the cache, nil if the cache does not have the resource.
 	latest client.Object
-	// gone is a resource that the cache had last, nil when none has gone since.
-	gone client.Object
-	// listed is true when the resource was there before the cache was.
+	// deleted is the last state of a resource that was deleted from the cache, nil if no deletion followed.
+	deleted client.Object
+	// listed reports whether the resource was in the initial list of the cache.
 	listed bool
-	// resynced is true after a resync of the cache.
+	// resynced reports whether the cache was resynced since the last reconcile.
 	resynced bool
 }
 
-// pending is a call that is to be made again.
+// pending is a call that must be made again.
 type pending struct {
 	action ReconcileAction
 	// object is the resource of the last attempt.
 	object client.Object
-	// attempt is how often it has failed.
+	// attempt is the number of failed attempts.
 	attempt int
-	// due is when the next attempt is due.
+	// due is the time of the next attempt.
 	due time.Time
-	// calm is until when changes that do not count must not lead to the next attempt, where the rate limiter tells when it
-	// is due.
-	calm  time.Time
-	state map[string]any
-	// err is why the last attempt has failed, nil when it only asked to be called again.
+	// quietUntil is set if the rate limiter schedules the next attempt. Until then, changes that do not supersede the
+	// retry must not start the next attempt.
+	quietUntil time.Time
+	state      map[string]any
+	// err is the error of the last attempt, nil if it only asked to be called again.
 	err error
-	// acked is true when the last attempt was a success, that asked for another one.
+	// acked reports whether the last attempt succeeded and asked for another one.
 	acked bool
-	// exhausted is true when nothing but a change of the resource leads to another attempt, and told when that was to be
-	// written to the resource.
-	exhausted, told bool
+	// exhausted reports whether only a change of the resource leads to another attempt. reported is set once the
+	// condition of the resource was to be written.
+	exhausted, reported bool
 }
 
-// see returns the record of a resource, and makes one if there is none.
+// see returns the record of a resource, and creates it if it does not exist.
 func (l *ledger) see(key types.NamespacedName) *record {
 	if l.records == nil {
 		l.records = map[types.NamespacedName]*record{}
@@ -94,7 +95,7 @@ func (l *ledger) see(key types.NamespacedName) *record {
 	return r
 }
 
-// with calls do with the record of a resource, and then drops the record if it says nothing.
+// with calls do with the record of a resource, and then drops the record if it is empty.
 func (l *ledger) with(key types.NamespacedName, do func(r *record)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +115,7 @@ func (l *ledger) len() int {
 	return len(l.records)
 }
 
-// appeared notes that the cache has a resource it did not have.
+// appeared records that the cache has a new resource.
 func (l *ledger) appeared(obj client.Object, listed bool) {
 	l.with(client.ObjectKeyFromObject(obj), func(r *record) {
 		r.listed = listed
@@ -122,11 +123,11 @@ func (l *ledger) appeared(obj client.Object, listed bool) {
 	})
 }
 
-// changed notes that the cache has another version of a resource, or the same one once more.
+// changed records that the cache has another version of a resource, or the same version after a resync.
 func (l *ledger) changed(before, after client.Object) {
 	l.with(client.ObjectKeyFromObject(after), func(r *record) {
 		if uid := before.GetUID(); uid != after.GetUID() && r.known != nil && r.known.GetUID() == uid {
-			r.gone = l.fullest(r, before)
+			r.deleted = l.fullest(r, before)
 		}
 		if before.GetResourceVersion() == after.GetResourceVersion() {
 			r.resynced = true
@@ -135,8 +136,8 @@ func (l *ledger) changed(before, after client.Object) {
 	})
 }
 
-// vanished notes that the cache has a resource no more. Unless somebody asks for resources that are absent, that is the
-// end of it. A reconcile may have met another resource of the same name before the event came.
+// vanished records that the cache no longer has a resource. If no reconcile handles absent resources, the record ends
+// here. A reconcile may have handled another resource of the same name before this event arrived.
 func (l *ledger) vanished(obj client.Object, absentIsAsked bool) {
 	l.with(client.ObjectKeyFromObject(obj), func(r *record) {
 		uid := obj.GetUID()
@@ -152,51 +153,51 @@ func (l *ledger) vanished(obj client.Object, absentIsAsked bool) {
 			r.pending = nil
 		case r.known == nil || r.known.GetUID() != uid:
 		case absentIsAsked || r.busy:
-			r.gone = obj
+			r.deleted = obj
 		default:
 			r.forget()
 		}
 	})
 }
 
-// absent returns the resource that is gone without its handler having been told, nil if there is none. Then there is
-// nothing left to be done. It is not certain that it is gone if the cache has never had it: what was read past the
-// cache may still come.
-func (l *ledger) absent(key types.NamespacedName) (gone client.Object, certain bool) {
+// absent returns the resource that no longer exists and whose deletion was not handled, or nil. If it returns nil, no
+// work is left. certain is false if the cache never had the resource: it was read from the API server, and the cache
+// may still receive it.
+func (l *ledger) absent(key types.NamespacedName) (last client.Object, certain bool) {
 	l.with(key, func(r *record) {
-		if gone = r.tombstone(); gone == nil && r.latest == nil {
+		if last = r.tombstone(); last == nil && r.latest == nil {
 			r.pending, r.finished = nil, ""
 		}
-		for _, seen := range []client.Object{r.latest, r.gone} {
-			certain = certain || seen != nil && gone != nil && seen.GetUID() == gone.GetUID()
+		for _, seen := range []client.Object{r.latest, r.deleted} {
+			certain = certain || seen != nil && last != nil && seen.GetUID() == last.GetUID()
 		}
 	})
-	return gone, certain
+	return last, certain
 }
 
-// forget ends what is known of a resource.
+// forget drops everything that is known of a resource.
 func (r *record) forget() {
-	r.acked, r.known, r.gone, r.pending = nil, nil, nil, nil
+	r.acked, r.known, r.deleted, r.pending = nil, nil, nil, nil
 }
 
-// finish ends what is known of a resource whose deletion was handled, or was given up. As long as it may be met again,
-// its handler must not be told again.
-func (r *record) finish(uid types.UID, gone bool) {
+// finish drops everything that is known of a resource whose deletion was handled, or was given up. While reconciles
+// may still read the resource, its deletion must not be handled again.
+func (r *record) finish(uid types.UID, absent bool) {
 	r.forget()
 	switch {
-	case !gone || r.has(uid):
+	case !absent || r.has(uid):
 		r.finished = uid
 	case !r.has(r.finished):
 		r.finished = ""
 	}
 }
 
-// has is true for a resource that is still in the cache.
+// has reports whether the resource is still in the cache.
 func (r *record) has(uid types.UID) bool {
 	return r.latest != nil && r.latest.GetUID() == uid
 }
 
-// hold keeps the object of the cache, also in place of a copy of it.
+// hold keeps the object of the cache, and replaces copies of the same state by it.
 func (l *ledger) hold(r *record, obj client.Object) {
 	r.latest = obj
 	if l.partly {
@@ -209,16 +210,16 @@ func (l *ledger) hold(r *record, obj client.Object) {
 	}
 }
 
-// fullest returns a resource that has gone. A cache that has missed it, and lost the resource, may have no more than
-// its metadata.
-func (l *ledger) fullest(r *record, gone client.Object) client.Object {
-	if !l.partly && r.latest != nil && sameState(r.latest, gone) {
+// fullest returns the most complete known state of a deleted resource. If the cache missed the deletion, it may have
+// only the metadata.
+func (l *ledger) fullest(r *record, obj client.Object) client.Object {
+	if !l.partly && r.latest != nil && sameState(r.latest, obj) {
 		return r.latest
 	}
-	return gone
+	return obj
 }
 
-// held returns what to keep of a resource: the object of the cache, or a copy if the cache has another version.
+// held returns the object to keep: the object of the cache, or a copy if the cache has another version.
 func (r *record) held(obj client.Object) client.Object {
 	if r.latest != nil && sameState(r.latest, obj) && sameType(r.latest, obj) {
 		return r.latest
@@ -226,10 +227,10 @@ func (r *record) held(obj client.Object) client.Object {
 	return obj.DeepCopyObject().(client.Object)
 }
 
-// tombstone is the last that is known of a resource that was handled and is gone.
+// tombstone returns the last known state of a resource that was handled and no longer exists.
 func (r *record) tombstone() client.Object {
 	last := r.known
-	for _, seen := range []client.Object{r.latest, r.gone} {
+	for _, seen := range []client.Object{r.latest, r.deleted} {
 		if last != nil && seen != nil && seen.GetUID() == last.GetUID() && sameType(seen, last) && !olderThan(seen, last) {
 			last = seen
 		}
@@ -237,18 +238,18 @@ func (r *record) tombstone() client.Object {
 	return last
 }
 
-// sameState compares by version. The generation is part of it only where versions are made up, in tests.
+// sameState compares by UID and version. It compares generations only for tests, which make up versions.
 func sameState(a, b client.Object) bool {
 	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion() && a.GetResourceVersion() != "" &&
 		a.GetGeneration() == b.GetGeneration()
 }
 
-// sameType is false for what was cast: the cache has it as the Go type it was before.
+// sameType returns false if one of them was cast: the cache has it as the original Go type.
 func sameType(a, b client.Object) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
-// olderThan is true when a is an earlier state than b, of the same resource or of another one that had its name.
-// Resource versions tell that: those of one kind come from one source, while the clocks of API servers differ. Where
-// they cannot be compared a resource that was created before is older; otherwise a counts as newer.
+// olderThan reports whether a is an earlier state than b, of the same resource or of another one of the same name. It
+// compares resource versions, because those of one kind come from one source, while the clocks of API servers differ.
+// If they are not comparable, it compares creation times of different resources; otherwise a counts as newer.
 func olderThan(a, b client.Object) bool {
 	if order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion()); err == nil {
 		return order < 0

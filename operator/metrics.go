@@ -10,7 +10,7 @@ import (
 var (
 	calls = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_handler_calls_total",
-		Help: "Calls of handlers, by what had happened to the resource and by what came of it: done, requeued, failed, " +
+		Help: "Calls of handlers, by action and by result: done, requeued, failed, " +
 			"exhausted or panicked.",
 	}, []string{"handler", "action", "result"})
 

@@ -28,48 +28,49 @@ var (
 	_ validation.Validator                     = (*Opinionated[client.Object])(nil)
 )
 
-// Opinionated handles resources so that nothing is missed while the controller is down, and so that most of what is
-// written by controllers goes unnoticed:
+// Opinionated calls a handler so that it misses nothing while the controller is down, and so that most writes of
+// controllers do not trigger it:
 //
-//   - A finalizer is on the resource before it is handled for the first time, is put back when somebody takes it off,
-//     and is cleared once the deletion has been handled.
-//   - Only a new generation counts as a change, unless the Handler's React says otherwise.
-//   - Resources that an earlier process has handled are resynced, not created again. The mark of that is
-//     status.observedGeneration, which is written for handlers that do not write it themselves. For kinds without that
-//     field it is InProgressFinalizer, or else the finalizer itself: then a resource whose first call has never
-//     succeeded is resynced, too, after a restart.
+//   - It adds a finalizer before the first call, adds it again if another client removes it, and removes it after
+//     the deletion has been handled.
+//   - Only a new generation counts as a change, unless the Handler's React selects other changes.
+//   - A resource that an earlier process has handled is resynced, not created again. The mark for this is
+//     status.observedGeneration, which is written for handlers that do not write it themselves. For kinds without
+//     that field the mark is InProgressFinalizer, or the finalizer itself if InProgressFinalizer is empty. With the
+//     finalizer as the mark, a resource whose first call never succeeded is also resynced after a restart.
 //
-// What it writes for a resource: one patch for the finalizer, one for its end, and one for each generation if there is
-// an observedGeneration that nobody else writes. It is made by [OpinionatedWatcher] or [OpinionatedReconciler].
+// For each resource it writes one patch to add the finalizer, one to remove it, and one for each generation if the
+// status has an observedGeneration that no other client writes. Use [OpinionatedWatcher] or [OpinionatedReconciler] to
+// make an Opinionated.
 type Opinionated[Type resource.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `Opinionated`.
 	Name string
 
 	// Finalizer is the finalizer to set, a qualified name such as `example.com/myapp-widgets`. It must never change;
-	// former names belong in Aliases. Required.
+	// add former names to Aliases. Required.
 	Finalizer string
 
-	// Aliases are former names of the finalizer. They are replaced by Finalizer where they are found. Optional.
+	// Aliases are former names of the finalizer. They are replaced by Finalizer. Optional.
 	Aliases []string
 
-	// InProgressFinalizer is on the resource in place of Finalizer until the first call has succeeded. It costs one more
-	// patch. Optional.
+	// InProgressFinalizer is set instead of Finalizer until the first call has succeeded. It needs one more patch.
+	// Optional.
 	InProgressFinalizer string
 
-	// Handler is called with the finalizer in place. Its Finalizers and its Handled are set unless they have values.
+	// Handler is called after the finalizer is set. Its Finalizers and Handled are set unless they have values.
 	// Required.
 	Handler *WithEdge[Type]
 
 	lazyInit sync.Once
 }
 
-// OpinionatedWatcher returns a reconciler that calls a watcher and keeps resources by the finalizer until their
-// deletion is handled.
+// OpinionatedWatcher returns a reconciler that calls a watcher. The finalizer keeps each resource until its deletion
+// is handled.
 func OpinionatedWatcher[T resource.Object](finalizer string, watcher TypedWatcher[T]) *Opinionated[T] {
 	return opinionated(finalizer, WatcherReconciler(watcher))
 }
 
-// OpinionatedReconciler returns a reconciler that calls a Reconciler and keeps resources by the finalizer until their
+// OpinionatedReconciler returns a reconciler that calls a Reconciler. The finalizer keeps each resource until its
 // deletion is handled.
 func OpinionatedReconciler[T resource.Object](finalizer string, reconciler Reconciler) *Opinionated[T] {
 	return opinionated(finalizer, AsSubReconciler[T](reconciler))
@@ -97,7 +98,7 @@ func (r *Opinionated[T]) init() {
 	})
 }
 
-// ours are the names of all finalizers by which resources were ever kept.
+// ours returns the names of all finalizers that this reconciler sets or has set in the past.
 func (r *Opinionated[T]) ours() []string {
 	names := append([]string{r.Finalizer}, r.Aliases...)
 	if r.InProgressFinalizer != "" {
@@ -106,7 +107,7 @@ func (r *Opinionated[T]) ours() []string {
 	return names
 }
 
-// wasHandled tells whether an earlier process has handled the resource.
+// wasHandled reports whether an earlier process has handled the resource.
 func (r *Opinionated[T]) wasHandled(resource T) bool {
 	if observed := r.observed(resource); observed != nil && r.InProgressFinalizer == "" {
 		return *observed > 0
@@ -114,8 +115,8 @@ func (r *Opinionated[T]) wasHandled(resource T) bool {
 	return controllerutil.ContainsFinalizer(resource, r.Finalizer) || r.alias(resource) != ""
 }
 
-// observed is the generation that the status says was handled, nil when it does not say or it is another controller
-// that does.
+// observed returns the observedGeneration of the status. It returns nil if the status does not have the field or
+// belongs to another controller.
 func (r *Opinionated[T]) observed(resource T) *int64 {
 	if r.Handler.place.foreignStatus {
 		return nil
@@ -123,7 +124,7 @@ func (r *Opinionated[T]) observed(resource T) *int64 {
 	return statusOf(resource).observedGeneration
 }
 
-// alias returns the former name by which the resource is kept, "" if it is not.
+// alias returns the former name of the finalizer that the resource has, or "".
 func (r *Opinionated[T]) alias(resource T) string {
 	if i := slices.IndexFunc(r.Aliases, func(name string) bool {
 		return controllerutil.ContainsFinalizer(resource, name)
@@ -172,16 +173,16 @@ func (r *Opinionated[T]) Validate(ctx context.Context) error {
 func (r *Opinionated[T]) validateName(field, name string) error {
 	problems := kvalidation.IsQualifiedName(name)
 	if !strings.Contains(name, "/") {
-		problems = append(problems, "it needs a domain of its own")
+		problems = append(problems, "it must have a domain prefix")
 	}
 	if len(problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("Opinionated %q must have a qualified name such as example.com/myapp-widgets in %s, not %q: %s",
+	return fmt.Errorf("Opinionated %q must have a qualified name such as example.com/myapp-widgets in %s, got %q: %s",
 		r.Name, field, name, strings.Join(problems, "; "))
 }
 
-// Reconcile calls the handler with the finalizer in place, and clears the finalizer when the handler has dealt with the
+// Reconcile adds the finalizer, calls the handler, and removes the finalizer after the handler has handled the
 // deletion.
 func (r *Opinionated[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
 	r.init()
@@ -195,33 +196,33 @@ func (r *Opinionated[T]) Reconcile(ctx context.Context, resource T) (reconcilers
 	})
 }
 
-// Absent is for a resource that does not exist. Its deletion was handled before its finalizer was cleared, unless
-// somebody else has cleared it, or the resource is there and is only no longer among those that the controller sees:
-// then it must not be kept.
+// Absent handles a resource that does not exist. Usually its deletion was handled before its finalizer was removed.
+// Two exceptions remain: another client has removed the finalizer, or the resource still exists but the controller no
+// longer selects it. In the latter case Absent removes the finalizer.
 func (r *Opinionated[T]) Absent(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error) {
 	r.init()
-	gone, _ := r.Handler.ledger.absent(req.NamespacedName)
+	absent, _ := r.Handler.ledger.absent(req.NamespacedName)
 	result, err := r.Handler.Absent(ctx, req)
-	if gone == nil || err != nil {
+	if absent == nil || err != nil {
 		return result, err
 	}
 	config, err := reconcilers.RetrieveOriginalConfig(ctx)
 	if err != nil {
 		return result, err
 	}
-	current := blankLike(gone)
+	current := blankLike(absent)
 	err = pastCache(config).Get(ctx, req.NamespacedName, current)
-	if err != nil || current.GetUID() != gone.GetUID() || r.Handler.knows(req.NamespacedName) {
+	if err != nil || current.GetUID() != absent.GetUID() || r.Handler.knows(req.NamespacedName) {
 		return result, client.IgnoreNotFound(err)
 	}
 	return result, r.release(ctx, current)
 }
 
-// release takes all of our finalizers off.
+// release removes all of our finalizers.
 func (r *Opinionated[T]) release(ctx context.Context, resource client.Object) error {
 	for _, name := range r.ours() {
 		if err := reconcilers.ClearFinalizer(ctx, resource, name); err != nil {
-			return lookAgain(err)
+			return retryQuietly(err)
 		}
 	}
 	return nil
@@ -244,12 +245,12 @@ func (r *Opinionated[T]) writesStatus() bool { return r.Handler != nil && r.Hand
 func (r *Opinionated[T]) gaveUp(key types.NamespacedName) bool { return r.Handler.gaveUp(key) }
 
 func (r *Opinionated[T]) reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
-	// Before the finalizer is there, which says that the resource was handled.
-	if result, err := step.Run(ctx, step.Node{Name: r.Handler.Name}, resource, r.Handler.bury); err != nil {
+	// This must come before the finalizer is added, because the finalizer marks the resource as handled.
+	if result, err := step.Run(ctx, step.Node{Name: r.Handler.Name}, resource, r.Handler.handleReplaced); err != nil {
 		return result, err
 	}
 	if err := r.keep(ctx, resource); err != nil {
-		return reconcilers.Result{}, lookAgain(err)
+		return reconcilers.Result{}, retryQuietly(err)
 	}
 	result, err := r.Handler.Reconcile(ctx, resource)
 	if err != nil || !r.Handler.isAcked(resource) {
@@ -257,7 +258,7 @@ func (r *Opinionated[T]) reconcile(ctx context.Context, resource T) (reconcilers
 	}
 	if r.InProgressFinalizer != "" && controllerutil.ContainsFinalizer(resource, r.InProgressFinalizer) {
 		if err := reconcilers.ReplaceFinalizer(ctx, resource, r.InProgressFinalizer, r.Finalizer); err != nil {
-			return result, lookAgain(err)
+			return result, retryQuietly(err)
 		}
 	}
 	observed := r.observed(resource)
@@ -267,12 +268,12 @@ func (r *Opinionated[T]) reconcile(ctx context.Context, resource T) (reconcilers
 	return result, observe(ctx, resource)
 }
 
-// keep sees to it that the resource cannot go without the handler being told.
+// keep adds the finalizer, so that the resource cannot be deleted before the handler has handled the deletion.
 func (r *Opinionated[T]) keep(ctx context.Context, resource T) error {
 	handled := r.Handler.Handled(resource)
 	if !handled && r.InProgressFinalizer == "" && r.observed(resource) == nil {
-		// From now on the finalizer says otherwise.
-		r.Handler.intend(resource, ReconcileActionCreated)
+		// Once the finalizer is set, it marks the resource as handled.
+		r.Handler.recordIntent(resource, ReconcileActionCreated)
 	}
 	if alias := r.alias(resource); alias != "" {
 		return reconcilers.ReplaceFinalizer(ctx, resource, alias, r.Finalizer)
@@ -283,7 +284,7 @@ func (r *Opinionated[T]) keep(ctx context.Context, resource T) error {
 	return reconcilers.AddFinalizer(ctx, resource, r.Finalizer)
 }
 
-// finalize lets go of a resource that is being deleted, once the handler has returned without an error.
+// finalize calls the handler for a resource that is being deleted, and removes the finalizers after it succeeded.
 func (r *Opinionated[T]) finalize(ctx context.Context, resource T) (reconcilers.Result, error) {
 	result, err := r.Handler.Reconcile(ctx, resource)
 	if err != nil {
@@ -292,8 +293,8 @@ func (r *Opinionated[T]) finalize(ctx context.Context, resource T) (reconcilers.
 	return result, r.release(ctx, resource)
 }
 
-// lookAgain makes somebody else having been faster no failure: the request is tried again.
-func lookAgain(err error) error {
+// retryQuietly turns conflicts with other clients into quiet errors: the request is retried, and no failure is logged.
+func retryQuietly(err error) error {
 	if apierrs.IsConflict(err) || apierrs.IsInvalid(err) || apierrs.IsNotFound(err) {
 		return errors.Join(reconcilers.ErrQuiet, err)
 	}

@@ -14,11 +14,11 @@ import (
 
 var _ TypedWatcher[resource.Object] = (*Opinionated[resource.Object])(nil)
 
-// errNotAWatcher is for an Opinionated of a Reconciler that is called as a watcher. An App and an InformerController do
-// not call its methods, but what it is made of.
-var errNotAWatcher = errors.New("an Opinionated that is not made of a watcher is called by controllers only")
+// errNotAWatcher is returned if an Opinionated of a Reconciler is called as a watcher. An App and an
+// InformerController do not call these methods; they unwrap the Opinionated.
+var errNotAWatcher = errors.New("an Opinionated that does not wrap a watcher can be called only by controllers")
 
-// watcher returns what was given to OpinionatedWatcher.
+// watcher returns the watcher that was passed to OpinionatedWatcher.
 func (r *Opinionated[T]) watcher() (TypedWatcher[T], error) {
 	if r.Handler != nil {
 		if l, ok := r.Handler.Reconciler.(*leaf[T]); ok {
@@ -30,7 +30,7 @@ func (r *Opinionated[T]) watcher() (TypedWatcher[T], error) {
 	return nil, errNotAWatcher
 }
 
-// Add calls the watcher, without a finalizer. It makes an Opinionated a watcher, for those who take one: see
+// Add calls the watcher, without a finalizer. It makes an Opinionated usable where a watcher is expected: see
 // [AsOpinionated].
 func (r *Opinionated[T]) Add(ctx context.Context, object T) error {
 	watcher, err := r.watcher()
@@ -58,9 +58,9 @@ func (r *Opinionated[T]) Delete(ctx context.Context, object T) error {
 	return watcher.Delete(ctx, object)
 }
 
-// AsOpinionated returns a new [Opinionated] for objects of any type when a watcher or a reconciler is one, or is made
-// of one by [WidenWatcher] or [AsReconciler]. An App and an [InformerController] use it so that what is opinionated
-// already is neither wrapped again nor called as if it were plain.
+// AsOpinionated returns a new [Opinionated] for objects of any type if handler is an Opinionated, or wraps one by
+// [WidenWatcher] or [AsReconciler]. An App and an [InformerController] use it: an Opinionated must neither be wrapped
+// again nor be called like a plain handler.
 func AsOpinionated(handler any) (*Opinionated[resource.Object], bool) {
 	for !nilcheck.IsNil(handler) {
 		if given, ok := handler.(interface {
@@ -80,7 +80,7 @@ func AsOpinionated(handler any) (*Opinionated[resource.Object], bool) {
 	return nil, false
 }
 
-// untyped returns a copy for objects of any type, with a memory of its own.
+// untyped returns a copy for objects of any type. The copy has its own memory.
 func (r *Opinionated[T]) untyped() *Opinionated[resource.Object] {
 	out := &Opinionated[resource.Object]{
 		Name: r.Name, Finalizer: r.Finalizer, Aliases: slices.Clone(r.Aliases), InProgressFinalizer: r.InProgressFinalizer,
@@ -91,7 +91,7 @@ func (r *Opinionated[T]) untyped() *Opinionated[resource.Object] {
 	return out
 }
 
-// untyped returns a copy for objects of any type, with a memory of its own.
+// untyped returns a copy for objects of any type. The copy has its own memory.
 func (r *WithEdge[T]) untyped() *WithEdge[resource.Object] {
 	out := &WithEdge[resource.Object]{
 		Name: r.Name, OnlyChanges: r.OnlyChanges, React: r.React, Resync: r.Resync, Finalizers: slices.Clone(r.Finalizers),
@@ -116,13 +116,13 @@ func (r *WithEdge[T]) untyped() *WithEdge[resource.Object] {
 		out.Reconciler = WatcherReconciler(WidenWatcher(handler)).Reconciler
 	case Reconciler:
 		out.Reconciler = AsSubReconciler[resource.Object](handler).Reconciler
-	default: // nil, which is an error at set-up
+	default: // validation reports the nil handler
 		out.Reconciler = &leaf[resource.Object]{handler: l.handler}
 	}
 	return out
 }
 
-// untypedHook returns a hook for objects of any type. Objects of another type have failed before they reach it.
+// untypedHook returns a hook for objects of any type. Objects of another type fail before they reach the hook.
 func untypedHook[T resource.Object](hook func(ctx context.Context, object T, err error)) func(
 	ctx context.Context, object resource.Object, err error,
 ) {

@@ -212,7 +212,7 @@ func TestOpinionated_Validate(t *testing.T) {
 		},
 		"no domain": {
 			func(r *operator.Opinionated[*fixture.Resource]) { r.Finalizer = "test" }, []string{
-				"in Finalizer", `not "test"`, "it needs a domain of its own",
+				"in Finalizer", `got "test"`, "it must have a domain prefix",
 			},
 		},
 		"everything": {
@@ -222,7 +222,7 @@ func TestOpinionated_Validate(t *testing.T) {
 				}
 			},
 			[]string{
-				`Opinionated "mine" must define Handler`, `in Finalizer, not "a b"`, `in InProgressFinalizer, not "c"`,
+				`Opinionated "mine" must define Handler`, `in Finalizer, got "a b"`, `in InProgressFinalizer, got "c"`,
 				`must not have an empty name in Aliases`, "must have different names in Finalizer, Aliases and InProgressFinalizer",
 			},
 		},

@@ -10,25 +10,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// React selects the changes of a resource that handlers are called for. Values are combined with |.
+// React selects the changes of a resource for which handlers are called. Combine values with |.
 type React int
 
-// What to react to.
+// The changes to react to.
 const (
-	// ReactSpec is for what users want of a resource: a new generation. For kinds without generations it is everything but
-	// metadata and status.
+	// ReactSpec selects changes of the desired state: a new generation. For kinds without generations, it selects
+	// changes of all fields except metadata and status.
 	ReactSpec React = 1 << iota
-	// ReactLabels is for labels.
+	// ReactLabels selects changes of labels.
 	ReactLabels
-	// ReactAnnotations is for annotations.
+	// ReactAnnotations selects changes of annotations.
 	ReactAnnotations
-	// ReactStatus is for the status.
+	// ReactStatus selects changes of the status.
 	ReactStatus
-	// ReactAny is for every change, whatever it is.
+	// ReactAny selects every change.
 	ReactAny
 )
 
-// differs tells whether there is a difference between two states of one resource that is worth a call.
+// differs reports whether two states of one resource differ in a selected field.
 func (r React) differs(before, after client.Object) bool {
 	if sameState(before, after) {
 		return false
@@ -46,8 +46,8 @@ func (r React) metadataDiffers(before, after client.Object) bool {
 		r&ReactAnnotations != 0 && !maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }
 
-// supersedes tells whether there is a difference that makes waiting for a retry pointless. Status and other metadata
-// are not: it may be the failing handler itself that writes them.
+// supersedes reports whether a change replaces a retry. The status and other metadata do not count, because the
+// failing handler itself may write them.
 func (r React) supersedes(before, after client.Object) bool {
 	return before.GetUID() != after.GetUID() || isDeleting(before) != isDeleting(after) || specDiffers(before, after) ||
 		r.metadataDiffers(before, after)
@@ -64,7 +64,7 @@ func isDeleting(obj client.Object) bool {
 	return obj.GetDeletionTimestamp() != nil
 }
 
-// specOf is everything but metadata and status.
+// specOf returns all fields except metadata and status.
 func specOf(obj client.Object) map[string]any {
 	content := maps.Clone(contentOf(obj))
 	for _, other := range []string{"apiVersion", "kind", "metadata", "status"} {
@@ -73,8 +73,8 @@ func specOf(obj client.Object) map[string]any {
 	return content
 }
 
-// contentOf returns the fields of an object. An object that cannot be converted has none, and then only its metadata
-// can tell a difference.
+// contentOf returns the fields of an object. It returns nil if the object cannot be converted; then only differences
+// in the metadata count.
 func contentOf(obj client.Object) map[string]any {
 	if u, ok := obj.(runtime.Unstructured); ok {
 		return u.UnstructuredContent()

@@ -10,51 +10,51 @@ import (
 	"trueup.dev/resource"
 )
 
-// Reconciler handles everything that happens to resources of a kind in one function. Calls for one object never
-// overlap.
+// Reconciler handles all actions for resources of a kind in one function. Calls for one object never overlap.
 type Reconciler interface {
 	Reconcile(ctx context.Context, req ReconcileRequest) (ReconcileResult, error)
 }
 
-// ReconcileRequest is what a [Reconciler] is called with.
+// ReconcileRequest is the argument of a [Reconciler].
 type ReconcileRequest struct {
-	// Action is what has happened to the object.
+	// Action is the change of the object.
 	Action ReconcileAction
-	// Object is the object as it is now, or as it was last known when it is gone. It is a copy that the reconciler may
-	// change.
+	// Object is the current state of the object, or its last known state if it no longer exists. It is a copy that the
+	// reconciler may change.
 	Object resource.Object
-	// State is what the attempt before has left for this one, nil on the first. It lives in memory only.
+	// State is the state that the previous attempt returned, nil on the first attempt. It is only in memory.
 	State map[string]any
 }
 
-// ReconcileResult is what a [Reconciler] asks for.
+// ReconcileResult is the result of a [Reconciler].
 type ReconcileResult struct {
-	// RequeueAfter asks for another call after this time, with the same action unless the object changes in between.
-	// Returned with an error, it decides when: the error is logged, counted and handed to error handlers as any other, but
-	// the retry policy is not asked, and it does not count as one of its attempts. Default: none.
+	// RequeueAfter requests another call after this time, with the same action unless the object changes first. If it
+	// is returned with an error, it replaces the delay of the retry policy: the error is logged, counted and passed to
+	// error handlers as usual, but the retry policy is not called, and the attempt does not count for it. Default:
+	// none.
 	RequeueAfter time.Duration
-	// State is for the next attempt, when there is one because of RequeueAfter or an error. Nil leaves the state as it is.
+	// State is passed to the next attempt if RequeueAfter or an error leads to one. Nil leaves the state unchanged.
 	State map[string]any
 }
 
 // TypedReconcileRequest is [ReconcileRequest] for one Go type.
 type TypedReconcileRequest[T resource.Object] struct {
-	// Action is what has happened to the object.
+	// Action is the change of the object.
 	Action ReconcileAction
-	// Object is the object as it is now, or as it was last known when it is gone. It is a copy that the reconciler may
-	// change.
+	// Object is the current state of the object, or its last known state if it no longer exists. It is a copy that the
+	// reconciler may change.
 	Object T
-	// State is what the attempt before has left for this one, nil on the first. It lives in memory only.
+	// State is the state that the previous attempt returned, nil on the first attempt. It is only in memory.
 	State map[string]any
 }
 
-// TypedReconciler is a [Reconciler] for one Go type, made of a function.
+// TypedReconciler is a [Reconciler] for one Go type that calls a function.
 type TypedReconciler[T resource.Object] struct {
-	// ReconcileFunc is called for everything that happens. Nil does nothing.
+	// ReconcileFunc is called for all actions. If it is nil, the reconciler does nothing.
 	ReconcileFunc func(ctx context.Context, req TypedReconcileRequest[T]) (ReconcileResult, error)
 }
 
-// Reconcile calls ReconcileFunc. An object of another type is a [CannotCastError], which is not retried.
+// Reconcile calls ReconcileFunc. For an object of another type it returns a [CannotCastError], which is not retried.
 func (r *TypedReconciler[T]) Reconcile(ctx context.Context, req ReconcileRequest) (ReconcileResult, error) {
 	if r.ReconcileFunc == nil {
 		return ReconcileResult{}, nil
@@ -66,8 +66,8 @@ func (r *TypedReconciler[T]) Reconcile(ctx context.Context, req ReconcileRequest
 	return r.ReconcileFunc(ctx, TypedReconcileRequest[T]{Action: req.Action, Object: object, State: req.State})
 }
 
-// CannotCastError tells that an object is not of the Go type that a handler is for. Trying again would not help, so it
-// is a terminal error.
+// CannotCastError reports that an object does not have the Go type that a handler expects. It is a terminal error,
+// because retrying cannot resolve it.
 type CannotCastError struct {
 	// Have and Want are the names of the Go types.
 	Have, Want string

@@ -11,31 +11,34 @@ import (
 	"trueup.dev/resource"
 )
 
-// RetryPolicy tells whether to try again after an error, and when. The attempt is 0 after the first failure, 1 after
-// the second, and so on. It must be safe for concurrent use.
+// RetryPolicy decides whether to retry after an error, and after which delay. The attempt is 0 after the first
+// failure, 1 after the second, and so on. It must be safe for concurrent use.
 type RetryPolicy func(err error, attempt int) (retry bool, after time.Duration)
 
-// RetryDequeuePolicy tells whether a change of an object that waits for a retry replaces the retry: true handles the
-// object as it is now at once, as a first attempt; false lets it wait for the rest of the time, and then handles it as
-// it is by then. It is asked for every change that reaches the handler while a retry is waiting.
+// RetryDequeuePolicy decides whether a change of an object replaces a waiting retry. If it returns true, the current
+// state of the object is handled at once, as a first attempt. If it returns false, the object is handled when the
+// retry is due, in the state that it has by then. It is called for every change that reaches the handler while a retry
+// is waiting.
 type RetryDequeuePolicy func(
 	newAction ResourceAction, newObject resource.Object, retryAction ResourceAction, retryObject resource.Object,
 	retryErr error,
 ) bool
 
-// BackoffPolicy is a [RetryPolicy] that waits longer after each failure. The zero value is what [DefaultRetryPolicy] is
-// made of.
+// BackoffPolicy is a [RetryPolicy] with exponential backoff. The zero value is the configuration of
+// [DefaultRetryPolicy].
 type BackoffPolicy struct {
-	// Initial is the time before the first retry. Default: 1 second.
+	// Initial is the delay before the first retry. Default: 1 second.
 	Initial time.Duration
-	// Max is the longest time between retries, give or take the Jitter. Default: 5 minutes, or Initial if that is longer.
+	// Max is the longest delay between retries, before Jitter applies. Default: 5 minutes, or Initial if that is
+	// longer.
 	Max time.Duration
-	// Factor is by how much each time is longer than the one before. Default: 2.
+	// Factor is the ratio of each delay to the previous one. Default: 2.
 	Factor float64
-	// Jitter is the part of each time that is left to chance, so that what has failed together is not tried again
-	// together: with 0.2 it is between 80 and 120 percent. Default: 0.2; less than 0 is none, and more than 1 is 1.
+	// Jitter is the random part of each delay, which spreads retries of failures that occurred together. With 0.2 a
+	// delay is between 80 and 120 percent of its value. Default: 0.2; a negative value disables jitter, and a value
+	// greater than 1 means 1.
 	Jitter float64
-	// MaxAttempts is how many retries there are. Default: no end.
+	// MaxAttempts is the maximum number of retries. Default: unlimited.
 	MaxAttempts int
 }
 
@@ -73,9 +76,9 @@ func (p BackoffPolicy) withDefaults() BackoffPolicy {
 	return p
 }
 
-// ExponentialBackoffRetryPolicy returns a policy that waits for the initial time, then twice as long each time, and
-// gives up after so many retries. The first failure has attempt 0, so that with 5 there are 6 retries, the last one
-// after 32 times the initial time: these are the numbers of Grafana App SDK, for those who rely on them.
+// ExponentialBackoffRetryPolicy returns a policy that doubles the delay after each failure. The first failure has
+// attempt 0, so maxAttempts 5 allows 6 retries, the last one after 32 times the initial delay. These are the numbers
+// of Grafana App SDK, for code that relies on them.
 func ExponentialBackoffRetryPolicy(initial time.Duration, maxAttempts int) RetryPolicy {
 	return func(_ error, attempt int) (bool, time.Duration) {
 		if attempt > maxAttempts {
@@ -86,13 +89,14 @@ func ExponentialBackoffRetryPolicy(initial time.Duration, maxAttempts int) Retry
 	}
 }
 
-// DefaultRetryPolicy is what an App and an [InformerController] retry with unless told otherwise: after a second, twice
-// as long each time, at most 5 minutes, give or take a fifth, without end. It may be replaced before they are made.
+// DefaultRetryPolicy is the default policy of an App and an [InformerController]: the first delay is 1 second, each
+// delay is twice the previous one up to 5 minutes, with a jitter of 20 percent, without a limit of retries. To replace
+// it, assign a policy before you make them.
 var DefaultRetryPolicy = BackoffPolicy{}.Policy()
 
-// OpinionatedRetryDequeuePolicy is what happens without a [RetryDequeuePolicy]: a deletion, another object of the same
-// name and a new generation are handled at once; anything else lets the retry wait. It also waits when one of the
-// objects is nil: then there is nothing to compare.
+// OpinionatedRetryDequeuePolicy is the default [RetryDequeuePolicy]. A deletion, a new object of the same name and a
+// new generation replace the retry. Any other change does not. It also returns false if one of the objects is nil,
+// because it cannot compare them.
 func OpinionatedRetryDequeuePolicy(
 	newAction ResourceAction, newObject resource.Object, retryAction ResourceAction, retryObject resource.Object, _ error,
 ) bool {

@@ -19,23 +19,25 @@ import (
 	"trueup.dev/logging"
 )
 
-// Runner runs apps, those of package simple and any other [app.App].
+// Runner runs apps: those of package simple and any other [app.App].
 type Runner struct{ config RunnerConfig }
 
-// RunnerConfig tells a Runner where the cluster is, and what it serves for the app. An app of package simple also
-// serves by itself, as its own config says, except webhooks that WebhookConfig serves.
+// RunnerConfig configures the connection to the cluster and the servers of a Runner. An app of package simple also
+// starts its own servers, as its own config defines. Its webhooks are the exception: WebhookConfig replaces their
+// server.
 type RunnerConfig struct {
-	// KubeConfig leads to the cluster of the app. Required.
+	// KubeConfig is the connection to the cluster of the app. Required.
 	KubeConfig rest.Config
-	// WebhookConfig serves admission and conversion webhooks for all ManagedKinds of the app. Default: none are served.
+	// WebhookConfig serves admission and conversion webhooks for all ManagedKinds of the app. Default: no webhooks are
+	// served.
 	WebhookConfig RunnerWebhookConfig
-	// MetricsConfig serves metrics. Default: none are served.
+	// MetricsConfig serves metrics. Default: no metrics are served.
 	MetricsConfig RunnerMetricsConfig
 	// HealthConfig serves the health of the app. Default: it is not served.
 	HealthConfig RunnerHealthConfig
 }
 
-// RunnerWebhookConfig tells where webhooks are served, see [AppWebhooks] for their paths.
+// RunnerWebhookConfig configures the webhook server, see [AppWebhooks] for its paths.
 type RunnerWebhookConfig struct {
 	// Host is the address to listen on. Default: all addresses of the machine.
 	Host string
@@ -45,14 +47,14 @@ type RunnerWebhookConfig struct {
 	TLSConfig RunnerTLSConfig
 }
 
-// RunnerTLSConfig names the files of a certificate. They are read again when they change.
+// RunnerTLSConfig names the files of a certificate. They are reloaded when they change.
 type RunnerTLSConfig struct {
 	// CertPath is the path of the certificate, KeyPath that of its key, in PEM.
 	CertPath, KeyPath string
 }
 
-// RunnerMetricsConfig tells where metrics are served, under /metrics: those of controller-runtime, of this module, and
-// of the app if it has a method PrometheusCollectors() []prometheus.Collector.
+// RunnerMetricsConfig configures the metrics server. It serves under /metrics the metrics of controller-runtime, of
+// this module, and of the app if it has a method PrometheusCollectors() []prometheus.Collector.
 type RunnerMetricsConfig struct {
 	// Enabled serves metrics. Defaults to false.
 	Enabled bool
@@ -62,8 +64,8 @@ type RunnerMetricsConfig struct {
 	Port int
 }
 
-// RunnerHealthConfig tells where health is served: /livez, which is fine while the process answers, and /readyz, which
-// asks the checks of the app if it is an [app.HealthChecker], and the server of webhooks.
+// RunnerHealthConfig configures the health server. /livez succeeds while the process responds. /readyz runs the checks
+// of the app, if it is an [app.HealthChecker], and checks the webhook server.
 type RunnerHealthConfig struct {
 	// Enabled serves health. Defaults to false.
 	Enabled bool
@@ -73,7 +75,7 @@ type RunnerHealthConfig struct {
 	Port int
 }
 
-// NewRunner returns a Runner. All mistakes in the config are in one error.
+// NewRunner returns a Runner. The error lists all problems of the config.
 func NewRunner(config RunnerConfig) (*Runner, error) {
 	var problems []error
 	if config.KubeConfig.Host == "" {
@@ -100,8 +102,8 @@ func NewRunner(config RunnerConfig) (*Runner, error) {
 	return &Runner{config}, errors.Join(problems...)
 }
 
-// Run makes the app of a provider and runs it until ctx ends, or the app does. It warns about what the manifest says
-// and the app does not do, and the other way round, with the logger of ctx.
+// Run makes the app of a provider and runs it until ctx ends or the app stops. It warns about differences between the
+// manifest and the app with the logger of ctx.
 func (r *Runner) Run(ctx context.Context, provider app.Provider) error {
 	if nilcheck.IsNil(provider) {
 		return errors.New("the provider of the app must not be nil")
@@ -114,7 +116,7 @@ func (r *Runner) Run(ctx context.Context, provider app.Provider) error {
 		return fmt.Errorf("make the app %s: %w", manifest.AppName, err)
 	}
 	if nilcheck.IsNil(made) {
-		return fmt.Errorf("make the app %s: the provider has returned no app and no error", manifest.AppName)
+		return fmt.Errorf("make the app %s: the provider returned neither an app nor an error", manifest.AppName)
 	}
 	for _, difference := range r.differences(made, manifest) {
 		logging.FromContext(ctx).Warn("the manifest and the app differ", "app", manifest.AppName, "difference", difference)
@@ -134,15 +136,15 @@ func (r *Runner) Run(ctx context.Context, provider app.Provider) error {
 	return r.runServed(ctx, made, runnable, manifest.AppName)
 }
 
-// webhookOwner is an app that serves webhooks itself: of the app that it is part of, or not when that is nil.
+// webhookOwner is an app that serves webhooks itself: those of the app that contains it, or none if outer is nil.
 type webhookOwner interface{ ServeWebhooksOf(outer app.App) }
 
 func (r *Runner) servesWebhooks() bool { return r.config.WebhookConfig != RunnerWebhookConfig{} }
 
-// differences are those between the manifest and the app.
+// differences returns the differences between the manifest and the app.
 func (r *Runner) differences(made app.App, manifest app.ManifestData) []string {
 	var differences []string
-	managed := map[schema.GroupVersionKind]bool{} // whether they are in the manifest
+	managed := map[schema.GroupVersionKind]bool{} // the value reports whether the manifest has the kind
 	for _, kind := range made.ManagedKinds() {
 		managed[kind.GroupVersionKind()] = false
 	}
@@ -164,7 +166,7 @@ func (r *Runner) differences(made app.App, manifest app.ManifestData) []string {
 		}
 	}
 	if asks && !owner && !r.servesWebhooks() {
-		differences = append(differences, "the manifest has webhooks, which nobody serves: set RunnerConfig.WebhookConfig")
+		differences = append(differences, "the manifest has webhooks, but no server is configured: set RunnerConfig.WebhookConfig")
 	}
 	for _, kind := range made.ManagedKinds() {
 		if len(manifest.Versions) > 0 && !managed[kind.GroupVersionKind()] {
@@ -186,7 +188,7 @@ func linesOf(err error) []string {
 	return lines
 }
 
-// collectors registers the metrics of an app, unless they are registered.
+// collectors registers the metrics of an app, unless they are registered already.
 func collectors(made app.App, registry prometheus.Registerer) error {
 	provider, ok := made.(interface{ PrometheusCollectors() []prometheus.Collector })
 	if !ok {
@@ -201,7 +203,7 @@ func collectors(made app.App, registry prometheus.Registerer) error {
 	return nil
 }
 
-// bindAddress is where to listen, "0" for nowhere.
+// bindAddress returns the address to listen on, "0" if disabled.
 func bindAddress(enabled bool, host string, port int) string {
 	if !enabled {
 		return "0"
@@ -209,7 +211,7 @@ func bindAddress(enabled bool, host string, port int) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// split returns the paths as controller-runtime takes them: a directory, and files relative to it.
+// split returns the paths in the form that controller-runtime expects: a directory, and files relative to it.
 func (c RunnerTLSConfig) split() (dir, cert, key string, err error) {
 	certPath, certErr := filepath.Abs(c.CertPath)
 	keyPath, keyErr := filepath.Abs(c.KeyPath)

@@ -23,7 +23,7 @@ import (
 	"trueup.dev/resource"
 )
 
-// runServed runs an app together with what is served for it, until either ends.
+// runServed runs an app together with its servers, until either ends.
 func (r *Runner) runServed(ctx context.Context, made app.App, runnable app.Runnable, name string) error {
 	mgr, err := r.manager(made)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *Runner) manager(made app.App) (ctrl.Manager, error) {
 		WebhookServer: webhook.NewServer(webhook.Options{
 			Host: w.Host, Port: w.Port, CertDir: dir, CertName: cert, KeyName: key,
 		}),
-		GracefulShutdownTimeout: new(time.Duration(-1)), // the app says how long it takes
+		GracefulShutdownTimeout: new(time.Duration(-1)), // the app has its own timeout
 	})
 	if err != nil {
 		return nil, err

@@ -132,9 +132,9 @@ func TestRunner_WithNilWhereAnAppShouldBe(t *testing.T) {
 		want     string
 	}{
 		"no provider": {nil, "the provider of the app must not be nil"},
-		"no app":      {brokenProvider{}, "make the app it: the provider has returned no app and no error"},
+		"no app":      {brokenProvider{}, "make the app it: the provider returned neither an app nor an error"},
 		"nil app": {
-			brokenProvider{app: (*providedApp)(nil)}, "make the app it: the provider has returned no app and no error",
+			brokenProvider{app: (*providedApp)(nil)}, "make the app it: the provider returned neither an app nor an error",
 		},
 		"no runner": {brokenProvider{app: idleApp{}}, "run the app it: its Runner is nil"},
 	} {
@@ -159,7 +159,7 @@ func TestRunner_WarnsWhereTheManifestAndTheAppDiffer(t *testing.T) {
 	}
 	for _, want := range []string{
 		"example.com/v1, Kind=Widget is not among ManagedKinds",
-		"the manifest has webhooks, which nobody serves: set RunnerConfig.WebhookConfig",
+		"the manifest has webhooks, but no server is configured: set RunnerConfig.WebhookConfig",
 		"/v1, Kind=ConfigMap is not in the manifest",
 	} {
 		if !slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, want) }) {

@@ -12,12 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// scopedManager is a view of a manager. What is added through it stops when its scope ends, and the manager goes on.
+// scopedManager is a view of a manager. Everything that is added through it stops when its scope ends; the manager
+// continues.
 type scopedManager struct {
 	ctrl.Manager
 	scope context.Context
-	// late is true when the manager may run already, and takes no checks.
-	late bool
+	// running reports whether the manager may already run: then it accepts no checks.
+	running bool
 }
 
 func (m *scopedManager) Add(runnable manager.Runnable) error {
@@ -29,7 +30,7 @@ func (m *scopedManager) Add(runnable manager.Runnable) error {
 }
 
 func (m *scopedManager) AddReadyzCheck(name string, check healthz.Checker) error {
-	if m.late {
+	if m.running {
 		return nil
 	}
 	return m.Manager.AddReadyzCheck(name, func(req *http.Request) error {
@@ -60,7 +61,7 @@ func (r scopedRunnable) NeedLeaderElection() bool {
 	return !ok || elected.NeedLeaderElection()
 }
 
-// hasCache is what a manager starts, and waits for, before anything else.
+// hasCache is implemented by runnables that a manager starts first, and waits for.
 type hasCache interface{ GetCache() cache.Cache }
 
 type scopedCache struct {
@@ -70,7 +71,7 @@ type scopedCache struct {
 
 func (c scopedCache) GetCache() cache.Cache { return scopedSync{c.hasCache.GetCache(), c.scope} }
 
-// scopedSync is a cache that the manager no longer waits for when its scope ends.
+// scopedSync is a cache for which the manager stops waiting when its scope ends.
 type scopedSync struct {
 	cache.Cache
 	scope context.Context

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Shard returns an [InformerOptions.ShardFilter] for one of several instances that share the objects of a kind: each
-// object belongs to one index, from 0 to count-1, by its namespace and name. An object that is deleted and created
-// again belongs to the same instance.
+// Shard returns an [InformerOptions.ShardFilter] for one of several instances that share the objects of a kind. Each
+// object belongs to one index, from 0 to count-1, determined by its namespace and name. An object that is deleted and
+// created again belongs to the same instance.
 func Shard(index, count int) (func(object client.Object) bool, error) {
 	if count < 1 || index < 0 || index >= count {
 		return nil, fmt.Errorf(
@@ -33,7 +33,7 @@ func Shard(index, count int) (func(object client.Object) bool, error) {
 	}, nil
 }
 
-// sharded returns an informer that has only the objects of its shard.
+// sharded returns an informer that provides only the objects of its shard.
 func sharded(informer Informer, filter func(object client.Object) bool) Informer {
 	if filter == nil {
 		return informer
@@ -58,7 +58,7 @@ func (s *shardInformer) Get(
 func (s *shardInformer) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	limit := options.Limit
-	options.Limit = 0 // others must not use it up
+	options.Limit = 0 // objects of other shards must not count
 	if err := s.Informer.List(ctx, list, options); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *shardInformer) events(all cache.Informer, err error) (cache.Informer, e
 	return shardEvents{all, s.filter}, nil
 }
 
-// shardEvents are the events of a shard.
+// shardEvents filters the events of a shard.
 type shardEvents struct {
 	cache.Informer
 	filter func(object client.Object) bool
@@ -102,8 +102,8 @@ type shardEvents struct {
 
 func (e shardEvents) only(handler toolscache.ResourceEventHandler) toolscache.ResourceEventHandler {
 	return toolscache.FilteringResourceEventHandler{Handler: handler, FilterFunc: func(event any) bool {
-		if gone, ok := event.(toolscache.DeletedFinalStateUnknown); ok {
-			event = gone.Obj
+		if unknown, ok := event.(toolscache.DeletedFinalStateUnknown); ok {
+			event = unknown.Obj
 		}
 		obj, ok := event.(client.Object)
 		return ok && e.filter(obj)
@@ -128,7 +128,7 @@ func (e shardEvents) AddEventHandlerWithOptions(
 	return e.Informer.AddEventHandlerWithOptions(e.only(handler), options)
 }
 
-// CacheOf returns the cache behind the informer.
+// CacheOf returns the underlying cache of the informer.
 func (s *shardInformer) CacheOf(obj client.Object) cache.Cache {
 	if behind, ok := s.Informer.(interface {
 		CacheOf(obj client.Object) cache.Cache

@@ -11,27 +11,27 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// turn is what to do about a resource: an action, or nothing, or to wait.
+// turn is the decision for a resource: to handle an action, to do nothing, or to wait.
 type turn[Type client.Object] struct {
 	action   ReconcileAction
 	resource Type
-	// gone is true for a resource that is there no more.
-	gone     bool
+	// absent reports whether the resource no longer exists.
+	absent   bool
 	previous client.Object
-	// snapshot is the resource as it is remembered.
+	// snapshot is the resource in the form that the ledger keeps.
 	snapshot client.Object
 	listed   bool
 	resynced bool
 	attempt  int
 	state    map[string]any
-	// wait is how long to wait for what is pending, instead of doing anything.
+	// wait is the time to wait for the pending call. If it is positive, nothing else happens.
 	wait    time.Duration
 	pending *pending
-	// changed is true when the resource differs from what was handled.
+	// changed reports whether the resource differs from the state that was handled.
 	changed bool
 }
 
-// replaced returns another resource of the same name that is gone, without its deletion having been handled.
+// replaced returns an earlier resource of the same name that no longer exists and whose deletion was not handled.
 func (r *WithEdge[T]) replaced(resource T) (T, bool) {
 	var replaced client.Object
 	r.ledger.with(client.ObjectKeyFromObject(resource), func(rec *record) {
@@ -43,23 +43,24 @@ func (r *WithEdge[T]) replaced(resource T) (T, bool) {
 	return typed, ok
 }
 
-// begin decides what to do about a resource, and notes that it is being done. The action unknown is for nothing.
-func (r *WithEdge[T]) begin(resource T, gone bool) turn[T] {
-	t := turn[T]{resource: resource, gone: gone}
+// begin decides what to do about a resource, and records that the handler is running. The action is unknown if nothing
+// is to be done.
+func (r *WithEdge[T]) begin(resource T, absent bool) turn[T] {
+	t := turn[T]{resource: resource, absent: absent}
 	r.ledger.with(client.ObjectKeyFromObject(resource), func(rec *record) {
 		t.resynced, rec.resynced = rec.resynced, false
-		if !gone && rec.finished != resource.GetUID() && !rec.has(rec.finished) {
+		if !absent && rec.finished != resource.GetUID() && !rec.has(rec.finished) {
 			rec.finished = ""
 		}
 		switch {
-		case gone || rec.known == nil:
+		case absent || rec.known == nil:
 		case olderThan(resource, rec.known):
 			return
 		case rec.known.GetUID() != resource.GetUID():
-			// Its deletion was tried, and was given up.
+			// Its deletion was tried and given up.
 			rec.forget()
 		}
-		if t.action = ReconcileActionDeleted; !gone {
+		if t.action = ReconcileActionDeleted; !absent {
 			t.action = r.actionFor(rec, resource, t.resynced)
 		}
 		if t.action == ReconcileActionUnknown {
@@ -91,7 +92,7 @@ func (r *WithEdge[T]) actionFor(rec *record, resource T, resynced bool) Reconcil
 	case isDeleting(resource) && slices.ContainsFunc(resource.GetFinalizers(), r.isOurFinalizer):
 		return ReconcileActionDeleted
 	case isDeleting(resource) && (len(r.Finalizers) > 0 || rec.acked == nil):
-		// It is told of when it is gone, if it was handled before.
+		// If the resource was handled before, its deletion is handled once it no longer exists.
 		return unchanged
 	case rec.acked == nil:
 		if rec.pending != nil {
@@ -115,19 +116,19 @@ func (r *WithEdge[T]) isOurFinalizer(name string) bool {
 	return slices.Contains(r.Finalizers, name)
 }
 
-// resume takes up what is pending, or drops it because the resource has changed. It returns false when there is nothing
-// to do yet.
+// resume continues the pending call, or drops it because the resource has changed. It returns false if the call is not
+// due.
 func (r *WithEdge[T]) resume(rec *record, t *turn[T]) bool {
 	p := rec.pending
 	if t.resource.GetUID() != p.object.GetUID() || t.resource.GetGeneration() != p.object.GetGeneration() {
 		p.state = nil
 	}
-	if r.supersedes(p, t) || p.exhausted && (t.resynced || t.gone) {
-		p.attempt, p.exhausted, p.due, p.calm = 0, false, time.Time{}, time.Time{}
+	if r.supersedes(p, t) || p.exhausted && (t.resynced || t.absent) {
+		p.attempt, p.exhausted, p.due, p.quietUntil = 0, false, time.Time{}, time.Time{}
 	}
 	t.wait = time.Until(p.due)
 	if !sameState(p.object, t.resource) {
-		t.wait = max(t.wait, time.Until(p.calm))
+		t.wait = max(t.wait, time.Until(p.quietUntil))
 	}
 	if r.OnlyChanges && (p.exhausted || t.wait > 0) {
 		t.pending = p
@@ -137,7 +138,7 @@ func (r *WithEdge[T]) resume(rec *record, t *turn[T]) bool {
 	return true
 }
 
-// supersedes tells whether a change of the resource replaces what is pending.
+// supersedes reports whether a change of the resource replaces the pending call.
 func (r *WithEdge[T]) supersedes(p *pending, t *turn[T]) bool {
 	if t.action == ReconcileActionDeleted && p.action != ReconcileActionDeleted {
 		return true
@@ -146,7 +147,7 @@ func (r *WithEdge[T]) supersedes(p *pending, t *turn[T]) bool {
 		return false
 	}
 	if p.acked && t.changed {
-		// It waits for nothing but another call.
+		// The pending call is a requested one, not a retry.
 		return true
 	}
 	if r.RetryDequeuePolicy != nil {
@@ -156,7 +157,7 @@ func (r *WithEdge[T]) supersedes(p *pending, t *turn[T]) bool {
 	return r.React.supersedes(p.object, t.resource)
 }
 
-// snapshot is what to remember of a resource that is handled.
+// snapshot returns the form of a handled resource that the ledger keeps.
 func (r *WithEdge[T]) snapshot(rec *record, resource T) client.Object {
 	if r.PreviousState == PreviousFull {
 		return rec.held(resource)
@@ -164,7 +165,7 @@ func (r *WithEdge[T]) snapshot(rec *record, resource T) client.Object {
 	return r.part(resource)
 }
 
-// part is what is remembered of a resource when not everything is.
+// part returns the part of a resource that is kept if PreviousState is not PreviousFull.
 func (r *WithEdge[T]) part(resource client.Object) client.Object {
 	part := blankLike(resource)
 	part.SetNamespace(resource.GetNamespace())
@@ -184,15 +185,14 @@ func (r *WithEdge[T]) part(resource client.Object) client.Object {
 	return part
 }
 
-// settle notes how a turn has ended, and returns what the reconciler is to return. What cannot be handled is reported
-// by the caller.
-func (r *WithEdge[T]) settle(t turn[T], gone bool, outcome outcome) {
+// settle records the outcome of a turn.
+func (r *WithEdge[T]) settle(t turn[T], absent bool, outcome outcome) {
 	r.ledger.with(client.ObjectKeyFromObject(t.resource), func(rec *record) {
 		rec.busy = false
 		switch {
-		case outcome.again != nil && outcome.again.exhausted && gone:
-			// There is nothing that could change any more.
-			rec.finish(t.resource.GetUID(), gone)
+		case outcome.again != nil && outcome.again.exhausted && absent:
+			// A deleted resource cannot change, so no retry follows.
+			rec.finish(t.resource.GetUID(), absent)
 		case outcome.again != nil:
 			rec.pending = outcome.again
 			if outcome.acked && t.action != ReconcileActionDeleted {
@@ -200,23 +200,23 @@ func (r *WithEdge[T]) settle(t turn[T], gone bool, outcome outcome) {
 			}
 		case !outcome.acked:
 		case t.action == ReconcileActionDeleted:
-			rec.finish(t.resource.GetUID(), gone)
+			rec.finish(t.resource.GetUID(), absent)
 		default:
 			rec.acked, rec.known, rec.pending = t.snapshot, t.snapshot, nil
 		}
-		if !r.place.asksAbsent && rec.gone != nil && rec.gone.GetUID() == t.resource.GetUID() {
-			// It has gone meanwhile, and nobody will ask.
+		if !r.place.asksAbsent && rec.deleted != nil && rec.deleted.GetUID() == t.resource.GetUID() {
+			// It was deleted during the call, and no request will follow.
 			rec.forget()
 			rec.finished = ""
 		}
 	})
 }
 
-// outcome is how a turn has ended.
+// outcome is the result of a turn.
 type outcome struct {
-	// acked is true for a success.
+	// acked reports whether the call succeeded.
 	acked bool
-	// again is what to do again, if anything.
+	// again is the next call, nil if there is none.
 	again  *pending
 	result reconcilers.Result
 	err    error

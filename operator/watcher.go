@@ -12,34 +12,35 @@ import (
 	"trueup.dev/resource"
 )
 
-// TypedWatcher handles what happens to resources of a kind in one function for each sort of event. Calls for one object
-// never overlap. Objects are copies that the watcher may change.
+// TypedWatcher handles the events of a kind with one method per type of event. Calls for one object never overlap.
+// Objects are copies that the watcher may change.
 //
-// Only what has become of an object counts, not every step on the way: changes that follow each other while a call is
-// under way lead to one more call.
+// Intermediate states are not delivered: all changes during a call lead to one more call.
 type TypedWatcher[T resource.Object] interface {
 	// Add is called for an object that has not been handled before.
 	Add(ctx context.Context, object T) error
-	// Update is called for an object that has changed since it was last handled with success, when it was as in previous.
+	// Update is called for an object that has changed since it was last handled successfully. previous is the state
+	// that was handled then.
 	Update(ctx context.Context, previous, object T) error
-	// Delete is called once for an object that is gone, or that is only kept by its finalizer.
+	// Delete is called once for an object that no longer exists, or that exists only because of its finalizer.
 	Delete(ctx context.Context, object T) error
 }
 
-// Syncer is a [TypedWatcher] that wants to know which objects it may have handled already.
+// Syncer is a [TypedWatcher] with a separate method for objects that may already have been handled.
 type Syncer[T resource.Object] interface {
-	// Sync is called for an object that was handled before, by an earlier process perhaps, and may have changed since.
-	// Without it Add is called, or Update when the process knows the previous state.
+	// Sync is called for an object that was handled before, possibly by an earlier process, and that may have changed
+	// since. A watcher without Sync receives Add instead, or Update if the process knows the previous state.
 	Sync(ctx context.Context, object T) error
 }
 
 // ResourceWatcher is a [TypedWatcher] for objects of any type.
 type ResourceWatcher = TypedWatcher[resource.Object]
 
-// Watcher is the short name of [ResourceWatcher].
+// Watcher is a short name for [ResourceWatcher].
 type Watcher = ResourceWatcher
 
-// Untyped makes a watcher for objects of any type into one for a Go type, with its Sync if it has one.
+// Untyped converts a watcher for objects of any type to a watcher for one Go type. It keeps Sync if the watcher has
+// it.
 func Untyped[T resource.Object](watcher ResourceWatcher) TypedWatcher[T] {
 	if _, ok := watcher.(Syncer[resource.Object]); ok {
 		return untypedSyncer[T]{untyped[T]{watcher}}
@@ -57,7 +58,7 @@ func (w untyped[T]) Update(ctx context.Context, previous, object T) error {
 
 func (w untyped[T]) Delete(ctx context.Context, object T) error { return w.watcher.Delete(ctx, object) }
 
-// Wrapped is for those who look for handlers that are nil.
+// Wrapped returns the wrapped watcher, so that callers can detect a nil watcher.
 func (w untyped[T]) Wrapped() any { return w.watcher }
 
 type untypedSyncer[T resource.Object] struct{ untyped[T] }
@@ -66,8 +67,8 @@ func (w untypedSyncer[T]) Sync(ctx context.Context, object T) error {
 	return w.watcher.(Syncer[resource.Object]).Sync(ctx, object)
 }
 
-// WidenWatcher makes a watcher for a Go type one for objects of any type, as an App has them, with its Sync if it has
-// one. Objects of another type are a [CannotCastError].
+// WidenWatcher converts a watcher for one Go type to a watcher for objects of any type, as an App uses it. It keeps
+// Sync if the watcher has it. Objects of another type lead to a [CannotCastError].
 func WidenWatcher[T resource.Object](watcher TypedWatcher[T]) ResourceWatcher {
 	if syncer, ok := watcher.(Syncer[T]); ok {
 		return widenedSyncer[T]{widenedWatcher[T]{watcher}, syncer}
@@ -93,7 +94,7 @@ func (w widenedWatcher[T]) Delete(ctx context.Context, object resource.Object) e
 	return withTyped(ctx, object, w.watcher.Delete)
 }
 
-// Wrapped is for those who look for handlers that are nil.
+// Wrapped returns the wrapped watcher, so that callers can detect a nil watcher.
 func (w widenedWatcher[T]) Wrapped() any { return w.watcher }
 
 type widenedSyncer[T resource.Object] struct {
@@ -115,9 +116,9 @@ func withTyped[T resource.Object](
 	return call(ctx, typed)
 }
 
-// RequeueAfter returns an error by which a watcher asks to be called again for the same after some time. It is no
-// failure: nothing is logged or counted, and the retry policy is not asked. Joined to another error, that one is a
-// failure, and is retried after this time instead of the time of the retry policy.
+// RequeueAfter returns an error by which a watcher asks for another call with the same action after d. It is not a
+// failure: it is neither logged nor counted, and the retry policy is not called. If it is joined with another error,
+// that error is a failure that is retried after d instead of the delay of the retry policy.
 func RequeueAfter(d time.Duration) error {
 	return requeueAfter(d)
 }
@@ -128,7 +129,7 @@ func (d requeueAfter) Error() string {
 	return fmt.Sprintf("call again after %s", time.Duration(d))
 }
 
-// failedUntil is a failure with the time after which its handler wants to be called again.
+// failedUntil is a failure with the delay after which its handler asks to be called again.
 type failedUntil struct {
 	after requeueAfter
 	cause error
@@ -138,8 +139,8 @@ func (e failedUntil) Error() string { return e.cause.Error() }
 
 func (e failedUntil) Unwrap() []error { return []error{e.cause, e.after} }
 
-// asksAgain returns the time that a handler asks for by its error, and whether it has failed as well: the request is
-// joined to another error then.
+// asksAgain returns the delay that a handler asks for by its error. failed reports whether the error also contains a
+// failure.
 func asksAgain(err error) (after time.Duration, asked, failed bool) {
 	var d requeueAfter
 	if !errors.As(err, &d) {
@@ -148,9 +149,9 @@ func asksAgain(err error) (after time.Duration, asked, failed bool) {
 	return time.Duration(d), true, !isRequest(err)
 }
 
-// isRequest reports whether an error consists of nothing but requests to be called again.
+// isRequest reports whether an error consists only of requests to be called again.
 func isRequest(err error) bool {
-	switch e := err.(type) { //nolint:errorlint // it is the chain that is followed here
+	switch e := err.(type) { //nolint:errorlint // follows the chain itself
 	case requeueAfter:
 		return true
 	case interface{ Unwrap() error }:

@@ -12,8 +12,8 @@ import (
 	"trueup.dev/validation"
 )
 
-// Widen makes a tree of reconcilers for one Go type one that takes objects of any type, as an App has them. Objects of
-// another type are a [CannotCastError].
+// Widen converts a tree of reconcilers for one Go type to a tree for objects of any type, as an App uses it. Objects
+// of another type lead to a [CannotCastError].
 func Widen[T resource.Object](reconciler reconcilers.SubReconciler[T]) reconcilers.SubReconciler[resource.Object] {
 	return &widened[T]{reconciler}
 }
@@ -47,7 +47,8 @@ func (r *widened[T]) Reconcile(ctx context.Context, object resource.Object) (rec
 	return r.reconciler.Reconcile(ctx, typed)
 }
 
-// treeFor returns the tree of reconcilers that a Reconciler is made of, if it is, for objects of type T.
+// treeFor returns, for objects of type T, the tree that [AsReconciler] has wrapped. It returns false for any other
+// Reconciler.
 func treeFor[T resource.Object](reconciler Reconciler) (reconcilers.SubReconciler[T], bool) {
 	if same, ok := reconciler.(*subReconciler[T]); ok {
 		return same.SubReconciler, true

@@ -26,27 +26,28 @@ var (
 	_ validation.Validator                     = (*WithEdge[client.Object])(nil)
 )
 
-// WithEdge tells the reconciler below it what has happened to the resource since that reconciler was last successful:
-// see [EdgeFrom] and [PreviousFrom]. It derives that from the state of the resource and from what it remembers, so that
-// nothing is lost or told twice because events are:
+// WithEdge derives the action since the nested reconciler last succeeded, and passes it on: see [EdgeFrom] and
+// [PreviousFrom]. It compares the state of the resource with the state that it remembers. Therefore no change is lost
+// or handled twice when events are lost or repeated. The actions are:
 //
 //   - Created: the resource has not been handled.
-//   - Resynced: it has not been handled by this process, and has a mark of having been handled before (Handled). Or it
-//     has not changed, and the cache is resynced (Resync) or OnlyChanges is false.
-//   - Updated: it differs from what was last handled, in what React selects.
-//   - Deleted: it is being deleted and has one of Finalizers; or it is gone without that having been told, which only a
-//     [Controller] notices. Another resource of the same name is a deletion first and then a creation. Trees of
-//     reconcilers see a resource that is gone with a deletion timestamp.
+//   - Resynced: this process has not handled the resource, but Handled reports that an earlier one has. Or the
+//     resource is unchanged, and the cache was resynced (Resync) or OnlyChanges is false.
+//   - Updated: the resource differs from the state that was last handled, in a field that React selects.
+//   - Deleted: the resource is being deleted and has one of Finalizers. Or it no longer exists and its deletion was
+//     not handled, which only a [Controller] detects. If another resource of the same name replaces it, the deletion
+//     is handled first and the creation second. A tree of reconcilers sees a deletion timestamp on a resource that
+//     no longer exists.
 //
-// An action is the same until it succeeds: what could not be created is still to be created when it has changed since.
-// An error is retried as RetryPolicy says, with the resource as it is by then. A resource that is older than what was
-// handled already is not handled.
+// An action stays the same until it succeeds: a resource whose creation failed is still Created if it changes
+// afterwards. RetryPolicy decides when to retry after an error; the retry uses the state that the resource has by
+// then. A state that is older than the one that was handled is ignored.
 //
-// Memory: a record of about 200 bytes for each resource, and a former state for those that have changed since they were
-// handled.
+// Memory: a record of about 200 bytes for each resource, and a previous state for each resource that has changed since
+// it was handled.
 //
-// Events on the resource: Warning HandlerFailed when a retry is due, Warning RetriesExhausted when there is none; that
-// is also a condition of the status, if the status has conditions.
+// Events on the resource: Warning HandlerFailed if a retry follows, Warning RetriesExhausted if none follows. In the
+// latter case a condition is also set, if the status has conditions.
 type WithEdge[Type client.Object] struct {
 	// Name identifies this reconciler in logs and metrics. Defaults to `WithEdge`.
 	Name string
@@ -54,40 +55,42 @@ type WithEdge[Type client.Object] struct {
 	// Reconciler is called with the edge on the context. Required.
 	Reconciler reconcilers.SubReconciler[Type]
 
-	// OnlyChanges calls the Reconciler only if something has happened to the resource. Defaults to false, for reconcilers
-	// that look at other things, too.
+	// OnlyChanges calls the Reconciler only if the resource has changed. Defaults to false, for reconcilers that also
+	// depend on other objects.
 	OnlyChanges bool
 
-	// React selects what counts as a change. Defaults to [ReactAny].
+	// React selects the changes that count. Defaults to [ReactAny].
 	React React
 
-	// Resync makes a resync of the cache, see the SyncPeriod of the manager's cache, something that has happened. Defaults
-	// to false.
+	// Resync calls the Reconciler after a resync of the cache, see the SyncPeriod of the manager's cache. Defaults to
+	// false.
 	Resync bool
 
-	// Finalizers are those that keep the resource until its deletion was handled. Something else has to set and clear
-	// them: [Opinionated], or a [reconcilers.WithFinalizer] around this reconciler. Without any, a resource that is being
-	// deleted has changed, and is deleted when it is gone.
+	// Finalizers keep the resource until its deletion is handled. WithEdge does not add or remove them: use
+	// [Opinionated], or a [reconcilers.WithFinalizer] around this reconciler. Without Finalizers, a deletion timestamp
+	// is an update, and the deletion is handled when the resource no longer exists.
 	Finalizers []string
 
-	// Handled tells whether a resource that this process does not know was handled by an earlier one. Defaults to never.
+	// Handled reports whether an earlier process has handled a resource that this process does not know. By default no
+	// resource counts as handled.
 	Handled func(resource Type) bool
 
-	// RetryPolicy tells when to try again after an error. By default the controller's rate limiter does, without end.
+	// RetryPolicy decides when to retry after an error. By default the controller's rate limiter retries, without a
+	// limit.
 	RetryPolicy RetryPolicy
 
-	// RetryDequeuePolicy tells whether a change replaces a retry. Defaults to [OpinionatedRetryDequeuePolicy], which also
-	// counts labels and annotations if React does.
+	// RetryDequeuePolicy decides whether a change replaces a retry. Defaults to [OpinionatedRetryDequeuePolicy], which
+	// also counts labels and annotations if React does.
 	RetryDequeuePolicy RetryDequeuePolicy
 
-	// OnError is called for every attempt that has failed, whether it is tried again or not. Optional.
+	// OnError is called for every failed attempt, whether it is retried or not. Optional.
 	OnError func(ctx context.Context, resource Type, err error)
 
-	// OnExhausted is called when RetryPolicy has given up, or the error is a terminal one. Then only a change of the
-	// resource, a resync or a restart lead to another attempt. Optional.
+	// OnExhausted is called when RetryPolicy gives up, or the error is a terminal error. After that, only a change of
+	// the resource, a resync or a restart leads to another attempt. Optional.
 	OnExhausted func(ctx context.Context, resource Type, err error)
 
-	// PreviousState is how much is remembered of what was handled. Defaults to [PreviousFull].
+	// PreviousState is how much of the handled state is kept in memory. Defaults to [PreviousFull].
 	PreviousState PreviousState
 
 	lazyInit sync.Once
@@ -96,31 +99,31 @@ type WithEdge[Type client.Object] struct {
 	place    place
 }
 
-// place is where a handler is.
+// place describes the root that a handler runs below.
 type place struct {
-	// asksAbsent is true below a root that asks what to do about resources that are gone.
+	// asksAbsent reports whether the root calls Absent for resources that do not exist.
 	asksAbsent bool
-	// patchesStatus is true when nobody else writes what is changed in the status.
+	// patchesStatus reports whether the handler must write its changes of the status itself.
 	patchesStatus bool
-	// foreignStatus is true when the status is none of the controller's business.
+	// foreignStatus reports whether the status belongs to another controller.
 	foreignStatus bool
-	// gaveUp tells whether any handler of the same root has given up on a resource.
+	// gaveUp reports whether any handler of the same root has given up on a resource.
 	gaveUp func(key types.NamespacedName) bool
 }
 
-// PreviousState is how much of a resource is remembered. Less than everything saves memory only where the resources are
-// not in the memory of a cache anyway: what a cache holds is kept by its pointer.
+// PreviousState is how much of a resource is kept in memory. Keeping less saves memory only if no cache in memory
+// holds the resources: for objects of a cache, only the pointer is kept.
 type PreviousState int
 
-// What to remember.
+// What to keep.
 const (
-	// PreviousFull is everything.
+	// PreviousFull keeps everything.
 	PreviousFull PreviousState = iota
-	// PreviousMetadata is the metadata: spec and status of a previous state are empty. For kinds without generations, and
-	// for the status, any change of the resource counts then as one that React selects.
+	// PreviousMetadata keeps the metadata: the spec and status of a previous state are empty. For kinds without
+	// generations, and for the status, any change of the resource then counts as one that React selects.
 	PreviousMetadata
-	// PreviousNone is just what tells one state from another: there is no previous state. Otherwise it is as
-	// PreviousMetadata.
+	// PreviousNone keeps only what identifies a state: handlers receive no previous state. In all other respects it
+	// works like PreviousMetadata.
 	PreviousNone
 )
 
@@ -137,7 +140,7 @@ func (r *WithEdge[T]) init() {
 	})
 }
 
-// SetupWithManager has the events of the resource's kind noted, and sets up the nested reconciler.
+// SetupWithManager records the events of the resource's kind, and sets up the nested reconciler.
 func (r *WithEdge[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
 	r.init()
 	validating, pass := setupcheck.Begin(ctx)
@@ -173,7 +176,7 @@ func (r *WithEdge[T]) Validate(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// notes is a predicate that lets all events pass and notes those of resources.
+// notes returns a predicate that accepts all events and records those of the resource's kind.
 func (r *WithEdge[T]) notes(resourceType client.Object) predicate.Predicate {
 	kind := resourceType.GetObjectKind().GroupVersionKind().GroupKind()
 	ours := func(obj client.Object) bool {
@@ -204,8 +207,8 @@ func (r *WithEdge[T]) notes(resourceType client.Object) predicate.Predicate {
 	}
 }
 
-// listen has the events of the resource's kind noted. Predicates are asked before the request is queued: what they note
-// is there when the request is worked on. Those of an author that leave events out must not be asked before.
+// listen records the events of the resource's kind. A predicate runs before the request is queued, so the request sees
+// what it recorded. It must run before the user's predicates, which may drop events.
 func (r *WithEdge[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
 	r.init()
 	if !r.listens {
@@ -214,8 +217,8 @@ func (r *WithEdge[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
 	}
 }
 
-// noted is what the ledger keeps of an object of the cache: the object itself, which costs nothing, or less if the
-// cache may not keep objects in memory either.
+// noted returns what the ledger keeps of an object of the cache: the object itself, which needs no additional memory,
+// or a part if the cache may not keep objects in memory either.
 func (r *WithEdge[T]) noted(obj client.Object) client.Object {
 	if r.PreviousState == PreviousFull {
 		return obj
@@ -223,17 +226,19 @@ func (r *WithEdge[T]) noted(obj client.Object) client.Object {
 	return r.part(obj)
 }
 
-// under has the reconciler work below a root that helps it.
+// under configures the reconciler for the root that it runs below.
 func (r *WithEdge[T]) under(p place) { r.place = p }
 
-// writesStatus is true unless the nested reconciler is a handler that sees only copies of the resource.
+// writesStatus reports whether changes of the status must be written. It returns false if the nested reconciler is a
+// handler, which sees only copies of the resource.
 func (r *WithEdge[T]) writesStatus() bool {
 	_, copies := r.Reconciler.(*leaf[T])
 	return !copies
 }
 
-// intend notes what a resource that was never handled is to be handled as, whatever else may say so from now on.
-func (r *WithEdge[T]) intend(resource T, action ReconcileAction) {
+// recordIntent records the action for a resource that was never handled. The action stays the same even if Handled
+// returns another result later.
+func (r *WithEdge[T]) recordIntent(resource T, action ReconcileAction) {
 	r.ledger.with(client.ObjectKeyFromObject(resource), func(rec *record) {
 		if rec.known == nil && (rec.pending == nil || rec.pending.object.GetUID() != resource.GetUID()) {
 			rec.pending = &pending{action: action, object: r.snapshot(rec, resource)}
@@ -241,14 +246,13 @@ func (r *WithEdge[T]) intend(resource T, action ReconcileAction) {
 	})
 }
 
-// knows is true for a resource whose deletion is still to be told.
+// knows reports whether the deletion of the resource is still to be handled.
 func (r *WithEdge[T]) knows(key types.NamespacedName) (known bool) {
 	r.ledger.with(key, func(rec *record) { known = rec.known != nil })
 	return known
 }
 
-// isAcked is true for a resource whose present state, or one that differs in nothing that counts, was handled with
-// success.
+// isAcked reports whether the present state of the resource, or an equivalent one, was handled successfully.
 func (r *WithEdge[T]) isAcked(resource T) (acked bool) {
 	r.ledger.with(client.ObjectKeyFromObject(resource), func(rec *record) {
 		acked = rec.acked != nil && rec.acked.GetUID() == resource.GetUID() &&
@@ -258,22 +262,22 @@ func (r *WithEdge[T]) isAcked(resource T) (acked bool) {
 	return acked
 }
 
-// Reconcile calls the nested reconciler if there is something to tell it.
+// Reconcile calls the nested reconciler if the resource has an action to handle.
 func (r *WithEdge[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
 	r.init()
 	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
 }
 
 func (r *WithEdge[T]) reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
-	if result, err := r.bury(ctx, resource); err != nil {
+	if result, err := r.handleReplaced(ctx, resource); err != nil {
 		return result, err
 	}
 	return r.attempt(ctx, resource, false)
 }
 
-// bury tells the nested reconciler of the deletion of another resource of the same name, if it has not been told yet.
-// Until that has succeeded, or was given up, there is an error.
-func (r *WithEdge[T]) bury(ctx context.Context, resource T) (reconcilers.Result, error) {
+// handleReplaced calls the nested reconciler for the deletion of an earlier resource of the same name, if that was not
+// handled yet. It returns an error until the call has succeeded, or was given up.
+func (r *WithEdge[T]) handleReplaced(ctx context.Context, resource T) (reconcilers.Result, error) {
 	replaced, ok := r.replaced(resource)
 	if !ok {
 		return reconcilers.Result{}, nil
@@ -285,12 +289,12 @@ func (r *WithEdge[T]) bury(ctx context.Context, resource T) (reconcilers.Result,
 	return result, err
 }
 
-// Absent is for a resource that does not exist: the nested reconciler is told of its deletion, if it knows of the
-// resource.
+// Absent handles a resource that does not exist. It calls the nested reconciler for the deletion if it has handled the
+// resource before.
 func (r *WithEdge[T]) Absent(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error) {
 	r.init()
-	gone, certain := r.ledger.absent(req.NamespacedName)
-	resource, ok := gone.(T)
+	last, certain := r.ledger.absent(req.NamespacedName)
+	resource, ok := last.(T)
 	if !ok {
 		return reconcilers.Result{}, nil
 	}

@@ -73,11 +73,11 @@ func TestNewAppChecksWhatIsSelected(t *testing.T) {
 		},
 	}
 	wantMistakes(t, config, []string{
-		`InformerConfig.InformerOptions.Namespaces[0]: the name is empty, leave out Namespaces for all`,
-		`InformerConfig.InformerOptions.CacheResyncInterval: -1ns is negative`,
+		`InformerConfig.InformerOptions.Namespaces[0]: must not be empty; to select all namespaces, leave Namespaces empty`,
+		`InformerConfig.InformerOptions.CacheResyncInterval: must not be negative, got -1ns`,
 		`ManagedKinds[0].ReconcileOptions.LabelFilters[1]: "c in (" is not a label selector: unable to parse requirement: found '', expected: ',', ')' or identifier`,
 		`ManagedKinds[0].ReconcileOptions.FieldSelectors[0]: "=x" does not name a field`,
-		`ManagedKinds[0].ReconcileOptions.CacheResyncInterval: -1ns is negative`,
+		`ManagedKinds[0].ReconcileOptions.CacheResyncInterval: must not be negative, got -1ns`,
 		`ManagedKinds[0].ReconcileOptions.Namespace: "no_name" is not the name of a namespace: a lowercase RFC 1123 label must consist of lower case ` +
 			`alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is ` +
 			`'[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
@@ -98,7 +98,7 @@ func TestNewAppChecksFinalizers(t *testing.T) {
 	}
 	wantMistakes(t, config, []string{
 		`the finalizer that InformerConfig.FinalizerSupplier returns for ManagedKinds[0] is "supplied", which is not the name of a finalizer, such as ` +
-			`example.com/myapp-widgets: it needs a domain of its own`,
+			`example.com/myapp-widgets: it must have a domain prefix`,
 		`ManagedKinds[1].ReconcileOptions.FinalizerAliases[0] is "example.com/a", which is the present finalizer`,
 		`ManagedKinds[1].ReconcileOptions.FinalizerAliases[1] is empty`,
 		`ManagedKinds[1].ReconcileOptions.InProgressFinalizer is "example.com/a", which ManagedKinds[1].ReconcileOptions.Finalizer is as well`,

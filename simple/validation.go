@@ -217,7 +217,7 @@ func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 func finalizerFault(name string) string {
 	faults := kvalidation.IsQualifiedName(name)
 	if !strings.Contains(name, "/") {
-		faults = append(faults, "it needs a domain of its own")
+		faults = append(faults, "it must have a domain prefix")
 	}
 	return strings.Join(faults, "; ")
 }

@@ -37,5 +37,5 @@ func ExampleConfig_Validate() {
 	fmt.Println(memcached.Config{KeyPrefix: "my controller:"}.Validate())
 	// Output:
 	// memcached store must have either Addrs or ServerSelector
-	// memcached store must have a KeyPrefix of at most 100 characters without spaces, not "my controller:"
+	// memcached store must have a KeyPrefix of at most 100 characters without spaces, got "my controller:"
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 )
 
-// servers spreads keys over addresses as a [memcache.ServerList] does. Other than that one it resolves no host names:
-// the client does, for each connection.
+// servers spreads keys over addresses as a [memcache.ServerList] does. Unlike ServerList it does not resolve host
+// names: the client resolves them for each connection.
 type servers []net.Addr
 
 var _ memcache.ServerSelector = servers(nil)
@@ -40,7 +40,7 @@ func (s servers) Each(do func(net.Addr) error) error {
 	return nil
 }
 
-// address is an address as the user has written it.
+// address is an address as the user wrote it.
 type address struct{ network, text string }
 
 func (a address) Network() string { return a.network }
@@ -53,14 +53,14 @@ func networkOf(addr string) string {
 	return "tcp"
 }
 
-// checkAddress returns what is wrong with the form of an address.
+// checkAddress returns an error if the form of an address is invalid.
 func checkAddress(addr string) error {
 	if networkOf(addr) == "unix" {
 		return nil
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err == nil {
-		_, err = net.DefaultResolver.LookupPort(context.Background(), "tcp", port) // names of ports are looked up in a file
+		_, err = net.DefaultResolver.LookupPort(context.Background(), "tcp", port) // looks up port names in a file
 	}
 	return err
 }

@@ -21,44 +21,45 @@ import (
 )
 
 const (
-	// longestKey is how many bytes memcached allows.
+	// longestKey is the longest key in bytes that memcached accepts.
 	longestKey = 250
 	// longestPrefix leaves room for names.
 	longestPrefix = 100
-	// longestRelative is the time from which on memcached takes an expiration for a point in time.
+	// longestRelative is the longest relative expiration; memcached interprets a larger value as a Unix time.
 	longestRelative = 30 * 24 * time.Hour
-	// overhead is room for what memcached itself stores with a value.
+	// overhead is the room for the data that memcached stores with a value.
 	overhead = 1024
 
-	// longestValue bounds what is unpacked, in case somebody else has written it. No object is as large.
+	// longestValue limits the size of a decompressed value, in case another client wrote it. No object is that large.
 	longestValue = 64 << 20
 
-	// isDeflated marks values that are compressed.
+	// isDeflated marks compressed values.
 	isDeflated = 1
 )
 
-// Config tells how to reach memcached, and what to keep there.
+// Config configures the servers and the entries of a Store.
 type Config struct {
-	// Addrs are the servers, as `host:port` or as path of a Unix socket. Keys are spread over them; the same list leads to
-	// the same server for a key. Host names are resolved for every new connection: a server may move, or not exist yet.
-	// One of Addrs and ServerSelector is required.
+	// Addrs are the servers, as `host:port` or as the path of a Unix socket. Keys are spread over them; the same list
+	// leads to the same server for a key. Host names are resolved for every new connection, so a server may move, or
+	// may not exist yet. Either Addrs or ServerSelector is required.
 	Addrs []string
-	// ServerSelector picks the server for a key, in place of Addrs.
+	// ServerSelector picks the server for a key, instead of Addrs.
 	ServerSelector memcache.ServerSelector
-	// Timeout is how long one operation of a server may take, and the connection to it. Default: 500 milliseconds.
+	// Timeout limits one operation of a server, and the connection to it. Default: 500 milliseconds.
 	Timeout time.Duration
-	// MaxIdleConns is how many connections to each server are kept open while they are not used. Default: 2.
+	// MaxIdleConns is the maximum number of idle connections to each server. Default: 2.
 	MaxIdleConns int
-	// KeyPrefix keeps entries apart from those of others on the same servers. At most 100 characters, without spaces.
+	// KeyPrefix separates entries from those of other users of the servers. At most 100 characters, without spaces.
 	// Default: none.
 	KeyPrefix string
-	// Expiration is after which time without a change memcached forgets an entry. It is not needed to make room, but to
-	// get rid of objects that were deleted while memcached was out of reach. Default: never.
+	// Expiration is the time without a change after which memcached deletes an entry. It is not needed to free memory.
+	// It removes objects that were deleted while memcached was unreachable. Default: never.
 	Expiration time.Duration
-	// MaxItemSize is up to which size, in bytes, memcached takes values, see its option -I. Larger values are compressed.
-	// If that does not help they are not kept, and the object is read from the API server each time. Default: 1 MiB.
+	// MaxItemSize is the largest size in bytes of a value that memcached accepts, see its option -I. Larger values are
+	// compressed. If a compressed value is still too large, it is not stored, and the object is read from the API
+	// server each time. Default: 1 MiB.
 	MaxItemSize int
-	// DialContext connects to a server, by TLS for example. Default: without encryption.
+	// DialContext connects to a server, for example with TLS. Default: without encryption.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -73,7 +74,7 @@ func (c Config) Validate() error {
 			problems = append(
 				problems,
 				fmt.Errorf(
-					"memcached store must have `host:port` or the path of a Unix socket in Addrs[%d], not %q: %w", i, addr, err,
+					"memcached store must have `host:port` or the path of a Unix socket in Addrs[%d], got %q: %w", i, addr, err,
 				),
 			)
 		}
@@ -82,7 +83,7 @@ func (c Config) Validate() error {
 		problems = append(
 			problems,
 			fmt.Errorf(
-				"memcached store must have a KeyPrefix of at most %d characters without spaces, not %q", longestPrefix, c.KeyPrefix,
+				"memcached store must have a KeyPrefix of at most %d characters without spaces, got %q", longestPrefix, c.KeyPrefix,
 			),
 		)
 	}
@@ -107,8 +108,8 @@ type Store struct {
 
 var _ operator.Store = (*Store)(nil)
 
-// NewStore returns a store. It connects to no server, and resolves no host name: that is done when the first key is
-// read or written.
+// NewStore returns a store. It does not connect to a server or resolve a host name until the first key is read or
+// written.
 func NewStore(config Config) (*Store, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -127,8 +128,8 @@ func NewStore(config Config) (*Store, error) {
 	return s, nil
 }
 
-// Get implements [operator.Store]. The context is looked at before, and not while, the servers are asked; Timeout
-// bounds that.
+// Get implements [operator.Store]. It checks the context before it calls the servers, but not during the calls, which
+// Timeout limits.
 func (s *Store) Get(ctx context.Context, keys []string) (map[string][]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -186,12 +187,12 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// Close closes the connections that are not used.
+// Close closes idle connections.
 func (s *Store) Close() error {
 	return s.client.Close()
 }
 
-// keyOf is the key itself where memcached takes it, and else a hash of it.
+// keyOf returns the key itself if memcached accepts it, and a hash of it otherwise.
 func (s *Store) keyOf(key string) string {
 	if len(s.prefix)+len(key) <= longestKey && isPlain(key) && !strings.HasPrefix(key, "#") {
 		return s.prefix + key
@@ -200,7 +201,7 @@ func (s *Store) keyOf(key string) string {
 	return s.prefix + "#" + hex.EncodeToString(sum[:])
 }
 
-// isPlain is true for strings that memcached takes as part of a key.
+// isPlain reports whether memcached accepts s as part of a key.
 func isPlain(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
@@ -221,8 +222,8 @@ func (s *Store) expiration(now time.Time) int32 {
 
 func deflated(value []byte) []byte {
 	compressed := &bytes.Buffer{}
-	writer, _ := flate.NewWriter(compressed, flate.BestSpeed) // fails only for levels that there are not
-	_, _ = writer.Write(value)                                // a buffer takes everything
+	writer, _ := flate.NewWriter(compressed, flate.BestSpeed) // fails only for an invalid level
+	_, _ = writer.Write(value)                                // writing to a buffer never fails
 	_ = writer.Close()
 	return compressed.Bytes()
 }

@@ -309,7 +309,7 @@ func TestConfig_Validate(t *testing.T) {
 		})
 	}
 	_, err := memcached.NewStore(memcached.Config{Addrs: []string{"cache:11211", "no port", "cache:no-service", ""}})
-	for _, want := range []string{`Addrs[1], not "no port"`, `Addrs[2], not "cache:no-service"`, `Addrs[3], not ""`} {
+	for _, want := range []string{`Addrs[1], got "no port"`, `Addrs[2], got "cache:no-service"`, `Addrs[3], got ""`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want %s", err, want)
 		}
