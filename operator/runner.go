@@ -166,7 +166,9 @@ func (r *Runner) differences(made app.App, manifest app.ManifestData) []string {
 		}
 	}
 	if asks && !owner && !r.servesWebhooks() {
-		differences = append(differences, "the manifest has webhooks, but no server is configured: set RunnerConfig.WebhookConfig")
+		differences = append(
+			differences, "the manifest has webhooks, but no server is configured: set RunnerConfig.WebhookConfig",
+		)
 	}
 	for _, kind := range made.ManagedKinds() {
 		if len(manifest.Versions) > 0 && !managed[kind.GroupVersionKind()] {

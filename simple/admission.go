@@ -10,18 +10,18 @@ import (
 
 // KindMutator changes objects of a kind before they are stored.
 //
-// It is called for every creation and every change, of dry runs as well, and may be called more than once for one: it
-// must do nothing but change the object, and come to the same a second time.
+// It is called for every creation and every update, including dry runs, and may be called more than once for one
+// request. It must only change the object, and must be idempotent.
 type KindMutator interface {
-	// Mutate changes the object of the request, or returns another one in its place. An error denies the request with its
-	// text; one of k8s.io/apimachinery/pkg/api/errors does so with its code and reason, too.
+	// Mutate changes the object of the request, or returns another object to replace it. An error denies the request
+	// with its text. An error of k8s.io/apimachinery/pkg/api/errors also sets the code and the reason.
 	Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.MutatingResponse, error)
 }
 
-// KindValidator allows or denies requests that create, change or delete objects of a kind.
+// KindValidator allows or denies requests that create, update or delete objects of a kind.
 type KindValidator interface {
-	// Validate returns nil to allow the request. An error denies it with its text; one of
-	// k8s.io/apimachinery/pkg/api/errors does so with its code and reason, too.
+	// Validate returns nil to allow the request. An error denies the request with its text. An error of
+	// k8s.io/apimachinery/pkg/api/errors also sets the code and the reason.
 	Validate(ctx context.Context, req *app.AdmissionRequest) error
 }
 
@@ -30,9 +30,9 @@ var (
 	_ KindValidator = (*Validator)(nil)
 )
 
-// Mutator is a [KindMutator] made of a function.
+// Mutator is a [KindMutator] that calls a function.
 type Mutator struct {
-	// MutateFunc changes the object of the request. Nil changes nothing.
+	// MutateFunc changes the object of the request. If it is nil, nothing changes.
 	MutateFunc func(ctx context.Context, req *app.AdmissionRequest) (*app.MutatingResponse, error)
 }
 
@@ -44,9 +44,9 @@ func (m *Mutator) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.M
 	return m.MutateFunc(ctx, req)
 }
 
-// Validator is a [KindValidator] made of a function.
+// Validator is a [KindValidator] that calls a function.
 type Validator struct {
-	// ValidateFunc allows or denies the request. Nil allows all.
+	// ValidateFunc allows or denies the request. If it is nil, all requests are allowed.
 	ValidateFunc func(ctx context.Context, req *app.AdmissionRequest) error
 }
 

@@ -342,7 +342,7 @@ func TestAppAnswersDirectly(t *testing.T) {
 		t.Errorf("Mutate of a kind without a Mutator returns %v", err)
 	}
 	if _, err := made.Mutate(t.Context(), request(widgetKind, widget)); err == nil ||
-		!strings.Contains(err.Error(), "has returned a *simple_test.GadgetV1 for a") {
+		!strings.Contains(err.Error(), "returned a *simple_test.GadgetV1, must be a") {
 		t.Errorf("Mutate with an object of another type returns %v", err)
 	}
 	other.MutateFunc = func(context.Context, *app.AdmissionRequest) (*app.MutatingResponse, error) {

@@ -27,32 +27,32 @@ var (
 	_ app.Runnable = (*App)(nil)
 )
 
-// App is an [app.App] that is made of a config: a manager of controller-runtime with a controller for each kind that
-// has a handler, and webhooks for Mutators, Validators and Converters. See [NewApp].
+// App is an [app.App] that is defined by a config. It is a controller-runtime manager with a controller for each kind
+// that has a handler, and webhooks for Mutators, Validators and Converters. See [NewApp].
 type App struct {
 	config AppConfig
 	mgr    manager.Manager
 	log    logr.Logger
-	// base is for what belongs to no kind.
+	// base is the config for everything that is not specific to a kind.
 	base reconcilers.Config
-	// configs are for kinds with an informer that has all objects.
+	// configs are the configs of kinds whose informer has all objects.
 	configs map[schema.GroupVersionKind]reconcilers.Config
-	// informers are those of kinds, by the names of their controllers.
+	// informers are keyed by the names of their controllers.
 	informers map[string]operator.Informer
 	webhooks  *webhookServer
-	// asked is what answers the API server, see ServeWebhooksOf.
+	// asked is the app that answers the API server, see ServeWebhooksOf.
 	asked atomic.Pointer[app.App]
 }
 
-// NewApp makes an app. It makes no request. One error reports all mistakes in the config, by their fields.
+// NewApp makes an app. It makes no request. The error lists all problems of the config, with their fields.
 //
-// Each kind with a handler has a controller, named `<plural>.<group>`, and an informer. All informers are filled before
-// the first call of a handler; /readyz has a check for each, and one for the webhooks. With Converters it is ready
-// without its informers: to fill them the API server may have to ask for conversions, which a Service would not let
-// through to a pod that is not ready. Panics of handlers are recovered: they are failures. Metrics are those of
-// controller-runtime and those of this module.
+// Each kind with a handler has a controller, named `<plural>.<group>`, and an informer. All informers are synced
+// before the first call of a handler. /readyz has a check for each informer, and one for the webhooks. An app with
+// Converters is ready before its informers are synced: to sync them, the API server may have to request conversions,
+// and a Service does not route these requests to a pod that is not ready. Panics of handlers are recovered and count
+// as failures. The app serves the metrics of controller-runtime and of this module.
 //
-// RBAC, with the group and the plural of each kind with a handler, and what handlers use:
+// RBAC, with the group and the plural of each kind with a handler, and the permissions that handlers need:
 //
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;patch
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>/status,verbs=get;update;patch
@@ -84,14 +84,14 @@ func NewApp(config AppConfig) (*App, error) {
 	return a, nil
 }
 
-// Run runs the app until ctx ends, and returns nil then; or until it cannot go on, because it has lost its lease for
-// example. When it returns, calls of handlers have ended, unless that has taken longer than the
-// GracefulShutdownTimeout, which is an error. It is an error, too, that names them, when ctx has ended and some
-// informers could not be filled. An app runs once, and the process should end after it.
+// Run runs the app until ctx ends, and then returns nil. It returns an error if the app cannot continue, for example
+// because it has lost its lease. When Run returns, all calls of handlers have ended, unless they take longer than
+// GracefulShutdownTimeout, which is an error. If ctx ends before all informers are synced, Run returns an error that
+// names those informers. An app runs only once, and the process should end after it.
 //
-// Run first compares the kinds with what the API server serves. A kind that is not served, or has another plural or
-// scope than the API server says, is an error that names its field. While the API server cannot be reached, Run tries
-// again; the reason is logged once.
+// Run first compares the kinds with the API server. It returns an error with the field of each kind that is not
+// served, or that has another plural or scope. While the API server is unreachable, Run retries; the reason is logged
+// once.
 func (a *App) Run(ctx context.Context) error {
 	if err := a.waitUntilServed(ctx); err != nil {
 		return fmt.Errorf("app %q: %w", a.config.Name, err)
@@ -99,18 +99,18 @@ func (a *App) Run(ctx context.Context) error {
 	return lifecycle.Run(ctx, a.mgr, a.unfilled)
 }
 
-// unfilled are the names of informers that do not have all objects yet.
+// unfilled returns the names of informers that do not have all objects yet.
 func (a *App) unfilled() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.informers)), func(name string) bool {
 		return lifecycle.IsFilled(a.informers[name])
 	})
 }
 
-// Runner returns the app, which runs itself.
+// Runner returns the app itself, which has a method Run.
 func (a *App) Runner() app.Runnable { return a }
 
-// AddRunnable has something else run with the app, in the replica that calls handlers. The app stops when it returns an
-// error. It must not be called after Run.
+// AddRunnable adds a runnable that runs with the app, in the replica that calls handlers. The app stops if the
+// runnable returns an error. AddRunnable must not be called after Run.
 func (a *App) AddRunnable(runnable app.Runnable) error {
 	if nilcheck.IsNil(runnable) {
 		return errors.New("the runnable must not be nil")
@@ -118,13 +118,13 @@ func (a *App) AddRunnable(runnable app.Runnable) error {
 	return a.mgr.Add(manager.RunnableFunc(runnable.Run))
 }
 
-// Manager returns the manager of the app, to add things to it before it runs.
+// Manager returns the manager of the app. Use it to add components before the app runs.
 func (a *App) Manager() manager.Manager { return a.mgr }
 
-// ClientGenerator returns the clients of the app, which are the Clients of its config if there are any.
+// ClientGenerator returns the clients of the app: the Clients of its config if they are set.
 func (a *App) ClientGenerator() resource.LiveReaderGenerator { return a.config.Clients }
 
-// ManagedKinds are the kinds of the app, in the order of its config.
+// ManagedKinds returns the managed kinds of the app, in the order of its config.
 func (a *App) ManagedKinds() []resource.Kind {
 	kinds := make([]resource.Kind, len(a.config.ManagedKinds))
 	for i := range kinds {
@@ -133,7 +133,7 @@ func (a *App) ManagedKinds() []resource.Kind {
 	return kinds
 }
 
-// HealthChecks returns a check for each informer that the app waits for. They are part of the app's own /readyz, too.
+// HealthChecks returns a check for each informer that the app waits for. The app's own /readyz includes them.
 func (a *App) HealthChecks() []app.HealthCheck {
 	if len(a.config.Converters) > 0 {
 		return nil // see NewApp
@@ -159,7 +159,7 @@ func (c informerCheck) HealthCheck(context.Context) error {
 	return nil
 }
 
-// ValidateManifest returns an error that lists what a manifest says the app does, but the app does not.
+// ValidateManifest returns an error that lists everything that the manifest declares but the app does not do.
 func (a *App) ValidateManifest(manifest app.ManifestData) error {
 	p := problems{}
 	for _, version := range manifest.Versions {
@@ -192,7 +192,7 @@ func (a *App) managed(gvk schema.GroupVersionKind) (AppManagedKind, bool) {
 	return a.config.ManagedKinds[i], true
 }
 
-// kindsWith returns the managed kinds that have something, all versions of a kind together.
+// kindsWith returns the managed kinds for which has returns true, grouped by kind: each group has all versions.
 func (a *App) kindsWith(has func(AppManagedKind) bool) [][]resource.Kind {
 	var groups [][]resource.Kind
 	for _, k := range a.config.ManagedKinds {
@@ -215,8 +215,7 @@ func hasMutator(k AppManagedKind) bool { return k.Mutator != nil }
 
 func hasValidator(k AppManagedKind) bool { return k.Validator != nil }
 
-// configFor returns what objects of a kind are reached by. In an informer with a selection of objects others would be
-// missing.
+// configFor returns the config to access objects of a kind. It uses an informer only if the informer has all objects.
 func (a *App) configFor(kind resource.Kind) reconcilers.Config {
 	if config, ok := a.configs[kind.GroupVersionKind()]; ok {
 		return config

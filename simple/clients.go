@@ -20,7 +20,7 @@ import (
 
 var _ resource.LiveReaderGenerator = (*Clients)(nil)
 
-// Clients are the clients of an [App], for handlers that have to be there before it is:
+// Clients are the clients of an [App], for handlers that must be made before the App:
 //
 //	clients := &simple.Clients{}
 //	store, err := resource.NewTypedStore[*MyKind](myKind, clients)
@@ -31,14 +31,14 @@ var _ resource.LiveReaderGenerator = (*Clients)(nil)
 //		...
 //	})
 //
-// They read from the informer of a kind if the app has one for all objects, and otherwise from the cache of the App's
-// manager, which watches the kind once it is read: an informer that selects objects, by labels for example, does not
-// have the others. The App recognizes its own writes by them. Until there is the App every call is an error. The zero
-// value is ready to use, for one App.
+// They read from the informer of a kind if that informer has all objects. Otherwise they read from the cache of the
+// App's manager, which starts to watch the kind at the first read: an informer that selects objects, for example by
+// labels, does not have the others. The App recognizes writes by these clients as its own. Every call returns an error
+// until the App is made. The zero value is ready to use, for one App.
 type Clients struct {
 	app atomic.Pointer[App]
 
-	// mu guards what was asked for before there is an app.
+	// mu guards the fields that are set before the app exists.
 	mu     sync.Mutex
 	scheme *runtime.Scheme
 	kinds  []resource.Kind
@@ -67,7 +67,7 @@ func (c *Clients) ClientFor(kind resource.Kind) (resource.Client, error) {
 	return &laterClient{clients: c, kind: kind}, nil
 }
 
-// LiveReaderFor returns what reads objects of the kind from the API server.
+// LiveReaderFor returns a client that reads objects of the kind from the API server.
 func (c *Clients) LiveReaderFor(kind resource.Kind) (client.Reader, error) {
 	if err := kind.Validate(); err != nil {
 		return nil, err
@@ -80,10 +80,10 @@ func (c *Clients) LiveReaderFor(kind resource.Kind) (client.Reader, error) {
 
 var (
 	errNoApp   = errors.New("the app of these clients has not been made yet")
-	errSameApp = errors.New("these clients have an app already")
+	errSameApp = errors.New("these clients already belong to an app")
 )
 
-// configOf returns what objects of a kind are reached by, once there is an app.
+// configOf returns the config to access objects of a kind, or an error before the app exists.
 func (c *Clients) configOf(kind resource.Kind) (reconcilers.Config, error) {
 	if app := c.app.Load(); app != nil {
 		return app.configFor(kind), nil
@@ -91,14 +91,14 @@ func (c *Clients) configOf(kind resource.Kind) (reconcilers.Config, error) {
 	return reconcilers.Config{}, errNoApp
 }
 
-// kindOf tells what kind an object is of, before there is an app.
+// kindOf returns the kind of an object, even before the app exists.
 func (c *Clients) kindOf(obj runtime.Object) (schema.GroupVersionKind, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return apiutil.GVKForObject(obj, c.scheme)
 }
 
-// use makes them the clients of an app.
+// use binds the clients to an app.
 func (c *Clients) use(app *App) error {
 	if !c.app.CompareAndSwap(nil, app) {
 		return errSameApp
@@ -106,7 +106,7 @@ func (c *Clients) use(app *App) error {
 	return nil
 }
 
-// known are the kinds that clients were asked for.
+// known returns the kinds for which clients were requested.
 func (c *Clients) known() []resource.Kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,8 +31,8 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 			want: []string{
 				`Name "" is not a DNS name: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an ` +
 					`alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
-				`KubeConfig.Host is missing`,
-				`ManagedKinds, UnmanagedKinds and Converters are all empty: there is nothing to do`,
+				`KubeConfig.Host is required`,
+				`at least one of ManagedKinds, UnmanagedKinds and Converters is required`,
 			},
 		},
 		"kinds": {
@@ -48,13 +48,13 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 				UnmanagedKinds: []simple.AppUnmanagedKind{{}, {Kind: widgetKind}},
 			},
 			want: []string{
-				`ManagedKinds[0].Kind is missing`,
+				`ManagedKinds[0].Kind is required`,
 				`ManagedKinds[1].Kind is not valid: kind GadgetV1..simple.example.com must define Version`,
-				`ManagedKinds[3].Kind is Widget.v1.simple.example.com, which ManagedKinds[2] is as well`,
-				`ManagedKinds[5] has a handler for Gadget.simple.example.com, and so has ManagedKinds[4]: objects reach a handler in its version, whatever ` +
-					`their own, so that just one version must have one`,
-				`UnmanagedKinds[0].Kind is missing`,
-				`UnmanagedKinds[1] has none of .Watcher, .Reconciler and .SubReconciler`,
+				`ManagedKinds[3].Kind is Widget.v1.simple.example.com, which is a duplicate of ManagedKinds[2]`,
+				`ManagedKinds[5] has a handler for Gadget.simple.example.com, but ManagedKinds[4] has one already: ` +
+					`a handler receives objects of all versions, so only one version may have a handler`,
+				`UnmanagedKinds[0].Kind is required`,
+				`UnmanagedKinds[1] must have one of .Watcher, .Reconciler and .SubReconciler`,
 			},
 		},
 		"handlers": {
@@ -90,11 +90,11 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 			},
 			want: []string{
 				`ManagedKinds[0].ReconcileOptions.UsePlain and .UseOpinionated are both set`,
-				`ManagedKinds[0].ReconcileOptions.MaxConcurrentReconciles is negative`,
-				`ManagedKinds[0].ReconcileOptions.Finalizer has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set for it`,
-				`ManagedKinds[0].ReconcileOptions.FinalizerAliases has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set for it`,
-				`ManagedKinds[0].ReconcileOptions.InProgressFinalizer has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set for it`,
-				`ManagedKinds[1].ReconcileOptions.Finalizer has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set for it`,
+				`ManagedKinds[0].ReconcileOptions.MaxConcurrentReconciles must not be negative`,
+				`ManagedKinds[0].ReconcileOptions.Finalizer has no effect on a plain handler, an Opinionated or a SubReconciler: the app sets no finalizer for it`,
+				`ManagedKinds[0].ReconcileOptions.FinalizerAliases has no effect on a plain handler, an Opinionated or a SubReconciler: the app sets no finalizer for it`,
+				`ManagedKinds[0].ReconcileOptions.InProgressFinalizer has no effect on a plain handler, an Opinionated or a SubReconciler: the app sets no finalizer for it`,
+				`ManagedKinds[1].ReconcileOptions.Finalizer has no effect on a plain handler, an Opinionated or a SubReconciler: the app sets no finalizer for it`,
 				`ManagedKinds[1].ReconcileOptions.UseOpinionated has no effect on a SubReconciler`,
 				`ManagedKinds[1].ReconcileOptions.React has no effect on a SubReconciler`,
 				`ManagedKinds[1].ReconcileOptions.RetryPolicy has no effect on a SubReconciler`,
@@ -114,10 +114,10 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 				},
 			},
 			want: []string{
-				`UnmanagedKinds[0] keeps Widget.simple.example.com by the finalizer simple.example.com/it-widgets, which ManagedKinds[0] does as well: each needs ` +
-					`one of its own, see ReconcileOptions.Finalizer`,
-				`UnmanagedKinds[1].ReconcileOptions.Finalizer is "mine", which is not the name of a finalizer, such as example.com/myapp-widgets: it needs a ` +
-					`domain of its own`,
+				`ManagedKinds[0] and UnmanagedKinds[0] use the same finalizer simple.example.com/it-widgets for ` +
+					`Widget.simple.example.com: each must have its own, see ReconcileOptions.Finalizer`,
+				`UnmanagedKinds[1].ReconcileOptions.Finalizer is "mine", which is not the name of a finalizer, such as example.com/myapp-widgets: it must ` +
+					`have a domain prefix`,
 			},
 		},
 		"converters": {

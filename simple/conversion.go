@@ -9,7 +9,7 @@ import (
 	"trueup.dev/app"
 )
 
-// Convert converts an object with the Converter of its kind, as the API server has it done.
+// Convert converts an object with the Converter of its kind. The conversion webhook calls it.
 func (a *App) Convert(_ context.Context, req app.ConversionRequest) (*app.RawObject, error) {
 	source := req.SourceGVK
 	converter := a.config.Converters[source.GroupKind()]

@@ -10,17 +10,18 @@ import (
 	"trueup.dev/app"
 )
 
-// Converter converts objects of a kind from one version to another. It is safe for concurrent use.
+// Converter converts objects of a kind from one version to another. It must be safe for concurrent use.
 //
-// The API server asks for it whenever somebody reads or writes an object in another version than the one that is
-// stored. Nothing may be lost on the way there and back, see [CheckRoundTrip], and of the metadata only labels and
-// annotations may change. [HubConverter] is one for Go types.
+// The API server calls it whenever a client reads or writes an object in another version than the stored one. A round
+// trip must not lose anything, see [CheckRoundTrip]. In the metadata, a conversion may change only labels and
+// annotations. [HubConverter] is a Converter for Go types.
 type Converter interface {
-	// Convert returns the object as JSON in the target version, such as example.com/v2. Users read the text of an error.
+	// Convert returns the object as JSON in the target version, such as example.com/v2. Users read the text of an
+	// error.
 	Convert(obj RawKind, targetAPIVersion string) ([]byte, error)
 }
 
-// ConverterFunc is a [Converter] made of a function.
+// ConverterFunc is a [Converter] that calls a function.
 type ConverterFunc func(obj RawKind, targetAPIVersion string) ([]byte, error)
 
 // Convert calls the function.
@@ -32,7 +33,7 @@ func (f ConverterFunc) Convert(obj RawKind, targetAPIVersion string) ([]byte, er
 type RawKind struct {
 	// Kind is the kind of the object.
 	Kind string
-	// APIVersion is group and version of the object, such as example.com/v1.
+	// APIVersion is the group and version of the object, such as example.com/v1.
 	APIVersion string
 	// Group and Version are the parts of APIVersion.
 	Group, Version string
@@ -40,12 +41,12 @@ type RawKind struct {
 	Raw []byte
 }
 
-// GroupVersionKind returns what kind the object is of.
+// GroupVersionKind returns the kind of the object.
 func (k RawKind) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 }
 
-// rawKind reads what kind an object is of.
+// rawKind reads the kind of an object.
 func rawKind(raw []byte) (RawKind, error) {
 	gvk, err := app.RawObject{Raw: raw}.GroupVersionKind()
 	if err != nil {
@@ -56,7 +57,7 @@ func rawKind(raw []byte) (RawKind, error) {
 	}, nil
 }
 
-// convert calls a converter unless there is nothing to do, and makes sure of what has come out.
+// convert calls a converter unless the object already has the target version, and checks the result.
 func convert(converter Converter, obj RawKind, targetAPIVersion string) ([]byte, error) {
 	if obj.APIVersion == targetAPIVersion {
 		return obj.Raw, nil
@@ -68,10 +69,10 @@ func convert(converter Converter, obj RawKind, targetAPIVersion string) ([]byte,
 	result, err := rawKind(converted)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the converter has returned a faulty object: %w", err)
+		return nil, fmt.Errorf("the converter returned an invalid object: %w", err)
 	case result.APIVersion != targetAPIVersion || result.Kind != obj.Kind:
 		return nil, fmt.Errorf(
-			"the converter has returned a %s of %s, not a %s of %s", result.Kind, result.APIVersion, obj.Kind, targetAPIVersion,
+			"the converter returned a %s of %s, must be a %s of %s", result.Kind, result.APIVersion, obj.Kind, targetAPIVersion,
 		)
 	}
 	return converted, nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simple makes apps of a config: kinds, with a handler for each.
+// Package simple makes an app from a config: a list of kinds, with a handler for each.
 //
 //	app, err := simple.NewApp(simple.AppConfig{
 //		Name:       "myapp",
@@ -19,26 +19,26 @@
 //
 // # Handlers
 //
-// A handler is one of three: a Watcher has a function for each sort of event, a Reconciler has one for all, see package
-// operator; a SubReconciler is a tree of reconcilers, see package reconcilers, that compares what is with what should
-// be. [Watcher] and [Reconciler] are made of functions.
+// A handler is one of three types. A Watcher has a function for each type of event, and a Reconciler has one function
+// for all events: see package operator. A SubReconciler is a tree of reconcilers that compares actual and desired
+// state: see package reconcilers. [Watcher] and [Reconciler] call functions.
 //
-// ManagedKinds are those of the app: their objects are kept by a finalizer until the handler has dealt with their
-// deletion, and changes of the status and of metadata do not count, unless ReconcileOptions say otherwise.
-// UnmanagedKinds belong to others and are only watched.
+// ManagedKinds are the app's own kinds. By default, a finalizer keeps their objects until the handler has handled the
+// deletion, and changes of the status and of metadata do not call the handler. ReconcileOptions can change this.
+// UnmanagedKinds belong to other owners and are only watched.
 //
-// Handlers that read and write objects are made with [Clients], before the app is made.
+// To read and write objects in a handler, make the handler with [Clients] before you make the app.
 //
 // # Admission and conversion
 //
-// A [Mutator] sets what can be told from the object itself, before it is stored: better there than in a handler, which
-// comes later and has to write. A [Validator] turns down what must not be. A [Converter] is for kinds with several
-// versions, [HubConverter] for Go types. All of them are webhooks: the API server has to be told where they are, see
-// [App.WebhookConfigurations] and [App.CustomResourceConversion], and needs to trust their certificate.
+// A [Mutator] sets defaults that depend only on the object itself, before it is stored. This saves the write of a
+// handler, which runs later. A [Validator] rejects invalid objects. A [Converter] is for kinds with several versions;
+// use [HubConverter] for Go types. All of them are webhooks. The API server must know their address, see
+// [App.WebhookConfigurations] and [App.CustomResourceConversion], and must trust their certificate.
 //
 // # Running
 //
-// An [App] is a manager of controller-runtime. It elects a leader if it runs in a pod, serves metrics and health, waits
-// for handlers when it is stopped, and recovers from their panics. [App.Manager] is for whatever else a manager can do.
-// An [AppProvider] is for those who have a manifest; an operator.Runner runs it.
+// An [App] is a controller-runtime manager. It elects a leader if it runs in a pod, serves metrics and health, waits
+// for handlers when it stops, and recovers from their panics. [App.Manager] gives access to all other features of the
+// manager. An [AppProvider] combines an app with a manifest; an operator.Runner runs it.
 package simple

@@ -66,7 +66,7 @@ func ExampleNewApp_mistakes() {
 	fmt.Println(err)
 	// Output:
 	// invalid config of app "widgets":
-	// KubeConfig.Host is missing
+	// KubeConfig.Host is required
 	// ManagedKinds[0].Watcher and .Reconciler are both set
 }
 

@@ -16,12 +16,12 @@ import (
 	"trueup.dev/validation"
 )
 
-// HubConverter is a [Converter] for Go types. All versions convert by way of one of them, the hub, which must be able
-// to hold what any of them holds: of n versions, n-1 know how to convert. Hub is the Go type of the hub version, such
-// as *v2.MyKind.
+// HubConverter is a [Converter] for Go types. All versions convert through one of them, the hub, which must be able to
+// represent every field of every version. For n versions, n-1 need conversion functions. Hub is the Go type of the hub
+// version, such as *v2.MyKind.
 //
-// Group, version and kind are set by the converter; so is the metadata, where a conversion does not set it. Fields that
-// a Go type does not know are lost.
+// The converter sets the group, version and kind. It also sets the metadata if a conversion does not. Fields that a Go
+// type does not have are lost.
 type HubConverter[Hub runtime.Object] struct {
 	// Hub is the version that the others convert to and from. Required.
 	Hub resource.Kind
@@ -32,7 +32,7 @@ type HubConverter[Hub runtime.Object] struct {
 	invalid  error
 }
 
-// Spoke is a version of a kind that knows how to become the hub version, and how to be made of it.
+// Spoke is a version of a kind that can convert to the hub version and from it.
 type Spoke[Hub runtime.Object] struct {
 	// Kind is the kind in this version. Required.
 	Kind resource.Kind
@@ -45,13 +45,13 @@ type Spoke[Hub runtime.Object] struct {
 }
 
 // NewSpoke returns a version of a kind that is converted by functions for its Go type. to writes an object into an
-// empty one of the hub version, from does the reverse.
+// empty one of the hub version; from does the reverse.
 func NewSpoke[Object, Hub runtime.Object](kind resource.Kind, to, from func(object Object, hub Hub) error) Spoke[Hub] {
 	typed := func(convert func(object Object, hub Hub) error) func(runtime.Object, Hub) error {
 		return func(object runtime.Object, hub Hub) error {
 			typed, ok := object.(Object)
 			if !ok {
-				return fmt.Errorf("%s is a %T, which the functions of its Spoke are not for", kind, object)
+				return fmt.Errorf("%s is a %T, which the functions of its Spoke do not accept", kind, object)
 			}
 			return convert(typed, hub)
 		}
@@ -59,8 +59,8 @@ func NewSpoke[Object, Hub runtime.Object](kind resource.Kind, to, from func(obje
 	return Spoke[Hub]{Kind: kind, ConvertTo: typed(to), ConvertFrom: typed(from)}
 }
 
-// selfConverting are the methods of Go types that convert themselves. With conversion.Hub of controller-runtime as the
-// Hub, types that are made for that have them.
+// selfConverting has the methods of Go types that convert themselves. If Hub is conversion.Hub of controller-runtime,
+// types that implement conversion.Convertible have these methods.
 type selfConverting[Hub runtime.Object] interface {
 	ConvertTo(hub Hub) error
 	ConvertFrom(hub Hub) error
@@ -71,7 +71,7 @@ var (
 	_ validation.Validator = (*HubConverter[runtime.Object])(nil)
 )
 
-// Validate checks that all versions are of one kind, and can be converted.
+// Validate checks that all versions are of one kind, and that each of them can be converted.
 func (c *HubConverter[H]) Validate(context.Context) error {
 	if c.Hub.Schema == nil {
 		return errors.New("HubConverter must define Hub")
@@ -90,7 +90,7 @@ func (c *HubConverter[H]) Validate(context.Context) error {
 			continue
 		}
 		if spoke.Kind.GroupKind() != c.Hub.GroupKind() {
-			p.add("HubConverter must have another version of %s at Spokes[%d], not %s", c.Hub.GroupKind(), i, spoke.Kind)
+			p.add("HubConverter must have another version of %s at Spokes[%d], got %s", c.Hub.GroupKind(), i, spoke.Kind)
 		} else if seen[spoke.Kind.Version()] {
 			p.add("HubConverter must have each version once, but has %s again at Spokes[%d]", spoke.Kind.Version(), i)
 		}
@@ -105,7 +105,8 @@ func (c *HubConverter[H]) Validate(context.Context) error {
 	return errors.Join(p...)
 }
 
-// Convert converts an object to the hub version and from there to the target version, as far as it has to.
+// Convert converts an object to the hub version and from there to the target version. It skips steps that are not
+// necessary.
 func (c *HubConverter[H]) Convert(obj RawKind, targetAPIVersion string) ([]byte, error) {
 	if c.lazyInit.Do(func() { c.invalid = c.Validate(context.Background()) }); c.invalid != nil {
 		return nil, c.invalid
@@ -184,8 +185,8 @@ func decode(raw []byte, object runtime.Object) error {
 	return nil
 }
 
-// carryMetadata gives a converted object the metadata of the original, unless it has some. The API server rejects
-// objects that have lost theirs.
+// carryMetadata copies the metadata of the original to a converted object that has none. The API server rejects
+// objects without their metadata.
 func carryMetadata(raw []byte, converted runtime.Object) error {
 	accessor, err := meta.Accessor(converted)
 	if err != nil || accessor.GetName() != "" || accessor.GetGenerateName() != "" || accessor.GetUID() != "" {
@@ -197,6 +198,6 @@ func carryMetadata(raw []byte, converted runtime.Object) error {
 	if err := json.Unmarshal(raw, &original); err != nil || original.Metadata == nil {
 		return err
 	}
-	// Decoding adds to what is there already.
+	// Decoding keeps the fields that are already set.
 	return decode(append(append([]byte(`{"metadata":`), original.Metadata...), '}'), converted)
 }

@@ -138,7 +138,7 @@ func TestHubConverterListsAllMistakes(t *testing.T) {
 				"HubConverter must define ConvertTo and ConvertFrom at Spokes[1], because " +
 					"*resource.TypedSpecObject[trueup.dev/simple_test.GadgetV3Spec] has no such methods",
 				"HubConverter must have another version of Gadget.simple.example.com at Spokes[2], " +
-					"not Widget.v1.simple.example.com",
+					"got Widget.v1.simple.example.com",
 				"HubConverter must define ConvertTo and ConvertFrom at Spokes[2], because " +
 					"*resource.TypedSpecStatusObject[trueup.dev/simple_test.WidgetSpec,trueup.dev/simple_test.WidgetStatus] " +
 					"has no such methods",
@@ -188,9 +188,9 @@ func TestCheckRoundTrip(t *testing.T) {
 		"something is lost":    {converter: gadgets(), object: spaced, want: ` and back (-before +after)`},
 		"the metadata changes": {converter: renamed, object: gadget, want: `: the metadata must not change`},
 		"the version does not": {
-			converter: same, object: gadget, want: `: the converter has returned a Gadget of simple.example.com/v1`,
+			converter: same, object: gadget, want: `: the converter returned a Gadget of simple.example.com/v1`,
 		},
-		"there is no object": {converter: nothing, object: gadget, want: `: the converter has returned a faulty object`},
+		"there is no object": {converter: nothing, object: gadget, want: `: the converter returned an invalid object`},
 		"a conversion fails": {converter: gadgets(), object: &GadgetV1{Spec: GadgetV1Spec{Name: "Nemo"}}, want: `: Nemo`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,100 +14,101 @@ import (
 	"trueup.dev/validation"
 )
 
-// AppManagedKind is a kind of the app, in one version. At most one of Watcher, Reconciler and SubReconciler is set: the
-// handler. All fields but Kind are optional: a kind without a handler is part of the app and of its manifest, may have
-// webhooks, and is watched by nobody.
+// AppManagedKind is a kind of the app, in one version. At most one of Watcher, Reconciler and SubReconciler is set:
+// the handler. All fields but Kind are optional. A kind without a handler is part of the app and of its manifest and
+// may have webhooks, but is not watched.
 type AppManagedKind struct {
 	// Kind is the kind. Required.
 	Kind resource.Kind
-	// Watcher is called for what happens to objects, in a function for each sort of event.
+	// Watcher is the handler with one method for each type of event.
 	Watcher operator.ResourceWatcher
-	// Reconciler is called for what happens to objects, in one function.
+	// Reconciler is the handler with one method for all events.
 	Reconciler operator.Reconciler
-	// SubReconciler is a tree of reconcilers, called for every object whenever there is something to look at, as below a
-	// [reconcilers.ResourceReconciler]: it does its own finalizer handling, and is retried without end. [operator.Widen]
-	// makes one of a tree for a Go type.
+	// SubReconciler is a tree of reconcilers. As below a [reconcilers.ResourceReconciler], it is called for every
+	// request, sets its own finalizer, and is retried without a limit. [operator.Widen] converts a tree for one Go
+	// type.
 	SubReconciler reconcilers.SubReconciler[resource.Object]
 	// Mutator changes objects before they are stored. See [App.WebhookConfigurations].
 	Mutator KindMutator
-	// Validator allows or denies what is done to objects. See [App.WebhookConfigurations].
+	// Validator allows or denies requests for objects. See [App.WebhookConfigurations].
 	Validator KindValidator
-	// ReconcileOptions are for the handler.
+	// ReconcileOptions configure the handler.
 	ReconcileOptions ReconcileOptions
 }
 
-// AppUnmanagedKind is a kind of others. Exactly one of Watcher, Reconciler and SubReconciler is set: the handler.
-// Nothing is written to objects, their status included, but for the finalizer if UseOpinionated is set, and what the
-// handler writes itself.
+// AppUnmanagedKind is a kind of another owner. Exactly one of Watcher, Reconciler and SubReconciler is set: the
+// handler. The app does not write objects of the kind, nor their status, except for the finalizer if UseOpinionated is
+// set. The handler itself may write them.
 type AppUnmanagedKind struct {
 	// Kind is the kind. Required.
 	Kind resource.Kind
-	// Watcher is called for what happens to objects, in a function for each sort of event.
+	// Watcher is the handler with one method for each type of event.
 	Watcher operator.ResourceWatcher
-	// Reconciler is called for what happens to objects, in one function.
+	// Reconciler is the handler with one method for all events.
 	Reconciler operator.Reconciler
 	// SubReconciler is a tree of reconcilers, see [AppManagedKind].
 	SubReconciler reconcilers.SubReconciler[resource.Object]
-	// ReconcileOptions are for the handler.
+	// ReconcileOptions configure the handler.
 	ReconcileOptions ReconcileOptions
 }
 
-// ReconcileOptions tell when a handler is called, and for which objects.
+// ReconcileOptions configure when a handler is called, and for which objects.
 //
-// A Watcher or Reconciler of a managed kind is wrapped in an [operator.Opinionated], unless UsePlain is set; one of an
-// unmanaged kind is not, unless UseOpinionated is set. What is plain misses deletions while the app is down. A Watcher
-// or Reconciler that is an [operator.Opinionated] itself, or is made of one, keeps its own finalizer, whatever these
-// options say; RetryPolicy and React of these options go before its own.
+// A Watcher or Reconciler of a managed kind is wrapped in an [operator.Opinionated], unless UsePlain is set. For an
+// unmanaged kind it is wrapped only if UseOpinionated is set. A plain handler misses deletions while the app is down.
+// If the Watcher or Reconciler is or wraps an [operator.Opinionated], it keeps its own finalizer, and these options do
+// not change it; RetryPolicy and React of these options override its own.
 type ReconcileOptions struct {
-	// UsePlain calls the handler of a managed kind without any finalizer. Defaults to false.
+	// UsePlain calls the handler of a managed kind without a finalizer. Defaults to false.
 	UsePlain bool
-	// UseOpinionated keeps objects of an unmanaged kind by a finalizer until the handler has dealt with their deletion.
-	// Defaults to false.
+	// UseOpinionated adds a finalizer to objects of an unmanaged kind, which keeps them until the handler has handled
+	// their deletion. Defaults to false.
 	UseOpinionated bool
-	// Finalizer is the name of the finalizer. Defaults to what the FinalizerSupplier of the app names.
+	// Finalizer is the name of the finalizer. Defaults to the name that the FinalizerSupplier of the app returns.
 	Finalizer string
-	// FinalizerAliases are former names of the finalizer. They are replaced where they are found.
+	// FinalizerAliases are former names of the finalizer. They are replaced by Finalizer.
 	FinalizerAliases []string
-	// InProgressFinalizer marks objects whose first call has not succeeded, see [operator.Opinionated]. Defaults to none.
+	// InProgressFinalizer marks objects whose first call has not succeeded, see [operator.Opinionated]. Defaults to
+	// none.
 	InProgressFinalizer string
 
-	// Namespace is where objects are watched, in place of the Namespaces of the app. Defaults to those.
+	// Namespace is the namespace to watch. Defaults to the Namespaces of the app.
 	Namespace string
-	// LabelFilters are label selectors, in place of those of the app. Objects have to match each. Default: those.
+	// LabelFilters are label selectors. Objects must match all of them. Defaults to those of the app.
 	LabelFilters []string
-	// FieldSelectors are field selectors, in place of those of the app. Objects have to match each. Default: those.
+	// FieldSelectors are field selectors. Objects must match all of them. Defaults to those of the app.
 	FieldSelectors []string
-	// CacheResyncInterval is the time after which the handler is called again for objects that have not changed. Defaults
-	// to that of the app, if it has one; otherwise it is not called.
+	// CacheResyncInterval is the time after which the handler is called again for unchanged objects. Defaults to the
+	// interval of the app. If neither is set, it is not called for unchanged objects.
 	CacheResyncInterval time.Duration
 	// InformerSupplier makes the informer of this kind. Defaults to that of the app.
 	InformerSupplier operator.InformerSupplier
 
-	// React selects what counts as a change. Defaults to [operator.ReactSpec] for what is opinionated, and otherwise to
-	// [operator.ReactAny].
+	// React selects the changes that count. Defaults to [operator.ReactSpec] for opinionated handlers, and to
+	// [operator.ReactAny] for others.
 	React operator.React
-	// RetryPolicy tells when the handler is called again after an error. Defaults to that of the app.
+	// RetryPolicy decides when to call the handler again after an error. Defaults to that of the app.
 	RetryPolicy operator.RetryPolicy
-	// RetryDequeuePolicy tells whether a change replaces a retry. Defaults to that of the app.
+	// RetryDequeuePolicy decides whether a change replaces a retry. Defaults to that of the app.
 	RetryDequeuePolicy operator.RetryDequeuePolicy
-	// OnError is called for every attempt of the handler that has failed, whether it is tried again or not, before the
-	// ErrorHandler of the app's InformerOptions. Optional.
+	// OnError is called for every failed attempt of the handler, whether it is retried or not, before the ErrorHandler
+	// of the app's InformerOptions. Optional.
 	OnError func(ctx context.Context, object resource.Object, err error)
 	// OnExhausted is called when RetryPolicy has given up on an object. Optional.
 	OnExhausted func(ctx context.Context, object resource.Object, err error)
-	// MaxConcurrentReconciles is how many objects are handled at the same time. Defaults to 1.
+	// MaxConcurrentReconciles is the maximum number of objects that are handled at the same time. Defaults to 1.
 	MaxConcurrentReconciles int
 }
 
-// BasicReconcileOptions is [ReconcileOptions], under the name it has in Grafana App SDK for managed kinds.
+// BasicReconcileOptions is the name of [ReconcileOptions] in Grafana App SDK for managed kinds.
 type BasicReconcileOptions = ReconcileOptions
 
-// UnmanagedKindReconcileOptions is [ReconcileOptions], under the name it has in Grafana App SDK for unmanaged kinds.
+// UnmanagedKindReconcileOptions is the name of [ReconcileOptions] in Grafana App SDK for unmanaged kinds.
 type UnmanagedKindReconcileOptions = ReconcileOptions
 
 // handled is a kind with a handler.
 type handled struct {
-	// field of the config, for messages.
+	// field is the field of the config, for messages.
 	field         string
 	managed       bool
 	kind          resource.Kind
@@ -115,14 +116,14 @@ type handled struct {
 	reconciler    operator.Reconciler
 	subReconciler reconcilers.SubReconciler[resource.Object]
 	options       ReconcileOptions
-	// opinionated is true for what is kept by a finalizer.
+	// opinionated reports whether the app sets a finalizer.
 	opinionated bool
 	finalizer   string
-	// name of the controller, unique within the app.
+	// name is the name of the controller, unique within the app.
 	name string
 }
 
-// given returns the watcher or reconciler if that is opinionated itself.
+// given returns the handler if it is or wraps an Opinionated.
 func (h *handled) given() (*operator.Opinionated[resource.Object], bool) {
 	if h.watcher != nil {
 		return operator.AsOpinionated(h.watcher)
@@ -130,7 +131,7 @@ func (h *handled) given() (*operator.Opinionated[resource.Object], bool) {
 	return operator.AsOpinionated(h.reconciler)
 }
 
-// handler returns what calls the handler.
+// handler returns the reconciler that calls the handler.
 func (h *handled) handler(config *AppInformerConfig) reconcilers.SubReconciler[resource.Object] {
 	if h.subReconciler != nil {
 		if h.options.OnError == nil && config.InformerOptions.ErrorHandler == nil {
@@ -165,7 +166,7 @@ func (h *handled) plain() *operator.WithEdge[resource.Object] {
 	return operator.AsSubReconciler[resource.Object](h.reconciler)
 }
 
-// configure sets what the config and the options of the kind say.
+// configure applies the config and the options of the kind.
 func (h *handled) configure(edge *operator.WithEdge[resource.Object], config *AppInformerConfig) {
 	edge.Name = h.name
 	edge.React = cmp.Or(h.options.React, edge.React)
@@ -190,8 +191,8 @@ func (h *handled) configure(edge *operator.WithEdge[resource.Object], config *Ap
 	}
 }
 
-// onError returns what is called for each attempt that fails: the handler's own function, that of the kind and that of
-// the app. It is nil when there is none.
+// onError returns a function that calls, for each failed attempt, the OnError of the handler, of the kind and of the
+// app. It returns nil if none is set.
 func (h *handled) onError(
 	config *AppInformerConfig, own func(ctx context.Context, object resource.Object, err error),
 ) func(ctx context.Context, object resource.Object, err error) {
@@ -232,7 +233,7 @@ func (r *reportingTree) Reconcile(ctx context.Context, object resource.Object) (
 	return result, err
 }
 
-// informerOptions are those of the app, but for what the kind has of its own.
+// informerOptions returns the options of the app, overridden by those of the kind.
 func (h *handled) informerOptions(options operator.InformerOptions) operator.InformerOptions {
 	if h.kind.Scope() == resource.ClusterScope {
 		options.Namespaces = nil
@@ -252,14 +253,14 @@ func (h *handled) informerOptions(options operator.InformerOptions) operator.Inf
 	return options
 }
 
-// selectsAll is true when its informer has all objects of the kind that the app looks at.
+// selectsAll reports whether its informer has all objects of the kind that the app watches.
 func (h *handled) selectsAll(config *AppInformerConfig) bool {
 	options := h.informerOptions(config.InformerOptions)
 	return h.options.Namespace == "" && len(options.LabelFilters) == 0 && len(options.FieldSelectors) == 0 &&
 		options.ShardFilter == nil
 }
 
-// takesAll is true when all objects of the kind are watched that the app looks at, and in no special way.
+// takesAll reports whether the kind does not override the app's selection or informer.
 func (h *handled) takesAll(config *AppInformerConfig) bool {
 	o := &h.options
 	return h.selectsAll(config) && o.CacheResyncInterval == 0 && o.InformerSupplier == nil &&

@@ -19,7 +19,7 @@ var (
 	_ client.SubResourceClient = (*laterSubResource)(nil)
 )
 
-// laterClient is the client of an app that is yet to be made.
+// laterClient is the client of an app that does not exist yet.
 type laterClient struct {
 	clients *Clients
 	kind    resource.Kind
@@ -76,7 +76,7 @@ func (l *laterClient) SubResource(name string) client.SubResourceClient {
 	return &laterSubResource{client: l, name: name}
 }
 
-// Scheme is that of the app, once it is there.
+// Scheme returns the scheme of the app, once the app exists.
 func (l *laterClient) Scheme() *runtime.Scheme {
 	if c, err := l.clients.configOf(l.kind); err == nil {
 		return c.Scheme()
@@ -84,7 +84,7 @@ func (l *laterClient) Scheme() *runtime.Scheme {
 	return l.clients.scheme
 }
 
-// RESTMapper knows nothing before the app is there.
+// RESTMapper returns an empty mapper before the app exists.
 func (l *laterClient) RESTMapper() meta.RESTMapper {
 	if c, err := l.clients.configOf(l.kind); err == nil {
 		return c.RESTMapper()
@@ -107,7 +107,7 @@ func (l *laterClient) IsObjectNamespaced(obj runtime.Object) (namespaced bool, e
 	return namespaced, err
 }
 
-// laterReader reads past the caches of an app that is yet to be made.
+// laterReader reads from the API server, for an app that does not exist yet.
 type laterReader struct {
 	clients *Clients
 	kind    resource.Kind

@@ -27,10 +27,10 @@ import (
 	"trueup.dev/resource"
 )
 
-// defaultResync is how long an informer without a CacheResyncInterval leaves objects alone.
+// defaultResync is the default CacheResyncInterval.
 const defaultResync = 10 * time.Hour
 
-// namespaceFile tells a process in a pod which namespace it is in.
+// namespaceFile contains the namespace of the pod that the process runs in.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 func (a *App) makeManager(kinds []*handled) error {
@@ -50,7 +50,7 @@ func (a *App) makeManager(kinds []*handled) error {
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: namespaces(c.InformerConfig.InformerOptions.Namespaces),
 		},
-		// Names are unique within an app. A process may have several.
+		// Names are unique within an app. A process may have several apps.
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
 	c.LeaderElection.apply(c.Name, &options)
@@ -62,12 +62,12 @@ func (a *App) makeManager(kinds []*handled) error {
 	}
 	a.log = a.mgr.GetLogger().WithName(c.Name)
 	if !options.LeaderElection && !c.LeaderElection.Disabled {
-		a.log.Info("there is no leader election, since no namespace for its lease is known")
+		a.log.Info("leader election is disabled, because the namespace of the lease is unknown")
 	}
 	return a.mgr.AddHealthzCheck("healthz", healthz.Ping)
 }
 
-// scheme returns the scheme with all kinds that the app knows of.
+// scheme returns the scheme with all kinds of the app.
 func (a *App) scheme(handled []*handled) (*runtime.Scheme, error) {
 	scheme := a.config.Scheme
 	if scheme == nil {
@@ -106,7 +106,7 @@ func unlessZero(d time.Duration) *time.Duration {
 	return &d
 }
 
-// namespaces are where a cache looks, nil for everywhere.
+// namespaces returns the namespaces to watch, nil for all.
 func namespaces(names []string) map[string]cache.Config {
 	var configs map[string]cache.Config
 	for _, name := range names {
@@ -118,8 +118,8 @@ func namespaces(names []string) map[string]cache.Config {
 	return configs
 }
 
-// makeControllers makes the informers and the controllers. An informer that has all objects of a kind is also where
-// everybody else in the app reads them from.
+// makeControllers makes the informers and the controllers. The clients of the app read a kind from its informer if the
+// informer has all objects of the kind.
 func (a *App) makeControllers(kinds []*handled) error {
 	var errs []error
 	base := a.mgr
@@ -159,7 +159,7 @@ func (a *App) makeControllers(kinds []*handled) error {
 	return errors.Join(errs...)
 }
 
-// inform makes an informer for a kind, and a view of the manager that has it.
+// inform makes an informer for a kind, and a view of the manager that uses it.
 func (a *App) inform(mgr ctrl.Manager, h *handled) (ctrl.Manager, operator.Informer, error) {
 	supplier := operator.InformerSupplier(operator.DefaultInformerSupplier)
 	for _, own := range []operator.InformerSupplier{a.config.InformerConfig.InformerSupplier, h.options.InformerSupplier} {
@@ -179,7 +179,7 @@ func (a *App) inform(mgr ctrl.Manager, h *handled) (ctrl.Manager, operator.Infor
 	return view, informer, nil
 }
 
-// uncheckedManager leaves it to others whether the app is ready.
+// uncheckedManager ignores readiness checks.
 type uncheckedManager struct{ ctrl.Manager }
 
 func (uncheckedManager) AddReadyzCheck(string, healthz.Checker) error { return nil }
@@ -194,7 +194,7 @@ func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, i
 		Type:                    informer.Object(),
 		Handlers:                []reconcilers.SubReconciler[resource.Object]{h.handler(&a.config.InformerConfig)},
 		MaxConcurrentReconciles: h.options.MaxConcurrentReconciles,
-		SkipStatusUpdate:        !h.managed, // it belongs to others
+		SkipStatusUpdate:        !h.managed, // the status belongs to another controller
 		Config:                  config,
 	}
 	if err := controller.SetupWithManager(context.Background(), mgr); err != nil {

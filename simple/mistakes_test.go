@@ -47,12 +47,12 @@ func TestNewAppFindsHandlersThatAreNil(t *testing.T) {
 	wantMistakes(t, config, []string{
 		`ManagedKinds[0].Mutator is a nil *simple.Mutator`,
 		`ManagedKinds[0].Validator is a nil *simple.Validator`,
-		`ManagedKinds[0].Watcher is a nil pointer, or made of one`,
-		`ManagedKinds[1].Reconciler is a nil pointer, or made of one`,
-		`UnmanagedKinds[0].Watcher is a nil pointer, or made of one`,
-		`UnmanagedKinds[1].Watcher is a nil pointer, or made of one`,
-		`UnmanagedKinds[2].Watcher is a nil pointer, or made of one`,
-		`UnmanagedKinds[3].SubReconciler is a nil pointer, or made of one`,
+		`ManagedKinds[0].Watcher must not be nil or wrap nil`,
+		`ManagedKinds[1].Reconciler must not be nil or wrap nil`,
+		`UnmanagedKinds[0].Watcher must not be nil or wrap nil`,
+		`UnmanagedKinds[1].Watcher must not be nil or wrap nil`,
+		`UnmanagedKinds[2].Watcher must not be nil or wrap nil`,
+		`UnmanagedKinds[3].SubReconciler must not be nil or wrap nil`,
 		`Converters[A.simple.example.com] is nil`,
 	})
 }
@@ -81,7 +81,7 @@ func TestNewAppChecksWhatIsSelected(t *testing.T) {
 		`ManagedKinds[0].ReconcileOptions.Namespace: "no_name" is not the name of a namespace: a lowercase RFC 1123 label must consist of lower case ` +
 			`alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is ` +
 			`'[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
-		`UnmanagedKinds[0].ReconcileOptions.Namespace: objects of Node.v1 belong to none`,
+		`UnmanagedKinds[0].ReconcileOptions.Namespace: must be empty, Node.v1 is cluster-scoped`,
 	})
 }
 
@@ -99,9 +99,9 @@ func TestNewAppChecksFinalizers(t *testing.T) {
 	wantMistakes(t, config, []string{
 		`the finalizer that InformerConfig.FinalizerSupplier returns for ManagedKinds[0] is "supplied", which is not the name of a finalizer, such as ` +
 			`example.com/myapp-widgets: it must have a domain prefix`,
-		`ManagedKinds[1].ReconcileOptions.FinalizerAliases[0] is "example.com/a", which is the present finalizer`,
+		`ManagedKinds[1].ReconcileOptions.FinalizerAliases[0] is "example.com/a", which is the current finalizer`,
 		`ManagedKinds[1].ReconcileOptions.FinalizerAliases[1] is empty`,
-		`ManagedKinds[1].ReconcileOptions.InProgressFinalizer is "example.com/a", which ManagedKinds[1].ReconcileOptions.Finalizer is as well`,
+		`ManagedKinds[1].ReconcileOptions.InProgressFinalizer is "example.com/a", which is a duplicate of ManagedKinds[1].ReconcileOptions.Finalizer`,
 	})
 }
 
@@ -146,7 +146,7 @@ func TestApp_WaitsForTheAPIServer(t *testing.T) {
 	defer cancel()
 	err = app.Run(ctx)
 	if err == nil || strings.Contains(err.Error(), "ManagedKinds") ||
-		!strings.HasPrefix(err.Error(), `app "it": ask the API server at http://127.0.0.1:1 for its kinds: `) {
+		!strings.HasPrefix(err.Error(), `app "it": discover the kinds of the API server at http://127.0.0.1:1: `) {
 		t.Errorf("error = %v", err)
 	}
 }

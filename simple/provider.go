@@ -10,15 +10,15 @@ import (
 
 var _ app.Provider = (*AppProvider)(nil)
 
-// AppProvider is an [app.Provider] made of values.
+// AppProvider is an [app.Provider] that returns fixed values.
 type AppProvider struct {
 	manifest       app.ManifestData
 	specificConfig app.SpecificConfig
 	newApp         func(config app.Config) (app.App, error)
 }
 
-// NewAppProvider returns a provider. The specific config is handed to newApp as part of its config; it may be nil. An
-// operator.Runner runs what newApp makes.
+// NewAppProvider returns a provider. The specific config is passed to newApp as part of its config; it may be nil. An
+// operator.Runner runs the app that newApp returns.
 func NewAppProvider(
 	manifest app.ManifestData, specificConfig app.SpecificConfig, newApp func(config app.Config) (app.App, error),
 ) *AppProvider {

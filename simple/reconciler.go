@@ -10,10 +10,10 @@ import (
 
 var _ operator.Reconciler = (*Reconciler)(nil)
 
-// Reconciler is an [operator.Reconciler] made of a function, for objects of any type. See [operator.TypedReconciler]
-// for one Go type.
+// Reconciler is an [operator.Reconciler] that calls a function, for objects of any type. See
+// [operator.TypedReconciler] for one Go type.
 type Reconciler struct {
-	// ReconcileFunc is called for everything that happens. Nil does nothing.
+	// ReconcileFunc is called for all actions. If it is nil, the reconciler does nothing.
 	ReconcileFunc func(ctx context.Context, req operator.ReconcileRequest) (operator.ReconcileResult, error)
 }
 

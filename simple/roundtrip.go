@@ -14,12 +14,12 @@ import (
 	"trueup.dev/resource"
 )
 
-// CheckRoundTrip converts an object of a kind to another version and back, and returns an error that tells what was
-// lost or changed on the way. It is for tests of converters: call it with objects that have a value in every field, of
-// each version, by way of each other version.
+// CheckRoundTrip converts an object of a kind to another version and back, and returns an error that shows what was
+// lost or changed. Use it in tests of converters. Call it with objects of each version that have a value in every
+// field, through each other version.
 func CheckRoundTrip(converter Converter, kind resource.Kind, object resource.Object, throughAPIVersion string) error {
 	if nilcheck.IsNil(converter) || nilcheck.IsNil(object) {
-		return fmt.Errorf("there must be a converter and an object, got %v and %v", converter, object)
+		return fmt.Errorf("the converter and the object must not be nil, got %v and %v", converter, object)
 	}
 	if err := kind.Validate(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func converted(converter Converter, raw []byte, apiVersion string) ([]byte, erro
 	return convert(converter, obj, apiVersion)
 }
 
-// checkMetadata returns an error if the metadata has changed in what a conversion may not change.
+// checkMetadata returns an error if a conversion has changed metadata other than labels and annotations.
 func checkMetadata(before, after []byte) error {
 	var metadata [2]map[string]any
 	for i, raw := range [][]byte{before, after} {
@@ -68,7 +68,7 @@ func checkMetadata(before, after []byte) error {
 		if err := json.Unmarshal(raw, &object); err != nil {
 			return err
 		}
-		// Some Go types write that there is no time.
+		// Some Go types encode a null creationTimestamp.
 		if object.Metadata["creationTimestamp"] == nil {
 			delete(object.Metadata, "creationTimestamp")
 		}

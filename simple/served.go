@@ -13,8 +13,8 @@ import (
 	"trueup.dev/resource"
 )
 
-// waitUntilServed compares all kinds with what the API server serves, as soon as it can be asked. With a wrong plural
-// the API server would never ask for admission, and with a wrong scope namespaces would be ignored.
+// waitUntilServed waits for the API server, and compares all kinds with the kinds that it serves. With a wrong plural
+// the API server would not call the webhooks, and with a wrong scope namespaces would be ignored.
 func (a *App) waitUntilServed(ctx context.Context) error {
 	var wrong error
 	err := lifecycle.Retry(ctx, func(context.Context) (err error) {
@@ -22,14 +22,14 @@ func (a *App) waitUntilServed(ctx context.Context) error {
 		return err
 	}, func(err error, failures int) bool {
 		if failures == 1 {
-			a.log.Info("unable to ask the API server for the kinds of the app yet, trying again", "reason", err.Error())
+			a.log.Info("unable to discover the kinds of the app, retrying", "reason", err.Error())
 		}
 		return ctx.Err() == nil
 	})
 	return errors.Join(err, wrong)
 }
 
-// checkServed returns what is wrong with the kinds, and an error when the API server could not be asked.
+// checkServed returns the problems of the kinds, and an error if the request to the API server failed.
 func (a *App) checkServed() (wrong, err error) {
 	p := problems{}
 	for i := range a.config.ManagedKinds {
@@ -45,7 +45,7 @@ func (a *App) checkServed() (wrong, err error) {
 	return errors.Join(p...), nil
 }
 
-// checkKind returns an error when the API server could not be asked.
+// checkKind returns an error if the request to the API server failed.
 func (a *App) checkKind(p *problems, field string, kind resource.Kind) error {
 	name := kind.GroupKind().String() + "/" + kind.Version()
 	mapping, err := a.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version())
@@ -54,7 +54,7 @@ func (a *App) checkKind(p *problems, field string, kind resource.Kind) error {
 		p.add("%s: the API server does not serve %s; is its CustomResourceDefinition installed?", field, name)
 		return nil
 	case err != nil:
-		return fmt.Errorf("ask the API server at %s for its kinds: %w", a.config.KubeConfig.Host, err)
+		return fmt.Errorf("discover the kinds of the API server at %s: %w", a.config.KubeConfig.Host, err)
 	}
 	if served := mapping.Resource.Resource; served != kind.Plural() {
 		p.add("%s: Plural is %q, but the API server serves %s as %q", field, kind.Plural(), name, served)

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/validation"
 )
 
-// problems collects what is wrong with a config.
+// problems collects the problems of a config.
 type problems []error
 
 func (p *problems) add(format string, args ...any) {
@@ -28,8 +28,8 @@ func (p *problems) add(format string, args ...any) {
 
 // addAll adds the problems of a part of the config, which begin with the names of its fields.
 func (p *problems) addAll(part string, err error) {
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, err := range several.Unwrap() {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
 			p.add("%s.%w", part, err)
 		}
 	}
@@ -42,10 +42,10 @@ func (c *AppConfig) validate() ([]*handled, error) {
 		p.add("Name %q is not a DNS name: %s", c.Name, problem)
 	}
 	if c.KubeConfig.Host == "" {
-		p.add("KubeConfig.Host is missing")
+		p.add("KubeConfig.Host is required")
 	}
 	if len(c.ManagedKinds)+len(c.UnmanagedKinds)+len(c.Converters) == 0 {
-		p.add("ManagedKinds, UnmanagedKinds and Converters are all empty: there is nothing to do")
+		p.add("at least one of ManagedKinds, UnmanagedKinds and Converters is required")
 	}
 	p.addAll("InformerConfig.InformerOptions", c.InformerConfig.InformerOptions.Validate(context.Background()))
 	c.validateManaged(&p)
@@ -66,7 +66,7 @@ func (c *AppConfig) validate() ([]*handled, error) {
 	return all, errors.Join(p...)
 }
 
-// validateManaged checks what managed kinds have besides handlers.
+// validateManaged checks managed kinds, except for their handlers.
 func (c *AppConfig) validateManaged(p *problems) {
 	seen := map[schema.GroupVersionKind]string{}
 	handling := map[schema.GroupKind]string{}
@@ -76,7 +76,7 @@ func (c *AppConfig) validateManaged(p *problems) {
 			continue
 		}
 		if first, ok := seen[k.Kind.GroupVersionKind()]; ok {
-			p.add("%s.Kind is %s, which %s is as well", field, k.Kind, first)
+			p.add("%s.Kind is %s, which is a duplicate of %s", field, k.Kind, first)
 			continue
 		}
 		seen[k.Kind.GroupVersionKind()] = field
@@ -89,11 +89,11 @@ func (c *AppConfig) validateManaged(p *problems) {
 			}
 		}
 		if k.Watcher == nil && k.Reconciler == nil && k.SubReconciler == nil {
-			continue // it is watched by nobody
+			continue // not watched
 		}
 		if first, ok := handling[k.Kind.GroupKind()]; ok {
-			p.add("%s has a handler for %s, and so has %s: objects reach a handler in its version, whatever their own, so "+
-				"that just one version must have one",
+			p.add("%s has a handler for %s, but %s has one already: a handler receives objects of all versions, so "+
+				"only one version may have a handler",
 				field, k.Kind.GroupKind(), first)
 			continue
 		}
@@ -103,7 +103,7 @@ func (c *AppConfig) validateManaged(p *problems) {
 
 func isKind(p *problems, field string, kind resource.Kind) bool {
 	if kind.Schema == nil {
-		p.add("%s.Kind is missing", field)
+		p.add("%s.Kind is required", field)
 		return false
 	}
 	if err := kind.Validate(); err != nil {
@@ -135,7 +135,7 @@ func (c *AppConfig) handled(p *problems) []*handled {
 			continue
 		}
 		if k.Watcher == nil && k.Reconciler == nil && k.SubReconciler == nil {
-			p.add("%s has none of .Watcher, .Reconciler and .SubReconciler", field)
+			p.add("%s must have one of .Watcher, .Reconciler and .SubReconciler", field)
 			continue
 		}
 		all = append(all, &handled{
@@ -146,7 +146,7 @@ func (c *AppConfig) handled(p *problems) []*handled {
 	names := map[string]int{}
 	for _, h := range all {
 		if _, given := h.given(); given || h.subReconciler != nil {
-			h.opinionated = false // it needs no finalizer, or has its own
+			h.opinionated = false // no finalizer is necessary, or the handler sets its own
 		}
 		h.name = strings.TrimSuffix(h.kind.Plural()+"."+h.kind.Group(), ".")
 		if names[h.name]++; names[h.name] > 1 {
@@ -169,16 +169,15 @@ func (c *AppConfig) validateHandled(p *problems, all []*handled) {
 		}
 		c.validateFinalizers(p, h)
 		key := h.kind.GroupKind().String() + " " + h.finalizer
-		if first, ok := keepers[key]; ok && !h.managed { // two managed ones are a mistake of their own
-			p.add("%s keeps %s by the finalizer %s, which %s does as well: each needs one of its own, see "+
-				"ReconcileOptions.Finalizer",
-				h.field, h.kind.GroupKind(), h.finalizer, first)
+		if first, ok := keepers[key]; ok && !h.managed { // validateManaged reports two managed ones
+			p.add("%s and %s use the same finalizer %s for %s: each must have its own, see ReconcileOptions.Finalizer",
+				first, h.field, h.finalizer, h.kind.GroupKind())
 		}
 		keepers[key] = h.field
 	}
 }
 
-// validateFinalizers checks the names by which objects of a kind are kept.
+// validateFinalizers checks the names of the finalizers of a kind.
 func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 	o, options := &h.options, h.field+".ReconcileOptions"
 	seen := map[string]string{}
@@ -186,7 +185,7 @@ func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 		if fault := finalizerFault(name); fault != "" {
 			p.add("%s is %q, which is not the name of a finalizer, such as example.com/myapp-widgets: %s", field, name, fault)
 		} else if first, ok := seen[name]; ok {
-			p.add("%s is %q, which %s is as well", field, name, first)
+			p.add("%s is %q, which is a duplicate of %s", field, name, first)
 		}
 		seen[name] = field
 	}
@@ -195,9 +194,9 @@ func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 		check(options+".Finalizer", o.Finalizer)
 	case c.InformerConfig.FinalizerSupplier != nil:
 		check("the finalizer that InformerConfig.FinalizerSupplier returns for "+h.field, h.finalizer)
-	case len(kvalidation.IsDNS1123Subdomain(c.Name)) == 0: // otherwise the name is at fault, which was said
+	case len(kvalidation.IsDNS1123Subdomain(c.Name)) == 0: // otherwise the invalid name is already reported
 		check(
-			"the finalizer of "+h.field+", made of the names of the app and the kind since "+options+".Finalizer is empty,",
+			"the finalizer of "+h.field+", derived from the names of the app and the kind, because "+options+".Finalizer is empty,",
 			h.finalizer,
 		)
 	}
@@ -206,7 +205,7 @@ func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 		case "":
 			p.add("%s.FinalizerAliases[%d] is empty", options, i)
 		case h.finalizer:
-			p.add("%s.FinalizerAliases[%d] is %q, which is the present finalizer", options, i, alias)
+			p.add("%s.FinalizerAliases[%d] is %q, which is the current finalizer", options, i, alias)
 		}
 	}
 	if o.InProgressFinalizer != "" {
@@ -251,7 +250,7 @@ func (h *handled) validate(p *problems) {
 		handler any
 	}{{"Watcher", h.watcher}, {"Reconciler", h.reconciler}, {"SubReconciler", h.subReconciler}} {
 		if handler.handler != nil && nilcheck.IsNil(handler.handler) {
-			p.add("%s.%s is a nil pointer, or made of one", h.field, handler.name)
+			p.add("%s.%s must not be nil or wrap nil", h.field, handler.name)
 		}
 	}
 	p.addAll(options, operator.InformerOptions{
@@ -262,14 +261,14 @@ func (h *handled) validate(p *problems) {
 			p.add("%s.Namespace: %q is not the name of a namespace: %s", options, o.Namespace, fault)
 		}
 		if h.kind.Scope() == resource.ClusterScope {
-			p.add("%s.Namespace: objects of %s belong to none", options, h.kind)
+			p.add("%s.Namespace: must be empty, %s is cluster-scoped", options, h.kind)
 		}
 	}
 	if o.UsePlain && o.UseOpinionated {
 		p.add("%s.UsePlain and .UseOpinionated are both set", options)
 	}
 	if o.MaxConcurrentReconciles < 0 {
-		p.add("%s.MaxConcurrentReconciles is negative", options)
+		p.add("%s.MaxConcurrentReconciles must not be negative", options)
 	}
 	if !h.opinionated {
 		for _, name := range setOf(
@@ -277,7 +276,7 @@ func (h *handled) validate(p *problems) {
 			field{"InProgressFinalizer", o.InProgressFinalizer != ""},
 		) {
 			p.add(
-				"%s.%s has no effect on a handler that is plain, is opinionated itself, or a SubReconciler: no finalizer is set "+
+				"%s.%s has no effect on a plain handler, an Opinionated or a SubReconciler: the app sets no finalizer "+
 					"for it",
 				options, name,
 			)
@@ -293,7 +292,7 @@ func (h *handled) validate(p *problems) {
 	}
 }
 
-// field is one of a config.
+// field is a field of a config.
 type field struct {
 	name  string
 	isSet bool

@@ -14,8 +14,8 @@ var (
 	_ operator.Syncer[resource.Object] = (*Watcher)(nil)
 )
 
-// Watcher is an [operator.ResourceWatcher] made of functions for objects of any type. See [WatcherFuncs] for one Go
-// type.
+// Watcher is an [operator.ResourceWatcher] that calls functions, for objects of any type. See [WatcherFuncs] for one
+// Go type.
 type Watcher = WatcherFuncs[resource.Object]
 
 // TypedWatcher is [WatcherFuncs] under its former name. It is not the interface [operator.TypedWatcher].
@@ -25,18 +25,18 @@ type Watcher = WatcherFuncs[resource.Object]
 //go:fix inline
 type TypedWatcher[T resource.Object] = WatcherFuncs[T]
 
-// WatcherFuncs is an [operator.ResourceWatcher] made of functions for one Go type. A function that is nil has nothing
-// to do, and succeeds. Objects of another type are an [operator.CannotCastError], which is not retried.
+// WatcherFuncs is an [operator.ResourceWatcher] that calls functions, for one Go type. For a nil function it does
+// nothing and succeeds. For an object of another type it returns an [operator.CannotCastError], which is not retried.
 type WatcherFuncs[T resource.Object] struct {
 	// AddFunc is called for an object that has not been handled before.
 	AddFunc func(ctx context.Context, object T) error
-	// UpdateFunc is called for an object that has changed since it was last handled with success, when it was as in
-	// previous.
+	// UpdateFunc is called for an object that has changed since it was last handled successfully. previous is the
+	// state that was handled then.
 	UpdateFunc func(ctx context.Context, previous, object T) error
-	// DeleteFunc is called once for an object that no longer exists, or that is only kept by its finalizer.
+	// DeleteFunc is called once for an object that no longer exists, or that exists only because of its finalizer.
 	DeleteFunc func(ctx context.Context, object T) error
-	// SyncFunc is called for an object that was handled before, by an earlier process perhaps, and may have changed since.
-	// Defaults to AddFunc, so that changes made while the app was down are not missed.
+	// SyncFunc is called for an object that was handled before, possibly by an earlier process, and that may have
+	// changed since. Defaults to AddFunc, so that changes made while the app was down are not missed.
 	SyncFunc func(ctx context.Context, object T) error
 }
 
@@ -62,7 +62,7 @@ func (w *WatcherFuncs[T]) Delete(ctx context.Context, object resource.Object) er
 	return callTyped(ctx, w.DeleteFunc, object)
 }
 
-// Sync calls SyncFunc, or else AddFunc.
+// Sync calls SyncFunc, or AddFunc if SyncFunc is nil.
 func (w *WatcherFuncs[T]) Sync(ctx context.Context, object resource.Object) error {
 	if w.SyncFunc == nil {
 		return w.Add(ctx, object)

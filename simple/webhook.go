@@ -17,7 +17,7 @@ import (
 	"trueup.dev/operator"
 )
 
-// Validate asks the Validator of the kind, as the API server has it done.
+// Validate calls the Validator of the kind. The validating webhook calls it.
 func (a *App) Validate(ctx context.Context, req *app.AdmissionRequest) error {
 	managed, ok := a.managed(req.GroupVersionKind())
 	if !ok || managed.Validator == nil {
@@ -26,8 +26,8 @@ func (a *App) Validate(ctx context.Context, req *app.AdmissionRequest) error {
 	return managed.Validator.Validate(ctx, req)
 }
 
-// Mutate asks the Mutator of the kind, as the API server has it done. The response has an UpdatedObject, unless there
-// is no object.
+// Mutate calls the Mutator of the kind. The mutating webhook calls it. The response has an UpdatedObject, unless the
+// request has no object.
 func (a *App) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.MutatingResponse, error) {
 	managed, ok := a.managed(req.GroupVersionKind())
 	if !ok || managed.Mutator == nil {
@@ -40,14 +40,14 @@ func (a *App) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.Mutat
 	case response == nil || nilcheck.IsNil(response.UpdatedObject):
 		return &app.MutatingResponse{UpdatedObject: req.Object}, nil
 	case req.Object != nil && reflect.TypeOf(response.UpdatedObject) != reflect.TypeOf(req.Object):
-		return nil, fmt.Errorf("the mutator has returned a %T for a %T", response.UpdatedObject, req.Object)
+		return nil, fmt.Errorf("the mutator returned a %T, must be a %T", response.UpdatedObject, req.Object)
 	}
 	return response, nil
 }
 
-// ServeWebhooksOf makes another app answer the API server at the app's webhooks: an app that embeds this one and has
-// methods of its own. With nil the app serves no webhooks, since they are served elsewhere. An operator.Runner calls
-// it. It must be called before Run.
+// ServeWebhooksOf sets the app that answers requests to this app's webhooks: usually an app that embeds this one and
+// overrides methods. If outer is nil, this app serves no webhooks, because another server does. An operator.Runner
+// calls ServeWebhooksOf. It must be called before Run.
 func (a *App) ServeWebhooksOf(outer app.App) {
 	if outer == nil {
 		a.webhooks.elsewhere.Store(true)
@@ -71,8 +71,7 @@ func (a askedApp) Convert(ctx context.Context, req app.ConversionRequest) (*app.
 	return (*a.asked.Load()).Convert(ctx, req)
 }
 
-// serveWebhooks registers what the API server may ask for. Without anything to ask for there is no server, which would
-// need certificates.
+// serveWebhooks registers the webhooks. It starts no server if the app has none, because a server needs certificates.
 func (a *App) serveWebhooks() error {
 	self := app.App(a)
 	a.asked.Store(&self)
@@ -96,7 +95,7 @@ func (a *App) serveWebhooks() error {
 	return a.mgr.AddReadyzCheck("webhooks", server.StartedChecker())
 }
 
-// webhookServer is a server that does nothing when webhooks are served elsewhere.
+// webhookServer is a server that does nothing if another server serves the webhooks.
 type webhookServer struct {
 	webhook.Server
 	elsewhere atomic.Bool

@@ -12,13 +12,13 @@ import (
 	"trueup.dev/resource"
 )
 
-// WebhookConfigurations returns what tells the API server to ask the app's Mutators, for creations and updates, and its
-// Validators, for deletions as well. An administrator creates them. Either is nil when there is nothing to ask. to is
-// where the app is reached: the path of the service or URL is filled in.
+// WebhookConfigurations returns the configurations by which the API server calls the app's Mutators, for creations and
+// updates, and its Validators, also for deletions. An administrator creates them. A configuration is nil if the app
+// has no such webhooks. to is the address of the app: the path of the service or URL is filled in.
 //
-// There is one webhook for all versions of a kind: objects of versions that have no handler are converted to one that
-// has. Requests are denied when the app does not answer. Change what does not suit, add a namespace selector for
-// example.
+// All versions of a kind share one webhook: the API server converts objects of versions without a handler to a version
+// that has one. Requests are denied if the app does not answer. Adapt the result as necessary, for example add a
+// namespace selector.
 func (a *App) WebhookConfigurations(to admissionregistrationv1.WebhookClientConfig) (
 	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration,
 ) {
@@ -61,8 +61,8 @@ func (a *App) WebhookConfigurations(to admissionregistrationv1.WebhookClientConf
 	return mutating, validating
 }
 
-// CustomResourceConversion returns what tells the API server to ask the app's Converters: it is spec.conversion of
-// their CustomResourceDefinitions. to is where the app is reached: the path of the service or URL is filled in.
+// CustomResourceConversion returns the spec.conversion for the CustomResourceDefinitions of the app's Converters. to
+// is the address of the app: the path of the service or URL is filled in.
 func (a *App) CustomResourceConversion(
 	to admissionregistrationv1.WebhookClientConfig,
 ) *apiextensionsv1.CustomResourceConversion {
@@ -77,7 +77,7 @@ func (a *App) CustomResourceConversion(
 	}
 }
 
-// webhookName is a name for the webhook at a path. It needs three segments.
+// webhookName returns a name for the webhook at a path. The API server requires at least three segments.
 func webhookName(path string) string {
 	return strings.ReplaceAll(path[1:], "/", ".")
 }
@@ -95,7 +95,7 @@ func rules(
 	return []admissionregistrationv1.RuleWithOperations{rule}
 }
 
-// reachedAt adds a path to where the app is reached.
+// reachedAt adds a path to the address of the app.
 func reachedAt(
 	to admissionregistrationv1.WebhookClientConfig, path string,
 ) admissionregistrationv1.WebhookClientConfig {
