@@ -17,9 +17,9 @@ type State struct {
 	failures *[]error
 }
 
-// Get reads an object by its namespace and name, and reports whether it exists. If the object cannot be read for another
-// reason, for example because its type is not in the Scheme, Get returns false and the check of the state fails with
-// that error.
+// Get reads an object by its namespace and name, and reports whether it exists. If the object cannot be read for
+// another reason, for example because its type is not in the Scheme, Get returns false and the check of the state fails
+// with that error.
 func (s State) Get(obj client.Object) bool {
 	err := s.run.user.Get(context.Background(), client.ObjectKeyFromObject(obj), obj)
 	if client.IgnoreNotFound(err) != nil {

@@ -72,7 +72,8 @@ func (w *scheduleWorld) checkEnd(mayBeExhausted bool) {
 			nothing := r.pending == nil || r.known == nil && r.pending.attempt == 0 ||
 				p.memory(handler, key.Name).isOver(w.server.objects[key.Name])
 			w.must(
-				!r.busy && r.deleted == nil && (nothing || mayBeExhausted && r.pending.exhausted), nothingLeft, "record %s: %+v", key,
+				!r.busy && r.deleted == nil &&
+					(nothing || mayBeExhausted && r.pending.exhausted), nothingLeft, "record %s: %+v", key,
 				*r,
 			)
 		}

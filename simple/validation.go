@@ -196,7 +196,8 @@ func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 		check("the finalizer that InformerConfig.FinalizerSupplier returns for "+h.field, h.finalizer)
 	case len(kvalidation.IsDNS1123Subdomain(c.Name)) == 0: // otherwise the invalid name is already reported
 		check(
-			"the finalizer of "+h.field+", derived from the names of the app and the kind, because "+options+".Finalizer is empty,",
+			"the finalizer of "+h.field+", derived from the names of the app and the kind, because "+
+				options+".Finalizer is empty,",
 			h.finalizer,
 		)
 	}

@@ -39,8 +39,6 @@ var words = []struct{ pattern, reason, write string }{
 // unedited are directories whose texts are still to be edited, see #15. A directory without findings must leave the
 // list.
 var unedited = []string{
-	".",
-	"benchmarks",
 	"benchmarks/converge",
 	"benchmarks/internal/lab",
 	"benchmarks/internal/report",
@@ -48,15 +46,8 @@ var unedited = []string{
 	"benchmarks/internal/workload",
 	"converge",
 	"docs",
-	"docs/converge",
-	"docs/converge/faults",
-	"docs/converge/oracles",
-	"docs/internal/banner/v1",
-	"docs/migration",
-	"examples/database",
 	"examples/database/internal/controller",
 	"examples/mykind/infosystem",
-	"examples/website",
 	"examples/website/dns",
 	"examples/website/internal/controller",
 	"examples/website/internal/manifest",
