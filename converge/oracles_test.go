@@ -130,10 +130,12 @@ func TestEachOracle(t *testing.T) {
 			secret.Labels = map[string]string{"old": "yes"}
 			return reconcile.Result{}, e.Client.Update(ctx, secret)
 		}, Idempotence, "writes: modified Secret default/a, which was due before", "is there a watch"},
-		"errors: a panic": {func(_ context.Context, _ Env, secret *corev1.Secret) (reconcile.Result, error) {
-			return reconcile.Result{RequeueAfter: time.Duration(len(secret.Name) / len(secret.Finalizers))}, nil
-		}, Errors, "the reconcile of default/a panics: runtime error: integer divide by zero",
-			"check for what may be missing"},
+		"errors: a panic": {
+			func(_ context.Context, _ Env, secret *corev1.Secret) (reconcile.Result, error) {
+				return reconcile.Result{RequeueAfter: time.Duration(len(secret.Name) / len(secret.Finalizers))}, nil
+			}, Errors, "the reconcile of default/a panics: runtime error: integer divide by zero",
+			"check for what may be missing",
+		},
 		"errors: a terminal one": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 			if err := client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, true))); err != nil {
 				return reconcile.Result{}, reconcile.TerminalError(err)
