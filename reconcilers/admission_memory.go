@@ -12,25 +12,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// admissionMemoryTTL is how long after its last use it is remembered what the server made of an object.
+// admissionMemoryTTL is how long an entry is kept after its last use.
 const admissionMemoryTTL = time.Hour
 
-// admissionMemory remembers, for each object written, what was asked for and what that becomes once the API server has
-// applied its defaults and called its webhooks. As long as the same is asked for again the second is what to compare
-// the actual object with.
+// admissionMemory remembers, for each written object, the object that was requested and the object after the API server
+// applied its defaults and called its webhooks. While the request stays the same, the actual object is compared with
+// the latter.
 //
-// What is remembered is bound to what was asked for, not to a generation: a fresh desired object has none, and one that
-// differs in any way may be admitted differently.
+// Entries are keyed by the requested object, not by a generation: a fresh desired object has no generation, and the
+// server may admit a different object differently.
 type admissionMemory[T client.Object] struct {
 	once sync.Once
-	// seen has the UIDs of objects as its keys and *admitted as its values.
+	// seen maps UIDs of objects to *admitted values.
 	seen *cache.Expiring
 }
 
 type admitted[T client.Object] struct {
-	asked   T
-	becomes T
-	renew   time.Time
+	requested T
+	result    T
+	renew     time.Time
 }
 
 func (m *admissionMemory[T]) store() *cache.Expiring {
@@ -38,28 +38,29 @@ func (m *admissionMemory[T]) store() *cache.Expiring {
 	return m.seen
 }
 
-// expected returns a copy of what the server is expected to make of desired, or of desired itself when nothing is
-// known. It is a copy because the caller merges it into an object that is then changed by writing it.
+// expected returns a copy of the object that the server is expected to store for desired. Without an entry it returns a
+// copy of desired. The caller merges the result into an object that a later write changes, so it must be a copy.
 func (m *admissionMemory[T]) expected(uid types.UID, desired T) T {
 	value, ok := m.store().Get(uid)
 	if !ok {
 		return desired.DeepCopyObject().(T)
 	}
 	known := value.(*admitted[T])
-	if !same(known.asked, desired) {
+	if !same(known.requested, desired) {
 		return desired.DeepCopyObject().(T)
 	}
 	if now := time.Now(); now.After(known.renew) {
-		m.put(uid, known.asked, known.becomes)
+		m.put(uid, known.requested, known.result)
 	}
-	return known.becomes.DeepCopyObject().(T)
+	return known.result.DeepCopyObject().(T)
 }
 
-// learn remembers that asked has become stored, and keeps asked. merge is how the one gets into the other.
-func (m *admissionMemory[T]) learn(asked, stored T, merge func(current, desired T)) error {
+// learn records that the server stored requested as stored. It keeps requested, so the caller must not change it. merge
+// copies the managed fields of an object.
+func (m *admissionMemory[T]) learn(requested, stored T, merge func(current, desired T)) error {
 	remerged := stored.DeepCopyObject().(T)
-	merge(remerged, asked.DeepCopyObject().(T))
-	// What the server changed of the fields we manage, as a patch, can be replayed on the object that was asked for.
+	merge(remerged, requested.DeepCopyObject().(T))
+	// A patch with the server's changes to the managed fields can be applied to the requested object again.
 	operations, err := jsonPatch(remerged, stored)
 	if err != nil {
 		return err
@@ -68,26 +69,26 @@ func (m *admissionMemory[T]) learn(asked, stored T, merge func(current, desired 
 		m.forget(stored.GetUID())
 		return nil
 	}
-	becomes := asked.DeepCopyObject().(T)
-	if err := applyJSONPatch(operations, becomes); err != nil {
+	result := requested.DeepCopyObject().(T)
+	if err := applyJSONPatch(operations, result); err != nil {
 		m.forget(stored.GetUID())
 		return err
 	}
-	// A merge may put the items of a list in other places than they have in what was asked for. What was learned holds
-	// only if merging it leads to what is stored.
+	// A merge may reorder the items of a list. The entry is valid only if merging it results in the stored object.
 	remerged = stored.DeepCopyObject().(T)
-	merge(remerged, becomes.DeepCopyObject().(T))
+	merge(remerged, result.DeepCopyObject().(T))
 	if !same(remerged, stored) {
 		m.forget(stored.GetUID())
-		return errors.New("what the server changes cannot be told apart from what the merge does")
+		return errors.New("changes by the server cannot be distinguished from changes by the merge")
 	}
-	m.put(stored.GetUID(), asked, becomes)
+	m.put(stored.GetUID(), requested, result)
 	return nil
 }
 
-func (m *admissionMemory[T]) put(uid types.UID, asked, becomes T) {
+func (m *admissionMemory[T]) put(uid types.UID, requested, result T) {
 	m.store().Set(
-		uid, &admitted[T]{asked: asked, becomes: becomes, renew: time.Now().Add(admissionMemoryTTL / 2)}, admissionMemoryTTL,
+		uid, &admitted[T]{requested: requested, result: result, renew: time.Now().Add(admissionMemoryTTL / 2)},
+		admissionMemoryTTL,
 	)
 }
 

@@ -213,7 +213,7 @@ func TestDefect03_ReplayFailsOpen(t *testing.T) {
 	ctx := withLog(w.Context(), log)
 	actual, err := r.Manage(ctx, newResource(), nil, wanted("child"))
 	wantErr(t, nil, err)
-	contains(t, lines.all(), "unable to tell what the server changes, the resource may be updated again")
+	contains(t, lines.all(), "unable to determine the changes by the server, the resource may be updated again")
 	w.Trace()
 	actual, err = r.Manage(ctx, newResource(), actual.DeepCopy(), wanted("child"))
 	wantErr(t, nil, err)

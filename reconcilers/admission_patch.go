@@ -14,9 +14,9 @@ import (
 	"trueup.dev/internal/operations"
 )
 
-// admissionPatch returns the patch to raw that turns received, which is what was read from it, into changed. Its
-// operations are sorted by path, as far as their order has no effect, and its values are of the Go types that
-// encoding/json decodes to, except for numbers that a float64 does not hold.
+// admissionPatch returns a JSON patch to raw. The patch makes the change from received, which was decoded from raw, to
+// changed. Operations are sorted by path unless their order matters. Values have the Go types that encoding/json
+// decodes to, except for numbers that a float64 cannot represent.
 func admissionPatch(raw []byte, received, changed client.Object) ([]jsonpatch.Operation, error) {
 	original, err := decodeJSON(raw)
 	if err != nil {
@@ -41,7 +41,7 @@ func admissionPatch(raw []byte, received, changed client.Object) ([]jsonpatch.Op
 	return operations.WithPlainNumbers(operations.InOrder(patch, original)), nil
 }
 
-// patchedPaths is what to log of a patch: its values may be secret.
+// patchedPaths returns the operations and paths of a patch for logs. Values may be secret.
 func patchedPaths(patches []jsonpatch.Operation) []string {
 	paths := make([]string, len(patches))
 	for i := range patches {
@@ -58,8 +58,8 @@ func jsonValue(obj any) (any, error) {
 	return decodeJSON(data)
 }
 
-// decodeJSON keeps numbers as they are written: a float64 does not hold every int64, and the rounded one would end up
-// in the patch.
+// decodeJSON decodes numbers as json.Number. A float64 cannot represent every int64, and the patch would contain the
+// rounded number.
 func decodeJSON(data []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -68,8 +68,8 @@ func decodeJSON(data []byte) (any, error) {
 	return value, err
 }
 
-// carryOver makes in original the change from before to after. original has more in it than before: what the Go type
-// does not know. Each of original and before may be nil, when there is no such field.
+// carryOver applies the change from before to after to original. original also contains the fields that the Go type
+// does not have. original and before are nil if the field does not exist.
 func carryOver(original, before, after any) any {
 	if equality.Semantic.DeepEqual(before, after) {
 		return original
@@ -112,8 +112,8 @@ func carryOverMap(original, before, after map[string]any) map[string]any {
 	return merged
 }
 
-// carryOverList matches each item with at most one of those before: with one that is the same, at best in the same
-// place, else with the one of the same name, else, in a list that has kept its length, with the one in the same place.
+// carryOverList matches each item with at most one previous item. It prefers an equal item in the same position, then
+// an equal item, then an item of the same name. In a list of unchanged length it finally matches items by position.
 func carryOverList(original, before, after []any) []any {
 	matches := make([]int, len(after))
 	for i := range matches {
@@ -132,7 +132,7 @@ func carryOverList(original, before, after []any) []any {
 	same := func(i, j int) bool { return equality.Semantic.DeepEqual(before[j], after[i]) }
 	match(func(i, j int) bool { return i == j && same(i, j) })
 	match(same)
-	// A name tells items apart only where it is there once.
+	// A name identifies an item only if it is unique.
 	names := uniqueNames(before, after)
 	match(func(i, j int) bool { return names.Has(itemName(after[i])) && itemName(before[j]) == itemName(after[i]) })
 	if len(before) == len(after) {
@@ -149,7 +149,7 @@ func carryOverList(original, before, after []any) []any {
 	return merged
 }
 
-// uniqueNames are the names that no list has twice.
+// uniqueNames returns the names that occur at most once in each list.
 func uniqueNames(lists ...[]any) sets.Set[string] {
 	names, twice := sets.New[string](), sets.New("")
 	for _, list := range lists {
@@ -166,7 +166,7 @@ func uniqueNames(lists ...[]any) sets.Set[string] {
 	return names.Difference(twice)
 }
 
-// itemName is the name of an item of a list, "" when it has none.
+// itemName returns the name of a list item, or "" if the item has no name.
 func itemName(item any) string {
 	fields, _ := item.(map[string]any)
 	name, _ := fields["name"].(string)

@@ -17,8 +17,8 @@ var (
 	_ validation.Validator         = (*Advice[client.Object])(nil)
 )
 
-// Advice adds to a sub reconciler, from outside, what should happen before, after or around it. The name is that of
-// aspect oriented programming.
+// Advice adds functions that run before, after or around a sub reconciler. The term comes from aspect-oriented
+// programming.
 type Advice[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `Advice`.
 	Name string
@@ -26,18 +26,18 @@ type Advice[Type client.Object] struct {
 	// Setup registers watches and indexes that the functions need. It is called before Reconciler is set up. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Reconciler is the one advised. Required.
+	// Reconciler is the advised reconciler. Required.
 	Reconciler SubReconciler[Type]
 
-	// Before is called first. A context it returns is used from then on; an error is returned at once, with the result.
-	// Optional.
+	// Before is called first. If it returns a context, the reconciler uses that context. If it returns an error, Advice
+	// returns the result and the error immediately. Optional.
 	Before func(ctx context.Context, resource Type) (context.Context, Result, error)
 
-	// Around is called instead of Reconciler, which it may call once, several times or not at all. Defaults to calling it
-	// once.
+	// Around is called instead of Reconciler. It can call Reconciler once, several times or not at all. Defaults to
+	// calling it once.
 	Around func(ctx context.Context, resource Type, reconciler SubReconciler[Type]) (Result, error)
 
-	// After is called last, unless Before failed, and returns what to go on with. Optional.
+	// After is called last, unless Before failed. It returns the final result and error. Optional.
 	After func(ctx context.Context, resource Type, result Result, err error) (Result, error)
 
 	lazyInit sync.Once
@@ -68,7 +68,7 @@ func (r *Advice[T]) Validate(ctx context.Context) error {
 	return problems.err()
 }
 
-// Reconcile runs Reconciler with its advice.
+// Reconcile runs Before, Around and After.
 func (r *Advice[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)

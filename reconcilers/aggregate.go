@@ -28,27 +28,27 @@ var (
 	_ validation.Validator = (*AggregateReconciler[client.Object])(nil)
 )
 
-// AggregateReconciler manages a single, named resource that is made out of other state. It is a root like
-// [ResourceReconciler] and manages its resource like a [ChildReconciler] manages a child: creates it when it is
-// missing, repairs it, deletes it when it is not desired.
+// AggregateReconciler manages a single, named resource that is computed from other state. It is a root like
+// [ResourceReconciler]. It manages its resource like a [ChildReconciler] manages a child: it creates a missing
+// resource, corrects it, and deletes it when it is not desired.
 //
-// For each request it fetches the resource, runs the Reconciler to collect what is needed, and hands the resource that
-// DesiredResource returns to the object manager. A resource that is being deleted is left alone. The first request is
-// made when the controller starts, whether or not the resource exists.
+// For each request it fetches the resource, runs Reconciler to collect data, and passes the resource that
+// DesiredResource returns to the object manager. It ignores a resource that is being deleted. The controller makes the
+// first request when it starts, whether or not the resource exists.
 //
-// The reconciler writes no status. Events on the resource are those of the object manager, and in a controller Warning
-// ReconcileFailed, with the step and the object, for an error that has no other event.
+// The reconciler does not write a status. The object manager records events on the resource. In a controller, an error
+// without an event of its own is recorded as the Warning event ReconcileFailed, with the step and the object.
 //
 // RBAC, with the group and the plural of the kind:
 //
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;create;update;patch;delete
 //	// +kubebuilder:rbac:groups=core,resources=events,verbs=create;patch
 type AggregateReconciler[Type client.Object] struct {
-	// Name identifies this reconciler in logs and, when set, names its controller, which has to be unique within a
-	// process. Defaults to `<Type>AggregateReconciler`, and to the lower-case kind for the controller.
+	// Name identifies this reconciler in logs. A name that is set also names the controller and must then be unique
+	// within a process. Defaults to `<Type>AggregateReconciler`, and to the lower-case kind for the controller.
 	Name string
 
-	// Setup changes the controller that is being built. It is called before the Reconciler is set up. Optional.
+	// Setup changes the controller that is being built. It is called before Reconciler is set up. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
 	// SetupForOptions are options for watching the resource itself. Optional.
@@ -57,36 +57,37 @@ type AggregateReconciler[Type client.Object] struct {
 	// Type is the kind of the resource. Defaults to the type parameter; required for unstructured objects and duck types.
 	Type Type
 
-	// Request names the resource. Requests for others are passed over. Required.
+	// Request names the resource. Requests for other resources are ignored. Required.
 	Request Request
 
-	// Reconciler collects, most often into the stash, what DesiredResource needs. Halting does not keep the resource from
-	// being managed, an [ErrDurable] does. Defaults to doing nothing.
+	// Reconciler collects the data for DesiredResource, usually in the stash. The resource is still managed if
+	// Reconciler halts, but not if it returns [ErrDurable]. Defaults to an empty Sequence.
 	Reconciler SubReconciler[Type]
 
-	// DesiredResource returns the resource as it should be, or nil when there should be none. It is called with a copy of
-	// the resource as it is, blank but for its name when it does not exist, and may change and return that. What it tracks
-	// is not followed: track in Reconciler. Defaults to the resource as Reconciler has left it.
+	// DesiredResource returns the desired resource, or nil to delete it. Its argument is a copy of the current
+	// resource, or a blank resource with its name if the resource does not exist. It may change and return the copy.
+	// References that it tracks are discarded: track them in Reconciler. Defaults to the resource as Reconciler left
+	// it.
 	DesiredResource func(ctx context.Context, resource Type) (Type, error)
 
-	// AggregateObjectManager creates, updates and deletes the resource. Either this is required or MergeBeforeUpdate,
-	// which makes it an [UpdatingObjectManager].
+	// AggregateObjectManager creates, updates and deletes the resource. Either AggregateObjectManager or
+	// MergeBeforeUpdate is required. With MergeBeforeUpdate, the reconciler uses an [UpdatingObjectManager].
 	AggregateObjectManager ObjectManager[Type]
 
-	// MergeBeforeUpdate, HarmonizeImmutableFields and Sanitize are the fields of an [UpdatingObjectManager] of the same
-	// names, to be used instead of AggregateObjectManager.
+	// MergeBeforeUpdate, HarmonizeImmutableFields and Sanitize set the fields of the same names of an
+	// [UpdatingObjectManager]. They replace AggregateObjectManager.
 	MergeBeforeUpdate        func(current, desired Type)
 	HarmonizeImmutableFields func(current, desired Type)
 	Sanitize                 func(resource Type) any
 
-	// BeforeReconcile is called first for each request. A context it returns is used from then on; an error ends the
-	// request. Optional.
+	// BeforeReconcile is called first for each request. If it returns a context, the request uses that context. An
+	// error ends the request. Optional.
 	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
 
 	// AfterReconcile is called last for each request and may change the outcome. Optional.
 	AfterReconcile func(ctx context.Context, req Request, res Result, err error) (Result, error)
 
-	// Config reaches the cluster of the resource, see [NewConfig]. Required.
+	// Config is the config for the cluster of the resource, see [NewConfig]. Required.
 	Config Config
 
 	lazyInit sync.Once
@@ -127,7 +128,8 @@ func (r *AggregateReconciler[T]) SetupWithManager(ctx context.Context, mgr Manag
 	return err
 }
 
-// SetupWithManagerYieldingController is SetupWithManager that returns the controller, to add watches to it later.
+// SetupWithManagerYieldingController is like SetupWithManager and returns the controller, so that watches can be added
+// later.
 func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(
 	ctx context.Context, mgr Manager,
 ) (controller.Controller, error) {
@@ -144,13 +146,13 @@ func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields 
 	if err := root.validate(validating, r); err != nil {
 		return nil, err
 	}
-	// Events of other resources need not wake the controller. Predicates that the author gives take the place of this one.
+	// Events of other resources do not wake the controller. Predicates that the user sets replace this predicate.
 	ours := predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		return client.ObjectKeyFromObject(obj) == r.Request.NamespacedName
 	})
 	options := append([]builder.ForOption{builder.WithPredicates(ours)}, r.SetupForOptions...)
 	bldr := root.builder(mgr, options)
-	// No event tells of a resource that does not exist.
+	// A resource that does not exist has no watch event.
 	bldr.WatchesRawSource(startSource(r.Request))
 	if r.Setup != nil {
 		if err := r.Setup(ctx, mgr, bldr); err != nil {
@@ -166,7 +168,7 @@ func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields 
 	if err := validateRest(pass); err != nil {
 		return nil, err
 	}
-	r.watched.learn(mgr, bldr, yields)
+	r.watched.readBuilder(mgr, bldr, yields)
 	return bldr.Build(r)
 }
 
@@ -182,7 +184,7 @@ func (r *AggregateReconciler[T]) scope() scope {
 	}
 }
 
-// Validate checks the required fields and, when ctx asks for recursion, the Reconciler.
+// Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
 func (r *AggregateReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	ctx = r.scope().onto(ctx)
@@ -200,7 +202,7 @@ func (r *AggregateReconciler[T]) Validate(ctx context.Context) error {
 	return problems.err()
 }
 
-// Reconcile reconciles the resource, if it is the one that the request names.
+// Reconcile reconciles the resource that Request names. It ignores other requests.
 func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
 	return r.reconcile(ctx, req, controller.ReconcileIDFromContext(ctx) != "")
 }
@@ -234,7 +236,7 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 			logUnlessQuiet(ctx, err, "unable to fetch resource")
 			return Result{}, err
 		}
-		// A client may have written to it although it found nothing.
+		// A client may change the object although it returns NotFound.
 		resource = r.Type.DeepCopyObject().(T)
 		resource.SetNamespace(req.Namespace)
 		resource.SetName(req.Name)
@@ -246,7 +248,7 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 	}
 
 	noteUID(ctx, resource.GetUID())
-	// What Reconciler changes in memory must not be mistaken for what the server has.
+	// Reconciler may change the resource in memory. Keep a copy of the stored resource.
 	actual := resource.DeepCopyObject().(T)
 	result, err := r.Reconciler.Reconcile(ctx, resource)
 	if err != nil && (errors.Is(err, ErrDurable) || !errors.Is(err, ErrHaltSubReconcilers)) {
@@ -256,7 +258,7 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 	if err != nil {
 		return result, err
 	}
-	// It may have patched finalizers, though, see [AddFinalizer].
+	// Reconciler may have patched finalizers, see [AddFinalizer]. Copy the result of the patch.
 	actual.SetFinalizers(resource.GetFinalizers())
 	actual.SetResourceVersion(resource.GetResourceVersion())
 	actual.SetGeneration(resource.GetGeneration())
@@ -274,7 +276,7 @@ func (r *AggregateReconciler[T]) desired(ctx context.Context, resource T) (T, er
 	return r.DesiredResource(StashConfig(ctx, config), resource.DeepCopyObject().(T))
 }
 
-// discardTracker forgets what it is told to track.
+// discardTracker ignores all references.
 type discardTracker struct{}
 
 var _ tracker.Tracker = discardTracker{}
@@ -285,12 +287,12 @@ func (discardTracker) GetObservers(client.Object) ([]types.NamespacedName, error
 	return []types.NamespacedName{}, nil
 }
 
-// startSource makes a request when the controller starts.
+// startSource enqueues a request when the controller starts.
 type startSource Request
 
 var _ source.Source = startSource{}
 
-// Start makes the request.
+// Start enqueues the request.
 func (s startSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {
 	queue.Add(Request(s))
 	return nil

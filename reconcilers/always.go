@@ -19,13 +19,14 @@ var (
 	_ validation.Validator         = Always[client.Object](nil)
 )
 
-// Always runs sub reconcilers one after the other, in order, whether or not those before have failed. Use it for parts
-// that do not depend on each other, so that a broken one does not hold up the rest; use [Sequence] where they do.
+// Always runs all sub reconcilers in order, even if one of them fails. Use it for reconcilers that do not depend on
+// each other. Use [Sequence] if they do.
 //
-// Results are combined with [AggregateResults], also when there are errors. The error joins those of all that failed;
-// as soon as one is not quiet, only those that are not count, so that a quiet error never silences another.
+// Results are combined with [AggregateResults], also when there are errors. The returned error joins the errors of all
+// sub reconcilers. If at least one of them is not quiet, quiet errors are left out, so that a quiet error does not
+// silence another error.
 //
-// An Always is used as a value or by pointer and has no state of its own.
+// An Always can be used as a value or as a pointer. It has no state.
 type Always[Type client.Object] []SubReconciler[Type]
 
 // SetupWithManager sets up every sub reconciler, in order.
@@ -33,7 +34,7 @@ func (r Always[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Buil
 	return setupEach(ctx, mgr, bldr, r)
 }
 
-// Validate validates every sub reconciler when ctx asks for recursion, see [validation.WithRecursive].
+// Validate validates every sub reconciler if ctx requests recursion, see [validation.WithRecursive].
 func (r Always[T]) Validate(ctx context.Context) error {
 	return validateEach(ctx, "Always", r)
 }
@@ -54,7 +55,7 @@ func (r Always[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 		aggregate = AggregateResults(aggregate, result)
 		errs = append(errs, err)
 	}
-	return aggregate, joinLoud(errs...)
+	return aggregate, joinErrors(errs...)
 }
 
 // setupEach sets up the reconcilers of a list, in order.
@@ -68,7 +69,7 @@ func setupEach[T client.Object](ctx context.Context, mgr Manager, bldr *Builder,
 	return nil
 }
 
-// validateEach validates the reconcilers of a list.
+// validateEach validates the reconcilers of a list if ctx requests recursion.
 func validateEach[T client.Object](ctx context.Context, kind string, list []SubReconciler[T]) error {
 	problems := problems{}
 	for i, reconciler := range list {
@@ -81,9 +82,8 @@ func validateEach[T client.Object](ctx context.Context, kind string, list []SubR
 	return problems.err()
 }
 
-// interrupted is the error with which a reconciler stops between two steps once its context has ended. A shutdown is
-// nothing to report, so the error is quiet then. Running out of time is not, nor is a context that an author has
-// cancelled.
+// interrupted returns the error that stops a list of reconcilers between two steps after the context has ended. On a
+// shutdown the error is quiet. It is not quiet if a deadline was exceeded or user code cancelled the context.
 func interrupted(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:
@@ -95,8 +95,7 @@ func interrupted(ctx context.Context) error {
 	}
 }
 
-// isShutdown is true when the request is cut off from outside: the context of the whole request is cancelled, and not
-// just one below it.
+// isShutdown reports whether the context of the whole request was cancelled, not only a context derived from it.
 func isShutdown(ctx context.Context) bool {
 	if request := scopeFrom(ctx).requestErr; request != nil {
 		return errors.Is(request(), context.Canceled)

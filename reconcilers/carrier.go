@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// carriers are blank objects of one Go type. A part of an object that is put into one can be copied alone, by the
-// object's own DeepCopy. The zero value is ready to use, concurrently too.
+// carriers is a pool of blank objects of one Go type. To copy a part of an object, put the part into a blank object and
+// call DeepCopy on it. The zero value is ready to use. It is safe for concurrent use.
 type carriers struct{ pool sync.Pool }
 
-// copyPart returns a copy of what fill puts into a blank object of the Go type of obj.
+// copyPart calls fill with a blank object of the Go type of obj and returns a deep copy of the result.
 func (c *carriers) copyPart(obj client.Object, fill func(carrier reflect.Value)) client.Object {
 	carrier, ok := c.pool.Get().(client.Object)
 	if !ok {

@@ -20,21 +20,22 @@ var (
 	_ validation.Validator         = (*CastResource[client.Object, client.Object])(nil)
 )
 
-// CastResource lets a sub reconciler see the resource as another type, most often a duck type that covers the part
-// several kinds have in common. The resource is converted through its JSON form; what the sub reconciler changes is
-// applied to the resource, also when it returns an error, but for fields the resource does not have.
+// CastResource converts the resource to another type for a sub reconciler. The other type is usually a duck type with
+// the fields that several kinds share. The resource is converted through JSON. Changes by the sub reconciler are
+// applied to the resource, also when the sub reconciler returns an error. Fields that the resource does not have are
+// dropped.
 //
-// With an interface as the CastType, client.Object for example, the resource itself is passed on. That is how a sub
-// reconciler for any kind of resource is used below one for a certain kind.
+// If CastType is an interface, for example client.Object, the sub reconciler receives the resource itself. A sub
+// reconciler for any kind of resource can then be used in a tree for one kind.
 type CastResource[Type, CastType client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `<CastType>CastResource`.
 	Name string
 
-	// Reconciler is called with the resource as the other type. Required.
+	// Reconciler is called with the converted resource. Required.
 	Reconciler SubReconciler[CastType]
 
 	lazyInit sync.Once
-	// passThrough is true when CastType is an interface.
+	// passThrough reports whether CastType is an interface.
 	passThrough bool
 }
 
@@ -56,7 +57,7 @@ func (r *CastResource[T, CT]) SetupWithManager(ctx context.Context, mgr Manager,
 	})
 }
 
-// Validate checks the required field and, when ctx asks for recursion, Reconciler.
+// Validate checks the required field. If ctx requests recursion, it also validates Reconciler.
 func (r *CastResource[T, CT]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
@@ -74,7 +75,7 @@ func (r *CastResource[T, CT]) castType(ctx context.Context) context.Context {
 	return StashResourceType(ctx, newEmpty[CT]())
 }
 
-// Reconcile runs Reconciler with the cast resource and applies its changes.
+// Reconcile runs Reconciler with the converted resource and applies its changes.
 func (r *CastResource[T, CT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
@@ -84,7 +85,7 @@ func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result
 	if r.passThrough {
 		same, ok := client.Object(resource).(CT)
 		if !ok {
-			return Result{}, fmt.Errorf("%T is not a %s", resource, r.Name)
+			return Result{}, fmt.Errorf("%T does not implement the CastType of %s", resource, r.Name)
 		}
 		return r.Reconciler.Reconcile(ctx, same)
 	}
@@ -108,8 +109,8 @@ func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result
 	return result, utilerrors.NewAggregate(errs)
 }
 
-// cast converts the resource. The cast object says what kind it is of, also where the resource does not: the client has
-// nothing else to go by, and an unstructured object cannot be without.
+// cast converts the resource. The converted object always carries the kind of the resource: the client and unstructured
+// objects need it.
 func (r *CastResource[T, CT]) cast(ctx context.Context, resource T) (CT, error) {
 	cast := newEmpty[CT]()
 	if !resource.GetObjectKind().GroupVersionKind().Empty() {
@@ -117,7 +118,7 @@ func (r *CastResource[T, CT]) cast(ctx context.Context, resource T) (CT, error) 
 	}
 	config, err := RetrieveOriginalConfig(ctx)
 	if err != nil || config.Client == nil {
-		// Without a config nobody can make a request with the object either.
+		// Without a config, no request can be made with the object.
 		return cast, convert(resource, cast)
 	}
 	gvk, err := config.GroupVersionKindFor(resource)
@@ -129,9 +130,9 @@ func (r *CastResource[T, CT]) cast(ctx context.Context, resource T) (CT, error) 
 	return cast, convert(named, cast)
 }
 
-// applyChanges makes in resource the change from before to cast. A sub reconciler may have patched the resource's
-// finalizers, which moves its generation and resource version, so the generation is not compared. What the resource has
-// no field for is lost when the result is read back.
+// applyChanges applies the change from before to cast to the resource. It does not compare generations: a sub
+// reconciler may have patched the finalizers of the resource, which changes its generation and resource version. Fields
+// that the resource type does not have are dropped when the result is decoded.
 func (r *CastResource[T, CT]) applyChanges(before, cast CT, resource T) error {
 	from, err := jsonValue(before)
 	if err != nil {
@@ -152,7 +153,7 @@ func (r *CastResource[T, CT]) applyChanges(before, cast CT, resource T) error {
 	return replaceWith(changed, resource)
 }
 
-// convert copies an object to one of another type, through JSON.
+// convert copies an object to an object of another type, through JSON.
 func convert(from, to client.Object) error {
 	bytes, err := json.Marshal(from)
 	if err != nil {

@@ -19,27 +19,28 @@ var (
 	_ validation.Validator         = (*ChildReconciler[client.Object, client.Object, client.ObjectList])(nil)
 )
 
-// ChildReconciler manages one object on behalf of the reconciled resource, which is called the parent here. The author
-// says what the child should look like; the reconciler creates, updates or deletes it accordingly, and hands the child
-// as it is to the author to reflect on the parent's status.
+// ChildReconciler manages one object, the child, for the reconciled resource, which is called the parent here. The user
+// defines the desired child. The reconciler creates, updates or deletes the child and passes the current child to the
+// user's function that updates the status of the parent.
 //
-// A child is an object that the parent controls, and that OurChild accepts. Without OurChild it is the one of those
-// that has the desired name, or a generated name with the desired prefix; others are left alone, with a Warning event
-// UnidentifiedChildren, once for each parent. Without owner references (SkipOwnerReference, needed for children in
-// other namespaces or clusters) OurChild alone decides; such a child is not garbage collected, so a finalizer has to
-// make sure that it is deleted, see [WithFinalizer] and the Finalizer field.
+// An object is the child if the parent controls it and OurChild accepts it. Without OurChild, the child is the object
+// that has the desired name, or the desired prefix if the name is generated. Other objects are left unchanged and
+// reported with the Warning event UnidentifiedChildren, once for each parent. Without owner references, OurChild alone
+// identifies the child. Children in other namespaces or clusters require SkipOwnerReference. Such children are not
+// garbage-collected, so a finalizer must ensure that they are deleted, see [WithFinalizer] and the Finalizer field.
 //
-// If several objects are the child, the one of the desired name is kept and the others are deleted; if none has that
-// name, all are deleted and a new one is created. A child that is being deleted does not count: a new one takes its
-// place at once, or, when it is to have the same name, as soon as that is free.
+// If several objects match, the reconciler keeps the object of the desired name and deletes the others. If none has
+// that name, it deletes all of them and creates a new child. It ignores a child that is being deleted and creates the
+// new child immediately. If the new child has the same name, it is created when the old one no longer exists.
 //
-// All other events come from the object manager, see [UpdatingObjectManager].
+// The object manager records all other events, see [UpdatingObjectManager].
 //
 // RBAC, with the group and the plural of the child's kind:
 //
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;create;update;patch;delete
 //
-// and, for owner references on clusters that check who may block a deletion, with those of the parent:
+// On clusters that check who may block a deletion, owner references also require permission to update the finalizers of
+// the parent:
 //
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>/finalizers,verbs=update
 type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
@@ -54,50 +55,52 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// duck types.
 	ChildListType ChildListType
 
-	// SkipOwnerReference leaves the child without an owner reference. OurChild and ListOptions are then required. Changes
-	// of the child trigger the parent all the same. Defaults to false.
+	// SkipOwnerReference creates the child without an owner reference. OurChild and ListOptions are then required.
+	// Changes of the child still enqueue a request for the parent. Defaults to false.
 	SkipOwnerReference bool
 
-	// Setup registers further watches and indexes. Optional.
+	// Setup registers additional watches and indexes. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChild returns the child as it should be, or nil when there should be none. [OnlyReconcileChildStatus] as the
-	// error leaves the child alone. It is not called for a parent that is being deleted. Required.
+	// DesiredChild returns the desired child, or nil to delete it. If it returns the error [OnlyReconcileChildStatus],
+	// the child is not changed. It is not called for a parent that is being deleted. Required.
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
-	// ReflectChildStatusOnParent updates the status of the parent, in memory, with the child as the API server has it. The
-	// child is nil when there is none, or blank after [OnlyReconcileChildStatus], and has a deletion timestamp when a new
-	// one waits for its name. The error is nil or one of ReflectedChildErrorReasons. It is not called for a parent that is
-	// being deleted. This or ReflectChildStatusOnParentWithError is required; the latter is used when both are there.
+	// ReflectChildStatusOnParent updates the status of the parent in memory from the child in the API server. The child
+	// is nil if it does not exist. After [OnlyReconcileChildStatus] it is a blank object instead. The child has a
+	// deletion timestamp if a new child waits for its name. The error is nil or has one of ReflectedChildErrorReasons.
+	// It is not called for a parent that is being deleted. ReflectChildStatusOnParent or
+	// ReflectChildStatusOnParentWithError is required. If both are set, the latter is used.
 	ReflectChildStatusOnParent func(ctx context.Context, parent Type, child ChildType, err error)
 
-	// ReflectChildStatusOnParentWithError is ReflectChildStatusOnParent that can fail.
+	// ReflectChildStatusOnParentWithError is like ReflectChildStatusOnParent and can return an error.
 	ReflectChildStatusOnParentWithError func(ctx context.Context, parent Type, child ChildType, err error) error
 
-	// ReflectedChildErrorReasons are the API errors that are reflected on the parent instead of being returned. Defaults
-	// to AlreadyExists, Forbidden and Invalid; an empty slice that is not nil means none. In a controller the parent is
-	// reconciled again 10 seconds after a reflected error, and then after twice as long each time, up to 5 minutes; not
-	// for AlreadyExists if the object in the way is tracked. The metric trueup_reflected_errors_total counts them.
+	// ReflectedChildErrorReasons are the reasons of API errors that are reflected on the parent and not returned.
+	// Defaults to AlreadyExists, Forbidden and Invalid. An empty, non-nil slice means no reasons. After a reflected
+	// error, a controller reconciles the parent again after 10 seconds. The delay doubles each time, up to 5 minutes.
+	// An AlreadyExists error is not retried if the conflicting object is tracked. The metric
+	// trueup_reflected_errors_total counts reflected errors.
 	ReflectedChildErrorReasons []metav1.StatusReason
 
-	// ChildObjectManager creates, updates and deletes the child. Either this is required or MergeBeforeUpdate, which makes
-	// it an [UpdatingObjectManager].
+	// ChildObjectManager creates, updates and deletes the child. Either ChildObjectManager or MergeBeforeUpdate is
+	// required. With MergeBeforeUpdate, the reconciler uses an [UpdatingObjectManager].
 	ChildObjectManager ObjectManager[ChildType]
 
-	// MergeBeforeUpdate, HarmonizeImmutableFields, Sanitize and Finalizer are the fields of an [UpdatingObjectManager] of
-	// the same names, to be used instead of ChildObjectManager. A Finalizer implies SkipOwnerReference.
+	// MergeBeforeUpdate, HarmonizeImmutableFields, Sanitize and Finalizer set the fields of the same names of an
+	// [UpdatingObjectManager]. They replace ChildObjectManager. A Finalizer implies SkipOwnerReference.
 	MergeBeforeUpdate        func(current, desired ChildType)
 	HarmonizeImmutableFields func(current, desired ChildType)
 	Sanitize                 func(child ChildType) any
 	Finalizer                string
 
-	// ListOptions select the objects among which to look for the child. Field selectors need an index in the cache; they
-	// are left out where the API server itself is asked. Defaults to the objects in the namespace of the parent.
+	// ListOptions restrict the list in which the child is searched. Field selectors need an index in the cache. They
+	// are omitted from lists that the API server answers. Defaults to the namespace of the parent.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild reports whether an object is the child. It is required where several reconcilers below one root manage
-	// children of one kind, unless they are on the two branches of an [IfThen]. It must return the same for desired and
-	// for stored children, and must not change the child. Optional with owner references.
+	// OurChild reports whether an object is the child. It is required if several reconcilers below one root manage
+	// children of the same kind, unless they are on different branches of an [IfThen]. It must return the same value
+	// for desired and stored children. It must not change the child. Optional with owner references.
 	OurChild func(resource Type, child ChildType) bool
 
 	lazyInit sync.Once
@@ -145,7 +148,7 @@ func (r *ChildReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr 
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.children.setup, r.Setup)
 }
 
-// Validate checks that the fields fit together and, when ctx asks for recursion, the object manager.
+// Validate checks the combination of fields. If ctx requests recursion, it also validates the object manager.
 func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
@@ -168,24 +171,24 @@ func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	return problems.err()
 }
 
-// Reconcile looks the child up, brings it to its desired state and reflects it on the parent. The result is always
-// empty.
+// Reconcile finds the child, brings it to its desired state and updates the status of the parent in memory. The result
+// is always empty.
 func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	return step.Run(ctx, r.node, resource, r.reconcile)
 }
 
-//nolint:unparam // the empty result is part of what a step returns
+//nolint:unparam // steps return a result
 func (r *ChildReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T) (Result, error) {
 	known, err := r.children.list(ctx, parent)
 	if err != nil {
 		return Result{}, err
 	}
 	desiredChild := func() (CT, error) { return r.DesiredChild(ctx, parent) }
-	if r.children.mustLookTwice(parent, known) {
+	if r.children.needsLiveList(parent, known) {
 		desiredChild = sync.OnceValues(desiredChild)
 		if wantsNone(parent, desiredChild) {
-			if known, err = r.children.lookTwice(ctx, parent, known); err != nil {
+			if known, err = r.children.addUncached(ctx, parent, known); err != nil {
 				return Result{}, err
 			}
 		}

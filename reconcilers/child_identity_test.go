@@ -108,8 +108,8 @@ const adviceToMerge = ": set MergeBeforeUpdate to use the default UpdatingObject
 func TestSetup_RefusesChildrenThatCannotBeToldApart(t *testing.T) {
 	w := newWorld(t)
 	const conflict = `must implement OurChild: another reconciler, `
-	const lacking = "manages children of kind ConfigMap too, and without OurChild each takes those of the other for its " +
-		"own"
+	const lacking = "manages children of kind ConfigMap too, and without OurChild each reconciler also manages the " +
+		"children of the other"
 	child := func(name string, edits ...func(*childReconciler)) reconcilers.SubReconciler[*fixture.Resource] {
 		return newChildReconciler(w, append(edits, func(r *childReconciler) { r.Name = name })...)
 	}

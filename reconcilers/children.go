@@ -20,10 +20,10 @@ import (
 	"trueup.dev/internal/step"
 )
 
-// children is what [ChildReconciler] and [ChildSetReconciler] have in common: which objects are a parent's children,
-// and how one of them is brought to its desired state.
+// children is the shared implementation of [ChildReconciler] and [ChildSetReconciler]. It finds the children of a
+// parent and brings one of them to its desired state.
 type children[Type, ChildType client.Object] struct {
-	// reconciler is the name of the reconciler, for messages.
+	// reconciler is the name of the reconciler in messages.
 	reconciler         string
 	childType          ChildType
 	childListType      client.ObjectList
@@ -32,32 +32,31 @@ type children[Type, ChildType client.Object] struct {
 	listOptions        func(ctx context.Context, resource Type) []client.ListOption
 	ourChild           func(resource Type, child ChildType) bool
 	reflectedReasons   []metav1.StatusReason
-	// byID reports whether objects are known to be this child by the id that the author reads from them.
+	// byID reports whether the user identifies each child by an id.
 	byID bool
 
 	warnOnce sync.Once
-	// warned has parents as its keys and, as its values, the objects about which a warning was emitted.
+	// warned maps parents to the objects in the last warning.
 	warned *cache.Expiring
 
-	// What follows is known once set up with a manager, and makes no difference to what a reconciler does, only to what it
-	// costs and to what triggers it.
+	// The following fields are set during setup with a manager. They affect the cost of lists and the watches, not the
+	// outcome.
 
-	// indexed is the kind to look up by owner, if any, once the index is registered.
+	// indexed is the kind of the index by owner. It is empty until the index is registered.
 	indexed guard.Form
-	// shared is the kind when what is listed is what the cache holds, which nobody may change.
+	// shared is the kind of listed objects that are shared with the cache and must not be changed.
 	shared schema.GroupVersionKind
-	// tracked is true when changes of children reach the parent through the tracker, since there is no owner reference to
-	// follow.
+	// tracked reports whether changes of children enqueue the parent through the tracker, because children have no
+	// owner reference.
 	tracked bool
 }
 
-// defaultReflectedReasons are the API errors that say something about the child rather than about the state of the
-// cluster.
+// defaultReflectedReasons are the reasons of API errors that concern the child and not the state of the cluster.
 var defaultReflectedReasons = []metav1.StatusReason{
 	metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
 }
 
-// defaultChildren fills in what the author has left out.
+// defaultChildren sets the defaults of fields that are not set.
 func defaultChildren[CT client.Object, CLT client.ObjectList](
 	childType *CT, listType *CLT, name *string, suffix string, reflectedReasons *[]metav1.StatusReason,
 ) {
@@ -75,7 +74,7 @@ func defaultChildren[CT client.Object, CLT client.ObjectList](
 	}
 }
 
-// validate adds what is missing to find children that have no owner reference.
+// validate adds a problem for each missing field that is required to find children without an owner reference.
 func (c *children[T, CT]) validate(problems *problems, reconciler string) {
 	if c.skipOwnerReference && c.ourChild == nil {
 		problems.add("%s must implement OurChild since owner references are not used", reconciler)
@@ -85,8 +84,8 @@ func (c *children[T, CT]) validate(problems *problems, reconciler string) {
 	}
 }
 
-// declare claims the children and the finalizer that is held for them for the reconciler by. ListOptions may tell
-// children apart as OurChild does. Children without an owner reference are always told apart.
+// declare claims the children and their finalizer for the reconciler by. ListOptions can identify children like
+// OurChild. Children without an owner reference are always identified.
 func (c *children[T, CT]) declare(ctx context.Context, problems *problems, by any, finalizer string) {
 	if !c.skipOwnerReference {
 		declareChildren(ctx, problems, by, c.reconciler, c.childType, c.ourChild != nil || c.listOptions != nil)
@@ -101,7 +100,7 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 		return err
 	}
 	watched := watchable(c.childType, config.Scheme())
-	// Tracked are children without an owner reference, and objects of others that are in a child's place.
+	// The tracker holds children without an owner reference and objects that conflict with a child.
 	config.watch(mgr, bldr, watched, EnqueueTracked(ctx))
 	if c.sharesWith(config) {
 		var err error
@@ -127,18 +126,18 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 	return c.manager.SetupWithManager(ctx, mgr, bldr)
 }
 
-// outcome is what became of a child.
+// outcome is the result of managing a child.
 type outcome[CT client.Object] struct {
-	// child is nil when there is none.
+	// child is nil if it does not exist.
 	child CT
 	// err is an error to reflect on the parent.
 	err error
-	// skip is true when there is nothing to reflect.
+	// skip reports whether reflecting is skipped.
 	skip bool
 }
 
-// manage brings the one child to the state that desiredChild returns. known are the objects that claim to be this
-// child. An error that is returned is not for the parent's status.
+// manage brings one child to the state that desiredChild returns. known are the objects that match this child. The
+// caller must not reflect a returned error on the status of the parent.
 func (c *children[T, CT]) manage(
 	ctx context.Context, parent T, known []CT, desiredChild func() (CT, error),
 ) (outcome[CT], error) {
@@ -146,16 +145,16 @@ func (c *children[T, CT]) manage(
 	nothing := outcome[CT]{skip: true}
 	c.track(ctx, parent, known...)
 
-	present, leaving := partition(known, func(child CT) bool { return child.GetDeletionTimestamp() == nil })
+	present, terminating := partition(known, func(child CT) bool { return child.GetDeletionTimestamp() == nil })
 
-	// What is desired is asked first: as long as that is not known, nothing is deleted.
+	// Compute the desired child first: until it is known, nothing is deleted.
 	deleting := parent.GetDeletionTimestamp() != nil
 	var desired CT
 	if !deleting {
 		var err error
 		desired, err = desiredChild()
 		if errors.Is(err, OnlyReconcileChildStatus) {
-			return outcome[CT]{child: c.private(first(blankLike(c.childType), present, leaving))}, nil
+			return outcome[CT]{child: c.private(first(blankLike(c.childType), present, terminating))}, nil
 		}
 		if err != nil {
 			step.About(ctx, err, typeName(c.childType))
@@ -174,17 +173,17 @@ func (c *children[T, CT]) manage(
 	c.warnUnidentified(ctx, parent, chosen.unidentified)
 	actual := chosen.child
 	if isNil(desired) && len(present) == 0 {
-		actual = first(actual, leaving)
+		actual = first(actual, terminating)
 	}
 	if isNil(desired) && !exists(actual) && len(known) > 0 {
-		// What is known is either deleted just now, so that it is too early to manage "nothing", or not known to be the
-		// child.
+		// The known objects were just deleted, so it is too early to manage "nothing", or they are not identified as
+		// the child.
 		return outcome[CT]{skip: deleting}, nil
 	}
 	if !isNil(desired) && !exists(actual) {
-		if i := slices.IndexFunc(leaving, func(child CT) bool { return sameName(child, desired) }); i >= 0 {
-			log.Info("waiting for a terminating child to make room", "child", identify(leaving[i]))
-			return outcome[CT]{child: c.private(leaving[i])}, nil
+		if i := slices.IndexFunc(terminating, func(child CT) bool { return sameName(child, desired) }); i >= 0 {
+			log.Info("waiting for a terminating child to make room", "child", identify(terminating[i]))
+			return outcome[CT]{child: c.private(terminating[i])}, nil
 		}
 	}
 	if !isNil(desired) {
@@ -225,7 +224,7 @@ func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desir
 	return managed, err
 }
 
-// claim makes the parent the owner of a desired child.
+// claim sets the parent as the owner of a desired child.
 func (c *children[T, CT]) claim(ctx context.Context, parent T, desired CT) error {
 	if !c.skipOwnerReference {
 		if err := controlBy(ctx, parent, desired); err != nil {
@@ -241,8 +240,8 @@ func (c *children[T, CT]) claim(ctx context.Context, parent T, desired CT) error
 	return nil
 }
 
-// notForStatus returns nil for an error from managing a child that goes to the parent's status, and otherwise the error
-// to report.
+// notForStatus returns nil if the error from managing a child is reflected on the status of the parent. Otherwise it
+// returns the error to report.
 func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT, cause error) error {
 	reason := apierrs.ReasonForError(cause)
 	if !slices.Contains(c.reflectedReasons, reason) {
@@ -261,13 +260,13 @@ func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT
 	key := client.ObjectKey{Namespace: desired.GetNamespace(), Name: blockerName(cause, desired)}
 	switch err := config.APIReader.Get(ctx, key, blocker); {
 	case apierrs.IsNotFound(err):
-		// What was in the way is gone already: better to try again than to blame it on the name.
+		// The conflicting object no longer exists. Retry instead of reporting a name conflict.
 		return cause
 	case err != nil:
 		return errors.Join(cause, err)
 	}
 	if c.isOurs(parent, blocker) {
-		// The cache has not seen what was created for this parent before.
+		// The object was created for this parent, and the cache does not have it yet.
 		return cause
 	}
 	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned", "child", identify(blocker))
@@ -294,7 +293,7 @@ func blockerName(err error, desired client.Object) string {
 	return desired.GetName()
 }
 
-// track lets changes of children trigger the parent, where nothing else does.
+// track makes changes of children enqueue the parent if children have no owner reference.
 func (c *children[T, CT]) track(ctx context.Context, parent T, tracked ...CT) {
 	if !c.tracked {
 		return
@@ -307,7 +306,7 @@ func (c *children[T, CT]) track(ctx context.Context, parent T, tracked ...CT) {
 	}
 }
 
-// first returns the first object of the lists, or blank if they are empty.
+// first returns the first object of the lists, or blank if the lists are empty.
 func first[CT client.Object](blank CT, lists ...[]CT) CT {
 	for _, list := range lists {
 		if len(list) > 0 {

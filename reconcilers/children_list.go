@@ -18,8 +18,8 @@ import (
 	"trueup.dev/internal/step"
 )
 
-// sharesWith is true when children can be listed without copying them: nothing that is done with them here changes
-// them, while an object manager of somebody else may.
+// sharesWith reports whether children can be listed without copying them. The code here does not change them, but a
+// custom object manager may.
 func (c *children[T, CT]) sharesWith(config Config) bool {
 	if _, ours := c.manager.(*UpdatingObjectManager[CT]); !ours || config.cache == nil {
 		return false
@@ -28,7 +28,7 @@ func (c *children[T, CT]) sharesWith(config Config) bool {
 	return err == nil && reflect.TypeOf(items).Elem().Elem().Kind() == reflect.Struct
 }
 
-// private returns a child for somebody who may change it.
+// private returns a child that the caller may change.
 func (c *children[T, CT]) private(child CT) CT {
 	if c.shared.Empty() {
 		return child
@@ -36,7 +36,7 @@ func (c *children[T, CT]) private(child CT) CT {
 	return child.DeepCopyObject().(CT)
 }
 
-// list returns the children of the parent, as far as the cache knows them.
+// list returns the children of the parent that the cache has.
 func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 	config := RetrieveConfigOrDie(ctx)
 	opts := c.optionsFor(ctx, parent)
@@ -45,7 +45,7 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 	}
 
 	var indexErr error
-	// The API server has no such index.
+	// The API server does not have this index.
 	if !c.indexed.Empty() && config.owners.has(c.indexed) && !journalFrom(ctx).Live() {
 		if narrowed, ok := controlledBy(parent.GetUID(), opts); ok {
 			list := blankLike(c.childListType)
@@ -60,24 +60,24 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 		return nil, err
 	}
 	if indexErr != nil {
-		// It was the index, then: the client does not read this kind from the cache.
+		// The list with the index failed: the client does not read this kind from the cache.
 		logr.FromContextOrDiscard(ctx).Info(
-			"unable to look children up by owner, all in the namespace are listed from now on",
-			"childType", typeName(c.childType), "reason", indexErr.Error(),
-		)
+			"unable to look children up by owner, all objects in the namespace are listed from now on",
+			"childType", typeName(c.childType), "reason", indexErr.Error())
 		config.owners.forget(c.indexed)
 	}
 	return c.filter(parent, list)
 }
 
-// lookTwice adds to the children that the cache knows those that only the API server knows yet, for decisions that
-// cannot be taken back. A child that is gone but still known is no harm: deleting it again changes nothing.
-func (c *children[T, CT]) lookTwice(ctx context.Context, parent T, known []CT) ([]CT, error) {
+// addUncached adds the children that only the API server has to the children from the cache. It is used before
+// decisions that cannot be undone. A child in the cache that no longer exists is harmless: deleting it again has no
+// effect.
+func (c *children[T, CT]) addUncached(ctx context.Context, parent T, known []CT) ([]CT, error) {
 	config := RetrieveConfigOrDie(ctx)
 	if config.APIReader == nil {
 		return known, nil
 	}
-	// Fields other than these can only be selected in a cache with an index. What is listed too much is not ours.
+	// The API server supports only these field selectors. The filter removes additional objects from the list.
 	options := (&client.ListOptions{}).ApplyOptions(c.optionsFor(ctx, parent))
 	options.FieldSelector = servedFields(options.FieldSelector)
 	list := blankLike(c.childListType)
@@ -126,7 +126,7 @@ func (c *children[T, CT]) isOurs(parent T, child CT) bool {
 	return c.ourChild == nil || c.ourChild(parent, child)
 }
 
-// servedFields keeps the part of a field selector that any API server understands.
+// servedFields returns the requirements of a field selector that every API server supports.
 func servedFields(selector fields.Selector) fields.Selector {
 	if selector == nil {
 		return nil
@@ -144,9 +144,9 @@ func servedFields(selector fields.Selector) fields.Selector {
 	return fields.AndSelectors(served...)
 }
 
-// mustLookTwice is true when what the cache knows of children could lead to a finalizer being cleared, after which a
-// child that the cache has not seen yet would be nobody's.
-func (c *children[T, CT]) mustLookTwice(parent T, known []CT) bool {
+// needsLiveList reports whether a stale list of children could clear a finalizer. A child that the cache does not have
+// yet would then never be deleted.
+func (c *children[T, CT]) needsLiveList(parent T, known []CT) bool {
 	if c.skipOwnerReference && parent.GetDeletionTimestamp() != nil {
 		return true
 	}

@@ -23,15 +23,16 @@ var (
 	_ validation.Validator         = (*ChildSetReconciler[client.Object, client.Object, client.ObjectList])(nil)
 )
 
-// ChildSetReconciler manages any number of objects of one kind on behalf of the reconciled resource. It is a
-// [ChildReconciler] for each child: desired and existing children are matched by the id that IdentifyChild reads from
-// them, and managed in the order of their ids. The first child that fails stops the rest.
+// ChildSetReconciler manages a set of objects of one kind for the reconciled resource. It works like a
+// [ChildReconciler] for each child. Desired and existing children are matched by the id that IdentifyChild returns and
+// are managed in the order of their ids. The first child that fails stops the reconciler.
 //
 // RBAC, with the group and the plural of the children's kind:
 //
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;create;update;patch;delete
 //
-// and, for owner references on clusters that check who may block a deletion, with those of the parent:
+// On clusters that check who may block a deletion, owner references also require permission to update the finalizers of
+// the parent:
 //
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>/finalizers,verbs=update
 type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
@@ -46,84 +47,84 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// and duck types.
 	ChildListType ChildListType
 
-	// Finalizer is put on the parent before any child is created, and stays until the last child is gone. It implies
-	// SkipOwnerReference. Optional. It has to be unique and stable, see [WithFinalizer].
+	// Finalizer is added to the parent before any child is created and removed when no child exists. It implies
+	// SkipOwnerReference. It must be unique and stable, see [WithFinalizer]. Optional.
 	Finalizer string
 
-	// SkipOwnerReference leaves the children without owner references. OurChild and ListOptions are then required.
+	// SkipOwnerReference creates the children without owner references. OurChild and ListOptions are then required.
 	// Defaults to false.
 	SkipOwnerReference bool
 
-	// Setup registers further watches and indexes. Optional.
+	// Setup registers additional watches and indexes. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChildren returns the children as they should be; existing ones that are not among them are deleted.
-	// [OnlyReconcileChildStatus] as the error leaves all children alone. It is not called for a parent that is being
-	// deleted, when no child is desired. Required.
+	// DesiredChildren returns the desired children. Existing children that it does not return are deleted. If it
+	// returns the error [OnlyReconcileChildStatus], no child is changed. It is not called for a parent that is being
+	// deleted: then no child is desired. Required.
 	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
 
-	// ChildObjectManager creates, updates and deletes the children. Either this is required or MergeBeforeUpdate, which
-	// makes it an [UpdatingObjectManager].
+	// ChildObjectManager creates, updates and deletes the children. Either ChildObjectManager or MergeBeforeUpdate is
+	// required. With MergeBeforeUpdate, the reconciler uses an [UpdatingObjectManager].
 	ChildObjectManager ObjectManager[ChildType]
 
-	// MergeBeforeUpdate, HarmonizeImmutableFields and Sanitize are the fields of an [UpdatingObjectManager] of the same
-	// names, to be used instead of ChildObjectManager.
+	// MergeBeforeUpdate, HarmonizeImmutableFields and Sanitize set the fields of the same names of an
+	// [UpdatingObjectManager]. They replace ChildObjectManager.
 	MergeBeforeUpdate        func(current, desired ChildType)
 	HarmonizeImmutableFields func(current, desired ChildType)
 	Sanitize                 func(child ChildType) any
 
-	// ReflectChildrenStatusOnParent updates the status of the parent, in memory, with what became of the children. It is
-	// called once, also for a parent that is being deleted and when a child has failed; that one and those after it are
-	// then not in the result. This or ReflectChildrenStatusOnParentWithError is required; the latter is used when both are
-	// there.
+	// ReflectChildrenStatusOnParent updates the status of the parent in memory from the children. It is called once,
+	// also for a parent that is being deleted and after a child has failed. The result then does not contain the failed
+	// child and the children after it. ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError is
+	// required. If both are set, the latter is used.
 	ReflectChildrenStatusOnParent func(ctx context.Context, parent Type, result ChildSetResult[ChildType])
 
-	// ReflectChildrenStatusOnParentWithError is ReflectChildrenStatusOnParent that can fail.
+	// ReflectChildrenStatusOnParentWithError is like ReflectChildrenStatusOnParent and can return an error.
 	ReflectChildrenStatusOnParentWithError func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) error
 
-	// ReflectedChildErrorReasons are the API errors that are reflected on the parent instead of being returned. Defaults
-	// to AlreadyExists, Forbidden and Invalid; an empty slice that is not nil means none. They are retried as those of a
-	// [ChildReconciler] are.
+	// ReflectedChildErrorReasons are the reasons of API errors that are reflected on the parent and not returned.
+	// Defaults to AlreadyExists, Forbidden and Invalid. An empty, non-nil slice means no reasons. Reflected errors are
+	// retried like those of a [ChildReconciler].
 	ReflectedChildErrorReasons []metav1.StatusReason
 
-	// ListOptions select the objects among which to look for children. Field selectors need an index in the cache; they
-	// are left out where the API server itself is asked. Defaults to the objects in the namespace of the parent.
+	// ListOptions restrict the list in which children are searched. Field selectors need an index in the cache. They
+	// are omitted from lists that the API server answers. Defaults to the namespace of the parent.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild reports whether an object is a child of this set. It is required where several reconcilers below one root
-	// manage children of one kind, and must not change the child. Optional with owner references.
+	// OurChild reports whether an object is a child of this set. It is required if several reconcilers below one root
+	// manage children of the same kind. It must not change the child. Optional with owner references.
 	OurChild func(resource Type, child ChildType) bool
 
-	// IdentifyChild returns the id by which a desired child and the existing one correspond, often the value of a label or
-	// annotation. Ids of desired children must be unique and not empty; existing children without an id are deleted. It
-	// must not change the child. Required.
+	// IdentifyChild returns the id of a child, often the value of a label or annotation. A desired child and an
+	// existing child with the same id correspond. Ids of desired children must be unique and must not be empty.
+	// Existing children without an id are deleted. It must not change the child. Required.
 	IdentifyChild func(child ChildType) string
 
 	lazyInit sync.Once
 	children children[Type, ChildType]
 	defaults shorthand[ChildType]
 	node     step.Node
-	// reconciler manages the set, with the finalizer around it when there is one.
+	// reconciler manages the set. If Finalizer is set, it is wrapped in a WithFinalizer.
 	reconciler SubReconciler[Type]
 }
 
-// ChildSetResult is what became of the children of a set.
+// ChildSetResult is the result of managing a set of children.
 type ChildSetResult[T client.Object] struct {
-	// Children is in the order of ids.
+	// Children is sorted by id.
 	Children []ChildSetPartialResult[T]
 }
 
-// ChildSetPartialResult is what became of one child of a set.
+// ChildSetPartialResult is the result of managing one child of a set.
 type ChildSetPartialResult[T client.Object] struct {
 	// Id is the id of the child.
 	Id string
-	// Child is as the API server has it, nil when it does not exist or was deleted.
+	// Child is the child in the API server. It is nil if the child does not exist or was deleted.
 	Child T
-	// Err is one of the reflected errors.
+	// Err is nil or a reflected error.
 	Err error
 }
 
-// AggregateError returns the errors of all children as one, and nil when there is none.
+// AggregateError returns the errors of all children as one error, or nil if no child has an error.
 func (r *ChildSetResult[T]) AggregateError() error {
 	errs := []error{}
 	for _, child := range r.Children {
@@ -178,7 +179,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, m
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.children.setup, r.Setup)
 }
 
-// Validate checks that the fields fit together and, when ctx asks for recursion, the object manager.
+// Validate checks the combination of fields. If ctx requests recursion, it also validates the object manager.
 func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
@@ -205,13 +206,13 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	return problems.err()
 }
 
-// Reconcile looks the children up, brings each to its desired state and reflects them on the parent.
+// Reconcile finds the children, brings each to its desired state and updates the status of the parent in memory.
 func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	return step.Run(ctx, r.node, resource, func(ctx context.Context, parent T) (Result, error) {
 		known, err := r.children.list(ctx, parent)
-		if err == nil && r.children.mustLookTwice(parent, known) {
-			known, err = r.children.lookTwice(ctx, parent, known)
+		if err == nil && r.children.needsLiveList(parent, known) {
+			known, err = r.children.addUncached(ctx, parent, known)
 		}
 		if err != nil {
 			return Result{}, err
@@ -236,14 +237,14 @@ func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T
 	result := ChildSetResult[CT]{}
 	err = r.eachChild(ctx, parent, knownByID, desired, onlyStatus, &result)
 	if err == nil && len(known) == 0 && (deleting || len(desired) == 0 && !onlyStatus) {
-		// With no child left, an object manager that holds a finalizer can let go of it.
+		// No child exists, so an object manager with a finalizer can remove it.
 		var none CT
 		_, err = r.ChildObjectManager.Manage(ctx, parent, blankLike(r.ChildType), none)
 	}
-	return joinLoud(err, r.ReflectChildrenStatusOnParentWithError(ctx, parent, result))
+	return joinErrors(err, r.ReflectChildrenStatusOnParentWithError(ctx, parent, result))
 }
 
-// eachChild manages the children in the order of their ids and adds to result what became of them.
+// eachChild manages the children in the order of their ids and appends the outcomes to result.
 func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 	ctx context.Context, parent T, known map[string][]CT, desired map[string]CT, onlyStatus bool,
 	result *ChildSetResult[CT],
@@ -277,10 +278,10 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 	return nil
 }
 
-// desiredByID returns the desired children by their ids, and true when children are not to be managed.
+// desiredByID returns the desired children by id. The second value reports whether only the status is reconciled.
 func (r *ChildSetReconciler[T, CT, CLT]) desiredByID(ctx context.Context, parent T) (map[string]CT, bool, error) {
 	if parent.GetDeletionTimestamp() != nil {
-		// An error must not keep the children, and with them the parent.
+		// An error must not keep the children, and with them the parent, from being deleted.
 		return nil, false, nil
 	}
 	desired, err := r.DesiredChildren(ctx, parent)
@@ -320,8 +321,8 @@ func noKnownChildren[T, CT client.Object](ctx context.Context, _ T) bool {
 	return len(knownChildren[CT](ctx)) == 0
 }
 
-// RetrieveKnownChildren returns copies of the children that a [ChildSetReconciler] has found for the parent, in no
-// particular order. It is for use in the functions of a child set, and returns nil elsewhere.
+// RetrieveKnownChildren returns copies of the children that a [ChildSetReconciler] found for the parent, in no
+// particular order. Outside the functions of a child set it returns nil.
 func RetrieveKnownChildren[T client.Object](ctx context.Context) []T {
 	known, ok := ctx.Value(knownChildrenKey{}).([]T)
 	if !ok {

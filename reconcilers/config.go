@@ -29,45 +29,46 @@ import (
 	"trueup.dev/tracker"
 )
 
-// Config is everything a reconciler uses to reach a cluster. Every API call of this package goes through the clients of
-// a Config, so that wrapping them once is enough to see or change all calls. Configs are comparable with ==.
+// Config holds the clients with which reconcilers access a cluster. All API calls of this package use the clients of a
+// Config, so wrapping these clients affects all calls. Configs are comparable with ==.
 type Config struct {
 	// Client reads from the caches of the manager and writes to the API server. It accepts duck types.
 	client.Client
-	// APIReader reads from the API server, past the caches.
+	// APIReader reads from the API server and bypasses the caches.
 	APIReader client.Reader
-	// Discovery tells what the API server serves.
+	// Discovery discovers the APIs that the API server serves.
 	Discovery discovery.DiscoveryInterface
-	// Recorder emits events about the reconciled resource. It is the one the reconcilers of this package use.
+	// Recorder records events about the reconciled resource. The reconcilers of this package use it.
 	Recorder record.EventRecorder
-	// EventRecorder emits events of the newer events.k8s.io API, with a related object and an action.
+	// EventRecorder records events of the newer events.k8s.io API, with a related object and an action.
 	events.EventRecorder
-	// Tracker remembers which resources depend on which objects they do not own.
+	// Tracker records which resources depend on objects that they do not own.
 	Tracker tracker.Tracker
 
-	// AllowStaleReads lets reconciles run on caches that have not yet seen what this controller wrote itself. Defaults to
-	// false: a request whose own last writes, to the resource or to any other object, have not reached the caches that it
-	// reads from is put off for some milliseconds. That works for what is written with the context of a reconcile and
-	// through the Client of a Config for a cluster, see [NewConfig].
+	// AllowStaleReads allows a reconcile although the caches do not have earlier writes of this controller yet.
+	// Defaults to false: a request is delayed for some milliseconds until the caches that it reads from have its
+	// previous writes to the resource and to other objects. This applies to writes that use the context of a reconcile
+	// and the Client of a Config for a cluster, see [NewConfig].
 	AllowStaleReads bool
-	// StaleReadsTimeout is how long a request is put off at most. Then it reads from the API server once, which is logged
-	// and counted by the metric trueup_stale_cache_timeouts_total. It is also when a request comes again, unless something
-	// else asks for it earlier, that depends on an object which is not in the caches: should that go before they have it,
-	// nothing would tell. Defaults to 10 seconds.
+	// StaleReadsTimeout is the maximum time for which a request is delayed. After that time the request reads from the
+	// API server once. This is logged and counted by the metric trueup_stale_cache_timeouts_total. A request that
+	// depends on an object which is not in the caches is also repeated after this time, unless it is requeued earlier:
+	// if the object is deleted before the caches receive it, no watch event is delivered. Defaults to 10 seconds.
 	StaleReadsTimeout time.Duration
 
-	// AllowHotLoops lets a controller reconcile a resource at full speed although each reconcile is only a consequence of
-	// the one before. Defaults to false: after 100 such reconciles in a row, faster than five a second, the controller
-	// logs the hot loop, records the Warning event HotLoop, counts it in the metric trueup_hot_loops_total, and puts off
-	// the next requests for that resource, for 1 second at first and a minute at most. A change by another client ends the
-	// delay. Set this for a controller that works through a queue one reconcile at a time.
+	// AllowHotLoops disables the hot-loop protection. By default, the controller detects 100 reconciles of a resource
+	// in a row, faster than five per second, that are each only a consequence of the reconcile before. It then logs the
+	// hot loop, records the Warning event HotLoop, counts it in the metric trueup_hot_loops_total, and delays further
+	// requests for that resource. The delay starts at 1 second and grows to 1 minute. A change by another client ends
+	// the delay. Set AllowHotLoops for a controller that processes a queue one reconcile at a time.
 	AllowHotLoops bool
 
 	syncPeriod time.Duration
 	owners     *ownerIndex
-	// guard knows what has been written. It is nil in a Config that was not made for a cluster.
+	// guard records writes. It is nil if the Config was not created for a cluster.
 	guard *guard.Cluster
-	// cache is where Client reads from, and what tells of events. It is nil in a Config that was not made for a cluster.
+	// cache is the cache that Client reads from and that delivers watch events. It is nil if the Config was not created
+	// for a cluster.
 	cache cache.Cache
 }
 
@@ -75,34 +76,35 @@ func (c Config) staleReadsTimeout() time.Duration {
 	return cmp.Or(c.StaleReadsTimeout, guard.DefaultTimeout)
 }
 
-// recorderName is the reporting component of events. It is the same for all controllers: users' alerts and tests rely
-// on it.
+// recorderName is the reporting component of events. It is the same for all controllers, because users' alerts and
+// tests depend on it.
 const recorderName = "controller"
 
-// NewConfig returns the config for the cluster of a manager, with a tracker of its own. The sync period is the time
-// after which all resources are reconciled at the latest (the manager's cache.Options.SyncPeriod): tracked references
-// live twice as long without being renewed.
+// NewConfig returns the config for the cluster of a manager, with a new tracker. The sync period is the maximum time
+// between reconciles of a resource (the manager's cache.Options.SyncPeriod). Tracked references that are not renewed
+// expire after twice the sync period.
 //
-// The second argument is ignored, and may be nil: users of earlier versions pass the kind of the resource.
+// The second argument is ignored and may be nil. Users of earlier versions pass the kind of the resource.
 func NewConfig(mgr ctrl.Manager, _ client.Object, syncPeriod time.Duration) Config {
 	return Config{syncPeriod: syncPeriod}.WithCluster(mgr).WithTracker()
 }
 
-// IsEmpty is true for the zero Config.
+// IsEmpty reports whether c is the zero Config.
 func (c Config) IsEmpty() bool {
 	return c == Config{}
 }
 
-// WithCluster returns a config whose clients and recorders work on another cluster. The tracker is kept: the resources
-// that depend on what is tracked remain those of the original cluster. It panics when the cluster's REST config is not
-// usable.
+// WithCluster returns a config with the clients and recorders of another cluster. It keeps the tracker, because the
+// resources that depend on tracked objects are in the original cluster. It panics if the REST config of the cluster is
+// invalid.
 func (c Config) WithCluster(cluster cluster.Cluster) Config {
 	guarded := guard.NewCluster(cluster.GetClient(), cluster.GetAPIReader(), cluster.GetCache(), journalFrom)
 	return Config{
-		Client:        duck.NewDuckAwareClientWrapper(guarded.Client()),
-		APIReader:     duck.NewDuckAwareAPIReaderWrapper(cluster.GetAPIReader(), cluster.GetClient()),
-		Discovery:     discovery.NewDiscoveryClientForConfigOrDie(cluster.GetConfig()),
-		Recorder:      cluster.GetEventRecorderFor(recorderName), //nolint:staticcheck // the older API is the one users' tests expect events on
+		Client:    duck.NewDuckAwareClientWrapper(guarded.Client()),
+		APIReader: duck.NewDuckAwareAPIReaderWrapper(cluster.GetAPIReader(), cluster.GetClient()),
+		Discovery: discovery.NewDiscoveryClientForConfigOrDie(cluster.GetConfig()),
+		//nolint:staticcheck // users' tests expect events of the older API
+		Recorder:      cluster.GetEventRecorderFor(recorderName),
 		EventRecorder: cluster.GetEventRecorder(recorderName),
 		Tracker:       c.Tracker,
 
@@ -117,24 +119,24 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 	}
 }
 
-// WithTracker returns the same config with a new, empty tracker.
+// WithTracker returns a copy of the config with a new, empty tracker.
 func (c Config) WithTracker() Config {
 	c.Tracker = tracker.New(c.Scheme(), 2*c.syncPeriod)
 	return c
 }
 
-// WithDangerousDuckClientOperations returns the same config with a client that also creates and updates duck typed
-// objects. It is dangerous because fields the duck type does not know are lost.
+// WithDangerousDuckClientOperations returns a copy of the config with a client that also creates and updates duck-typed
+// objects. This is dangerous because fields that the duck type does not have are lost.
 func (c Config) WithDangerousDuckClientOperations() Config {
 	c.Client = duck.NewDangerousDuckAwareClientWrapper(c.Client)
 	return c
 }
 
-// TrackAndGet is [client.Client.Get] that also tracks the object for the reconciled resource: the resource is
+// TrackAndGet is like [client.Client.Get] and also tracks the object for the reconciled resource. The resource is
 // reconciled again when the object is created, changed or deleted, provided that the controller watches its kind with
-// [EnqueueTracked]. An object that does not exist yet is tracked too. For a kind that the controller does not watch,
-// which set-up can tell in most cases, a message with the line to add is logged once, and each call is counted by the
-// metric trueup_tracked_unwatched_total.
+// [EnqueueTracked]. The object need not exist. If the controller does not watch the kind, which is detected in most
+// cases, TrackAndGet logs a message with the line to add once, and the metric trueup_tracked_unwatched_total counts
+// each call.
 func (c Config) TrackAndGet(
 	ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption,
 ) error {
@@ -150,8 +152,8 @@ func (c Config) TrackAndGet(
 	return err
 }
 
-// TrackAndList is [client.Client.List] that also tracks, for the reconciled resource, the objects the options select:
-// now and in future. Field selectors and limits do not narrow what is tracked.
+// TrackAndList is like [client.Client.List] and also tracks all current and future objects that the options select, for
+// the reconciled resource. Field selectors and limits do not restrict what is tracked.
 func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	listOptions := (&client.ListOptions{}).ApplyOptions(opts)
 	selector := listOptions.LabelSelector
@@ -168,10 +170,10 @@ func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts .
 	return c.List(ctx, list, opts...)
 }
 
-// track registers the reconciled resource as an observer of ref, as what its root reconciler loads, and returns which
-// changes of what is tracked make a request for certain. What cannot be tracked can often still be read (names of RBAC
-// objects may hold colons, for example), so a failure is logged and does not stop the caller.
-func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtime.Object) passes {
+// track registers the reconciled resource, with the type that its root reconciler loads, as an observer of ref. It
+// returns which changes of the tracked object certainly enqueue a request. Some objects can be read but not tracked,
+// for example RBAC objects with a colon in the name, so an error is logged and not returned.
+func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtime.Object) delivered {
 	s := scopeFrom(ctx)
 	root := s.originalConfig
 	if root == nil {
@@ -179,28 +181,28 @@ func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtim
 	}
 	if err := c.Tracker.TrackReference(ref, root.observer(s.originalResourceType, s.request)); err != nil {
 		logUntracked(ctx, err, tracked)
-		return passes{}
+		return delivered{}
 	}
 	if _, discarded := c.Tracker.(discardTracker); discarded {
-		return passes{}
+		return delivered{}
 	}
 	kind := schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}
 	if s.watched.lacks(kind) {
 		c.warnUnwatched(ctx, s.watched, kind, tracked)
 	}
-	return s.watched.by(c.cache, kind)
+	return s.watched.deliveries(c.cache, kind)
 }
 
-// forget drops what a resource of the root reconciler with this config has tracked, if the tracker can. It is for
-// resources that are gone.
+// forget removes the references that a deleted resource of the root reconciler has tracked, if the tracker supports
+// this.
 func (c *Config) forget(resourceType client.Object, req Request) {
 	if f, ok := c.Tracker.(tracker.Forgetter); ok {
 		f.Forget(c.observer(resourceType, req))
 	}
 }
 
-// observer stands for a resource of the root reconciler with this config: kind, namespace and name are all that a
-// tracker asks for. It lacks the kind when the config does not know that.
+// observer returns an object that identifies a resource of the root reconciler. It carries only kind, namespace and
+// name, which the tracker needs. The kind is empty if the config does not know it.
 func (c *Config) observer(resourceType client.Object, req Request) *metav1.PartialObjectMetadata {
 	observer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
 	if c.Client != nil && !isNil(resourceType) {

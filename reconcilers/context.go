@@ -12,26 +12,26 @@ import (
 	"trueup.dev/internal/guard"
 )
 
-// scope is what a root reconciler puts on the context for everything below it. One context value holds it all; the
-// Stash… functions put a changed copy on a derived context, so that values never leak upwards.
+// scope is the context value that a root reconciler sets. One context value holds all fields. The Stash… functions put
+// a changed copy on a derived context, so that the caller's context does not change.
 type scope struct {
 	request              Request
 	config               *Config
 	originalConfig       *Config
 	resourceType         client.Object
 	originalResourceType client.Object
-	// uid is that of the reconciled resource, "" while it is not known.
+	// uid is the UID of the reconciled resource. It is "" until the UID is known.
 	uid               types.UID
 	additionalConfigs map[string]Config
-	// requestErr is the Err of the context that the root reconciler was called with.
+	// requestErr is the Err method of the context that the root reconciler was called with.
 	requestErr func() error
-	// journal holds what the request has written. It is nil outside of controllers.
+	// journal records the writes of the request. It is nil outside of controllers.
 	journal *guard.Journal
-	// reflected notes the errors that the request reflects. It is nil outside of root reconcilers.
+	// reflected records the errors that the request reflects. It is nil outside of root reconcilers.
 	reflected *reflected
-	// watched knows which kinds the controller watches. It is nil outside of root reconcilers with a controller.
+	// watched holds the kinds that the controller watches. It is nil outside of root reconcilers with a controller.
 	watched *watched
-	// waits is what the request waits for. It is nil outside of requests of root reconcilers.
+	// waits records what the request waits for. It is nil outside of requests of root reconcilers.
 	waits *waits
 }
 
@@ -48,7 +48,7 @@ func (s scope) onto(ctx context.Context) context.Context {
 	return context.WithValue(ctx, scopeKey{}, &s)
 }
 
-// ontoRoot puts the scope on the context of a root reconciler's caller, whose additional configs are kept.
+// ontoRoot puts the scope on the context of a root reconciler's caller. It keeps the additional configs of the caller.
 func (s *scope) ontoRoot(ctx context.Context) context.Context {
 	s.additionalConfigs = scopeFrom(ctx).additionalConfigs
 	return context.WithValue(ctx, scopeKey{}, s)
@@ -68,13 +68,13 @@ func StashRequest(ctx context.Context, req Request) context.Context {
 	return s.onto(ctx)
 }
 
-// RetrieveRequest returns the reconcile request from the context, and a zero request when there is none.
+// RetrieveRequest returns the reconcile request from the context, or a zero request if the context has none.
 func RetrieveRequest(ctx context.Context) Request {
 	return scopeFrom(ctx).request
 }
 
-// StashConfig puts the current config on the context: the one sub reconcilers use for everything but the reconciled
-// resource itself.
+// StashConfig puts the current config on the context. Sub reconcilers use it for everything except the reconciled
+// resource.
 func StashConfig(ctx context.Context, config Config) context.Context {
 	s := scopeFrom(ctx)
 	s.config = &config
@@ -90,8 +90,8 @@ var (
 	)
 )
 
-// RetrieveConfig returns the current config from the context. It fails when the context does not come from a root
-// reconciler or [StashConfig].
+// RetrieveConfig returns the current config from the context. It returns an error if the context does not come from a
+// root reconciler or [StashConfig].
 func RetrieveConfig(ctx context.Context) (Config, error) {
 	if config := scopeFrom(ctx).config; config != nil {
 		return *config, nil
@@ -99,21 +99,21 @@ func RetrieveConfig(ctx context.Context) (Config, error) {
 	return Config{}, errMissingConfig
 }
 
-// RetrieveConfigOrDie is [RetrieveConfig] that panics with the error.
+// RetrieveConfigOrDie is like [RetrieveConfig] but panics on an error.
 func RetrieveConfigOrDie(ctx context.Context) Config {
 	return orDie(RetrieveConfig(ctx))
 }
 
-// StashOriginalConfig puts the config that loaded the reconciled resource on the context. It stays the same below a
-// reconciler that changes the current config.
+// StashOriginalConfig puts the config that loaded the reconciled resource on the context. Reconcilers that change the
+// current config do not change it.
 func StashOriginalConfig(ctx context.Context, resourceConfig Config) context.Context {
 	s := scopeFrom(ctx)
 	s.originalConfig = &resourceConfig
 	return s.onto(ctx)
 }
 
-// RetrieveOriginalConfig returns the config that loaded the reconciled resource. It fails when the context does not
-// come from a root reconciler or [StashOriginalConfig].
+// RetrieveOriginalConfig returns the config that loaded the reconciled resource. It returns an error if the context
+// does not come from a root reconciler or [StashOriginalConfig].
 func RetrieveOriginalConfig(ctx context.Context) (Config, error) {
 	if config := scopeFrom(ctx).originalConfig; config != nil {
 		return *config, nil
@@ -121,7 +121,7 @@ func RetrieveOriginalConfig(ctx context.Context) (Config, error) {
 	return Config{}, errMissingOriginalConfig
 }
 
-// RetrieveOriginalConfigOrDie is [RetrieveOriginalConfig] that panics with the error.
+// RetrieveOriginalConfigOrDie is like [RetrieveOriginalConfig] but panics on an error.
 func RetrieveOriginalConfigOrDie(ctx context.Context) Config {
 	return orDie(RetrieveOriginalConfig(ctx))
 }
@@ -133,41 +133,40 @@ func orDie(config Config, err error) Config {
 	return config
 }
 
-// StashResourceType puts the type that reconcilers currently see the resource as on the context.
+// StashResourceType puts the current type of the resource on the context. It differs from the original type below a
+// [CastResource].
 func StashResourceType(ctx context.Context, currentType client.Object) context.Context {
 	s := scopeFrom(ctx)
 	s.resourceType = currentType
 	return s.onto(ctx)
 }
 
-// RetrieveResourceType returns the type that reconcilers currently see the resource as, and nil when there is none on
-// the context.
+// RetrieveResourceType returns the current type of the resource, or nil if the context has none.
 func RetrieveResourceType(ctx context.Context) client.Object {
 	return scopeFrom(ctx).resourceType
 }
 
-// StashOriginalResourceType puts the type that the resource was loaded as on the context.
+// StashOriginalResourceType puts the type with which the resource was loaded on the context.
 func StashOriginalResourceType(ctx context.Context, resourceType client.Object) context.Context {
 	s := scopeFrom(ctx)
 	s.originalResourceType = resourceType
 	return s.onto(ctx)
 }
 
-// RetrieveOriginalResourceType returns the type that the resource was loaded as, and nil when there is none on the
-// context.
+// RetrieveOriginalResourceType returns the type with which the resource was loaded, or nil if the context has none.
 func RetrieveOriginalResourceType(ctx context.Context) client.Object {
 	return scopeFrom(ctx).originalResourceType
 }
 
-// StashAdditionalConfigs puts further configs, by name, on the context. They are meant for tests of reconcilers that
-// work with several configs.
+// StashAdditionalConfigs puts additional configs, by name, on the context. They are intended for tests of reconcilers
+// that use several configs.
 func StashAdditionalConfigs(ctx context.Context, additionalConfigs map[string]Config) context.Context {
 	s := scopeFrom(ctx)
 	s.additionalConfigs = additionalConfigs
 	return s.onto(ctx)
 }
 
-// RetrieveAdditionalConfigs returns the further configs from the context, and an empty map when there are none.
+// RetrieveAdditionalConfigs returns the additional configs from the context, or an empty map if the context has none.
 func RetrieveAdditionalConfigs(ctx context.Context) map[string]Config {
 	if configs := scopeFrom(ctx).additionalConfigs; configs != nil {
 		return configs

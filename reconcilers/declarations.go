@@ -10,42 +10,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// declarations collects what the reconciler tree below one root claims for itself while the tree is set up, to find
-// claims that exclude each other. A tree is set up by one goroutine.
+// declarations collects the claims of the reconcilers below one root during setup, to detect conflicting claims. One
+// goroutine sets up a tree.
 type declarations struct {
 	children   []childClaim
 	finalizers []finalizerClaim
 }
 
-// claim is the part that all claims have in common.
+// claim holds the fields that all claims share.
 type claim struct {
-	// by is the pointer to the reconciler: a reconciler is validated several times, and makes its claim once.
+	// by is the pointer to the reconciler. A reconciler is validated several times but claims once.
 	by any
-	// label names the reconciler in an error.
+	// label names the reconciler in errors.
 	label  string
 	branch *branch
-	// config is the WithConfig around the reconciler, if any. What another config reaches may be another cluster.
+	// config is the enclosing WithConfig, or nil. Another config may belong to another cluster.
 	config any
 }
 
-// newClaim returns the claim of the reconciler by, which ctx is for setting up.
+// newClaim returns a claim of the reconciler by, which is set up with ctx.
 func newClaim(ctx context.Context, by any, label string) claim {
 	return claim{by: by, label: label, branch: branchFrom(ctx), config: ctx.Value(claimConfigKey{})}
 }
 
 type claimConfigKey struct{}
 
-// belowConfig returns a context for setting up the reconcilers below a WithConfig.
+// belowConfig returns the context to set up the reconcilers below a WithConfig.
 func belowConfig(ctx context.Context, withConfig any) context.Context {
 	return context.WithValue(ctx, claimConfigKey{}, withConfig)
 }
 
-// childClaim is the claim to the objects of a kind that the reconciled resource controls.
+// childClaim claims the objects of a kind that the reconciled resource controls.
 type childClaim struct {
 	claim
 	kind schema.GroupKind
-	// told reports whether the author tells its children from others of the kind.
-	told bool
+	// identified reports whether the user identifies the children among the objects of the kind.
+	identified bool
 }
 
 type finalizerClaim struct {
@@ -55,7 +55,7 @@ type finalizerClaim struct {
 
 type declarationsKey struct{}
 
-// withDeclarations returns a context for setting up the tree below one root.
+// withDeclarations returns the context to set up the tree below one root.
 func withDeclarations(ctx context.Context) context.Context {
 	return context.WithValue(ctx, declarationsKey{}, &declarations{})
 }
@@ -65,7 +65,7 @@ func declarationsFrom(ctx context.Context) *declarations {
 	return declared
 }
 
-// branch is one of two alternatives, of which a request takes one.
+// branch is one of two alternatives. A request takes only one of them.
 type branch struct {
 	of      any
 	then    bool
@@ -74,7 +74,7 @@ type branch struct {
 
 type branchKey struct{}
 
-// onBranch returns a context for setting up the reconcilers on one branch of a reconciler.
+// onBranch returns the context to set up the reconcilers on one branch of a reconciler.
 func onBranch(ctx context.Context, of any, then bool) context.Context {
 	if declarationsFrom(ctx) == nil {
 		return ctx
@@ -99,15 +99,15 @@ func (b *branch) excludes(other *branch) bool {
 	return false
 }
 
-// overlaps reports whether both claims are made in one request, by different reconcilers.
+// overlaps reports whether different reconcilers make both claims and one request can run both.
 func (c claim) overlaps(other claim) bool {
 	return c.by != other.by && !c.branch.excludes(other.branch)
 }
 
-// declareChildren claims the objects of a kind that the resource controls for the reconciler by. It adds a problem when
-// another reconciler claims them too, and one of the two does not tell which are its own.
+// declareChildren claims the objects of a kind that the resource controls for the reconciler by. It adds a problem if
+// another reconciler claims the same kind and one of the two does not identify its children.
 func declareChildren(
-	ctx context.Context, problems *problems, by any, label string, childType client.Object, told bool,
+	ctx context.Context, problems *problems, by any, label string, childType client.Object, identified bool,
 ) {
 	declared, config := declarationsFrom(ctx), scopeFrom(ctx).config
 	if declared == nil || config == nil || config.Client == nil || isNil(childType) {
@@ -115,19 +115,21 @@ func declareChildren(
 	}
 	gvk, err := config.GroupVersionKindFor(childType)
 	if err != nil {
-		return // set-up has the better error
+		return // setup returns a better error
 	}
-	mine := childClaim{claim: newClaim(ctx, by, label), kind: gvk.GroupKind(), told: told}
+	mine := childClaim{claim: newClaim(ctx, by, label), kind: gvk.GroupKind(), identified: identified}
 	for _, other := range declared.children {
-		if other.kind != mine.kind || other.config != mine.config || !other.overlaps(mine.claim) || other.told && mine.told {
+		if other.kind != mine.kind || other.config != mine.config || !other.overlaps(mine.claim) ||
+			other.identified && mine.identified {
 			continue
 		}
 		lacking, rival := mine.claim, other.claim
-		if mine.told {
+		if mine.identified {
 			lacking, rival = other.claim, mine.claim
 		}
 		problems.add("%s must implement OurChild: another reconciler, %s, manages children of kind %s too, "+
-			"and without OurChild each takes those of the other for its own", lacking.label, rival.label, mine.kind.Kind)
+			"and without OurChild each reconciler also manages the children of the other",
+			lacking.label, rival.label, mine.kind.Kind)
 		break
 	}
 	if !slices.ContainsFunc(declared.children, func(c childClaim) bool { return c.by == by }) {
@@ -135,8 +137,8 @@ func declareChildren(
 	}
 }
 
-// declareFinalizer claims a finalizer, if there is one, for the reconciler by. It adds a problem when another
-// reconciler claims it too.
+// declareFinalizer claims a finalizer for the reconciler by. It does nothing for an empty finalizer. It adds a problem
+// if another reconciler claims the same finalizer.
 func declareFinalizer(ctx context.Context, problems *problems, by any, label, finalizer string) {
 	declared := declarationsFrom(ctx)
 	if declared == nil || finalizer == "" {
@@ -154,7 +156,7 @@ func declareFinalizer(ctx context.Context, problems *problems, by any, label, fi
 	}
 }
 
-// heldFinalizer is the finalizer that an object manager holds, "" for none.
+// heldFinalizer returns the finalizer of an object manager, or "" if it has none.
 func heldFinalizer(manager any) string {
 	if holder, ok := manager.(FinalizerHolder); ok && !isNil(manager) {
 		return holder.HeldFinalizer()

@@ -12,7 +12,7 @@ import (
 	"trueup.dev/validation"
 )
 
-// applyDefaults lets a resource fill in its own defaults, in the first of the ways it knows.
+// applyDefaults sets the defaults of a resource with the first interface that the resource implements.
 func applyDefaults[T client.Object](ctx context.Context, resource T) error {
 	switch resource := any(resource).(type) {
 	case validation.Defaulter:

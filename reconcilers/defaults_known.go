@@ -18,16 +18,17 @@ import (
 
 var schemaFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "trueup_schema_failures_total",
-	Help: "Failed attempts to read the defaults of a kind from the API server. None is made for ten minutes after one.",
+	Help: "Number of failed attempts to read the defaults of a kind from the API server. " +
+		"The next attempt follows after ten minutes.",
 }, []string{"kind"})
 
 func init() {
 	metrics.Registry.MustRegister(schemaFailures)
 }
 
-// withDefaults returns current, which is about to be written, with what the API server will fill in, and reports
-// whether all of that is known. An object without a UID does not come from an API server: nothing is known of where it
-// is stored, a fake for example. It changes neither of the objects.
+// withDefaults returns a copy of current, which is about to be written, with the defaults of the API server. It reports
+// whether all defaults are known. An object without a UID was not read from an API server but, for example, from a fake
+// client: its defaults are unknown. withDefaults does not change its arguments.
 func (r *UpdatingObjectManager[T]) withDefaults(w writer, current, actual T) (filled T, known bool) {
 	if actual.GetUID() == "" {
 		return current, false
@@ -46,9 +47,9 @@ func (r *UpdatingObjectManager[T]) withDefaults(w writer, current, actual T) (fi
 	return byServer.(T), true
 }
 
-// withSchemaDefaults returns a custom resource that is about to be written with what the API server will fill in, and
-// reports whether that is known. The schema is read from the server only if that may explain all differences to the
-// stored object.
+// withSchemaDefaults returns a copy of a custom resource with the defaults of its schema, and reports whether the
+// schema is known. It reads the schema from the server only if defaults may explain all differences to the stored
+// object.
 func withSchemaDefaults(
 	log logr.Logger, config Config, schemas *defaults.Schemas, obj client.Object, mayExplain bool,
 ) (filled client.Object, known bool) {
@@ -62,7 +63,7 @@ func withSchemaDefaults(
 	schema, known, fresh, err := schemas.For(config.Discovery, kind, !mayExplain)
 	if err != nil && fresh {
 		schemaFailures.WithLabelValues(kind.Kind).Inc()
-		log.Info("unable to read the defaults of a kind, fields may be written in vain",
+		log.Info("unable to read the defaults of a kind, redundant writes are possible",
 			"kind", kind.GroupKind().String(), "reason", err.Error())
 	}
 	if err != nil || !known {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Names from before. `go fix` replaces them.
+// Names of earlier versions. `go fix` replaces them.
 
 // ParentReconciler is a ResourceReconciler.
 //
@@ -81,7 +81,7 @@ func StashParentConfig(ctx context.Context, parentConfig Config) context.Context
 	return StashOriginalConfig(ctx, parentConfig)
 }
 
-// RetrieveParentType returns the type the resource was loaded as.
+// RetrieveParentType returns the type with which the resource was loaded.
 //
 // Deprecated: use [RetrieveOriginalResourceType].
 //
@@ -90,7 +90,7 @@ func RetrieveParentType(ctx context.Context) client.Object {
 	return RetrieveOriginalResourceType(ctx)
 }
 
-// StashParentType puts the type the resource was loaded as on the context.
+// StashParentType puts the type with which the resource was loaded on the context.
 //
 // Deprecated: use [StashOriginalResourceType].
 //
@@ -99,7 +99,7 @@ func StashParentType(ctx context.Context, parentType client.Object) context.Cont
 	return StashOriginalResourceType(ctx, parentType)
 }
 
-// RetrieveCastParentType returns the type reconcilers see the resource as.
+// RetrieveCastParentType returns the current type of the resource.
 //
 // Deprecated: use [RetrieveResourceType].
 //
@@ -108,7 +108,7 @@ func RetrieveCastParentType(ctx context.Context) client.Object {
 	return RetrieveResourceType(ctx)
 }
 
-// StashCastParentType puts the type reconcilers see the resource as on the context.
+// StashCastParentType puts the current type of the resource on the context.
 //
 // Deprecated: use [StashResourceType].
 //

@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// difference is where two values differ. It holds no values but the status and the reason of conditions.
+// difference is one difference between two values. It contains no values except the status and reason of conditions.
 type difference struct {
-	// path is made of the names of fields in JSON. Items of lists have their name in it, where they have one, or their
-	// type, as conditions have.
+	// path consists of JSON field names. List items are identified by their name, conditions by their type, other items
+	// by their index.
 	path string
-	// removed is true when only the first value has something there: it is unset in the second one.
+	// removed reports whether only the first value is set.
 	removed bool
 }
 
 func (d difference) String() string { return d.path }
 
-// differences returns where two values of the same Go type differ.
+// differences returns the differences between two values of the same Go type.
 func differences(before, after any) []difference {
 	var found differ
 	found.values("", content(before), content(after))
@@ -44,7 +44,7 @@ func (d *differ) add(path string, before, after reflect.Value) {
 	*d = append(*d, difference{path: strings.TrimPrefix(path, "."), removed: removed})
 }
 
-// values compares two values. One that is not valid is missing.
+// values compares two values. An invalid value is missing.
 func (d *differ) values(path string, before, after reflect.Value) {
 	before, after = dereferenced(before), dereferenced(after)
 	if !before.IsValid() || !after.IsValid() || before.Type() != after.Type() {
@@ -103,7 +103,7 @@ func (d *differ) entries(path string, before, after reflect.Value) {
 	}
 }
 
-// items compares items of the same name, or, in lists in which they have none, in the same place.
+// items compares list items by name. If items have no unique names, it compares them by index.
 func (d *differ) items(path string, before, after reflect.Value) {
 	names, named := itemNames(before)
 	afterNames, afterNamed := itemNames(after)
@@ -142,8 +142,8 @@ func (d *differ) items(path string, before, after reflect.Value) {
 	}
 }
 
-// condition compares two items if they are conditions. Their status and reason may be logged: they are made for
-// programs to read.
+// condition compares two items if they are conditions. It includes their status and reason, which are machine-readable
+// and can be logged.
 func (d *differ) condition(path string, before, after reflect.Value) bool {
 	was, wasOK := conditionFields(before)
 	is, isOK := conditionFields(after)
@@ -177,9 +177,9 @@ func (d *differ) condition(path string, before, after reflect.Value) bool {
 	return true
 }
 
-// otherFields returns which fields of a condition differ besides status and reason. That it is of another time and
-// generation goes without saying when something else differs.
-func otherFields(before, after reflect.Value, more bool) (names []string) {
+// otherFields returns the fields of a condition that differ, except status and reason. It returns lastTransitionTime
+// and observedGeneration only if nothing else differs.
+func otherFields(before, after reflect.Value, othersDiffer bool) (names []string) {
 	var fields differ
 	fields.values("", before, after)
 	attendant := []string{}
@@ -192,18 +192,18 @@ func otherFields(before, after reflect.Value, more bool) (names []string) {
 			names = append(names, field.path)
 		}
 	}
-	if more || len(names) > 0 {
+	if othersDiffer || len(names) > 0 {
 		return names
 	}
 	return attendant
 }
 
-// changedPaths returns where two values differ, for a log line.
+// changedPaths returns the paths of the differences between two values, for logs.
 func changedPaths(before, after any) []string {
 	return paths(differences(before, after))
 }
 
-// maxLoggedPaths bounds the length of a log line.
+// maxLoggedPaths limits the length of a log line.
 const maxLoggedPaths = 20
 
 func paths(found []difference) []string {
@@ -219,8 +219,7 @@ func paths(found []difference) []string {
 
 var jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 
-// isLeaf reports whether values of a type are compared whole: times and quantities of apimachinery, which are more than
-// their fields, and bytes.
+// isLeaf reports whether values of a type are compared as a whole: bytes, and times and quantities of apimachinery.
 func isLeaf(t reflect.Type) bool {
 	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
 		return true

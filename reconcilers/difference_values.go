@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// dereferenced returns what a pointer points to, or an interface holds. It is not valid when that is nil.
+// dereferenced returns the value of a pointer or an interface. The result is invalid if the pointer or interface is
+// nil.
 func dereferenced(v reflect.Value) reflect.Value {
 	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
 		v = v.Elem()
@@ -19,7 +20,7 @@ func dereferenced(v reflect.Value) reflect.Value {
 	return v
 }
 
-// isUnset is true for what is missing, zero or empty.
+// isUnset reports whether a value is missing, zero or empty.
 func isUnset(v reflect.Value) bool {
 	if !v.IsValid() || v.IsZero() {
 		return true
@@ -27,7 +28,7 @@ func isUnset(v reflect.Value) bool {
 	return (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0
 }
 
-// mapEntry is what two maps have for a key. What is not valid is missing.
+// mapEntry holds the values of two maps for one key. An invalid value is missing.
 type mapEntry struct {
 	key           string
 	before, after reflect.Value
@@ -47,7 +48,7 @@ func sortedEntries(before, after reflect.Value) []mapEntry {
 	return entries
 }
 
-// itemAt returns an item of a list. It is not valid when the list is shorter.
+// itemAt returns an item of a list. The result is invalid if the list has no item i.
 func itemAt(list reflect.Value, i int) reflect.Value {
 	if i >= list.Len() {
 		return reflect.Value{}
@@ -55,7 +56,7 @@ func itemAt(list reflect.Value, i int) reflect.Value {
 	return list.Index(i)
 }
 
-// itemNames returns what tells the items of a list apart, and false when that is not known.
+// itemNames returns the names of the list items, and reports whether the names are unique.
 func itemNames(list reflect.Value) (names []string, ok bool) {
 	seen := sets.New("")
 	for i := range list.Len() {
@@ -73,7 +74,7 @@ func itemNames(list reflect.Value) (names []string, ok bool) {
 	return names, true
 }
 
-// hasConditions reports whether a list has conditions in it.
+// hasConditions reports whether the first item of a list is a condition.
 func hasConditions(list reflect.Value) bool {
 	if list.Len() == 0 {
 		return false
@@ -82,7 +83,8 @@ func hasConditions(list reflect.Value) bool {
 	return ok
 }
 
-// conditionFields returns status and reason of an item that is a condition: what has a type, a status and a reason.
+// conditionFields returns the status and reason of a condition. A condition is an item with a type, a status and a
+// reason.
 func conditionFields(item reflect.Value) (fields map[string]string, ok bool) {
 	item = dereferenced(item)
 	if !item.IsValid() {
@@ -107,8 +109,8 @@ func conditionFields(item reflect.Value) (fields map[string]string, ok bool) {
 	}, true
 }
 
-// textField returns a field of an item, by its name in Go or as a key of unstructured content. It is empty where there
-// is none that holds text.
+// textField returns a string field of an item, by its Go name or by its key in unstructured content. It returns "" if
+// the item has no such string field.
 func textField(item reflect.Value, name, key string) string {
 	item = dereferenced(item)
 	if !item.IsValid() {

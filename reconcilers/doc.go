@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reconcilers composes Kubernetes controllers from small reconcilers.
+// Package reconcilers builds Kubernetes controllers from small reconcilers.
 //
-// A controller is a tree. At its root a [ResourceReconciler] turns requests into resources and takes care of what all
-// controllers have in common: fetching, conditions, the status, events. Everything below is a [SubReconciler] that is
-// called with the resource:
+// A controller is a tree of reconcilers. The root, a [ResourceReconciler], receives requests, fetches the resource,
+// initializes its conditions, and writes its status and events. All other reconcilers in the tree are [SubReconciler]
+// values. The root passes the resource to them:
 //
-//   - [SyncReconciler] runs a function of yours;
-//   - [ChildReconciler] manages one object that belongs to the resource, [ChildSetReconciler] any number of them;
-//   - [Sequence] runs several sub reconcilers in order, [Always] does so whether or not one fails;
-//   - [IfThen], [While], [ForEach] and [TryCatch] are what their names say;
-//   - [WithFinalizer] gives those below it the chance to clean up, [WithConfig] another cluster or other permissions,
-//     [Advice] something to do
-//     before, after or around it;
-//   - [CastResource] lets those below it see the resource as another type;
-//   - [SuppressTransientErrors] waits for errors to go away by themselves, [OverrideSetup] leaves out watches.
+//   - [SyncReconciler] calls a function;
+//   - [ChildReconciler] manages one child object, [ChildSetReconciler] manages a set of child objects;
+//   - [Sequence] runs sub reconcilers in order and stops at the first error, [Always] runs all of them;
+//   - [IfThen], [While], [ForEach] and [TryCatch] provide control flow;
+//   - [WithFinalizer] adds a finalizer to the resource so that nested reconcilers can clean up;
+//   - [WithConfig] runs nested reconcilers with another [Config], for example for another cluster;
+//   - [Advice] calls functions before, after or around a reconciler;
+//   - [CastResource] converts the resource to another type for nested reconcilers;
+//   - [SuppressTransientErrors] keeps the first errors in a row quiet, [OverrideSetup] replaces the setup of a
+//     reconciler.
 //
-// There are two more roots: [AggregateReconciler] makes a single resource out of other state, and
-// [AdmissionWebhookAdapter] answers admission requests with sub reconcilers.
+// The package provides two more roots: [AggregateReconciler] manages a single resource that is computed from other
+// state, and [AdmissionWebhookAdapter] answers admission requests with sub reconcilers.
 //
-// A reconciler is a struct literal. What it needs from a cluster it takes from the [Config] on the context, see
-// [RetrieveConfigOrDie], so the same reconciler serves in production, in tests, and against another cluster.
+// A reconciler is a struct literal. It reads its clients from the [Config] in the context, see [RetrieveConfigOrDie].
+// The same reconciler therefore works in production, in tests, and against another cluster.
 //
 //	func SiteReconciler(c reconcilers.Config) *reconcilers.ResourceReconciler[*v1.Site] {
 //		return &reconcilers.ResourceReconciler[*v1.Site]{
@@ -32,25 +33,25 @@
 //		}
 //	}
 //
-// # What goes from one reconciler to the next
+// # Passing data between reconcilers
 //
-// The resource itself: a reconciler changes its status in memory, and the root writes it once, at the end. Values that
-// are not for the status go through the stash, a store that lives as long as the request: see [NewStasher].
+// Reconcilers change the status of the resource in memory, and the root writes it once, at the end of the request.
+// Other values are passed through the stash, a store that lives as long as the request: see [NewStasher].
 //
-// # Objects that belong to somebody else
+// # References to other objects
 //
-// [Config.TrackAndGet] and [Config.TrackAndList] read objects the resource depends on without owning them, and remember
-// the dependency. A watch with [EnqueueTracked] turns their changes into requests for every resource that depends on
-// them.
+// [Config.TrackAndGet] and [Config.TrackAndList] read objects that the resource depends on but does not own, and track
+// the dependency. A watch with [EnqueueTracked] enqueues a request for each resource that depends on a changed object.
 //
 // # Errors and results
 //
-// An error stops the reconcilers that follow and is retried with back-off, whether or not the status was written.
-// [ErrHaltSubReconcilers] stops them without being a failure; [ErrQuiet] keeps an error out of logs and events;
-// [ErrSkipStatusUpdate] keeps the status from being written. Results are combined with [AggregateResults].
+// An error stops the reconcilers that follow. The controller retries the request with back-off, whether or not the
+// status was written. [ErrHaltSubReconcilers] stops the reconcilers that follow and is not a failure. [ErrQuiet] keeps
+// an error out of logs and events. [ErrSkipStatusUpdate] prevents the status update. Results are combined with
+// [AggregateResults].
 //
-// # Setting up
+// # Setup
 //
-// SetupWithManager validates the whole tree and reports every mistake in it with the name of the reconciler and of the
-// field, before anything runs.
+// SetupWithManager validates the whole tree before the controller starts. It reports every mistake with the names of
+// the reconciler and the field.
 package reconcilers

@@ -10,14 +10,14 @@ import (
 )
 
 // EnqueueTracked returns an event handler that enqueues every resource that tracks the object of the event. Watch each
-// tracked kind with it, in the Setup function of the reconciler that tracks:
+// tracked kind with it, in the Setup function of the reconciler that tracks the kind:
 //
 //	bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
 //
-// It must be called with the context given to Setup, and panics when that holds no config.
+// Call it with the context that was passed to Setup. It panics if the context has no config.
 //
-// Given to a watch as it is, the handler tells the root reconciler which kinds are watched, see [Config.TrackAndGet].
-// Part of another handler, it works as well.
+// If the handler is passed directly to a watch, the root reconciler knows that the kind is watched, see
+// [Config.TrackAndGet]. The handler can also be part of another handler.
 func EnqueueTracked(ctx context.Context) handler.EventHandler {
 	config := RetrieveConfigOrDie(ctx)
 
@@ -33,9 +33,9 @@ func EnqueueTracked(ctx context.Context) handler.EventHandler {
 		}
 		return requests
 	})}
-	scopeFrom(ctx).watched.issue(tracked)
+	scopeFrom(ctx).watched.addHandler(tracked)
 	return tracked
 }
 
-// trackedHandler is a handler of EnqueueTracked. Its type is how it is known in a watch.
+// trackedHandler is the handler that EnqueueTracked returns. Its type identifies it in a watch.
 type trackedHandler struct{ handler.EventHandler }

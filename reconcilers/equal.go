@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// same compares by what values mean: quantities by their amount, times by their instant, and nothing is the same as
-// empty. Most of what is compared is the same to the letter, which is found out faster.
+// same compares values semantically: quantities by amount, times by instant, and nil like empty. DeepEqual is faster
+// and usually sufficient.
 func same(a, b any) bool {
 	return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b)
 }

@@ -8,53 +8,58 @@ import (
 	"fmt"
 )
 
-// Errors with a meaning to the reconcilers in this package. Match and combine them with [errors.Is], [errors.Join] and
-// %w.
+// Errors with a special meaning for the reconcilers in this package. Match and combine them with [errors.Is],
+// [errors.Join] and %w.
 var (
 	// ErrQuiet marks an error that is neither logged nor recorded as an event. The request is retried with back-off.
 	ErrQuiet = errors.New("quiet errors are returned as errors, but not logged or recorded")
 
-	// ErrHaltSubReconcilers stops the reconcilers that follow without being a failure: the status is written as usual. The
-	// request is retried with back-off, unless the result beside it has a RequeueAfter, or the step waits for an object:
-	// it was missing, it is tracked with [Config.TrackAndGet], and the controller watches its kind with [EnqueueTracked].
+	// ErrHaltSubReconcilers stops the reconcilers that follow and is not a failure: the status is written as usual. The
+	// request is retried with back-off, with two exceptions: the result has a RequeueAfter, or the step waits for a
+	// missing object. A step waits for an object that it tracks with [Config.TrackAndGet] if the controller watches the
+	// kind with [EnqueueTracked].
 	ErrHaltSubReconcilers = fmt.Errorf("stop processing SubReconcilers, without returning an error: %w", ErrQuiet)
 
-	// ErrRetryAfter marks a failure that is dealt with: the reconcilers that follow are stopped, and the request is
-	// retried after the RequeueAfter of the result that is returned with it, instead of with back-off. Without a
-	// RequeueAfter it is not retried before something happens. It is quiet.
-	ErrRetryAfter = fmt.Errorf("retry after the time that the result tells: %w", ErrQuiet)
+	// ErrRetryAfter marks a handled failure. It stops the reconcilers that follow. The request is retried after the
+	// RequeueAfter of the returned result, without back-off. Without a RequeueAfter, the request is not retried until
+	// an event occurs. The error is quiet.
+	ErrRetryAfter = fmt.Errorf("retry after the RequeueAfter of the result: %w", ErrQuiet)
 
-	// ErrSkipStatusUpdate keeps the [ResourceReconciler] from writing the status for this request. Alone it is reported
-	// like any other error; join it with ErrQuiet or the error that is the reason.
+	// ErrSkipStatusUpdate prevents the [ResourceReconciler] from writing the status in this request. Alone it is
+	// reported like any other error. Join it with ErrQuiet or with the cause.
 	ErrSkipStatusUpdate = errors.New("skip ResourceReconciler status update for this request")
 
-	// ErrDurable marks an error that will not go away before the state changes. It is quiet and halts. The request is not
-	// retried when the step has tracked objects and the controller watches their kinds with [EnqueueTracked]. Otherwise
-	// nothing tells of the change, and it is retried with back-off.
+	// ErrDurable marks an error that persists until the state changes. It is quiet and halts. The request is not
+	// retried if the step has tracked objects and the controller watches their kinds with [EnqueueTracked]. Otherwise
+	// the request is retried with back-off, because no event announces the change.
 	ErrDurable = errors.Join(ErrQuiet, ErrHaltSubReconcilers)
 
-	// OnlyReconcileChildStatus is returned by DesiredChild or DesiredChildren to leave the children as they are and only
+	// OnlyReconcileChildStatus is returned by DesiredChild or DesiredChildren to leave the children unchanged and only
 	// reflect their status on the parent.
-	OnlyReconcileChildStatus = errors.New("leave children as they are and only reflect their status on the parent") //nolint:staticcheck // the name is part of the API that users move here with
+	//
+	//nolint:staticcheck // the name is part of the API that users move here with
+	OnlyReconcileChildStatus = errors.New("leave children as they are and only reflect their status on the parent")
 
-	// PatchGenerationMismatch is returned by [Patch.Apply] when the target is of another generation than the patch was
-	// made for.
-	PatchGenerationMismatch = errors.New("patch generation did not match target") //nolint:staticcheck // the name is part of the API that users move here with
+	// PatchGenerationMismatch is returned by [Patch.Apply] if the generation of the target differs from the generation
+	// of the patch.
+	//
+	//nolint:staticcheck // the name is part of the API that users move here with
+	PatchGenerationMismatch = errors.New("patch generation did not match target")
 )
 
 func isQuiet(err error) bool {
 	return errors.Is(err, ErrQuiet)
 }
 
-// isSilent is true when an error is neither logged nor recorded: it is quiet, or comes of the controller being stopped
-// in the middle of a request.
+// isSilent reports whether an error is neither logged nor recorded: it is quiet, or the controller was stopped during
+// the request.
 func isSilent(ctx context.Context, err error) bool {
 	return isQuiet(err) || isShutdown(ctx)
 }
 
-// joinLoud joins errors of which each stands for itself. Joining a quiet error to another makes the other quiet too,
-// which is how authors mark errors, so here quiet ones only count when there are no others.
-func joinLoud(errs ...error) error {
+// joinErrors joins independent errors. A joined quiet error makes the whole error quiet, because users mark errors in
+// this way. joinErrors therefore leaves out quiet errors if other errors exist.
+func joinErrors(errs ...error) error {
 	var loud, quiet []error
 	for _, err := range errs {
 		switch {

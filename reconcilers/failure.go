@@ -13,8 +13,8 @@ import (
 	"trueup.dev/internal/step"
 )
 
-// locatedError is an error of a request whose text starts with where it comes from: the step, and the object that it is
-// about. It reaches only the controller, which logs it.
+// locatedError is an error of a request. Its text starts with the origin: the step and the object. It is returned only
+// to the controller, which logs it.
 type locatedError struct {
 	text string
 	err  error
@@ -23,9 +23,9 @@ type locatedError struct {
 func (e *locatedError) Error() string { return e.text }
 func (e *locatedError) Unwrap() error { return e.err }
 
-// report returns an error of a request for the controller, which logs it, with the path of the step and the object in
-// its text. It records an event on the reconciled resource unless there is one for the error already. Requests that a
-// test makes are left alone.
+// report returns the error of a request for the controller, which logs it. The text contains the path of the step and
+// the object. report records an event on the reconciled resource unless an event for the error exists. It does not
+// change the errors of requests that a test makes.
 func (r *request) report(ctx context.Context, config Config, err error) error {
 	if err == nil || !r.byController || isSilent(ctx, err) {
 		return err
@@ -37,8 +37,8 @@ func (r *request) report(ctx context.Context, config Config, err error) error {
 	return &locatedError{text: locate(failures, err), err: err}
 }
 
-// eventText returns the text of an event about the failures that have none yet, and "" when there are no others. A
-// conflict needs none: another client was faster, and the request is made again.
+// eventText returns the text of an event about the failures that have no event yet, or "" if all have one. A conflict
+// needs no event: another client wrote first, and the request is retried.
 func eventText(failures []step.Failure, err error) string {
 	silent := func(f step.Failure) bool { return f.Recorded || apierrs.IsConflict(f.Err) }
 	loud := slices.DeleteFunc(slices.Clone(failures), silent)
@@ -55,20 +55,20 @@ func eventText(failures []step.Failure, err error) string {
 	return truncate(strings.Join(texts, "; "))
 }
 
-// locate returns the text of an error with the origins of its parts.
+// locate returns the text of an error with the origins of its failures.
 func locate(failures []step.Failure, err error) string {
 	origins, located, plain := []string{}, []string{}, []string{}
 	for _, f := range failures {
 		from, text := origin(f), f.Err.Error()
 		origins, located, plain = append(origins, from), append(located, from+": "+text), append(plain, text)
 	}
-	if len(failures) > 1 && strings.Join(plain, "\n") == err.Error() { // the text of errors.Join
+	if len(failures) > 1 && strings.Join(plain, "\n") == err.Error() { // this is the text of errors.Join
 		return strings.Join(located, "; ")
 	}
 	return strings.Join(origins, ", ") + ": " + err.Error()
 }
 
-// origin is where a failure comes from: the path of the step and, where known, the object.
+// origin returns the origin of a failure: the path of the step and, if known, the object.
 func origin(f step.Failure) string {
 	if f.Object == "" {
 		return f.Path
@@ -76,7 +76,7 @@ func origin(f step.Failure) string {
 	return f.Path + ": " + f.Object
 }
 
-// originOf returns a key and a value for a log line about an error.
+// originOf returns the origins of an error as a key and a value for a log line.
 func originOf(trace *step.Trace, err error) []any {
 	origins := []string{}
 	for _, f := range trace.Failures(err) {
@@ -85,7 +85,7 @@ func originOf(trace *step.Trace, err error) []any {
 	return []any{"step", strings.Join(origins, ", ")}
 }
 
-// maxEventText is what the API server accepts as the text of an event.
+// maxEventText is the maximum length of an event text that the API server accepts.
 const maxEventText = 1024
 
 func truncate(text string) string {

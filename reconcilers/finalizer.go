@@ -22,12 +22,12 @@ var (
 	_ validation.Validator         = (*WithFinalizer[client.Object])(nil)
 )
 
-// WithFinalizer lets nested reconcilers create state outside of the reach of the garbage collector and clean it up
-// again. The finalizer is on the resource before the nested reconciler runs, and stays until the nested reconciler has
-// returned without an error for a resource that is being deleted.
+// WithFinalizer adds a finalizer to the resource before the nested reconciler runs, so that the nested reconciler can
+// create and clean up state that is not garbage-collected. The finalizer is removed when the nested reconciler returns
+// no error for a resource that is being deleted.
 //
-// Every WithFinalizer needs a finalizer of its own that never changes: two that share one, or one that is renamed, leak
-// what they created or keep the resource from ever going away.
+// Every WithFinalizer needs a unique finalizer that never changes. With a shared or renamed finalizer, external state
+// is leaked or the resource is never deleted.
 //
 // RBAC, with the group and the plural of the reconciled resource:
 //
@@ -40,11 +40,12 @@ type WithFinalizer[Type client.Object] struct {
 	// Finalizer is the finalizer to set, a qualified name such as `websites.example.com/dns`. Required.
 	Finalizer string
 
-	// ReadyToClearFinalizer tells, after the nested reconciler returned without an error for a resource that is being
-	// deleted, whether the finalizer can go. Returning false keeps it until a later request. Defaults to true.
+	// ReadyToClearFinalizer reports whether to remove the finalizer. It is called after the nested reconciler returned
+	// no error for a resource that is being deleted. If it returns false, the finalizer is kept until a later request.
+	// Defaults to a function that returns true.
 	ReadyToClearFinalizer func(ctx context.Context, resource Type) bool
 
-	// Reconciler is called with the finalizer in place. Required.
+	// Reconciler is called after the finalizer was added. Required.
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once
@@ -61,13 +62,13 @@ func (r *WithFinalizer[T]) init() {
 	})
 }
 
-// SetupWithManager validates the reconciler and sets up the nested one.
+// SetupWithManager validates the reconciler and sets up Reconciler.
 func (r *WithFinalizer[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
 }
 
-// Validate checks the required fields and, when ctx asks for recursion, the nested reconciler.
+// Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
 func (r *WithFinalizer[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
@@ -82,7 +83,7 @@ func (r *WithFinalizer[T]) Validate(ctx context.Context) error {
 	return problems.err()
 }
 
-// Reconcile adds or clears the finalizer around the nested reconciler.
+// Reconcile adds the finalizer before Reconciler runs, or removes it afterwards.
 func (r *WithFinalizer[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
@@ -106,14 +107,14 @@ func (r *WithFinalizer[T]) reconcile(ctx context.Context, resource T) (Result, e
 	return result, nil
 }
 
-// AddFinalizer puts the finalizer on an object, the reconciled resource or any other, with a patch that fails when the
-// object has changed meanwhile. It does nothing when the finalizer is there already or is empty. The object's
-// finalizers, resource version and generation are updated in memory, and an event about the object says what has become
-// of the patch.
+// AddFinalizer adds the finalizer to an object, the reconciled resource or any other object, with a patch. The patch
+// fails if the object has changed since it was read. AddFinalizer does nothing if the finalizer is empty or already
+// set. It updates the finalizers, resource version and generation of the object in memory, and records the result of
+// the patch as an event about the object.
 //
-// The reconciled resource is written as what it was loaded as, whatever it has been cast to since, see [CastResource],
-// and with the config that loaded it. It is known by its namespace, its name, its kind and, where both are set, its
-// uid. Any other object is written as what it is, with the current config, see [RetrieveConfig].
+// The reconciled resource is patched with its original type, even below a [CastResource], and with the config that
+// loaded it. It is identified by namespace, name, kind and, if both are set, UID. Any other object is patched with its
+// own type and the current config, see [RetrieveConfig].
 func AddFinalizer(ctx context.Context, resource client.Object, finalizer string) error {
 	return patchFinalizers(ctx, resource, finalizer, "adding finalizer", func(names []string) []string {
 		if slices.Contains(names, finalizer) {
@@ -123,15 +124,15 @@ func AddFinalizer(ctx context.Context, resource client.Object, finalizer string)
 	})
 }
 
-// ClearFinalizer takes the finalizer off an object. It is the reverse of [AddFinalizer].
+// ClearFinalizer removes the finalizer from an object. It is the inverse of [AddFinalizer].
 func ClearFinalizer(ctx context.Context, resource client.Object, finalizer string) error {
 	return patchFinalizers(ctx, resource, finalizer, "removing finalizer", func(names []string) []string {
 		return without(names, finalizer)
 	})
 }
 
-// ReplaceFinalizer takes the former finalizer off an object and puts the other one on, in one patch. It is
-// [AddFinalizer] otherwise.
+// ReplaceFinalizer removes the finalizer former from an object and adds finalizer, in one patch. Otherwise it works
+// like [AddFinalizer].
 func ReplaceFinalizer(ctx context.Context, resource client.Object, former, finalizer string) error {
 	return patchFinalizers(ctx, resource, finalizer, "replacing finalizer", func(names []string) []string {
 		names = without(names, former)
@@ -142,7 +143,7 @@ func ReplaceFinalizer(ctx context.Context, resource client.Object, former, final
 	})
 }
 
-// without returns the names less one, in a new slice if that is among them.
+// without returns names without name. It does not change its argument.
 func without(names []string, name string) []string {
 	if !slices.Contains(names, name) {
 		return names
@@ -165,7 +166,7 @@ func patchFinalizers(
 	if err != nil {
 		return err
 	}
-	// Just what a patch of finalizers and an event about it need.
+	// The patch and the event need only these fields.
 	current.SetNamespace(resource.GetNamespace())
 	current.SetName(resource.GetName())
 	current.SetUID(resource.GetUID())
@@ -179,8 +180,7 @@ func patchFinalizers(
 	patch := client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{})
 	if err := config.Patch(ctx, desired, patch); err != nil {
 		if apierrs.IsNotFound(err) && resource.GetDeletionTimestamp() != nil {
-			// The object is gone, and its finalizers with it: a cache that has not seen the end of it yet made us look
-			// again.
+			// The object and its finalizers no longer exist. A stale cache triggered another reconcile.
 			resource.SetFinalizers(nil)
 			return nil
 		}
@@ -194,8 +194,7 @@ func patchFinalizers(
 	}
 	config.Recorder.Eventf(current, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)
 
-	// Only what the patch is about is copied back: the rest of the object may have been changed in memory by
-	// reconcilers.
+	// Copy only the result of the patch. Reconcilers may have changed other fields in memory.
 	resource.SetFinalizers(desired.GetFinalizers())
 	resource.SetResourceVersion(desired.GetResourceVersion())
 	resource.SetGeneration(desired.GetGeneration())

@@ -20,12 +20,12 @@ var (
 	_ validation.Validator         = (*ForEach[client.Object, any])(nil)
 )
 
-// ForEach runs a sub reconciler once for each item of a list. The item is in the stash while it runs:
+// ForEach runs a sub reconciler once for each item of a list. The item is in the stash while the sub reconciler runs:
 //
 //	cursor := reconcilers.CursorStasher[Item]().RetrieveOrDie(ctx)
 //
-// Results are combined with [AggregateResults]. The first error ends the loop, and so does the end of the context; the
-// result is then that of the items before.
+// Results are combined with [AggregateResults]. The loop ends at the first error and when the context ends. It then
+// returns the combined result of the previous items.
 type ForEach[Type client.Object, Item any] struct {
 	// Name identifies this reconciler in logs. Defaults to `ForEach`.
 	Name string
@@ -36,29 +36,29 @@ type ForEach[Type client.Object, Item any] struct {
 	// Reconciler runs for each item. Required.
 	Reconciler SubReconciler[Type]
 
-	// Items returns the list, once for each request. Required.
+	// Items returns the list. It is called once per request. Required.
 	Items func(ctx context.Context, resource Type) ([]Item, error)
 
 	lazyInit sync.Once
 }
 
-// Cursor is the place of an item in the list of a [ForEach].
+// Cursor is the position of an item in the list of a [ForEach].
 type Cursor[I any] struct {
-	// Index is counted from 0.
+	// Index is the zero-based index of the item.
 	Index int
-	// Length is that of the list.
+	// Length is the length of the list.
 	Length int
 	// Item is the item.
 	Item I
 }
 
-// CursorStasher returns the stasher of the innermost [ForEach] over items of this type. After the loop the last cursor
-// stays in the stash.
+// CursorStasher returns the stasher of the innermost [ForEach] over items of this type. The last cursor stays in the
+// stash after the loop.
 func CursorStasher[I any]() stash.Stasher[Cursor[I]] {
 	return stash.New[Cursor[I]](stash.Key("trueup.dev/reconcilers.Cursor[" + qualifiedName(reflect.TypeFor[I]()) + "]"))
 }
 
-// qualifiedName tells types of one name from two packages apart, and a type from pointers to it.
+// qualifiedName returns a unique name of a type, with its package path.
 func qualifiedName(t reflect.Type) string {
 	switch {
 	case t.PkgPath() != "":
@@ -97,7 +97,7 @@ func (r *ForEach[T, I]) SetupWithManager(ctx context.Context, mgr Manager, bldr 
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler), r.Setup)
 }
 
-// Validate checks the required fields and, when ctx asks for recursion, Reconciler.
+// Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
 func (r *ForEach[T, I]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
@@ -124,7 +124,7 @@ func (r *ForEach[T, I]) reconcile(ctx context.Context, resource T) (Result, erro
 	}
 	cursors := CursorStasher[I]()
 	if inside := ctx.Value(loopKey[I]{}) != nil; inside {
-		// The loop around this one, over items of the same type, goes on with its own item.
+		// The enclosing loop over items of the same type continues with its own item.
 		if outer, err := cursors.RetrieveOrError(ctx); err == nil {
 			defer cursors.Store(ctx, outer)
 		}

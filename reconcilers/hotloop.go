@@ -25,12 +25,13 @@ import (
 var (
 	hotLoops = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_hot_loops_total",
-		Help: "Resources that the controller reconciled again and again because of what its own last reconcile did.",
+		Help: "Number of detected hot loops: the controller reconciled a resource repeatedly because of its own " +
+			"previous reconcile.",
 	}, []string{"reconciler"})
 
 	hotLoopWaits = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_hot_loop_waits_total",
-		Help: "Reconciles put off because the resource is in a hot loop.",
+		Help: "Number of requests that were delayed because the resource is in a hot loop.",
 	}, []string{"reconciler"})
 )
 
@@ -38,8 +39,7 @@ func init() {
 	metrics.Registry.MustRegister(hotLoops, hotLoopWaits)
 }
 
-// enterLoop returns for how long a request of a resource in a hot loop is put off, and whether the request is to be
-// inspected.
+// enterLoop returns the delay of a request for a resource in a hot loop, and whether the request is inspected.
 func (r root) enterLoop(ctx context.Context, requests *requests, req Request) (wait time.Duration, inspect bool) {
 	if requests.loops.Idle() {
 		return 0, false
@@ -53,13 +53,13 @@ func (r root) enterLoop(ctx context.Context, requests *requests, req Request) (w
 	return entry.Wait, entry.Inspect
 }
 
-// changedByOthers reports whether another client has changed the resource or what its last reconciles have read. What
-// they write themselves does not count: two clients that undo each other's changes are a hot loop, too.
+// changedByOthers reports whether another client has changed the resource or an object that its last reconciles read.
+// Objects that the reconciles wrote do not count: two clients that revert each other's changes are also a hot loop.
 func (r root) changedByOthers(ctx context.Context, req Request, resource guard.Object, look hotloop.Look) bool {
 	current := blankLike(r.resourceType)
 	err := r.config.Get(ctx, req.NamespacedName, current)
 	if client.IgnoreNotFound(err) != nil {
-		return true // the request will return the error
+		return true // the request returns the error
 	}
 	if exists := err == nil; exists != look.Existed && !look.Ours(resource) {
 		return true
@@ -67,8 +67,8 @@ func (r root) changedByOthers(ctx context.Context, req Request, resource guard.O
 	return current.GetGeneration() > look.Generation || look.Versions.Changed(ctx, look.Ours)
 }
 
-// leaveLoop watches out for hot loops after a request of a controller, and reports one that it finds. A failed request
-// is no part of one, since failures have a back-off of their own.
+// leaveLoop detects a hot loop after a request of a controller and reports it. A failed request is not part of a hot
+// loop, because failures have their own back-off.
 func (r *request) leaveLoop(ctx context.Context, root root, result Result, err error) {
 	if !r.findsLoops || err != nil {
 		return
@@ -83,20 +83,20 @@ func (r *request) leaveLoop(ctx context.Context, root root, result Result, err e
 	hotLoops.WithLabelValues(root.name).Inc()
 	repeats := repetitions(r.journal.Changes())
 	if path, after := r.requeues.shortest(); after > 0 {
-		repeats = append(repeats, fmt.Sprintf("%s asks for RequeueAfter %s", path, after))
+		repeats = append(repeats, fmt.Sprintf("%s returns RequeueAfter %s", path, after))
 	}
 	within := loop.Within.Round(time.Millisecond).String()
-	logr.FromContextOrDiscard(ctx).Info("hot loop: each reconcile leads to the next one, they are slowed down",
+	logr.FromContextOrDiscard(ctx).Info("hot loop: each reconcile triggers the next one, further reconciles are delayed",
 		"reconciles", loop.Reconciles, "within", within, "repeats", repeats)
 	if r.resource != nil && root.config.Recorder != nil {
-		text := fmt.Sprintf("Reconciled %d times in %s, each because of the one before; slowed down. %s",
-			loop.Reconciles, within, strings.Join(repeats, "; "))
+		text := fmt.Sprintf("Reconciled %d times in %s, each reconcile triggered the next one; "+
+			"further reconciles are delayed. %s", loop.Reconciles, within, strings.Join(repeats, "; "))
 		root.config.Recorder.Eventf(r.resource, corev1.EventTypeWarning, "HotLoop", "%s", truncate(text))
 	}
 }
 
-// repetitions describes the writes of a request: the step, the object, and which fields have changed. No values are
-// named, they may be secret.
+// repetitions describes the writes of a request: the step, the object and the changed fields. It contains no values,
+// because values may be secret.
 func repetitions(changes []guard.Change) []string {
 	repeats := []string{}
 	for _, change := range changes {
@@ -115,7 +115,7 @@ func repetitions(changes []guard.Change) []string {
 	return repeats
 }
 
-// comparable takes from an object what changes with each write.
+// comparable clears the fields that every write changes.
 func comparable(obj client.Object) client.Object {
 	obj.SetResourceVersion("")
 	obj.SetGeneration(0)
@@ -124,7 +124,7 @@ func comparable(obj client.Object) client.Object {
 	return obj
 }
 
-// requeues is an observer of a request that remembers which step asks to be called again at once.
+// requeues is an observer that records the step with the shortest requeue.
 type requeues struct {
 	mu    sync.Mutex
 	path  string
@@ -142,7 +142,7 @@ func (r *requeues) StepFinished(_ context.Context, finished step.Finished) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// The steps around the one that asks return the same.
+	// Enclosing steps return the same result. Keep the innermost step, which finishes first.
 	if r.after == 0 || after < r.after {
 		r.path, r.after = strings.Join(finished.Path, "."), after
 	}

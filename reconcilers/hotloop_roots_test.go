@@ -57,7 +57,7 @@ func TestHotLoop_OfAnAggregate(t *testing.T) {
 				return r, reconcilers.Result{RequeueAfter: 1}, nil
 			},
 			given:   []client.Object{existing},
-			repeats: step + ".SyncReconciler asks for RequeueAfter 1ns",
+			repeats: step + ".SyncReconciler returns RequeueAfter 1ns",
 		},
 		"random content": {
 			do: func(_ context.Context, l *loopWorld, r *corev1.ConfigMap) (*corev1.ConfigMap, reconcilers.Result, error) {

@@ -162,7 +162,7 @@ func TestHotLoop_IsFoundAndSlowedDown(t *testing.T) {
 			do: func(context.Context, *loopWorld, *fixture.Resource) (reconcilers.Result, error) {
 				return reconcilers.Result{RequeueAfter: 1}, nil
 			},
-			repeats: step + "asks for RequeueAfter 1ns",
+			repeats: step + "returns RequeueAfter 1ns",
 		},
 		"random content of a child": {
 			do: func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
@@ -241,7 +241,7 @@ func (l *loopWorld) isSlowedDown(t *testing.T, atMost int, repeats string) {
 	if len(warnings) != 1 {
 		t.Fatalf("warnings: %q", warnings)
 	}
-	contains(t, warnings[0], "each because of the one before; slowed down. ")
+	contains(t, warnings[0], "each reconcile triggered the next one; further reconciles are delayed. ")
 	contains(t, warnings[0], repeats)
 }
 

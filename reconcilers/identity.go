@@ -11,17 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// noteUID remembers the uid of the reconciled resource. A root reconciler calls it once the resource is known, before
-// it calls anything below.
+// noteUID records the UID of the reconciled resource. A root reconciler calls it when the UID is known, before it calls
+// nested reconcilers.
 func noteUID(ctx context.Context, uid types.UID) {
 	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
 		s.uid = uid
 	}
 }
 
-// isReconciled reports whether obj is the reconciled resource, whatever it has been cast to since it was loaded. Any
-// other object, even one of the same namespace and name, has to be written as what it is. What is not known is not
-// compared.
+// isReconciled reports whether obj is the reconciled resource, even if the resource was cast to another type. Any other
+// object, even with the same namespace and name, must be written with its own type. Unknown fields are not compared.
 func (s *scope) isReconciled(obj client.Object) bool {
 	if s.request != (Request{}) && client.ObjectKeyFromObject(obj) != s.request.NamespacedName {
 		return false
@@ -32,7 +31,7 @@ func (s *scope) isReconciled(obj client.Object) bool {
 	}
 	uid := s.uid
 	if uid == "" {
-		// A table test of a sub reconciler knows the resource by its type.
+		// A table test of a sub reconciler sets the resource in the type.
 		uid = original.GetUID()
 	}
 	sameUID := uid != "" && obj.GetUID() == uid
@@ -42,14 +41,14 @@ func (s *scope) isReconciled(obj client.Object) bool {
 	return s.isOfReconciledKind(obj, sameUID)
 }
 
-// isOfReconciledKind compares groups and kinds. What obj says itself decides, since a cast keeps the kind that the
-// resource was loaded as; then the uid, then the scheme.
+// isOfReconciledKind compares groups and kinds. The kind in obj has precedence, because a cast keeps the kind with
+// which the resource was loaded. Then the UID decides, then the scheme.
 func (s *scope) isOfReconciledKind(obj client.Object, sameUID bool) bool {
 	original := s.originalResourceType
 	kind := obj.GetObjectKind().GroupVersionKind().GroupKind()
 	loaded := original.GetObjectKind().GroupVersionKind().GroupKind()
 	if reflect.TypeOf(obj) == reflect.TypeOf(original) {
-		// A Go type stands for one kind, unless it is one that must carry its kind.
+		// A Go type represents one kind, unless objects of the type must carry their kind.
 		return kind.Empty() || loaded.Empty() || kind == loaded
 	}
 	if loaded.Empty() {
@@ -69,7 +68,7 @@ func (s *scope) isOfReconciledKind(obj client.Object, sameUID bool) bool {
 	return !isNil(s.resourceType) && reflect.TypeOf(obj) == reflect.TypeOf(s.resourceType)
 }
 
-// kindInScheme returns the kind of the Go type of an object, and nothing when no config knows it.
+// kindInScheme returns the kind of the Go type of an object, or an empty kind if no config knows the type.
 func (s *scope) kindInScheme(obj client.Object) schema.GroupKind {
 	for _, config := range []*Config{s.originalConfig, s.config} {
 		if config == nil || config.Client == nil {
@@ -82,8 +81,8 @@ func (s *scope) kindInScheme(obj client.Object) schema.GroupKind {
 	return schema.GroupKind{}
 }
 
-// asLoaded returns what to write obj as, which is an object without content, and the config to write it with: the
-// reconciled resource as it was loaded, by the config that loaded it, and any other object as it is, by the current
+// asLoaded returns an empty object of the type to write obj with, and the config to use. For the reconciled resource
+// these are the original type and the original config. For any other object they are the type of obj and the current
 // config.
 func asLoaded(ctx context.Context, obj client.Object) (client.Object, Config, error) {
 	s := scopeFrom(ctx)

@@ -17,8 +17,8 @@ var (
 	_ validation.Validator         = (*IfThen[client.Object])(nil)
 )
 
-// IfThen runs one of two sub reconcilers, depending on the resource, and returns what that returns. Both are set up,
-// since what the resource asks for may change at any time.
+// IfThen runs one of two sub reconcilers, depending on a condition on the resource, and returns its result and error.
+// Both are set up, because the condition may change at any time.
 type IfThen[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `IfThen`.
 	Name string
@@ -26,13 +26,13 @@ type IfThen[Type client.Object] struct {
 	// Setup registers watches and indexes that If needs. It is called before Then and Else are set up. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// If tells whether to run Then. Required.
+	// If reports whether to run Then. Required.
 	If func(ctx context.Context, resource Type) bool
 
-	// Then runs when If is true. Required.
+	// Then runs if If returns true. Required.
 	Then SubReconciler[Type]
 
-	// Else runs when If is false. Optional.
+	// Else runs if If returns false. Optional.
 	Else SubReconciler[Type]
 
 	lazyInit sync.Once
@@ -53,7 +53,7 @@ func (r *IfThen[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Bui
 		r.branch(true, nested(r.Then)), r.branch(false, nested(r.Else)))
 }
 
-// branch is setting up Then or Else.
+// branch returns the function that sets up Then or Else.
 func (r *IfThen[T]) branch(then bool, setup setupFunc) setupFunc {
 	if setup == nil {
 		return nil
@@ -63,7 +63,7 @@ func (r *IfThen[T]) branch(then bool, setup setupFunc) setupFunc {
 	}
 }
 
-// Validate checks the required fields and, when ctx asks for recursion, Then and Else.
+// Validate checks the required fields. If ctx requests recursion, it also validates Then and Else.
 func (r *IfThen[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// IgnoreAllUnexported is a cmp option that passes over the unexported fields of all structs, and everything below them.
-// Without it cmp panics on types such as resource.Quantity.
+// IgnoreAllUnexported is a cmp option that ignores the unexported fields of all structs and their contents. Without it,
+// cmp panics on types such as resource.Quantity.
 var IgnoreAllUnexported = cmp.FilterPath(func(path cmp.Path) bool {
 	field, ok := path.Last().(cmp.StructField)
 	if !ok {

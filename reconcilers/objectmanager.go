@@ -8,31 +8,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ObjectManager brings one object from its actual to its desired state. It is the strategy behind reconcilers that own
-// objects: how objects are created, changed and deleted, and nothing about which.
+// ObjectManager brings one object from its actual to its desired state. It defines how reconcilers create, update and
+// delete the objects that they own.
 //
-// A manager is used for many objects, and should be the same for an object over time: it may remember what it did.
+// A manager handles many objects. Use the same manager for an object every time, because it may remember earlier
+// writes.
 type ObjectManager[Type client.Object] interface {
-	// SetupWithManager registers watches the object manager needs.
+	// SetupWithManager registers the watches that the object manager needs.
 	SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Manage creates, updates or deletes an object so that it becomes as desired, and returns it as the API server now has
-	// it, or nil when it does not exist or is going away.
+	// Manage creates, updates or deletes an object to reach the desired state. It returns the object in the API server,
+	// or nil if the object does not exist or is being deleted.
 	//
-	// The object exists when actual is not nil and has a creation timestamp; it should exist when desired is not nil.
-	// Events, tracked references and finalizers are those of resource, the reconciled resource.
+	// The object exists if actual is not nil and has a creation timestamp. It should exist if desired is not nil.
+	// Events, tracked references and finalizers belong to resource, the reconciled resource.
 	Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error)
 }
 
-// FinalizerHolder is an [ObjectManager] that holds a finalizer on the reconciled resource and clears it when it is
-// called with nothing to manage. An object manager that wraps another one should pass it on: before such a manager is
-// told that there is nothing, the API server is asked, since the cache may not have seen the latest object yet.
+// FinalizerHolder is an [ObjectManager] that sets a finalizer on the reconciled resource and removes it when Manage is
+// called without an actual and a desired object. A wrapper of an object manager should implement it too: before such a
+// call, reconcilers list the objects from the API server, because the cache may not have the latest object yet.
 type FinalizerHolder interface {
-	// HeldFinalizer returns the finalizer, "" for none.
+	// HeldFinalizer returns the finalizer, or "" if the manager sets none.
 	HeldFinalizer() string
 }
 
-// exists tells a stored object from a blank or missing one.
+// exists reports whether obj is a stored object.
 func exists(obj client.Object) bool {
 	if isNil(obj) {
 		return false

@@ -18,16 +18,16 @@ var (
 	_ validation.Validator         = (*OverrideSetup[client.Object])(nil)
 )
 
-// OverrideSetup runs a sub reconciler without setting it up, for one whose watches are not wanted where it is used.
+// OverrideSetup runs a sub reconciler but does not set it up, for example to leave out its watches.
 type OverrideSetup[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `SkipSetup`.
 	Name string
 
-	// Setup is called instead of the set-up of Reconciler. Optional.
+	// Setup is called instead of the setup of Reconciler. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Reconciler runs as usual but is never set up. Set-up does not validate reconcilers of your own in it, since those
-	// may need theirs. One of Setup and Reconciler is required.
+	// Reconciler runs as usual but is never set up. Custom reconcilers in it are not validated during setup, because
+	// they may require their own setup. At least one of Setup and Reconciler is required.
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once
@@ -47,7 +47,7 @@ func (r *OverrideSetup[T]) SetupWithManager(ctx context.Context, mgr Manager, bl
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup)
 }
 
-// Validate checks the required fields and, when ctx asks for recursion, Reconciler.
+// Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
 func (r *OverrideSetup[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}

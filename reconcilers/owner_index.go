@@ -19,12 +19,11 @@ import (
 	"trueup.dev/internal/guard"
 )
 
-// ownerIndexField is the name of the cache index that finds objects by the UID of their controller.
+// ownerIndexField is the name of the cache index of objects by the UID of their controller.
 const ownerIndexField = "trueup.dev/controller-uid"
 
-// ownerIndex knows for which kinds the cache behind a Config can find the objects that a given owner controls, so that
-// looking up the children of one parent does not cost a walk over everybody's children. It is shared by all copies of a
-// Config.
+// ownerIndex holds the kinds for which the cache behind a Config has an index by owner. With the index, listing the
+// children of one parent does not iterate over the children of all parents. All copies of a Config share it.
 type ownerIndex struct {
 	indexer client.FieldIndexer
 
@@ -36,15 +35,15 @@ func newOwnerIndex(indexer client.FieldIndexer) *ownerIndex {
 	return &ownerIndex{indexer: indexer, kinds: map[guard.Form]struct{}{}}
 }
 
-// setUp registers the index for the kind of obj: at once where that needs no API server, else when the controller
-// starts. The caches of controller-runtime ask the API server for the resource of the kind first, and set-up must work
-// without one.
+// setUp registers the index for the kind of obj. If registration needs the API server, it is delayed until the
+// controller starts, because setup must work without an API server. The caches of controller-runtime first request the
+// resource of the kind from the API server.
 func (x *ownerIndex) setUp(ctx context.Context, bldr *Builder, kind guard.Form, obj client.Object) error {
 	if x == nil || x.has(kind) {
 		return nil
 	}
-	if !asksServer(x.indexer, obj) {
-		if err := x.register(ctx, kind, obj); err == nil || !mayPass(err) {
+	if !needsServer(x.indexer, obj) {
+		if err := x.register(ctx, kind, obj); err == nil || !isTemporary(err) {
 			return err
 		}
 	}
@@ -52,8 +51,8 @@ func (x *ownerIndex) setUp(ctx context.Context, bldr *Builder, kind guard.Form, 
 	return nil
 }
 
-// asksServer reports whether registering an index for the kind of obj makes requests to the API server.
-func asksServer(indexer client.FieldIndexer, obj client.Object) bool {
+// needsServer reports whether registering an index for the kind of obj sends requests to the API server.
+func needsServer(indexer client.FieldIndexer, obj client.Object) bool {
 	if routed, ok := indexer.(interface {
 		CacheOf(obj client.Object) cache.Cache
 	}); ok {
@@ -66,15 +65,15 @@ func asksServer(indexer client.FieldIndexer, obj client.Object) bool {
 	return t != nil && t.PkgPath() == reflect.TypeFor[cache.Options]().PkgPath()
 }
 
-// register indexes the kind of obj. It may be called many times for one kind, also through several Configs for one
-// cache.
+// register indexes the kind of obj. It can be called repeatedly for one kind, also through several Configs with the
+// same cache.
 func (x *ownerIndex) register(ctx context.Context, kind guard.Form, obj client.Object) error {
 	if x.has(kind) {
 		return nil
 	}
 	err := x.indexer.IndexField(ctx, obj, ownerIndexField, controllerUID)
-	// The index is there already when another controller of the manager owns the same kind. The field's name is ours
-	// alone, so what is there is the same index. The cache has no other way to tell.
+	// The index exists if another controller of the manager owns the same kind. Only this package uses the field name,
+	// so the existing index is equal. The cache reports the conflict only in the error text.
 	if err != nil && !strings.Contains(err.Error(), "indexer conflict") {
 		return fmt.Errorf("index %s by owner: %w", kind.Kind, err)
 	}
@@ -94,7 +93,7 @@ func (x *ownerIndex) has(kind guard.Form) bool {
 	return ok
 }
 
-// forget makes lookups of a kind go without the index from now on.
+// forget disables the index for a kind.
 func (x *ownerIndex) forget(kind guard.Form) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -108,8 +107,8 @@ func controllerUID(obj client.Object) []string {
 	return nil
 }
 
-// controlledBy narrows list options to the objects that owner controls. It returns false when the caller's options have
-// a field selector of their own, which a second one would replace.
+// controlledBy restricts list options to the objects that owner controls. It returns false if the options already have
+// a field selector, because the index would replace it.
 func controlledBy(owner types.UID, opts []client.ListOption) (*client.ListOptions, bool) {
 	listOptions := (&client.ListOptions{}).ApplyOptions(opts)
 	if listOptions.FieldSelector != nil && !listOptions.FieldSelector.Empty() {

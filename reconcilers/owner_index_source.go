@@ -25,15 +25,16 @@ import (
 
 var ownerIndexFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "trueup_owner_index_failures_total",
-	Help: "Failed attempts to index a kind of children by owner at the start of a controller. Each is tried again.",
+	Help: "Number of failed attempts to index a kind of children by owner when a controller starts. " +
+		"Each attempt is retried.",
 }, []string{"kind"})
 
 func init() {
 	metrics.Registry.MustRegister(ownerIndexFailures)
 }
 
-// ownerIndexSource registers an owner index when its controller starts, before its workers. It is a source because
-// those are what a controller waits for; it has no events.
+// ownerIndexSource registers an owner index when its controller starts, before the workers start. It is a source
+// because a controller waits for its sources. It delivers no events.
 type ownerIndexSource struct {
 	index  *ownerIndex
 	kind   guard.Form
@@ -48,13 +49,13 @@ var (
 
 func (s *ownerIndexSource) String() string { return fmt.Sprintf("index of %s by owner", s.kind.Kind) }
 
-// Start does nothing: it must not block.
+// Start does nothing. It must not block.
 func (s *ownerIndexSource) Start(context.Context, workqueue.TypedRateLimitingInterface[Request]) error {
 	return nil
 }
 
-// WaitForSync registers the index. While the kind is not served, or the API server is away, it tries again. It gives up
-// a moment before ctx is done: the other sources, which have the same time, do not say what they waited for.
+// WaitForSync registers the index. It retries while the API server is unavailable or does not serve the kind. It stops
+// shortly before the deadline of ctx: all sources share the deadline, and the other sources do not report the cause.
 func (s *ownerIndexSource) WaitForSync(ctx context.Context) error {
 	limited := ctx
 	if deadline, ok := ctx.Deadline(); ok {
@@ -65,7 +66,7 @@ func (s *ownerIndexSource) WaitForSync(ctx context.Context) error {
 	err := lifecycle.Retry(limited, func(context.Context) error {
 		return s.index.register(ctx, s.kind, s.object)
 	}, func(err error, failures int) bool {
-		if !mayPass(err) {
+		if !isTemporary(err) {
 			return false
 		}
 		ownerIndexFailures.WithLabelValues(s.kind.Kind).Inc()
@@ -80,8 +81,8 @@ func (s *ownerIndexSource) WaitForSync(ctx context.Context) error {
 	return err
 }
 
-// mayPass reports whether an error goes when the API server comes, or serves a kind.
-func mayPass(err error) bool {
+// isTemporary reports whether an error may disappear when the API server is available or serves the kind.
+func isTemporary(err error) bool {
 	var (
 		sent    *url.Error
 		network net.Error

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// controlBy makes owner the controller of an object that has none. It is what controllerutil.SetControllerReference
-// does, for an owner whose type need not be in the scheme.
+// controlBy sets owner as the controller of obj if obj has no controller. It is like
+// controllerutil.SetControllerReference, but the type of the owner need not be in the scheme.
 func controlBy(ctx context.Context, owner, obj client.Object) error {
 	if metav1.GetControllerOfNoCopy(obj) != nil {
 		return nil
@@ -51,8 +51,8 @@ func controlBy(ctx context.Context, owner, obj client.Object) error {
 	return nil
 }
 
-// ownerKind returns the kind of an owner. The reconciled resource is of the kind that it was loaded as: what it has
-// been cast to may be the Go type of another.
+// ownerKind returns the kind of an owner. For the reconciled resource it is the original kind: after a cast, the Go
+// type may belong to another kind.
 func ownerKind(ctx context.Context, owner client.Object) (schema.GroupVersionKind, error) {
 	s := scopeFrom(ctx)
 	if original := s.originalResourceType; !isNil(original) && s.originalConfig != nil && s.isReconciled(owner) {
@@ -63,7 +63,7 @@ func ownerKind(ctx context.Context, owner client.Object) (schema.GroupVersionKin
 	return RetrieveConfigOrDie(ctx).GroupVersionKindFor(owner)
 }
 
-// sameOwner compares references as the API server does: by group, kind and name, whatever the version.
+// sameOwner compares references like the API server: by group, kind and name, not by version.
 func sameOwner(a, b metav1.OwnerReference) bool {
 	aGV, aErr := schema.ParseGroupVersion(a.APIVersion)
 	bGV, bErr := schema.ParseGroupVersion(b.APIVersion)

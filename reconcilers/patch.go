@@ -17,7 +17,7 @@ type Patch struct {
 	operations []byte
 }
 
-// NewPatch returns the patch that turns base into update.
+// NewPatch returns the patch that changes base to update.
 func NewPatch(base, update client.Object) (*Patch, error) {
 	operations, err := jsonPatch(base, update)
 	if err != nil {
@@ -26,9 +26,9 @@ func NewPatch(base, update client.Object) (*Patch, error) {
 	return &Patch{generation: base.GetGeneration(), operations: operations}, nil
 }
 
-// Apply changes rebase in place. It returns [PatchGenerationMismatch] when rebase is not of the generation that the
-// patch was made from. When the patched document does not fit the Go type, rebase is left with the fields that could be
-// read before the first that could not.
+// Apply changes rebase in place. It returns [PatchGenerationMismatch] if the generation of rebase differs from the
+// generation of the base of the patch. If the patched document cannot be decoded, rebase contains only the fields
+// before the first error.
 func (p *Patch) Apply(rebase client.Object) error {
 	if rebase.GetGeneration() != p.generation {
 		return PatchGenerationMismatch
@@ -68,8 +68,8 @@ func applyJSONPatch(operations []byte, obj client.Object) error {
 	return replaceWith(after, obj)
 }
 
-// replaceWith makes obj what the document says, and nothing else: reading into the old value would keep the fields that
-// the document does not have.
+// replaceWith decodes the document into obj. It clears obj first, because decoding keeps fields that the document does
+// not have.
 func replaceWith(document []byte, obj client.Object) error {
 	reflect.ValueOf(obj).Elem().SetZero()
 	return json.Unmarshal(document, obj)

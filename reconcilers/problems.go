@@ -13,8 +13,8 @@ import (
 	"trueup.dev/internal/setupcheck"
 )
 
-// invalid is the error of Validate methods. Its text is that of the first problem; all of them are listed by set-up,
-// and available to [errors.Is] and [errors.As].
+// invalid is the error that Validate methods return. Its text is the text of the first problem. Setup lists all
+// problems. [errors.Is] and [errors.As] find all of them.
 type invalid struct {
 	problems []error
 }
@@ -22,20 +22,20 @@ type invalid struct {
 func (e *invalid) Error() string   { return e.problems[0].Error() }
 func (e *invalid) Unwrap() []error { return e.problems }
 
-// problems collects what is wrong with a reconciler.
+// problems collects the mistakes in a reconciler.
 type problems []error
 
 func (p *problems) add(format string, args ...any) {
 	*p = append(*p, fmt.Errorf(format, args...))
 }
 
-// addHint is add with advice that follows the problem where set-up lists all problems. The text of the problem itself
-// is part of the API.
+// addHint adds a problem and a hint. Setup prints the hint after the problem. The text of the problem is part of the
+// API and stays unchanged.
 func (p *problems) addHint(hint, format string, args ...any) {
 	*p = append(*p, &hinted{error: fmt.Errorf(format, args...), hint: hint})
 }
 
-// hinted is a problem with advice on what to write.
+// hinted is a problem with a hint.
 type hinted struct {
 	error
 	hint string
@@ -43,20 +43,20 @@ type hinted struct {
 
 func (h *hinted) Unwrap() error { return h.error }
 
-// nested validates a part of a reconciler when ctx asks for recursion, and adds each of its problems behind prefix.
-// When the tree is about to be set up, a part whose type is not of this module is validated after its set-up.
+// nested validates a part of a reconciler if ctx requests recursion. It adds each problem with a prefix. During setup,
+// a part whose type is not in this module is validated after its own setup.
 func (p *problems) nested(ctx context.Context, part any, prefix string, args ...any) {
 	ctx, validator := setupcheck.Part(ctx, part, prefix, args...)
 	if validator == nil {
 		return
 	}
 	if err := validator.Validate(ctx); err != nil {
-		p.behind(fmt.Sprintf(prefix, args...), err)
+		p.addPrefixed(fmt.Sprintf(prefix, args...), err)
 	}
 }
 
-// behind adds each problem of a part behind prefix.
-func (p *problems) behind(prefix string, err error) {
+// addPrefixed adds each problem of a part with a prefix.
+func (p *problems) addPrefixed(prefix string, err error) {
 	below := []error{err}
 	if list := (*invalid)(nil); errors.As(err, &list) {
 		below = list.problems
@@ -66,7 +66,7 @@ func (p *problems) behind(prefix string, err error) {
 	}
 }
 
-// kind adds what keeps obj from standing for a kind of objects.
+// kind adds a problem if obj does not define a kind.
 func (p *problems) kind(reconciler, field string, obj runtime.Object) {
 	if isNil(obj) {
 		p.add("%s must define %s", reconciler, field)
@@ -77,7 +77,7 @@ func (p *problems) kind(reconciler, field string, obj runtime.Object) {
 	}
 }
 
-// listOf adds a problem when list is a list of other objects than item.
+// listOf adds a problem if list is not a list of items of the type of item.
 func (p *problems) listOf(reconciler, field string, list, item runtime.Object) {
 	if isNil(list) || isNil(item) {
 		return
@@ -91,7 +91,8 @@ func (p *problems) listOf(reconciler, field string, list, item runtime.Object) {
 		listed = listed.Elem()
 	}
 	if want := reflect.TypeOf(item).Elem(); listed != want && listed.Kind() == reflect.Struct {
-		p.add("%s must define %s that lists %s, %s lists %s", reconciler, field, want, reflect.TypeOf(list).Elem(), listed)
+		p.add("%s must define %s that lists %s, got %s, which lists %s",
+			reconciler, field, want, reflect.TypeOf(list).Elem(), listed)
 	}
 }
 
@@ -102,7 +103,7 @@ func (p *problems) err() error {
 	return &invalid{problems: *p}
 }
 
-// everyProblem turns the error of a Validate method into one whose text lists every problem, a line each, with advice.
+// everyProblem returns an error whose text lists every problem and its hint, one per line.
 func everyProblem(err error) error {
 	list := (*invalid)(nil)
 	if !errors.As(err, &list) {
@@ -121,12 +122,11 @@ func everyProblem(err error) error {
 	return errors.Join(every...)
 }
 
-// validateRest validates the parts of a tree that could not be before they were set up, and returns an error that lists
-// every problem.
+// validateRest validates the parts of a tree that must be set up first. It returns an error that lists every problem.
 func validateRest(pass *setupcheck.Pass) error {
 	problems := problems{}
 	for _, problem := range pass.Rest() {
-		problems.behind(problem.Prefix, problem.Err)
+		problems.addPrefixed(problem.Prefix, problem.Err)
 	}
 	return everyProblem(problems.err())
 }

@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// firstReflectedRetry and lastReflectedRetry bound the time until a child is tried again whose error was reflected on
-	// the parent. Quotas and permissions change rarely, and each attempt costs a write.
+	// firstReflectedRetry and lastReflectedRetry are the minimum and maximum delay before the retry of a reflected
+	// error. Quotas and permissions change rarely, and each attempt costs a write.
 	firstReflectedRetry = 10 * time.Second
 	lastReflectedRetry  = 5 * time.Minute
 )
 
 var reflectedErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "trueup_reflected_errors_total",
-	Help: "Errors of children that were reflected on the status of the parent instead of being returned.",
+	Help: "Number of errors of children that were reflected on the status of the parent and not returned.",
 }, []string{"reconciler", "reason"})
 
 func init() {
 	metrics.Registry.MustRegister(reflectedErrors)
 }
 
-// reflected notes that one request has reflected errors of children. It is safe for concurrent use.
+// reflected records that a request has reflected errors of children. It is safe for concurrent use.
 type reflected struct {
 	reconciler string
-	// retry reports whether no event announces the end of one of the errors.
+	// retry reports whether at least one error must be retried, because no event announces a change.
 	retry atomic.Bool
 }
 
-// note notes an error. The end of one that is watched is announced by an event. A nil reflected does nothing.
+// note records an error. watched reports whether an event announces a change. note does nothing on a nil receiver.
 func (r *reflected) note(reason metav1.StatusReason, watched bool) {
 	if r == nil {
 		return
@@ -54,8 +54,8 @@ func reflectedFrom(ctx context.Context) *reflected {
 	return nil
 }
 
-// reflectedRetries tells when resources are reconciled again for the sake of the children whose errors were reflected.
-// The zero value is ready to use, concurrently too.
+// reflectedRetries schedules the retries of resources with reflected errors. The zero value is ready to use. It is safe
+// for concurrent use.
 type reflectedRetries struct {
 	mu       sync.Mutex
 	byObject map[Request]reflectedRetry
@@ -66,8 +66,8 @@ type reflectedRetry struct {
 	due   time.Time
 }
 
-// next returns the time until the resource should be reconciled again, 0 for no need. The delay doubles with each
-// attempt that was due; attempts that come earlier, because something has changed, do not postpone it.
+// next returns the delay until the resource must be reconciled again, or 0 if no retry is needed. The delay doubles
+// with each retry that was due. Earlier reconciles, caused by events, do not postpone the retry.
 func (r *reflectedRetries) next(req Request, failing bool, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +92,8 @@ func (r *reflectedRetries) next(req Request, failing bool, now time.Time) time.D
 	return retry.due.Sub(now)
 }
 
-// retryReflected returns the result of a request that did not fail, in a controller with a retry for the errors that
-// were reflected.
+// retryReflected returns the result of a request that did not fail. In a controller it adds the retry of reflected
+// errors.
 func (r *request) retryReflected(result Result) Result {
 	if !r.byController {
 		return result

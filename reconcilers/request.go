@@ -17,8 +17,8 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// requests is what a root reconciler keeps from one request to the next. The zero value is ready to use, concurrently
-// too.
+// requests holds the state that a root reconciler keeps between requests. The zero value is ready to use. It is safe
+// for concurrent use.
 type requests struct {
 	step    rootStep
 	gate    guard.Gate
@@ -27,11 +27,11 @@ type requests struct {
 	retries reflectedRetries
 }
 
-// rootStep is the step of a root reconciler. It is made with the first request.
+// rootStep is the step of a root reconciler. It is created on the first request.
 type rootStep struct {
 	once sync.Once
 	step.Node
-	// object is the kind of the resource, as journals name it. It is empty without a guard.
+	// object is the kind of the resource in journals. It is empty without a guard.
 	object guard.Object
 }
 
@@ -43,38 +43,39 @@ func (s *rootStep) of(r root) *rootStep {
 	return s
 }
 
-// resource is the name of the resource of a request in journals.
+// resource returns the name of the resource of a request in journals.
 func (s *rootStep) resource(req Request) guard.Object {
 	object := s.object
 	object.NamespacedName = req.NamespacedName
 	return object
 }
 
-// request is one request on its way through a root reconciler.
+// request is the state of one request to a root reconciler.
 type request struct {
 	scope     scope
 	journal   guard.Journal
 	waits     waits
 	reflected reflected
 	trace     step.Trace
-	// requests is what the root reconciler keeps.
+	// requests is the state that the root reconciler keeps between requests.
 	requests *requests
-	// byController is true for requests of a controller, and false for those of a test, whose logs and events users
-	// compare.
+	// byController reports whether a controller made the request. Otherwise a test made it, and users compare its logs
+	// and events.
 	byController bool
-	// guarded is true when the request waits for the caches, and findsLoops when hot loops are looked for.
+	// guarded reports whether the request waits for the caches. findsLoops reports whether hot loops are detected.
 	guarded, findsLoops bool
-	// resource is the reconciled resource, nil as long as it is not known to exist.
+	// resource is the reconciled resource. It is nil until the resource was fetched.
 	resource client.Object
-	// generation is that of the resource as it was fetched: writes of the request move that of resource.
+	// generation is the generation of the resource when it was fetched. Writes of the request change the generation in
+	// resource.
 	generation int64
-	// requeues is for requests that may be in a hot loop.
+	// requeues records requeues of a request that may be in a hot loop.
 	requeues requeues
 	started  time.Time
 }
 
-// beginRequest prepares the context of one request. A request whose own last writes have not reached the caches must
-// not begin yet: then wait is not 0, and there is no request.
+// beginRequest prepares the context of one request. If the caches have not yet received the previous writes for the
+// request, wait is greater than 0 and the returned request is nil.
 func (r root) beginRequest(
 	ctx context.Context, requests *requests, scope scope, byController bool,
 ) (_ context.Context, this *request, wait time.Duration) {
@@ -110,7 +111,7 @@ func (r root) beginRequest(
 	return this.scope.ontoRoot(ctx), this, 0
 }
 
-// run calls do, which makes the request, as the step of the root reconciler, and settles what it returns.
+// run executes do as the step of the root reconciler and settles the outcome.
 func (r *request) run(
 	ctx context.Context, root root, do func(ctx context.Context, _ client.Object) (Result, error),
 ) (Result, error) {
@@ -121,17 +122,17 @@ func (r *request) run(
 	return result, err
 }
 
-// settle returns what the caller of the root reconciler gets for what the request has returned.
+// settle returns the result and error that the root reconciler returns to its caller.
 func (r *request) settle(ctx context.Context, root root, result Result, err error) (Result, error) {
 	switch {
 	case !isQuiet(err):
-		r.requests.halts.over(r.scope.request)
+		r.requests.halts.reset(r.scope.request)
 		if err == nil {
 			result = r.retryReflected(r.retryStale(root.config, result))
 		}
 		return result, r.report(ctx, root.config, err)
 	case errors.Is(err, ErrRetryAfter) || r.haltedUntil(result, err):
-		r.requests.halts.over(r.scope.request)
+		r.requests.halts.reset(r.scope.request)
 		return result, nil
 	case r.byController:
 		return r.halted(ctx, root, result, err), nil
@@ -139,15 +140,15 @@ func (r *request) settle(ctx context.Context, root root, result Result, err erro
 	return withPriority(backOff, result), nil
 }
 
-// haltedUntil reports whether a request of a controller has halted and asks for a time to be made again.
+// haltedUntil reports whether a request of a controller halted with a RequeueAfter.
 func (r *request) haltedUntil(result Result, err error) bool {
 	return r.byController && result.RequeueAfter > 0 && errors.Is(err, ErrHaltSubReconcilers)
 }
 
-// retryStale returns the result of a request that did not fail. One that depends on what the caches do not have is made
-// again after the time in which they should.
+// retryStale returns the result of a request that did not fail. If the request depends on an object that the caches do
+// not have, it is requeued after the stale-reads timeout.
 func (r *request) retryStale(config Config, result Result) Result {
-	if !r.guarded || !r.journal.ComesAgain() || result.Requeue { //nolint:staticcheck // reconcilers still ask for it
+	if !r.guarded || !r.journal.ComesAgain() || result.Requeue { //nolint:staticcheck // reconcilers still set it
 		return result
 	}
 	again := config.staleReadsTimeout()
@@ -157,12 +158,12 @@ func (r *request) retryStale(config Config, result Result) Result {
 	return result
 }
 
-// fetched notes the resource that the request is about.
+// fetched records the resource of the request.
 func (r *request) fetched(resource client.Object) {
 	r.resource, r.generation = resource, resource.GetGeneration()
 }
 
-// end is called after a request, also when it panics.
+// end runs after a request, also when the request panics.
 func (r *request) end(ctx context.Context) {
 	r.trace.LogPanic(ctx)
 	if r.guarded {
@@ -175,5 +176,5 @@ func withPriority(result, from Result) Result {
 	return result
 }
 
-// backOff is a result that asks for a retry as for an error, without one: nothing of it is seen in logs and metrics.
-var backOff = Result{Requeue: true} //nolint:staticcheck // there is no other way to ask for it
+// backOff asks the controller to requeue with back-off, without an error in logs and metrics.
+var backOff = Result{Requeue: true} //nolint:staticcheck // controller-runtime has no other way to request back-off

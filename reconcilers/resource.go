@@ -24,16 +24,17 @@ var (
 	_ validation.Validator = (*ResourceReconciler[client.Object])(nil)
 )
 
-// ResourceReconciler reconciles all resources of a kind. It is the root of a tree of reconcilers and does what is the
-// same for all controllers; what is particular to one is up to the reconciler below it.
+// ResourceReconciler reconciles all resources of a kind. It is the root of a tree of reconcilers. It does the work that
+// all controllers share and delegates the rest to Reconciler.
 //
-// For each request it fetches the resource and applies its defaults, initializes the conditions of its status, runs the
-// Reconciler, notes the observed generation, and writes the status when that has changed. Conditions that have not
-// changed keep their transition time. Reconcilers below find the request, the config and a fresh stash on the context.
+// For each request it fetches the resource, applies its defaults, initializes the conditions of its status and runs
+// Reconciler. It then sets the observed generation and writes the status if the status has changed. Conditions whose
+// status is unchanged keep their transition time. The context of nested reconcilers contains the request, the config
+// and a new stash.
 //
-// Events on the resource: Warning StatusUpdateFailed, and with StatusEvents Normal StatusUpdated; for duck types, whose
-// status is patched, StatusPatchFailed and StatusPatched. In a controller also Warning ReconcileFailed, with the step
-// and the object, for an error that has no other event.
+// Events on the resource: Warning StatusUpdateFailed and, with StatusEvents, Normal StatusUpdated. The status of duck
+// types is patched, with the events StatusPatchFailed and StatusPatched. In a controller, an error without an event of
+// its own is recorded as the Warning event ReconcileFailed, with the step and the object.
 //
 // RBAC, with the group and the plural of the kind:
 //
@@ -41,53 +42,53 @@ var (
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>/status,verbs=get;update;patch
 //	// +kubebuilder:rbac:groups=core,resources=events,verbs=create;patch
 type ResourceReconciler[Type client.Object] struct {
-	// Name identifies this reconciler in logs and, when set, names its controller, which has to be unique within a
-	// process. Defaults to `<Type>ResourceReconciler`, and to the lower-case kind for the controller.
+	// Name identifies this reconciler in logs. A name that is set also names the controller and must then be unique
+	// within a process. Defaults to `<Type>ResourceReconciler`, and to the lower-case kind for the controller.
 	Name string
 
-	// Setup changes the controller that is being built: further watches, its name, its options. It is called before the
+	// Setup changes the controller that is being built: additional watches, its name, its options. It is called before
 	// Reconciler is set up. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// SetupForOptions are options for watching the resource itself, predicates for example. Optional.
+	// SetupForOptions are options for the watch of the resource, for example predicates. Optional.
 	SetupForOptions []builder.ForOption
 
 	// Type is the kind of the resource. Defaults to the type parameter; required for unstructured objects and duck types.
 	Type Type
 
-	// SkipStatusUpdate leaves the status alone: nothing is written for the resource. Defaults to false.
+	// SkipStatusUpdate disables writing the status. Defaults to false.
 	SkipStatusUpdate bool
 
-	// SyncStatusDuringFinalization writes the status also while the resource is being deleted. Defaults to false.
+	// SyncStatusDuringFinalization also writes the status while the resource is being deleted. Defaults to false.
 	SyncStatusDuringFinalization bool
 
-	// StatusEvents emits an event for each status that a controller writes. Most say no more than the status itself.
-	// Reconcile called by anyone but a controller, a test for example, emits them in any case. Failures are always events.
-	// Defaults to false.
+	// StatusEvents records an event for each status that a controller writes. Most of these events repeat the status. A
+	// direct call of Reconcile, for example in a test, always records them. Failures are always recorded. Defaults to
+	// false.
 	StatusEvents bool
 
-	// Reconciler does the work, most often a [Sequence]. Required.
+	// Reconciler reconciles the resource, usually a [Sequence]. Required.
 	Reconciler SubReconciler[Type]
 
-	// BeforeReconcile is called first for each request, before the resource is fetched. A context it returns is used from
-	// then on; an error ends the request. Optional.
+	// BeforeReconcile is called first for each request, before the resource is fetched. If it returns a context, the
+	// request uses that context. An error ends the request. Optional.
 	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
 
 	// AfterReconcile is called last for each request and may change the outcome. Optional.
 	AfterReconcile func(ctx context.Context, req Request, res Result, err error) (Result, error)
 
-	// SkipRequest tells requests that are not for this reconciler. Nothing is done for them. Optional.
+	// SkipRequest reports whether to ignore a request. Optional.
 	SkipRequest func(ctx context.Context, req Request) bool
 
-	// ReconcileAbsent is called for a request whose resource does not exist, or no longer: to drop what is held for it in
-	// memory, for example. What must happen when a resource goes belongs below a [WithFinalizer], since a controller that
-	// is not running misses that. Optional.
+	// ReconcileAbsent is called if the resource of a request does not exist, for example to release in-memory state of
+	// a deleted resource. Use [WithFinalizer] for cleanup that must not be missed: a controller that is not running
+	// misses the deletion. Optional.
 	ReconcileAbsent func(ctx context.Context, req Request) (Result, error)
 
-	// SkipResource tells resources that are not for this reconciler. Nothing is done for them. Optional.
+	// SkipResource reports whether to ignore a resource. Optional.
 	SkipResource func(ctx context.Context, resource Type) bool
 
-	// Config reaches the cluster of the resource, see [NewConfig]. Required.
+	// Config is the config for the cluster of the resource, see [NewConfig]. Required.
 	Config Config
 
 	lazyInit sync.Once
@@ -96,7 +97,7 @@ type ResourceReconciler[Type client.Object] struct {
 	admitted admittedStatuses
 	watched  watched
 	requests requests
-	// cached is the kind of the resource when it is read from the cache of a manager, which shares its objects.
+	// cached is the kind of the resource if it is read from the cache of a manager without copying.
 	cached schema.GroupVersionKind
 }
 
@@ -121,7 +122,8 @@ func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manage
 	return err
 }
 
-// SetupWithManagerYieldingController is SetupWithManager that returns the controller, to add watches to it later.
+// SetupWithManagerYieldingController is like SetupWithManager and returns the controller, so that watches can be added
+// later.
 func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 	ctx context.Context, mgr Manager,
 ) (controller.Controller, error) {
@@ -139,7 +141,7 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 		return nil, err
 	}
 	if r.Config.cache != nil && !duck.IsDuck(r.Type, r.Config.Scheme()) {
-		// The builder has the better error for a kind that is not known.
+		// If the kind is unknown, the builder returns a better error.
 		r.cached, _ = r.Config.GroupVersionKindFor(r.Type)
 	}
 	bldr := root.builder(mgr, r.SetupForOptions)
@@ -154,7 +156,7 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 	if err := validateRest(pass); err != nil {
 		return nil, err
 	}
-	r.watched.learn(mgr, bldr, yields)
+	r.watched.readBuilder(mgr, bldr, yields)
 	return bldr.Build(r)
 }
 
@@ -162,7 +164,7 @@ func (r *ResourceReconciler[T]) root() root {
 	return root{kind: "ResourceReconciler", name: r.Name, named: r.named, resourceType: r.Type, config: r.Config}
 }
 
-// scope is what everything below this reconciler finds on the context.
+// scope returns the values that the context of nested reconcilers contains.
 func (r *ResourceReconciler[T]) scope(req Request) scope {
 	return scope{
 		request: req,
@@ -172,8 +174,8 @@ func (r *ResourceReconciler[T]) scope(req Request) scope {
 	}
 }
 
-// Validate checks the required fields and, when ctx asks for recursion, the Reconciler. It logs what the status of the
-// resource lacks for the reconciler to do its part.
+// Validate checks the required fields. If ctx requests recursion, it also validates Reconciler. It logs which fields
+// and methods of the status are missing.
 func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	request := RetrieveRequest(ctx)

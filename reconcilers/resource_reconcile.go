@@ -20,10 +20,10 @@ import (
 
 // Reconcile reconciles the resource that the request names.
 //
-// Called by a controller it returns the requeue that reconcilers ask for, and sets the observedGeneration of
-// conditions. Called by anyone else, a test for example, it reports an empty result once it has written the status,
-// because the event of that write is the next request, and leaves conditions as the reconcilers have set them. In a
-// controller a predicate may filter that event out.
+// In a controller, it returns the requeue that reconcilers request and sets the observedGeneration of conditions.
+// Otherwise, for example in a test, it returns an empty result after writing the status and does not change conditions.
+// The empty result is compatible with tests that expect the watch event of the write to trigger the next request. A
+// controller cannot depend on that event, because a predicate may filter it out.
 func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
 	return r.reconcile(ctx, req, controller.ReconcileIDFromContext(ctx) != "")
 }
@@ -40,7 +40,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byCo
 	})
 }
 
-// hasOwnTime is true for a quiet error whose result tells when to try again.
+// hasOwnTime reports whether a quiet error uses the RequeueAfter of its result.
 func hasOwnTime(err error) bool {
 	return errors.Is(err, ErrHaltSubReconcilers) || errors.Is(err, ErrRetryAfter)
 }
@@ -94,7 +94,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 	return result, err
 }
 
-// absent is for a resource that does not exist.
+// absent handles a resource that does not exist.
 func (r *ResourceReconciler[T]) absent(ctx context.Context, req Request) (Result, error) {
 	r.Config.forget(r.Type, req)
 	if r.ReconcileAbsent != nil {
@@ -103,7 +103,8 @@ func (r *ResourceReconciler[T]) absent(ctx context.Context, req Request) (Result
 	return Result{}, nil
 }
 
-// fetch returns the resource, and what is needed of it as it was fetched, see asFetched, which nobody may change.
+// fetch returns the resource and the original to compare it with, see asFetched. The caller must not change the
+// original.
 func (r *ResourceReconciler[T]) fetch(ctx context.Context, key client.ObjectKey) (resource, original T, err error) {
 	resource = r.Type.DeepCopyObject().(T)
 	if r.cached.Empty() {
@@ -113,7 +114,7 @@ func (r *ResourceReconciler[T]) fetch(ctx context.Context, key client.ObjectKey)
 		}
 		return resource, r.asFetched(resource), nil
 	}
-	// What is in the cache is never changed, so it need not be copied a second time.
+	// Objects in the cache are never changed, so the original need not be a copy.
 	original = resource
 	if err := r.Config.Get(ctx, key, original, client.UnsafeDisableDeepCopy); err != nil {
 		return resource, original, err
@@ -123,7 +124,7 @@ func (r *ResourceReconciler[T]) fetch(ctx context.Context, key client.ObjectKey)
 	return resource, original, nil
 }
 
-// asFetched returns what is needed of a resource to find out whether its status has changed, and to write it then.
+// asFetched returns a copy of the parts of a resource that are needed to detect a changed status and to write it.
 func (r *ResourceReconciler[T]) asFetched(resource T) T {
 	if r.SkipStatusUpdate {
 		return resource
@@ -134,10 +135,10 @@ func (r *ResourceReconciler[T]) asFetched(resource T) T {
 	return r.status.snapshot(resource).(T)
 }
 
-// reconcileResource runs the Reconciler.
+// reconcileResource runs Reconciler.
 func (r *ResourceReconciler[T]) reconcileResource(ctx context.Context, resource T) (Result, error) {
 	if resource.GetDeletionTimestamp() != nil && len(resource.GetFinalizers()) == 0 {
-		// Without a finalizer nobody has asked to be called before it goes.
+		// No finalizer is left, so nothing needs to be cleaned up.
 		return Result{}, nil
 	}
 	result, err := r.Reconciler.Reconcile(ctx, resource)
@@ -155,8 +156,8 @@ func (r *ResourceReconciler[T]) mustWriteStatus(ctx context.Context, resource, o
 		!r.admitted.isStored(ctx, r.Config, r.status, resource, original)
 }
 
-// writeStatus writes the status. It never hides a failure: an error of the reconcilers that is not quiet is returned
-// although the status was written, so that the request is retried with back-off, logged and counted.
+// writeStatus writes the status. It never hides a failure: if reconcilers returned an error that is not quiet, it
+// returns the error although the status was written. The request is then retried with back-off, logged and counted.
 func (r *ResourceReconciler[T]) writeStatus(
 	ctx context.Context, resource, original T, result Result, reconcileErr error, announce bool,
 ) (Result, error) {
@@ -172,21 +173,22 @@ func (r *ResourceReconciler[T]) writeStatus(
 		reconcileErr = nil
 	}
 
-	asked := r.status.snapshot(resource)
+	requested := r.status.snapshot(resource)
 	err := write.write(ctx, resource, original)
 	switch {
 	case err == nil:
-		r.admitted.learn(r.status, asked, resource)
+		r.admitted.learn(r.status, requested, resource)
 		if announce {
 			r.Config.Recorder.Event(resource, corev1.EventTypeNormal, write.succeeded, write.done)
 		}
 		return result, reconcileErr
 	case apierrs.IsConflict(err) && !write.patch:
-		// Somebody else was faster. The event of their change triggers the next request, but may not reach us.
+		// Another client wrote first. Its watch event triggers the next request, but a predicate may filter the event
+		// out.
 		log.Info("unable to update status, the resource has changed", "reason", err.Error())
 		return withPriority(backOff, result), reconcileErr
 	case apierrs.IsNotFound(err) && resource.GetDeletionTimestamp() != nil && len(resource.GetFinalizers()) == 0:
-		// The last finalizer was cleared and with it went the resource.
+		// The resource was deleted when its last finalizer was removed.
 		return result, reconcileErr
 	case reconcileErr == nil:
 		reconcileErr = err
@@ -201,7 +203,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 	return Result{}, reconcileErr
 }
 
-// statusWrite is a way to write a status, and the words for it.
+// statusWrite is a way to write a status, with its log messages and events.
 type statusWrite[T client.Object] struct {
 	patch           bool
 	doing, unable   string
@@ -210,7 +212,8 @@ type statusWrite[T client.Object] struct {
 	write           func(ctx context.Context, resource, original T) error
 }
 
-// patchesStatus is true for ducks. The rest of a duck is not known, so it cannot be sent back whole.
+// patchesStatus reports whether the status is patched. This applies to ducks: an update would remove the fields that
+// the duck type does not have.
 func (r *ResourceReconciler[T]) patchesStatus(resource T) bool {
 	_, isUnstructured := any(resource).(*unstructured.Unstructured)
 	return !isUnstructured && duck.IsDuck(resource, r.Config.Scheme())

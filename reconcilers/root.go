@@ -14,12 +14,12 @@ import (
 	"trueup.dev/validation"
 )
 
-// root is what the reconcilers at the root of a tree have in common when they are set up.
+// root holds the setup settings that all root reconcilers share.
 type root struct {
-	// kind is the Go name of the reconciler, for errors.
+	// kind is the Go name of the reconciler. Errors contain it.
 	kind string
 	name string
-	// named is true when the author has chosen the name.
+	// named reports whether the user set the name.
 	named        bool
 	resourceType client.Object
 	config       Config
@@ -39,8 +39,8 @@ func (r root) validate(ctx context.Context, reconciler validation.Validator) err
 	return err
 }
 
-// builder returns a builder for a controller of the resource. A name that the author has chosen names the controller
-// too, in logs and metrics, and lets several controllers for one kind live in one manager.
+// builder returns a builder for a controller of the resource. A name that the user set also names the controller, in
+// logs and metrics. Several controllers for one kind can then share a manager.
 func (r root) builder(mgr Manager, options []builder.ForOption) *Builder {
 	watched := watchable(r.resourceType, r.config.Scheme())
 	if r.config.cache == mgr.GetCache() {
@@ -53,13 +53,13 @@ func (r root) builder(mgr Manager, options []builder.ForOption) *Builder {
 	return bldr
 }
 
-// hooks are what an author wants to be called around each request.
+// hooks are the user's functions that run before and after each request.
 type hooks struct {
 	before func(ctx context.Context, req Request) (context.Context, Result, error)
 	after  func(ctx context.Context, req Request, res Result, err error) (Result, error)
 }
 
-// call calls the hooks around do. An error from before ends the request.
+// call runs do between the hooks. An error from before ends the request.
 func (h hooks) call(
 	ctx context.Context, req Request, do func(ctx context.Context) (Result, error),
 ) (Result, error) {
@@ -82,7 +82,7 @@ func (h hooks) call(
 	return result, err
 }
 
-// resourceTypeName is a kind for log lines: group and kind where they are known.
+// resourceTypeName returns the group and kind for log lines. If they are unknown, it returns the type name.
 func resourceTypeName(config Config, resourceType client.Object) string {
 	if config.Client != nil && !isNil(resourceType) {
 		if gvk, err := config.GroupVersionKindFor(resourceType); err == nil {
@@ -92,7 +92,7 @@ func resourceTypeName(config Config, resourceType client.Object) string {
 	return typeName(resourceType)
 }
 
-// resourceName is the kind of a resource for the name of its reconciler.
+// resourceName returns the kind of a resource. The default name of its reconciler contains it.
 func resourceName(config Config, resourceType client.Object) string {
 	if isGeneric(resourceType) && config.Client != nil {
 		if gvk, err := config.GroupVersionKindFor(resourceType); err == nil {

@@ -11,11 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What is logged of objects. An object may hold secrets that its author did not think of when choosing a log level, so
-// values are logged only when a Sanitize function says which, or an operator asks for verbosity 1 and the object is not
-// a Secret.
+// Objects may contain secrets that users do not expect in logs. Values are therefore logged only if a Sanitize function
+// selects them, or at verbosity 1 if the object is not a Secret.
 
-// identify names an object in a log line.
+// identify returns the kind and name of an object for logs.
 func identify(obj client.Object) string {
 	if isNil(obj) {
 		return "<none>"
@@ -30,7 +29,7 @@ func identify(obj client.Object) string {
 	return typeName(obj) + " " + name
 }
 
-// describe returns what to log of an object that is about to be created.
+// describe returns the value to log for an object that is about to be created.
 func (r *UpdatingObjectManager[T]) describe(log logr.Logger, obj T) any {
 	switch {
 	case !log.Enabled():
@@ -44,8 +43,8 @@ func (r *UpdatingObjectManager[T]) describe(log logr.Logger, obj T) any {
 	}
 }
 
-// diff returns what to log, as keys and values, of an object that is about to be updated. Where the defaults of its
-// kind are not known, it lists apart what may be one: what only the current object has.
+// diff returns keys and values to log for an object that is about to be updated. If the defaults of its kind are
+// unknown, it lists fields that only the current object has separately, because they may be defaults.
 func (r *UpdatingObjectManager[T]) diff(log logr.Logger, current, desired T, defaultsKnown bool) []any {
 	if !log.Enabled() {
 		return nil
@@ -71,7 +70,7 @@ func (r *UpdatingObjectManager[T]) diff(log logr.Logger, current, desired T, def
 	return logged
 }
 
-// partition splits a list into what belongs and what does not.
+// partition splits a list into the items for which belongs returns true and the others.
 func partition[E any](all []E, belongs func(E) bool) (yes, no []E) {
 	for _, e := range all {
 		if belongs(e) {
@@ -83,7 +82,7 @@ func partition[E any](all []E, belongs func(E) bool) (yes, no []E) {
 	return yes, no
 }
 
-// changes returns what to log of the difference between two values: where they differ, and with verbosity 1 how.
+// changes returns the difference between two values for logs: the changed paths, or at verbosity 1 the values.
 func changes(log logr.Logger, before, after any) any {
 	if log.V(1).Enabled() {
 		return cmp.Diff(before, after, IgnoreAllUnexported)
@@ -91,7 +90,7 @@ func changes(log logr.Logger, before, after any) any {
 	return changedPaths(before, after)
 }
 
-// isSecret also knows Secrets that are unstructured, and duck types and copies of their Go type.
+// isSecret reports whether obj is a Secret, including unstructured Secrets and Go types derived from Secret.
 func isSecret(obj client.Object) bool {
 	return typeName(obj) == "Secret" || strings.Contains(reflect.TypeOf(obj).String(), "Secret")
 }

@@ -17,10 +17,10 @@ var (
 	_ validation.Validator         = Sequence[client.Object](nil)
 )
 
-// Sequence runs sub reconcilers one after the other, in order, and combines their results with [AggregateResults]. It
-// stops at the first error and then returns the result and the error of the reconciler that failed.
+// Sequence runs sub reconcilers in order and combines their results with [AggregateResults]. It stops at the first
+// error and returns the result and the error of the sub reconciler that failed.
 //
-// A Sequence is used as a value or by pointer and has no state of its own.
+// A Sequence can be used as a value or as a pointer. It has no state.
 type Sequence[Type client.Object] []SubReconciler[Type]
 
 // SetupWithManager sets up every sub reconciler, in order.
@@ -28,7 +28,7 @@ func (r Sequence[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Bu
 	return setupEach(ctx, mgr, bldr, r)
 }
 
-// Validate validates every sub reconciler when ctx asks for recursion, see [validation.WithRecursive].
+// Validate validates every sub reconciler if ctx requests recursion, see [validation.WithRecursive].
 func (r Sequence[T]) Validate(ctx context.Context) error {
 	return validateEach(ctx, "Sequence", r)
 }

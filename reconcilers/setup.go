@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// setupFunc is a part of setting up a reconciler.
+// setupFunc sets up a part of a reconciler.
 type setupFunc func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-// setUp validates a reconciler and then does what is left to do, in order and under the reconciler's name. Parts that
-// are nil are passed over.
+// setUp validates a reconciler and then runs parts in order, with the name of the reconciler in the logger. It skips
+// nil parts.
 func setUp(
 	ctx context.Context, mgr Manager, bldr *Builder, name string, validate func(context.Context) error, parts ...setupFunc,
 ) error {
@@ -32,7 +32,7 @@ func setUp(
 	return nil
 }
 
-// nested is setting up a reconciler below another one.
+// nested returns the function that sets up a nested reconciler.
 func nested[T client.Object](reconciler SubReconciler[T]) setupFunc {
 	if isNil(reconciler) {
 		return nil

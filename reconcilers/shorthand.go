@@ -6,12 +6,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// shorthand is the fields by which a reconciler configures the [UpdatingObjectManager] it uses when it is not given an
-// object manager.
+// shorthand holds the fields that configure an [UpdatingObjectManager] for a reconciler without a custom object
+// manager.
 type shorthand[T client.Object] struct {
-	// field is the field for an object manager, and verb what has to be done with it.
+	// field is the name of the object manager field, and verb is the verb for validation messages.
 	field, verb string
-	// given is true when there is an object manager.
+	// given reports whether the user set an object manager.
 	given     bool
 	merge     func(current, desired T)
 	harmonize func(current, desired T)
@@ -19,7 +19,7 @@ type shorthand[T client.Object] struct {
 	finalizer string
 }
 
-// manager returns the object manager that the fields describe, and nil when they describe none.
+// manager returns the object manager that the fields configure, or nil if they are not set.
 func (s shorthand[T]) manager(objType T, track bool) ObjectManager[T] {
 	if s.merge == nil {
 		return nil

@@ -11,18 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// statusType knows how to reach the status of resources of one Go type. What a type offers is found out once.
+// statusType describes the status of resources of one Go type. It is computed once.
 type statusType struct {
 	unstructured bool
-	// field is the position of the Status field, nil when there is none.
+	// field is the index of the Status field, or nil if the type has no such field.
 	field []int
-	// nilable is true when the Status field is a pointer.
+	// nilable reports whether the Status field is a pointer.
 	nilable bool
-	// observedGeneration and conditions are the positions of these fields in the status, nil when there are none of the
-	// expected type.
+	// observedGeneration and conditions are the indexes of these fields in the status, or nil if the status has no such
+	// field of the expected type.
 	observedGeneration []int
 	conditions         []int
-	// initialize is true when the status can initialize its conditions, and withContext when it takes a context to do so.
+	// initialize reports whether the status has an InitializeConditions method, and withContext whether the method
+	// takes a context.
 	initialize  bool
 	withContext bool
 
@@ -72,7 +73,7 @@ func newStatusType(obj client.Object) *statusType {
 	return s
 }
 
-// value returns the status struct of obj, addressable. It is not valid when there is none or it is nil.
+// value returns the addressable status struct of obj. The result is invalid if obj has no status or the status is nil.
 func (s *statusType) value(obj client.Object) reflect.Value {
 	if s.field == nil {
 		return reflect.Value{}
@@ -87,7 +88,7 @@ func (s *statusType) value(obj client.Object) reflect.Value {
 	return status
 }
 
-// initializeConditions calls InitializeConditions of the status.
+// initializeConditions calls the InitializeConditions method of the status.
 func (s *statusType) initializeConditions(ctx context.Context, obj client.Object) {
 	status := s.value(obj)
 	if !s.initialize || !status.IsValid() {
@@ -110,8 +111,8 @@ func (s *statusType) observeGeneration(obj client.Object) {
 	}
 }
 
-// snapshot returns an object of the Go type of obj with a copy of its status, and nothing else: it is all that is
-// compared later. Where the status is not known it is a copy of obj.
+// snapshot returns an object of the Go type of obj with only a copy of the status. If the status is not a known struct,
+// it returns a copy of obj.
 func (s *statusType) snapshot(obj client.Object) client.Object {
 	status := s.value(obj)
 	if !status.IsValid() || s.nilable {
@@ -120,12 +121,12 @@ func (s *statusType) snapshot(obj client.Object) client.Object {
 	return s.carriers.copyPart(obj, func(carrier reflect.Value) { carrier.FieldByIndex(s.field).Set(status) })
 }
 
-// equal compares the status of two versions of a resource.
+// equal reports whether the status of two versions of a resource is equal.
 func (s *statusType) equal(a, b client.Object) bool {
 	return same(s.of(a), s.of(b))
 }
 
-// of returns the status of obj for comparisons and logs, nil when there is none.
+// of returns the status of obj for comparisons and logs, or nil if obj has no status.
 func (s *statusType) of(obj client.Object) any {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u.Object["status"]

@@ -14,26 +14,25 @@ import (
 	"trueup.dev/internal/defaults"
 )
 
-// admittedStatuses knows what becomes of a status that is written: the API server fills in the defaults of its schema
-// and drops fields that it does not know. A status that leads to the stored one need not be written again.
+// admittedStatuses remembers how the API server changes a status that is written: it sets the defaults of the schema
+// and drops unknown fields. A status that would be stored as the current status need not be written.
 type admittedStatuses struct {
 	once sync.Once
-	// seen has the UIDs of objects as its keys and *admittedStatus as its values. Objects whose status is stored as it is
-	// written are not in it.
+	// seen maps UIDs of objects to *admittedStatus values. It has no entry for a status that is stored unchanged.
 	seen    *cache.Expiring
 	schemas defaults.Schemas
 }
 
 // admittedStatus holds snapshots, see [statusType.snapshot].
-type admittedStatus struct{ asked, stored client.Object }
+type admittedStatus struct{ requested, stored client.Object }
 
 func (a *admittedStatuses) store() *cache.Expiring {
 	a.once.Do(func() { a.seen = cache.NewExpiring() })
 	return a.seen
 }
 
-// isStored reports whether the status of obj would become that of stored. An object without a UID does not come from an
-// API server.
+// isStored reports whether the API server would store the status of obj as the status of stored. An object without a
+// UID was not read from an API server.
 func (a *admittedStatuses) isStored(
 	ctx context.Context, config Config, status *statusType, obj, stored client.Object,
 ) bool {
@@ -43,7 +42,7 @@ func (a *admittedStatuses) isStored(
 	}
 	if value, ok := a.store().Get(uid); ok {
 		known := value.(*admittedStatus)
-		if status.equal(known.asked, obj) && status.equal(known.stored, stored) {
+		if status.equal(known.requested, obj) && status.equal(known.stored, stored) {
 			a.put(uid, known)
 			return true
 		}
@@ -56,19 +55,19 @@ func (a *admittedStatuses) isStored(
 	if !known || !status.equal(filled, stored) {
 		return false
 	}
-	a.put(uid, &admittedStatus{asked: status.snapshot(obj), stored: status.snapshot(stored)})
+	a.put(uid, &admittedStatus{requested: status.snapshot(obj), stored: status.snapshot(stored)})
 	log.V(1).Info("status is in sync with the defaults of the API server, no update required")
 	return true
 }
 
-// learn remembers that the status of asked has become that of stored.
-func (a *admittedStatuses) learn(status *statusType, asked, stored client.Object) {
+// learn records that the status of requested was stored as the status of stored.
+func (a *admittedStatuses) learn(status *statusType, requested, stored client.Object) {
 	switch uid := stored.GetUID(); {
 	case uid == "":
-	case status.equal(asked, stored):
+	case status.equal(requested, stored):
 		a.store().Delete(uid)
 	default:
-		a.put(uid, &admittedStatus{asked: asked, stored: status.snapshot(stored)})
+		a.put(uid, &admittedStatus{requested: requested, stored: status.snapshot(stored)})
 	}
 }
 
@@ -76,7 +75,7 @@ func (a *admittedStatuses) put(uid types.UID, known *admittedStatus) {
 	a.store().Set(uid, known, admissionMemoryTTL)
 }
 
-// mayBeDefaults reports whether each difference is a field that only the stored object has.
+// mayBeDefaults reports whether every difference is a field that only the stored object has.
 func mayBeDefaults(found []difference) bool {
 	for _, d := range found {
 		if !d.removed {

@@ -11,7 +11,7 @@ import (
 	"trueup.dev/internal/observed"
 )
 
-// conditionsOf returns the conditions of a resource, nil when its status has none of the expected type.
+// conditionsOf returns the conditions of a resource, or nil if its status has no conditions of the expected type.
 func (s *statusType) conditionsOf(obj client.Object) []metav1.Condition {
 	status := s.value(obj)
 	if s.conditions == nil || !status.IsValid() {
@@ -33,7 +33,7 @@ func conditionOf(conditions []metav1.Condition, conditionType string) *metav1.Co
 	return nil
 }
 
-// withGeneration returns a context with which the apis package sets the observedGeneration of the conditions of obj.
+// withGeneration returns a context in which the apis package sets the observedGeneration of the conditions of obj.
 func (s *statusType) withGeneration(ctx context.Context, obj client.Object) (context.Context, *observed.Observation) {
 	status := s.value(obj)
 	if s.conditions == nil || !status.IsValid() || obj.GetGeneration() == 0 {
@@ -42,10 +42,10 @@ func (s *statusType) withGeneration(ctx context.Context, obj client.Object) (con
 	return observed.WithGeneration(ctx, obj.GetGeneration(), status)
 }
 
-// observeConditions sets the observedGeneration of the conditions of obj that were set, by whatever means, since it was
-// original: those that are new or changed, and those whose observedGeneration is no longer set. After a reconcile
-// without an error those that InitializeConditions manages are up to date, too: all steps have had their say. It leaves
-// alone what an author has set, and the conditions of other writers.
+// observeConditions sets the observedGeneration of the conditions of obj that are new or changed since original, and of
+// conditions whose observedGeneration was cleared. After a reconcile without an error it also updates the conditions
+// that InitializeConditions manages, because all steps have run. It does not change an observedGeneration that the user
+// set, nor the conditions of other writers.
 func (s *statusType) observeConditions(obj, original client.Object, observation *observed.Observation, err error) {
 	generation := observation.Generation()
 	if generation == 0 {
@@ -63,16 +63,15 @@ func (s *statusType) observeConditions(obj, original client.Object, observation 
 		case observed == 0 && (changed || before.ObservedGeneration != 0):
 			c.ObservedGeneration = generation
 		case changed && observed == before.ObservedGeneration && observed < generation:
-			c.ObservedGeneration = generation // changed in place
+			c.ObservedGeneration = generation // the condition was changed in place
 		case err == nil && 0 < observed && observed < generation && observation.IsManaged(c.Type):
 			c.ObservedGeneration = generation
 		}
 	}
 }
 
-// keepTransitionTimes restores the transition times of the conditions of obj whose status is the same as in original,
-// whatever has happened to them in between: the time is that of the last change of the status, not of a reason or a
-// message.
+// keepTransitionTimes restores the transition time of each condition of obj whose status is the same as in original.
+// The transition time is the time of the last change of the status, not of the reason or message.
 func (s *statusType) keepTransitionTimes(obj, original client.Object) {
 	conditions, originals := s.conditionsOf(obj), s.conditionsOf(original)
 	for i := range conditions {

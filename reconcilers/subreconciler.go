@@ -14,7 +14,7 @@ import (
 	"trueup.dev/validation"
 )
 
-// Names from other packages that nearly every reconciler mentions.
+// Aliases for names from other packages that most reconcilers use.
 type (
 	// Builder is controller-runtime's builder of controllers.
 	Builder = builder.Builder
@@ -22,9 +22,9 @@ type (
 	Manager = manager.Manager
 	// Request names the resource to reconcile.
 	Request = reconcile.Request
-	// Result tells when to reconcile again.
+	// Result is the result of a reconcile. It specifies when to reconcile again.
 	Result = reconcile.Result
-	// Defaulter is a resource that can fill in its own defaults.
+	// Defaulter is a resource that sets its own defaults.
 	Defaulter = validation.Defaulter
 	// StashKey names a value in the stash.
 	StashKey = stash.Key
@@ -37,7 +37,7 @@ func NewStasher[T any](key stash.Key) stash.Stasher[T] {
 	return stash.New[T](key)
 }
 
-// The stash, under the names it has always had here. See package stash.
+// The API of package stash, with the names of earlier versions.
 var (
 	WithStash                  = stash.WithContext
 	StashValue                 = stash.StoreValue
@@ -48,21 +48,21 @@ var (
 	ErrStashValueNotAssignable = stash.ErrValueNotAssignable
 )
 
-// SubReconciler is a part of the reconciliation of a resource. All reconcilers below a root reconciler are sub
-// reconcilers, and most are composed of others.
+// SubReconciler reconciles a part of a resource. All reconcilers below a root reconciler are sub reconcilers. Most of
+// them are composed of other sub reconcilers.
 type SubReconciler[Type client.Object] interface {
-	// SetupWithManager registers watches and indexes the reconciler needs. It is called once, before the manager starts,
-	// with a context that holds the config of the root reconciler.
+	// SetupWithManager registers the watches and indexes that the reconciler needs. It is called once, before the
+	// manager starts. The context contains the config of the root reconciler.
 	SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Reconcile works on the resource, which it may change in memory: changes to its status are written by the root
-	// reconciler, changes to anything else are not. An error stops the reconcilers that follow; see
-	// [ErrHaltSubReconcilers] and [ErrQuiet] for the errors with a meaning of their own.
+	// Reconcile reconciles the resource and may change it in memory. The root reconciler writes changes to the status,
+	// but no other changes. An error stops the reconcilers that follow. See [ErrHaltSubReconcilers] and [ErrQuiet] for
+	// errors with a special meaning.
 	Reconcile(ctx context.Context, resource Type) (Result, error)
 }
 
-// AggregateResults combines results: the earliest non-zero RequeueAfter, Requeue when any asks for it, and the highest
-// Priority.
+// AggregateResults combines results. It returns the shortest non-zero RequeueAfter, Requeue if any result sets it, and
+// the highest Priority.
 func AggregateResults(results ...Result) Result {
 	aggregate := Result{}
 	for _, result := range results {
@@ -77,7 +77,8 @@ func AggregateResults(results ...Result) Result {
 	return aggregate
 }
 
-// MergeMaps returns a new map with the entries of all maps, later ones winning. It is never nil.
+// MergeMaps returns a new map with the entries of all maps. Later entries replace earlier ones. The result is never
+// nil.
 func MergeMaps(maps ...map[string]string) map[string]string {
 	merged := map[string]string{}
 	for _, m := range maps {

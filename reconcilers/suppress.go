@@ -28,13 +28,13 @@ var (
 	_ validation.Validator         = (*SuppressTransientErrors[client.Object, client.ObjectList])(nil)
 )
 
-// SuppressTransientErrors keeps the first errors in a row of a resource to itself: they are retried with back-off, but
-// neither logged nor counted by the controller, nor written to the status. Most are gone the next time. What the
-// reconciler that fails has logged by itself stays. An error that persists is returned from the Threshold-th time on,
-// and so is, at once, an [ErrDurable]. A halt is no error.
+// SuppressTransientErrors suppresses the first consecutive errors of a resource. Suppressed errors are retried with
+// back-off, but the controller does not log or count them, and the status is not written. Messages that the failed
+// reconciler logs itself are kept. From the Threshold-th consecutive error on, errors are returned. An [ErrDurable] is
+// returned immediately. A halt is not an error.
 //
-// The count is per resource. It starts again with a success, a halt, an [ErrDurable] and a new generation of the
-// resource. Once a day the counts of resources that no longer exist are dropped, for which all of them are listed.
+// Errors are counted per resource. A success, a halt, an [ErrDurable] or a new generation of the resource resets the
+// count. Once a day, the reconciler lists all resources and drops the counts of resources that no longer exist.
 //
 // RBAC, with the group and the plural of the kind:
 //
@@ -50,7 +50,7 @@ type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] str
 	// Setup registers watches and indexes. It is called after Reconciler is set up. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Threshold is the number of errors in a row from which on they are returned. Defaults to 3.
+	// Threshold is the number of consecutive errors from which errors are returned. Defaults to 3.
 	Threshold uint8
 
 	// Reconciler runs as usual. Required.
@@ -63,7 +63,7 @@ type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] str
 	lastPurge time.Time
 }
 
-// errorCounter counts the errors in a row of one generation of a resource.
+// errorCounter counts consecutive errors of one generation of a resource.
 type errorCounter struct {
 	generation int64
 	count      uint8
@@ -95,7 +95,7 @@ func (r *SuppressTransientErrors[T, LT]) SetupWithManager(ctx context.Context, m
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler), r.Setup)
 }
 
-// Validate checks the required field and, when ctx asks for recursion, Reconciler.
+// Validate checks the required field. If ctx requests recursion, it also validates Reconciler.
 func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
@@ -111,7 +111,7 @@ func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
 	return problems.err()
 }
 
-// Reconcile runs Reconciler and decides about its error.
+// Reconcile runs Reconciler and suppresses transient errors.
 func (r *SuppressTransientErrors[T, LT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
@@ -126,7 +126,7 @@ func (r *SuppressTransientErrors[T, LT]) reconcile(ctx context.Context, resource
 	return result, err
 }
 
-// suppresses counts the error and tells whether it is one of the first.
+// suppresses counts the error and reports whether to suppress it.
 func (r *SuppressTransientErrors[T, LT]) suppresses(resource T, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,8 +147,8 @@ func (r *SuppressTransientErrors[T, LT]) suppresses(resource T, err error) bool 
 	return counter.count < r.Threshold
 }
 
-// purge drops, once a day, the counters of resources that are gone. Only one worker does it, and the others do not
-// wait.
+// purge drops the counters of resources that no longer exist, once a day. One worker does this. The other workers do
+// not wait.
 func (r *SuppressTransientErrors[T, LT]) purge(ctx context.Context) {
 	if !r.purgeIsDue(rtime.RetrieveNow(ctx)) {
 		return

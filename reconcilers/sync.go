@@ -19,13 +19,13 @@ var (
 	_ validation.Validator         = (*SyncReconciler[client.Object])(nil)
 )
 
-// SyncReconciler runs functions of the author's own: to look up reference data, to work with APIs that are not
-// Kubernetes resources, or for whatever no other reconciler covers.
+// SyncReconciler runs the user's functions, for example to look up reference data, to call APIs outside of Kubernetes,
+// or for any task that no other reconciler covers.
 //
-// When the resource is being deleted Finalize is called instead of Sync. State that has to be cleaned up needs a
+// If the resource is being deleted, Finalize is called instead of Sync. State that must be cleaned up needs a
 // finalizer: wrap the SyncReconciler in [WithFinalizer].
 //
-// RBAC: whatever the functions use.
+// RBAC: the permissions that the functions need.
 type SyncReconciler[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `SyncReconciler`.
 	Name string
@@ -33,19 +33,19 @@ type SyncReconciler[Type client.Object] struct {
 	// Setup registers watches and indexes. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// SyncDuringFinalization calls Sync also while the resource is being deleted, before Finalize. Defaults to false.
+	// SyncDuringFinalization also calls Sync while the resource is being deleted, before Finalize. Defaults to false.
 	SyncDuringFinalization bool
 
-	// Sync does the work while the resource is not being deleted. One of Sync and SyncWithResult is required, not both.
+	// Sync reconciles a resource that is not being deleted. Exactly one of Sync and SyncWithResult is required.
 	Sync func(ctx context.Context, resource Type) error
 
-	// SyncWithResult is Sync that can ask to be called again.
+	// SyncWithResult is like Sync and returns a result.
 	SyncWithResult func(ctx context.Context, resource Type) (Result, error)
 
-	// Finalize cleans up while the resource is being deleted. Optional; not together with FinalizeWithResult.
+	// Finalize cleans up while the resource is being deleted. It cannot be combined with FinalizeWithResult. Optional.
 	Finalize func(ctx context.Context, resource Type) error
 
-	// FinalizeWithResult is Finalize that can ask to be called again.
+	// FinalizeWithResult is like Finalize and returns a result.
 	FinalizeWithResult func(ctx context.Context, resource Type) (Result, error)
 
 	lazyInit sync.Once
@@ -65,7 +65,7 @@ func (r *SyncReconciler[T]) SetupWithManager(ctx context.Context, mgr Manager, b
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup)
 }
 
-// Validate checks that the functions fit together.
+// Validate checks the combination of functions.
 func (r *SyncReconciler[T]) Validate(context.Context) error {
 	r.init()
 	problems := problems{}
@@ -81,7 +81,7 @@ func (r *SyncReconciler[T]) Validate(context.Context) error {
 	return problems.err()
 }
 
-// Reconcile calls Sync, Finalize or both, as the resource requires. An error from Sync skips Finalize.
+// Reconcile calls Sync, Finalize or both. An error from Sync skips Finalize.
 func (r *SyncReconciler[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
@@ -109,7 +109,7 @@ func (r *SyncReconciler[T]) reconcile(ctx context.Context, resource T) (Result, 
 	return result, nil
 }
 
-// call calls whichever of the two forms of a function is there.
+// call calls the form of a function that is set.
 func call[T client.Object](
 	ctx context.Context, resource T, plain func(
 		context.Context, T,

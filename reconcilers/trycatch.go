@@ -17,7 +17,7 @@ var (
 	_ validation.Validator         = (*TryCatch[client.Object])(nil)
 )
 
-// TryCatch lets a function decide what an error of a sub reconciler means, and runs another one in any case.
+// TryCatch handles the error of a sub reconciler with a function, and always runs another sub reconciler afterwards.
 type TryCatch[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `TryCatch`.
 	Name string
@@ -28,13 +28,13 @@ type TryCatch[Type client.Object] struct {
 	// Try runs first. Required.
 	Try SubReconciler[Type]
 
-	// Catch is called with what Try returned, also when there is no error, and returns what to go on with. Optional.
+	// Catch is called with the result and error of Try, also if the error is nil. It returns the result and error to
+	// use. Optional.
 	Catch func(ctx context.Context, resource Type, result Result, err error) (Result, error)
 
-	// Finally runs after Catch, whatever has happened. It changes nothing of what Try and Catch came to unless it fails
-	// itself: then its error takes the place of another, and its result is added with [AggregateResults]. Only where
-	// nobody has asked for a requeue, one that Finally asks for holds. Keep it simple: it is for cleaning up after Try.
-	// Optional.
+	// Finally always runs after Catch, to clean up after Try. If it fails, its error replaces the previous error and
+	// the results are combined with [AggregateResults]. If it succeeds, its requeue is used only if neither Try nor
+	// Catch requested one. Optional.
 	Finally SubReconciler[Type]
 
 	lazyInit sync.Once
@@ -54,7 +54,7 @@ func (r *TryCatch[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *B
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Try), nested(r.Finally))
 }
 
-// Validate checks the required fields and, when ctx asks for recursion, Try and Finally.
+// Validate checks the required fields. If ctx requests recursion, it also validates Try and Finally.
 func (r *TryCatch[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}

@@ -16,14 +16,13 @@ import (
 	"trueup.dev/duck"
 )
 
-// isNil is true for a nil interface and for a nil pointer in an interface.
+// isNil reports whether obj is a nil interface or holds a nil pointer.
 func isNil(obj any) bool {
 	v := reflect.ValueOf(obj)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// newEmpty returns a new value of the struct that T points to. For a T that is an interface there is nothing to make,
-// so it returns nil.
+// newEmpty returns a new value of the struct that T points to. It returns nil if T is an interface.
 func newEmpty[T any]() T {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer {
@@ -36,20 +35,20 @@ func newEmpty[T any]() T {
 // blankLike returns a new object of the same Go type and kind.
 func blankLike[T runtime.Object](obj T) T {
 	blank := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T)
-	// A typed object that the scheme knows needs no kind; unstructured objects and ducks have no other way to tell what
-	// they are.
+	// Typed objects get their kind from the scheme. Unstructured objects and ducks must carry it.
 	blank.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
 	return blank
 }
 
-// nameKind gives a kind to an object that does not carry one, as typed objects in caches do not.
+// nameKind sets the kind of an object that does not carry one. Caches store typed objects without a kind.
 func nameKind(obj client.Object, gvk schema.GroupVersionKind) {
 	if kind := obj.GetObjectKind(); kind.GroupVersionKind().Empty() {
 		kind.SetGroupVersionKind(gvk)
 	}
 }
 
-// typeName is the kind of an object when it carries one, else the name of its Go type, less its type arguments.
+// typeName returns the kind of an object. If the object does not carry a kind, typeName returns the name of its Go type
+// without type arguments.
 func typeName(obj any) string {
 	if isNil(obj) {
 		return ""
@@ -67,12 +66,12 @@ func typeName(obj any) string {
 	return name
 }
 
-// isGeneric is true for objects of a generic Go type, whose name says nothing about the kind.
+// isGeneric reports whether obj has a generic Go type. The name of such a type is not the kind.
 func isGeneric(obj any) bool {
 	return !isNil(obj) && strings.Contains(reflect.TypeOf(obj).String(), "[")
 }
 
-// watchable returns the object to name in a watch: ducks are watched as unstructured objects of their kind.
+// watchable returns the object to pass to a watch. Ducks are watched as unstructured objects of their kind.
 func watchable(obj client.Object, scheme *runtime.Scheme) client.Object {
 	if !duck.IsDuck(obj, scheme) {
 		return obj
@@ -82,7 +81,7 @@ func watchable(obj client.Object, scheme *runtime.Scheme) client.Object {
 	return u
 }
 
-// listItems returns the items of a list as they are in the list, without copying them.
+// listItems returns the items of a list without copying them.
 func listItems[T client.Object](list client.ObjectList) ([]T, error) {
 	items := []T{}
 	err := meta.EachListItem(list, func(obj runtime.Object) error {

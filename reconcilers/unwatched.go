@@ -22,16 +22,16 @@ import (
 
 var unwatchedReferences = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "trueup_tracked_unwatched_total",
-	Help: "References to objects of kinds that the controller does not watch with EnqueueTracked: their changes trigger " +
-		"nothing.",
+	Help: "Number of tracked references to objects of kinds that the controller does not watch with EnqueueTracked: " +
+		"changes of these objects do not trigger reconciles.",
 }, []string{"reconciler", "kind"})
 
 func init() {
 	metrics.Registry.MustRegister(unwatchedReferences)
 }
 
-// warnUnwatched counts a reference to an object of a kind that the controller does not watch, and logs what to add,
-// once for each kind.
+// warnUnwatched counts a reference to an object of a kind that the controller does not watch. Once for each kind, it
+// logs the line of code to add.
 func (c Config) warnUnwatched(ctx context.Context, watched *watched, kind schema.GroupKind, tracked runtime.Object) {
 	unwatchedReferences.WithLabelValues(watched.reconciler, kind.String()).Inc()
 	if watched.warnOnce(kind) {
@@ -41,7 +41,7 @@ func (c Config) warnUnwatched(ctx context.Context, watched *watched, kind schema
 	}
 }
 
-// watchLine is the line of Go that watches the kind of an object, or of the objects in a list.
+// watchLine returns a line of Go that watches the kind of an object, or of the objects in a list.
 func (c Config) watchLine(ctx context.Context, tracked runtime.Object) string {
 	gvk, err := c.GroupVersionKindFor(tracked)
 	if err != nil {
@@ -57,7 +57,8 @@ func (c Config) watchLine(ctx context.Context, tracked runtime.Object) string {
 	return fmt.Sprintf("bldr.%s(%s, reconcilers.EnqueueTracked(ctx))", method, object)
 }
 
-// goLiteral is an object of a kind in the form in which it was tracked, and the method of a builder that watches it.
+// goLiteral returns a Go literal of an object of a kind, in the form in which it was tracked, and the builder method
+// that watches it.
 func (c Config) goLiteral(gvk schema.GroupVersionKind, tracked runtime.Object) (literal, method string) {
 	method = "Watches"
 	_, untyped := tracked.(runtime.Unstructured)
@@ -82,7 +83,7 @@ func (c Config) goLiteral(gvk schema.GroupVersionKind, tracked runtime.Object) (
 
 var apiVersion = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
 
-// goName is a type with its package as it is usually imported: corev1 for k8s.io/api/core/v1.
+// goName returns the name of a type with its usual import name, for example corev1 for k8s.io/api/core/v1.
 func goName(t reflect.Type) string {
 	dir, name := path.Split(t.PkgPath())
 	if apiVersion.MatchString(name) {

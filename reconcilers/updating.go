@@ -27,22 +27,22 @@ var (
 	_ validation.Validator         = (*UpdatingObjectManager[client.Object])(nil)
 )
 
-// UpdatingObjectManager is an [ObjectManager] that updates whole objects: it merges the desired state into a copy of
-// the actual object and sends that to the API server when it differs from the actual one.
+// UpdatingObjectManager is an [ObjectManager] that updates whole objects. It merges the desired object into a copy of
+// the actual object and sends the result to the API server if it differs from the actual object.
 //
-// What the API server fills in is not mistaken for drift: a field that the author leaves unset and that has its default
-// is in sync. One that has another value is not, whoever has set it, and is written. The defaults of the kinds of
-// Kubernetes are known, and so is what the server allocates for them (addresses and ports of a Service, for example);
-// those of custom resources are read from the API server, once for each version of a group, where [Config] has
-// Discovery. What admission webhooks change is remembered and expected from then on. The memory is kept for an hour
-// after its last use. Without one, as after a restart, an object that a webhook has changed is written once more, which
-// changes nothing on the server.
+// Changes by the API server are not treated as drift. A field that the user does not set is in sync if it has its
+// default. If it has another value, the manager resets it, regardless of which client set the value. The manager knows
+// the defaults of built-in kinds and the values that the server allocates, for example the addresses and ports of a
+// Service. It reads the defaults of custom resources from the API server, once for each version of a group, if [Config]
+// has Discovery. It remembers changes by admission webhooks and expects them in later reconciles, until one hour after
+// the last use. After a restart, an object that a webhook has changed is therefore written once more, and the server
+// stores no change.
 //
-// The log line of an update lists the fields that change. Where the defaults of a kind are not known, those that the
-// author leaves unset and that the actual object has are listed apart, as possiblyDefaults.
+// The log line of an update lists the changed fields. If the defaults of a kind are unknown, fields that the user does
+// not set and that the actual object has are listed separately, as possiblyDefaults.
 //
 // Events on the reconciled resource: Normal Created, Updated, Deleted; Warning CreationFailed, UpdateFailed,
-// DeleteFailed. Nothing is emitted for an error that is [ErrQuiet].
+// DeleteFailed. No event is recorded for an error that matches [ErrQuiet].
 //
 // RBAC, with the group and the plural of the managed kind:
 //
@@ -51,31 +51,31 @@ type UpdatingObjectManager[Type client.Object] struct {
 	// Name identifies the manager in logs. Defaults to `<Type>UpdatingObjectManager`.
 	Name string
 
-	// Type is the kind of objects managed. Defaults to the type parameter; required when that is an interface or a duck
-	// type.
+	// Type is the kind of the managed objects. Defaults to the type parameter; required if the type parameter is an
+	// interface or a duck type.
 	Type Type
 
-	// Finalizer is put on the reconciled resource before an object is created or updated, and taken off when none exists
-	// and none is desired. Optional. It has to be unique and stable, see [WithFinalizer].
+	// Finalizer is added to the reconciled resource before an object is created or updated. It is removed when no
+	// object exists and none is desired. It must be unique and stable, see [WithFinalizer]. Optional.
 	Finalizer string
 
-	// TrackDesired makes changes of the managed object trigger the reconciled resource. Needed where there is no owner
-	// reference. Defaults to false.
+	// TrackDesired makes changes of the managed object trigger the reconciled resource. It is needed if the object has
+	// no owner reference. Defaults to false.
 	TrackDesired bool
 
-	// HarmonizeImmutableFields copies fields that cannot be changed from the current to the desired object before they are
-	// merged. Optional.
+	// HarmonizeImmutableFields copies immutable fields from the current to the desired object before they are merged.
+	// Optional.
 	HarmonizeImmutableFields func(current, desired Type)
 
-	// MergeBeforeUpdate copies what is managed, often the labels and the spec, from the desired onto the current object.
-	// Required.
+	// MergeBeforeUpdate copies the managed fields, often the labels and the spec, from the desired to the current
+	// object. Required.
 	MergeBeforeUpdate func(current, desired Type)
 
-	// Sanitize returns what may be logged of an object. By default no values are logged, only which fields change; with
-	// verbosity 1 values are logged too, except for Secrets.
+	// Sanitize returns the loggable part of an object. By default, only the names of changed fields are logged. At
+	// verbosity 1, values are also logged, except for Secrets. Optional.
 	Sanitize func(child Type) any
 
-	// DangerouslyAllowDuckTypes allows Type to be a duck type. Fields that the duck type does not know are lost when
+	// DangerouslyAllowDuckTypes allows Type to be a duck type. Fields that the duck type does not have are lost when
 	// objects are created or updated. Defaults to false.
 	DangerouslyAllowDuckTypes bool
 
@@ -96,7 +96,7 @@ func (r *UpdatingObjectManager[T]) init() {
 	})
 }
 
-// SetupWithManager validates the manager, and watches the managed kind when TrackDesired asks for it.
+// SetupWithManager validates the manager. If TrackDesired is set, it watches the managed kind.
 func (r *UpdatingObjectManager[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
 	if err := r.Validate(ctx); err != nil {
@@ -138,7 +138,7 @@ func (r *UpdatingObjectManager[T]) Manage(ctx context.Context, resource client.O
 	return r.manage(ctx, resource, actual, desired, false)
 }
 
-// manage is Manage. Who shares actual with a cache gets a copy of it back.
+// manage implements Manage. If actual is shared with a cache, it returns a copy.
 func (r *UpdatingObjectManager[T]) manage(
 	ctx context.Context, resource client.Object, actual, desired T, shared bool,
 ) (T, error) {
@@ -166,10 +166,10 @@ func (r *UpdatingObjectManager[T]) manage(
 func (r *UpdatingObjectManager[T]) delete(ctx context.Context, resource client.Object, actual T) error {
 	w := r.writer(ctx, resource)
 	w.log.Info("deleting unwanted resource", "resource", identify(actual))
-	// An object of the same name that is not the one that was looked at is none of our business.
+	// The preconditions protect a newer object of the same name.
 	switch err := w.config.Delete(ctx, actual, preconditions(actual)...); {
 	case apierrs.IsNotFound(err), apierrs.IsConflict(err) && actual.GetUID() != "":
-		w.log.V(1).Info("unwanted resource is gone already", "resource", identify(actual))
+		w.log.V(1).Info("unwanted resource no longer exists", "resource", identify(actual))
 	case err != nil:
 		return w.failed(err, "unable to delete unwanted resource", "DeleteFailed", "delete", actual)
 	default:
@@ -182,7 +182,7 @@ func (r *UpdatingObjectManager[T]) delete(ctx context.Context, resource client.O
 func (r *UpdatingObjectManager[T]) create(ctx context.Context, resource client.Object, desired T) (T, error) {
 	w := r.writer(ctx, resource)
 	w.log.Info("creating resource", "resource", r.describe(w.log, desired))
-	asked := desired.DeepCopyObject().(T)
+	requested := desired.DeepCopyObject().(T)
 	if err := w.config.Create(ctx, desired); err != nil {
 		var none T
 		return none, w.failed(err, "unable to create resource", "CreationFailed", "create", desired)
@@ -191,7 +191,7 @@ func (r *UpdatingObjectManager[T]) create(ctx context.Context, resource client.O
 		w.track(desired)
 	}
 	w.succeeded("Created", desired)
-	r.remember(w.log, asked, desired)
+	r.remember(w.log, requested, desired)
 	return desired, nil
 }
 
@@ -203,7 +203,7 @@ func (r *UpdatingObjectManager[T]) update(
 		w.track(actual)
 	}
 
-	// The cache may hold what is in actual: everybody else gets a copy.
+	// The cache may share actual, so callbacks receive a copy.
 	current := r.copyToCompare(actual)
 	if r.HarmonizeImmutableFields != nil {
 		r.HarmonizeImmutableFields(current, desired)
@@ -227,7 +227,7 @@ func (r *UpdatingObjectManager[T]) update(
 		w.log.V(1).Info(
 			"resource is in sync with the defaults of the API server, no update required", "resource", identify(actual),
 		)
-		// It is what the server makes of what is desired.
+		// The actual object is what the server stores for the desired object.
 		r.remember(w.log, desired.DeepCopyObject().(T), actual)
 		if shared {
 			return r.copyToCompare(actual), nil
@@ -243,11 +243,11 @@ func (r *UpdatingObjectManager[T]) update(
 		var none T
 		return none, w.failed(err, "unable to update resource", "UpdateFailed", "update", actual)
 	}
-	// The author may hand out the same object again, changed.
+	// The user may return the same object again with changes, so keep a copy.
 	r.remember(w.log, desired.DeepCopyObject().(T), current)
 	if version := actual.GetResourceVersion(); version != "" && version == current.GetResourceVersion() {
-		// The server found nothing to change: what differed is what it adds itself.
-		w.log.V(1).Info("resource was in sync, the server changes nothing", "resource", identify(current))
+		// The server stored no change: the differing fields are set by the server.
+		w.log.V(1).Info("resource was in sync, the server stored no change", "resource", identify(current))
 		return current, nil
 	}
 	w.log.Info("updated resource", "resource", identify(current))
@@ -255,8 +255,7 @@ func (r *UpdatingObjectManager[T]) update(
 	return current, nil
 }
 
-// copyToCompare returns a copy that shares its managed fields: there are many of them, and nobody changes them in
-// place.
+// copyToCompare returns a copy that shares its managed fields. They are large and are never changed in place.
 func (r *UpdatingObjectManager[T]) copyToCompare(obj T) T {
 	value := reflect.ValueOf(obj).Elem()
 	if _, ok := any(obj).(runtime.Unstructured); ok || value.Kind() != reflect.Struct || len(obj.GetManagedFields()) == 0 {
@@ -270,24 +269,24 @@ func (r *UpdatingObjectManager[T]) copyToCompare(obj T) T {
 	return copied.(T)
 }
 
-// remember notes what the server made of the object it was asked for. It keeps asked.
-func (r *UpdatingObjectManager[T]) remember(log logr.Logger, asked, stored T) {
+// remember records the object that the server stored for the requested object. It keeps requested.
+func (r *UpdatingObjectManager[T]) remember(log logr.Logger, requested, stored T) {
 	if r.MergeBeforeUpdate == nil {
 		return
 	}
 	if r.HarmonizeImmutableFields != nil {
-		// What is desired next time will have been harmonized with what is stored now.
-		r.HarmonizeImmutableFields(stored.DeepCopyObject().(T), asked)
+		// The next desired object will be harmonized with the object that is stored now.
+		r.HarmonizeImmutableFields(stored.DeepCopyObject().(T), requested)
 	}
-	if err := r.admission.learn(asked, stored, r.MergeBeforeUpdate); err != nil {
+	if err := r.admission.learn(requested, stored, r.MergeBeforeUpdate); err != nil {
 		log.V(1).Info(
-			"unable to tell what the server changes, the resource may be updated again", "resource", identify(stored), "reason",
-			err.Error(),
+			"unable to determine the changes by the server, the resource may be updated again",
+			"resource", identify(stored), "reason", err.Error(),
 		)
 	}
 }
 
-// writer is what writing one object for one reconciled resource takes.
+// writer holds the values that are needed to write one object for one reconciled resource.
 type writer struct {
 	ctx      context.Context
 	log      logr.Logger
@@ -338,7 +337,7 @@ func preconditions(obj client.Object) []client.DeleteOption {
 	return nil
 }
 
-// HeldFinalizer is Finalizer. See [FinalizerHolder].
+// HeldFinalizer returns Finalizer. See [FinalizerHolder].
 func (r *UpdatingObjectManager[T]) HeldFinalizer() string {
 	return r.Finalizer
 }

@@ -18,12 +18,12 @@ import (
 var (
 	haltedRetries = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_halted_retries_total",
-		Help: "Requests that halted without a time to come back, and are retried with back-off.",
+		Help: "Number of requests that halted without a RequeueAfter and are retried with back-off.",
 	}, []string{"reconciler"})
 
 	haltedWaits = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_halted_waits_total",
-		Help: "Requests that halted on tracked objects, and come back when one of those changes.",
+		Help: "Number of requests that halted on tracked objects and are retried when one of the objects changes.",
 	}, []string{"reconciler"})
 )
 
@@ -31,8 +31,8 @@ func init() {
 	metrics.Registry.MustRegister(haltedRetries, haltedWaits)
 }
 
-// waits is what a request waits for, as far as can be told from what its steps have tracked. Steps that succeed wait
-// for nothing. A nil waits notes nothing.
+// waits records what a request waits for, based on the references that its steps have tracked. Steps that succeed wait
+// for nothing. Methods do nothing on a nil receiver.
 type waits struct {
 	mu sync.Mutex
 	waiting
@@ -40,15 +40,16 @@ type waits struct {
 
 // waiting is the state of waits.
 type waiting struct {
-	// tracked are references, and missing those to objects that do not exist. Of both, loose are those that may change
-	// without a request being made.
-	tracked, missing           int
-	looseTracked, looseMissing int
-	// other is true when a step halted that does not wait for what it tracked.
+	// tracked counts references, and missing counts references to objects that do not exist. The unobserved counters
+	// count the references among them whose changes may not enqueue a request.
+	tracked, missing                     int
+	unobservedTracked, unobservedMissing int
+	// other reports whether a step halted that does not wait for its tracked objects.
 	other bool
-	// last is the last reference that was tracked to an object that does not exist, or else to any.
+	// last is the last tracked reference to a missing object. If no object is missing, it is the last tracked
+	// reference.
 	last tracker.Reference
-	// log is the logger of the step that tracked or halted last.
+	// log is the logger of the last step that tracked or halted.
 	log logr.Logger
 }
 
@@ -59,8 +60,8 @@ func waitsFrom(ctx context.Context) *waits {
 	return nil
 }
 
-// track notes a reference, and whether the object was missing.
-func (w *waits) track(ctx context.Context, ref tracker.Reference, by passes, missing bool) {
+// track records a reference, and whether the object is missing.
+func (w *waits) track(ctx context.Context, ref tracker.Reference, by delivered, missing bool) {
 	if w == nil {
 		return
 	}
@@ -69,7 +70,7 @@ func (w *waits) track(ctx context.Context, ref tracker.Reference, by passes, mis
 	w.log = logr.FromContextOrDiscard(ctx)
 	w.tracked++
 	if !by.all && !(missing && by.creations) {
-		w.looseTracked++
+		w.unobservedTracked++
 	}
 	if missing || w.missing == 0 {
 		w.last = ref
@@ -79,11 +80,11 @@ func (w *waits) track(ctx context.Context, ref tracker.Reference, by passes, mis
 	}
 	w.missing++
 	if !by.creations {
-		w.looseMissing++
+		w.unobservedMissing++
 	}
 }
 
-// halted notes where a request has halted.
+// halted records the logger of the step that halted.
 func (w *waits) halted(ctx context.Context) {
 	if w == nil {
 		return
@@ -93,7 +94,7 @@ func (w *waits) halted(ctx context.Context) {
 	w.log = logr.FromContextOrDiscard(ctx)
 }
 
-// begin is called before each of several steps, and its result handed to end.
+// begin returns the state before a step. Pass it to end.
 func (w *waits) begin() waiting {
 	if w == nil {
 		return waiting{}
@@ -103,7 +104,7 @@ func (w *waits) begin() waiting {
 	return w.waiting
 }
 
-// end is called after a step. One that has succeeded waits for nothing.
+// end is called after a step. A step that succeeded waits for nothing.
 func (w *waits) end(before waiting, err error) {
 	if w == nil {
 		return
@@ -117,36 +118,37 @@ func (w *waits) end(before waiting, err error) {
 	}
 }
 
-// explains reports whether what was tracked since before is all that a halted step waits for. A step that halts after
-// it found a tracked object missing waits for that object. One that found all it tracked may wait for what it did with
-// them: only a durable error says that nothing but a change helps.
+// explains reports whether a halted step waits only for objects that it tracked since before. A step that halts after a
+// tracked object was missing waits for that object. If no object was missing, the step may wait for another effect:
+// then only a durable error confirms that the step waits for tracked objects.
 func (w *waiting) explains(before waiting, err error) bool {
 	if errors.Is(err, ErrDurable) {
-		return w.tracked > before.tracked && w.looseTracked == before.looseTracked
+		return w.tracked > before.tracked && w.unobservedTracked == before.unobservedTracked
 	}
-	return w.missing > before.missing && w.looseMissing == before.looseMissing
+	return w.missing > before.missing && w.unobservedMissing == before.unobservedMissing
 }
 
-// halts are the requests of a root reconciler that have halted the last time. The zero value is ready to use.
+// halts counts consecutive halts of the requests of a root reconciler. The zero value is ready to use.
 type halts struct {
-	// halted is the number of requests, so that a look is cheap when there are none.
+	// halted is the number of entries in requests. It allows a check without locking.
 	halted atomic.Int64
 
 	mu       sync.Mutex
 	requests map[Request]*halt
 }
 
-// halt is one request that has halted several times in a row.
+// halt counts the consecutive halts of one request.
 type halt struct {
 	retries int
 	waits   bool
 }
 
-// sayAfter is the number of retries in a row after which a message is logged. Most of what is waited for comes sooner.
-const sayAfter = 5
+// logAfterRetries is the number of consecutive retries after which a message is logged. Most conditions are met
+// earlier.
+const logAfterRetries = 5
 
-// over forgets a request that has not halted.
-func (h *halts) over(req Request) {
+// reset removes a request that has not halted.
+func (h *halts) reset(req Request) {
 	if h.halted.Load() == 0 {
 		return
 	}
@@ -156,7 +158,7 @@ func (h *halts) over(req Request) {
 	h.halted.Store(int64(len(h.requests)))
 }
 
-// count notes that a request has halted, and reports whether that is to be logged.
+// count records that a request has halted, and reports whether to log this.
 func (h *halts) count(req Request, waits bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,25 +172,24 @@ func (h *halts) count(req Request, waits bool) bool {
 		h.halted.Store(int64(len(h.requests)))
 	}
 	if waits {
-		said := this.waits
+		logged := this.waits
 		*this = halt{waits: true}
-		return !said
+		return !logged
 	}
 	this.waits = false
 	this.retries++
-	return this.retries == sayAfter
+	return this.retries == logAfterRetries
 }
 
-// halted returns the result of a request that was made by a controller, and has ended with a quiet error that tells no
-// time to come back.
+// halted returns the result of a request of a controller that ended with a quiet error without a RequeueAfter.
 //
-// One that waits for tracked objects only comes back when one of them changes. Its references must not lapse until
-// then: they hold for two sync periods, and it renews them after one, unless something else does.
+// A request that waits only for tracked objects is retried when one of them changes. Tracked references expire after
+// two sync periods, so the request is also retried after one sync period to renew them.
 func (r *request) halted(ctx context.Context, root root, result Result, err error) Result {
 	halts := &r.requests.halts
 	retry := withPriority(backOff, result)
 	if !errors.Is(err, ErrHaltSubReconcilers) {
-		halts.over(r.scope.request)
+		halts.reset(r.scope.request)
 		return retry
 	}
 	r.waits.end(waiting{}, err)
@@ -197,8 +198,8 @@ func (r *request) halted(ctx context.Context, root root, result Result, err erro
 	if log.GetSink() == nil {
 		log = logr.FromContextOrDiscard(ctx)
 	}
-	asked := result.Requeue //nolint:staticcheck // reconcilers may still ask for it
-	if !waits.other && !asked && root.config.syncPeriod > 0 {
+	requeue := result.Requeue //nolint:staticcheck // reconcilers may still set it
+	if !waits.other && !requeue && root.config.syncPeriod > 0 {
 		haltedWaits.WithLabelValues(root.name).Inc()
 		if halts.count(r.scope.request, true) {
 			log.Info("halted until a tracked object changes", "tracked", describe(waits.last))
@@ -208,14 +209,14 @@ func (r *request) halted(ctx context.Context, root root, result Result, err erro
 	}
 	haltedRetries.WithLabelValues(root.name).Inc()
 	if halts.count(r.scope.request, false) {
-		log.Info("halted several times in a row, retrying with back-off", "retries", sayAfter, "to avoid this",
-			"track what is missing and watch its kind with EnqueueTracked, "+
+		log.Info("halted several times in a row, retrying with back-off", "retries", logAfterRetries, "to avoid this",
+			"track the missing object and watch its kind with EnqueueTracked, "+
 				"return ErrDurable if only a change of tracked objects helps, or return a RequeueAfter")
 	}
 	return retry
 }
 
-// describe is a reference for a log line.
+// describe returns a description of a reference for logs.
 func describe(ref tracker.Reference) string {
 	text := ref.Kind
 	if ref.APIGroup != "" {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// watch has events of a kind handled, in the cluster of the config: what a builder watches is always in the cluster of
-// the manager. Event filters of the builder do not apply in another cluster.
+// watch watches objects of a kind in the cluster of the config. The watches of a builder are always in the cluster of
+// the manager. Event filters of the builder do not apply to another cluster.
 func (c Config) watch(mgr Manager, bldr *Builder, obj client.Object, handler handler.EventHandler) {
 	c.guard.Watch(obj)
 	if c.cache == nil || c.cache == mgr.GetCache() {
@@ -21,7 +21,7 @@ func (c Config) watch(mgr Manager, bldr *Builder, obj client.Object, handler han
 	bldr.WatchesRawSource(source.Kind(c.cache, obj, handler))
 }
 
-// watchOwned has events of objects that the resource controls trigger it, in the cluster of the config.
+// watchOwned watches the objects that the resource controls, in the cluster of the config.
 func (c Config) watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Object) {
 	c.guard.Watch(obj)
 	if c.cache == nil || c.cache == mgr.GetCache() {

@@ -19,28 +19,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// watched knows which kinds a controller watches with [EnqueueTracked]. Until its builder has been read nothing is
-// known. A nil watched knows nothing.
+// watched holds the kinds that a controller watches with [EnqueueTracked]. It is empty until its builder was read.
+// Methods on a nil receiver behave as if it is empty.
 type watched struct {
 	// reconciler is the name of the root reconciler.
 	reconciler string
 
 	mu sync.Mutex
-	// handlers are those that EnqueueTracked has returned during set-up.
+	// handlers are the handlers that EnqueueTracked returned during setup.
 	handlers []*trackedHandler
 
 	kinds atomic.Pointer[watchedKinds]
-	// warned are the kinds that a warning was logged for.
+	// warned contains the kinds for which a warning was logged.
 	warned sync.Map
 }
 
-// watchedKinds are what the watches of a controller are for.
+// watchedKinds holds the kinds that a controller watches.
 type watchedKinds struct {
-	// tracked are the kinds that are watched with EnqueueTracked, in the cache that tells of their events.
-	tracked map[watchedKind]passes
-	// any are the kinds that are watched with EnqueueTracked, or with a handler that is not known and may do the same.
+	// tracked holds the kinds that are watched with EnqueueTracked, and the cache that delivers their events.
+	tracked map[watchedKind]delivered
+	// any holds the kinds that are watched with EnqueueTracked, or with an unknown handler that may do the same.
 	any map[schema.GroupKind]bool
-	// incomplete is true when the controller may have more watches.
+	// incomplete reports whether the controller may have more watches.
 	incomplete bool
 }
 
@@ -49,10 +49,10 @@ type watchedKind struct {
 	schema.GroupKind
 }
 
-// passes tells which events of a watch predicates let pass for certain.
-type passes struct{ creations, all bool }
+// delivered reports which events of a watch certainly pass all predicates.
+type delivered struct{ creations, all bool }
 
-// begin is called before anything is set up.
+// begin resets w. It is called before setup.
 func (w *watched) begin(reconciler string) {
 	w.reconciler = reconciler
 	w.mu.Lock()
@@ -61,9 +61,8 @@ func (w *watched) begin(reconciler string) {
 	w.kinds.Store(nil)
 }
 
-// issue notes a handler that is used somewhere: in the builder, as set-up will find out, or in a watch that is added
-// later.
-func (w *watched) issue(tracked *trackedHandler) {
+// addHandler records a handler. The handler is used in the builder, or in a watch that is added later.
+func (w *watched) addHandler(tracked *trackedHandler) {
 	if w == nil {
 		return
 	}
@@ -77,11 +76,13 @@ func (w *watched) issue(tracked *trackedHandler) {
 	}
 }
 
-// learn reads the builder of the controller, which is about to be built. With more the author may add watches to the
-// controller later.
-func (w *watched) learn(mgr Manager, bldr *Builder, more bool) {
+// readBuilder reads the builder of the controller before it is built. If moreWatches is true, the user may add watches
+// to the controller later.
+func (w *watched) readBuilder(mgr Manager, bldr *Builder, moreWatches bool) {
 	watches, ok := watchesOf(mgr, bldr)
-	kinds := &watchedKinds{tracked: map[watchedKind]passes{}, any: map[schema.GroupKind]bool{}, incomplete: more || !ok}
+	kinds := &watchedKinds{
+		tracked: map[watchedKind]delivered{}, any: map[schema.GroupKind]bool{}, incomplete: moreWatches || !ok,
+	}
 	found := map[*trackedHandler]bool{}
 	for _, watch := range watches {
 		gvk, err := apiutil.GVKForObject(watch.object, mgr.GetScheme())
@@ -93,16 +94,16 @@ func (w *watched) learn(mgr Manager, bldr *Builder, more bool) {
 		if tracked, ours := watch.handler.(*trackedHandler); ours {
 			found[tracked] = true
 			key := watchedKind{watch.cache, gvk.GroupKind()}
-			now := passesOf(watch.predicates)
+			now := deliveredBy(watch.predicates)
 			before := kinds.tracked[key]
-			kinds.tracked[key] = passes{creations: before.creations || now.creations, all: before.all || now.all}
+			kinds.tracked[key] = delivered{creations: before.creations || now.creations, all: before.all || now.all}
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, tracked := range w.handlers {
 		if !found[tracked] {
-			// It is part of another handler, or for a watch that is yet to come.
+			// The handler is part of another handler or belongs to a watch that is added later.
 			kinds.incomplete = true
 		}
 	}
@@ -110,19 +111,19 @@ func (w *watched) learn(mgr Manager, bldr *Builder, more bool) {
 	w.kinds.Store(kinds)
 }
 
-// by returns which events of a kind in a cache make requests of those who track the objects.
-func (w *watched) by(informers cache.Cache, kind schema.GroupKind) passes {
+// deliveries returns which events of a kind in a cache enqueue requests for the resources that track the objects.
+func (w *watched) deliveries(informers cache.Cache, kind schema.GroupKind) delivered {
 	if w == nil || informers == nil {
-		return passes{}
+		return delivered{}
 	}
 	kinds := w.kinds.Load()
 	if kinds == nil || len(kinds.tracked) == 0 {
-		return passes{}
+		return delivered{}
 	}
 	return kinds.tracked[watchedKind{informers, kind}]
 }
 
-// lacks reports whether events of a kind make no requests, for certain.
+// lacks reports whether the kind is certainly not watched.
 func (w *watched) lacks(kind schema.GroupKind) bool {
 	if w == nil {
 		return false
@@ -131,13 +132,13 @@ func (w *watched) lacks(kind schema.GroupKind) bool {
 	return kinds != nil && !kinds.incomplete && !kinds.any[kind]
 }
 
-// warnOnce reports whether there was no warning for this kind yet.
+// warnOnce reports whether no warning was logged for this kind yet.
 func (w *watched) warnOnce(kind schema.GroupKind) bool {
 	_, warned := w.warned.LoadOrStore(kind, true)
 	return !warned
 }
 
-// readWatch is a watch that was read from a builder.
+// readWatch is a watch of a builder.
 type readWatch struct {
 	cache      cache.Cache
 	object     client.Object
@@ -145,11 +146,11 @@ type readWatch struct {
 	predicates []predicate.Predicate
 }
 
-// watchesOf returns the watches of a builder whose handlers the author has chosen. It returns false when some cannot be
-// read.
+// watchesOf returns the watches of a builder with handlers that the user chose. It returns false if it cannot read all
+// of them.
 //
-// Builders tell nobody what they were given. What is read here are fields of controller-runtime that are not exported:
-// their types are compared first, and when one has changed, all is unknown.
+// Builders do not export their watches, so watchesOf reads unexported fields of controller-runtime. It checks their
+// types first. If a type has changed, it returns false.
 func watchesOf(mgr Manager, bldr *Builder) ([]readWatch, bool) {
 	fields := reflect.ValueOf(bldr).Elem()
 	inputs, ok := unexported[[]builder.WatchesInput[Request]](fields, "watchesInput")
@@ -162,19 +163,19 @@ func watchesOf(mgr Manager, bldr *Builder) ([]readWatch, bool) {
 	for i := range *inputs {
 		input := reflect.ValueOf(&(*inputs)[i]).Elem()
 		object, ok := unexported[client.Object](input, "obj")
-		does, alsoOK := unexported[handler.EventHandler](input, "handler")
+		eventHandler, alsoOK := unexported[handler.EventHandler](input, "handler")
 		predicates, andOK := unexported[[]predicate.Predicate](input, "predicates")
 		if !ok || !alsoOK || !andOK {
 			return nil, false
 		}
 		watches = append(watches, readWatch{
-			cache: mgr.GetCache(), object: *object, handler: *does, predicates: slices.Concat(*filters, *predicates),
+			cache: mgr.GetCache(), object: *object, handler: *eventHandler, predicates: slices.Concat(*filters, *predicates),
 		})
 	}
 	for _, src := range *sources {
 		switch src := src.(type) {
 		case *ownerIndexSource, startSource:
-			continue // they have no events
+			continue // these sources deliver no events
 		default:
 			watch, ok := readSource(src)
 			if !ok {
@@ -187,7 +188,7 @@ func watchesOf(mgr Manager, bldr *Builder) ([]readWatch, bool) {
 	return watches, complete
 }
 
-// readSource reads a [source.Kind], whose type is internal to controller-runtime and whose fields are exported.
+// readSource reads a [source.Kind]. Its type is internal to controller-runtime, but its fields are exported.
 func readSource(src any) (watch readWatch, ok bool) {
 	value := reflect.ValueOf(src)
 	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
@@ -195,21 +196,21 @@ func readSource(src any) (watch readWatch, ok bool) {
 	}
 	object, hasObject := exported[client.Object](value.Elem(), "Type")
 	informers, hasCache := exported[cache.Cache](value.Elem(), "Cache")
-	does, hasHandler := exported[any](value.Elem(), "Handler")
+	eventHandler, hasHandler := exported[any](value.Elem(), "Handler")
 	if !hasObject || !hasCache || !hasHandler {
 		return watch, false
 	}
-	watch = readWatch{cache: informers, object: object, handler: does}
+	watch = readWatch{cache: informers, object: object, handler: eventHandler}
 	predicates, ok := exported[[]predicate.Predicate](value.Elem(), "Predicates")
 	if !ok {
-		// They are for objects of one Go type.
+		// The predicates have the Go type of the object. They are unknown.
 		predicates = []predicate.Predicate{nil}
 	}
 	watch.predicates = predicates
 	return watch, true
 }
 
-// unexported returns a field of an addressable struct, if it has exactly this type.
+// unexported returns a pointer to a field of an addressable struct, if the field has the type T.
 func unexported[T any](of reflect.Value, name string) (*T, bool) {
 	field := of.FieldByName(name)
 	if !field.IsValid() || field.Type() != reflect.TypeFor[T]() {
@@ -225,8 +226,8 @@ func exported[T any](of reflect.Value, name string) (value T, ok bool) {
 	return value, ok
 }
 
-// passesOf returns which events get through all predicates for certain.
-func passesOf(predicates []predicate.Predicate) passes {
+// deliveredBy returns which events certainly pass all predicates.
+func deliveredBy(predicates []predicate.Predicate) delivered {
 	for _, p := range predicates {
 		var creations func(event.CreateEvent) bool
 		switch p := p.(type) {
@@ -241,11 +242,11 @@ func passesOf(predicates []predicate.Predicate) passes {
 		case predicate.AnnotationChangedPredicate:
 			creations = p.CreateFunc
 		default:
-			return passes{}
+			return delivered{}
 		}
 		if creations != nil {
-			return passes{}
+			return delivered{}
 		}
 	}
-	return passes{creations: true, all: len(predicates) == 0}
+	return delivered{creations: true, all: len(predicates) == 0}
 }

@@ -35,19 +35,19 @@ var (
 // AdmissionWebhookAdapter answers admission requests with sub reconcilers. It is the root of a tree of reconcilers,
 // like [ResourceReconciler], for resources that are about to be written.
 //
-// The resource is the object of the request, for a DELETE the old object. What the reconcilers change of it, anywhere,
-// is sent back as a patch, but for a DELETE, where there is nothing left to change; fields that the Go type does not
-// know stay as they are. The operations of the patch are sorted by path, as far as their order has no effect; their
-// values are what encoding/json decodes to, float64 for a number, except that a number which a float64 does not hold is
-// a json.Number. An error denies the request with its text and code 500, unless the response on the context says
-// otherwise. [ErrHaltSubReconcilers] is no error: it skips what follows and allows the request.
+// The resource is the object of the request. For a DELETE it is the old object. The response contains all changes of
+// the resource by reconcilers as a patch, except for a DELETE, which cannot change the object. Fields that the Go type
+// does not have are kept. The operations of the patch are sorted by path unless their order matters. Values have the Go
+// types that encoding/json decodes to. A number is a float64, or a json.Number if a float64 cannot represent it. An
+// error denies the request with the text of the error and code 500, unless the response on the context already has a
+// result. [ErrHaltSubReconcilers] is not an error: it stops the reconcilers that follow and allows the request.
 //
-// Defaults that the resource applies to itself are part of what reconcilers see, but are not sent back unless something
-// else has changed.
+// Reconcilers see the defaults that the resource sets itself. The patch contains these defaults only if reconcilers
+// made other changes.
 //
-// To validate, set Allowed and Result of the response, see [RetrieveAdmissionResponse].
+// To validate a resource, set Allowed and Result of the response, see [RetrieveAdmissionResponse].
 //
-// RBAC: whatever the reconcilers use.
+// RBAC: the permissions that the reconcilers need.
 type AdmissionWebhookAdapter[Type client.Object] struct {
 	// Name identifies this webhook in logs. Defaults to `<Type>AdmissionWebhookAdapter`.
 	Name string
@@ -58,13 +58,13 @@ type AdmissionWebhookAdapter[Type client.Object] struct {
 	// Reconciler is called with the resource. Its result is not used. Required.
 	Reconciler SubReconciler[Type]
 
-	// BeforeHandle is called first for each request. A context it returns is used from then on. Optional.
+	// BeforeHandle is called first for each request. If it returns a context, the request uses that context. Optional.
 	BeforeHandle func(ctx context.Context, req admission.Request, resp *admission.Response) context.Context
 
 	// AfterHandle is called last for each request and may change the response. Optional.
 	AfterHandle func(ctx context.Context, req admission.Request, resp *admission.Response)
 
-	// Config reaches the cluster. Required if reconcilers use it.
+	// Config is the config for the cluster. Required if reconcilers use it.
 	Config Config
 
 	lazyInit sync.Once
@@ -87,7 +87,7 @@ func (r *AdmissionWebhookAdapter[T]) init() {
 	})
 }
 
-// Validate checks the required field and, when ctx asks for recursion, Reconciler.
+// Validate checks the required field. If ctx requests recursion, it also validates Reconciler.
 func (r *AdmissionWebhookAdapter[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
@@ -103,7 +103,7 @@ func (r *AdmissionWebhookAdapter[T]) Validate(ctx context.Context) error {
 	return problems.err()
 }
 
-// Build is BuildWithContext that panics on a mistake.
+// Build is like BuildWithContext but panics on an error.
 //
 // Deprecated: use [AdmissionWebhookAdapter.BuildWithContext].
 func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
@@ -117,7 +117,7 @@ func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
 // BuildWithContext validates the adapter and returns the webhook to register with a server of controller-runtime.
 func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*admission.Webhook, error) {
 	r.init()
-	// Nothing below is set up.
+	// Nested reconcilers are not set up.
 	validating, _ := setupcheck.Begin(ctx)
 	if err := r.Validate(setupcheck.NeverSetUp(validating)); err != nil {
 		return nil, everyProblem(err)
@@ -199,13 +199,13 @@ func (r *AdmissionWebhookAdapter[T]) handle(
 	}
 	baseline := resource.DeepCopyObject().(T)
 
-	// A durable error halts too, but it is an error: nothing that has gone wrong must let a request pass.
+	// A durable error also halts, but it is an error: a request must not be allowed after an error.
 	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil &&
 		(!errors.Is(err, ErrHaltSubReconcilers) || errors.Is(err, ErrDurable)) {
 		return err
 	}
 	if req.Operation == admissionv1.Delete {
-		// The API server denies a deletion with a patch.
+		// The API server rejects a patch in the response to a DELETE.
 		return nil
 	}
 	if resp.Patches != nil || resp.Patch != nil || resp.PatchType != nil ||

@@ -20,7 +20,7 @@ func StashAdmissionRequest(ctx context.Context, req admission.Request) context.C
 	return context.WithValue(ctx, admissionRequestKey{}, req)
 }
 
-// RetrieveAdmissionRequest returns the admission request that is being handled, and a zero request outside of an
+// RetrieveAdmissionRequest returns the current admission request, or a zero request outside of an
 // [AdmissionWebhookAdapter].
 func RetrieveAdmissionRequest(ctx context.Context) admission.Request {
 	req, _ := ctx.Value(admissionRequestKey{}).(admission.Request)
@@ -32,8 +32,8 @@ func StashAdmissionResponse(ctx context.Context, resp *admission.Response) conte
 	return context.WithValue(ctx, admissionResponseKey{}, resp)
 }
 
-// RetrieveAdmissionResponse returns the response to the admission request that is being handled, for reconcilers to
-// change, and nil outside of an [AdmissionWebhookAdapter].
+// RetrieveAdmissionResponse returns the response to the current admission request, which reconcilers may change. It
+// returns nil outside of an [AdmissionWebhookAdapter].
 func RetrieveAdmissionResponse(ctx context.Context) *admission.Response {
 	resp, _ := ctx.Value(admissionResponseKey{}).(*admission.Response)
 	return resp
@@ -44,7 +44,7 @@ func StashHTTPRequest(ctx context.Context, req *http.Request) context.Context {
 	return context.WithValue(ctx, httpRequestKey{}, req)
 }
 
-// RetrieveHTTPRequest returns the HTTP request that brought the admission request, and nil outside of an
+// RetrieveHTTPRequest returns the HTTP request of the current admission request, or nil outside of an
 // [AdmissionWebhookAdapter].
 func RetrieveHTTPRequest(ctx context.Context) *http.Request {
 	req, _ := ctx.Value(httpRequestKey{}).(*http.Request)

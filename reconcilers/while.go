@@ -19,11 +19,10 @@ var (
 	_ validation.Validator         = (*While[client.Object])(nil)
 )
 
-// While runs a sub reconciler again and again as long as a condition holds. It must not be used to wait for something
-// outside of the resource: a worker of the controller is busy until it is done. To wait, return a [Result] with
-// RequeueAfter, or watch what you wait for.
+// While runs a sub reconciler repeatedly while a condition is true. Do not use it to wait for external state: the loop
+// occupies a worker of the controller until it ends. To wait, return a [Result] with RequeueAfter, or watch the object.
 //
-// Results are combined with [AggregateResults]. The first error ends the loop, and so does the end of the context.
+// Results are combined with [AggregateResults]. The loop ends at the first error and when the context ends.
 type While[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `While`.
 	Name string
@@ -31,21 +30,22 @@ type While[Type client.Object] struct {
 	// Setup registers watches and indexes that Condition needs. It is called before Reconciler is set up. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Condition tells whether to run Reconciler once more. See [RetrieveIteration]. Required.
+	// Condition reports whether to run Reconciler again. See [RetrieveIteration]. Required.
 	Condition func(ctx context.Context, resource Type) bool
 
 	// Reconciler runs in each iteration. Required.
 	Reconciler SubReconciler[Type]
 
-	// MaxIterations ends a loop that does not end by itself, with [ErrMaxIterations]. Defaults to 100; 0 means no limit.
+	// MaxIterations limits the number of iterations. A loop that exceeds it returns [ErrMaxIterations]. Defaults to
+	// 100; 0 means no limit.
 	MaxIterations *int
 
 	lazyInit sync.Once
 }
 
-// ErrMaxIterations is the error of a [While] whose condition still held after its last iteration.
+// ErrMaxIterations is the error of a [While] whose condition is still true after the last iteration.
 type ErrMaxIterations struct {
-	// Iterations is how many there were.
+	// Iterations is the number of completed iterations.
 	Iterations int
 }
 
@@ -72,7 +72,7 @@ func (r *While[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Buil
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Reconciler))
 }
 
-// Validate checks the required fields and, when ctx asks for recursion, Reconciler.
+// Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
 func (r *While[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
@@ -118,7 +118,7 @@ func (r *While[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 
 type iterationKey struct{}
 
-// RetrieveIteration returns the iteration of the innermost [While], counted from 0, and -1 outside of one.
+// RetrieveIteration returns the zero-based iteration of the innermost [While], or -1 outside of a loop.
 func RetrieveIteration(ctx context.Context) int {
 	if i, ok := ctx.Value(iterationKey{}).(int); ok {
 		return i

@@ -17,26 +17,25 @@ var (
 	_ validation.Validator         = (*WithConfig[client.Object])(nil)
 )
 
-// WithConfig gives the sub reconcilers below it another config: to act with other permissions, or on another cluster.
-// The resource itself, its finalizers and its events remain with the config that loaded it, see
-// [RetrieveOriginalConfig].
+// WithConfig runs nested reconcilers with another config, for example with other permissions or for another cluster.
+// The original config still writes the resource, its finalizers and its events, see [RetrieveOriginalConfig].
 //
-// Children are watched in the cluster of the config, which has to be part of the manager:
+// Children are watched in the cluster of the config. Add the cluster to the manager:
 //
 //	err := mgr.Add(remote)               // a cluster.Cluster, so that it starts with the manager
 //	there := config.WithCluster(remote)
 //
-// Other objects there are watched with WatchesRawSource and a source.Kind of the cluster's cache: what the builder
-// watches is in the cluster of the manager.
+// To watch other objects in that cluster, use WatchesRawSource and a source.Kind with the cache of the cluster: the
+// watches of the builder are in the cluster of the manager.
 type WithConfig[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `WithConfig`.
 	Name string
 
-	// Config returns the config to use, given the current one. It is called once when the reconciler is set up and again
-	// for each request, so it should look a config up and not make one: [Config.WithCluster] belongs before it. Required.
+	// Config returns the config to use. Its argument is the current config. It is called once during setup and once per
+	// request, so it should return an existing config: call [Config.WithCluster] in advance. Required.
 	Config func(ctx context.Context, config Config) (Config, error)
 
-	// Reconciler runs with that config. Required.
+	// Reconciler runs with the returned config. Required.
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once
@@ -62,7 +61,7 @@ func (r *WithConfig[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr 
 	})
 }
 
-// Validate checks the required fields and, when ctx asks for recursion, Reconciler.
+// Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
 func (r *WithConfig[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}

@@ -13,98 +13,101 @@ import (
 )
 
 const (
-	// Short is the shortest time until the next reconcile that is not taken for "at once". To look five times a second is
-	// a poll.
+	// Short is the shortest requeue that is not treated as immediate. Five reconciles per second are polling.
 	Short = 200 * time.Millisecond
 
-	// Limit is how many reconciles in a row make a hot loop, if the whole controller made as many such within Window. No
-	// resource that converges needs as many, and a loop that waits for something makes at most five a second.
+	// Limit is the number of consecutive reconciles that make a hot loop, if the whole controller made as many such
+	// reconciles within Window. A resource that converges needs fewer, and a loop that polls makes at most five per
+	// second.
 	Limit = 100
 	// Window is the time within which a controller must make Limit such reconciles.
 	Window = 20 * time.Second
 
-	// A reconcile that repeats what earlier ones have written counts repeated, and one that writes something new counts
-	// fresh.
-	repeated, fresh = 10, 1
-	hotAt           = Limit * repeated
-	inspectAt       = hotAt / 2
+	// A reconcile that repeats earlier writes counts repeatedWrite points. A reconcile that writes an object for the
+	// first time in the streak counts newWrite points.
+	repeatedWrite, newWrite = 10, 1
+	hotAt                   = Limit * repeatedWrite
+	inspectAt               = hotAt / 2
 
-	// firstDelay and lastDelay bound the time for which a request is put off. It doubles each time.
+	// firstDelay and lastDelay are the minimum and maximum delay of a request. The delay doubles each time.
 	firstDelay, lastDelay = time.Second, time.Minute
 
-	// pause is the time after which a row ends without a reconcile.
-	pause = 5 * time.Minute
-	// maxRows and maxWritten bound memory: the resources that are watched, and the objects that are remembered for each.
-	maxRows, maxWritten = 10_000, 64
-	sweepInterval       = time.Minute
+	// idleTimeout is the time without a reconcile after which a streak ends.
+	idleTimeout = 5 * time.Minute
+	// maxStreaks limits the number of streaks. maxWritten limits the number of objects that are recorded for each
+	// streak.
+	maxStreaks, maxWritten = 10_000, 64
+	sweepInterval          = time.Minute
 )
 
-// Detector finds the hot loops of one controller. The zero value is ready to use. Its methods are safe for concurrent
+// Detector detects the hot loops of one controller. The zero value is ready to use. Its methods are safe for concurrent
 // use.
 type Detector struct {
-	// watched is the number of rows, so that a look is cheap when there are none.
+	// watched is the number of streaks. It allows a check without locking.
 	watched atomic.Int64
 
-	mu    sync.Mutex
-	rows  map[reconcile.Request]*row
-	swept time.Time
-	// recent are the times of the last reconciles that counted, of all resources; next is the place of the oldest.
+	mu      sync.Mutex
+	streaks map[reconcile.Request]*streak
+	swept   time.Time
+	// recent holds the times of the last counted reconciles of all resources. next is the index of the oldest.
 	recent [Limit]time.Time
 	next   int
 }
 
-// row is reconciles of one resource of which each was driven by the one before.
-type row struct {
+// streak is a sequence of reconciles of one resource in which each reconcile triggered the next one.
+type streak struct {
 	points, reconciles int
 	since, ended       time.Time
 	generation         int64
 	exists             bool
-	// requeue is what the last reconcile asked for, and early is true when the next one came before that.
+	// requeue is the RequeueAfter of the last reconcile. early reports whether the next reconcile started before that
+	// time.
 	requeue time.Duration
 	early   bool
-	// written are objects that were written in this row, and last those of the last reconcile.
+	// written holds the objects that the streak has written, and last holds the writes of the last reconcile.
 	written map[guard.Object]bool
 	last    map[guard.Object]guard.State
-	// versions are what has been read and written, as far as requests were inspected.
+	// versions holds the versions of objects that inspected requests have read and written.
 	versions guard.Versions
 
-	// hot is true from when the loop was found until it has ended.
+	// hot reports whether the streak is a hot loop.
 	hot   bool
 	delay time.Duration
 	until time.Time
 }
 
-// Entry is the answer to a request that is about to be made.
+// Entry is the decision about a request that is about to start.
 type Entry struct {
-	// Wait is how long the request is to be put off. 0 lets it pass.
+	// Wait is the delay of the request. 0 means no delay.
 	Wait time.Duration
-	// Inspect is true when the journal of the request is to be inspected.
+	// Inspect reports whether to inspect the journal of the request.
 	Inspect bool
 }
 
-// Look is what the detector asks for about a request that it wants to put off.
+// Look describes the last reconciles of a resource. The caller uses it to detect changes by other clients.
 type Look struct {
-	// Generation is that of the resource after the last reconcile.
+	// Generation is the generation of the resource after the last reconcile.
 	Generation int64
-	// Existed is true when the resource existed before the last reconcile.
+	// Existed reports whether the resource existed before the last reconcile.
 	Existed bool
-	// Versions are the objects that the last reconciles have read, and Ours those that the last one wrote.
+	// Versions holds the objects that the last reconciles have read. Ours reports whether the last reconcile wrote an
+	// object.
 	Versions guard.Versions
 	Ours     func(guard.Object) bool
 }
 
-// Idle reports whether no resource has a row, so that there is nothing to ask Enter for.
+// Idle reports whether no resource has a streak. Then Enter need not be called.
 func (d *Detector) Idle() bool { return d.watched.Load() == 0 }
 
-// Enter is called for a request that is about to be made. changed reports whether other clients have changed something
-// since the last reconcile; it is asked only about requests that would be put off.
+// Enter is called for a request that is about to start. changed reports whether other clients have changed an object
+// since the last reconcile. It is called only for requests that would be delayed.
 func (d *Detector) Enter(req reconcile.Request, changed func(Look) bool) Entry {
 	if d.Idle() {
 		return Entry{}
 	}
 	now := time.Now()
 	d.mu.Lock()
-	r := d.rows[req]
+	r := d.streaks[req]
 	if r == nil {
 		d.mu.Unlock()
 		return Entry{}
@@ -119,39 +122,39 @@ func (d *Detector) Enter(req reconcile.Request, changed func(Look) bool) Entry {
 	}}
 	d.mu.Unlock()
 
-	// The queue makes no two requests for one resource at a time, so nobody else changes what is looked at.
+	// The queue runs at most one request for a resource at a time, so r does not change concurrently.
 	if wait > 0 && !changed(look) {
 		entry.Wait = wait
 	}
 	return entry
 }
 
-// Reconcile is what the detector is told about a reconcile that did not fail.
+// Reconcile describes a reconcile that did not fail.
 type Reconcile struct {
-	// Started is when it started.
+	// Started is the time when the reconcile started.
 	Started time.Time
-	// Generation is that of the resource when the reconcile started, 0 if there was none.
+	// Generation is the generation of the resource when the reconcile started, or 0 if the resource did not exist.
 	Generation int64
-	// Resource is what is reconciled. It tells new generations that the controller itself has written from those of
-	// others. Optional.
+	// Resource is the reconciled resource. It is needed to recognize new generations that the controller itself has
+	// written. Optional.
 	Resource guard.Object
-	// Exists is true when the resource existed when the reconcile started.
+	// Exists reports whether the resource existed when the reconcile started.
 	Exists bool
-	// RequeueAfter is what it asks for.
+	// RequeueAfter is the requeue that the reconcile requests.
 	RequeueAfter time.Duration
-	// Journal has what it wrote.
+	// Journal records the writes of the reconcile.
 	Journal *guard.Journal
 }
 
-// Loop is a hot loop that was found.
+// Loop is a detected hot loop.
 type Loop struct {
-	// Reconciles is how many reconciles there were in a row, and Within the time they took.
+	// Reconciles is the number of reconciles in the streak, and Within is their total time.
 	Reconciles int
 	Within     time.Duration
 }
 
-// Leave is called after a reconcile that did not fail. It returns a hot loop when this reconcile completes one, once
-// until that has ended.
+// Leave is called after a reconcile that did not fail. If the reconcile completes a hot loop, Leave returns the loop,
+// once until the loop ends.
 func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 	written, generation := map[guard.Object]guard.State(nil), this.Generation
 	for object, state := range this.Journal.Written {
@@ -172,7 +175,7 @@ func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := d.rows[req]
+	r := d.streaks[req]
 	if r != nil && !atOnce && r.unchanged(written) {
 		d.forget(req)
 		return nil
@@ -185,7 +188,7 @@ func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 	} else {
 		r.reconciles++
 		switch {
-		case r.foreign(this.Journal.Reads(), written):
+		case r.changedByOthers(this.Journal.Reads(), written):
 			r.points, r.delay = min(r.points, inspectAt), 0
 		default:
 			r.count(written)
@@ -194,7 +197,7 @@ func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 			r.delay = r.nextDelay()
 		}
 	}
-	r.note(this.Journal.Reads(), written)
+	r.record(this.Journal.Reads(), written)
 	r.generation, r.exists = generation, this.Exists
 	r.ended, r.requeue, r.early = now, this.RequeueAfter, false
 	if atOnce {
@@ -213,7 +216,7 @@ func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 	return &Loop{Reconciles: r.reconciles, Within: now.Sub(r.since)}
 }
 
-// Forget ends the row of a request.
+// Forget ends the streak of a request.
 func (d *Detector) Forget(req reconcile.Request) {
 	if d.Idle() {
 		return
@@ -224,47 +227,47 @@ func (d *Detector) Forget(req reconcile.Request) {
 }
 
 func (d *Detector) forget(req reconcile.Request) {
-	delete(d.rows, req)
-	d.watched.Store(int64(len(d.rows)))
+	delete(d.streaks, req)
+	d.watched.Store(int64(len(d.streaks)))
 }
 
-// start returns a new row, and nil if there are too many.
-func (d *Detector) start(req reconcile.Request, now time.Time) *row {
-	if d.rows == nil {
-		d.rows = map[reconcile.Request]*row{}
+// start returns a new streak, or nil if the detector has too many streaks.
+func (d *Detector) start(req reconcile.Request, now time.Time) *streak {
+	if d.streaks == nil {
+		d.streaks = map[reconcile.Request]*streak{}
 	}
 	d.sweep(now)
-	if len(d.rows) >= maxRows && d.rows[req] == nil {
+	if len(d.streaks) >= maxStreaks && d.streaks[req] == nil {
 		return nil
 	}
-	r := &row{reconciles: 1}
-	d.rows[req] = r
-	d.watched.Store(int64(len(d.rows)))
+	r := &streak{reconciles: 1}
+	d.streaks[req] = r
+	d.watched.Store(int64(len(d.streaks)))
 	return r
 }
 
-// sweep ends the rows of resources that have not been reconciled for long, most often because they no longer exist.
+// sweep ends the streaks of resources that were not reconciled for idleTimeout, usually because they no longer exist.
 func (d *Detector) sweep(now time.Time) {
 	if now.Sub(d.swept) < sweepInterval {
 		return
 	}
 	d.swept = now
-	for req, r := range d.rows {
-		if now.Sub(r.ended) > pause {
-			delete(d.rows, req)
+	for req, r := range d.streaks {
+		if now.Sub(r.ended) > idleTimeout {
+			delete(d.streaks, req)
 		}
 	}
 }
 
-// ends reports whether the last reconcile did not drive this one.
-func (r *row) ends(this Reconcile) bool {
+// ends reports whether this reconcile was not triggered by the previous one.
+func (r *streak) ends(this Reconcile) bool {
 	byTimer := r.requeue >= Short && !r.early
-	return byTimer || this.Generation > r.generation || this.Started.Sub(r.ended) > pause
+	return byTimer || this.Generation > r.generation || this.Started.Sub(r.ended) > idleTimeout
 }
 
-// unchanged reports whether writes have left all objects as the last reconcile has left them. No event follows then:
-// the API server stores nothing for them.
-func (r *row) unchanged(written map[guard.Object]guard.State) bool {
+// unchanged reports whether the writes left all objects as the last reconcile left them. The API server then stores no
+// change and sends no watch event.
+func (r *streak) unchanged(written map[guard.Object]guard.State) bool {
 	for object, state := range written {
 		if last, ok := r.last[object]; !ok || last != state || state.Version == "" {
 			return false
@@ -273,22 +276,22 @@ func (r *row) unchanged(written map[guard.Object]guard.State) bool {
 	return true
 }
 
-// count adds a reconcile to the row.
-func (r *row) count(written map[guard.Object]guard.State) {
-	points := repeated
+// count adds a reconcile to the streak.
+func (r *streak) count(written map[guard.Object]guard.State) {
+	points := repeatedWrite
 	for object := range written {
 		if !r.written[object] {
-			points = fresh
+			points = newWrite
 		}
 	}
 	r.points = min(r.points+points, hotAt)
 }
 
-func (r *row) nextDelay() time.Duration { return min(2*r.delay, lastDelay) }
+func (r *streak) nextDelay() time.Duration { return min(2*r.delay, lastDelay) }
 
-// foreign reports whether another client has changed something that the reconcile has read and not written. Without an
-// earlier inspection to compare with, that is not known.
-func (r *row) foreign(reads guard.Versions, written map[guard.Object]guard.State) bool {
+// changedByOthers reports whether another client has changed an object that the reconcile has read and not written. It
+// returns false if no earlier inspection exists.
+func (r *streak) changedByOthers(reads guard.Versions, written map[guard.Object]guard.State) bool {
 	if reads == nil || r.versions == nil {
 		return false
 	}
@@ -304,8 +307,8 @@ func (r *row) foreign(reads guard.Versions, written map[guard.Object]guard.State
 	return false
 }
 
-// note remembers what a reconcile has read and written.
-func (r *row) note(reads guard.Versions, written map[guard.Object]guard.State) {
+// record stores the objects that a reconcile has read and written.
+func (r *streak) record(reads guard.Versions, written map[guard.Object]guard.State) {
 	r.last = written
 	if r.written == nil {
 		r.written = map[guard.Object]bool{}
@@ -321,15 +324,15 @@ func (r *row) note(reads guard.Versions, written map[guard.Object]guard.State) {
 	if r.versions == nil {
 		r.versions = guard.Versions{}
 	}
-	know := func(object guard.Object, version string) {
+	setVersion := func(object guard.Object, version string) {
 		if _, ok := r.versions[object]; ok || len(r.versions) < guard.MaxReads {
 			r.versions[object] = version
 		}
 	}
 	for object, version := range reads {
-		know(object, version)
+		setVersion(object, version)
 	}
 	for object, state := range written {
-		know(object, state.Version)
+		setVersion(object, state.Version)
 	}
 }

@@ -122,16 +122,16 @@ func TestDetector_SlowsDown(t *testing.T) {
 func TestDetector_IsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &Detector{}
-		for i := range maxRows + 10 {
+		for i := range maxStreaks + 10 {
 			d.Leave(request(i), atOnce(1))
 		}
-		if len(d.rows) != maxRows {
-			t.Errorf("%d resources are remembered, want %d", len(d.rows), maxRows)
+		if len(d.streaks) != maxStreaks {
+			t.Errorf("%d resources are remembered, want %d", len(d.streaks), maxStreaks)
 		}
-		time.Sleep(pause + sweepInterval)
+		time.Sleep(idleTimeout + sweepInterval)
 		d.Leave(request(0), atOnce(2))
-		if len(d.rows) != 1 {
-			t.Errorf("%d resources are remembered after the pause, want the one that was reconciled", len(d.rows))
+		if len(d.streaks) != 1 {
+			t.Errorf("%d resources are remembered after the pause, want the one that was reconciled", len(d.streaks))
 		}
 	})
 }

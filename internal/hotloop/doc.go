@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hotloop finds resources that a controller reconciles again and again because of what its last reconcile did,
-// and slows them down.
+// Package hotloop detects resources that a controller reconciles repeatedly because of its own previous reconcile, and
+// delays their reconciles.
 //
-// A reconcile drives the next one when it writes an object that the controller watches, or when it asks for another one
-// at once. That is normal a few times in a row: a child is created, its event reconciles the parent, the status is
-// written, its event reconciles the parent, and then nothing is left to do. A hot loop never gets there.
+// A reconcile triggers the next one if it writes an object that the controller watches, or if it requests an immediate
+// requeue. A few such reconciles are normal: a reconcile creates a child, the watch event triggers a reconcile of the
+// parent, which writes the status, and the next watch event triggers a reconcile that writes nothing. A hot loop never
+// reaches such a reconcile.
 //
-// What counts is a row of such reconciles of one resource. The row ends with the first reconcile that has nothing to
-// do, with a new generation of the resource that the controller did not write itself, and with a reconcile that a timer
-// of at least [Short] has asked for. It does not grow while other clients change what the reconcile reads and does not
-// write: a Deployment that rolls out moves the status of its parent hundreds of times. A reconcile that writes an
-// object for the first time in the row counts a tenth, so that a set may create its children one by one. A write that
-// leaves an object as it was is none. A reconcile that fails does not count at all, since the queue backs off.
+// A streak is a sequence of reconciles of one resource in which each reconcile triggered the next one. It ends when
 //
-// After half of the row the requests are inspected: what they read, and how their writes change objects. Until then all
-// of this costs a look at a map for resources whose last reconcile wrote something, and nothing for the others.
+//   - a reconcile writes nothing and requests no immediate requeue;
+//   - the resource has a new generation that the controller did not write;
+//   - a RequeueAfter of at least [Short] triggered the reconcile.
+//
+// Not every reconcile in a streak counts fully:
+//
+//   - A reconcile does not count if another client has changed an object that the reconcile reads and does not write.
+//     For example, a Deployment that rolls out changes the status of its parent hundreds of times.
+//   - A reconcile that writes an object for the first time in the streak counts a tenth, so that a reconciler can create
+//     a set of children one by one.
+//   - A write that does not change the object is not a write.
+//   - A reconcile that fails does not count, because the queue backs off.
+//
+// After half of the limit, requests are inspected: the package records what they read and how their writes change
+// objects. Before that, the cost is one map lookup for resources whose last reconcile wrote an object, and nothing for
+// other resources.
 package hotloop

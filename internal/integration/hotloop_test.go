@@ -59,7 +59,7 @@ func hotLoops(calls *atomic.Int64) map[string]reconcilers.SubReconciler[*fixture
 
 func TestHotLoopsAreSlowedDown(t *testing.T) {
 	for name, repeats := range map[string]string{
-		"requeue": "ResourceResourceReconciler.SyncReconciler asks for RequeueAfter 1ns",
+		"requeue": "ResourceResourceReconciler.SyncReconciler returns RequeueAfter 1ns",
 		"child":   `ResourceResourceReconciler.ConfigMapChildReconciler updates ConfigMap %s/child: data[nonce]`,
 		"status":  `ResourceResourceReconciler updates status of Resource %s/it: status.fields[time]`,
 		"spec":    `ResourceResourceReconciler.SyncReconciler updates Resource %s/it: spec.fields[nonce]`,
