@@ -22,7 +22,7 @@ type (
 	deploymentReconciler = reconcilers.ChildReconciler[*fixture.Resource, *appsv1.Deployment, *appsv1.DeploymentList]
 )
 
-// wantedDeployment returns a Deployment as authors write it: without anything that the server would add.
+// wantedDeployment returns a Deployment as a user writes it, without the defaults of the server.
 func wantedDeployment(image string) *appsv1.Deployment {
 	labels := map[string]string{"app": "child"}
 	return &appsv1.Deployment{
@@ -37,7 +37,7 @@ func wantedDeployment(image string) *appsv1.Deployment {
 	}
 }
 
-// admitDeployment adds what a server adds.
+// admitDeployment sets the defaults of the server.
 func admitDeployment(obj client.Object) {
 	d, ok := obj.(*appsv1.Deployment)
 	if !ok {
@@ -61,7 +61,7 @@ func admitDeployment(obj client.Object) {
 			pod.Containers[i].ImagePullPolicy = corev1.PullIfNotPresent
 		}
 	}
-	// A webhook that injects a side-car.
+	// A webhook injects a sidecar.
 	if len(pod.Containers) == 1 {
 		pod.Containers = append(pod.Containers, corev1.Container{
 			Name: "injected", Image: "proxy", ImagePullPolicy: corev1.PullAlways,
@@ -69,7 +69,7 @@ func admitDeployment(obj client.Object) {
 	}
 }
 
-// newDeploymentReconciler returns a reconciler for a Deployment with an image of the test's choice.
+// newDeploymentReconciler returns a reconciler for a Deployment with the given image.
 func newDeploymentReconciler(image *string) *deploymentReconciler {
 	return &deploymentReconciler{
 		DesiredChild: func(context.Context, *fixture.Resource) (*appsv1.Deployment, error) {
@@ -88,7 +88,7 @@ const (
 	deploymentUpdated = `event default/test Normal Updated: Updated Deployment "child"`
 )
 
-func TestDefect03_ServerDefaultsAreNoDrift(t *testing.T) {
+func TestUpdatingObjectManager_ServerDefaultsAreInSync(t *testing.T) {
 	w := newWorld(t)
 	w.Admit = admitDeployment
 	image := "one"
@@ -116,12 +116,12 @@ func TestDefect03_ServerDefaultsAreNoDrift(t *testing.T) {
 	}
 
 	for what, change := range map[string]func(*appsv1.Deployment){
-		"drift of what is desired": func(d *appsv1.Deployment) {
+		"drift of a desired field": func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].Image = "drift"
 		},
-		"drift of what the server has added": func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) },
-		"drift of labels":                    func(d *appsv1.Deployment) { d.Labels["app"] = "drift" },
-		"drift of what a webhook has injected": func(d *appsv1.Deployment) {
+		"drift of a default": func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) },
+		"drift of labels":    func(d *appsv1.Deployment) { d.Labels["app"] = "drift" },
+		"drift of an injected field": func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[1].Image = "drift"
 		},
 	} {
@@ -138,7 +138,7 @@ func TestDefect03_ServerDefaultsAreNoDrift(t *testing.T) {
 	}
 }
 
-func TestDefect03_RestartWritesOnceAtMost(t *testing.T) {
+func TestUpdatingObjectManager_WritesAtMostOnceAfterARestart(t *testing.T) {
 	w := newWorld(t)
 	w.Admit = admitDeployment
 	image := "one"
@@ -151,12 +151,13 @@ func TestDefect03_RestartWritesOnceAtMost(t *testing.T) {
 	for i, want := range [][]string{{"update Deployment default/child"}, nil, nil} {
 		_, err := restarted.Reconcile(w.Context(), newResource())
 		wantErr(t, nil, err)
-		equal(t, fmt.Sprintf("writes of reconcile %d: an update that changes nothing is no event", i+1), want, w.Writes())
+		// An update that the server does not store must not be recorded as an event.
+		equal(t, fmt.Sprintf("writes of reconcile %d", i+1), want, w.Writes())
 	}
 	equal(t, "the object", before, stored(w, wantedDeployment("")))
 }
 
-func TestDefect03_MemoryIsPerObject(t *testing.T) {
+func TestAdmissionMemory_IsPerObject(t *testing.T) {
 	w := newWorld(t)
 	w.Admit = admitDeployment
 	r := &deployments{MergeBeforeUpdate: func(current, desired *appsv1.Deployment) { current.Spec = desired.Spec }}
@@ -178,14 +179,14 @@ func TestDefect03_MemoryIsPerObject(t *testing.T) {
 	equal(t, "writes", nil, w.Writes())
 }
 
-func TestDefect03_AuthorsMayReuseTheDesiredObject(t *testing.T) {
+func TestUpdatingObjectManager_AcceptsAReusedDesiredObject(t *testing.T) {
 	w := newWorld(t)
 	r := &configMaps{MergeBeforeUpdate: mergeData}
 	actual, err := r.Manage(w.Context(), newResource(), nil, wanted("child", "key", "one"))
 	wantErr(t, nil, err)
 	actual = actual.DeepCopy()
 
-	// The same object is handed out each time, changed in between.
+	// The same object is returned each time, with changes.
 	reused := wanted("child", "key", "two")
 	actual, err = r.Manage(w.Context(), newResource(), actual, reused)
 	wantErr(t, nil, err)
@@ -196,9 +197,9 @@ func TestDefect03_AuthorsMayReuseTheDesiredObject(t *testing.T) {
 	equal(t, "data", map[string]string{"key": "three"}, stored(w, actual).Data)
 }
 
-func TestDefect03_ReplayFailsOpen(t *testing.T) {
+func TestAdmissionMemory_FailsOpen(t *testing.T) {
 	w := newWorld(t)
-	// The server keeps a list that the merge never touches in the way the author has written it.
+	// The server keeps a list as the user wrote it, and the merge does not change this list.
 	w.Admit = func(obj client.Object) {
 		if cm, ok := obj.(*corev1.ConfigMap); ok {
 			cm.Annotations = map[string]string{"admitted": cm.Data["key"]}
@@ -206,7 +207,8 @@ func TestDefect03_ReplayFailsOpen(t *testing.T) {
 	}
 	r := &configMaps{MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
 		current.Data = desired.Data
-		// What the merge derives is nowhere in the desired object, so a patch of it does not fit there.
+		// The merge computes a field that the desired object does not have, so a patch of the field cannot be applied
+		// to it.
 		current.Annotations = map[string]string{"merged": desired.Data["key"]}
 	}}
 	log, lines := newLog(1)
@@ -223,7 +225,7 @@ func TestDefect03_ReplayFailsOpen(t *testing.T) {
 	equal(t, "data", map[string]string{"key": "value"}, actual.Data)
 }
 
-func TestDefect03_HarmonizedFieldsAreRemembered(t *testing.T) {
+func TestAdmissionMemory_RemembersHarmonizedFields(t *testing.T) {
 	w := newWorld(t)
 	w.Admit = func(obj client.Object) {
 		if cm, ok := obj.(*corev1.ConfigMap); ok && cm.Data["immutable"] == "" {

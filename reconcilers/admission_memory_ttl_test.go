@@ -27,29 +27,29 @@ func TestAdmissionMemory_Lifetime(t *testing.T) {
 		want   bool
 	}{
 		"unused": {
-			reason: "objects that are gone must not be kept for ever",
+			reason: "entries of deleted objects must expire",
 			do:     func(*testing.T, *admissionMemory[*corev1.ConfigMap]) { time.Sleep(admissionMemoryTTL + time.Minute) },
 			want:   false,
 		},
 		"in use": {
-			reason: "an object that is reconciled now and then must not be written once an hour",
+			reason: "an object that is reconciled occasionally must not be written every hour",
 			do: func(t *testing.T, m *admissionMemory[*corev1.ConfigMap]) {
 				for range 5 {
 					time.Sleep(admissionMemoryTTL * 3 / 4)
 					if !knows(m) {
-						t.Fatal("forgotten although in use")
+						t.Fatal("the entry expired although it was used")
 					}
 				}
 			},
 			want: true,
 		},
 		"forgotten": {
-			reason: "a deleted object needs no memory",
+			reason: "the entry of a deleted object is removed",
 			do:     func(_ *testing.T, m *admissionMemory[*corev1.ConfigMap]) { m.forget("uid") },
 			want:   false,
 		},
-		"nothing to remember any more": {
-			reason: "the server has stopped to add anything, and what it added before is not to be expected",
+		"the server stores the object unchanged": {
+			reason: "the server no longer changes the object, so earlier changes must not be expected",
 			do: func(t *testing.T, m *admissionMemory[*corev1.ConfigMap]) {
 				plain := asked()
 				plain.UID = "uid"
@@ -67,7 +67,7 @@ func TestAdmissionMemory_Lifetime(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !knows(m) {
-					t.Fatal("nothing was learned")
+					t.Fatal("no entry was recorded")
 				}
 				tc.do(t, m)
 				if got := knows(m); got != tc.want {
@@ -85,7 +85,7 @@ func TestAdmissionMemory_Lifetime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := m.store().Len(); n != 0 {
-			t.Errorf("%d objects are kept, although the server adds nothing", n)
+			t.Errorf("%d entries, want none: the server does not change the object", n)
 		}
 	})
 }

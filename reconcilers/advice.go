@@ -57,7 +57,7 @@ func (r *Advice[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Bui
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Reconciler))
 }
 
-// Validate checks the required field and, when ctx asks for recursion, Reconciler.
+// Validate checks the required field. If ctx requests recursion, it also validates Reconciler.
 func (r *Advice[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}

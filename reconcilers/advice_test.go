@@ -47,20 +47,21 @@ func TestAdvice(t *testing.T) {
 	}
 	halt := reconcilers.ErrHaltSubReconcilers
 	subReconcilerTests{
-		// Without advice it is as if it was not there: result, error and changes of the resource come back.
+		// Without functions, Advice returns the result and error of the reconciler and keeps its changes.
 		"reconciler only":    outcome(&advice{Reconciler: works}, minute, nil, "reconcile"),
 		"reconciler fails":   outcome(&advice{Reconciler: fails}, minute, errTest, "reconcile"),
 		"reconciler changes": making(outcome(&advice{Reconciler: setField(minute, nil)}, minute, nil), ran),
-		// In the order of their names, and After sees the results of Before and Reconciler together.
+		// The functions run in order. After receives the combined result of Before and Reconciler.
 		"all": outcome(
 			&advice{Before: before(second, nil), Around: around(1), After: after, Reconciler: works}, second, nil,
 			"before", "around", "reconcile", "after 1s",
 		),
-		// The sooner wins.
+		// The shorter requeue is used.
 		"before asks for less": outcome(
 			&advice{Before: before(hour, nil), Reconciler: works}, minute, nil, "before", "reconcile",
 		),
-		// Nothing else is called, the result is Before's. A halt is returned like any other error.
+		// If Before fails, nothing else is called and the result of Before is returned. A halt is returned like any
+		// other error.
 		"before fails": outcome(
 			&advice{
 				Before: before(second, errTest), Around: around(1), After: after, Reconciler: works,
@@ -69,14 +70,14 @@ func TestAdvice(t *testing.T) {
 		"before halts": outcome(
 			&advice{Before: before(second, halt), After: after, Reconciler: works}, second, halt, "before",
 		),
-		// The reconciler need not be called, and may be called more than once.
+		// Around may skip the reconciler or call it several times.
 		"around skips": outcome(
 			&advice{Before: before(second, nil), Around: around(0), Reconciler: works}, second, nil, "before", "around",
 		),
 		"around repeats": outcome(
 			&advice{Around: around(3), Reconciler: works}, minute, nil, "around", "reconcile", "reconcile", "reconcile",
 		),
-		// After is called also after a failure, and what it returns is final.
+		// After is also called after a failure, and its outcome is final.
 		"after sees the error": outcome(
 			&advice{After: after, Reconciler: fails}, minute, errTest, "reconcile", "after 1m0s",
 		),
@@ -84,7 +85,7 @@ func TestAdvice(t *testing.T) {
 		"after makes an error": outcome(
 			&advice{After: returns(result{}, errTest), Reconciler: works}, result{}, errTest, "reconcile",
 		),
-		// What follows gets the context of Before.
+		// The functions that follow receive the context of Before.
 		"before replaces the context": outcome(&advice{
 			Before: func(ctx context.Context, _ *fixture.Resource) (context.Context, result, error) {
 				return context.WithValue(ctx, key{}, "seen by"), result{}, nil
@@ -105,7 +106,7 @@ func TestAdvice(t *testing.T) {
 	}.Run(t, scheme, fromCase)
 }
 
-func TestDefect09_AdviceWithoutSetupKeepsWatches(t *testing.T) {
+func TestAdvice_SetsUpItsReconcilerWithoutSetup(t *testing.T) {
 	configMap := []rtesting.Watch{{Object: &corev1.ConfigMap{}}}
 	rtesting.RecordWiring(t, scheme, func(ctx context.Context, mgr reconcilers.Manager, config reconcilers.Config) error {
 		r := &resourceReconciler{Config: config, Reconciler: always{&advice{Reconciler: newChildReconciler(nil)}}}

@@ -43,7 +43,7 @@ func TestAggregateReconciler_Context(t *testing.T) {
 		r.Reconciler = &configMapSync{Sync: func(ctx context.Context, cm *corev1.ConfigMap) error {
 			check(ctx, cm)
 			if reconcilers.RetrieveConfigOrDie(ctx) != c {
-				t.Error("the config is another one")
+				t.Error("the config is not that of the reconciler")
 			}
 			reconcilers.StashValue(ctx, "collected", "value")
 			return nil
@@ -52,7 +52,7 @@ func TestAggregateReconciler_Context(t *testing.T) {
 			check(ctx, cm)
 			equal(t, "collected value", any("value"), reconcilers.RetrieveValue(ctx, "collected"))
 			config := reconcilers.RetrieveConfigOrDie(ctx)
-			// All of the config is there, but for the tracker.
+			// The config is the same, except for the tracker.
 			equal(t, "tracker is the same", false, config.Tracker == c.Tracker)
 			config.Tracker = c.Tracker
 			equal(t, "config is the same otherwise", true, config == c)
@@ -62,7 +62,7 @@ func TestAggregateReconciler_Context(t *testing.T) {
 			ctx = reconcilers.WithStash(ctx)
 			_, err := r.Reconcile(ctx, req)
 			wantErr(t, nil, err)
-			equal(t, "the stash around it has a value", false, reconcilers.HasValue(ctx, "collected"))
+			equal(t, "the outer stash has a value", false, reconcilers.HasValue(ctx, "collected"))
 			return r.Reconcile(ctx, req)
 		})
 	})
@@ -75,8 +75,8 @@ func TestAggregateReconciler_DesiredTracksNothing(t *testing.T) {
 		if err := config.Tracker.TrackObject(newConfigMap("direct"), newConfigMap("test")); err != nil {
 			return err
 		}
-		observers, err := config.Tracker.GetObservers(newConfigMap("nobody"))
-		equal(t, "observers are nil", false, observers == nil)
+		observers, err := config.Tracker.GetObservers(newConfigMap("untracked"))
+		equal(t, "observers is nil", false, observers == nil)
 		wantErr(t, nil, err)
 		return config.TrackAndGet(ctx, types.NamespacedName{Namespace: "default", Name: "source"}, &corev1.ConfigMap{})
 	}
@@ -92,7 +92,7 @@ func TestAggregateReconciler_DesiredTracksNothing(t *testing.T) {
 				}
 			}),
 		},
-		"but the reconciler does": {
+		"Reconciler": {
 			Request: testRequest, GivenObjects: given,
 			Metadata: changes(func(r *aggregateReconciler) {
 				r.Reconciler = &configMapSync{Sync: func(ctx context.Context, _ *corev1.ConfigMap) error { return look(ctx) }}
@@ -114,7 +114,7 @@ func TestAggregateReconciler_Objects(t *testing.T) {
 	})
 	var reconciled *corev1.ConfigMap
 	rtesting.ReconcilerTests{
-		// A client may fill in what it then says not to have found.
+		// A client may change an object for which it returns NotFound.
 		"does not exist": {
 			Request: testRequest, GivenObjects: given,
 			WithClientBuilder: func(builder *fake.ClientBuilder) *fake.ClientBuilder {
@@ -147,7 +147,7 @@ func TestAggregateReconciler_Objects(t *testing.T) {
 				}
 			}),
 		},
-		"is as the reconciler leaves it": {
+		"keeps the changes of the reconciler": {
 			Request: testRequest, GivenObjects: given,
 			Metadata: changes(func(r *aggregateReconciler) {
 				r.Reconciler = &configMapSync{Sync: func(ctx context.Context, cm *corev1.ConfigMap) error {
@@ -173,8 +173,8 @@ func TestAggregateReconciler_FetchFailuresAreLogged(t *testing.T) {
 		want []string
 		res  reconcilers.Result
 	}{
-		"loud":  {forbidden, []string{"unable to fetch resource"}, reconcilers.Result{}},
-		"quiet": {errQuiet, nil, requeue},
+		"not quiet": {forbidden, []string{"unable to fetch resource"}, reconcilers.Result{}},
+		"quiet":     {errQuiet, nil, requeue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).Fail("get ConfigMap", tc.err)

@@ -10,17 +10,17 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Halting means the same below each root: the time that the author asks for is kept.
-func TestAggregateReconciler_HaltedIsRetriedAfterTheTimeAskedFor(t *testing.T) {
+// A halt has the same effect below each root: the RequeueAfter of the user is kept.
+func TestAggregateReconciler_HaltedIsRetriedAfterRequeueAfter(t *testing.T) {
 	minute := reconcilers.Result{RequeueAfter: time.Minute}
-	for name, tc := range map[string]struct{ asked, want reconcilers.Result }{
-		"RequeueAfter": {asked: minute, want: minute},
-		"no time":      {want: requeue},
+	for name, tc := range map[string]struct{ given, want reconcilers.Result }{
+		"RequeueAfter":    {given: minute, want: minute},
+		"no RequeueAfter": {want: requeue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			aggregate := newAggregate(w, func(r *aggregateReconciler) {
-				r.Reconciler = collecting(tc.asked, reconcilers.ErrDurable)
+				r.Reconciler = collecting(tc.given, reconcilers.ErrDurable)
 			})
 			got, err := aggregate.ReconcileManaged(context.Background(), testRequest)
 			wantErr(t, nil, err)

@@ -31,8 +31,8 @@ func TestAggregateReconciler_Validate(t *testing.T) {
 				Request: testRequest, AggregateObjectManager: &configMaps{MergeBeforeUpdate: mergeData},
 			},
 		},
-		"object manager that is not valid": {
-			// It is for set-up to complain about that: users validate reconcilers whose manager is incomplete.
+		"invalid object manager": {
+			// Only setup reports this: users validate reconcilers with an incomplete object manager.
 			reconciler: &aggregateReconciler{Request: testRequest, AggregateObjectManager: &configMaps{}},
 		},
 		"empty": {
@@ -82,7 +82,7 @@ func TestAggregateReconciler_Validate(t *testing.T) {
 			[]string{defaultName + `must not define a Finalizer on AggregateObjectManager, nothing would clear it`},
 			nil,
 		},
-		"invalid below": {
+		"invalid nested reconciler": {
 			&aggregateReconciler{
 				Request: testRequest, AggregateObjectManager: &configMaps{MergeBeforeUpdate: mergeData},
 				Reconciler: reconcilers.Sequence[*corev1.ConfigMap]{&configMapSync{Name: "x"}},
@@ -127,7 +127,7 @@ func TestAggregateReconciler_Validate(t *testing.T) {
 		}
 		wantText(t, "", r.Validate(context.Background()))
 	})
-	t.Run("what is below finds the config", func(t *testing.T) {
+	t.Run("nested reconcilers find the config", func(t *testing.T) {
 		w := newWorld(t)
 		found := false
 		r := newAggregate(w, func(r *aggregateReconciler) {
@@ -145,7 +145,7 @@ func TestAggregateReconciler_Validate(t *testing.T) {
 	})
 }
 
-// validating is a sub reconciler that validates with a function.
+// validating is a sub reconciler whose Validate method calls a function.
 type validating struct {
 	*configMapSync
 	validate func(ctx context.Context) error
@@ -170,17 +170,17 @@ func TestAggregateReconciler_SetupOrder(t *testing.T) {
 		controller, err := r.SetupWithManagerYieldingController(context.Background(), mgr)
 		if failing == "" {
 			wantErr(t, nil, err)
-			equal(t, "there is a controller", true, controller != nil)
+			equal(t, "has a controller", true, controller != nil)
 			equal(t, "order", []string{own, below, manager}, s.order)
 			continue
 		}
 		wantErr(t, errTest, err)
-		equal(t, "there is a controller", false, controller != nil)
-		equal(t, "last set-up", failing, s.order[len(s.order)-1])
+		equal(t, "has a controller", false, controller != nil)
+		equal(t, "last setup", failing, s.order[len(s.order)-1])
 	}
 }
 
-// settingUp is an object manager of which only the set-up matters.
+// settingUp is an object manager that only implements setup.
 type settingUp struct {
 	configMaps
 	setup func(context.Context, reconcilers.Manager, *reconcilers.Builder) error
@@ -190,7 +190,7 @@ func (m *settingUp) SetupWithManager(ctx context.Context, mgr reconcilers.Manage
 	return m.setup(ctx, mgr, bldr)
 }
 
-// requested makes an aggregate tell what it is called with.
+// requested makes an aggregate record the requests that it receives.
 func requested(calls requests) func(*aggregateReconciler) {
 	return func(r *aggregateReconciler) {
 		r.Reconciler = &configMapSync{Sync: func(ctx context.Context, _ *corev1.ConfigMap) error {
@@ -200,7 +200,7 @@ func requested(calls requests) func(*aggregateReconciler) {
 	}
 }
 
-// reconciles returns how often a controller has reconciled.
+// reconciles returns the number of reconciles of a controller.
 func reconciles(t *testing.T, controller string) float64 {
 	t.Helper()
 	return apitest.Counted(t, "controller_runtime_reconcile_total", map[string]string{"controller": controller})
@@ -215,19 +215,19 @@ func TestAggregateReconciler_RunsAtStartAndOnItsOwnEvents(t *testing.T) {
 	r := newAggregate(w, requested(calls), func(r *aggregateReconciler) { r.Name, r.Config = name, configFor(w, mgr) })
 	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
 	start(t, mgr)
-	equal(t, "request", testRequest, calls.next(t, "the start, though there is nothing to tell of"))
-	// A request that is under way is merged with the next one, so wait for what it does.
-	deadline(t, "the resource is there", func() bool { return stored(w, wanted("test")) != nil })
+	equal(t, "request", testRequest, calls.next(t, "the start, although the resource does not exist"))
+	// The queue merges a pending request with the next one, so wait for the effect.
+	deadline(t, "the resource exists", func() bool { return stored(w, wanted("test")) != nil })
 
 	before := reconciles(t, name)
 	for _, other := range []string{"other", "another", "yet-another"} {
 		events.changed(newConfigMap(other))
 	}
 	events.changed(newConfigMap("test"))
-	equal(t, "request", testRequest, calls.next(t, "an event of the resource"))
+	equal(t, "request", testRequest, calls.next(t, "a watch event of the resource"))
 	deadline(t, "the reconcile counts", func() bool { return reconciles(t, name) > before })
 	if total := reconciles(t, name); total > 2 {
-		t.Errorf("the controller was called %v times: events of other resources woke it", total)
+		t.Errorf("the controller was called %v times, events of other resources must not trigger it", total)
 	}
 }
 
@@ -250,8 +250,8 @@ func TestAggregateReconciler_SetupForOptionsReplaceItsPredicate(t *testing.T) {
 	start(t, mgr)
 	calls.next(t, "the start")
 	events.changed(newConfigMap("other"))
-	equal(t, "asked about", "other", <-asked)
-	// It passes the predicate, but the reconciler does nothing for it.
+	equal(t, "object in the predicate", "other", <-asked)
+	// The request passes the predicate, but the reconciler ignores it.
 	deadline(t, "the controller is called", func() bool { return reconciles(t, name) >= 2 })
 	equal(t, "requests", 0, len(calls))
 	equal(t, "reads of other", 0, w.Count("get ConfigMap default/other"))
@@ -274,7 +274,7 @@ func TestAggregateReconciler_Unstructured(t *testing.T) {
 	}
 	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
 	start(t, mgr)
-	deadline(t, "the resource is there", func() bool {
+	deadline(t, "the resource exists", func() bool {
 		cm := stored(w, wanted("test"))
 		return cm != nil && cm.Data["key"] == "value"
 	})

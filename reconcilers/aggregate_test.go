@@ -21,12 +21,12 @@ type (
 	configMapSync       = reconcilers.SyncReconciler[*corev1.ConfigMap]
 )
 
-// newAggregate returns a reconciler for the ConfigMap "test" that should hold key=value.
+// newAggregate returns a reconciler for the ConfigMap "test" with the desired data key=value.
 func newAggregate(w *world, edits ...func(*aggregateReconciler)) *aggregateReconciler {
 	return changed(newAggregateIn(w.Config), changes(edits...))
 }
 
-// aggregateFactory makes an AggregateReconciler, which may fetch its resource once.
+// aggregateFactory returns an AggregateReconciler that may fetch its resource once.
 func aggregateFactory(_ *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
 	atMostOnce(c, "get", "ConfigMap")
 	return changed(newAggregateIn(c), tc.Metadata)
@@ -44,14 +44,14 @@ func newAggregateIn(config reconcilers.Config) *aggregateReconciler {
 	}
 }
 
-// collecting is a part of an aggregate that returns what it is given.
+// collecting returns a part of an aggregate that returns result and err.
 func collecting(result reconcilers.Result, err error) *configMapSync {
 	return &configMapSync{
 		SyncWithResult: func(context.Context, *corev1.ConfigMap) (reconcilers.Result, error) { return result, err },
 	}
 }
 
-// aggregating is the Metadata of a case whose aggregate has a part that returns what it is given.
+// aggregating returns the Metadata of a case whose aggregate contains such a part.
 func aggregating(result reconcilers.Result, err error) map[string]any {
 	return changes(func(r *aggregateReconciler) { r.Reconciler = collecting(result, err) })
 }
@@ -60,14 +60,14 @@ func noneDesired(r *aggregateReconciler) {
 	r.DesiredResource = func(context.Context, *corev1.ConfigMap) (*corev1.ConfigMap, error) { return nil, nil }
 }
 
-// backOff is a retry with back-off and a priority.
+// backOff returns a result that requests a retry with back-off and a priority.
 func backOff(priority int) reconcilers.Result {
 	result := requeue
 	result.Priority = new(priority)
 	return result
 }
 
-// onAggregate are events about the ConfigMap that newAggregate reconciles.
+// onAggregate returns events about the ConfigMap that newAggregate reconciles.
 func onAggregate(eventtype, reason, message string) events {
 	return events{rtesting.NewEvent(wanted("test"), scheme, eventtype, reason, "%s", message)}
 }
@@ -91,47 +91,47 @@ func TestAggregateReconciler(t *testing.T) {
 	inAll(rtesting.ReconcilerTests{
 		// A missing resource is created.
 		"create": {ExpectCreates: creates, ExpectEvents: aggregateCreated},
-		// Nothing is written for a resource that is as desired.
+		// A resource in the desired state is not written.
 		"in sync": {
 			GivenObjects: actual, ExpectWiring: &rtesting.Wiring{For: watched, AtStart: []reconcilers.Request{testRequest}},
 		},
-		// Drift is repaired.
+		// Drift is corrected.
 		"update": {GivenObjects: drifted, ExpectUpdates: actual, ExpectEvents: updated},
 		// A resource that is not desired is deleted.
 		"delete": {
 			GivenObjects: actual, Metadata: changes(noneDesired),
 			ExpectDeletes: deletes("test"), ExpectEvents: onAggregate("Normal", "Deleted", `Deleted ConfigMap "test"`),
 		},
-		// None is as desired.
+		// No resource exists and none is desired.
 		"none desired": {Metadata: changes(noneDesired)},
-		// Other resources of the kind are none of its business.
+		// Requests for other resources are ignored.
 		"another request": {Request: elsewhere, GivenObjects: drifted, WithReactors: failing("get", "ConfigMap", errTest)},
-		// A resource that is being deleted is left alone.
+		// A resource that is being deleted is not changed.
 		"terminating": {
-			GivenObjects: objects{newConfigMap("test", orphan, leaving, drift)}, Metadata: aggregating(minute, errTest),
+			GivenObjects: objects{newConfigMap("test", orphan, deleting, drift)}, Metadata: aggregating(minute, errTest),
 		},
-		// Nothing can be done without knowing what is there.
+		// Without the resource, nothing is done.
 		"fetch fails": {
 			GivenObjects: drifted, WithReactors: failing("get", "ConfigMap", errTest), Metadata: aggregating(minute, errTest),
 			ShouldErr: true, Verify: failsWith(errTest),
 		},
-		// The result of the reconciler is the result.
+		// The result of the reconciler is returned.
 		"result": {GivenObjects: actual, Metadata: aggregating(minute, nil), ExpectedResult: minute},
-		// Without what it collects nothing is managed.
+		// If Reconciler fails, the resource is not managed.
 		"reconciler fails": {
 			GivenObjects: drifted, Metadata: aggregating(minute, errTest), ShouldErr: true, Verify: failsWith(errTest, minute),
 		},
-		// It is tried again with back-off, and keeps its priority.
+		// The request is retried with back-off and keeps its priority.
 		"reconciler fails quietly": {
 			GivenObjects: drifted, Metadata: aggregating(minute, errQuiet), ExpectedResult: backOff(4),
 		},
-		// The resource is managed, the error forgotten and the result kept.
+		// The resource is managed, the error is cleared and the result is returned.
 		"reconciler halts": {
 			GivenObjects: drifted, Metadata: aggregating(requeue, reconcilers.ErrHaltSubReconcilers),
 			ExpectUpdates: actual, ExpectEvents: updated, ExpectedResult: requeue,
 		},
-		// The result is kept as it is.
-		"reconciler halts, asking for later": {
+		// The result is returned unchanged.
+		"reconciler halts with RequeueAfter": {
 			GivenObjects: actual, Metadata: aggregating(minute, reconcilers.ErrHaltSubReconcilers), ExpectedResult: minute,
 		},
 		// The error is returned with the result of the reconciler.
@@ -147,29 +147,29 @@ func TestAggregateReconciler(t *testing.T) {
 			Metadata: aggregating(minute, nil), WithReactors: failed, ExpectCreates: creates, ExpectEvents: creationFailed,
 			ShouldErr: true, Verify: failsWith(errTest, minute),
 		},
-		// A halt hides no failure.
+		// A halt does not hide a failure.
 		"create fails after a halt": {
 			Metadata: aggregating(
 				minute, reconcilers.ErrHaltSubReconcilers,
 			), WithReactors: failed, ExpectCreates: creates, ExpectEvents: creationFailed,
 			ShouldErr: true, Verify: failsWith(errTest, minute),
 		},
-		// MergeBeforeUpdate stands for an object manager.
+		// MergeBeforeUpdate replaces an object manager.
 		"shorthand": {
 			Metadata: changes(func(r *aggregateReconciler) {
 				r.AggregateObjectManager, r.MergeBeforeUpdate = nil, mergeData
 			}),
 			GivenObjects: drifted, ExpectUpdates: actual, ExpectEvents: updated,
 		},
-		// Any object manager will do.
+		// The object manager can be of any type.
 		"stub": {
 			Metadata: changes(func(r *aggregateReconciler) {
 				r.AggregateObjectManager = &rtesting.StubObjectManager[*corev1.ConfigMap]{}
 			}),
 			GivenObjects: drifted, ExpectUpdates: actual,
 		},
-		// Without DesiredResource the reconciler changes the resource itself.
-		"as the reconciler leaves it": {
+		// Without DesiredResource, the reconciler changes the resource itself.
+		"changes of the reconciler": {
 			GivenObjects: drifted, ExpectUpdates: actual, ExpectEvents: updated,
 			Metadata: changes(func(r *aggregateReconciler) {
 				r.DesiredResource = nil
@@ -178,8 +178,8 @@ func TestAggregateReconciler(t *testing.T) {
 				}
 			}),
 		},
-		// Without DesiredResource and Reconciler nothing changes.
-		"as it is": {GivenObjects: drifted, Metadata: changes(func(r *aggregateReconciler) { r.DesiredResource = nil })},
+		// Without DesiredResource and Reconciler, nothing changes.
+		"neither": {GivenObjects: drifted, Metadata: changes(func(r *aggregateReconciler) { r.DesiredResource = nil })},
 	}, func(_ string, tc *rtesting.ReconcilerTestCase) {
 		if tc.Request != elsewhere {
 			tc.Request = testRequest
@@ -187,7 +187,7 @@ func TestAggregateReconciler(t *testing.T) {
 	}).Run(t, scheme, aggregateFactory)
 }
 
-func TestDefect10_AggregateHalts(t *testing.T) {
+func TestAggregateReconciler_Halts(t *testing.T) {
 	inAll(rtesting.ReconcilerTests{
 		"halt":                {Metadata: stopping(reconcilers.ErrHaltSubReconcilers)},
 		"halt with a context": {Metadata: stopping(fmt.Errorf("waiting: %w", reconcilers.ErrHaltSubReconcilers))},
@@ -207,7 +207,7 @@ func TestDefect10_AggregateHalts(t *testing.T) {
 	}).Run(t, scheme, aggregateFactory)
 }
 
-// stopping is the Metadata of a case whose aggregate has a priority, and a part that returns an error.
+// stopping returns the Metadata of a case whose aggregate has a priority, and a part that returns err.
 func stopping(err error) map[string]any {
 	return changes(func(r *aggregateReconciler) {
 		r.Reconciler = collecting(reconcilers.Result{RequeueAfter: time.Minute}, err)
@@ -256,9 +256,9 @@ func TestAggregateReconciler_Hooks(t *testing.T) {
 		"before fails": {
 			Request: testRequest, Metadata: hooks(before(second, errTest)), ShouldErr: true, Verify: failsWith(errTest, second),
 		},
-		// A quiet error is retried like any other.
+		// A quiet error is retried like any other error.
 		"before fails quietly": {Request: testRequest, Metadata: hooks(before(second, errQuiet)), ExpectedResult: backOff(9)},
-		// After has the last word.
+		// The result of AfterReconcile is final.
 		"after": {
 			Request: testRequest, Metadata: hooks(after(func(res result, err error) (result, error) {
 				equal(t, "result so far", minute, res)
@@ -272,7 +272,7 @@ func TestAggregateReconciler_Hooks(t *testing.T) {
 				after(func(_ result, err error) (result, error) { wantErr(t, errTest, err); return second, nil })),
 			ExpectedResult: second,
 		},
-		// A quiet error is retried like any other.
+		// A quiet error is retried like any other error.
 		"after makes a quiet error": {
 			Request: testRequest, Metadata: hooks(after(func(result, error) (result, error) { return second, errQuiet })),
 			ExpectCreates: aggregateCreates, ExpectEvents: aggregateCreated, ExpectedResult: backOff(9),
@@ -284,7 +284,7 @@ func TestAggregateReconciler_Hooks(t *testing.T) {
 			),
 			ShouldErr: true, Verify: failsWith(errTest),
 		},
-		// A context that Before returns reaches everything below.
+		// Nested reconcilers receive the context that BeforeReconcile returns.
 		"context": {
 			Request: testRequest, ExpectCreates: aggregateCreates, ExpectEvents: aggregateCreated, ExpectedResult: minute,
 			Metadata: hooks(func(r *aggregateReconciler) {

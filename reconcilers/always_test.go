@@ -19,7 +19,7 @@ func TestAlways(t *testing.T) {
 		again  = requeue
 		minute = result{RequeueAfter: time.Minute}
 		second = result{RequeueAfter: time.Second}
-		both   = result{Requeue: true, RequeueAfter: time.Minute} //nolint:staticcheck // users' reconcilers may ask for both
+		both   = result{Requeue: true, RequeueAfter: time.Minute} //nolint:staticcheck // users' reconcilers may set both
 		halt   = reconcilers.ErrHaltSubReconcilers
 	)
 	parts := always{noting("a", none, errTest), noting("b", none, nil), noting("c", none, halt), noting("d", none, nil)}
@@ -38,8 +38,8 @@ func TestAlways(t *testing.T) {
 		"second again":       {none, again, nil, again},
 		"first after":        {minute, none, nil, minute},
 		"second after":       {none, minute, nil, minute},
-		"the sooner first":   {second, minute, nil, second},
-		"the sooner second":  {minute, second, nil, second},
+		"the shorter first":  {second, minute, nil, second},
+		"the shorter second": {minute, second, nil, second},
 		"again and after":    {again, minute, nil, both},
 		"all, failure":       {second, minute, errTest, second},
 		"all, halt":          {minute, second, halt, second},
@@ -58,17 +58,17 @@ func TestAlways_Errors(t *testing.T) {
 	type errs = []error
 	tests := subReconcilerTests{}
 	for name, tc := range map[string]struct{ given, want, not errs }{
-		"none":           {errs{nil, nil}, nil, nil},
-		"one":            {errs{nil, errTest, nil}, errs{errTest}, errs{reconcilers.ErrQuiet}},
-		"two":            {errs{errTest, errOther}, errs{errTest, errOther}, errs{reconcilers.ErrQuiet}},
-		"quiet and loud": {errs{errQuiet, errTest}, errs{errTest}, errs{reconcilers.ErrQuiet, errQuiet}},
-		"loud and quiet": {errs{errTest, errQuiet}, errs{errTest}, errs{reconcilers.ErrQuiet, errQuiet}},
+		"none":                {errs{nil, nil}, nil, nil},
+		"one":                 {errs{nil, errTest, nil}, errs{errTest}, errs{reconcilers.ErrQuiet}},
+		"two":                 {errs{errTest, errOther}, errs{errTest, errOther}, errs{reconcilers.ErrQuiet}},
+		"quiet and not quiet": {errs{errQuiet, errTest}, errs{errTest}, errs{reconcilers.ErrQuiet, errQuiet}},
+		"not quiet and quiet": {errs{errTest, errQuiet}, errs{errTest}, errs{reconcilers.ErrQuiet, errQuiet}},
 		"quiet only": {
 			errs{errQuiet, nil, reconcilers.ErrSkipStatusUpdate}, errs{reconcilers.ErrSkipStatusUpdate}, errs{errQuiet},
 		},
-		"all quiet":       {errs{errQuiet, halt}, errs{errQuiet, halt}, nil},
-		"a halt and loud": {errs{halt, errTest}, errs{errTest}, errs{halt}},
-		"durable":         {errs{nil, reconcilers.ErrDurable}, errs{reconcilers.ErrDurable}, errs{errTest}},
+		"all quiet":          {errs{errQuiet, halt}, errs{errQuiet, halt}, nil},
+		"halt and not quiet": {errs{halt, errTest}, errs{errTest}, errs{halt}},
+		"durable":            {errs{nil, reconcilers.ErrDurable}, errs{reconcilers.ErrDurable}, errs{errTest}},
 	} {
 		r := always{}
 		for _, err := range tc.given {
@@ -81,7 +81,7 @@ func TestAlways_Errors(t *testing.T) {
 			}
 			for _, not := range tc.not {
 				if errors.Is(err, not) {
-					t.Errorf("error %v is %v", err, not)
+					t.Errorf("error %v matches %v", err, not)
 				}
 			}
 		}

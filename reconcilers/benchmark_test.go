@@ -14,7 +14,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// BenchmarkSequence is what 20 steps cost that do nothing.
+// BenchmarkSequence measures 20 steps that do nothing.
 func BenchmarkSequence(b *testing.B) {
 	steps := make(sequence, 20)
 	for i := range steps {
@@ -44,10 +44,10 @@ func TestSequence_Allocations(t *testing.T) {
 	}
 	ctx, resource := context.Background(), newResource()
 	allocations := testing.AllocsPerRun(100, func() { _, _ = steps.Reconcile(ctx, resource) })
-	equal(t, "allocations of reconcilers that do nothing", 0, allocations)
+	equal(t, "allocations of a no-op sequence", 0, allocations)
 }
 
-// unchangingClient finds a resource and its ConfigMap, without the cost of a server.
+// unchangingClient returns a resource and its ConfigMap, without the cost of a server.
 type unchangingClient struct {
 	client.Client
 	resource  *fixture.Resource
@@ -64,7 +64,7 @@ func (c unchangingClient) Get(_ context.Context, _ client.ObjectKey, obj client.
 	return nil
 }
 
-// BenchmarkNoOpRequest is what a request of a controller costs that has nothing to do.
+// BenchmarkNoOpRequest measures a no-op request of a controller.
 func BenchmarkNoOpRequest(b *testing.B) {
 	for _, allow := range []bool{true, false} {
 		w := newWorld(b)

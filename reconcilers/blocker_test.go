@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An object of somebody else is where a child belongs. When it goes, the parent has to hear of it although it never
-// owned it.
-func TestSetup_EventOfTheObjectInTheWayTriggersTheParent(t *testing.T) {
+// An object of another owner has the name of the child. Its deletion must trigger the parent, although the parent does
+// not own it.
+func TestSetup_EventOfAConflictingObjectTriggersTheParent(t *testing.T) {
 	parent := newResource(settled)
 	blocker := newConfigMap("child")
 	blocker.OwnerReferences = nil
@@ -26,13 +26,13 @@ func TestSetup_EventOfTheObjectInTheWayTriggersTheParent(t *testing.T) {
 	events.changed(parent)
 	calls.next(t, "the first event")
 	if w.Count("track ConfigMap default/child for default/test") == 0 {
-		t.Fatalf("the object in the way is not tracked: %v", w.Trace())
+		t.Fatalf("the conflicting object is not tracked: %v", w.Trace())
 	}
 	wantErr(t, nil, w.Server.Delete(context.Background(), blocker))
 	events.changed(blocker)
-	calls.next(t, "the object in the way is gone")
+	calls.next(t, "the conflicting object was deleted")
 	created := stored(w, blocker)
 	if created == nil || !metav1.IsControlledBy(created, parent) {
-		t.Errorf("the child has not taken its place: %v", created)
+		t.Errorf("the child was not created: %v", created)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// What a server answers to an update is decoded into the object that was sent. It must not reach the one that was read.
-func TestUpdatingObjectManager_LeavesManagedFieldsAlone(t *testing.T) {
+// The client decodes the response of an update into the object that it sent. The object that was read must not change.
+func TestUpdatingObjectManager_DoesNotChangeManagedFields(t *testing.T) {
 	managed := func(manager string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}}
 	}
@@ -35,11 +35,11 @@ func TestUpdatingObjectManager_LeavesManagedFieldsAlone(t *testing.T) {
 	desired := newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"changed": "yes"} })
 	_, err := manager.Manage(w.Context(), newResource(), actual, desired)
 	wantErr(t, nil, err)
-	equal(t, "managed fields of what was read", managed("before"), actual.ManagedFields)
+	equal(t, "managed fields of the object that was read", managed("before"), actual.ManagedFields)
 	equal(t, "updates", 1, w.Count("update ConfigMap"))
 }
 
-// Requests at the same time each compare with the status that their own resource had.
+// Each of several concurrent requests must compare the status with that of its own resource.
 func TestResourceReconciler_ComparesItsOwnStatus(t *testing.T) {
 	ready := newResource(func(r *fixture.Resource) { r.Status.Fields = map[string]string{"is": "ready"} })
 	w := newWorld(t, ready)

@@ -17,7 +17,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// castTo returns a cast to a sub reconciler that is a function.
+// castTo returns a cast to a sub reconciler that calls a function.
 func castTo[CT client.Object](
 	sync func(ctx context.Context, resource CT) (reconcilers.Result, error),
 ) *reconcilers.CastResource[*fixture.Resource, CT] {
@@ -47,7 +47,7 @@ func TestCastResource(t *testing.T) {
 			if current, ok := reconcilers.RetrieveResourceType(ctx).(*fixture.Duck); ok {
 				equal(t, "kind of the current type", fixture.GroupVersion.WithKind("Resource"), current.GroupVersionKind())
 			} else {
-				t.Error("the current type is not that of the cast")
+				t.Error("the current type is not the CastType")
 			}
 			if _, ok := reconcilers.RetrieveOriginalResourceType(ctx).(*fixture.Resource); !ok {
 				t.Error("the original type has changed")
@@ -64,10 +64,10 @@ func TestCastResource(t *testing.T) {
 	fieldAdded := func(r *fixture.Resource) { r.Status.Fields["new"] = "value" }
 	var held *fixture.Resource
 	subReconcilerTests{
-		// What is only looked at stays as it is.
+		// Without changes by the sub reconciler, the resource stays unchanged.
 		"nothing":                with(outcome(of(func(*fixture.Duck) {}, nil), minute, nil)),
 		"error without a change": with(outcome(of(func(*fixture.Duck) {}, errTest), minute, errTest)),
-		// What the sub reconciler changes, changes, everywhere. What is taken away goes.
+		// All changes of the sub reconciler are applied, including removed fields.
 		"status": with(outcome(of(func(duck *fixture.Duck) {
 			duck.Status.Fields = map[string]string{"new": "value"}
 			duck.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
@@ -86,10 +86,10 @@ func TestCastResource(t *testing.T) {
 		}, nil), minute, nil), func(r *fixture.Resource) {
 			r.Labels, r.Status.Fields, r.Spec.Fields = nil, nil, nil
 		}),
-		// An error undoes nothing, and a halt is still a halt.
+		// An error does not revert changes. A halt is returned as a halt.
 		"error": with(outcome(of(addField, errTest), minute, errTest), fieldAdded),
 		"halt":  with(outcome(of(addField, halt), minute, halt), fieldAdded),
-		// The resource has none of these, some of which are written out although they are empty.
+		// The resource does not have these fields. Some of them are encoded although they are empty.
 		"unknown fields are dropped": with(outcome(castTo(func(
 			_ context.Context, deployment *appsv1.Deployment,
 		) (result, error) {
@@ -104,7 +104,7 @@ func TestCastResource(t *testing.T) {
 		}), result{}, nil), func(r *fixture.Resource) {
 			r.Labels["app"], r.Status.ObservedGeneration = "changed", 7
 		}),
-		// Somebody holds the resource itself, and its generation has moved on since the cast.
+		// A sub reconciler has a pointer to the resource itself, and the generation has changed since the cast.
 		"the resource changes meanwhile": with(outcome(sequence{hold(&held), castTo(func(
 			_ context.Context, duck *fixture.Duck,
 		) (result, error) {
@@ -120,7 +120,7 @@ func TestCastResource(t *testing.T) {
 			ctx context.Context, obj client.Object,
 		) (result, error) {
 			if obj != client.Object(held) {
-				t.Error("it is not the same object")
+				t.Error("the object is a copy")
 			}
 			if _, ok := reconcilers.RetrieveResourceType(ctx).(*fixture.Resource); !ok {
 				t.Error("the current type has changed")
@@ -147,12 +147,12 @@ func TestCastResource_Failures(t *testing.T) {
 		want           []error
 		left           func(*fixture.Resource)
 	}{
-		"not to marshal":       {toMarshal, unexpected, nil, result{}, []error{fixture.ErrMarshal}, toMarshal},
-		"not to unmarshal":     {toUnmarshal, unexpected, nil, result{}, []error{fixture.ErrUnmarshal}, toUnmarshal},
-		"not to marshal after": {nothing, toMarshal, nil, minute, []error{fixture.ErrMarshal}, nothing},
-		// What can be read of the change is there.
-		"not to unmarshal after": {nothing, toUnmarshal, nil, minute, []error{fixture.ErrUnmarshal}, toUnmarshal},
-		"two":                    {nothing, toMarshal, errTest, minute, []error{errTest, fixture.ErrMarshal}, nothing},
+		"marshal fails":       {toMarshal, unexpected, nil, result{}, []error{fixture.ErrMarshal}, toMarshal},
+		"unmarshal fails":     {toUnmarshal, unexpected, nil, result{}, []error{fixture.ErrUnmarshal}, toUnmarshal},
+		"marshal fails after": {nothing, toMarshal, nil, minute, []error{fixture.ErrMarshal}, nothing},
+		// Fields that were decoded before the error are changed.
+		"unmarshal fails after": {nothing, toUnmarshal, nil, minute, []error{fixture.ErrUnmarshal}, toUnmarshal},
+		"two errors":            {nothing, toMarshal, errTest, minute, []error{errTest, fixture.ErrMarshal}, nothing},
 	} {
 		cast := castTo(func(_ context.Context, cast *fixture.Resource) (result, error) {
 			tc.change(cast)
@@ -194,7 +194,7 @@ func TestCastResource_BelowARoot(t *testing.T) {
 		}},
 	}})
 	rtesting.ReconcilerTests{
-		"living": {
+		"not deleted": {
 			Metadata: cast, Request: testRequest, GivenObjects: objects{
 				newResource(settled), theme,
 			}, StatusSubResourceTypes: hasStatus,
@@ -214,7 +214,7 @@ func TestCastResource_BelowARoot(t *testing.T) {
 	}.Run(t, scheme, resourceFactory)
 }
 
-// special is what no resource is.
+// special is an interface that no resource implements.
 type special interface {
 	client.Object
 	IsSpecial() bool
@@ -233,7 +233,7 @@ func TestCastResource_Kind(t *testing.T) {
 		"with an empty config": {func(*world) context.Context {
 			return reconcilers.StashOriginalConfig(context.Background(), reconcilers.Config{})
 		}, func(*fixture.Resource) {}, ""},
-		"of the original scope": {
+		"from the original scheme": {
 			func(w *world) context.Context { return reconcilers.StashConfig(w.Context(), reconcilers.Config{}) },
 			func(*fixture.Resource) {}, "Resource",
 		},

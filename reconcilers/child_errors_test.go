@@ -60,12 +60,12 @@ func TestChildReconciler_ReflectedErrors(t *testing.T) {
 	errAnother := apierrs.NewAlreadyExists(configMapResource, "another")
 
 	cases := subReconcilerTests{
-		// The author of the parent can do something about it, a retry cannot.
+		// The user can fix these errors, but a retry cannot.
 		"forbidden": reflects(errForbidden, subReconcilerCase{}),
 		"invalid":   reflects(errInvalid, subReconcilerCase{}),
 		// Object managers may wrap errors.
 		"wrapped": reflects(fmt.Errorf("wrapped: %w", errInvalid), subReconcilerCase{}),
-		// These say nothing about the child.
+		// These errors do not concern the child.
 		"conflict":     returns(errConflict, subReconcilerCase{}),
 		"no API error": returns(errTest, subReconcilerCase{}),
 		// ReflectedChildErrorReasons replaces the default.
@@ -75,32 +75,32 @@ func TestChildReconciler_ReflectedErrors(t *testing.T) {
 		"not a reason of the author's choice": returns(errInvalid, subReconcilerCase{
 			Metadata: reasons(metav1.StatusReasonConflict),
 		}),
-		// Empty is not the default.
+		// An empty slice does not select the default.
 		"no reasons": returns(errInvalid, subReconcilerCase{Metadata: reasons([]metav1.StatusReason{}...)}),
-		// The object in the way is read past the cache and tracked, so that the parent is triggered when it goes.
+		// The conflicting object is read from the API server and tracked, so that its deletion triggers the parent.
 		"name is taken": reflects(errExists, subReconcilerCase{
 			APIGivenObjects: objects{newConfigMap("child", orphan)}, ExpectTracks: track("child"),
 		}),
-		// The name of the object in the way is found also in an error that is wrapped.
+		// The name of the conflicting object is also found in a wrapped error.
 		"name is taken, wrapped": reflects(fmt.Errorf("wrapped: %w", errExists), subReconcilerCase{
 			APIGivenObjects: objects{newConfigMap("child", orphan)}, ExpectTracks: track("child"),
 		}),
-		// The error knows best which name that is.
+		// The name in the error has precedence.
 		"name is taken, another one than desired": reflects(errAnother, subReconcilerCase{
 			APIGivenObjects: objects{newConfigMap("another", orphan)}, ExpectTracks: track("another"),
 		}),
-		// Whoever does not use owner references tracks on their own.
+		// Without owner references, the user tracks the object.
 		"name is taken, no owner references": reflects(errExists, subReconcilerCase{
 			APIGivenObjects: objects{newConfigMap("child", orphan)}, ExpectCreates: objects{wanted("child")},
 			Metadata: changes(withoutOwner, func(r *childReconciler) {
 				r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Labels["ours"] != "" }
 			}),
 		}),
-		// What is in the way was created by an earlier request and has not reached the cache yet.
+		// The conflicting object was created by an earlier request and has not reached the cache yet.
 		"stale cache": returns(errExists, subReconcilerCase{APIGivenObjects: objects{newConfigMap("child")}}),
-		// A name that is free again is no reason to blame anybody.
-		"gone meanwhile": returns(errExists, subReconcilerCase{}),
-		// Who is in the way cannot be told, so both errors are reported.
+		// If the name is no longer taken, the conflict is not reported on the status.
+		"conflicting object was deleted": returns(errExists, subReconcilerCase{}),
+		// The owner of the conflicting object cannot be read, so both errors are returned.
 		"unable to read": returns(errExists, subReconcilerCase{
 			WithClientBuilder: unreadable,
 			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
@@ -108,7 +108,7 @@ func TestChildReconciler_ReflectedErrors(t *testing.T) {
 				wantErr(t, errTest, err)
 			},
 		}),
-		// The object in the way is where the child is to be.
+		// The conflicting object has the namespace of the child.
 		"name is taken in another namespace": reflects(errExists, subReconcilerCase{
 			APIGivenObjects: objects{newConfigMap("child"), newConfigMap("child", orphan, other)},
 			ExpectCreates:   objects{rtesting.With(wanted("child"), other)},
@@ -126,7 +126,7 @@ func TestChildReconciler_ReflectedErrors(t *testing.T) {
 	}).Run(t, scheme, childFactory)
 }
 
-func TestDefect02_TerminatingChildIsNotCounted(t *testing.T) {
+func TestChildReconciler_IgnoresTerminatingChildren(t *testing.T) {
 	const list = "list ConfigMap in default"
 	generate := func(r *childReconciler) {
 		r.DesiredChild = desire(&corev1.ConfigMap{
@@ -136,27 +136,27 @@ func TestDefect02_TerminatingChildIsNotCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given  []client.Object
 		change []func(*childReconciler)
-		// want is what each of several reconciles does.
+		// want is the expected trace of each reconcile.
 		want [][]string
 	}{
-		"one lives, one goes": {
-			given: []client.Object{newConfigMap("child"), newConfigMap("a-leaving", leaving)},
+		"one is terminating": {
+			given: []client.Object{newConfigMap("child"), newConfigMap("a-leaving", deleting)},
 			want:  [][]string{{list, `reflect "child"`}, {list, `reflect "child"`}},
 		},
-		"one lives, one goes, drift": {
+		"one is terminating, drift": {
 			given: []client.Object{
-				newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" }), newConfigMap("a-leaving", leaving),
+				newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" }), newConfigMap("a-leaving", deleting),
 			},
 			want: [][]string{
 				{list, "update ConfigMap default/child", childUpdated, `reflect "child"`}, {list, `reflect "child"`},
 			},
 		},
-		"two go, the name is fixed": {
-			given: []client.Object{newConfigMap("a-leaving", leaving), newConfigMap("child", leaving)},
+		"two are terminating, fixed name": {
+			given: []client.Object{newConfigMap("a-leaving", deleting), newConfigMap("child", deleting)},
 			want:  [][]string{{list, `reflect "child"`}, {list, `reflect "child"`}},
 		},
-		"two go, the name is generated": {
-			given:  []client.Object{newConfigMap("child-a", leaving), newConfigMap("child-b", leaving)},
+		"two are terminating, generated name": {
+			given:  []client.Object{newConfigMap("child-a", deleting), newConfigMap("child-b", deleting)},
 			change: []func(*childReconciler){generate},
 			want: [][]string{
 				{
@@ -167,12 +167,12 @@ func TestDefect02_TerminatingChildIsNotCounted(t *testing.T) {
 				{list, `reflect "child-1"`},
 			},
 		},
-		"two go, none is desired": {
-			given:  []client.Object{newConfigMap("child-a", leaving), newConfigMap("child-b", leaving)},
+		"two are terminating, none is desired": {
+			given:  []client.Object{newConfigMap("child-a", deleting), newConfigMap("child-b", deleting)},
 			change: []func(*childReconciler){func(r *childReconciler) { r.DesiredChild = desire(nil, nil) }},
 			want:   [][]string{{list, "reflect nothing"}, {list, "reflect nothing"}},
 		},
-		"three live": {
+		"none is terminating": {
 			given: []client.Object{newConfigMap("child-a"), newConfigMap("child-b"), newConfigMap("child-c")},
 			want: [][]string{
 				{
@@ -198,25 +198,25 @@ func TestDefect02_TerminatingChildIsNotCounted(t *testing.T) {
 	}
 }
 
-func TestDefect02_ChildTakesTheNameOnceItIsFree(t *testing.T) {
-	old := newConfigMap("child", leaving)
+func TestChildReconciler_WaitsForTheNameOfATerminatingChild(t *testing.T) {
+	old := newConfigMap("child", deleting)
 	w := newWorld(t, old)
 	r := newChildReconciler(w)
 	_, err := r.Reconcile(w.Context(), newResource())
 	wantErr(t, nil, err)
-	equal(t, "writes while the old one goes", []string{`reflect "child"`}, w.Writes())
+	equal(t, "writes while the old child is terminating", []string{`reflect "child"`}, w.Writes())
 
-	gone := stored(w, old)
-	gone.Finalizers = nil
-	wantErr(t, nil, w.Server.Update(context.Background(), gone))
+	terminated := stored(w, old)
+	terminated.Finalizers = nil
+	wantErr(t, nil, w.Server.Update(context.Background(), terminated))
 	_, err = r.Reconcile(w.Context(), newResource())
 	wantErr(t, nil, err)
 	equal(
-		t, "writes once it is gone", []string{"create ConfigMap default/child", childCreated, `reflect "child"`}, w.Writes(),
+		t, "later writes", []string{"create ConfigMap default/child", childCreated, `reflect "child"`}, w.Writes(),
 	)
 }
 
-// stubManager returns what it is told to.
+// stubManager returns the given child and error.
 type stubManager struct {
 	child *corev1.ConfigMap
 	err   error

@@ -14,23 +14,24 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// identifiedByName makes a ChildReconciler tell its child from other objects.
+// identifiedByName sets an OurChild function that identifies the child by name.
 func identifiedByName(r *childReconciler) {
 	r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Name != "other" }
 }
 
-// identifiedByLabel makes a ChildSetReconciler tell its children from other objects.
+// identifiedByLabel sets an OurChild function that identifies children by label.
 func identifiedByLabel(r *childSetReconciler) {
 	r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Labels["id"] != "" }
 }
 
-// leftAlone is the event about ConfigMaps that may be the work of others.
-func leftAlone(names string) rtesting.Event {
+// unidentified returns the event about unidentified ConfigMaps.
+func unidentified(names string) rtesting.Event {
 	return warning("UnidentifiedChildren",
 		"Left ConfigMap "+names+` alone: not identified as a child, define OurChild in ChildReconciler "ConfigMapChildReconciler"`)
 }
 
-// A child is known by its desired name. Without OurChild, other objects that the resource controls are left alone.
+// A child is identified by its desired name. Without OurChild, other objects that the resource controls are not
+// changed.
 func TestChildReconciler_KeepsTheChildOfTheDesiredName(t *testing.T) {
 	parent, reflected := newResource(), newResource(reflecting(`"child"`))
 	child, drifted := newConfigMap("child"), newConfigMap("child", drift)
@@ -39,57 +40,57 @@ func TestChildReconciler_KeepsTheChildOfTheDesiredName(t *testing.T) {
 		r.DesiredChild = desire(rtesting.With(wanted(""), func(cm *corev1.ConfigMap) { cm.GenerateName = "child-" }), nil)
 	})
 	subReconcilerTests{
-		// This is how a generated password was lost once.
+		// For example, a Secret with a generated password must not be deleted.
 		"another object": {
 			Resource: parent, GivenObjects: objects{password, child}, ExpectResource: reflected,
-			ExpectEvents: events{leftAlone("generated-password")},
+			ExpectEvents: events{unidentified("generated-password")},
 		},
 		"other objects and drift": {
 			Resource: parent, GivenObjects: objects{password, drifted, token}, ExpectResource: reflected,
-			ExpectUpdates: objects{child}, ExpectEvents: events{leftAlone("generated-password, token"), updatedChild},
+			ExpectUpdates: objects{child}, ExpectEvents: events{unidentified("generated-password, token"), updatedChild},
 		},
-		// It is not overwritten, either.
+		// It is not overwritten either.
 		"another object, before there is a child": {
 			Resource: parent, GivenObjects: objects{password}, ExpectResource: reflected,
 			ExpectCreates: objects{rtesting.With(wanted("child"), claimed)},
-			ExpectEvents:  events{leftAlone("generated-password"), createdChild},
+			ExpectEvents:  events{unidentified("generated-password"), createdChild},
 		},
-		// Which of them was the child is not known without its name.
+		// Without the name, it is unknown which object was the child.
 		"several and none desired": {
 			Resource: parent, GivenObjects: objects{password, child}, Metadata: desiring(nil, nil),
-			ExpectResource: newResource(reflecting("nothing")), ExpectEvents: events{leftAlone("child, generated-password")},
+			ExpectResource: newResource(reflecting("nothing")), ExpectEvents: events{unidentified("child, generated-password")},
 		},
-		// The name is freed first.
+		// The new child is created when the old one no longer exists.
 		"another object, and the child is being deleted": {
-			Resource: parent, GivenObjects: objects{password, newConfigMap("child", leaving)}, ExpectResource: reflected,
-			ExpectEvents: events{leftAlone("generated-password")},
+			Resource: parent, GivenObjects: objects{password, newConfigMap("child", deleting)}, ExpectResource: reflected,
+			ExpectEvents: events{unidentified("generated-password")},
 		},
 		"a generated name": {
 			Resource: parent, GivenObjects: objects{newConfigMap("child-x7k"), password}, Metadata: generated,
-			ExpectResource: newResource(reflecting(`"child-x7k"`)), ExpectEvents: events{leftAlone("generated-password")},
+			ExpectResource: newResource(reflecting(`"child-x7k"`)), ExpectEvents: events{unidentified("generated-password")},
 		},
-		// The owner takes everything with it.
+		// The garbage collector deletes all objects of the owner.
 		"the parent is being deleted": {
 			Resource:      newResource(terminating, finalizer("hold")),
 			GivenObjects:  objects{child, password},
 			ExpectDeletes: deletes("child", "generated-password"),
-			ExpectEvents:  events{deletedChild, happened("Deleted", "generated-password")},
+			ExpectEvents:  events{deletedChild, eventFor("Deleted", "generated-password")},
 		},
-		// With OurChild the author has said that all of these are the child.
+		// With OurChild, the user declares all of these objects to be the child.
 		"OurChild accepts several": {
 			Resource: parent, GivenObjects: objects{newConfigMap("child-of-old"), child, newConfigMap("other")},
 			Metadata: changes(identifiedByName), ExpectResource: reflected,
-			ExpectDeletes: deletes("child-of-old"), ExpectEvents: events{happened("Deleted", "child-of-old")},
+			ExpectDeletes: deletes("child-of-old"), ExpectEvents: events{eventFor("Deleted", "child-of-old")},
 		},
 		"OurChild accepts one of another name": {
 			Resource: parent, GivenObjects: objects{newConfigMap("child-of-old", drift)}, Metadata: changes(identifiedByName),
-			ExpectUpdates: objects{newConfigMap("child-of-old")}, ExpectEvents: events{happened("Updated", "child-of-old")},
+			ExpectUpdates: objects{newConfigMap("child-of-old")}, ExpectEvents: events{eventFor("Updated", "child-of-old")},
 			ExpectResource: newResource(reflecting(`"child-of-old"`)),
 		},
 	}.Run(t, scheme, childFactory)
 }
 
-func TestChildReconciler_WarnsOnceAboutObjectsLeftAlone(t *testing.T) {
+func TestChildReconciler_WarnsOnceAboutUnidentifiedObjects(t *testing.T) {
 	w := newWorld(t, newConfigMap("child"), newConfigMap("generated-password"))
 	r := newChildReconciler(w)
 	for range 3 {
@@ -101,11 +102,11 @@ func TestChildReconciler_WarnsOnceAboutObjectsLeftAlone(t *testing.T) {
 	equal(t, "writes", []string{event, `reflect "child"`, `reflect "child"`, `reflect "child"`}, w.Writes())
 }
 
-// adviceToMerge follows the problem that there is no object manager.
+// adviceToMerge is the hint for a missing object manager.
 const adviceToMerge = ": set MergeBeforeUpdate to use the default UpdatingObjectManager"
 
-// Two reconcilers of one tree that cannot tell their children apart would take turns with one child.
-func TestSetup_RefusesChildrenThatCannotBeToldApart(t *testing.T) {
+// Two reconcilers of one tree that cannot identify their children would overwrite the same child alternately.
+func TestSetup_RejectsUnidentifiedChildren(t *testing.T) {
 	w := newWorld(t)
 	const conflict = `must implement OurChild: another reconciler, `
 	const lacking = "manages children of kind ConfigMap too, and without OurChild each reconciler also manages the " +
@@ -159,8 +160,8 @@ func TestSetup_RefusesChildrenThatCannotBeToldApart(t *testing.T) {
 			Config:     func(_ context.Context, config reconcilers.Config) (reconcilers.Config, error) { return config, nil },
 			Reconciler: child("b"),
 		}}, ""},
-		"one in several places":  {sequence{shared, branches(shared, nil)}, ""},
-		"list options narrow it": {sequence{child("a", withListOptions), child("b", withListOptions)}, ""},
+		"one reconciler in several places":   {sequence{shared, branches(shared, nil)}, ""},
+		"list options identify the children": {sequence{child("a", withListOptions), child("b", withListOptions)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mgr := newManager(t, w, newEventCache(w.Scheme))
@@ -172,7 +173,7 @@ func TestSetup_RefusesChildrenThatCannotBeToldApart(t *testing.T) {
 				return
 			}
 			if err == nil {
-				t.Fatal("set-up found nothing")
+				t.Fatal("setup returned no error")
 			}
 			contains(t, err.Error(), tc.want)
 		})
@@ -184,8 +185,8 @@ func withListOptions(r *childReconciler) {
 	r.SkipOwnerReference, r.OurChild = false, nil
 }
 
-// The first of two reconcilers with one finalizer to finish would remove it for both.
-func TestSetup_RefusesTwoOwnersOfOneFinalizer(t *testing.T) {
+// The first of two reconcilers with the same finalizer to finish would remove it for both.
+func TestSetup_RejectsASharedFinalizer(t *testing.T) {
 	w := newWorld(t)
 	finalized := func(name, finalizer string) reconcilers.SubReconciler[*fixture.Resource] {
 		return &reconcilers.WithFinalizer[*fixture.Resource]{Name: name, Finalizer: finalizer, Reconciler: sequence{}}
@@ -198,7 +199,7 @@ func TestSetup_RefusesTwoOwnersOfOneFinalizer(t *testing.T) {
 		tree sequence
 		want string
 	}{
-		"two of one name": {
+		"the same name": {
 			sequence{finalized("a", "test/f"), finalized("b", "test/f")},
 			`WithFinalizer "b" must define a Finalizer of its own: another reconciler, WithFinalizer "a"` + of,
 		},
@@ -213,7 +214,7 @@ func TestSetup_RefusesTwoOwnersOfOneFinalizer(t *testing.T) {
 			},
 			`WithFinalizer "b" must define a Finalizer of its own: another reconciler, ChildSetReconciler "set"` + of,
 		},
-		"two names": {sequence{finalized("a", "test/f"), finalized("b", "test/g")}, ""},
+		"different names": {sequence{finalized("a", "test/f"), finalized("b", "test/g")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mgr := newManager(t, w, newEventCache(w.Scheme))
@@ -225,14 +226,14 @@ func TestSetup_RefusesTwoOwnersOfOneFinalizer(t *testing.T) {
 				return
 			}
 			if err == nil {
-				t.Fatal("set-up found nothing")
+				t.Fatal("setup returned no error")
 			}
 			contains(t, err.Error(), tc.want)
 		})
 	}
 }
 
-func TestChildReconciler_NamespaceIsForgotten(t *testing.T) {
+func TestChildReconciler_DesiredChildWithoutNamespace(t *testing.T) {
 	w := newWorld(t)
 	mgr := newManager(t, w, newEventCache(w.Scheme))
 	r := newChildReconciler(w, func(r *childReconciler) {

@@ -21,7 +21,7 @@ type (
 	configMaps      = reconcilers.UpdatingObjectManager[*corev1.ConfigMap]
 )
 
-// desire is a DesiredChild function.
+// desire returns a DesiredChild function.
 func desire(child *corev1.ConfigMap, err error) func(context.Context, *fixture.Resource) (*corev1.ConfigMap, error) {
 	return func(context.Context, *fixture.Resource) (*corev1.ConfigMap, error) {
 		if child == nil {
@@ -31,13 +31,13 @@ func desire(child *corev1.ConfigMap, err error) func(context.Context, *fixture.R
 	}
 }
 
-// newChildReconciler returns a reconciler that adds what it reflects to the trace of the world.
+// newChildReconciler returns a reconciler that adds the reflected child to the trace of the world.
 func newChildReconciler(w *world, edits ...func(*childReconciler)) *childReconciler {
 	return changed(newChild(func(_ *fixture.Resource, what string) { _ = w.note("reflect %s", what) }), changes(edits...))
 }
 
-// childFactory makes a reconciler that shows on the status of the parent what it reflects. It may list its children
-// once.
+// childFactory returns a reconciler that writes the reflected child to the status of the parent. It may list its
+// children once.
 func childFactory(
 	_ *testing.T, tc *subReconcilerCase, c reconcilers.Config,
 ) reconcilers.SubReconciler[*fixture.Resource] {
@@ -66,15 +66,15 @@ func showReflected(parent *fixture.Resource, what string) {
 	parent.Status.Fields = map[string]string{"reflected": what}
 }
 
-// reflecting is a change to a resource on which was reflected.
+// reflecting returns a change that sets the reflected child in the status of a resource.
 func reflecting(what string) func(*fixture.Resource) {
 	return func(r *fixture.Resource) { showReflected(r, what) }
 }
 
-// claimed is a change to a ConfigMap that makes it the test resource's.
+// claimed sets the test resource as the owner of a ConfigMap.
 func claimed(cm *corev1.ConfigMap) { cm.OwnerReferences = newConfigMap("").OwnerReferences }
 
-// deletes are deletions of ConfigMaps.
+// deletes returns deletions of ConfigMaps.
 func deletes(names ...string) (refs []rtesting.DeleteRef) {
 	for _, name := range names {
 		refs = append(refs, rtesting.DeleteRef{Kind: "ConfigMap", Namespace: "default", Name: name})
@@ -82,12 +82,12 @@ func deletes(names ...string) (refs []rtesting.DeleteRef) {
 	return refs
 }
 
-// happened is the event that a ConfigMap was written.
-func happened(verb, name string) rtesting.Event {
+// eventFor returns the event for a write of a ConfigMap.
+func eventFor(verb, name string) rtesting.Event {
 	return normal(verb, fmt.Sprintf("%s ConfigMap %q", verb, name))
 }
 
-// withoutOwner makes a ChildReconciler tell its children by their names.
+// withoutOwner makes a ChildReconciler identify its children by name.
 func withoutOwner(r *childReconciler) {
 	r.SkipOwnerReference = true
 	r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Name != "other" }
@@ -106,7 +106,7 @@ const (
 	childDeleted = `event default/test Normal Deleted: Deleted ConfigMap "child"`
 )
 
-// What children are set up with.
+// The setup of the child reconcilers.
 var (
 	watched        = []rtesting.Watch{{Object: &corev1.ConfigMap{}}}
 	indexedByOwner = []rtesting.Index{{Object: &corev1.ConfigMap{}, Field: reconcilers.OwnerIndexField}}
@@ -122,26 +122,26 @@ func TestChildReconciler(t *testing.T) {
 	}
 
 	subReconcilerTests{
-		// A child that is missing is created and reflected as the server has it.
+		// A missing child is created and reflected as stored in the server.
 		"create": {Resource: parent, ExpectCreates: creates, ExpectEvents: events{createdChild}, ExpectResource: reflected},
-		// Nothing is written for a child that is as desired.
+		// A child in the desired state is not written.
 		"in sync": {
 			Resource: parent, GivenObjects: child, ExpectResource: reflected,
 			ExpectWiring: &rtesting.Wiring{Owns: watched, Tracks: watched, Indexes: indexedByOwner},
 		},
-		// Drift is repaired.
+		// Drift is corrected.
 		"update": {
 			Resource: parent, GivenObjects: drifted, ExpectUpdates: child, ExpectEvents: events{updatedChild},
 			ExpectResource: reflected,
 		},
-		// A child that is no longer desired is deleted, and nothing is reflected as the child.
+		// A child that is no longer desired is deleted, and nil is reflected.
 		"delete": {
 			Resource: parent, GivenObjects: child, Metadata: desiring(nil, nil),
 			ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild}, ExpectResource: reflectedNothing,
 		},
-		// No child is a valid state, too.
+		// No child is a valid desired state.
 		"none desired": {Resource: parent, Metadata: desiring(nil, nil), ExpectResource: reflectedNothing},
-		// Objects of others are not children, in whatever way they are similar.
+		// Objects of other owners are not children, even if they are similar.
 		"not ours": {
 			Resource: parent, GivenObjects: objects{
 				newConfigMap("orphan", orphan),
@@ -151,14 +151,14 @@ func TestChildReconciler(t *testing.T) {
 			},
 			ExpectCreates: creates, ExpectEvents: events{createdChild}, ExpectResource: reflected,
 		},
-		// OurChild tells apart the children of several reconcilers.
+		// OurChild distinguishes the children of several reconcilers.
 		"of another reconciler": {
 			Resource: parent, GivenObjects: objects{newConfigMap("other"), newConfigMap("child")}, ExpectResource: reflected,
 			Metadata: changes(func(r *childReconciler) {
 				r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Name != "other" }
 			}),
 		},
-		// Without owner references OurChild alone decides.
+		// Without owner references, OurChild alone identifies the child.
 		"no owner references": {
 			Resource: parent, GivenObjects: objects{
 				newConfigMap("other"), newConfigMap("child", orphan),
@@ -182,21 +182,21 @@ func TestChildReconciler(t *testing.T) {
 			}),
 			ExpectResource: newResource(reflecting(`"there"`)),
 		},
-		// Nothing is decided without knowing the children.
+		// Without the list of children, nothing is done.
 		"list fails": {
 			Resource: parent, WithReactors: failing(
 				"list", "ConfigMapList", errTest,
 			), ShouldErr: true, Verify: failsWith(errTest),
 		},
-		// Which of them is the right one cannot be told, so all go, in the order of the list, and a new one comes.
+		// The right child cannot be determined, so all are deleted in the order of the list, and a new one is created.
 		"several": {
 			Resource: parent, GivenObjects: objects{newConfigMap("child-b"), newConfigMap("child-a"), newConfigMap("child-c")},
 			ExpectDeletes: deletes("child-a", "child-b", "child-c"), ExpectCreates: creates, ExpectResource: reflected,
 			ExpectEvents: events{
-				happened("Deleted", "child-a"), happened("Deleted", "child-b"), happened("Deleted", "child-c"), createdChild,
+				eventFor("Deleted", "child-a"), eventFor("Deleted", "child-b"), eventFor("Deleted", "child-c"), createdChild,
 			},
 		},
-		// The first delete that fails ends it.
+		// The first failed deletion stops the reconciler.
 		"several and a failure": {
 			Resource: parent, GivenObjects: two, WithReactors: failing(
 				"delete", "ConfigMap", errTest,
@@ -204,50 +204,50 @@ func TestChildReconciler(t *testing.T) {
 			ExpectEvents: events{warning("DeleteFailed", `Failed to delete ConfigMap "child-a": failure of the test`)},
 			ShouldErr:    true, Verify: failsWith(errTest),
 		},
-		// OnlyReconcileChildStatus leaves the child alone.
+		// OnlyReconcileChildStatus does not change the child.
 		"only status": {
 			Resource: parent, GivenObjects: drifted, Metadata: desiring(
 				nil, fmt.Errorf("wrapped: %w", reconcilers.OnlyReconcileChildStatus),
 			),
 			ExpectResource: reflected,
 		},
-		// A blank object stands for the missing child.
+		// A blank object is reflected if the child does not exist.
 		"only status of none": {
 			Resource: parent, Metadata: desiring(
 				nil, reconcilers.OnlyReconcileChildStatus,
 			), ExpectResource: newResource(reflecting(`""`)),
 		},
-		// Leaving the child alone includes not to delete it.
+		// OnlyReconcileChildStatus does not delete children either.
 		"several, only status": {
 			Resource: parent, GivenObjects: two, Metadata: desiring(nil, reconcilers.OnlyReconcileChildStatus),
 			ExpectResource: newResource(reflecting(`"child-a"`)),
 		},
-		// Nothing is deleted that cannot be made anew.
+		// If the desired child is unknown, nothing is deleted.
 		"several, desired child fails": {
 			Resource: parent, GivenObjects: two, Metadata: desiring(nil, errTest), ShouldErr: true, Verify: failsWith(errTest),
 		},
-		// Nothing is reflected when it is not known what is desired.
+		// If the desired child is unknown, nothing is reflected.
 		"desired child fails": {
 			Resource: parent, GivenObjects: child, Metadata: desiring(nil, errTest), ShouldErr: true, Verify: failsWith(errTest),
 		},
-		// No child is desired then, and nobody reads the status.
+		// No child is desired, and nothing is reflected.
 		"parent is being deleted": {
 			Resource: leavingParent, GivenObjects: child, Metadata: desiring(nil, errTest),
 			ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
 		},
-		// Nothing is left to do.
-		"parent is being deleted and the child, too": {
-			Resource: leavingParent, GivenObjects: objects{newConfigMap("child", leaving)},
+		// Nothing is done.
+		"parent and child are being deleted": {
+			Resource: leavingParent, GivenObjects: objects{newConfigMap("child", deleting)},
 		},
-		// An error that would be reflected is returned, since nothing is reflected.
-		"parent is being deleted and that fails": {
+		// An error that would otherwise be reflected is returned, because nothing is reflected.
+		"parent is being deleted and the deletion of the child fails": {
 			Resource: leavingParent, GivenObjects: child, WithReactors: failing(
 				"delete", "ConfigMap", errInvalid,
 			), ExpectDeletes: deletes("child"),
 			ExpectEvents: events{warning("DeleteFailed", `Failed to delete ConfigMap "child": `+errInvalid.Error())},
 			ShouldErr:    true, Verify: failsWith(errInvalid),
 		},
-		// The error of ReflectChildStatusOnParentWithError is returned, and it is preferred to the other form.
+		// The error of ReflectChildStatusOnParentWithError is returned. This function has precedence over the other.
 		"reflect fails": {
 			Resource: parent, GivenObjects: child, ShouldErr: true, Verify: failsWith(errTest),
 			Metadata: changes(func(r *childReconciler) {
@@ -325,7 +325,7 @@ func TestChildReconciler_OwnerReference(t *testing.T) {
 	})
 }
 
-func TestChildReconciler_DesiredThatIsNotOurs(t *testing.T) {
+func TestChildReconciler_DesiredChildDoesNotMatchOurChild(t *testing.T) {
 	w := newWorld(t)
 	log, lines := newLog(0)
 	r := newChildReconciler(w, func(r *childReconciler) {
@@ -371,7 +371,6 @@ func TestChildReconciler_Finalizer(t *testing.T) {
 		added, patched, "create ConfigMap default/child", "track ConfigMap default/child for default/test", childCreated,
 		`reflect "child"`,
 	}
-	equal(t, "writes: the finalizer comes first, and without an owner reference changes of the child have to be tracked",
-		want, w.Writes())
-	equal(t, "owner references: a finalizer implies to have none", nil, stored(w, wanted("child")).OwnerReferences)
+	equal(t, "writes: the finalizer is added first, and a child without an owner reference is tracked", want, w.Writes())
+	equal(t, "owner references: a finalizer implies that there are none", nil, stored(w, wanted("child")).OwnerReferences)
 }

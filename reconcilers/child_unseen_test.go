@@ -14,20 +14,20 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A child, or what is in its place, may come and go between two lists of the cache. There is no event then, so that the
-// request has to come again by itself.
-func TestChild_ObjectsThatTheCacheNeverHas(t *testing.T) {
+// A child, or a conflicting object, may be created and deleted between two lists of the cache. No watch event is
+// delivered then, so the request must be requeued.
+func TestChild_ObjectsThatNeverReachTheCache(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		parent *fixture.Resource
 		child  *corev1.ConfigMap
 		edit   func(*childReconciler)
-		// after is what happens between the first request and the next.
+		// after runs between the first request and the next.
 		after func(w *world, child *corev1.ConfigMap) error
 		done  func(w *world, parent *fixture.Resource, child *corev1.ConfigMap) bool
 	}{
 		{
-			name: "child of a parent that goes", parent: newResource(
+			name: "child of a parent that is deleted", parent: newResource(
 				finalizer("test-finalizer"), terminating,
 			), child: newConfigMap("child"),
 			edit: func(r *childReconciler) {
@@ -38,7 +38,7 @@ func TestChild_ObjectsThatTheCacheNeverHas(t *testing.T) {
 			done:  func(w *world, parent *fixture.Resource, _ *corev1.ConfigMap) bool { return stored(w, parent) == nil },
 		},
 		{
-			name: "object of somebody else", parent: newResource(settled), child: newConfigMap("child", orphan),
+			name: "object of another owner", parent: newResource(settled), child: newConfigMap("child", orphan),
 			edit:  func(*childReconciler) {},
 			after: func(w *world, child *corev1.ConfigMap) error { return w.Server.Delete(context.Background(), child) },
 			done: func(w *world, _ *fixture.Resource, child *corev1.ConfigMap) bool {
@@ -78,7 +78,7 @@ func TestChild_ObjectsThatTheCacheNeverHas(t *testing.T) {
 			goOn <- struct{}{}
 			ended.next(t, "nothing at all")
 			if !c.done(w, c.parent, c.child) {
-				t.Errorf("nothing came of it: %v", w.Trace())
+				t.Errorf("the request had no effect: %v", w.Trace())
 			}
 		})
 	}

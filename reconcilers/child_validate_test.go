@@ -15,7 +15,7 @@ import (
 )
 
 func TestChildReconciler_Validate(t *testing.T) {
-	// The type of the reference's documentation, for the name that results.
+	// This type has the name that the reference documents.
 	type reconciler = reconcilers.ChildReconciler[*fixture.Resource, *corev1.Pod, *corev1.PodList]
 	complete := func(changes ...func(*reconciler)) *reconciler {
 		r := &reconciler{
@@ -42,7 +42,7 @@ func TestChildReconciler_Validate(t *testing.T) {
 	}{
 		"valid":            {reconciler: complete()},
 		"valid, recursive": {reconciler: complete(), recursive: true},
-		"valid with the other way to reflect": {reconciler: complete(func(r *reconciler) {
+		"valid with ReflectChildStatusOnParent": {reconciler: complete(func(r *reconciler) {
 			r.ReflectChildStatusOnParent = nil
 			r.ReflectChildStatusOnParentWithError = func(
 				context.Context, *fixture.Resource, *corev1.Pod, error,
@@ -114,7 +114,7 @@ func TestChildReconciler_Validate(t *testing.T) {
 			prefix+"must implement ListOptions since owner references are not used\n"+
 			prefix+"must implement ChildObjectManager"+adviceToMerge, err)
 	})
-	t.Run("every field that goes to the default manager", func(t *testing.T) {
+	t.Run("every field of the default manager", func(t *testing.T) {
 		r := complete(func(r *reconciler) {
 			r.MergeBeforeUpdate, r.HarmonizeImmutableFields, r.Finalizer = merge, merge, "f"
 			r.Sanitize = func(pod *corev1.Pod) any { return pod.Name }

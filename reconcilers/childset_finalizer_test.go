@@ -16,14 +16,14 @@ import (
 	"trueup.dev/validation"
 )
 
-// finalized makes the children of a set outlive their parent but for a finalizer.
+// finalized configures a set whose children are only deleted because of a finalizer.
 func finalized(r *childSetReconciler) {
 	withoutOwners(r)
 	r.SkipOwnerReference = false
 	r.Finalizer = "test-finalizer"
 }
 
-func TestDefect06_ChildSetWithFinalizer(t *testing.T) {
+func TestChildSetReconciler_Finalizer(t *testing.T) {
 	const list = "list ConfigMap in default labels id"
 	const live = "live list ConfigMap in default labels id"
 	parent := newResource()
@@ -50,11 +50,11 @@ func TestDefect06_ChildSetWithFinalizer(t *testing.T) {
 	reconcile("children without owner references are found again", list, "reflect [a=child-a b=child-b]")
 	desired = desired[:1]
 	reconcile(
-		"an undesired child goes", list, "delete ConfigMap default/child-b", eventOn("Deleted", "child-b"),
+		"an undesired child is deleted", list, "delete ConfigMap default/child-b", eventOn("Deleted", "child-b"),
 		"reflect [a=child-a b=]",
 	)
 
-	// One of the two that are there when the parent is deleted takes its time.
+	// One of the two children is still terminating when the parent is deleted.
 	held := stored(w, desired[0])
 	held.Finalizers = []string{"hold.example.com/on"}
 	wantErr(t, nil, w.Server.Update(context.Background(), held))
@@ -77,19 +77,20 @@ func TestDefect06_ChildSetWithFinalizer(t *testing.T) {
 
 	version := stored(w, parent).ResourceVersion
 	reconcile(
-		"the last one is gone", list, live, "reflect []",
+		"no child exists", list, live, "reflect []",
 		fmt.Sprintf(
 			`patch Resource default/test application/merge-patch+json {"metadata":{"finalizers":null,"resourceVersion":"%s"}}`,
 			version,
 		), patched,
 	)
 	if after := stored(w, parent); after != nil {
-		t.Errorf("the parent is still there: %v", after)
+		t.Errorf("the parent still exists: %v", after)
 	}
 }
 
-// What a deleted parent desires is of no interest: an error must not keep its children, nor the parent, for ever.
-func TestChildSetReconciler_AsksForNoDesiredChildrenOfADeletedParent(t *testing.T) {
+// DesiredChildren is not called for a deleted parent: an error must not block the deletion of the children and the
+// parent.
+func TestChildSetReconciler_DoesNotCallDesiredChildrenForADeletedParent(t *testing.T) {
 	held := newResource(finalizer("test-finalizer"), terminating)
 	undecided := func(r *childSetReconciler) {
 		r.DesiredChildren = func(context.Context, *fixture.Resource) ([]*corev1.ConfigMap, error) {
@@ -105,26 +106,26 @@ func TestChildSetReconciler_AsksForNoDesiredChildrenOfADeletedParent(t *testing.
 		"with a finalizer": {
 			Resource: held, Metadata: changes(finalized, undecided), GivenObjects: objects{child},
 			ExpectResource: rtesting.With(held, reflecting("[]")), ExpectDeletes: deletes("child-a"), ExpectEvents: events{
-				happened("Deleted", "child-a"),
+				eventFor("Deleted", "child-a"),
 			},
 			AdditionalReconciles: []subReconcilerCase{{
 				Name: "no child left", Resource: held, ExpectResource: released,
 				ExpectPatches: patches{finalizers()}, ExpectEvents: events{finalizerPatched},
 			}},
 		},
-		"with the finalizer of another": {
+		"with the finalizer of another reconciler": {
 			Resource: held, Metadata: changes(withoutOwners, undecided), GivenObjects: objects{child},
 			ExpectResource: rtesting.With(held, reflecting("[]")), ExpectDeletes: deletes("child-a"), ExpectEvents: events{
-				happened("Deleted", "child-a"),
+				eventFor("Deleted", "child-a"),
 			},
 		},
 	}.Run(t, scheme, childSetFactory)
 }
 
-// Objects that only the server knows are those that have not reached the cache yet.
-func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
+// Objects that only the server has have not reached the cache yet.
+func TestChildren_AreListedFromTheServerBeforeAFinalizerIsCleared(t *testing.T) {
 	held, parent := newResource(finalizer("test-finalizer")), newResource(finalizer("test-finalizer"), terminating)
-	// The child is deleted and the finalizer stays; that goes with the child.
+	// The child is deleted and the finalizer is kept. It is removed after the child.
 	look := func(parent *fixture.Resource, metadata map[string]any, reflect ...func(*fixture.Resource)) subReconcilerCase {
 		without := append(
 			[]func(*fixture.Resource){func(r *fixture.Resource) { r.Finalizers, r.ResourceVersion = nil, "1000" }}, reflect...,
@@ -137,7 +138,7 @@ func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
 				parent, reflect...,
 			), ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
 			AdditionalReconciles: []subReconcilerCase{{
-				Name: "the child is gone", Resource: parent, ExpectResource: rtesting.With(parent, without...),
+				Name: "the child no longer exists", Resource: parent, ExpectResource: rtesting.With(parent, without...),
 				ExpectPatches: patches{finalizers()}, ExpectEvents: events{finalizerPatched},
 			}},
 		}
@@ -145,7 +146,7 @@ func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
 	manager := &configMaps{Finalizer: "test-finalizer", MergeBeforeUpdate: mergeData}
 	unwanted := changes(func(r *childReconciler) { r.DesiredChild, r.ChildObjectManager = desire(nil, nil), manager })
 	below := look(parent, changes(withoutOwner))
-	below.AdditionalReconciles = []subReconcilerCase{{Name: "the child is gone", Resource: parent}}
+	below.AdditionalReconciles = []subReconcilerCase{{Name: "the child no longer exists", Resource: parent}}
 	subReconcilerTests{
 		"child with a finalizer": look(parent, changes(withoutOwner, func(r *childReconciler) {
 			r.ChildObjectManager, r.MergeBeforeUpdate, r.Finalizer = nil, mergeData, "test-finalizer"
@@ -155,13 +156,13 @@ func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
 		),
 		"child that is not desired any more": look(held, unwanted, reflecting("nothing")),
 		"child below a finalizer":            below,
-		"several that have only just been deleted": {
+		"several that were just deleted": {
 			Resource: held, Metadata: changes(func(r *childReconciler) {
 				r.ChildObjectManager, r.DesiredChild = manager, desire(nil, nil)
 				r.OurChild = func(*fixture.Resource, *corev1.ConfigMap) bool { return true }
 			}), GivenObjects: objects{newConfigMap("child-a"), newConfigMap("child-b")},
 			ExpectDeletes: deletes("child-a", "child-b"), ExpectEvents: events{
-				happened("Deleted", "child-a"), happened("Deleted", "child-b"),
+				eventFor("Deleted", "child-a"), eventFor("Deleted", "child-b"),
 			},
 			ExpectResource: rtesting.With(held, reflecting("nothing")),
 		},
@@ -173,13 +174,13 @@ func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
 		),
 	}.Run(t, scheme, childSetFactory)
 
-	t.Run("failure to look", func(t *testing.T) {
+	t.Run("list fails", func(t *testing.T) {
 		w := newWorld(t, parent).Fail("live list", errTest)
 		_, err := newChildSetReconciler(w, finalized).Reconcile(w.Context(), parent.DeepCopy())
 		wantErr(t, errTest, err)
 		equal(t, "writes", nil, w.Writes())
 	})
-	t.Run("no need to look", func(t *testing.T) {
+	t.Run("list is not needed", func(t *testing.T) {
 		w := newWorld(t)
 		_, err := newChildReconciler(w, func(r *childReconciler) {
 			r.DesiredChild = desire(nil, nil)
@@ -187,7 +188,7 @@ func TestDefect07_FinalizerIsNotClearedOnTheWordOfTheCache(t *testing.T) {
 		wantErr(t, nil, err)
 		equal(t, "live calls", 0, w.Count("live"))
 	})
-	t.Run("desired child is asked for once", func(t *testing.T) {
+	t.Run("desired child is called once", func(t *testing.T) {
 		w := newWorld(t, newResource(finalizer("test-finalizer")))
 		asked := 0
 		r := newChildReconciler(w, func(r *childReconciler) {
@@ -276,9 +277,9 @@ func TestChildSetReconciler_Validate(t *testing.T) {
 	}).SetupWithManager(context.Background(), nil, nil))
 }
 
-func TestDefect07_CacheThatHasSeenOnlySomeChildren(t *testing.T) {
+func TestChildSetReconciler_CacheHasOnlySomeChildren(t *testing.T) {
 	parent := newResource(finalizer("test-finalizer"), terminating)
-	deleted := events{happened("Deleted", "child-a"), happened("Deleted", "child-b")}
+	deleted := events{eventFor("Deleted", "child-a"), eventFor("Deleted", "child-b")}
 	cases := subReconcilerTests{
 		"set below a finalizer": {
 			Metadata: changes(withoutOwners), ExpectEvents: append(
@@ -306,7 +307,7 @@ func TestDefect07_CacheThatHasSeenOnlySomeChildren(t *testing.T) {
 	})
 }
 
-func TestDefect07_FieldSelectorsOfTheCacheAreNotSentToTheServer(t *testing.T) {
+func TestChildReconciler_DoesNotSendCacheFieldSelectorsToTheServer(t *testing.T) {
 	parent := newResource(finalizer("test-finalizer"), terminating)
 	w := newWorld(t, parent, newConfigMap("child"))
 	r := newChildReconciler(w, withoutOwner, func(r *childReconciler) {
@@ -321,7 +322,7 @@ func TestDefect07_FieldSelectorsOfTheCacheAreNotSentToTheServer(t *testing.T) {
 	equal(t, "live list", "live list ConfigMap in default fields metadata.name=child", w.Trace()[1])
 }
 
-func TestDefect01_FailureOfAChildIsNotSilencedByReflecting(t *testing.T) {
+func TestChildSetReconciler_ReflectingDoesNotSilenceAChildError(t *testing.T) {
 	set := newChildSet(nil)
 	set.ReflectChildrenStatusOnParentWithError = func(
 		_ context.Context, parent *fixture.Resource, _ reconcilers.ChildSetResult[*corev1.ConfigMap],

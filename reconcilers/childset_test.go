@@ -19,19 +19,19 @@ import (
 
 type childSetReconciler = reconcilers.ChildSetReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]
 
-// identified returns a change to a ConfigMap that gives it an id.
+// identified returns a change that gives a ConfigMap an id.
 func identified(id string) func(*corev1.ConfigMap) {
 	return func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"id": id} }
 }
 
-// member returns a ConfigMap of a set as the author writes it.
+// member returns a ConfigMap of a set as a user writes it.
 func member(id string, data ...string) *corev1.ConfigMap {
 	cm := wanted("child-"+id, data...)
 	identified(id)(cm)
 	return cm
 }
 
-// desireAll is a DesiredChildren function.
+// desireAll returns a DesiredChildren function.
 func desireAll(
 	err error, children ...*corev1.ConfigMap,
 ) func(context.Context, *fixture.Resource) ([]*corev1.ConfigMap, error) {
@@ -44,15 +44,15 @@ func desireAll(
 	}
 }
 
-// newChildSetReconciler returns a reconciler that adds what it reflects to the trace of the world.
+// newChildSetReconciler returns a reconciler that adds the reflected children to the trace of the world.
 func newChildSetReconciler(w *world, edits ...func(*childSetReconciler)) *childSetReconciler {
 	return changed(
 		newChildSet(func(_ *fixture.Resource, what string) { _ = w.note("reflect %s", what) }), changes(edits...),
 	)
 }
 
-// childSetFactory makes a reconciler that shows on the status of the parent what it reflects. It may list its children
-// once.
+// childSetFactory returns a reconciler that writes the reflected children to the status of the parent. It may list its
+// children once.
 func childSetFactory(
 	_ *testing.T, tc *subReconcilerCase, c reconcilers.Config,
 ) reconcilers.SubReconciler[*fixture.Resource] {
@@ -112,13 +112,13 @@ func TestChildSetReconciler(t *testing.T) {
 	reflected := func(what string) *fixture.Resource { return newResource(reflecting(what)) }
 
 	subReconcilerTests{
-		// Children are created in the order of their ids, not in that of the author.
+		// Children are created in the order of their ids, not in the order of DesiredChildren.
 		"create": {
 			Resource: parent, Metadata: desiringAll(
 				nil, member("b"), member("a"),
 			), ExpectCreates: objects{created("a"), created("b")},
 			ExpectEvents: events{
-				happened("Created", "child-a"), happened("Created", "child-b"),
+				eventFor("Created", "child-a"), eventFor("Created", "child-b"),
 			}, ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
 		// Nothing is written.
@@ -126,81 +126,81 @@ func TestChildSetReconciler(t *testing.T) {
 			Resource: parent, GivenObjects: objects{a, b}, ExpectResource: reflected("[a=child-a b=child-b]"),
 			ExpectWiring: &rtesting.Wiring{Owns: watched, Tracks: watched, Indexes: indexedByOwner},
 		},
-		// Drift of one child is repaired, the other is left alone.
+		// Drift of one child is corrected. The other child is not written.
 		"update": {
 			Resource: parent, GivenObjects: objects{drifted, b}, ExpectUpdates: objects{a},
-			ExpectEvents: events{happened("Updated", "child-a")}, ExpectResource: reflected("[a=child-a b=child-b]"),
+			ExpectEvents: events{eventFor("Updated", "child-a")}, ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
-		// A child that is not among the desired ones goes.
+		// A child that is not desired is deleted.
 		"delete": {
 			Resource: parent, GivenObjects: objects{a, b}, Metadata: desiringAll(
 				nil, member("b"),
 			), ExpectDeletes: deletes("child-a"),
-			ExpectEvents: events{happened("Deleted", "child-a")}, ExpectResource: reflected("[a= b=child-b]"),
+			ExpectEvents: events{eventFor("Deleted", "child-a")}, ExpectResource: reflected("[a= b=child-b]"),
 		},
-		// Ids of desired and known children are managed in one order.
+		// Desired and known children are managed in the order of their ids.
 		"create and delete": {
 			Resource: parent, GivenObjects: objects{b}, Metadata: desiringAll(nil, member("a"), member("c")),
 			ExpectCreates: objects{created("a"), created("c")}, ExpectDeletes: deletes("child-b"),
 			ExpectEvents: events{
-				happened("Created", "child-a"), happened("Deleted", "child-b"), happened("Created", "child-c"),
+				eventFor("Created", "child-a"), eventFor("Deleted", "child-b"), eventFor("Created", "child-c"),
 			},
 			ExpectResource: reflected("[a=child-a b= c=child-c]"),
 		},
-		// An empty set is reflected, too.
+		// An empty set is also reflected.
 		"none desired": {Resource: parent, Metadata: desiringAll(nil), ExpectResource: reflected("[]")},
-		// A known child that has lost its id belongs nowhere.
+		// A known child without an id is deleted.
 		"without an id": {
 			Resource: parent, GivenObjects: objects{x, a, b}, ExpectDeletes: deletes("child-x"),
-			ExpectEvents: events{happened("Deleted", "child-x")}, ExpectResource: reflected("[= a=child-a b=child-b]"),
+			ExpectEvents: events{eventFor("Deleted", "child-x")}, ExpectResource: reflected("[= a=child-a b=child-b]"),
 		},
-		// Both go and a new one comes.
+		// Both are deleted and a new one is created.
 		"two with one id": {
 			Resource: parent, GivenObjects: objects{
 				newConfigMap("child-1", identified("a")), newConfigMap("child-2", identified("a")), b,
 			},
 			ExpectDeletes: deletes("child-1", "child-2"), ExpectCreates: objects{created("a")},
 			ExpectEvents: events{
-				happened("Deleted", "child-1"), happened("Deleted", "child-2"), happened("Created", "child-a"),
+				eventFor("Deleted", "child-1"), eventFor("Deleted", "child-2"), eventFor("Created", "child-a"),
 			},
 			ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
 		// A terminating child is not counted.
-		"one leaves, one lives": {
-			Resource: parent, GivenObjects: objects{newConfigMap("child-1", identified("a"), leaving), a, b},
+		"one is terminating": {
+			Resource: parent, GivenObjects: objects{newConfigMap("child-1", identified("a"), deleting), a, b},
 			ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
-		// Objects of others are not children.
+		// Objects of other owners are not children.
 		"not ours": {
 			Resource: parent, GivenObjects: objects{newConfigMap("child-x", identified("x"), orphan), a, b},
 			ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
-		// Nothing is decided without knowing the children.
+		// Without the list of children, nothing is done.
 		"list fails": {
 			Resource: parent, WithReactors: failing("list", "ConfigMapList", errTest), ShouldErr: true,
 			Verify: failsWith(errTest),
 		},
-		// Nothing is reflected when it is not known what is desired.
+		// If the desired children are unknown, nothing is reflected.
 		"desired children fail": {
 			Resource: parent, Metadata: desiringAll(errTest), ShouldErr: true, Verify: failsWith(errTest),
 		},
-		// OnlyReconcileChildStatus reflects all known children and leaves them alone.
+		// OnlyReconcileChildStatus reflects all known children and does not change them.
 		"only status": {
 			Resource: parent, GivenObjects: objects{drifted, newConfigMap("child-x", identified("x"))},
 			Metadata: desiringAll(reconcilers.OnlyReconcileChildStatus), ExpectResource: reflected("[a=child-a x=child-x]"),
 		},
-		// It is reflected that there is none.
+		// An empty set is reflected.
 		"only status of none": {
 			Resource: parent, Metadata: desiringAll(reconcilers.OnlyReconcileChildStatus), ExpectResource: reflected("[]"),
 		},
-		// The rest is not attempted, and what there is so far is reflected.
+		// The remaining children are not managed, and the children before the failure are reflected.
 		"one fails": {
 			Resource: parent, GivenObjects: objects{a}, Metadata: desiringAll(nil, member("a"), member("b"), member("c")),
 			WithReactors: failing("create", "ConfigMap", errTest), ExpectCreates: objects{created("b")},
 			ExpectEvents:   events{warning("CreationFailed", `Failed to create ConfigMap "child-b": failure of the test`)},
 			ExpectResource: reflected("[a=child-a]"), ShouldErr: true, Verify: failsWith(errTest),
 		},
-		// The rest goes on.
+		// The remaining children are managed.
 		"one fails for a reason that is reflected": {
 			Resource: parent, WithReactors: []rtesting.ReactionFunc{
 				rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Name: "child-a", Error: errInvalid}),
@@ -209,33 +209,33 @@ func TestChildSetReconciler(t *testing.T) {
 			ExpectEvents: events{
 				warning(
 					"CreationFailed", `Failed to create ConfigMap "child-a": `+errInvalid.Error(),
-				), happened("Created", "child-b"),
+				), eventFor("Created", "child-b"),
 			},
 			ExpectResource: reflected("[a=! b=child-b] aggregate error " + errInvalid.Error()),
 		},
-		// All children go, whatever is desired.
+		// All children are deleted, regardless of the desired children.
 		"parent is being deleted": {
 			Resource: leavingParent, GivenObjects: objects{a, b}, Metadata: desiringAll(nil, member("a"), member("c")),
 			ExpectDeletes: deletes("child-a", "child-b"), ExpectEvents: events{
-				happened("Deleted", "child-a"), happened("Deleted", "child-b"),
+				eventFor("Deleted", "child-a"), eventFor("Deleted", "child-b"),
 			},
 			ExpectResource: rtesting.With(leavingParent, reflecting("[]")),
 		},
-		// Children go also when they are not to be managed otherwise.
+		// Children are also deleted if DesiredChildren returns OnlyReconcileChildStatus.
 		"parent is being deleted, only status": {
 			Resource: leavingParent, GivenObjects: objects{a}, Metadata: desiringAll(reconcilers.OnlyReconcileChildStatus),
-			ExpectDeletes: deletes("child-a"), ExpectEvents: events{happened("Deleted", "child-a")},
+			ExpectDeletes: deletes("child-a"), ExpectEvents: events{eventFor("Deleted", "child-a")},
 			ExpectResource: rtesting.With(leavingParent, reflecting("[]")),
 		},
-		// MergeBeforeUpdate stands for an object manager.
+		// MergeBeforeUpdate replaces an object manager.
 		"shorthand": {
 			Resource: parent, GivenObjects: objects{drifted},
 			Metadata:      changes(func(r *childSetReconciler) { r.ChildObjectManager, r.MergeBeforeUpdate = nil, mergeData }),
 			ExpectUpdates: objects{a}, ExpectCreates: objects{created("b")},
-			ExpectEvents:   events{happened("Updated", "child-a"), happened("Created", "child-b")},
+			ExpectEvents:   events{eventFor("Updated", "child-a"), eventFor("Created", "child-b")},
 			ExpectResource: reflected("[a=child-a b=child-b]"),
 		},
-		// No child can be told from the others without an id.
+		// A child without an id cannot be identified.
 		"empty id": {
 			Resource: parent, Metadata: desiringAll(nil, member("a"), wanted("child")),
 			ShouldErr: true, Verify: failsWithText("desired child id may not be empty"),
@@ -244,7 +244,7 @@ func TestChildSetReconciler(t *testing.T) {
 			Resource: parent, Metadata: desiringAll(nil, member("a"), member("b"), member("a")),
 			ShouldErr: true, Verify: failsWithText("duplicate child id found: a"),
 		},
-		// What fails when it is reflected does not hide what failed before.
+		// An error of reflecting does not hide an earlier error.
 		"reflect fails": {
 			Resource: parent, WithReactors: failing("create", "ConfigMap", errTest), ExpectCreates: objects{created("a")},
 			Metadata: changes(func(r *childSetReconciler) {
@@ -263,7 +263,7 @@ func TestChildSetReconciler(t *testing.T) {
 	}.Run(t, scheme, childSetFactory)
 }
 
-var errReflect = errors.New("failure to reflect")
+var errReflect = errors.New("reflecting failed")
 
 func TestRetrieveKnownChildren(t *testing.T) {
 	looking := func(look func(ctx context.Context)) map[string]any {
@@ -282,7 +282,7 @@ func TestRetrieveKnownChildren(t *testing.T) {
 			Metadata: looking(func(ctx context.Context) {
 				known := reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](ctx)
 				equal(t, "known children", []*corev1.ConfigMap{newConfigMap("child-a", identified("a"))}, known)
-				known[0].Data["key"] = "changed by whoever looks"
+				known[0].Data["key"] = "changed by the function"
 				if secrets := reconcilers.RetrieveKnownChildren[*corev1.Secret](ctx); secrets != nil {
 					t.Errorf("known children of another kind: %v", secrets)
 				}
@@ -291,7 +291,7 @@ func TestRetrieveKnownChildren(t *testing.T) {
 		"none": {
 			Resource: newResource(), ExpectCreates: objects{
 				rtesting.With(member("a"), claimed),
-			}, ExpectEvents: events{happened("Created", "child-a")},
+			}, ExpectEvents: events{eventFor("Created", "child-a")},
 			Metadata: looking(func(ctx context.Context) {
 				if known := reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](ctx); known == nil || len(known) != 0 {
 					t.Errorf("known children = %#v", known)

@@ -59,7 +59,7 @@ func TestConfig_TrackAndGet(t *testing.T) {
 			want: []string{"track Namespace /home for default/test", "get Namespace /home"},
 		},
 		"not trackable": {
-			// Names of roles may have characters that no other names have.
+			// Names of roles may contain characters that other names must not contain.
 			given: []client.Object{&rbacv1.Role{ObjectMeta: newConfigMap("system:role").ObjectMeta}},
 			key:   types.NamespacedName{Namespace: "default", Name: "system:role"}, obj: &rbacv1.Role{},
 			want: []string{"track Role default/system:role for default/test", "get Role default/system:role"},
@@ -152,7 +152,7 @@ func TestConfig_TrackAndList(t *testing.T) {
 		equal(t, "observers", []types.NamespacedName{testRequest.NamespacedName}, observers)
 		observers, err = w.Config.Tracker.GetObservers(newConfigMap("plain"))
 		wantErr(t, nil, err)
-		equal(t, "observers of what was not selected", nil, observers)
+		equal(t, "observers of an object that is not selected", nil, observers)
 	})
 }
 
@@ -175,12 +175,12 @@ func TestConfig_Values(t *testing.T) {
 	equal(t, "empty", false, w.Config.IsEmpty())
 	same := w.Config
 	if same != w.Config {
-		t.Error("copies of a config are not equal")
+		t.Error("copies of a config differ")
 	}
 
 	fresh := w.Config.WithTracker()
 	if fresh.Tracker == w.Config.Tracker || fresh.Tracker == nil {
-		t.Error("the tracker is not a new one")
+		t.Error("the tracker is not new")
 	}
 	fresh.Tracker = w.Config.Tracker
 	if fresh != w.Config {
@@ -191,7 +191,7 @@ func TestConfig_Values(t *testing.T) {
 	duck := fixture.NewDuck("default", "duck")
 	wantErr(t, nil, dangerous.Create(context.Background(), duck))
 	if err := w.Config.Create(context.Background(), fixture.NewDuck("default", "other")); err == nil {
-		t.Error("a duck was created without permission")
+		t.Error("a duck was created although this is not allowed")
 	}
 	dangerous.Client = w.Config.Client
 	if dangerous != w.Config {

@@ -21,7 +21,7 @@ func TestContext_Empty(t *testing.T) {
 	ctx := context.Background()
 	equal(t, "request", reconcilers.Request{}, reconcilers.RetrieveRequest(ctx))
 	if reconcilers.RetrieveResourceType(ctx) != nil || reconcilers.RetrieveOriginalResourceType(ctx) != nil {
-		t.Error("there is a resource type on an empty context")
+		t.Error("an empty context has a resource type")
 	}
 	if configs := reconcilers.RetrieveAdditionalConfigs(ctx); configs == nil || len(configs) != 0 {
 		t.Errorf("additional configs = %#v", configs)

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-func TestUpdatingObjectManager_CountsSchemasThatItCannotRead(t *testing.T) {
+func TestUpdatingObjectManager_CountsFailuresToReadSchemas(t *testing.T) {
 	stored, desired := newResource(), newResource()
 	stored.UID = "child-uid"
 	r := &reconcilers.UpdatingObjectManager[*fixture.Resource]{
@@ -35,21 +35,21 @@ func TestUpdatingObjectManager_CountsSchemasThatItCannotRead(t *testing.T) {
 			want float64
 		}{{want: 1}, {wait: time.Minute, want: 1}, {wait: 10 * time.Minute, want: 2}} {
 			time.Sleep(after.wait)
-			// The one field that differs is not desired, so that it may be a default.
+			// The only differing field is not desired, so it may be a default.
 			stored.Spec.Fields = map[string]string{"size": fmt.Sprint(after)}
 			manageUnseen(t, r, stored.DeepCopy(), desired)
 			if got := read() - before; got != after.want {
-				t.Errorf("%v failures are counted after another %s, want %v", got, after.wait, after.want)
+				t.Errorf("%v failures counted after another %s, want %v", got, after.wait, after.want)
 			}
 		}
 	})
 }
 
-// noSchemas panics when it is asked for schemas.
+// noSchemas panics when its schemas are requested.
 var noSchemas = &fakediscovery.FakeDiscovery{}
 
-// manageUnseen has a manager that has not seen an object before manage it. It returns the calls, and the log line of
-// the update, if there is one.
+// manageUnseen manages an object with an object manager that has not managed it before. It returns the calls, and the
+// log line of the update, if any.
 func manageUnseen[T client.Object](
 	t *testing.T, r *reconcilers.UpdatingObjectManager[T], stored, desired T,
 ) (w *world, calls []string, line string) {
@@ -65,7 +65,7 @@ func manageUnseen[T client.Object](
 	return w, w.Trace(), lineOf(lines.all(), "updating resource")
 }
 
-func TestUpdatingObjectManager_UnseenObjects(t *testing.T) {
+func TestUpdatingObjectManager_ObjectsOfAnEarlierProcess(t *testing.T) {
 	update := []string{"update Deployment default/child", `event default/test Normal Updated: Updated Deployment "child"`}
 	for name, tt := range map[string]struct {
 		reason string
@@ -76,14 +76,15 @@ func TestUpdatingObjectManager_UnseenObjects(t *testing.T) {
 		diff   string
 	}{
 		"in sync": {
-			reason: "defaults are no difference", uid: "child-uid", stored: func(*appsv1.Deployment) {}, image: "one",
+			reason: "defaults are not a difference", uid: "child-uid", stored: func(*appsv1.Deployment) {}, image: "one",
 		},
 		"default changed": {
-			reason: "a value that is not the default is one, whoever has set it", uid: "child-uid", image: "one", calls: update,
+			reason: "a value other than the default is a difference, regardless of which client set it",
+			uid:    "child-uid", image: "one", calls: update,
 			stored: func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) }, diff: `"diff"=["spec.replicas"]`,
 		},
-		"left over": {
-			reason: "what an earlier version has set and this one leaves unset goes",
+		"set by an earlier version": {
+			reason: "a field that an earlier version set and this version does not set is removed",
 			uid:    "child-uid", image: "one", calls: update,
 			stored: func(d *appsv1.Deployment) {
 				d.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "fast"}
@@ -92,12 +93,12 @@ func TestUpdatingObjectManager_UnseenObjects(t *testing.T) {
 			diff: `"diff"=["spec.template.spec.nodeSelector[disk]" "spec.template.spec.hostNetwork"]`,
 		},
 		"changed": {
-			reason: "the one field that differs is not lost among the defaults",
+			reason: "the only differing field is written although defaults differ too",
 			uid:    "child-uid", stored: func(*appsv1.Deployment) {}, image: "two",
 			calls: update, diff: `"diff"=["spec.template.spec.containers[main].image"]`,
 		},
-		"stored by a fake": {
-			reason: "what has no UID was not filled in by a server, so there are no defaults",
+		"stored by a fake client": {
+			reason: "an object without a UID was not stored by a server, so it has no defaults",
 			stored: func(*appsv1.Deployment) {}, image: "one",
 			calls: update,
 		},
@@ -123,12 +124,12 @@ func TestUpdatingObjectManager_UnseenObjects(t *testing.T) {
 			}
 			sent := &appsv1.Deployment{}
 			wantErr(t, nil, w.Server.Get(t.Context(), client.ObjectKeyFromObject(stored), sent))
-			equal(t, "spec that is sent", wantedDeployment(tt.image).Spec, sent.Spec)
+			equal(t, "sent spec", wantedDeployment(tt.image).Spec, sent.Spec)
 		})
 	}
 }
 
-func TestUpdatingObjectManager_ListsPossibleDefaultsApart(t *testing.T) {
+func TestUpdatingObjectManager_ListsPossibleDefaultsSeparately(t *testing.T) {
 	stored, desired := newResource(), newResource()
 	stored.UID = "child-uid"
 	stored.Spec.Fields = map[string]string{"size": "small", "color": "red"}

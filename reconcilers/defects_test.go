@@ -17,9 +17,9 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A webhook puts a container in front of those that the author merges by name, so that places in a list mean different
-// things to the two.
-func TestDefect03_ListsThatAreMergedByName(t *testing.T) {
+// A webhook inserts a container before the containers that the user merges by name, so the indexes of containers
+// differ.
+func TestUpdatingObjectManager_ListsMergedByName(t *testing.T) {
 	w := newWorld(t)
 	w.Admit = func(obj client.Object) {
 		d, ok := obj.(*appsv1.Deployment)
@@ -70,8 +70,8 @@ func TestDefect03_ListsThatAreMergedByName(t *testing.T) {
 	equal(t, "Updated events", 0, w.Count("event default/test Normal Updated"))
 }
 
-// The child is known to the cache alone: the API server's side of a test may be another store, or not be there at all.
-func TestDefect07_ChildrenThatOnlyTheCacheKnows(t *testing.T) {
+// The cache has the child, but the API server does not: a test may use another store for it, or none.
+func TestChildren_ThatOnlyTheCacheHasAreDeleted(t *testing.T) {
 	parent := newResource(finalizer("test-finalizer"), terminating)
 	for name, reader := range map[string]client.Reader{
 		"no reader": nil, "a reader without the child": newWorld(t).Config.APIReader,
@@ -99,7 +99,7 @@ func TestDefect07_ChildrenThatOnlyTheCacheKnows(t *testing.T) {
 func TestCastResource_ToUnstructured(t *testing.T) {
 	resource := newResource()
 	if !resource.GroupVersionKind().Empty() {
-		t.Fatal("the resource says what it is, so nothing is tested")
+		t.Fatal("the resource has a kind, so the test has no effect")
 	}
 	_, err := castTo(func(_ context.Context, u *unstructured.Unstructured) (reconcilers.Result, error) {
 		equal(t, "kind", "Resource", u.GetKind())
@@ -110,7 +110,7 @@ func TestCastResource_ToUnstructured(t *testing.T) {
 	equal(t, "kind of the resource", "", resource.Kind)
 }
 
-func TestDefect08_NamesThatAreThereTwice(t *testing.T) {
+func TestAdmissionWebhookAdapter_DuplicateItemNames(t *testing.T) {
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","volumeMounts":[
 		{"name":"v","mountPath":"/a","future":1},{"name":"v","mountPath":"/b"}]}]}}`
 	after, _ := mutated(t, pod, func(p *corev1.Pod) {
@@ -123,15 +123,15 @@ func TestDefect08_NamesThatAreThereTwice(t *testing.T) {
 	equal(t, "mounts", any([]any{map[string]any{"name": "v", "mountPath": "/b", "readOnly": true}}), mounts)
 }
 
-func TestDefect10_HaltKeepsItsRequeue(t *testing.T) {
+func TestResourceReconciler_HaltKeepsItsRequeue(t *testing.T) {
 	hour := reconcilers.Result{RequeueAfter: time.Hour, Priority: new(3)}
 	for name, tc := range map[string]struct {
 		reason string
 		err    error
 		want   reconcilers.Result
 	}{
-		"halt":    {"a halt is no failure", reconcilers.ErrHaltSubReconcilers, hour},
-		"failure": {"a failure is tried again with back-off", errQuiet, backOff(3)},
+		"halt":    {"a halt is not a failure", reconcilers.ErrHaltSubReconcilers, hour},
+		"failure": {"a failure is retried with back-off", errQuiet, backOff(3)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newResource(settled))
@@ -150,6 +150,6 @@ func TestSuppressTransientErrors_ListOfAnotherKind(t *testing.T) {
 		},
 	}
 	if err := r.Validate(t.Context()); err == nil {
-		t.Error("a list of another kind is valid: it would drop every count")
+		t.Error("a list of another kind is valid, but it would drop every count")
 	}
 }

@@ -15,13 +15,13 @@ import (
 
 func TestDeprecatedNames(t *testing.T) {
 	if _, ok := any(&reconcilers.ParentReconciler[*fixture.Resource]{}).(*resourceReconciler); !ok {
-		t.Error("ParentReconciler is another type")
+		t.Error("ParentReconciler is a different type")
 	}
 	if _, ok := any(&reconcilers.ResourceManager[*corev1.ConfigMap]{}).(*configMaps); !ok {
-		t.Error("ResourceManager is another type")
+		t.Error("ResourceManager is a different type")
 	}
 	if !errors.Is(reconcilers.HaltSubReconcilers, reconcilers.ErrHaltSubReconcilers) {
-		t.Error("HaltSubReconcilers is another error")
+		t.Error("HaltSubReconcilers is a different error")
 	}
 	config := newWorld(t).Config
 	resource, cast := &fixture.Resource{}, &corev1.Secret{}

@@ -98,7 +98,7 @@ func TestChangedPaths(t *testing.T) {
 			}),
 			want: []string{"spec.template.spec.containers: order"},
 		},
-		"quantities that mean the same": {
+		"equal quantities": {
 			before: deployment(func(*appsv1.Deployment) {}),
 			after: deployment(func(d *appsv1.Deployment) {
 				d.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("1000m")
@@ -151,7 +151,7 @@ func TestChangedPaths(t *testing.T) {
 	}
 }
 
-// lineOf returns the line of a log that has a message, from the message on.
+// lineOf returns the part of a log line that starts with a message.
 func lineOf(log, message string) string {
 	for line := range strings.SplitSeq(log, "\n") {
 		if at := strings.Index(line, `"msg"="`+message+`"`); at >= 0 {
@@ -161,7 +161,7 @@ func lineOf(log, message string) string {
 	return ""
 }
 
-// documented checks that a line of a log is shown in a guide.
+// documented checks that a guide shows a line of a log.
 func documented(t *testing.T, guide, line string) {
 	t.Helper()
 	data, err := os.ReadFile("../docs/" + guide)
@@ -178,7 +178,7 @@ type fixtureConditions struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// TestResourceReconciler_StatusDiffNamesConditions looks at the log line of a write of the status.
+// TestResourceReconciler_StatusDiffNamesConditions checks the log line of a status write.
 func TestResourceReconciler_StatusDiffNamesConditions(t *testing.T) {
 	log, lines := newLog(0)
 	tc := rtesting.ReconcilerTestCase{

@@ -15,7 +15,7 @@ import (
 	"trueup.dev/tracker"
 )
 
-// brokenTracker cannot tell who observes what.
+// brokenTracker returns an error from GetObservers.
 type brokenTracker struct {
 	tracker.Tracker
 	err error
@@ -61,7 +61,7 @@ func TestEnqueueTracked(t *testing.T) {
 	t.Run("needs a config", func(t *testing.T) {
 		defer func() {
 			if recover() == nil {
-				t.Error("there is nothing to look observers up with, and no panic")
+				t.Error("no panic without a config")
 			}
 		}()
 		reconcilers.EnqueueTracked(context.Background())

@@ -39,7 +39,7 @@ func ExampleChildReconciler_objectManager() {
 	reconcile(clusterWith(site()), &reconcilers.ChildReconciler[*v1.Resource, *corev1.Secret, *corev1.SecretList]{
 		DesiredChild: func(_ context.Context, parent *v1.Resource) (*corev1.Secret, error) {
 			if parent.Spec.Fields["password"] == "" {
-				// No child is desired, and one that is there is deleted.
+				// No child is desired. An existing child is deleted.
 				return nil, nil
 			}
 			return &corev1.Secret{
@@ -47,7 +47,7 @@ func ExampleChildReconciler_objectManager() {
 				StringData: map[string]string{"password": parent.Spec.Fields["password"]},
 			}, nil
 		},
-		// How the child is written is up to the object manager.
+		// The object manager writes the child.
 		ChildObjectManager: &reconcilers.UpdatingObjectManager[*corev1.Secret]{
 			MergeBeforeUpdate: func(current, desired *corev1.Secret) {
 				current.StringData = desired.StringData

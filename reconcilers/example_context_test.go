@@ -55,7 +55,7 @@ func ExampleConfig_TrackAndList() {
 				client.InNamespace(resource.Namespace), client.MatchingLabels{"plugin": "true"})
 		},
 	})
-	// Plugins that come later trigger the site, too.
+	// Plugins that are created later also trigger the site.
 	plugin := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "search", Labels: map[string]string{"plugin": "true"},
 	}}
@@ -118,7 +118,7 @@ func ExampleMergeMaps() {
 
 func ExampleIgnoreAllUnexported() {
 	one := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
-	// Quantities remember how they were written, in fields that are not exported.
+	// Quantities store their original text in unexported fields.
 	same := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000m")}
 	fmt.Println(cmp.Equal(one, same, reconcilers.IgnoreAllUnexported))
 

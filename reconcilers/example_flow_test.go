@@ -12,7 +12,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// do returns a sub reconciler that prints what it does.
+// do returns a sub reconciler that prints a message and returns err.
 func do(what string, err error) *reconcilers.SyncReconciler[*v1.Resource] {
 	return &reconcilers.SyncReconciler[*v1.Resource]{
 		Name: what,
@@ -24,7 +24,7 @@ func do(what string, err error) *reconcilers.SyncReconciler[*v1.Resource] {
 }
 
 func ExampleAlways() {
-	// The certificate does not depend on the pages: a broken one does not hold up the other.
+	// The certificate does not depend on the pages, so an error of the pages does not block it.
 	reconcile(clusterWith(site()), reconcilers.Always[*v1.Resource]{
 		do("pages", errors.New("no space left")),
 		do("certificate", nil),
@@ -155,7 +155,7 @@ func ExampleForEach() {
 func ExampleCursorStasher() {
 	languages := func(context.Context, *v1.Resource) ([]string, error) { return []string{"de", "en"}, nil }
 	sizes := func(context.Context, *v1.Resource) ([]int, error) { return []int{1, 2}, nil }
-	// Loops over items of different types do not get in each other's way.
+	// Loops over items of different types have separate cursors.
 	reconcile(clusterWith(site()), &reconcilers.ForEach[*v1.Resource, string]{
 		Items: languages,
 		Reconciler: &reconcilers.ForEach[*v1.Resource, int]{
@@ -229,7 +229,7 @@ func ExampleSuppressTransientErrors() {
 		Reconciler: do("publish", errors.New("connection reset")),
 	}
 	cluster := clusterWith(site())
-	reconcile(cluster, reconciler) // It is tried again, and nobody hears of it.
+	reconcile(cluster, reconciler) // The error is suppressed and retried.
 	reconcile(cluster, reconciler)
 	// Output:
 	// publish

@@ -59,7 +59,7 @@ func ExampleAggregateReconciler() {
 		},
 		Config: cluster,
 	}
-	// In a program, SetupWithManager makes the manager call it.
+	// In a program, the manager calls it after SetupWithManager.
 	if _, err := reconciler.Reconcile(context.Background(), reconciler.Request); err != nil {
 		fmt.Println(err)
 	}
@@ -74,7 +74,7 @@ func ExampleAggregateReconciler() {
 }
 
 func ExampleCastResource() {
-	// This reconciler works for every kind of resource with spec.fields.
+	// This reconciler works for every kind of resource with the field spec.fields.
 	reconciler := &reconcilers.SyncReconciler[*v1.Duck]{
 		Sync: func(_ context.Context, duck *v1.Duck) error {
 			fmt.Printf("%s %s says %s\n", duck.Kind, duck.Name, duck.Spec.Fields["index.html"])
@@ -97,7 +97,7 @@ func ExampleCastResource() {
 }
 
 func ExampleCastResource_anyObject() {
-	// An interface as the other type: the resource is passed on as it is.
+	// If the CastType is an interface, the resource itself is passed.
 	label := &reconcilers.SyncReconciler[client.Object]{
 		Sync: func(_ context.Context, obj client.Object) error {
 			fmt.Printf("%T %s\n", obj, obj.GetName())
@@ -136,8 +136,8 @@ func ExampleWithConfig() {
 	// resource from there: false
 }
 
-// A program makes the other config once: with the cluster for its reads, and with the tracker of the first for its
-// watches.
+// A program creates the other config once. It uses the cluster for reads and watches, and the tracker of the first
+// config.
 func ExampleWithConfig_cluster() {
 	setup := func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
 		other, err := cluster.New(ctrl.GetConfigOrDie(), func(o *cluster.Options) { o.Scheme = mgr.GetScheme() })
@@ -161,7 +161,7 @@ func ExampleWithConfig_cluster() {
 	_ = setup
 }
 
-// Tests run a single reconciler with a context of their own.
+// Tests run a single reconciler with their own context.
 func ExampleStashConfig() {
 	ctx := reconcilers.StashConfig(context.Background(), clusterWith(site()))
 	config, err := reconcilers.RetrieveConfig(ctx)
@@ -192,7 +192,7 @@ func ExampleRetrieveAdditionalConfigs() {
 	// true false
 }
 
-// admit passes a site through a webhook, as the API server does, and prints the answer.
+// admit sends a site to a webhook like the API server, and prints the response.
 func admit(webhook admission.Handler, site string) {
 	resp := webhook.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(site)},

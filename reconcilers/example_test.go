@@ -36,7 +36,7 @@ func (p printer) AnnotatedEventf(
 	p.Eventf(obj, eventtype, reason, format, args...)
 }
 
-// clusterWith returns the config for a cluster in memory that prints its events.
+// clusterWith returns the config for an in-memory cluster that prints its events.
 func clusterWith(objects ...client.Object) reconcilers.Config {
 	scheme := v1.NewScheme()
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1.Resource{}).Build()
@@ -74,7 +74,7 @@ func ExampleResourceReconciler() {
 		},
 		Config: cluster,
 	}
-	// In a program, SetupWithManager makes the manager call it.
+	// In a program, the manager calls it after SetupWithManager.
 	if _, err := reconciler.Reconcile(context.Background(), requestFor(site())); err != nil {
 		fmt.Println(err)
 	}
@@ -160,11 +160,11 @@ func ExampleWithFinalizer() {
 	if err := cluster.Delete(context.Background(), site()); err != nil {
 		fmt.Println(err)
 	}
-	fmt.Println("deleted, but still there until the record is gone, too")
+	fmt.Println("deleted, but kept by the finalizer until the record is deleted")
 	// Output:
 	// event: Normal FinalizerPatched: Patched finalizer "sites.example.com/record"
 	// create the record, held by [sites.example.com/record]
-	// deleted, but still there until the record is gone, too
+	// deleted, but kept by the finalizer until the record is deleted
 }
 
 func ExampleAddFinalizer() {

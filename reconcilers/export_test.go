@@ -4,24 +4,24 @@ package reconcilers
 
 import "context"
 
-// What the index by owner is made of.
+// Names of the index by owner.
 var (
 	OwnerIndexField = ownerIndexField
 	ControllerUID   = controllerUID
 )
 
-// Describe is how a reference is written in a log line.
+// Describe exports describe for tests.
 var Describe = describe
 
-// ReconcileManaged is Reconcile as a controller calls it.
+// ReconcileManaged calls Reconcile like a controller.
 func (r *ResourceReconciler[T]) ReconcileManaged(ctx context.Context, req Request) (Result, error) {
 	return r.reconcile(ctx, req, true)
 }
 
-// ReconcileManaged is Reconcile as a controller calls it.
+// ReconcileManaged calls Reconcile like a controller.
 func (r *AggregateReconciler[T]) ReconcileManaged(ctx context.Context, req Request) (Result, error) {
 	return r.reconcile(ctx, req, true)
 }
 
-// ChangedPaths is what is logged of a difference.
+// ChangedPaths exports changedPaths for tests.
 var ChangedPaths = changedPaths

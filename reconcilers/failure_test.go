@@ -19,7 +19,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// failingManager is an object manager of a user's own, which records no events.
+// failingManager is a custom object manager that records no events.
 type failingManager struct{ err error }
 
 func (failingManager) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
@@ -36,7 +36,7 @@ func failingSync(err error) *syncReconciler {
 	return &syncReconciler{Sync: func(context.Context, *fixture.Resource) error { return err }}
 }
 
-// errNoKey cannot be compared with ==.
+// errNoKey is an error type that cannot be compared with ==.
 type errNoKey []string
 
 func (e errNoKey) Error() string { return "no key " + strings.Join(e, ", ") }
@@ -52,7 +52,7 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 	}
 	elsewhere := wanted("child")
 	elsewhere.Namespace = "other"
-	// keep stands in for what comes before and after.
+	// keep is a step before and after the failing step.
 	keep := failingSync(nil)
 
 	for name, tc := range map[string]struct {
@@ -62,7 +62,7 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 		failWith   error
 		is         error
 		want       string
-		events     []string // "" stands for ReconcileFailed with the text of the error
+		events     []string // "" means ReconcileFailed with the text of the error
 	}{
 		"DesiredChild": {
 			reconciler: sequence{keep, child(func(r *childReconciler) { r.DesiredChild = desire(nil, errTest) })},
@@ -82,7 +82,7 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 			is: unauthorized, want: "ResourceResourceReconciler.ConfigMapChildReconciler: ConfigMap default/child: no",
 			events: []string{`Warning CreationFailed: Failed to create ConfigMap "child": no`},
 		},
-		"object manager of a user": {
+		"custom object manager": {
 			reconciler: child(func(r *childReconciler) { r.ChildObjectManager = failingManager{errTest} }),
 			is:         errTest,
 			want:       "ResourceResourceReconciler.ConfigMapChildReconciler: ConfigMap default/child: failure of the test",
@@ -150,7 +150,7 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 			is: errTest, want: "ResourceResourceReconciler: failure of the test",
 			events: []string{"Warning StatusUpdateFailed: Failed to update status: failure of the test"},
 		},
-		"wrapped on the way": {
+		"wrapped": {
 			reconciler: &advice{
 				Reconciler: failingSync(errTest),
 				After: func(
@@ -162,7 +162,7 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 			is: errTest, want: "ResourceResourceReconciler.Advice.SyncReconciler: wrapped: failure of the test",
 			events: []string{""},
 		},
-		"replaced on the way": {
+		"replaced": {
 			reconciler: &tryCatch{
 				Try: failingSync(errTest),
 				Catch: func(context.Context, *fixture.Resource, reconcilers.Result, error) (reconcilers.Result, error) {
@@ -234,7 +234,7 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 			reconciler: failingSync(conflict), is: conflict,
 			want: "ResourceResourceReconciler.SyncReconciler: " + conflict.Error(),
 		},
-		"resource that is not read": {
+		"resource was not read": {
 			reconciler: keep, fail: "get Resource", failWith: errTest, is: errTest,
 			want: "ResourceResourceReconciler: failure of the test",
 		},
@@ -269,7 +269,7 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 	}
 }
 
-// recordedEvents returns the events in the trace about the test resource.
+// recordedEvents returns the events about the test resource in the trace.
 func recordedEvents(w *world) (recorded []string) {
 	for _, line := range w.Trace() {
 		if event, ok := strings.CutPrefix(line, "event default/test "); ok {
@@ -279,8 +279,8 @@ func recordedEvents(w *world) (recorded []string) {
 	return recorded
 }
 
-// Tests of users compare errors and events of a reconciler that they call themselves.
-func TestResourceReconciler_ErrorsStayAsTheyAreInTests(t *testing.T) {
+// Users' tests compare the errors and events of a reconciler that they call directly.
+func TestResourceReconciler_DirectCallsReturnErrorsUnchanged(t *testing.T) {
 	for name, err := range map[string]error{"comparable": errTest, "not comparable": errNoKey{"a"}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newResource(settled))
@@ -292,7 +292,7 @@ func TestResourceReconciler_ErrorsStayAsTheyAreInTests(t *testing.T) {
 	}
 }
 
-func TestResourceReconciler_ShutdownIsNoFailure(t *testing.T) {
+func TestResourceReconciler_ShutdownIsNotAFailure(t *testing.T) {
 	w := newWorld(t, newResource(settled))
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{Sync: func(

@@ -24,7 +24,7 @@ const (
 	patched = `event default/test Normal FinalizerPatched: Patched finalizer "test-finalizer"`
 )
 
-// changeInMemory is what reconcilers do to a resource before its finalizers are patched.
+// changeInMemory changes a resource before its finalizers are patched.
 func changeInMemory(r *fixture.Resource) {
 	r.Spec.Fields = map[string]string{"changed": "in memory"}
 	r.Status.Fields = map[string]string{"changed": "in memory"}
@@ -83,19 +83,19 @@ func TestFinalizers(t *testing.T) {
 			test.WithReactors = failing("patch", "Resource", tc.fail)
 		}
 		test.Resource, test.ExpectPatches, test.ExpectEvents = tc.given, tc.patches, tc.events
-		// Nothing but finalizers, resource version and generation may come back from the server.
+		// Only finalizers, resource version and generation are copied from the server.
 		test.ExpectResource = rtesting.With(tc.want, changeInMemory)
 		tests[name] = test
 	}
 	tests.Run(t, scheme, fromCase)
 }
 
-// refinalized is the resource after a patch of its finalizers.
+// refinalized returns the resource after a patch of its finalizers.
 func refinalized(names ...string) *fixture.Resource {
 	return newResource(func(r *fixture.Resource) { r.Finalizers, r.ResourceVersion = names, "1000" })
 }
 
-// adding is a sub reconciler that adds the finalizer to its resource, after a change in memory.
+// adding returns a sub reconciler that adds the finalizer to its resource after a change in memory.
 func adding[T client.Object](change func(T)) *reconcilers.SyncReconciler[T] {
 	return &reconcilers.SyncReconciler[T]{Sync: func(ctx context.Context, resource T) error {
 		change(resource)
@@ -117,14 +117,14 @@ func TestFinalizers_Metadata(t *testing.T) {
 			Resource: newResource(generation(5)), ExpectResource: rtesting.With(refinalized("test-finalizer"), generation(5)),
 			ExpectPatches: patches{finalizers("test-finalizer")}, ExpectEvents: events{finalizerPatched},
 		},
-		"what reconcilers see is not what was loaded": {
+		"the resource was cast": {
 			Metadata: given(&reconcilers.CastResource[*fixture.Resource, *fixture.ResourceNoStatus]{
 				Reconciler: adding(func(*fixture.ResourceNoStatus) {}),
 			}),
 			Resource: newResource(), ExpectResource: refinalized("test-finalizer"),
 			ExpectPatches: patches{finalizers("test-finalizer")}, ExpectEvents: events{finalizerPatched},
 		},
-		"a resource that has changed meanwhile gets no finalizer": {
+		"the resource has changed since it was read": {
 			Metadata: given(adding(outdate)), Resource: newResource(), ExpectResource: newResource(outdate),
 			ExpectPatches: patches{outdated},
 			ExpectEvents: events{warning("FinalizerPatchFailed",
@@ -152,7 +152,7 @@ func TestFinalizers_OtherTypes(t *testing.T) {
 	})
 }
 
-// addsFinalizer tests AddFinalizer with a resource of another type.
+// addsFinalizer tests AddFinalizer with another type of resource.
 func addsFinalizer[T client.Object](t *testing.T, given T) {
 	want := given.DeepCopyObject().(T)
 	want.SetFinalizers([]string{"test-finalizer"})
@@ -169,7 +169,7 @@ func addsFinalizer[T client.Object](t *testing.T, given T) {
 	})
 }
 
-// Most reconciles find the finalizers as they should be.
+// In most reconciles the finalizers are already correct.
 func TestFinalizers_AllocateNothingWhenNothingChanges(t *testing.T) {
 	ctx := newWorld(t).Context()
 	held, free := newResource(finalizer("test-finalizer")), newResource(finalizer("other"))
@@ -215,22 +215,22 @@ func TestWithFinalizer(t *testing.T) {
 		return making(tc, func(r *fixture.Resource) { r.Finalizers, r.ResourceVersion = left, "1000" })
 	}
 	subReconcilerTests{
-		// The finalizer is there before anything is created, and without it nothing may be.
+		// The finalizer is added before the nested reconciler runs. If that fails, the nested reconciler does not run.
 		"add":       patching(on(newResource(), outcome(of(minute, nil), minute, nil), finalizerPatched, nested), f),
 		"add fails": patching(on(newResource(), outcome(of(minute, nil), none, errTest), finalizerFailed), f),
-		// Nothing is to be patched. The nested outcome is returned.
+		// The finalizer is already set. The outcome of the nested reconciler is returned.
 		"there already": on(living, outcome(of(minute, nil), minute, nil), nested),
 		"nested fails":  on(living, outcome(of(minute, errTest), minute, errTest), nested),
-		// The finalizer goes after the clean-up. One that stays is a failure.
+		// The finalizer is removed after the cleanup. A failure to remove it is returned.
 		"clear":       patching(on(deleted, outcome(of(minute, nil), minute, nil), nested, finalizerPatched)),
 		"clear fails": patching(on(deleted, outcome(of(minute, nil), none, errTest), nested, finalizerFailed)),
-		// The finalizer stays until the clean-up succeeds. A halt is not success either.
+		// The finalizer is kept until the cleanup succeeds. A halt is not a success.
 		"clean-up fails": on(deleted, outcome(of(minute, errTest), minute, errTest), nested),
 		"clean-up halts": on(deleted, outcome(of(none, halt), none, halt), nested),
-		// The clean-up may take several requests.
+		// The cleanup may take several requests.
 		"ready":     patching(on(deleted, outcome(of(none, nil, true), none, nil), nested, finalizerPatched)),
 		"not ready": on(deleted, outcome(of(minute, nil, false), minute, nil), nested),
-		// A resource that is being deleted gets no finalizer.
+		// No finalizer is added to a resource that is being deleted.
 		"never had it": on(newResource(finalizer("other"), terminating), outcome(of(none, nil), none, nil), nested),
 	}.Run(t, scheme, fromCase)
 }
@@ -253,7 +253,7 @@ func TestWithFinalizer_Validate(t *testing.T) {
 			&withFinalizer{Finalizer: "f", Reconciler: &part{Invalid: errTest}}, recursive,
 			`WithFinalizer "WithFinalizer" must have a valid Reconciler: failure of the test`,
 		},
-		"invalid, not asked": {&withFinalizer{Finalizer: "f", Reconciler: &part{Invalid: errTest}}, context.Background(), ""},
+		"not recursive": {&withFinalizer{Finalizer: "f", Reconciler: &part{Invalid: errTest}}, context.Background(), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantText(t, tc.want, tc.reconciler.Validate(tc.ctx))

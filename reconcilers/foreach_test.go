@@ -19,7 +19,7 @@ import (
 
 type cursor = reconcilers.Cursor[string]
 
-// visit returns a loop that notes each cursor, and then runs the rest.
+// visit returns a loop that records each cursor and then runs rest.
 func visit[I any](where string, list []I, rest ...subReconciler) *reconcilers.ForEach[*fixture.Resource, I] {
 	return &reconcilers.ForEach[*fixture.Resource, I]{
 		Items: items(list...), Reconciler: append(sequence{look[I](where)}, rest...),
@@ -36,7 +36,7 @@ func look[I any](where string) *syncReconciler {
 
 func TestForEach(t *testing.T) {
 	type result = reconcilers.Result
-	// of returns a loop over three items, one of which fails.
+	// of returns a loop over three items. One of them fails.
 	of := func(failsAt string, err error) *forEach {
 		return visit("at", []string{"a", "b", "c"}, &syncReconciler{SyncWithResult: func(
 			ctx context.Context, _ *fixture.Resource,
@@ -50,31 +50,31 @@ func TestForEach(t *testing.T) {
 	}
 	none, halt := result{}, reconcilers.ErrHaltSubReconcilers
 	noItems := func(context.Context, *fixture.Resource) ([]string, error) { return []string{"a"}, errTest }
-	// leaving is the case, and that the loop leaves this cursor behind; nil for none.
-	leaving := func(last any, tc subReconcilerCase) subReconcilerCase {
+	// withCursor returns the case with a check of the cursor after the loop. nil means no cursor.
+	withCursor := func(last any, tc subReconcilerCase) subReconcilerCase {
 		tc.ExpectStashedValues = map[reconcilers.StashKey]any{reconcilers.CursorStasher[string]().Key(): last}
 		return tc
 	}
 	subReconcilerTests{
-		// Each item in order, and the results of all.
-		"all": leaving(cursor{Index: 2, Length: 3, Item: "c"}, outcome(
+		// Items are visited in order, and their results are combined.
+		"all": withCursor(cursor{Index: 2, Length: 3, Item: "c"}, outcome(
 			of("", nil), result{RequeueAfter: time.Minute, Priority: new(2)}, nil, "at a 0/3", "at b 1/3", "at c 2/3",
 		)),
-		// An empty list is nothing to do, and without a list there is nothing to loop over.
-		"none":     leaving(nil, outcome(visit[string]("at", nil), none, nil)),
-		"no items": leaving(nil, outcome(&forEach{Items: noItems, Reconciler: never(t)}, none, errTest)),
-		// An error ends the loop, the result is that of the items before. So does a halt.
-		"fails": leaving(cursor{Index: 1, Length: 3, Item: "b"}, outcome(
+		// An empty list is valid. If Items fails, no item is visited.
+		"none":     withCursor(nil, outcome(visit[string]("at", nil), none, nil)),
+		"no items": withCursor(nil, outcome(&forEach{Items: noItems, Reconciler: never(t)}, none, errTest)),
+		// An error or a halt ends the loop. The result combines the previous items.
+		"fails": withCursor(cursor{Index: 1, Length: 3, Item: "b"}, outcome(
 			of("b", errTest), result{RequeueAfter: time.Minute, Priority: new(0)}, errTest, "at a 0/3", "at b 1/3",
 		)),
-		"halts": leaving(cursor{Index: 2, Length: 3, Item: "c"}, outcome(
+		"halts": withCursor(cursor{Index: 2, Length: 3, Item: "c"}, outcome(
 			of("c", halt), result{RequeueAfter: time.Minute, Priority: new(1)}, halt, "at a 0/3", "at b 1/3", "at c 2/3",
 		)),
-		// There is no result of items before the first one.
-		"fails at once": leaving(
+		// The first item fails, so the result is empty.
+		"fails at once": withCursor(
 			cursor{Index: 0, Length: 3, Item: "a"}, outcome(of("a", errTest), none, errTest, "at a 0/3"),
 		),
-		"one after the other": leaving(cursor{Index: 0, Length: 1, Item: "c"}, outcome(
+		"one after the other": withCursor(cursor{Index: 0, Length: 1, Item: "c"}, outcome(
 			sequence{
 				visit("first", []string{"a", "b"}), visit("second", []string{"c"}),
 			}, none, nil, "first a 0/2", "first b 1/2", "second c 0/1",
@@ -82,7 +82,7 @@ func TestForEach(t *testing.T) {
 	}.Run(t, scheme, fromCase)
 }
 
-func TestDefect09_ForEachWithinAnother(t *testing.T) {
+func TestForEach_Nested(t *testing.T) {
 	none, after := reconcilers.Result{}, look[string]("after")
 	failing := &tryCatch{
 		Try: &forEach{Items: items("x", "y"), Reconciler: returning(none, errTest)},
@@ -111,7 +111,7 @@ func TestDefect09_ForEachWithinAnother(t *testing.T) {
 	}.Run(t, scheme, fromCase)
 }
 
-func TestDefect09_ForEachKeepsTypesApart(t *testing.T) {
+func TestCursorStasher_KeysAreUnique(t *testing.T) {
 	type local struct{}
 	keys := map[reconcilers.StashKey]string{}
 	add := func(what string, key reconcilers.StashKey) {
@@ -120,7 +120,7 @@ func TestDefect09_ForEachKeepsTypesApart(t *testing.T) {
 		}
 		keys[key] = what
 	}
-	// Both are v1.Event, each in a package of its own.
+	// Both types are named v1.Event, in different packages.
 	add("core event", reconcilers.CursorStasher[corev1.Event]().Key())
 	add("event", reconcilers.CursorStasher[eventsv1.Event]().Key())
 	add("pointer to core event", reconcilers.CursorStasher[*corev1.Event]().Key())

@@ -25,7 +25,7 @@ import (
 
 type aggregateWork = func(context.Context, *loopWorld, *corev1.ConfigMap) (*corev1.ConfigMap, reconcilers.Result, error)
 
-// newAggregateLoop is a world whose resource is a ConfigMap that is made of other state.
+// newAggregateLoop returns a world whose resource is a ConfigMap that an aggregate manages.
 func newAggregateLoop(t *testing.T, do aggregateWork, given ...client.Object) *loopWorld {
 	l := &loopWorld{world: newWorld(t, given...)}
 	l.reconcile = newAggregate(l.world, func(r *aggregateReconciler) {
@@ -50,7 +50,7 @@ func TestHotLoop_OfAnAggregate(t *testing.T) {
 		do      aggregateWork
 		given   []client.Object
 		repeats string // none if empty
-		noEvent bool   // a loop, but no resource to record an event on
+		noEvent bool   // a loop without a resource to record an event on
 	}{
 		"RequeueAfter: 1ns": {
 			do: func(_ context.Context, _ *loopWorld, r *corev1.ConfigMap) (*corev1.ConfigMap, reconcilers.Result, error) {
@@ -66,7 +66,7 @@ func TestHotLoop_OfAnAggregate(t *testing.T) {
 			},
 			repeats: step + " updates ConfigMap default/test: data[nonce]",
 		},
-		"created and deleted in turn": {
+		"created and deleted alternately": {
 			do: func(_ context.Context, l *loopWorld, r *corev1.ConfigMap) (*corev1.ConfigMap, reconcilers.Result, error) {
 				if l.ran%2 == 0 {
 					r = nil
@@ -96,7 +96,7 @@ func TestHotLoop_OfAnAggregate(t *testing.T) {
 				want := 1.0
 				switch {
 				case tc.repeats != "":
-					l.isSlowedDown(t, 120, tc.repeats)
+					l.isDelayed(t, 120, tc.repeats)
 				case tc.noEvent:
 					if ran := l.run(3 * time.Minute); ran < 100 || ran > 120 {
 						t.Errorf("%d reconciles in three minutes, want at most 120", ran)
@@ -105,7 +105,7 @@ func TestHotLoop_OfAnAggregate(t *testing.T) {
 					want = 0
 					l.between = func() {}
 					if ran := l.run(600 * time.Millisecond); ran < 115 {
-						t.Errorf("%d reconciles in 600 ms, they are slowed down", ran)
+						t.Errorf("%d reconciles in 600 ms, want no delay", ran)
 					}
 					equal(t, "warnings", nil, l.warnings())
 				}
@@ -117,7 +117,7 @@ func TestHotLoop_OfAnAggregate(t *testing.T) {
 	}
 }
 
-// applied returns a reconciler that applies a ConfigMap on the server, with a patch or with a configuration.
+// applied returns a reconciler that applies a ConfigMap on the server, with a patch or with an apply configuration.
 func applied(patch bool, data func(l *loopWorld) map[string]string) work {
 	return func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
 		c := reconcilers.RetrieveConfigOrDie(ctx)
@@ -128,7 +128,7 @@ func applied(patch bool, data func(l *loopWorld) map[string]string) work {
 		cm := wanted("child")
 		cm.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 		cm.Data = data(l)
-		//nolint:staticcheck // users still apply with it
+		//nolint:staticcheck // users still use it
 		return reconcilers.Result{}, c.Patch(ctx, cm, client.Apply, client.ForceOwnership, client.FieldOwner("test"))
 	}
 }
@@ -152,13 +152,13 @@ func TestHotLoop_OfServerSideApply(t *testing.T) {
 			l := newLoopWorldOn(newWorldOn(t, newApplyingTracker, newResource(settled)), tc.do)
 			synctest.Test(t, func(t *testing.T) {
 				if tc.repeats != "" {
-					l.isSlowedDown(t, 120, tc.repeats)
+					l.isDelayed(t, 120, tc.repeats)
 					return
 				}
-				// Something drives it that it does not read.
+				// An object that the reconciler does not read triggers the reconciles.
 				l.between = func() {}
 				if ran := l.run(600 * time.Millisecond); ran < 115 {
-					t.Errorf("%d reconciles in 600 ms, they are slowed down", ran)
+					t.Errorf("%d reconciles in 600 ms, want no delay", ran)
 				}
 				equal(t, "warnings", nil, l.warnings())
 			})
@@ -166,16 +166,16 @@ func TestHotLoop_OfServerSideApply(t *testing.T) {
 	}
 }
 
-// applyingTracker is the memory of a server that knows server-side apply of ConfigMaps. As a server, and not as
-// client-go's, it stores nothing when a configuration changes nothing.
+// applyingTracker is the store of a server that supports server-side apply of ConfigMaps. Like a server, and unlike
+// client-go's tracker, it stores nothing if an apply changes nothing.
 type applyingTracker struct{ clienttesting.ObjectTracker }
 
 func newApplyingTracker(_ clienttesting.ObjectScheme, decoder runtime.Decoder) clienttesting.ObjectTracker {
-	// Fewer kinds take less time, see newWorldOn.
+	// A scheme with fewer kinds is faster, see newWorldOn.
 	kinds := runtime.NewScheme()
 	kinds.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.ConfigMap{})
 	kinds.AddKnownTypes(fixture.GroupVersion, &fixture.Resource{})
-	converter := managedfields.NewDeducedTypeConverter() // those with schemas take a second to make
+	converter := managedfields.NewDeducedTypeConverter() // creating a converter with schemas takes a second
 	return applyingTracker{clienttesting.NewFieldManagedObjectTracker(kinds, decoder, converter)}
 }
 

@@ -22,14 +22,14 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// loopWorld reconciles the test resource as a controller does: again after the time that the result asks for, and at
-// once when the reconcile, or another client, has changed something.
+// loopWorld reconciles the test resource like a controller: after the RequeueAfter of the result, and immediately after
+// the reconcile or another client has changed an object.
 type loopWorld struct {
 	*world
 	reconcile func(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error)
-	// ran is how often the sub reconciler was called, and requests how often the root.
+	// ran is the number of calls of the sub reconciler, and requests the number of calls of the root.
 	ran, requests int
-	// between is called after each call of the sub reconciler, for other clients.
+	// between runs after each call of the sub reconciler. It simulates other clients.
 	between func()
 	failed  int
 	found   []string
@@ -56,7 +56,7 @@ func newLoopWorldOn(w *world, do work, change ...func(*reconcilers.Config)) *loo
 	return l
 }
 
-// config is that of a controller.
+// config returns the config of a controller.
 func (l *loopWorld) config(change ...func(*reconcilers.Config)) reconcilers.Config {
 	config := configFor(l.world, newManager(l.t, l.world, newEventCache(l.Scheme)))
 	for _, change := range change {
@@ -65,13 +65,14 @@ func (l *loopWorld) config(change ...func(*reconcilers.Config)) reconcilers.Conf
 	return config
 }
 
-// works notes that the reconciler is called.
+// works counts a call of the reconciler.
 func (l *loopWorld) works() {
 	l.ran++
 	time.Sleep(5 * time.Millisecond)
 }
 
-// run makes requests for some time, or until there is none to make. It returns how often the sub reconciler was called.
+// run makes requests for some time, or until no request is pending. It returns the number of calls of the sub
+// reconciler.
 func (l *loopWorld) run(long time.Duration) int {
 	l.t.Helper()
 	log, lines := newLog(0)
@@ -81,7 +82,7 @@ func (l *loopWorld) run(long time.Duration) int {
 	for again := true; again && time.Since(l.began) < long; {
 		again = false
 		if l.requests++; l.requests > 2_500 {
-			break // the test fails, and need not take long
+			break // the test fails, so stop early
 		}
 		ran := l.ran
 		result, err := l.reconcile(withLog(context.Background(), log), testRequest)
@@ -109,7 +110,7 @@ func (l *loopWorld) run(long time.Duration) int {
 	return l.ran - before
 }
 
-// warnings returns the texts of the events about hot loops since the last call.
+// warnings returns the texts of the hot-loop events since the last call.
 func (l *loopWorld) warnings() []string {
 	found := l.found
 	l.found = nil
@@ -129,7 +130,7 @@ func mirror(ctx context.Context, r *fixture.Resource, name string) error {
 	return nil
 }
 
-// set makes the data of a ConfigMap what it should be.
+// set writes the data of a ConfigMap if it differs.
 func set(ctx context.Context, r *fixture.Resource, name string, data map[string]string) error {
 	c := reconcilers.RetrieveConfigOrDie(ctx)
 	cm := &corev1.ConfigMap{}
@@ -150,7 +151,7 @@ func set(ctx context.Context, r *fixture.Resource, name string, data map[string]
 
 func number(l *loopWorld) map[string]string { return map[string]string{"nonce": fmt.Sprint(l.ran)} }
 
-func TestHotLoop_IsFoundAndSlowedDown(t *testing.T) {
+func TestHotLoop_IsDetectedAndDelayed(t *testing.T) {
 	const step = "ResourceResourceReconciler.1.Work "
 	for name, tc := range map[string]struct {
 		do      work
@@ -184,7 +185,7 @@ func TestHotLoop_IsFoundAndSlowedDown(t *testing.T) {
 			repeats: step + "creates ConfigMap default/child-",
 			atMost:  1020,
 		},
-		"new generations that it writes itself": {
+		"new generations that the reconciler writes": {
 			do: func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
 				changed := r.DeepCopy()
 				changed.Spec.Fields = number(l)
@@ -194,7 +195,7 @@ func TestHotLoop_IsFoundAndSlowedDown(t *testing.T) {
 			},
 			repeats: step + `updates Resource default/test: spec.fields[nonce]`,
 		},
-		"a fight with another controller": {
+		"another controller reverts the changes": {
 			do: func(ctx context.Context, _ *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
 				return reconcilers.Result{}, set(ctx, r, "child", map[string]string{"replicas": "1"})
 			},
@@ -215,24 +216,24 @@ func TestHotLoop_IsFoundAndSlowedDown(t *testing.T) {
 				if tc.between != nil {
 					l.between = func() { tc.between(l) }
 				}
-				l.isSlowedDown(t, max(tc.atMost, 120), tc.repeats)
+				l.isDelayed(t, max(tc.atMost, 120), tc.repeats)
 				line := slices.IndexFunc(l.lines.messages(), func(m string) bool { return strings.HasPrefix(m, "hot loop") })
 				if line < 0 {
-					t.Fatalf("no line in the log:\n%s", l.lines.all())
+					t.Fatalf("no log line:\n%s", l.lines.all())
 				}
 				if got := apitest.Counted(t, "trueup_hot_loops_total", labels) - found; got != 1 {
-					t.Errorf("%v hot loops are counted, want 1", got)
+					t.Errorf("%v hot loops counted, want 1", got)
 				}
 				if apitest.Counted(t, "trueup_hot_loop_waits_total", labels) <= waits {
-					t.Error("no waits are counted")
+					t.Error("no waits counted")
 				}
 			})
 		})
 	}
 }
 
-// isSlowedDown runs the reconciler for three minutes, and expects one warning. Delays get as long as a minute.
-func (l *loopWorld) isSlowedDown(t *testing.T, atMost int, repeats string) {
+// isDelayed runs the reconciler for three minutes and expects one warning. The delay grows to one minute.
+func (l *loopWorld) isDelayed(t *testing.T, atMost int, repeats string) {
 	t.Helper()
 	if ran := l.run(3 * time.Minute); ran < 100 || ran > atMost {
 		t.Errorf("%d reconciles in three minutes, want at most %d", ran, atMost)
@@ -245,12 +246,12 @@ func (l *loopWorld) isSlowedDown(t *testing.T, atMost int, repeats string) {
 	contains(t, warnings[0], repeats)
 }
 
-func TestHotLoop_IsNoneWhenSomethingElseDrivesIt(t *testing.T) {
+func TestHotLoop_IsNotDetectedForOtherTriggers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do      work
 		between func(l *loopWorld)
 		ran     int
-		long    time.Duration // a second unless set, in which 200 reconciles fit
+		long    time.Duration // defaults to 1 second, enough for 200 reconciles
 	}{
 		"120 children, one by one": {
 			do: func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
@@ -268,7 +269,7 @@ func TestHotLoop_IsNoneWhenSomethingElseDrivesIt(t *testing.T) {
 			do: func(ctx context.Context, _ *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
 				return reconcilers.Result{}, mirror(ctx, r, "child")
 			},
-			between: func(l *loopWorld) { l.foreign("child") },
+			between: func(l *loopWorld) { l.changeByOtherClient("child") },
 		},
 		"a poll five times a second": {
 			do: func(context.Context, *loopWorld, *fixture.Resource) (reconcilers.Result, error) {
@@ -310,15 +311,15 @@ func TestHotLoop_IsNoneWhenSomethingElseDrivesIt(t *testing.T) {
 				}
 				equal(t, "warnings", nil, l.warnings())
 				if got := apitest.Counted(t, "trueup_hot_loop_waits_total", nil) - waits; got > 0 {
-					t.Errorf("%v requests were put off", got)
+					t.Errorf("%v requests were delayed, want none", got)
 				}
 			})
 		})
 	}
 }
 
-// foreign is another client that changes a ConfigMap.
-func (l *loopWorld) foreign(name string) {
+// changeByOtherClient changes a ConfigMap like another client.
+func (l *loopWorld) changeByOtherClient(name string) {
 	l.t.Helper()
 	ctx := context.Background()
 	cm := stored(l.world, newConfigMap(name))
@@ -330,36 +331,36 @@ func (l *loopWorld) foreign(name string) {
 	wantErr(l.t, nil, l.Server.Update(ctx, cm))
 }
 
-// newGeneration is a user who changes the spec.
+// newGeneration changes the spec like a user.
 func (l *loopWorld) newGeneration() {
 	l.t.Helper()
 	r := stored(l.world, newResource())
 	r.Spec.Fields = map[string]string{"generation": fmt.Sprint(r.Generation + 1)}
-	wantErr(l.t, nil, l.Config.Update(context.Background(), r)) // the server of the world counts generations there
+	wantErr(l.t, nil, l.Config.Update(context.Background(), r)) // the server of the world increments the generation
 }
 
-func TestHotLoop_ChangesOfOthersEndTheDelay(t *testing.T) {
+func TestHotLoop_ChangesByOtherClientsEndTheDelay(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(l *loopWorld)
 		again  int // warnings
 	}{
 		"generation":              {change: (*loopWorld).newGeneration, again: 1},
-		"an object that it reads": {change: func(l *loopWorld) { l.foreign("other") }},
+		"an object that it reads": {change: func(l *loopWorld) { l.changeByOtherClient("other") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLoopWorld(t, func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
 				return reconcilers.Result{}, errors.Join(mirror(ctx, r, "other"), set(ctx, r, "child", number(l)))
 			})
 			synctest.Test(t, func(t *testing.T) {
-				l.foreign("other")
+				l.changeByOtherClient("other")
 				l.run(3 * time.Minute)
 				equal(t, "warnings", 1, len(l.warnings()))
 				if ran := l.run(10 * time.Second); ran > 1 {
-					t.Fatalf("%d reconciles in ten seconds, they are not slowed down", ran)
+					t.Fatalf("%d reconciles in ten seconds, want a delay", ran)
 				}
 				tc.change(l)
 				if ran := l.run(time.Second); ran < 50 {
-					t.Errorf("%d reconciles after the change, they are still slowed down", ran)
+					t.Errorf("%d reconciles after the change, want no delay", ran)
 				}
 				l.run(3 * time.Minute)
 				equal(t, "warnings after the change", tc.again, len(l.warnings()))
@@ -368,7 +369,7 @@ func TestHotLoop_ChangesOfOthersEndTheDelay(t *testing.T) {
 	}
 }
 
-func TestHotLoop_SecretsAreNotNamed(t *testing.T) {
+func TestHotLoop_DoesNotLogSecrets(t *testing.T) {
 	l := newLoopWorld(t, func(ctx context.Context, l *loopWorld, r *fixture.Resource) (reconcilers.Result, error) {
 		c := reconcilers.RetrieveConfigOrDie(ctx)
 		secret := &corev1.Secret{}

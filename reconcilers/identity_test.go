@@ -40,10 +40,10 @@ func untyped(obj client.Object, kind schema.GroupVersionKind) *unstructured.Unst
 	return u
 }
 
-// finalizerCall is how a reconciler changes the finalizers of an object.
+// finalizerCall is a function that changes the finalizers of an object.
 type finalizerCall struct {
 	change func(ctx context.Context, obj client.Object) error
-	// event is the finalizer that the event names, left are those that the patch leaves.
+	// event is the finalizer in the event. left are the finalizers after the patch.
 	event string
 	left  []string
 }
@@ -60,7 +60,7 @@ var finalizerCalls = map[string]finalizerCall{
 	}, "g", []string{"g"}},
 }
 
-// patchOf is the patch that a call makes.
+// patchOf returns the expected patch of a call.
 func (c finalizerCall) patchOf(kind schema.GroupVersionKind, name string, none []string) rtesting.PatchRef {
 	left := c.left
 	if left == nil {
@@ -78,8 +78,8 @@ func (c finalizerCall) eventOn(kind schema.GroupVersionKind, name string) rtesti
 	return rtesting.NewEvent(about, scheme, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", c.event)
 }
 
-// calling is a sub reconciler that changes the finalizers of an object, which it gets as another would: from the
-// resource that it sees, or by a client.
+// calling returns a sub reconciler that changes the finalizers of an object. The function of obtains the object from
+// the resource or from a client.
 func calling[T client.Object](
 	call finalizerCall, object func(ctx context.Context, resource T) client.Object,
 ) reconcilers.SubReconciler[T] {
@@ -111,7 +111,7 @@ func asCast[CT client.Object](r reconcilers.SubReconciler[CT]) subReconciler {
 	return &reconcilers.CastResource[*fixture.Resource, CT]{Reconciler: r}
 }
 
-func TestFinalizers_AreThoseOfTheObjectThatIsPassed(t *testing.T) {
+func TestFinalizers_BelongToTheGivenObject(t *testing.T) {
 	named := func(obj client.Object, name string, uid types.UID) client.Object {
 		obj.SetNamespace("default")
 		obj.SetName(name)
@@ -133,12 +133,12 @@ func TestFinalizers_AreThoseOfTheObjectThatIsPassed(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		of func(call finalizerCall) subReconciler
-		// kind and name are those of the object that is written, and none is how it spells no finalizers.
+		// kind and name identify the object that is written. none is its encoding of no finalizers.
 		kind  schema.GroupVersionKind
 		name  string
 		none  []string
 		given client.Object
-		// there is true when it is written in the other cluster.
+		// there reports whether the object is written in the other cluster.
 		there bool
 	}{
 		"the resource": {of: func(call finalizerCall) subReconciler {
@@ -158,7 +158,7 @@ func TestFinalizers_AreThoseOfTheObjectThatIsPassed(t *testing.T) {
 		"the resource as a duck": {of: func(call finalizerCall) subReconciler {
 			return asCast(calling(call, func(_ context.Context, duck *fixture.Duck) client.Object { return duck }))
 		}, kind: resourceKind, name: "test", none: none},
-		"the resource as a duck that has lost its kind": {of: func(call finalizerCall) subReconciler {
+		"the resource as a duck without a kind": {of: func(call finalizerCall) subReconciler {
 			return asCast(calling(call, func(_ context.Context, duck *fixture.Duck) client.Object {
 				duck = duck.DeepCopy()
 				duck.TypeMeta = metav1.TypeMeta{}
@@ -224,20 +224,20 @@ func TestFinalizers_AreThoseOfTheObjectThatIsPassed(t *testing.T) {
 	}
 }
 
-// thereFor is a config of another cluster for a sub reconciler.
+// thereFor runs a sub reconciler with the config of another cluster.
 func thereFor(r subReconciler) subReconciler {
 	return &withConfig{Reconciler: r, Config: func(ctx context.Context, _ reconcilers.Config) (reconcilers.Config, error) {
 		return reconcilers.RetrieveAdditionalConfigs(ctx)["there"], nil
 	}}
 }
 
-// rootFactory is resourceFactory for sub reconcilers that read the resource once more.
+// rootFactory is like resourceFactory, for sub reconcilers that read the resource again.
 func rootFactory(_ *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
 	return changed(&resourceReconciler{Config: c}, tc.Metadata)
 }
 
-// In a table test of a sub reconciler objects often have no uid.
-func TestFinalizers_AreThoseOfTheObjectThatIsPassed_WithoutUIDs(t *testing.T) {
+// In a table test of a sub reconciler, objects often have no UID.
+func TestFinalizers_BelongToTheGivenObject_WithoutUIDs(t *testing.T) {
 	bare := func(name string, finalizers ...string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "default", Name: name, Finalizers: finalizers}
 	}
@@ -275,8 +275,8 @@ func TestFinalizers_AreThoseOfTheObjectThatIsPassed_WithoutUIDs(t *testing.T) {
 	}
 }
 
-// A failure is told of the object that is passed, too.
-func TestFinalizers_FailForTheObjectThatIsPassed(t *testing.T) {
+// A failure is also reported for the given object.
+func TestFinalizers_FailuresBelongToTheGivenObject(t *testing.T) {
 	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "test", ResourceVersion: "999"}}
 	tc := outcome(&syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
 		return reconcilers.AddFinalizer(ctx, other.DeepCopy(), "f")
@@ -288,8 +288,8 @@ func TestFinalizers_FailForTheObjectThatIsPassed(t *testing.T) {
 	tc.Run(t, scheme, fromCase)
 }
 
-// A context that somebody has put together may say less about the resource than that of a root reconciler.
-func TestFinalizers_OnContextsThatSayLess(t *testing.T) {
+// A context that was not created by a root reconciler may contain less information about the resource.
+func TestFinalizers_IncompleteContexts(t *testing.T) {
 	other := newConfigMap("test", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"f"} })
 	w := newWorld(t, newResource(finalizer("f")), other)
 	ctx := reconcilers.StashOriginalConfig(context.Background(), w.Config)
@@ -320,7 +320,7 @@ func TestFinalizers_OnContextsThatSayLess(t *testing.T) {
 	}
 }
 
-// A child belongs to the resource, not to an object of the kind that the resource was cast to.
+// The resource owns a child, not an object of the kind that the resource was cast to.
 func TestChildReconciler_BelowACastToAnotherKind(t *testing.T) {
 	type childReconciler = reconcilers.ChildReconciler[*appsv1.Deployment, *corev1.ConfigMap, *corev1.ConfigMapList]
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "test", UID: "other"}}

@@ -36,7 +36,7 @@ func TestIfThen(t *testing.T) {
 		"false and no else":  outcome(of(false, never(t), nil), none, nil, "if"),
 		"true, asks nothing": outcome(of(true, noting("then", none, nil), never(t)), none, nil, "if", "then"),
 	}, func(_ string, tc *subReconcilerCase) {
-		// It is the resource itself that the condition is asked for.
+		// The condition receives the resource itself.
 		*tc = making(*tc, ran)
 	}).Run(t, scheme, fromCase)
 }
@@ -59,10 +59,10 @@ func TestTryCatch(t *testing.T) {
 	idle, high := noting("try", result{}, nil), new(5)
 	catchIdle := func(context.Context, *fixture.Resource, result, error) (result, error) { return result{}, errCaught }
 	subReconcilerTests{
-		// The outcome of Try is the outcome.
+		// Without Catch and Finally, the outcome of Try is returned.
 		"try":       outcome(&tryCatch{Try: try}, minute, nil, "try"),
 		"try fails": outcome(&tryCatch{Try: fails}, minute, errTest, "try"),
-		// Catch may take the error for nothing, or for another. It is called in any case.
+		// Catch may clear or replace the error. It is always called.
 		"catch clears": outcome(&tryCatch{Try: fails, Catch: catch(hour, nil)}, hour, nil, "try", caught),
 		"catch replaces": outcome(
 			&tryCatch{Try: fails, Catch: catch(second, errCaught)}, second, errCaught, "try", caught,
@@ -70,7 +70,7 @@ func TestTryCatch(t *testing.T) {
 		"catch without an error": outcome(
 			&tryCatch{Try: try, Catch: catch(hour, errCaught)}, hour, errCaught, "try", caughtNothing,
 		),
-		// Finally runs in any case, and changes nothing.
+		// Finally always runs and does not change the outcome.
 		"finally": outcome(&tryCatch{Try: try, Finally: finally(second, nil)}, minute, nil, "try", "finally"),
 		"finally after a failure": outcome(
 			&tryCatch{Try: fails, Finally: finally(second, nil)}, minute, errTest, "try", "finally",
@@ -79,7 +79,7 @@ func TestTryCatch(t *testing.T) {
 			&tryCatch{Try: fails, Catch: catch(hour, nil), Finally: finally(second, nil)}, hour, nil, "try", caught, "finally",
 		),
 		"finally, nothing else": outcome(&tryCatch{Try: try, Finally: finally(result{}, nil)}, minute, nil, "try", "finally"),
-		// Where nobody has asked for a requeue, there is nothing to change.
+		// If Try and Catch request no requeue, the requeue of Finally is used.
 		"finally alone": outcome(&tryCatch{Try: idle, Finally: finally(second, nil)}, second, nil, "try", "finally"),
 		"finally alone, after a failure": outcome(
 			&tryCatch{Try: idle, Catch: catchIdle, Finally: finally(second, nil)}, second, errCaught, "try", "finally",
@@ -88,7 +88,7 @@ func TestTryCatch(t *testing.T) {
 			&tryCatch{Try: noting("try", result{Priority: high}, nil), Finally: finally(second, nil)},
 			result{RequeueAfter: time.Second, Priority: high}, nil, "try", "finally",
 		),
-		// The error of Finally is the error. The sooner result wins then.
+		// An error of Finally replaces the previous error. The results are combined.
 		"finally fails": outcome(
 			&tryCatch{Try: try, Finally: finally(hour, errFinally)}, minute, errFinally, "try", "finally",
 		),
@@ -110,8 +110,8 @@ func TestOverrideSetup(t *testing.T) {
 		"only Setup": outcome(&overrideSetup{Setup: setup}, reconcilers.Result{}, nil),
 	}.Run(t, scheme, fromCase)
 
-	// What it hides is not even asked whether it could be set up.
+	// The setup of its reconciler is never called.
 	below := &part{syncReconciler: nothing()}
 	wantErr(t, nil, (&overrideSetup{Reconciler: below}).SetupWithManager(context.Background(), nil, nil))
-	equal(t, "setups below", 0, below.Setups)
+	equal(t, "setups of the nested reconciler", 0, below.Setups)
 }

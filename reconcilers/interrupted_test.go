@@ -12,7 +12,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// loops are the reconcilers that run several steps, each made to run step over and over.
+// loops are the reconcilers that run several steps. Each of them runs step repeatedly.
 var loops = map[string]func(step subReconciler) subReconciler{
 	"Sequence": func(step subReconciler) subReconciler { return sequence{step, step, step, step} },
 	"Always":   func(step subReconciler) subReconciler { return always{step, step, step, step} },
@@ -49,17 +49,17 @@ func TestInterrupted(t *testing.T) {
 				wantErr(t, want, err)
 			}
 			if errors.Is(err, reconcilers.ErrHaltSubReconcilers) {
-				t.Error("a shutdown halts: the generation would count as observed")
+				t.Error("a shutdown must not halt, because the generation would be marked as observed")
 			}
 		})
-		t.Run(name+", out of time between two steps", func(t *testing.T) {
+		t.Run(name+", deadline exceeded between two steps", func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
 			calls, err := run(t, ctx, func() { <-ctx.Done() })
-			equal(t, "ran on", false, calls > 2)
+			equal(t, "ran after the deadline", false, calls > 2)
 			wantErr(t, context.DeadlineExceeded, err)
 			if errors.Is(err, reconcilers.ErrQuiet) {
-				t.Errorf("running out of time is quiet: %v", err)
+				t.Errorf("an exceeded deadline must not be quiet, got %v", err)
 			}
 		})
 		t.Run(name+", cancelled before the first step", func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestInterrupted(t *testing.T) {
 			wantErr(t, reconcilers.ErrQuiet, err)
 		})
 		if name == "While" {
-			continue // it does not know which step is the last
+			continue // it has no last step
 		}
 		t.Run(name+", cancelled in the last step", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -87,7 +87,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-func TestInterrupted_ShutdownLeavesNoTrace(t *testing.T) {
+func TestInterrupted_ShutdownIsNotReported(t *testing.T) {
 	for name, loop := range loops {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newResource(settled))
@@ -113,7 +113,7 @@ func TestInterrupted_ShutdownLeavesNoTrace(t *testing.T) {
 	}
 }
 
-func TestInterrupted_DoesNotSilenceWhatFailedBefore(t *testing.T) {
+func TestInterrupted_DoesNotSilenceEarlierErrors(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := always{returning(reconcilers.Result{}, errTest), &syncReconciler{Sync: func(
 		context.Context, *fixture.Resource,
@@ -128,10 +128,10 @@ func TestInterrupted_DoesNotSilenceWhatFailedBefore(t *testing.T) {
 	}
 }
 
-func TestInterrupted_ByTheAuthor(t *testing.T) {
+func TestInterrupted_ByUserCode(t *testing.T) {
 	w := newWorld(t, newResource(settled))
 	r := &resourceReconciler{Config: w.Config, Reconciler: &reconcilers.Advice[*fixture.Resource]{
-		// The mistake: the context has ended when Before returns it.
+		// The mistake: the context has already ended when Before returns it.
 		Before: func(ctx context.Context, _ *fixture.Resource) (context.Context, reconcilers.Result, error) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()

@@ -19,13 +19,13 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// scheme is that of all tables.
+// scheme is the scheme of all tables.
 var scheme = fixture.NewScheme()
 
-// root is what tables of root reconcilers test.
+// root is the type that tables of root reconcilers test.
 type root = ctrlreconcile.Reconciler
 
-// Cases of sub reconcilers of the resource that newResource returns.
+// Types for cases of sub reconcilers of the resource that newResource returns.
 type (
 	subReconcilerTests = rtesting.SubReconcilerTests[*fixture.Resource]
 	subReconcilerCase  = rtesting.SubReconcilerTestCase[*fixture.Resource]
@@ -37,18 +37,18 @@ type (
 	patches = []rtesting.PatchRef
 )
 
-// What many cases are given and expect.
+// Values that many cases share.
 var (
 	hasStatus        = objects{&fixture.Resource{}}
 	statusUpdated    = events{normal("StatusUpdated", "Updated status")}
 	finalizerPatched = normal("FinalizerPatched", `Patched finalizer "test-finalizer"`)
 	finalizerFailed  = warning("FinalizerPatchFailed", `Failed to patch finalizer "test-finalizer": failure of the test`)
-	createdChild     = happened("Created", "child")
-	updatedChild     = happened("Updated", "child")
-	deletedChild     = happened("Deleted", "child")
+	createdChild     = eventFor("Created", "child")
+	updatedChild     = eventFor("Updated", "child")
+	deletedChild     = eventFor("Deleted", "child")
 )
 
-// normal and warning are events about the resource.
+// normal and warning return events about the resource.
 func normal(reason, message string) rtesting.Event {
 	return rtesting.NewEvent(newResource(), scheme, corev1.EventTypeNormal, reason, "%s", message)
 }
@@ -57,7 +57,7 @@ func warning(reason, message string) rtesting.Event {
 	return rtesting.NewEvent(newResource(), scheme, corev1.EventTypeWarning, reason, "%s", message)
 }
 
-// finalizers is the patch that leaves the resource with these.
+// finalizers returns the patch that sets the finalizers of the resource to names.
 func finalizers(names ...string) rtesting.PatchRef {
 	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": names, "resourceVersion": "999"}})
 	return rtesting.PatchRef{
@@ -66,7 +66,7 @@ func finalizers(names ...string) rtesting.PatchRef {
 	}
 }
 
-// failsWith verifies the error, and the result that comes with it: the empty one unless another is wanted.
+// failsWith verifies the error and the result. The expected result is empty by default.
 func failsWith(want error, result ...reconcilers.Result) rtesting.VerifyFunc {
 	return func(t *testing.T, got reconcilers.Result, err error) {
 		t.Helper()
@@ -83,10 +83,10 @@ func failsWithText(want string) rtesting.VerifyFunc {
 	}
 }
 
-// changes is the Metadata of a case whose reconciler differs from that of others, for a factory that calls changed.
+// changes returns the Metadata of a case that changes its reconciler. The factory must call changed.
 func changes[R any](change ...func(*R)) map[string]any { return map[string]any{"changes": change} }
 
-// changed makes the changes of a case to its reconciler.
+// changed applies the changes of a case to its reconciler.
 func changed[R any](r *R, metadata map[string]any) *R {
 	if changes, ok := metadata["changes"]; ok {
 		for _, change := range changes.([]func(*R)) {
@@ -96,7 +96,7 @@ func changed[R any](r *R, metadata map[string]any) *R {
 	return r
 }
 
-// inAll returns the table with an edit in all its cases.
+// inAll returns the table with an edit of each case.
 func inAll[Table ~map[string]Case, Case any](table Table, edit func(name string, tc *Case)) Table {
 	for name, tc := range table {
 		edit(name, &tc)
@@ -105,25 +105,25 @@ func inAll[Table ~map[string]Case, Case any](table Table, edit func(name string,
 	return table
 }
 
-// failing are the WithReactors of a case in which a kind of call fails.
+// failing returns the WithReactors of a case in which a verb fails for a kind.
 func failing(verb, kind string, err error) []rtesting.ReactionFunc {
 	return []rtesting.ReactionFunc{rtesting.InduceFailure(verb, kind, rtesting.InduceFailureOpts{Error: err})}
 }
 
-// atMostOnce fails a kind of call after the first. A config that records a wiring makes none.
+// atMostOnce fails a kind of call after the first call. It does nothing for a config that only records wiring.
 func atMostOnce(c reconcilers.Config, verb, kind string) {
 	if client, ok := c.Client.(rtesting.TestClient); ok {
 		client.AddReactor(verb, kind, rtesting.CalledAtMostTimes(verb, kind, 1))
 	}
 }
 
-// outcome is the case of a sub reconciler that returns this, notes this, and does nothing else. It is for the factory
+// outcome returns the case of a sub reconciler with the given result, error and notes. It requires the factory
 // fromCase.
 func outcome(r subReconciler, want reconcilers.Result, err error, notes ...string) subReconcilerCase {
 	return subReconcilerCase{
 		Metadata: map[string]any{"reconciler": r}, Resource: newResource(), Differ: exactly{rtesting.DefaultDiffer},
 		ExpectEvents: noted(notes...), ShouldErr: err != nil, ExpectedResult: want,
-		// The kit passes over the result of a failure, and over Requeue beside RequeueAfter.
+		// The kit ignores the result of a failure, and Requeue if RequeueAfter is set.
 		Verify: failsWith(err, want),
 	}
 }
@@ -132,14 +132,14 @@ func fromCase(_ *testing.T, tc *subReconcilerCase, _ reconcilers.Config) subReco
 	return tc.Metadata["reconciler"].(subReconciler)
 }
 
-// exactly compares resources to the last field, the kind included.
+// exactly compares all fields of resources, including the kind.
 type exactly struct{ rtesting.Differ }
 
 func (exactly) Resource(want, got client.Object) string {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty())
 }
 
-// note records an event, so that cases can expect what is called, in order.
+// note records an event, so that cases can expect calls in order.
 func note(ctx context.Context, r *fixture.Resource, format string, args ...any) {
 	reconcilers.RetrieveConfigOrDie(ctx).Recorder.Eventf(r, corev1.EventTypeNormal, "Noted", format, args...)
 }
@@ -151,7 +151,7 @@ func noted(notes ...string) (noted events) {
 	return noted
 }
 
-// noting is a sub reconciler that notes that it is called, and then returns.
+// noting returns a sub reconciler that records a note and then returns.
 func noting(what string, result reconcilers.Result, err error) *syncReconciler {
 	call := func(ctx context.Context, r *fixture.Resource) (reconcilers.Result, error) {
 		note(ctx, r, "%s", what)
@@ -160,7 +160,7 @@ func noting(what string, result reconcilers.Result, err error) *syncReconciler {
 	return &syncReconciler{SyncWithResult: call, FinalizeWithResult: call}
 }
 
-// logging is the case, and that it logs these messages.
+// logging returns the case with a check that it logs these messages.
 func logging(tc subReconcilerCase, messages ...string) subReconcilerCase {
 	tc.Prepare = func(_ *testing.T, ctx context.Context, tc *subReconcilerCase) (context.Context, error) {
 		log, lines := newLog(0)
@@ -173,7 +173,7 @@ func logging(tc subReconcilerCase, messages ...string) subReconcilerCase {
 	return tc
 }
 
-// making is the case, and that it makes these changes to the resource.
+// making returns the case with the expectation that it makes these changes to the resource.
 func making(tc subReconcilerCase, changes ...func(*fixture.Resource)) subReconcilerCase {
 	tc.ExpectResource = rtesting.With(tc.Resource, changes...)
 	return tc

@@ -29,8 +29,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// newManager returns a manager that works without an API server: its client is that of the world. With a nil cache it
-// has one as in production, which never syncs.
+// newManager returns a manager that works without an API server. It uses the client of the world. If events is nil, it
+// has a real cache, which never syncs.
 func newManager(t testing.TB, w *world, events *eventCache, unknown ...string) ctrl.Manager {
 	t.Helper()
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -74,7 +74,7 @@ func configFor(w *world, mgr ctrl.Manager) reconcilers.Config {
 	return config
 }
 
-// start runs the manager for the rest of the test.
+// start runs the manager until the test ends.
 func start(t *testing.T, mgr ctrl.Manager) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -89,7 +89,7 @@ func start(t *testing.T, mgr ctrl.Manager) {
 	<-mgr.Elected()
 }
 
-// eventCache is a cache whose events a test makes. It notes which watches and indexes are asked of it.
+// eventCache is a cache whose events a test sends. It records the requested watches and indexes.
 type eventCache struct {
 	*informertest.FakeInformers
 
@@ -154,14 +154,14 @@ func (i *eventInformer) AddEventHandlerWithOptions(
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.watches++
-	// Whoever comes later is told of everything that is there already.
+	// A new handler receives all existing objects.
 	for _, obj := range i.objects {
 		handler.OnAdd(obj, true)
 	}
 	return i.FakeInformer.AddEventHandlerWithOptions(handler, options)
 }
 
-// changed tells all watches of an object's kind that it was added or changed.
+// changed sends an event of obj to all watches of its kind.
 func (c *eventCache) changed(obj client.Object) {
 	informer := c.informer(obj)
 	informer.mu.Lock()
@@ -170,10 +170,10 @@ func (c *eventCache) changed(obj client.Object) {
 	informer.Add(obj)
 }
 
-// requests is where reconcilers of a running manager say what they are called with.
+// requests receives the requests of the reconcilers of a running manager.
 type requests chan reconcilers.Request
 
-// next returns the next request, and fails the test when there is none for long.
+// next returns the next request. It fails the test after a timeout.
 func (r requests) next(t *testing.T, why string) reconcilers.Request {
 	t.Helper()
 	select {
@@ -185,7 +185,7 @@ func (r requests) next(t *testing.T, why string) reconcilers.Request {
 	}
 }
 
-// deadline waits until what is said is true, and fails the test when it is not for long.
+// deadline waits until reached returns true. It fails the test after a timeout.
 func deadline(t *testing.T, what string, reached func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -194,6 +194,6 @@ func deadline(t *testing.T, what string, reached func() bool) {
 		return reached(), nil
 	})
 	if err != nil {
-		t.Fatalf("waited in vain: %s", what)
+		t.Fatalf("timed out waiting: %s", what)
 	}
 }

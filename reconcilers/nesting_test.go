@@ -32,12 +32,12 @@ type (
 	subReconciler = reconcilers.SubReconciler[*fixture.Resource]
 )
 
-// nothing is a sub reconciler that does nothing.
+// nothing returns a sub reconciler that does nothing.
 func nothing() *syncReconciler { return returning(reconcilers.Result{}, nil) }
 
 func isTrue(context.Context, *fixture.Resource) bool { return true }
 
-// items returns a function that returns a list.
+// items returns an Items function for a list.
 func items[I any](list ...I) func(context.Context, *fixture.Resource) ([]I, error) {
 	return func(context.Context, *fixture.Resource) ([]I, error) { return list, nil }
 }
@@ -52,7 +52,7 @@ func TestNesting_Validate(t *testing.T) {
 	setup := func(context.Context, reconcilers.Manager, *reconcilers.Builder) error { return nil }
 	for name, tc := range map[string]struct {
 		reconciler validation.Validator
-		// problems are found in any case, deep ones only when the context asks for recursion.
+		// problems are always found, deep ones only if the context requests recursion.
 		problems, deep []string
 	}{
 		"Advice":        {reconciler: &advice{Reconciler: nothing()}},
@@ -174,7 +174,7 @@ func TestNesting_Validate(t *testing.T) {
 			if len(deep) == 0 {
 				return
 			}
-			// Set-up of a root tells all problems at once.
+			// Setup of a root reports all problems.
 			err := sequence{&inSetup{tc.reconciler}}.Validate(validation.WithRecursive(ctx))
 			for _, problem := range deep {
 				contains(t, everything(err), problem)
@@ -186,10 +186,10 @@ func TestNesting_Validate(t *testing.T) {
 	}
 }
 
-// first is what Validate tells of several problems, "" when there are none.
+// first returns the problem that Validate reports, or "" without problems.
 func first(problems []string) string { return strings.Join(problems[:min(1, len(problems))], "") }
 
-// inSetup is a validator as a part of a tree.
+// inSetup is a validator that is part of a tree.
 type inSetup struct{ validation.Validator }
 
 func (*inSetup) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
@@ -200,7 +200,7 @@ func (*inSetup) Reconcile(context.Context, *fixture.Resource) (reconcilers.Resul
 	return reconcilers.Result{}, nil
 }
 
-// everything returns the texts of an error and of all it is made of.
+// everything returns the texts of an error and of all errors that it wraps.
 func everything(err error) string {
 	if err == nil {
 		return ""
@@ -214,22 +214,22 @@ func everything(err error) string {
 	return strings.Join(texts, "\n")
 }
 
-// setups notes the order in which parts of a tree are set up.
+// setups records the order in which parts of a tree are set up.
 type setups struct {
 	t      *testing.T
 	config reconcilers.Config
 	order  []string
-	// failing is the part whose set-up fails.
+	// failing is the part whose setup fails.
 	failing string
 }
 
-// hook is the Setup of a part.
+// hook returns the Setup function of a part.
 func (s *setups) hook(name string) func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
 	return func(ctx context.Context, _ reconcilers.Manager, _ *reconcilers.Builder) error {
 		s.t.Helper()
 		s.order = append(s.order, name)
 		if reconcilers.RetrieveConfigOrDie(ctx) != s.config {
-			s.t.Errorf("the config is lost on the way to %s", name)
+			s.t.Errorf("the context of %s has no config", name)
 		}
 		logr.FromContextOrDiscard(ctx).Info("set up " + name)
 		if name == s.failing {
@@ -239,14 +239,14 @@ func (s *setups) hook(name string) func(context.Context, reconcilers.Manager, *r
 	}
 }
 
-// part is a sub reconciler with that Setup.
+// part returns a sub reconciler with this Setup function.
 func (s *setups) part(name string) *syncReconciler {
 	return &syncReconciler{
 		Name: name, Setup: s.hook(name), Sync: func(context.Context, *fixture.Resource) error { return nil },
 	}
 }
 
-func TestDefect09_SetupReachesEverything(t *testing.T) {
+func TestNesting_SetsUpEveryReconciler(t *testing.T) {
 	for name, tc := range map[string]struct {
 		build func(s *setups) subReconciler
 		want  []string
@@ -329,13 +329,13 @@ func TestDefect09_SetupReachesEverything(t *testing.T) {
 					continue
 				}
 				wantErr(t, errTest, err)
-				equal(t, "last set-up", failing, s.order[len(s.order)-1])
+				equal(t, "last setup", failing, s.order[len(s.order)-1])
 			}
 		})
 	}
 }
 
-func TestDefect13_LogNamesOfSiblingsDoNotAddUp(t *testing.T) {
+func TestNesting_LogNamesDoNotContainSiblings(t *testing.T) {
 	w := newWorld(t)
 	log, lines := newLog(0)
 	s := &setups{t: t, config: w.Config}
@@ -348,7 +348,7 @@ func TestDefect13_LogNamesOfSiblingsDoNotAddUp(t *testing.T) {
 	}
 }
 
-func TestDefect09_RootsValidateWhatValuesNest(t *testing.T) {
+func TestNesting_RootsValidateNestedValues(t *testing.T) {
 	r := &resourceReconciler{
 		Name: "root", Reconciler: always{sequence{&advice{Reconciler: always{&syncReconciler{Name: "x"}}}}},
 	}

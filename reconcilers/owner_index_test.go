@@ -29,7 +29,7 @@ const (
 	byOwner     = "list ConfigMap in default fields trueup.dev/controller-uid=parent"
 )
 
-// lists reconciles and returns the lists that took.
+// lists reconciles and returns the lists that the client received.
 func lists(t *testing.T, w *world, r *resourceReconciler) []string {
 	t.Helper()
 	w.Trace()
@@ -81,7 +81,7 @@ func TestOwnerIndex_IsRegisteredOncePerKind(t *testing.T) {
 }
 
 func TestOwnerIndex_IsSharedByControllersOfOneManager(t *testing.T) {
-	// The cache of production, because it is that which does not want to have an index twice.
+	// Use the cache of production: it rejects duplicate indexes.
 	w := newWorld(t)
 	mgr := newManager(t, w, nil)
 	config := configFor(w, mgr)
@@ -116,7 +116,7 @@ func TestOwnerIndex_Failures(t *testing.T) {
 		const waiting = "unable to index children by owner yet, trying again"
 		await.Nil(t, time.Minute, func() error {
 			if !strings.Contains(lines.all(), waiting) {
-				return errors.New("nothing is said about the index")
+				return errors.New("no message about the index")
 			}
 			return nil
 		})
@@ -129,9 +129,9 @@ func TestOwnerIndex_Failures(t *testing.T) {
 			}
 			return nil
 		})
-		equal(t, "times it is said", 1, strings.Count(lines.all(), waiting))
+		equal(t, "messages", 1, strings.Count(lines.all(), waiting))
 	})
-	t.Run("index cannot be made", func(t *testing.T) {
+	t.Run("index cannot be created", func(t *testing.T) {
 		w := newWorld(t)
 		events := newEventCache(w.Scheme)
 		events.indexErr = errTest
@@ -150,7 +150,7 @@ func TestOwnerIndex_Failures(t *testing.T) {
 		equal(t, "lists at first", []string{byOwner, byNamespace}, lists(t, w, r))
 		equal(t, "lists later", []string{byNamespace}, lists(t, w, r))
 	})
-	t.Run("client fails altogether", func(t *testing.T) {
+	t.Run("client fails", func(t *testing.T) {
 		w := newWorld(t, newResource(settled))
 		mgr := newManager(t, w, newEventCache(w.Scheme))
 		r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: newChildReconciler(w)}
@@ -159,7 +159,7 @@ func TestOwnerIndex_Failures(t *testing.T) {
 		_, err := r.Reconcile(context.Background(), testRequest)
 		wantErr(t, errTest, err)
 		w.Heal()
-		equal(t, "lists once it works again: the failure said nothing about the index", []string{byOwner}, lists(t, w, r))
+		equal(t, "lists after the client recovers: the index is still used", []string{byOwner}, lists(t, w, r))
 	})
 	t.Run("without a manager", func(t *testing.T) {
 		w := newWorld(t, newResource(settled))
@@ -202,7 +202,7 @@ func TestOwnerIndex_OwnListOptions(t *testing.T) {
 	}
 }
 
-func TestOwnerIndex_OfTypedAndUnstructuredObjectsAreTwo(t *testing.T) {
+func TestOwnerIndex_IsSeparateForTypedAndUnstructuredObjects(t *testing.T) {
 	w := newWorld(t, newResource(settled), newConfigMap("child"))
 	events := newEventCache(w.Scheme)
 	mgr := newManager(t, w, events)
@@ -228,7 +228,8 @@ func TestOwnerIndex_OfTypedAndUnstructuredObjectsAreTwo(t *testing.T) {
 		"*v1.ConfigMap by trueup.dev/controller-uid", "*unstructured.Unstructured by trueup.dev/controller-uid",
 	}, events.indexed)
 
-	// By default a client does not read unstructured objects from the cache, and the API server does not know the field.
+	// By default, a client does not read unstructured objects from the cache, and the API server does not support the
+	// field.
 	w.FailNth("list ConfigMap", 2, errTest)
 	equal(t, "lists at first", []string{byOwner, byOwner, byNamespace}, lists(t, w, r))
 	w.Heal()
@@ -241,11 +242,11 @@ func TestNewConfig(t *testing.T) {
 	config := reconcilers.NewConfig(mgr, &fixture.Resource{}, time.Hour)
 	if config.Client == nil || config.APIReader == nil || config.Discovery == nil || config.Recorder == nil ||
 		config.EventRecorder == nil || config.Tracker == nil {
-		t.Errorf("the config lacks something: %+v", config)
+		t.Errorf("the config is incomplete: %+v", config)
 	}
 	same := config
 	if same != config {
-		t.Error("copies of a config are not equal")
+		t.Error("copies of a config differ")
 	}
 	wantErr(
 		t, nil, config.Get(context.Background(), client.ObjectKeyFromObject(newConfigMap("theme")), &corev1.ConfigMap{}),
@@ -257,7 +258,7 @@ func TestNewConfig(t *testing.T) {
 
 	other := config.WithCluster(mgr)
 	if other.Tracker != config.Tracker {
-		t.Error("resources of another cluster are tracked by nobody")
+		t.Error("the config of another cluster has a different tracker")
 	}
 
 	synctest.Test(t, func(t *testing.T) {

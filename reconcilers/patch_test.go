@@ -32,7 +32,7 @@ func TestPatch(t *testing.T) {
 			base: with(1, map[string]string{"a": "1", "b": "2"}), update: with(1, map[string]string{"b": "2"}),
 			rebase: with(1, map[string]string{"a": "3", "b": "2"}), want: with(1, map[string]string{"b": "2"}),
 		},
-		"what is not touched": {
+		"unrelated fields": {
 			base: with(1, map[string]string{"a": "1"}), update: with(1, map[string]string{"a": "2"}),
 			rebase: with(1, map[string]string{"a": "1", "b": "2"}), want: with(1, map[string]string{"a": "2", "b": "2"}),
 		},
@@ -40,13 +40,13 @@ func TestPatch(t *testing.T) {
 			base: with(1, nil), update: with(1, map[string]string{"a": "1"}), rebase: with(2, nil),
 			applyErr: reconcilers.PatchGenerationMismatch, want: with(2, nil),
 		},
-		"base not writable":   {base: failing(true, false), update: newResource(), newErr: fixture.ErrMarshal},
-		"update not writable": {base: newResource(), update: failing(true, false), newErr: fixture.ErrMarshal},
-		"rebase not writable": {
+		"base cannot be encoded":   {base: failing(true, false), update: newResource(), newErr: fixture.ErrMarshal},
+		"update cannot be encoded": {base: newResource(), update: failing(true, false), newErr: fixture.ErrMarshal},
+		"rebase cannot be encoded": {
 			base: newResource(), update: newResource(), rebase: failing(true, false), applyErr: fixture.ErrMarshal,
 			want: failing(true, false),
 		},
-		"result is not readable": {
+		"result cannot be decoded": {
 			base: newResource(), update: newResource(), rebase: failing(false, true), applyErr: fixture.ErrUnmarshal,
 		},
 	} {
@@ -64,15 +64,15 @@ func TestPatch(t *testing.T) {
 	}
 	wantText(t, "patch generation did not match target", reconcilers.PatchGenerationMismatch)
 
-	t.Run("does not fit", func(t *testing.T) {
+	t.Run("cannot be applied", func(t *testing.T) {
 		patch, err := reconcilers.NewPatch(
 			with(1, map[string]string{"a": "1", "b": "2"}), with(1, map[string]string{"b": "2"}),
 		)
 		wantErr(t, nil, err)
 		rebase := with(1, map[string]string{"b": "2"})
 		if err := patch.Apply(rebase); err == nil {
-			t.Error("a field that is not there was removed")
+			t.Error("removing a missing field did not fail")
 		}
-		equal(t, "object: it is left as it was", with(1, map[string]string{"b": "2"}), rebase)
+		equal(t, "object, which must not change", with(1, map[string]string{"b": "2"}), rebase)
 	})
 }

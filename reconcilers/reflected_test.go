@@ -16,14 +16,14 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// reflectionWorld is a resource whose child cannot be created at first.
+// reflectionWorld returns a resource whose child cannot be created at first.
 func reflectionWorld(t *testing.T, cause error, edits ...func(*childReconciler)) (*world, *resourceReconciler) {
 	w := newWorld(t, newResource())
 	w.Fail("create ConfigMap", cause)
 	return w, &resourceReconciler{Name: t.Name(), Config: w.Config, Reconciler: newChildReconciler(w, edits...)}
 }
 
-// A child that the API server refuses is tried again, slowly, until it is accepted.
+// A child that the API server rejects is retried with growing delays until it is accepted.
 func TestReflectedErrors_AreRetriedSlowly(t *testing.T) {
 	ctx := calledby.Controller()
 	for name, cause := range map[string]error{"Forbidden": errForbidden, "Invalid": errInvalid} {
@@ -47,7 +47,7 @@ func TestReflectedErrors_AreRetriedSlowly(t *testing.T) {
 				}, delays)
 				equal(t, "retry", 5*time.Minute, reconcile())
 
-				// What happens in between neither postpones the retry nor makes the next one later.
+				// A reconcile between retries neither postpones the retry nor increases the delay.
 				time.Sleep(time.Minute)
 				equal(t, "an event meanwhile", 4*time.Minute, reconcile())
 				equal(t, "reflected errors", 9.0, apitest.Counted(t, "trueup_reflected_errors_total", map[string]string{
@@ -55,7 +55,7 @@ func TestReflectedErrors_AreRetriedSlowly(t *testing.T) {
 				}))
 
 				w.Heal()
-				equal(t, "healed", 0, reconcile())
+				equal(t, "success", 0, reconcile())
 				equal(t, "creates", 10, w.Count("create ConfigMap"))
 				w.Fail("create ConfigMap", cause)
 				wantErr(t, nil, w.Server.Delete(context.Background(), newConfigMap("child")))
@@ -65,8 +65,8 @@ func TestReflectedErrors_AreRetriedSlowly(t *testing.T) {
 	}
 }
 
-// Whatever holds the name of the child is watched, so that its end is announced.
-func TestReflectedErrors_AreNotPolledWhenAnEventAnnouncesTheirEnd(t *testing.T) {
+// An object that has the name of the child is watched, so a watch event announces its deletion.
+func TestReflectedErrors_AreNotPolledIfTheObjectIsWatched(t *testing.T) {
 	ctx := calledby.Controller()
 	blocker := newConfigMap("child", orphan)
 	for name, tc := range map[string]struct {
@@ -89,13 +89,13 @@ func TestReflectedErrors_AreNotPolledWhenAnEventAnnouncesTheirEnd(t *testing.T) 
 	}
 }
 
-// notBlocking is an OurChild function for which nothing stored is the child.
+// notBlocking is an OurChild function that returns false for every stored object.
 func notBlocking(_ *fixture.Resource, child *corev1.ConfigMap) bool {
 	return child.CreationTimestamp.IsZero()
 }
 
-// A test that calls a reconciler directly sees what the reconcilers return.
-func TestReflectedErrors_LeaveTheResultOfADirectCallAlone(t *testing.T) {
+// A test that calls a reconciler directly receives the result of the reconcilers.
+func TestReflectedErrors_DoNotChangeTheResultOfADirectCall(t *testing.T) {
 	_, r := reflectionWorld(t, errForbidden)
 	result, err := r.Reconcile(context.Background(), testRequest)
 	wantErr(t, nil, err)

@@ -40,7 +40,7 @@ func TestConcurrentRequests(t *testing.T) {
 			DesiredChild: func(_ context.Context, parent *fixture.Resource) (*corev1.ConfigMap, error) {
 				return of(parent, "single"), nil
 			},
-			// The same functions serve all requests.
+			// All requests share these functions.
 			MergeBeforeUpdate: mergeData, ReflectChildStatusOnParent: reflected,
 		},
 		newChildSetReconciler(w, func(r *childSetReconciler) {
@@ -87,7 +87,7 @@ func TestResourceReconciler_Panic(t *testing.T) {
 	func() {
 		defer func() {
 			if got, ok := recover().(error); !ok || !errors.Is(got, errTest) {
-				t.Errorf("the panic's value is %v", got)
+				t.Errorf("panic value %v", got)
 			}
 		}()
 		_, _ = r.Reconcile(withLog(context.Background(), log), testRequest)

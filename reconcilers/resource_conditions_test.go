@@ -23,7 +23,7 @@ func TestResourceReconciler_TransitionTimesMoveWithTheStatus(t *testing.T) {
 	manage := func(ctx context.Context, r *fixture.Resource) apis.ConditionManager {
 		return conditions.ManageWithContext(ctx, &r.Status)
 	}
-	// given is the resource before, and with times in conditions after.
+	// given is the resource before the reconcile. times are the transition times of its conditions afterwards.
 	given := func(published, ready metav1.Time, changes ...func(*fixture.Resource)) objects {
 		return objects{newResource(append([]func(*fixture.Resource){settled, func(r *fixture.Resource) {
 			r.Status.Conditions[0].LastTransitionTime = ready
@@ -41,7 +41,7 @@ func TestResourceReconciler_TransitionTimesMoveWithTheStatus(t *testing.T) {
 		}
 	}
 	inAll(rtesting.ReconcilerTests{
-		// A transition is a transition.
+		// A new status is a transition.
 		"another status": {
 			Metadata: syncing(func(ctx context.Context, r *fixture.Resource) {
 				manage(ctx, r).MarkTrue("Published", "Done", "")
@@ -50,14 +50,14 @@ func TestResourceReconciler_TransitionTimesMoveWithTheStatus(t *testing.T) {
 				r.Status.Conditions[1].Reason = "Ready"
 			}),
 		},
-		// The same status for another reason is no transition.
+		// A new reason is not a transition.
 		"another reason": {
 			Metadata: syncing(func(ctx context.Context, r *fixture.Resource) {
 				manage(ctx, r).MarkUnknown("Published", "Waiting", "for it")
 			}),
 			ExpectStatusUpdates: given(longAgo, longAgo, both(metav1.ConditionUnknown, "Waiting", "for it")),
 		},
-		// Whatever time an author sets.
+		// A time that the user sets is ignored.
 		"another reason, by hand": {
 			Metadata: syncing(func(_ context.Context, r *fixture.Resource) {
 				for i := range r.Status.Conditions {
@@ -67,7 +67,7 @@ func TestResourceReconciler_TransitionTimesMoveWithTheStatus(t *testing.T) {
 			}),
 			ExpectStatusUpdates: given(longAgo, longAgo, both(metav1.ConditionUnknown, "Initializing", "changed")),
 		},
-		// The time of a transition is what the author says.
+		// The user sets the time of a transition.
 		"another status, by hand": {
 			Metadata: syncing(func(_ context.Context, r *fixture.Resource) {
 				r.Status.Conditions[0].Status = metav1.ConditionFalse
@@ -77,7 +77,7 @@ func TestResourceReconciler_TransitionTimesMoveWithTheStatus(t *testing.T) {
 				r.Status.Conditions[0].Status = metav1.ConditionFalse
 			}),
 		},
-		// What was not there before has no time to keep.
+		// A new condition has no time to keep.
 		"a new condition": {
 			Metadata: syncing(func(ctx context.Context, r *fixture.Resource) {
 				manage(ctx, r).SetCondition(metav1.Condition{Type: "Added", Status: metav1.ConditionUnknown, Reason: "New"})
@@ -88,8 +88,8 @@ func TestResourceReconciler_TransitionTimesMoveWithTheStatus(t *testing.T) {
 				}}, r.Status.Conditions...)
 			}),
 		},
-		// A status that is what it was has not changed, whatever has happened in between.
-		"there and back": {
+		// A status that changes back during the reconcile is not a transition.
+		"changed back": {
 			Metadata: syncing(func(ctx context.Context, r *fixture.Resource) {
 				manage(ctx, r).MarkFalse("Published", "Oops", "")
 				manage(ctx, r).MarkUnknown("Published", "Waiting", "again")
@@ -102,7 +102,7 @@ func TestResourceReconciler_TransitionTimesMoveWithTheStatus(t *testing.T) {
 	}).Run(t, scheme, resourceFactory)
 }
 
-// transitionTimes makes a difference between conditions that changed at different times.
+// transitionTimes compares the transition times of conditions.
 type transitionTimes struct{ rtesting.Differ }
 
 func (transitionTimes) ResourceStatusUpdate(expected, actual client.Object) string {

@@ -14,13 +14,13 @@ import (
 func TestResourceReconciler_Deletion(t *testing.T) {
 	given := objects{newResource(finalizer("hold.example.com/on"), terminating, settled)}
 	rtesting.ReconcilerTests{
-		// Nobody reads the status of a resource that is going away.
-		"status is left alone": {
+		// By default, the status of a resource that is being deleted is not written.
+		"status is not written": {
 			Request: testRequest, GivenObjects: given, StatusSubResourceTypes: hasStatus, Metadata: reconciling(
 				setField(reconcilers.Result{}, nil),
 			),
 		},
-		// SyncStatusDuringFinalization asks for it.
+		// SyncStatusDuringFinalization writes it.
 		"status is written on request": {
 			Request: testRequest, GivenObjects: given, StatusSubResourceTypes: hasStatus,
 			Metadata: changes(func(r *resourceReconciler) {
@@ -28,7 +28,7 @@ func TestResourceReconciler_Deletion(t *testing.T) {
 			}),
 			ExpectStatusUpdates: objects{newResource(settled, ran)}, ExpectEvents: statusUpdated,
 		},
-		// The resource is gone from the server already, only the cache has not noticed.
+		// The server has already deleted the resource, but the cache still has it.
 		"without finalizers": {
 			Request: testRequest, Metadata: reconciling(never(t)),
 			WithReactors: []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {

@@ -24,7 +24,7 @@ func (r *genericResource[Spec]) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// A generic Go type says nothing about the kind, other than the scheme.
+// The name of a generic Go type is not the kind. The scheme has the kind.
 func TestResourceReconciler_NameOfGenericType(t *testing.T) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(
@@ -41,7 +41,7 @@ func TestResourceReconciler_NameOfGenericType(t *testing.T) {
 			config: Config{Client: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build()},
 			want:   "genericResourceResourceReconciler",
 		},
-		"no API": {want: "genericResourceResourceReconciler"},
+		"no client": {want: "genericResourceResourceReconciler"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &ResourceReconciler[*genericResource[string]]{Config: tc.config}

@@ -16,7 +16,7 @@ import (
 	"trueup.dev/tracker"
 )
 
-// themed returns a reconciler whose resources track the theme of their kind by Get, and "direct" through the tracker.
+// themed returns a reconciler whose resources track the theme with TrackAndGet, and "direct" with the tracker.
 func themed[T client.Object](config reconcilers.Config, kind T, theme string) *reconcilers.ResourceReconciler[T] {
 	return &reconcilers.ResourceReconciler[T]{
 		Config: config, Type: kind, SkipStatusUpdate: true,
@@ -32,16 +32,16 @@ func themed[T client.Object](config reconcilers.Config, kind T, theme string) *r
 	}
 }
 
-func TestResourceReconciler_GoneFreesItsTracks(t *testing.T) {
+func TestResourceReconciler_ForgetsTracksOfADeletedResource(t *testing.T) {
 	other := &fixture.ResourceNoStatus{ObjectMeta: newResource().ObjectMeta}
 	for name, duckTyped := range map[string]bool{"typed": false, "duck": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newResource(), other.DeepCopy())
 			w.Config.Tracker = tracker.New(w.Scheme, time.Hour)
 			ctx := context.Background()
-			var gone root = themed(w.Config, &fixture.Resource{}, "theme")
+			var deleted root = themed(w.Config, &fixture.Resource{}, "theme")
 			if duckTyped {
-				gone = themed(w.Config, fixture.NewDuck("", ""), "theme")
+				deleted = themed(w.Config, fixture.NewDuck("", ""), "theme")
 			}
 			stays := themed(w.Config, &fixture.ResourceNoStatus{}, "other")
 			both := []types.NamespacedName{testRequest.NamespacedName}
@@ -51,7 +51,7 @@ func TestResourceReconciler_GoneFreesItsTracks(t *testing.T) {
 				wantErr(t, nil, err)
 				equal(t, when+": observers of "+of, want, got)
 			}
-			for _, r := range []root{gone, stays} {
+			for _, r := range []root{deleted, stays} {
 				_, err := r.Reconcile(ctx, testRequest)
 				wantErr(t, nil, err)
 			}
@@ -60,22 +60,22 @@ func TestResourceReconciler_GoneFreesItsTracks(t *testing.T) {
 			}
 
 			wantErr(t, nil, w.Server.Delete(ctx, newResource()))
-			_, err := gone.Reconcile(ctx, testRequest)
+			_, err := deleted.Reconcile(ctx, testRequest)
 			wantErr(t, nil, err)
-			observers("one is gone", "theme", nil)
-			observers("one is gone", "other", both)
-			observers("one is gone", "direct", both)
+			observers("one resource is deleted", "theme", nil)
+			observers("one resource is deleted", "other", both)
+			observers("one resource is deleted", "direct", both)
 
 			wantErr(t, nil, w.Server.Delete(ctx, other.DeepCopy()))
 			_, err = stays.Reconcile(ctx, testRequest)
 			wantErr(t, nil, err)
-			observers("both are gone", "other", nil)
-			observers("both are gone", "direct", nil)
+			observers("both resources are deleted", "other", nil)
+			observers("both resources are deleted", "direct", nil)
 		})
 	}
 }
 
-// A failure to fetch says nothing about whether the resource exists.
+// A failed fetch does not show whether the resource exists.
 func TestResourceReconciler_KeepsTracksWhenFetchFails(t *testing.T) {
 	w := newWorld(t, newResource())
 	w.Config.Tracker = tracker.New(w.Scheme, time.Hour)

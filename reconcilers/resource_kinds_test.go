@@ -16,8 +16,8 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// runKind runs a case with a reconciler for resources of another Go type, and of the kind if that is not clear from the
-// type.
+// runKind runs a case with a reconciler for resources of another Go type. It sets the kind if the type does not define
+// it.
 func runKind[T client.Object](
 	t *testing.T, name string, sync func(T) error, tc rtesting.ReconcilerTestCase, kind ...T,
 ) {
@@ -54,7 +54,7 @@ func TestResourceReconciler_StylesOfDefaulting(t *testing.T) {
 		})
 }
 
-// testDefaulting has a reconciler show the defaulted field in the status.
+// testDefaulting checks that a reconciler sees the defaulted field.
 func testDefaulting[T client.Object](
 	t *testing.T, style string, canFail bool, kind T, parts func(T) (*fixture.ResourceSpec, *fixture.ResourceStatus),
 ) {
@@ -116,7 +116,7 @@ func TestResourceReconciler_KindsOfStatus(t *testing.T) {
 			ObjectMeta: meta, Status: fixture.LegacyConditionsStatus{Status: initialized.Status},
 		},
 	))
-	// Unstructured objects hold everything, so they are updated.
+	// Unstructured objects contain all fields, so they are updated.
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(fixture.GroupVersion.WithKind("Resource"))
 	written := kind.DeepCopy()
@@ -128,7 +128,7 @@ func TestResourceReconciler_KindsOfStatus(t *testing.T) {
 	}, statusCase(newResource(), written), kind)
 }
 
-// statusCase is a case in which the status is written, or not.
+// statusCase returns a case in which the status is written unless written is nil.
 func statusCase(given, written client.Object) rtesting.ReconcilerTestCase {
 	tc := rtesting.ReconcilerTestCase{GivenObjects: objects{given}, StatusSubResourceTypes: objects{given}}
 	if written != nil {
@@ -149,12 +149,12 @@ func TestResourceReconciler_Duck(t *testing.T) {
 		PatchType: types.MergePatchType,
 		Patch:     []byte(`{"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"Reconciler":"ran"}}}`),
 	}}
-	// The rest of a duck is not known, so it is patched.
+	// A duck does not contain all fields, so it is patched.
 	runKind(t, "patched", change, rtesting.ReconcilerTestCase{
 		GivenObjects: objects{given}, StatusSubResourceTypes: hasStatus, ExpectStatusPatches: patches,
 		ExpectEvents: events{normal("StatusPatched", "Patched status")},
 	}, fixture.NewDuck("", ""))
-	for name, err := range map[string]error{"patch fails": errTest, "a patch does not know conflicts": errConflict} {
+	for name, err := range map[string]error{"patch fails": errTest, "patch conflicts": errConflict} {
 		runKind(t, name, change, rtesting.ReconcilerTestCase{
 			GivenObjects: objects{given}, StatusSubResourceTypes: hasStatus, WithReactors: failing(
 				"patch", "Resource/status", err,

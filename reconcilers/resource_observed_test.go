@@ -26,7 +26,7 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 			LastTransitionTime: longAgo,
 		}
 	}
-	// observed is the resource with a status of some generation, and conditions.
+	// observed returns the resource with an observed generation and conditions.
 	observed := func(generation int64, conditions ...metav1.Condition) *fixture.Resource {
 		return newResource(func(r *fixture.Resource) {
 			r.Generation, r.Status.ObservedGeneration, r.Status.Conditions = 7, generation, conditions
@@ -45,41 +45,41 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 		given  *fixture.Resource
 		sync   func(context.Context, *fixture.Resource)
 		err    error
-		want   *fixture.Resource // nil: nothing is written
+		want   *fixture.Resource // nil means that nothing is written
 		direct bool
 	}{
-		"confirmed": {
-			reason: "a condition that is set to what it was is up to date",
+		"set again": {
+			reason: "a condition that is set again is up to date",
 			given:  observed(3, steady(3, 3)...), sync: confirm, want: observed(7, steady(7, 7)...),
 		},
-		"confirmed, without one": {
-			reason: "conditions of an earlier version get one",
+		"set again, without a generation": {
+			reason: "conditions of an earlier version get a generation",
 			given:  observed(7, steady(0, 0)...), sync: confirm, want: observed(7, steady(7, 7)...),
 		},
-		"nothing new": {
-			reason: "there is one write per generation",
+		"up to date": {
+			reason: "each generation causes one write",
 			given:  observed(7, steady(7, 7)...), sync: confirm,
 		},
 		"not set": {
-			reason: "what InitializeConditions manages is up to date when all steps have had their say, and nothing else is",
+			reason: "conditions that InitializeConditions manages are up to date after all steps have run, others are not",
 			given:  observed(3, steady(3, 3)...), sync: func(
 				context.Context, *fixture.Resource,
 			) {
 			}, want: observed(7, steady(3, 7)...),
 		},
 		"not set, and a failure": {
-			reason: "a step that did not run has nothing to say about the generation",
+			reason: "a step that did not run has not observed the generation",
 			given:  observed(3, steady(3, 3)...), sync: func(context.Context, *fixture.Resource) {}, err: errTest,
 		},
-		"by the author, of an initialized condition": {
-			reason: "an author knows best",
+		"set by the user, initialized condition": {
+			reason: "a generation that the user sets is kept",
 			given:  observed(7, steady(7, 5)...),
 			sync: func(ctx context.Context, r *fixture.Resource) {
 				set.ManageWithContext(ctx, &r.Status).SetCondition(condition("Ready", 5))
 			},
 		},
 		"of another writer": {
-			reason: "a condition that the reconcilers do not set is not theirs",
+			reason: "conditions of other writers are not changed",
 			given:  observed(3, append([]metav1.Condition{foreign}, steady(3, 3)...)...), sync: confirm,
 			want: observed(7, append([]metav1.Condition{foreign}, steady(7, 7)...)...),
 		},
@@ -89,7 +89,7 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 			given: observed(3, steady(3, 3)...), sync: confirm, err: errTest, want: observed(3, steady(7, 7)...),
 		},
 		"without context": {
-			reason: "however a condition is set, it is seen",
+			reason: "every way to set a condition is detected",
 			given:  observed(3, steady(3, 3)...),
 			sync: func(_ context.Context, r *fixture.Resource) {
 				set.ManageWithContext(context.Background(), &r.Status).MarkTrue("Published", "Ready", "")
@@ -97,7 +97,7 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 			want: observed(7, steady(7, 7)...),
 		},
 		"by apimachinery": {
-			reason: "however a condition is set, it is seen",
+			reason: "every way to set a condition is detected",
 			given:  observed(3, steady(3, 3)...),
 			sync: func(_ context.Context, r *fixture.Resource) {
 				meta.SetStatusCondition(&r.Status.Conditions, condition("Published", 0))
@@ -106,7 +106,7 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 			want: observed(7, condition("Published", 7), condition("Ready", 7), condition("Added", 7)),
 		},
 		"changed in place": {
-			reason: "a condition with a new message is computed anew",
+			reason: "a condition with a new message has changed",
 			given:  observed(3, steady(3, 3)...),
 			sync:   func(_ context.Context, r *fixture.Resource) { r.Status.Conditions[1].Message = "so far" },
 			want: observed(7, condition("Published", 3), func() metav1.Condition {
@@ -115,8 +115,8 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 				return c
 			}()),
 		},
-		"by the author": {
-			reason: "an author knows best",
+		"set by the user": {
+			reason: "a generation that the user sets is kept",
 			given:  observed(3, steady(3, 3)...),
 			sync: func(ctx context.Context, r *fixture.Resource) {
 				set.ManageWithContext(ctx, &r.Status).SetCondition(condition("Published", 5))
@@ -124,7 +124,7 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 			want: observed(7, steady(5, 7)...),
 		},
 		"of another object": {
-			reason: "what is computed for another object is not of this generation",
+			reason: "a condition of another object does not have this generation",
 			given:  observed(7, steady(7, 7)...),
 			sync: func(ctx context.Context, _ *fixture.Resource) {
 				other := observed(0)
@@ -135,20 +135,20 @@ func TestResourceReconciler_ConditionsHaveObservedGeneration(t *testing.T) {
 			},
 		},
 		"initialized": {
-			reason: "conditions that nothing was found out about yet are of this generation, too",
+			reason: "initialized conditions have this generation",
 			given:  observed(3), sync: func(context.Context, *fixture.Resource) {},
 			want: observed(7, metav1.Condition{
 				Type: "Ready", Status: metav1.ConditionUnknown, Reason: "Initializing", ObservedGeneration: 7,
 			}),
 		},
 		"no generation": {
-			reason: "a resource without a generation has none to observe",
+			reason: "a resource without a generation has no generation to observe",
 			given: newResource(func(r *fixture.Resource) {
 				r.Generation, r.Status.Conditions = 0, steady(0, 0)
 			}), sync: confirm,
 		},
 		"called directly": {
-			reason: "tests of users compare conditions without one", direct: true,
+			reason: "users' tests compare conditions without a generation", direct: true,
 			given: observed(3, steady(0, 0)...), sync: confirm, want: observed(7, steady(0, 0)...),
 		},
 	}

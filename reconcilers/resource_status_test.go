@@ -22,12 +22,12 @@ import (
 )
 
 var (
-	requeue     = reconcilers.Result{Requeue: true} //nolint:staticcheck // what is pinned
-	errConflict = apierrs.NewConflict(schema.GroupResource{Resource: "resources"}, "test", errors.New("changed meanwhile"))
+	requeue     = reconcilers.Result{Requeue: true} //nolint:staticcheck // users' tests expect it
+	errConflict = apierrs.NewConflict(schema.GroupResource{Resource: "resources"}, "test", errors.New("was modified"))
 	errInvalid  = apierrs.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "test", nil)
 )
 
-// syncing is the Metadata of a case for resourceFactory.
+// syncing returns the Metadata of a case for resourceFactory.
 func syncing(sync func(context.Context, *fixture.Resource)) map[string]any {
 	return reconciling(&syncReconciler{
 		Sync: func(ctx context.Context, r *fixture.Resource) error { sync(ctx, r); return nil },
@@ -41,61 +41,61 @@ func TestResourceReconciler_Status(t *testing.T) {
 	skipped := func(r *resourceReconciler) { r.SkipStatusUpdate, r.Reconciler = true, setField(minute, errTest) }
 
 	cases := rtesting.ReconcilerTests{
-		// Results are returned as they are.
+		// Results are returned unchanged.
 		"nothing changes": {Metadata: reconciling(returning(minute, nil)), ExpectedResult: minute},
-		// Errors are returned as they are.
+		// Errors are returned unchanged.
 		"nothing changes and failure": {
 			Metadata: reconciling(returning(minute, errTest)), ShouldErr: true, Verify: failsWith(errTest, minute),
 		},
 		// The write triggers the next request, so the result is empty.
 		"written": {Metadata: reconciling(setField(minute, nil)), ExpectStatusUpdates: written, ExpectEvents: statusUpdated},
-		// An error is not swallowed by the write.
+		// The write does not hide an error.
 		"written and failure": {
 			Metadata: reconciling(setField(minute, errTest)), ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
 			ShouldErr: true, Verify: failsWith(errTest),
 		},
-		// A halt is no failure.
+		// A halt is not a failure.
 		"written and halt": {
 			Metadata: reconciling(
 				setField(minute, reconcilers.ErrHaltSubReconcilers),
 			), ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
 		},
-		// A durable error is not retried before something changes.
+		// A durable error is not retried until the state changes.
 		"written and durable": {
 			Metadata:            reconciling(setField(reconcilers.Result{}, reconcilers.ErrDurable)),
 			ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
 		},
-		// A quiet failure is retried with back-off, without an error, and does not wait a minute.
+		// A quiet failure is retried with back-off, without an error. The RequeueAfter is ignored.
 		"written and quiet failure": {
 			Metadata: reconciling(setField(minute, errQuiet)), ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
 		},
-		// A halt without a change asks for back-off.
+		// A halt without a change requests back-off.
 		"halt": {
 			Metadata: reconciling(returning(reconcilers.Result{}, reconcilers.ErrHaltSubReconcilers)), ExpectedResult: requeue,
 		},
-		// Quiet means back-off without an error.
+		// A quiet error requests back-off without an error.
 		"quiet failure": {Metadata: reconciling(returning(minute, errQuiet)), ExpectedResult: requeue},
-		// ErrSkipStatusUpdate alone is an error like any other.
+		// ErrSkipStatusUpdate alone is an error like any other error.
 		"skipped by the error": {
 			Metadata:  reconciling(setField(minute, reconcilers.ErrSkipStatusUpdate)),
 			ShouldErr: true, Verify: failsWith(reconcilers.ErrSkipStatusUpdate, minute),
 		},
-		// Joined with ErrQuiet it is none.
+		// Joined with ErrQuiet, it is not reported as an error.
 		"skipped by a quiet error": {
 			Metadata: reconciling(
 				setField(minute, errors.Join(reconcilers.ErrSkipStatusUpdate, reconcilers.ErrQuiet)),
 			), ExpectedResult: requeue,
 		},
-		// SkipStatusUpdate returns results and errors as they are.
+		// SkipStatusUpdate returns results and errors unchanged.
 		"skipped by the field": {Metadata: changes(skipped), ShouldErr: true, Verify: failsWith(errTest, minute)},
-		// The change that came first triggers the next request, so a conflict is no failure; a controller tries again in any
-		// case, and does not wait a minute.
+		// The earlier change triggers the next request, so a conflict is not a failure. A controller always retries,
+		// regardless of the RequeueAfter.
 		"conflict": {
 			Metadata: reconciling(setField(minute, nil)), WithReactors: failing(
 				"update", "Resource/status", errConflict,
 			), ExpectStatusUpdates: written,
 		},
-		// The error is not swallowed by the conflict.
+		// The conflict does not hide the error.
 		"conflict and failure": {
 			Metadata: reconciling(setField(reconcilers.Result{}, errTest)), WithReactors: failing(
 				"update", "Resource/status", errConflict,
@@ -110,7 +110,7 @@ func TestResourceReconciler_Status(t *testing.T) {
 			ExpectEvents: events{warning("StatusUpdateFailed", "Failed to update status: failure of the test")},
 			ShouldErr:    true, Verify: failsWith(errTest),
 		},
-		// None of two failures hides the other.
+		// Neither of two failures hides the other.
 		"write fails after a failure": {
 			Metadata: reconciling(setField(minute, errTest)), WithReactors: failing(
 				"update", "Resource/status", errForbidden,
@@ -123,11 +123,11 @@ func TestResourceReconciler_Status(t *testing.T) {
 				wantErr(t, errForbidden, err)
 			},
 		},
-		// Statuses are compared by what they mean.
+		// Statuses are compared semantically.
 		"an equal value with another spelling": {
 			Metadata: syncing(func(_ context.Context, r *fixture.Resource) { r.Status.Size = new(resource.MustParse("1000m")) }),
 		},
-		// Changes in memory to anything but the status are not written.
+		// Changes in memory to other fields are not written.
 		"only the spec changes": {Metadata: syncing(func(_ context.Context, r *fixture.Resource) {
 			r.Spec.Fields["other"] = "value"
 			r.Labels = map[string]string{"other": "value"}
@@ -137,7 +137,7 @@ func TestResourceReconciler_Status(t *testing.T) {
 		tc.Request, tc.GivenObjects, tc.StatusSubResourceTypes = testRequest, objects{newResource(settled, sized)}, hasStatus
 	}).Run(t, scheme, resourceFactory)
 
-	// What a controller gets differs where the status was written.
+	// The result that a controller receives differs if the status was written.
 	managed := map[string]reconcilers.Result{
 		"written": minute, "written and failure": minute, "written and halt": minute, "written and quiet failure": requeue,
 		"conflict": requeue, "conflict and failure": requeue,
@@ -150,9 +150,9 @@ func TestResourceReconciler_Status(t *testing.T) {
 				tc.ExpectedResult = result
 			}
 			if strings.HasPrefix(name, "written") {
-				tc.ExpectEvents = nil // nobody asks for it
+				tc.ExpectEvents = nil // StatusEvents is not set
 			}
-			if tc.ShouldErr && name != "write fails" { // that has its own event
+			if tc.ShouldErr && name != "write fails" { // this failure has its own event
 				cause := errTest
 				if name == "skipped by the error" {
 					cause = reconcilers.ErrSkipStatusUpdate
@@ -174,7 +174,7 @@ func TestResourceReconciler_ObservedGeneration(t *testing.T) {
 	}
 	inAll(rtesting.ReconcilerTests{
 		"success": {Metadata: reconciling(setField(reconcilers.Result{}, nil)), ExpectStatusUpdates: observed(7)},
-		"halt is no failure": {
+		"halt": {
 			Metadata:            reconciling(setField(reconcilers.Result{}, reconcilers.ErrHaltSubReconcilers)),
 			ExpectStatusUpdates: observed(7),
 		},
@@ -191,9 +191,9 @@ func TestResourceReconciler_ObservedGeneration(t *testing.T) {
 	}).Run(t, scheme, resourceFactory)
 }
 
-func TestResourceReconciler_WhatIsWritten(t *testing.T) {
+func TestResourceReconciler_WritesOnlyChangesOfTheStatus(t *testing.T) {
 	rtesting.ReconcilerTests{
-		"a condition that says the same has not changed, whatever its time says": {
+		"a condition that differs only in its time has not changed": {
 			Request: testRequest, GivenObjects: objects{newResource(settled)}, StatusSubResourceTypes: hasStatus,
 			Metadata: syncing(func(_ context.Context, r *fixture.Resource) {
 				r.Status.Conditions[0].LastTransitionTime = metav1.NewTime(longAgo.Add(time.Hour))
@@ -212,7 +212,7 @@ func TestResourceReconciler_WhatIsWritten(t *testing.T) {
 	}.Run(t, scheme, resourceFactory)
 }
 
-func TestDefect01_ErrorSurvivesStatusWrite(t *testing.T) {
+func TestResourceReconciler_ReturnsTheErrorAfterAStatusWrite(t *testing.T) {
 	tc := rtesting.ReconcilerTestCase{
 		Request: testRequest, GivenObjects: objects{newResource(settled)}, StatusSubResourceTypes: hasStatus,
 		Metadata: reconciling(setField(reconcilers.Result{}, errTest)),
@@ -223,10 +223,10 @@ func TestDefect01_ErrorSurvivesStatusWrite(t *testing.T) {
 	tc.Run(t, scheme, resourceFactory)
 }
 
-func TestDefect07_StatusOfAResourceThatIsGoneIsNoFailure(t *testing.T) {
+func TestResourceReconciler_IgnoresTheStatusOfADeletedResource(t *testing.T) {
 	notFound := apierrs.NewNotFound(schema.GroupResource{Resource: "Resource"}, "test")
 	rtesting.ReconcilerTests{
-		"there is no StatusUpdateFailed": {
+		"no finalizers": {
 			Request: testRequest, StatusSubResourceTypes: hasStatus,
 			GivenObjects: objects{newResource(finalizer("test-finalizer"), terminating, settled)},
 			Metadata: changes(func(r *resourceReconciler) {
@@ -239,7 +239,7 @@ func TestDefect07_StatusOfAResourceThatIsGoneIsNoFailure(t *testing.T) {
 			ExpectEvents:        events{normal("FinalizerPatched", `Patched finalizer "test-finalizer"`)},
 			ExpectStatusUpdates: objects{newResource(settled, ran)},
 		},
-		"but one that should be there is": {
+		"finalizers": {
 			Request: testRequest, GivenObjects: objects{newResource(settled)}, StatusSubResourceTypes: hasStatus,
 			WithReactors:        failing("update", "Resource/status", notFound),
 			Metadata:            reconciling(setField(reconcilers.Result{}, nil)),

@@ -10,7 +10,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// That a status was written is no news in a controller: the status says it. That it could not be written is.
+// In a controller, an event for a status write repeats the status. An event for a failure is needed.
 func TestResourceReconciler_StatusEvents(t *testing.T) {
 	duck := func(w *world, asked bool) func(managed bool) error {
 		r := &reconcilers.ResourceReconciler[*fixture.Duck]{
@@ -67,7 +67,7 @@ func TestResourceReconciler_StatusEvents(t *testing.T) {
 	}
 }
 
-// either calls a root reconciler for the test resource, as a test or as a controller does.
+// either calls a root reconciler for the test resource, like a test or like a controller.
 func either(
 	direct, managed func(context.Context, reconcilers.Request) (reconcilers.Result, error),
 ) func(asManaged bool) error {

@@ -21,7 +21,7 @@ type (
 	sequence           = reconcilers.Sequence[*fixture.Resource]
 )
 
-// returning is a sub reconciler that does nothing but return.
+// returning returns a sub reconciler that only returns.
 func returning(result reconcilers.Result, err error) *syncReconciler {
 	return &syncReconciler{
 		SyncWithResult:     func(context.Context, *fixture.Resource) (reconcilers.Result, error) { return result, err },
@@ -29,7 +29,7 @@ func returning(result reconcilers.Result, err error) *syncReconciler {
 	}
 }
 
-// setField is a sub reconciler that changes the status and then returns.
+// setField returns a sub reconciler that changes the status and then returns.
 func setField(result reconcilers.Result, err error) *syncReconciler {
 	change := func(_ context.Context, r *fixture.Resource) (reconcilers.Result, error) {
 		ran(r)
@@ -38,10 +38,10 @@ func setField(result reconcilers.Result, err error) *syncReconciler {
 	return &syncReconciler{SyncWithResult: change, FinalizeWithResult: change}
 }
 
-// ran is what setField changes.
+// ran makes the change of setField.
 func ran(r *fixture.Resource) { r.Status.Fields = map[string]string{"Reconciler": "ran"} }
 
-// never is a sub reconciler that must not be called.
+// never returns a sub reconciler that must not be called.
 func never(t testing.TB) *syncReconciler {
 	call := func(context.Context, *fixture.Resource) error {
 		t.Error("the sub reconciler was called")
@@ -50,13 +50,13 @@ func never(t testing.TB) *syncReconciler {
 	return &syncReconciler{Sync: call, Finalize: call}
 }
 
-// resourceFactory makes a ResourceReconciler, which may fetch its resource once.
+// resourceFactory returns a ResourceReconciler that may fetch its resource once.
 func resourceFactory(_ *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
 	atMostOnce(c, "get", "Resource")
 	return changed(&resourceReconciler{Config: c}, tc.Metadata)
 }
 
-// reconciling is the Metadata of a case for resourceFactory.
+// reconciling returns the Metadata of a case for resourceFactory.
 func reconciling(sub reconcilers.SubReconciler[*fixture.Resource]) map[string]any {
 	return changes(func(r *resourceReconciler) { r.Reconciler = sub })
 }
@@ -84,19 +84,19 @@ func TestResourceReconciler_Request(t *testing.T) {
 	}
 
 	rtesting.ReconcilerTests{
-		// A resource that is gone needs nothing.
+		// A deleted resource needs no work.
 		"not found": {
 			Request: testRequest, Metadata: reconciling(never(t)),
 			ExpectWiring: &rtesting.Wiring{For: []rtesting.Watch{{Object: &fixture.Resource{}}}},
 		},
-		// Nothing can be done without the resource.
+		// Without the resource, nothing is done.
 		"fetch fails": {
 			Request: testRequest, GivenObjects: resource, WithReactors: failing(
 				"get", "Resource", errTest,
 			), Metadata: reconciling(never(t)),
 			ShouldErr: true, Verify: failsWith(errTest),
 		},
-		// A quiet error is a retry with back-off, and no error.
+		// A quiet error requests a retry with back-off, without an error.
 		"fetch fails quietly": {
 			Request: testRequest, GivenObjects: resource, WithReactors: failing(
 				"get", "Resource", errQuiet,
@@ -114,7 +114,7 @@ func TestResourceReconciler_Request(t *testing.T) {
 				}
 			}),
 		},
-		// SkipRequest decides per request.
+		// SkipRequest is called for each request.
 		"request not skipped": {
 			Request: testRequest, GivenObjects: resource, StatusSubResourceTypes: hasStatus,
 			Metadata: changes(func(r *resourceReconciler) {
@@ -123,30 +123,30 @@ func TestResourceReconciler_Request(t *testing.T) {
 			}),
 			ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
 		},
-		// The error and the result of BeforeReconcile are the outcome, and AfterReconcile is not asked.
+		// The error and result of BeforeReconcile are returned, and AfterReconcile is not called.
 		"before fails": {
 			Request: testRequest, GivenObjects: resource, WithReactors: failing("get", "Resource", errQuiet),
 			Metadata: changes(failIfCalled, before(minute, errTest)), ShouldErr: true, Verify: failsWith(errTest, minute),
 		},
-		// A quiet error is treated the same wherever it comes from.
+		// A quiet error has the same effect in each function.
 		"before fails quietly": {
 			Request: testRequest, GivenObjects: resource, WithReactors: failing("get", "Resource", errTest),
 			Metadata: changes(failIfCalled, before(minute, errQuiet)), ExpectedResult: requeue,
 		},
-		// A nil context means the current one.
+		// A nil context keeps the current context.
 		"before keeps the context": {
 			Request: testRequest, GivenObjects: settled,
 			Metadata: changes(before(minute, nil), func(r *resourceReconciler) {
 				r.Reconciler = &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
 					if reconcilers.RetrieveRequest(ctx) != testRequest {
-						t.Error("the context has lost the request")
+						t.Error("the context has no request")
 					}
 					return nil
 				}}
 			}),
 			ExpectedResult: minute,
 		},
-		// What BeforeReconcile puts on the context reaches sub reconcilers and AfterReconcile.
+		// Sub reconcilers and AfterReconcile receive the context of BeforeReconcile.
 		"before replaces the context": {
 			Request: testRequest, GivenObjects: settled,
 			Metadata: changes(func(r *resourceReconciler) {
@@ -159,13 +159,13 @@ func TestResourceReconciler_Request(t *testing.T) {
 				r.Reconciler = &syncReconciler{SyncWithResult: func(
 					ctx context.Context, _ *fixture.Resource,
 				) (reconcilers.Result, error) {
-					equal(t, "value below", "here", ctx.Value(key{}))
+					equal(t, "value in the sub reconciler", "here", ctx.Value(key{}))
 					return minute, nil
 				}}
 				r.AfterReconcile = func(
 					ctx context.Context, _ reconcilers.Request, res reconcilers.Result, err error,
 				) (reconcilers.Result, error) {
-					equal(t, "value after", "here", ctx.Value(key{}))
+					equal(t, "value in AfterReconcile", "here", ctx.Value(key{}))
 					return res, err
 				}
 			}),
@@ -183,7 +183,7 @@ func TestResourceReconciler_Request(t *testing.T) {
 			}),
 			ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
 		},
-		// AfterReconcile sees the earlier of both results and has the last word.
+		// AfterReconcile receives the combined result, and its outcome is final.
 		"after replaces the outcome": {
 			Request: testRequest, GivenObjects: settled,
 			Metadata: changes(before(reconcilers.Result{RequeueAfter: time.Second}, nil), func(r *resourceReconciler) {
@@ -199,7 +199,7 @@ func TestResourceReconciler_Request(t *testing.T) {
 			}),
 			ExpectedResult: reconcilers.Result{RequeueAfter: time.Hour},
 		},
-		// AfterReconcile may also turn success into failure.
+		// AfterReconcile may return an error after a success.
 		"after fails": {
 			Request: testRequest, GivenObjects: settled,
 			Metadata: changes(func(r *resourceReconciler) {
@@ -212,7 +212,7 @@ func TestResourceReconciler_Request(t *testing.T) {
 			}),
 			ShouldErr: true, Verify: failsWith(errTest, minute),
 		},
-		// A resource that is skipped keeps its status, though conditions would have been initialized.
+		// The status of a skipped resource is not written, although conditions would have been initialized.
 		"skipped resource": {
 			Request: testRequest, GivenObjects: resource,
 			Metadata: changes(func(r *resourceReconciler) {
@@ -240,7 +240,7 @@ func TestResourceReconciler_Context(t *testing.T) {
 				equal(t, "request", testRequest, reconcilers.RetrieveRequest(ctx))
 				if reconcilers.RetrieveConfigOrDie(ctx) != reconciler.Config ||
 					reconcilers.RetrieveOriginalConfigOrDie(ctx) != reconciler.Config {
-					t.Error("the configs on the context are not that of the reconciler")
+					t.Error("the configs on the context differ from the config of the reconciler")
 				}
 				for _, kind := range []runtime.Object{
 					reconcilers.RetrieveResourceType(ctx), reconcilers.RetrieveOriginalResourceType(ctx),
@@ -250,7 +250,7 @@ func TestResourceReconciler_Context(t *testing.T) {
 					}
 				}
 				if reconcilers.HasValue(ctx, "leftover") {
-					t.Error("the stash is not fresh")
+					t.Error("the stash is not new")
 				}
 				equal(
 					t, "time, which the first to set it decides", time.Date(2021, 2, 3, 4, 5, 6, 0, time.UTC), rtime.RetrieveNow(ctx),
@@ -269,8 +269,8 @@ func TestResourceReconciler_Log(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"an error is logged":           {errTest, []string{"unable to fetch resource"}},
-		"a quiet error leaves no line": {errQuiet, nil},
+		"an error is logged":          {errTest, []string{"unable to fetch resource"}},
+		"a quiet error is not logged": {errQuiet, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newResource()).Fail("get Resource", tc.err)

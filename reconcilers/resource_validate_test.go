@@ -14,7 +14,7 @@ import (
 	"trueup.dev/validation"
 )
 
-// part is a sub reconciler that counts how often it is set up, and is as valid as Invalid says.
+// part is a sub reconciler that counts its setups. Its Validate method returns Invalid.
 type part struct {
 	*syncReconciler
 	Invalid error
@@ -69,7 +69,7 @@ func TestResourceReconciler_Validate(t *testing.T) {
 		})
 	}
 
-	t.Run("problems below can be told apart", func(t *testing.T) {
+	t.Run("all nested problems are errors", func(t *testing.T) {
 		r := &resourceReconciler{Reconciler: sequence{&syncReconciler{}, &part{Invalid: errTest}}}
 		wantErr(t, errTest, r.Validate(validation.WithRecursive(context.Background())))
 	})
@@ -83,7 +83,7 @@ func TestResourceReconciler_Validate(t *testing.T) {
 	})
 }
 
-// inspector is a sub reconciler that validates with what it finds on the context.
+// inspector is a sub reconciler whose Validate method calls a function.
 type inspector struct {
 	*syncReconciler
 	validate func(ctx context.Context) error

@@ -17,7 +17,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// checkName makes controller-runtime insist on a name that no other controller has, as it does unless told otherwise.
+// checkName enables the check of controller-runtime that controller names are unique.
 func checkName(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
 	bldr.WithOptions(controller.Options{SkipNameValidation: new(false)})
 	return nil
@@ -25,10 +25,10 @@ func checkName(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Build
 
 var names atomic.Int64
 
-// unique returns a name that has not been used in this process: those of controllers cannot be given back.
+// unique returns a name that was not used in this process. Names of controllers cannot be released.
 func unique(name string) string { return fmt.Sprintf("%s-%d", name, names.Add(1)) }
 
-func TestDefect13_NameNamesTheController(t *testing.T) {
+func TestRoot_NameIsTheControllerName(t *testing.T) {
 	w := newWorld(t, newResource(settled))
 	events := newEventCache(w.Scheme)
 	mgr := newManager(t, w, events)
@@ -53,12 +53,12 @@ func TestDefect13_NameNamesTheController(t *testing.T) {
 		three: resource(three, nil).SetupWithManager(ctx, mgr),
 	} {
 		if err == nil {
-			t.Fatalf("two controllers are named %s", name)
+			t.Fatalf("no error for a second controller named %s", name)
 		}
 		contains(t, err.Error(), "controller with name "+name+" already exists")
 	}
 
-	// Both work side by side.
+	// Both controllers run in one manager.
 	start(t, mgr)
 	events.changed(newResource(settled))
 	equal(t, "request", testRequest, first.next(t, "an event, for the first"))
@@ -68,7 +68,7 @@ func TestDefect13_NameNamesTheController(t *testing.T) {
 	}
 }
 
-func TestRoot_WithoutANameTheKindNamesTheController(t *testing.T) {
+func TestRoot_DefaultControllerNameIsTheKind(t *testing.T) {
 	w := newWorld(t)
 	mgr := newManager(t, w, newEventCache(w.Scheme))
 	config := configFor(w, mgr)
@@ -83,7 +83,7 @@ func TestRoot_WithoutANameTheKindNamesTheController(t *testing.T) {
 	wantErr(t, nil, unnamed().SetupWithManager(context.Background(), mgr))
 	err := unnamed().SetupWithManager(context.Background(), mgr)
 	if err == nil {
-		t.Fatal("two controllers have the same name")
+		t.Fatal("no error for a second controller with the same name")
 	}
 	contains(t, err.Error(), "controller with name "+strings.ToLower(kind)+" already exists")
 }

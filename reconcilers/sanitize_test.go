@@ -16,7 +16,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// manageAll creates, updates twice, once in vain, and deletes an object. It returns all that is logged.
+// manageAll creates, updates twice, once without a change, and deletes an object. It returns the log.
 func manageAll[T client.Object](
 	t *testing.T, verbosity int, r *reconcilers.UpdatingObjectManager[T], first, second T,
 ) string {
@@ -25,7 +25,7 @@ func manageAll[T client.Object](
 	w := newWorld(t)
 	ctx := withLog(w.Context(), log)
 	var none T
-	// To begin with something fails.
+	// First, each call fails.
 	w.Fail("create", errTest)
 	_, err := r.Manage(ctx, newResource(), none, first.DeepCopyObject().(T))
 	wantErr(t, errTest, err)
@@ -50,13 +50,13 @@ func manageAll[T client.Object](
 	return lines.all()
 }
 
-// spellings returns the ways in which a value may end up in a log.
+// spellings returns the encodings in which a value may occur in a log.
 func spellings(value string) []string {
 	bytes := strings.Trim(fmt.Sprintf("%d", []byte(value)), "[]")
 	return []string{value, base64.StdEncoding.EncodeToString([]byte(value)), bytes, strings.ReplaceAll(bytes, " ", ",")}
 }
 
-func TestDefect14_SecretsAreNotLogged(t *testing.T) {
+func TestUpdatingObjectManager_DoesNotLogSecrets(t *testing.T) {
 	const first, second = "correct horse", "battery staple"
 	for _, verbosity := range []int{0, 1, 10} {
 		t.Run(fmt.Sprintf("typed at verbosity %d", verbosity), func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestDefect14_SecretsAreNotLogged(t *testing.T) {
 	}
 }
 
-func TestDefect14_ValuesAreLoggedOnRequestOnly(t *testing.T) {
+func TestUpdatingObjectManager_LogsValuesOnlyAtVerbosity1(t *testing.T) {
 	const first, second = "first value", "second value"
 	manager := func() *configMaps { return &configMaps{MergeBeforeUpdate: mergeData} }
 
@@ -115,12 +115,12 @@ func TestDefect14_ValuesAreLoggedOnRequestOnly(t *testing.T) {
 	contains(t, logged, second)
 }
 
-func TestDefect14_SanitizedIsLogged(t *testing.T) {
+func TestUpdatingObjectManager_LogsSanitizedObjects(t *testing.T) {
 	for _, verbosity := range []int{0, 1} {
 		t.Run(fmt.Sprintf("verbosity %d", verbosity), func(t *testing.T) {
 			r := &configMaps{MergeBeforeUpdate: mergeData, Sanitize: func(cm *corev1.ConfigMap) any {
 				public := "public part: " + cm.Data["public"]
-				// It is given a copy.
+				// Sanitize receives a copy.
 				cm.Data = nil
 				return public
 			}}

@@ -19,7 +19,7 @@ func TestSequence(t *testing.T) {
 		again  = requeue
 		minute = result{RequeueAfter: time.Minute}
 		second = result{RequeueAfter: time.Second}
-		both   = result{Requeue: true, RequeueAfter: time.Minute} //nolint:staticcheck // users' reconcilers may ask for both
+		both   = result{Requeue: true, RequeueAfter: time.Minute} //nolint:staticcheck // users' reconcilers may set both
 		halt   = reconcilers.ErrHaltSubReconcilers
 	)
 	of := func(first, second result, err error) sequence {
@@ -71,9 +71,9 @@ func TestSequence_Validate(t *testing.T) {
 		"invalid by pointer": {
 			&sequence{&part{}, invalid}, recursive, "Sequence must have a valid Sequence[1]: failure of the test",
 		},
-		"invalid, not asked": {sequence{invalid}, context.Background(), ""},
-		"nil":                {sequence{&part{}, nil}, recursive, "Sequence must not have a nil Sequence[1]"},
-		"invalid deeper inside": {
+		"not recursive": {sequence{invalid}, context.Background(), ""},
+		"nil":           {sequence{&part{}, nil}, recursive, "Sequence must not have a nil Sequence[1]"},
+		"invalid, nested twice": {
 			sequence{sequence{invalid}},
 			recursive,
 			"Sequence must have a valid Sequence[0]: Sequence must have a valid Sequence[0]: failure of the test",
@@ -95,7 +95,7 @@ func TestSequence_SetupFails(t *testing.T) {
 	equal(t, "setups after the failure", 0, last.Setups)
 }
 
-func TestDefect09_NestedReconcilersAreSetUp(t *testing.T) {
+func TestSequence_SetsUpNestedReconcilers(t *testing.T) {
 	inSequence, inFinalizer := &part{}, &part{}
 	r := sequence{
 		inSequence,

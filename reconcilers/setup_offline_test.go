@@ -26,7 +26,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// requestLog notes the requests that a client makes.
+// requestLog records the requests of a client.
 type requestLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -77,7 +77,7 @@ func TestSetup_NeedsNoAPIServer(t *testing.T) {
 	config := reconcilers.NewConfig(mgr, nil, time.Hour)
 	there := config.WithCluster(remote)
 
-	w := newWorld(t) // for children only: nothing reads from it
+	w := newWorld(t) // only the children need it, nothing reads from it
 	untyped, untypedList := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
 	untyped.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
 	untypedList.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DeploymentList"})
@@ -120,7 +120,7 @@ func TestSetup_NeedsNoAPIServer(t *testing.T) {
 		Reconciler: newChildReconciler(w),
 	}
 	wantErr(t, nil, aggregate.SetupWithManager(t.Context(), mgr))
-	equal(t, "requests of set-up", nil, requests.made())
+	equal(t, "requests of setup", nil, requests.made())
 
 	failed := func() float64 {
 		return apitest.Counted(t, "trueup_owner_index_failures_total", map[string]string{"kind": "ConfigMap"})
@@ -128,12 +128,12 @@ func TestSetup_NeedsNoAPIServer(t *testing.T) {
 	before := failed()
 	err = mgr.Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), " by owner") {
-		t.Errorf("error of Start: %v\nwant one that says which index was waited for, and why it did not come", err)
+		t.Errorf("error of Start: %v\nwant the name of the index and the cause", err)
 	}
 	if failed() == before {
-		t.Error("failed attempts are not counted")
+		t.Error("failed attempts were not counted")
 	}
 	if len(requests.made()) == 0 {
-		t.Error("no requests were made by Start, so that this test shows nothing about set-up")
+		t.Error("Start made no requests, so this test does not prove anything about setup")
 	}
 }

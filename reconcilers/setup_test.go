@@ -23,12 +23,12 @@ import (
 
 type secretReconciler = reconcilers.ChildReconciler[*fixture.Resource, *corev1.Secret, *corev1.SecretList]
 
-// newSecret returns a Secret that nobody owns.
+// newSecret returns a Secret without an owner.
 func newSecret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 }
 
-// newSecretReconciler returns a reconciler for a Secret without an owner.
+// newSecretReconciler returns a reconciler for a Secret without an owner reference.
 func newSecretReconciler() *secretReconciler {
 	return &secretReconciler{
 		SkipOwnerReference: true,
@@ -42,14 +42,14 @@ func newSecretReconciler() *secretReconciler {
 			return newSecret("secret"), nil
 		},
 		ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, *corev1.Secret, error) {},
-		// Not the default manager, which tracks on its own.
+		// This is not the default manager, which tracks the object itself.
 		ChildObjectManager: &reconcilers.UpdatingObjectManager[*corev1.Secret]{
 			MergeBeforeUpdate: func(current, desired *corev1.Secret) { current.Data = desired.Data },
 		},
 	}
 }
 
-// notify is a sub reconciler that tells what it is called with.
+// notify returns a sub reconciler that records its requests.
 func notify(calls requests) *syncReconciler {
 	return &syncReconciler{Name: "Notify", Sync: func(ctx context.Context, _ *fixture.Resource) error {
 		calls <- reconcilers.RetrieveRequest(ctx)
@@ -58,7 +58,7 @@ func notify(calls requests) *syncReconciler {
 }
 
 func TestSetup_EventsTriggerTheResource(t *testing.T) {
-	// A resource for each way in which an event finds it.
+	// Each resource is reached by another kind of event.
 	const self, owner, keeper, byName, byLabel = "self", "owner", "keeper", "by-name", "by-label"
 	parents := []client.Object{}
 	for _, name := range []string{self, owner, keeper, byName, byLabel} {
@@ -124,14 +124,14 @@ func TestSetup_EventsTriggerTheResource(t *testing.T) {
 		{"an event of the resource", parents[0], self},
 	} {
 		events.changed(tc.obj)
-		// Several watches may tell of one event, so the request before may come once more.
+		// Several watches may deliver the same event, so the previous request may be repeated.
 		for calls.next(t, tc.what).Name != tc.want {
 			continue
 		}
 	}
 }
 
-func TestDefect07_ChildrenWithoutOwnersTriggerTheParent(t *testing.T) {
+func TestSetup_ChildrenWithoutOwnerReferencesTriggerTheParent(t *testing.T) {
 	w := newWorld(t, newResource(settled))
 	mgr := newManager(t, w, newEventCache(w.Scheme))
 	r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: newSecretReconciler()}
@@ -147,7 +147,7 @@ func TestDefect07_ChildrenWithoutOwnersTriggerTheParent(t *testing.T) {
 	equal(t, "observers", []types.NamespacedName{testRequest.NamespacedName}, observers)
 }
 
-func TestDefect01_RequeueSurvivesAPredicate(t *testing.T) {
+func TestSetup_PredicateDoesNotDropARequeue(t *testing.T) {
 	parent := newResource(settled)
 	w := newWorld(t, parent)
 	events := newEventCache(w.Scheme)
@@ -155,7 +155,7 @@ func TestDefect01_RequeueSurvivesAPredicate(t *testing.T) {
 	calls := make(requests, 10)
 	r := &resourceReconciler{
 		Config: configFor(w, mgr),
-		// It drops the event of the reconciler's own status write.
+		// The predicate drops the watch event of the status write.
 		SetupForOptions: []builder.ForOption{builder.WithPredicates(predicate.GenerationChangedPredicate{})},
 		Reconciler:      sequence{notify(calls), setField(reconcilers.Result{RequeueAfter: time.Millisecond}, nil)},
 	}
@@ -177,7 +177,7 @@ func TestSetup_Order(t *testing.T) {
 			order = append(order, name)
 			if got != mgr || bldr == nil || reconcilers.RetrieveConfigOrDie(ctx) != config ||
 				reconcilers.RetrieveOriginalConfigOrDie(ctx) != config {
-				t.Errorf("Setup of %s lacks something", name)
+				t.Errorf("Setup of %s was called with incomplete arguments", name)
 			}
 			return err
 		}
@@ -201,10 +201,10 @@ func TestSetup_Order(t *testing.T) {
 
 	r = &resourceReconciler{Config: config, Setup: setup("root", errTest), Reconciler: &part{}}
 	wantErr(t, errTest, r.SetupWithManager(context.Background(), mgr))
-	equal(t, "setups below after a failure", 0, r.Reconciler.(*part).Setups)
+	equal(t, "nested setups after a failure", 0, r.Reconciler.(*part).Setups)
 }
 
-func TestDefect09_SetupListsEveryProblem(t *testing.T) {
+func TestSetup_ListsEveryProblem(t *testing.T) {
 	w := newWorld(t)
 	mgr := newManager(t, w, newEventCache(w.Scheme))
 	newTree := func() *resourceReconciler {
@@ -276,15 +276,15 @@ func TestSetup_DucksAreWatchedAsUnstructuredObjects(t *testing.T) {
 		return u
 	}
 	events.changed(unstructuredOf("Resource"))
-	equal(t, "request", testRequest, calls.next(t, "an event of the resource"))
+	equal(t, "request", testRequest, calls.next(t, "a watch event of the resource"))
 	owned := unstructuredOf("ResourceNoStatus")
 	owned.SetOwnerReferences(newConfigMap("child").OwnerReferences)
 	events.changed(owned)
-	equal(t, "request", testRequest, calls.next(t, "an event of a child"))
+	equal(t, "request", testRequest, calls.next(t, "a watch event of a child"))
 	for _, kind := range []string{"Resource", "ResourceNoStatus"} {
 		informer := events.informer(unstructuredOf(kind))
 		informer.mu.Lock()
-		equal(t, "what is watched of "+kind, map[string]bool{"*unstructured.Unstructured": true}, informer.forms)
+		equal(t, "watched forms of "+kind, map[string]bool{"*unstructured.Unstructured": true}, informer.forms)
 		informer.mu.Unlock()
 	}
 }
@@ -310,7 +310,7 @@ func TestSetup_ObjectManager(t *testing.T) {
 	wantErr(t, nil, w.Config.Tracker.TrackObject(newConfigMap("any"), newResource()))
 	start(t, mgr)
 	events.changed(newConfigMap("any", orphan))
-	equal(t, "request", testRequest, calls.next(t, "an event of what is tracked"))
+	equal(t, "request", testRequest, calls.next(t, "a watch event of a tracked object"))
 
 	nothing := &reconcilers.UpdatingObjectManager[client.Object]{
 		Name: "test", TrackDesired: true, MergeBeforeUpdate: func(_, _ client.Object) {},

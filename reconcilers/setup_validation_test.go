@@ -15,10 +15,10 @@ import (
 	"trueup.dev/validation"
 )
 
-// registry is what set-up gives to a notifier.
+// registry is created by the setup of a notifier.
 type registry struct{ missing []string }
 
-// notifier is a sub reconciler of an author, which cannot be validated before it was set up.
+// notifier is a custom sub reconciler that cannot be validated before its setup.
 type notifier struct {
 	given    registry
 	registry *registry
@@ -34,7 +34,7 @@ func (n *notifier) SetupWithManager(ctx context.Context, mgr reconcilers.Manager
 }
 
 func (n *notifier) Validate(ctx context.Context) error {
-	if len(n.registry.missing) > 0 { // panics before set-up
+	if len(n.registry.missing) > 0 { // panics before setup
 		return errors.New("missing: " + strings.Join(n.registry.missing, ", "))
 	}
 	if v, ok := n.below.(validation.Validator); ok && validation.IsRecursive(ctx) {
@@ -47,7 +47,7 @@ func (n *notifier) Reconcile(context.Context, *fixture.Resource) (reconcilers.Re
 	return reconcilers.Result{}, nil
 }
 
-// embedder is a sub reconciler of an author that is mostly one of ours.
+// embedder is a custom sub reconciler that embeds a reconciler of this package.
 type embedder struct {
 	*syncReconciler
 	registry *registry
@@ -59,13 +59,13 @@ func (e *embedder) SetupWithManager(ctx context.Context, mgr reconcilers.Manager
 }
 
 func (e *embedder) Validate(ctx context.Context) error {
-	if len(e.registry.missing) > 0 { // panics before set-up
+	if len(e.registry.missing) > 0 { // panics before setup
 		return errTest
 	}
 	return e.syncReconciler.Validate(ctx)
 }
 
-// keeper is an object manager of an author.
+// keeper is a custom object manager.
 type keeper struct {
 	configMaps
 	registry *registry
@@ -77,18 +77,18 @@ func (k *keeper) SetupWithManager(context.Context, reconcilers.Manager, *reconci
 }
 
 func (k *keeper) Validate(context.Context) error {
-	if len(k.registry.missing) > 0 { // panics before set-up
+	if len(k.registry.missing) > 0 { // panics before setup
 		return errTest
 	}
 	return nil
 }
 
-// panics is a sub reconciler of an author that can never be validated.
+// panics is a custom sub reconciler that can never be validated.
 type panics struct{ notifier }
 
 func (*panics) Validate(context.Context) error { panic("not yet") }
 
-func TestSetup_AuthorsReconcilersAreValidatedOnceSetUp(t *testing.T) {
+func TestSetup_ValidatesCustomReconcilersAfterTheirSetup(t *testing.T) {
 	w := newWorld(t)
 	const below = `ResourceReconciler "root" must have a valid Reconciler: `
 	broken := func() *notifier { return &notifier{given: registry{missing: []string{"token"}}} }
@@ -97,7 +97,7 @@ func TestSetup_AuthorsReconcilersAreValidatedOnceSetUp(t *testing.T) {
 		want       []string
 	}{
 		"alone": {reconciler: &notifier{}},
-		"below everything": {reconciler: sequence{
+		"below other reconcilers": {reconciler: sequence{
 			always{&notifier{}},
 			&ifThen{If: isTrue, Then: &notifier{}, Else: &notifier{}}, &while{Condition: isTrue, Reconciler: &notifier{}},
 			&forEach{Items: items("a"), Reconciler: &notifier{}}, &tryCatch{Try: &notifier{}, Finally: &notifier{}},
@@ -106,34 +106,34 @@ func TestSetup_AuthorsReconcilersAreValidatedOnceSetUp(t *testing.T) {
 			&reconcilers.Advice[*fixture.Resource]{Reconciler: &notifier{}},
 			&reconcilers.CastResource[*fixture.Resource, *fixture.Resource]{Reconciler: &notifier{}},
 		}},
-		"with one of ours embedded": {reconciler: sequence{&embedder{syncReconciler: nothing()}}},
+		"embeds a reconciler of this package": {reconciler: sequence{&embedder{syncReconciler: nothing()}}},
 		"object manager": {
 			reconciler: newChildReconciler(w, func(r *childReconciler) { r.ChildObjectManager = &keeper{} }),
 		},
 		"object manager of a set": {
 			reconciler: newChildSetReconciler(w, func(r *childSetReconciler) { r.ChildObjectManager = &keeper{} }),
 		},
-		"between ours": {reconciler: sequence{&notifier{below: sequence{nothing()}}}},
-		"never set up": {reconciler: &overrideSetup{Reconciler: sequence{&notifier{}, &panics{}}}},
-		"not valid":    {reconciler: broken(), want: []string{below + "missing: token"}},
-		"not valid in several places": {
+		"between reconcilers of this package": {reconciler: sequence{&notifier{below: sequence{nothing()}}}},
+		"never set up":                        {reconciler: &overrideSetup{Reconciler: sequence{&notifier{}, &panics{}}}},
+		"invalid":                             {reconciler: broken(), want: []string{below + "missing: token"}},
+		"invalid in several places": {
 			reconciler: sequence{broken(), &ifThen{If: isTrue, Then: broken()}, &notifier{}},
 			want: []string{
 				below + "Sequence must have a valid Sequence[0]: missing: token",
 				below + `Sequence must have a valid Sequence[1]: IfThen "IfThen" must have a valid Then: missing: token`,
 			},
 		},
-		"not valid, like ours": {
+		"invalid, as is a reconciler of this package": {
 			reconciler: sequence{broken(), &syncReconciler{Name: "empty"}},
 			want: []string{
 				below + `Sequence must have a valid Sequence[1]: SyncReconciler "empty" must implement Sync or SyncWithResult`,
 			},
 		},
-		"ours is not valid behind it": {
+		"contains an invalid reconciler of this package": {
 			reconciler: sequence{&notifier{below: &syncReconciler{Name: "empty"}}},
 			want:       []string{`SyncReconciler "empty" must implement Sync or SyncWithResult`},
 		},
-		"ours is not valid behind it, never set up": {
+		"contains an invalid reconciler of this package, never set up": {
 			reconciler: &overrideSetup{Name: "skipped", Reconciler: &syncReconciler{Name: "empty"}},
 			want: []string{
 				below +
@@ -165,7 +165,7 @@ func TestSetup_AuthorsReconcilersAreValidatedOnceSetUp(t *testing.T) {
 			`AggregateReconciler "root" must have a valid Reconciler: CastResource "ResourceCastResource" must have a valid Reconciler: missing: token`,
 			r.SetupWithManager(context.Background(), mgr))
 	})
-	t.Run("webhook, where nothing is set up", func(t *testing.T) {
+	t.Run("webhook, which sets up nothing", func(t *testing.T) {
 		adapter := &reconcilers.AdmissionWebhookAdapter[*fixture.Resource]{
 			Reconciler: sequence{&notifier{}}, Config: w.Config,
 		}
@@ -174,7 +174,7 @@ func TestSetup_AuthorsReconcilersAreValidatedOnceSetUp(t *testing.T) {
 	})
 }
 
-func TestSetup_AuthorsReconcilersAreValidatedWhenAskedFor(t *testing.T) {
+func TestSetup_ValidatesCustomReconcilersOnRequest(t *testing.T) {
 	w := newWorld(t)
 	recursive := validation.WithRecursive(context.Background())
 	ready := func(missing ...string) *notifier {
@@ -193,7 +193,7 @@ func TestSetup_AuthorsReconcilersAreValidatedWhenAskedFor(t *testing.T) {
 			&overrideSetup{Name: "skipped", Reconciler: ready("token")},
 			below + `OverrideSetup "skipped" must have a valid Reconciler: missing: token`,
 		},
-		"ours below it": {
+		"contains a reconciler of this package": {
 			&notifier{registry: &registry{}, below: &syncReconciler{Name: "empty"}},
 			below + `SyncReconciler "empty" must implement Sync or SyncWithResult`,
 		},

@@ -21,7 +21,7 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// fate tells what has become of an error.
+// fate returns how an error is handled.
 func fate(err error) string {
 	quiet, skips := errors.Is(err, reconcilers.ErrQuiet), errors.Is(err, reconcilers.ErrSkipStatusUpdate)
 	switch {
@@ -36,7 +36,7 @@ func fate(err error) string {
 	}
 }
 
-// attempt is a case in which failNow returns an error, and what becomes of it.
+// attempt returns a case in which failNow returns err. want is the expected handling.
 func attempt(err error, want string, changes ...func(*fixture.Resource)) subReconcilerCase {
 	return subReconcilerCase{
 		Resource: newResource(changes...), GivenStashedValues: map[reconcilers.StashKey]any{"error": err},
@@ -45,13 +45,13 @@ func attempt(err error, want string, changes ...func(*fixture.Resource)) subReco
 			equal(t, "result", requeue, result)
 			wantErr(t, err, got)
 			equal(t, "error", want, fate(got))
-			// The cause of what is suppressed is not lost, and everything else is the same error.
-			equal(t, "identical", want != "suppressed", got == err) //nolint:errorlint // it is about identity
+			// A suppressed error still wraps its cause. Any other error is returned unchanged.
+			equal(t, "identical", want != "suppressed", got == err) //nolint:errorlint // this checks identity
 		},
 	}
 }
 
-// failNow is a sub reconciler that returns the error of the attempt.
+// failNow returns a sub reconciler that returns the error of the attempt.
 func failNow() *syncReconciler {
 	return &syncReconciler{SyncWithResult: func(ctx context.Context, _ *fixture.Resource) (reconcilers.Result, error) {
 		err, _ := reconcilers.RetrieveValue(ctx, "error").(error)
@@ -59,7 +59,7 @@ func failNow() *syncReconciler {
 	}}
 }
 
-// inARow is the case of attempts by one reconciler.
+// inARow returns a case with several attempts by one reconciler.
 func inARow(r subReconciler, attempts ...subReconcilerCase) subReconcilerCase {
 	first := attempts[0]
 	first.Metadata, first.AdditionalReconciles = map[string]any{"reconciler": r}, attempts[1:]
@@ -80,21 +80,22 @@ func TestSuppressTransientErrors(t *testing.T) {
 	other := func(r *fixture.Resource) { r.UID = "other" }
 	changed := func(r *fixture.Resource) { r.Generation = 2 }
 	subReconcilerTests{
-		// There is nothing to suppress.
+		// Without an error, nothing is suppressed.
 		"success": of(0, times(4, none)...),
-		// The third error in a row is returned, and all after it. The threshold can be set, and 1 suppresses nothing.
+		// The third error in a row and all later errors are returned. The threshold can be set, and 1 suppresses
+		// nothing.
 		"default":          of(0, append(times(2, suppressed), times(3, returned)...)...),
 		"threshold":        of(5, append(times(4, suppressed), times(2, returned)...)...),
 		"threshold of one": of(1, times(2, returned)...),
-		// The count does not start again after the highest number there is.
+		// The count does not overflow.
 		"highest": of(255, append(times(254, suppressed), times(346, returned)...)...),
-		// A success starts the count again.
+		// A success resets the count.
 		"success between": of(0, suppressed, suppressed, none, suppressed, suppressed, returned),
-		// A durable error is returned as it is and starts the count again.
+		// A durable error is returned unchanged and resets the count.
 		"durable": of(0, durable, suppressed, suppressed, durable, suppressed, suppressed, returned),
-		// A halt is no failure: it starts the count again, and the status is written.
+		// A halt is not a failure: it resets the count, and the status is written.
 		"halt": of(0, suppressed, suppressed, halt, suppressed, suppressed, returned),
-		// Each resource has its count, and each generation.
+		// Each resource and each generation has its own count.
 		"two resources": of(0,
 			suppressed, attempt(errTest, "suppressed", other), suppressed, attempt(errTest, "suppressed", other),
 			returned, attempt(errTest, "returned", other),
@@ -105,7 +106,7 @@ func TestSuppressTransientErrors(t *testing.T) {
 	}.Run(t, scheme, fromCase)
 }
 
-func TestSuppressTransientErrors_LeavesNoTrace(t *testing.T) {
+func TestSuppressTransientErrors_DoesNotReportSuppressedErrors(t *testing.T) {
 	log, lines := newLog(0)
 	failing := &suppress{Reconciler: sequence{
 		setField(reconcilers.Result{}, nil), returning(reconcilers.Result{RequeueAfter: time.Minute}, nil), &advice{
@@ -131,10 +132,10 @@ func TestSuppressTransientErrors_LeavesNoTrace(t *testing.T) {
 	rtesting.ReconcilerTestSuite{returned}.Run(t, scheme, resourceFactory)
 }
 
-func TestSuppressTransientErrors_ForgetsWhatIsGone(t *testing.T) {
+func TestSuppressTransientErrors_DropsCountsOfDeletedResources(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	const purging = "purging stale resource counters"
-	// counting counts the lists, and fails them unless the error is nil.
+	// counting counts the lists and fails them unless err is nil.
 	counting := func(lists *int, err error) []rtesting.ReactionFunc {
 		return []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
 			if !action.Matches("list", "ResourceList") {
@@ -152,14 +153,14 @@ func TestSuppressTransientErrors_ForgetsWhatIsGone(t *testing.T) {
 		lists    int
 		log      []string
 	}{
-		// Nothing is listed within a day. It is the time since the last purge that counts.
+		// The reconciler lists at most once a day, counted from the last purge.
 		"not yet":  {24*time.Hour - time.Second, nil, nil, "returned", 0, nil},
 		"days ago": {72 * time.Hour, nil, nil, "suppressed", 1, []string{purging}},
-		// The count of a resource that is gone is dropped, that of one that is there is kept.
-		"gone":  {24 * time.Hour, nil, nil, "suppressed", 1, []string{purging}},
-		"still": {24 * time.Hour, objects{newResource()}, nil, "returned", 1, []string{purging}},
-		// Without a list nothing is dropped, and nothing fails.
-		"no list": {24 * time.Hour, nil, errTest, "returned", 1, []string{purging, "purge failed to list resources"}},
+		// The count of a deleted resource is dropped, and the count of an existing resource is kept.
+		"deleted": {24 * time.Hour, nil, nil, "suppressed", 1, []string{purging}},
+		"exists":  {24 * time.Hour, objects{newResource()}, nil, "returned", 1, []string{purging}},
+		// If the list fails, no count is dropped, and the request does not fail.
+		"list fails": {24 * time.Hour, nil, errTest, "returned", 1, []string{purging, "purge failed to list resources"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lists := 0
@@ -217,7 +218,7 @@ func TestSuppressTransientErrors_ForgetsWhatIsGone(t *testing.T) {
 	})
 }
 
-func TestDefect05_SuppressTransientErrorsWithManyWorkers(t *testing.T) {
+func TestSuppressTransientErrors_ManyWorkers(t *testing.T) {
 	const workers, passes = 64, 20
 	w := newWorld(t)
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -232,7 +233,7 @@ func TestDefect05_SuppressTransientErrorsWithManyWorkers(t *testing.T) {
 		done.Go(func() {
 			uid := types.UID(fmt.Sprintf("resource-%d", worker))
 			for pass := range passes {
-				// Each pass is a day later, so that every one of them purges.
+				// Each pass is one day later, so each pass purges.
 				ctx := rtime.StashNow(w.Context(), start.AddDate(0, 0, pass))
 				resource := newResource(func(r *fixture.Resource) { r.UID, r.Generation = uid, int64(pass) })
 				_, err := r.Reconcile(ctx, resource)

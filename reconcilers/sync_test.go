@@ -28,13 +28,13 @@ func TestSyncReconciler(t *testing.T) {
 
 	for resource, tests := range map[*fixture.Resource]subReconcilerTests{
 		newResource(): {
-			// A resource that lives is synced.
+			// A resource that is not being deleted is synced.
 			"sync": logging(outcome(&syncReconciler{Sync: sync(nil), Finalize: finalize(nil)}, none, nil, "sync")),
 			// The error is returned and logged.
 			"sync fails": logging(outcome(&syncReconciler{Sync: sync(errTest)}, none, errTest, "sync"), "unable to sync"),
 			// A quiet error is returned and not logged.
 			"sync fails quietly": logging(outcome(&syncReconciler{Sync: sync(errQuiet)}, none, errQuiet, "sync")),
-			// The result is returned, also beside an error.
+			// The result is returned, also with an error.
 			"sync with result": logging(
 				outcome(&syncReconciler{SyncWithResult: syncResult(minute, nil)}, minute, nil, "sync"),
 			),
@@ -52,14 +52,14 @@ func TestSyncReconciler(t *testing.T) {
 				outcome(&syncReconciler{Sync: sync(nil), Finalize: finalize(errTest)}, none, errTest, "finalize"),
 				"unable to finalize",
 			),
-			// The result is returned, also beside an error.
+			// The result is returned, also with an error.
 			"finalize with result": logging(outcome(
 				&syncReconciler{Sync: sync(nil), FinalizeWithResult: finalizeResult(minute, nil)}, minute, nil, "finalize",
 			)),
 			"finalize with result fails": logging(outcome(
 				&syncReconciler{Sync: sync(nil), FinalizeWithResult: finalizeResult(minute, errTest)}, minute, errTest, "finalize",
 			), "unable to finalize"),
-			// The sooner result wins.
+			// The shorter requeue is used.
 			"both, sync is sooner": logging(outcome(&syncReconciler{
 				SyncDuringFinalization: true, SyncWithResult: syncResult(second, nil),
 				FinalizeWithResult: finalizeResult(minute, nil),
@@ -68,21 +68,21 @@ func TestSyncReconciler(t *testing.T) {
 				SyncDuringFinalization: true, SyncWithResult: syncResult(minute, nil),
 				FinalizeWithResult: finalizeResult(second, nil),
 			}, second, nil, "sync", "finalize")),
-			// Sync is called also when there is nothing to finalize.
-			"both, only sync is there": logging(outcome(
+			// Sync is also called without a Finalize function.
+			"both, without Finalize": logging(outcome(
 				&syncReconciler{SyncDuringFinalization: true, SyncWithResult: syncResult(second, nil)}, second, nil, "sync",
 			)),
 			// An error from sync skips finalize.
 			"both, sync fails": logging(outcome(&syncReconciler{
 				SyncDuringFinalization: true, SyncWithResult: syncResult(second, errTest), Finalize: finalize(nil),
 			}, second, errTest, "sync"), "unable to sync"),
-			// A halt skips finalize too.
+			// A halt also skips finalize.
 			"both, sync halts": logging(outcome(&syncReconciler{
 				SyncDuringFinalization: true, SyncWithResult: syncResult(
 					second, reconcilers.ErrHaltSubReconcilers,
 				), Finalize: finalize(nil),
 			}, second, reconcilers.ErrHaltSubReconcilers, "sync")),
-			// The result of both is returned beside the error.
+			// Both results are combined and returned with the error.
 			"both, finalize fails": logging(outcome(&syncReconciler{
 				SyncDuringFinalization: true, SyncWithResult: syncResult(second, nil), FinalizeWithResult: finalizeResult(
 					minute, errTest,
@@ -109,11 +109,11 @@ func TestSyncReconciler_Validate(t *testing.T) {
 		"named": {
 			&syncReconciler{Name: "test"}, `SyncReconciler "test" must implement Sync or SyncWithResult`,
 		},
-		"both ways to sync": {
+		"Sync and SyncWithResult": {
 			&syncReconciler{Sync: plain, SyncWithResult: full},
 			`SyncReconciler "SyncReconciler" may not implement both Sync and SyncWithResult`,
 		},
-		"both ways to finalize": {
+		"Finalize and FinalizeWithResult": {
 			&syncReconciler{Sync: plain, Finalize: plain, FinalizeWithResult: full},
 			`SyncReconciler "SyncReconciler" may not implement both Finalize and FinalizeWithResult`,
 		},
@@ -136,7 +136,7 @@ func TestSyncReconciler_Setup(t *testing.T) {
 	wantErr(t, errTest, r.SetupWithManager(context.Background(), nil, nil))
 }
 
-func TestDefect09_SyncReconcilerWithoutSetupIsValidated(t *testing.T) {
+func TestSyncReconciler_IsValidatedWithoutSetup(t *testing.T) {
 	wantText(t, `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`,
 		(&syncReconciler{}).SetupWithManager(context.Background(), nil, nil))
 }

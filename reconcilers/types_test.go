@@ -22,13 +22,14 @@ func TestAggregateResults(t *testing.T) {
 		results []result
 		want    result
 	}{
-		"none at all":        {nil, none},
-		"empty":              {[]result{none, none}, none},
-		"one":                {[]result{minute}, minute},
-		"the sooner":         {[]result{minute, second, none}, second},
-		"the sooner, turned": {[]result{second, minute}, second},
-		"again":              {[]result{none, again, none}, again},
-		"again and after":    {[]result{again, minute}, result{Requeue: true, RequeueAfter: time.Minute}}, //nolint:staticcheck // users may set it
+		"no results":    {nil, none},
+		"empty":         {[]result{none, none}, none},
+		"one":           {[]result{minute}, minute},
+		"shorter":       {[]result{minute, second, none}, second},
+		"shorter first": {[]result{second, minute}, second},
+		"again":         {[]result{none, again, none}, again},
+		//nolint:staticcheck // users may set it
+		"again and after": {[]result{again, minute}, result{Requeue: true, RequeueAfter: time.Minute}},
 		"highest priority": {
 			[]result{{Priority: new(1)}, {Priority: new(7)}, {Priority: new(3)}}, result{Priority: new(7)},
 		},
@@ -42,7 +43,7 @@ func TestAggregateResults(t *testing.T) {
 
 func TestMergeMaps(t *testing.T) {
 	first, second := map[string]string{"a": "1", "b": "1"}, map[string]string{"b": "2", "c": "2"}
-	equal(t, "later ones win", map[string]string{"a": "1", "b": "2", "c": "2"}, reconcilers.MergeMaps(first, nil, second))
+	equal(t, "merged map", map[string]string{"a": "1", "b": "2", "c": "2"}, reconcilers.MergeMaps(first, nil, second))
 	equal(t, "inputs", []map[string]string{{"a": "1", "b": "1"}, {"b": "2", "c": "2"}}, []map[string]string{first, second})
 	for _, merged := range []map[string]string{reconcilers.MergeMaps(), reconcilers.MergeMaps(nil, nil)} {
 		if merged == nil {
@@ -60,7 +61,7 @@ func TestErrors(t *testing.T) {
 		want        bool
 	}{
 		"halt is quiet":         {reconcilers.ErrHaltSubReconcilers, reconcilers.ErrQuiet, true},
-		"quiet is no halt":      {reconcilers.ErrQuiet, reconcilers.ErrHaltSubReconcilers, false},
+		"quiet does not halt":   {reconcilers.ErrQuiet, reconcilers.ErrHaltSubReconcilers, false},
 		"durable is quiet":      {reconcilers.ErrDurable, reconcilers.ErrQuiet, true},
 		"durable halts":         {reconcilers.ErrDurable, reconcilers.ErrHaltSubReconcilers, true},
 		"durable is itself":     {errors.Join(errTest, reconcilers.ErrDurable), reconcilers.ErrDurable, true},
@@ -88,7 +89,7 @@ func TestStashNames(t *testing.T) {
 	wantErr(t, reconcilers.ErrStashValueNotFound, err)
 	stasher.Store(ctx, 7)
 	equal(t, "value", 7, reconcilers.RetrieveValue(ctx, "number").(int))
-	equal(t, "value by the other package", 7, stash.RetrieveValue(ctx, "number").(int))
+	equal(t, "value from package stash", 7, stash.RetrieveValue(ctx, "number").(int))
 	reconcilers.StashValue(ctx, "number", "seven")
 	_, err = stasher.RetrieveOrError(ctx)
 	wantErr(t, reconcilers.ErrStashValueNotAssignable, err)
@@ -115,14 +116,14 @@ func TestIgnoreAllUnexported(t *testing.T) {
 		change func(*outer)
 		equal  bool
 	}{
-		"nothing":                        {func(*outer) {}, true},
-		"unexported":                     {func(o *outer) { o.unexported = "changed" }, true},
-		"unexported, not ASCII":          {func(o *outer) { o.ärgerlich = 2 }, true},
-		"exported below unexported":      {func(o *outer) { o.nested.Exported = "changed" }, true},
-		"exported":                       {func(o *outer) { o.Exported = "changed" }, false},
-		"exported below exported":        {func(o *outer) { o.Nested.Exported = "changed" }, false},
-		"a key of a map is not a field":  {func(o *outer) { o.Map = map[string]string{"lower": "changed"} }, false},
-		"another spelling of a quantity": {func(o *outer) { o.Quantity = resource.MustParse("1000m") }, true},
+		"nothing":                          {func(*outer) {}, true},
+		"unexported":                       {func(o *outer) { o.unexported = "changed" }, true},
+		"unexported, not ASCII":            {func(o *outer) { o.ärgerlich = 2 }, true},
+		"exported below unexported":        {func(o *outer) { o.nested.Exported = "changed" }, true},
+		"exported":                         {func(o *outer) { o.Exported = "changed" }, false},
+		"exported below exported":          {func(o *outer) { o.Nested.Exported = "changed" }, false},
+		"a key of a map is not a field":    {func(o *outer) { o.Map = map[string]string{"lower": "changed"} }, false},
+		"equal quantity with another text": {func(o *outer) { o.Quantity = resource.MustParse("1000m") }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := base

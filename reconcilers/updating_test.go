@@ -24,7 +24,7 @@ type (
 	objectManagerCase  = rtesting.SubReconcilerTestCase[client.Object]
 )
 
-// managing are the GivenStashedValues of a case, managed its ExpectStashedValues. Nil is no object.
+// managing returns the GivenStashedValues of a case, and managed its ExpectStashedValues. nil means no object.
 func managing(actual, desired *corev1.ConfigMap) map[stash.Key]any {
 	return map[stash.Key]any{
 		rtesting.ObjectManagerReconcilerTestHarnessActualStasher[*corev1.ConfigMap]().Key():  actual,
@@ -36,7 +36,7 @@ func managed(returned *corev1.ConfigMap) map[stash.Key]any {
 	return map[stash.Key]any{rtesting.ObjectManagerReconcilerTestHarnessResultStasher[*corev1.ConfigMap]().Key(): returned}
 }
 
-// configMapsFactory makes an object manager.
+// configMapsFactory returns an object manager for ConfigMaps.
 func configMapsFactory(
 	_ *testing.T, tc *objectManagerCase, c reconcilers.Config,
 ) reconcilers.SubReconciler[client.Object] {
@@ -52,13 +52,13 @@ func configMapsFactory(
 	return &rtesting.ObjectManagerReconcilerTestHarness[*corev1.ConfigMap]{ObjectManager: manager}
 }
 
-// byServer is what the server makes of a ConfigMap that is written by what configMapsFactory makes.
+// byServer makes the change of the server to a ConfigMap that the manager of configMapsFactory writes.
 func byServer(cm *corev1.ConfigMap) { cm.Data["added"] = "by the server" }
 
 func drift(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" }
 
 func TestUpdatingObjectManager(t *testing.T) {
-	actual, drifted, leaving := newConfigMap("child"), newConfigMap("child", drift), newConfigMap("child", leaving)
+	actual, drifted, removed := newConfigMap("child"), newConfigMap("child", drift), newConfigMap("child", deleting)
 	generated := rtesting.With(wanted(""), func(cm *corev1.ConfigMap) { cm.GenerateName = "child-" })
 	create, update, remove, keep := managing(nil, wanted("child")), managing(
 		drifted, wanted("child"),
@@ -81,7 +81,7 @@ func TestUpdatingObjectManager(t *testing.T) {
 	inAll(objectManagerTests{
 		// Nothing exists and nothing is desired.
 		"nothing": {GivenStashedValues: managing(nil, nil)},
-		// With nothing left the finalizer can go.
+		// If no object exists, the finalizer is removed.
 		"nothing, finalizer": {
 			Metadata: holding, Resource: held, GivenStashedValues: managing(nil, nil),
 			ExpectResource: newResource(patched), ExpectPatches: clears, ExpectEvents: events{finalizerPatched},
@@ -95,16 +95,16 @@ func TestUpdatingObjectManager(t *testing.T) {
 		},
 		// A blank object does not exist.
 		"nothing, blank": {GivenStashedValues: managing(&corev1.ConfigMap{}, nil)},
-		// The finalizer stays until the object is seen to be gone.
+		// The finalizer is kept until the object no longer exists in the cache.
 		"delete": {
 			Metadata: holding, Resource: held, GivenStashedValues: remove, ExpectDeletes: deletes("child"), ExpectEvents: events{
 				deletedChild,
 			},
 		},
-		// It is being deleted already.
-		"delete, terminating": {GivenStashedValues: managing(leaving, nil)},
-		// An object of the same name that has taken its place is not deleted.
-		"delete, only what it looked at": {
+		// The object is already being deleted.
+		"delete, terminating": {GivenStashedValues: managing(removed, nil)},
+		// A new object of the same name is not deleted.
+		"delete, precondition": {
 			GivenStashedValues: remove, ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
 			WithReactors: []rtesting.ReactionFunc{func(action rtesting.Action) (handled bool, ret runtime.Object, err error) {
 				if deletion, ok := action.(rtesting.DeleteAction); ok {
@@ -123,12 +123,12 @@ func TestUpdatingObjectManager(t *testing.T) {
 			GivenStashedValues: remove, WithReactors: failing("delete", "ConfigMap", errQuiet), ExpectDeletes: deletes("child"),
 			ShouldErr: true, Verify: failsWith(errQuiet),
 		},
-		// That it is gone already is what was wanted.
-		"delete, gone": {
+		// The object no longer exists, which is the desired state.
+		"delete, not found": {
 			GivenStashedValues: remove, WithReactors: failing("delete", "ConfigMap", errNotFound),
 			ExpectDeletes: deletes("child"),
 		},
-		// The object is returned as the server has it.
+		// The object is returned as stored in the server.
 		"create": {
 			GivenStashedValues: create, ExpectCreates: creates, ExpectEvents: events{createdChild}, ExpectStashedValues: created,
 		},
@@ -145,12 +145,12 @@ func TestUpdatingObjectManager(t *testing.T) {
 				finalizerPatched, createdChild,
 			}, ExpectStashedValues: created,
 		},
-		// Without the finalizer nothing may be created.
+		// If the finalizer cannot be added, no object is created.
 		"create, finalizer fails": {
 			Metadata: holding, GivenStashedValues: create, WithReactors: failing("patch", "Resource", errTest),
 			ExpectPatches: adds, ExpectEvents: events{finalizerFailed}, ShouldErr: true, Verify: failsWith(errTest),
 		},
-		// What was not created is not tracked.
+		// An object that was not created is not tracked.
 		"create, failure": {
 			Metadata: tracking, GivenStashedValues: create, WithReactors: failing(
 				"create", "ConfigMap", errTest,
@@ -162,7 +162,7 @@ func TestUpdatingObjectManager(t *testing.T) {
 			GivenStashedValues: create, WithReactors: failing("create", "ConfigMap", errQuiet), ExpectCreates: creates,
 			ShouldErr: true, Verify: failsWith(errQuiet),
 		},
-		// The name in events and tracks is that which the server chose.
+		// Events and tracks contain the name that the server generated.
 		"create, generated name": {
 			Metadata: tracking, GivenStashedValues: managing(nil, generated), ExpectCreates: objects{generated},
 			ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(wanted("child-001"), newResource(), scheme)},
@@ -183,7 +183,7 @@ func TestUpdatingObjectManager(t *testing.T) {
 				finalizer("test-finalizer"), patched,
 			), ExpectPatches: adds, ExpectEvents: events{finalizerPatched},
 		},
-		// The object is returned as the server has it.
+		// The object is returned as stored in the server.
 		"update": {
 			GivenStashedValues: update, ExpectUpdates: updates, ExpectEvents: events{updatedChild}, ExpectStashedValues: updated,
 		},
@@ -195,7 +195,7 @@ func TestUpdatingObjectManager(t *testing.T) {
 				finalizerPatched, updatedChild,
 			}, ExpectStashedValues: updated,
 		},
-		// Without the finalizer nothing may be changed.
+		// If the finalizer cannot be added, the object is not updated.
 		"update, finalizer fails": {
 			Metadata: holding, GivenStashedValues: update, WithReactors: failing("patch", "Resource", errTest),
 			ExpectPatches: adds, ExpectEvents: events{finalizerFailed}, ShouldErr: true, Verify: failsWith(errTest),
@@ -210,7 +210,7 @@ func TestUpdatingObjectManager(t *testing.T) {
 			GivenStashedValues: update, WithReactors: failing("update", "ConfigMap", errQuiet), ExpectUpdates: updates,
 			ShouldErr: true, Verify: failsWith(errQuiet),
 		},
-		// Fields that cannot be changed are taken over before merging.
+		// Immutable fields are copied before merging.
 		"update, harmonized": {Metadata: harmonizing, GivenStashedValues: update, ExpectStashedValues: managed(drifted)},
 	}, func(_ string, tc *objectManagerCase) {
 		if tc.Resource == nil {
@@ -222,8 +222,7 @@ func TestUpdatingObjectManager(t *testing.T) {
 	}).Run(t, scheme, configMapsFactory)
 }
 
-// The finalizer comes before anything that it is for, and the name that is tracked is known when the object has been
-// created.
+// The finalizer is added before the object is written. An object with a generated name is tracked after it was created.
 func TestUpdatingObjectManager_Order(t *testing.T) {
 	const create, update = "create ConfigMap default/child", "update ConfigMap default/child"
 	const track = "track ConfigMap default/child for default/test"
@@ -237,7 +236,7 @@ func TestUpdatingObjectManager_Order(t *testing.T) {
 			actual: newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" }),
 			want:   []string{added, patched, track, update, childUpdated},
 		},
-		"an object that exists is no failure because it cannot be tracked": {
+		"an existing object that cannot be tracked": {
 			fail: errTest, want: []string{added, patched, create, track, childCreated},
 		},
 	} {
@@ -278,21 +277,21 @@ func TestUpdatingObjectManager_Duck(t *testing.T) {
 		d.Spec.Fields = map[string]string{"key": value}
 		return d
 	}
-	// What is sent is all that is known of the duck.
+	// Only the fields of the duck are sent.
 	sent := func(value string) objects {
 		u := &unstructured.Unstructured{}
 		wantErr(t, nil, duck.Convert(newDuck(value), u))
 		return objects{u}
 	}
 	subReconcilerTests{
-		// The kind in events is that of the duck.
-		"with permission": {
+		// Events contain the kind of the duck.
+		"allowed": {
 			Resource: newResource(), Metadata: changes(func(m *ducks) { m.DangerouslyAllowDuckTypes = true }),
 			ExpectCreates: sent("value"), ExpectUpdates: sent("changed"),
 			ExpectEvents: events{normal("Created", `Created Resource "duck"`), normal("Updated", `Updated Resource "duck"`)},
 		},
-		// A client loses of a duck what it does not know.
-		"without permission": {
+		// A client would remove the fields that the duck does not have.
+		"not allowed": {
 			Resource: newResource(), ExpectCreates: objects{newDuck("value")}, ShouldErr: true,
 			ExpectEvents: events{
 				warning("CreationFailed", `Failed to create Resource "duck": Create is not supported for the duck typed objects`),
@@ -356,12 +355,12 @@ func TestUpdatingObjectManager_Validate(t *testing.T) {
 	t.Run("needs a config", func(t *testing.T) {
 		defer func() {
 			if recover() == nil {
-				t.Error("there is nothing to tell ducks with, and no panic")
+				t.Error("no panic without a config")
 			}
 		}()
 		_ = (&configMaps{MergeBeforeUpdate: mergeData}).Validate(context.Background())
 	})
-	t.Run("by the old name of setting up", func(t *testing.T) {
+	t.Run("deprecated Setup method", func(t *testing.T) {
 		r := &configMaps{}
 		wantText(
 			t, `UpdatingObjectManager "ConfigMapUpdatingObjectManager" must define MergeBeforeUpdate`, r.Setup(w.Context()),

@@ -27,7 +27,7 @@ const (
 	retrying    = "halted several times in a row, retrying with back-off"
 )
 
-// theme is a step that tracks a ConfigMap and returns an error, whether or not the ConfigMap exists.
+// theme returns a step that tracks a ConfigMap and returns err, whether or not the ConfigMap exists.
 func theme(name string, err error) *syncReconciler {
 	return &syncReconciler{Name: "Theme", Sync: func(ctx context.Context, r *fixture.Resource) error {
 		key := client.ObjectKey{Namespace: r.Namespace, Name: name}
@@ -36,7 +36,7 @@ func theme(name string, err error) *syncReconciler {
 	}}
 }
 
-// themes is a step that tracks ConfigMaps by label, of which there are none.
+// themes returns a step that tracks ConfigMaps by label. No ConfigMap has the label.
 func themes(err error) *syncReconciler {
 	return &syncReconciler{Sync: func(ctx context.Context, _ *fixture.Resource) error {
 		got := reconcilers.RetrieveConfigOrDie(ctx).TrackAndList(ctx, &corev1.ConfigMapList{}, client.MatchingLabels{
@@ -52,12 +52,12 @@ func halting() *syncReconciler {
 	}
 }
 
-// untracked is a tracker that tracks nothing.
+// untracked is a tracker that rejects every reference.
 type untracked struct{ tracker.Tracker }
 
 func (untracked) TrackReference(tracker.Reference, client.Object) error { return errTest }
 
-func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
+func TestHalt_IsNotRetriedWhileItWaitsForTrackedObjects(t *testing.T) {
 	halt, durable := reconcilers.ErrHaltSubReconcilers, reconcilers.ErrDurable
 	turn := &forEach{Items: items("a"), Reconciler: theme("missing", nil)}
 	retry, wait := requeue, reconcilers.Result{RequeueAfter: time.Hour}
@@ -81,7 +81,7 @@ func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 		"missing":                          {step: theme("missing", halt), want: wait},
 		"missing, durable":                 {step: theme("missing", durable), want: wait},
 		"missing, joined to another error": {step: theme("missing", errors.Join(errTest, halt)), want: wait},
-		"missing, below others": {
+		"missing, in a nested step": {
 			step: sequence{always{nothing(), sequence{nothing(), theme("missing", halt)}}, never(t)}, want: wait,
 		},
 		"missing, in a loop": {
@@ -90,11 +90,11 @@ func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 		"missing, in another loop": {
 			step: &while{Condition: isTrue, Reconciler: theme("missing", halt)}, want: wait,
 		},
-		"missing, as well as another":       {step: always{theme("missing", halt), theme("missing-too", halt)}, want: wait},
-		"missing, after one that was found": {step: sequence{theme("found", nil), theme("missing", halt)}, want: wait},
-		"found, durable":                    {step: theme("found", durable), want: wait},
-		"list, durable":                     {step: themes(durable), want: wait},
-		"watched by a controller for later": {
+		"missing, as well as another":   {step: always{theme("missing", halt), theme("missing-too", halt)}, want: wait},
+		"missing, after a found object": {step: sequence{theme("found", nil), theme("missing", halt)}, want: wait},
+		"found, durable":                {step: theme("found", durable), want: wait},
+		"list, durable":                 {step: themes(durable), want: wait},
+		"watched, controller is yielded": {
 			step: theme("missing", halt), change: func(*resourceReconciler) {}, want: wait,
 		},
 		"predicate for updates": {
@@ -104,7 +104,7 @@ func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 		"predicate for updates, durable": {
 			step: theme("found", durable), setup: filter(predicate.LabelChangedPredicate{}), want: retry,
 		},
-		"predicate that is not known": {
+		"unknown predicate": {
 			step: theme("missing", halt), setup: filter(predicate.NewPredicateFuncs(func(client.Object) bool { return true })),
 			want: retry,
 		},
@@ -118,20 +118,20 @@ func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 			bldr.WithEventFilter(predicate.NewPredicateFuncs(func(client.Object) bool { return true }))
 			return watch()(ctx, mgr, bldr)
 		}},
-		// What the step did with it may be what it waits for.
+		// The step may wait for another effect on the found object.
 		"found and halted": {step: theme("found", halt), want: retry},
-		// That it is empty may be all right.
-		"an empty list":                       {step: themes(halt), want: retry},
-		"nothing is tracked":                  {step: halting(), want: retry},
-		"nothing is tracked, durable":         {step: returning(reconcilers.Result{}, durable), want: retry},
-		"missing in a step that did not mind": {step: sequence{theme("missing", nil), halting()}, want: retry},
-		"missing in a part that did not mind": {step: always{theme("missing", nil), halting()}, want: retry},
-		"missing in a turn that did not mind": {step: sequence{turn, halting()}, want: retry},
-		"missing, and something else":         {step: always{theme("missing", halt), halting()}, want: retry},
-		"missing, the author asks": {
+		// The step may accept an empty list.
+		"an empty list":                         {step: themes(halt), want: retry},
+		"nothing is tracked":                    {step: halting(), want: retry},
+		"nothing is tracked, durable":           {step: returning(reconcilers.Result{}, durable), want: retry},
+		"missing in a step that succeeds":       {step: sequence{theme("missing", nil), halting()}, want: retry},
+		"missing in a part that succeeds":       {step: always{theme("missing", nil), halting()}, want: retry},
+		"missing in an iteration that succeeds": {step: sequence{turn, halting()}, want: retry},
+		"missing, and something else":           {step: always{theme("missing", halt), halting()}, want: retry},
+		"missing, Requeue is set": {
 			step: sequence{always{theme("missing", halt), returning(retry, nil)}}, want: retry,
 		},
-		"missing, the author has a time": {
+		"missing, RequeueAfter is set": {
 			step: always{theme("missing", halt), returning(reconcilers.Result{RequeueAfter: time.Minute}, nil)},
 			want: reconcilers.Result{RequeueAfter: time.Minute},
 		},
@@ -189,7 +189,7 @@ func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 		wantErr(t, nil, err)
 		equal(t, "result", wait, got)
 	})
-	t.Run("without a sync period references lapse", func(t *testing.T) {
+	t.Run("without a sync period references expire", func(t *testing.T) {
 		w := newWorld(t, newResource(settled))
 		mgr := newManager(t, w, newEventCache(w.Scheme))
 		config := reconcilers.NewConfig(mgr, nil, 0)
@@ -211,14 +211,14 @@ func TestHalt_IsNotRetriedWhileTrackedObjectsAreWaitedFor(t *testing.T) {
 	})
 }
 
-func TestHalt_IsSaidOnce(t *testing.T) {
+func TestHalt_IsLoggedOnce(t *testing.T) {
 	w := newWorld(t, newResource(settled), newConfigMap("found"))
 	mgr := newManager(t, w, newEventCache(w.Scheme))
 	log, lines := newLog(0)
 	ctx := withLog(context.Background(), log)
 	var step subReconciler
 	r := &resourceReconciler{
-		Name: "HaltIsSaidOnce", Config: configFor(w, mgr),
+		Name: "HaltIsLoggedOnce", Config: configFor(w, mgr),
 		Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
 			bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
 			return nil
@@ -233,7 +233,7 @@ func TestHalt_IsSaidOnce(t *testing.T) {
 		what           string
 		step           subReconciler
 		times          int
-		said           []string
+		logged         []string
 		waits, retries float64
 	}{
 		{"waits", theme("missing", reconcilers.ErrHaltSubReconcilers), 7, []string{untilChange}, 7, 0},
@@ -249,12 +249,12 @@ func TestHalt_IsSaidOnce(t *testing.T) {
 			_, err := r.ReconcileManaged(ctx, testRequest)
 			wantErr(t, nil, err)
 		}
-		equal(t, "messages when it "+pass.what, pass.said, lines.messages()[before:])
-		equal(t, "counted waits when it "+pass.what, pass.waits, counted("trueup_halted_waits_total"))
-		equal(t, "counted retries when it "+pass.what, pass.retries, counted("trueup_halted_retries_total"))
+		equal(t, "messages when the step "+pass.what, pass.logged, lines.messages()[before:])
+		equal(t, "counted waits when the step "+pass.what, pass.waits, counted("trueup_halted_waits_total"))
+		equal(t, "counted retries when the step "+pass.what, pass.retries, counted("trueup_halted_retries_total"))
 	}
 	for _, line := range strings.Split(lines.all(), "\n") {
-		if !strings.HasPrefix(line, "HaltIsSaidOnce/WithConfig/Theme ") {
+		if !strings.HasPrefix(line, "HaltIsLoggedOnce/WithConfig/Theme ") {
 			t.Errorf("message without its step: %s", line)
 		}
 	}
@@ -274,7 +274,7 @@ func TestHalt_DescribesReferences(t *testing.T) {
 	}
 }
 
-// deferred is a sub reconciler of an author that is chosen with each request.
+// deferred is a custom sub reconciler that is chosen for each request.
 type deferred func() subReconciler
 
 func (deferred) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {

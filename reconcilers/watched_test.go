@@ -24,7 +24,7 @@ import (
 
 const unwatched = "the kind of a tracked object is not watched, its changes will not trigger the resource"
 
-// tracking is a step that tracks a Secret, which does not exist.
+// tracking returns a step that tracks a Secret that does not exist.
 func tracking() *syncReconciler {
 	return &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
 		key := types.NamespacedName{Namespace: r.Namespace, Name: "missing"}
@@ -32,7 +32,7 @@ func tracking() *syncReconciler {
 	}}
 }
 
-func TestTracked_KindsThatNobodyWatches(t *testing.T) {
+func TestTracked_UnwatchedKinds(t *testing.T) {
 	type setup = func(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder)
 	secrets := &unstructured.Unstructured{}
 	secrets.SetAPIVersion("v1")
@@ -134,7 +134,7 @@ func TestTracked_KindsThatNobodyWatches(t *testing.T) {
 			}
 			r.Reconciler = inCluster(r.Config.WithCluster(remote), step)
 		}},
-		"a handler of the author's own": {setup: func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) {
+		"a custom handler": {setup: func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) {
 			bldr.Watches(
 				&corev1.Secret{},
 				handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcilers.Request { return nil }),
@@ -149,14 +149,14 @@ func TestTracked_KindsThatNobodyWatches(t *testing.T) {
 		"part of another handler": {setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) {
 			bldr.Watches(&corev1.ConfigMap{}, handler.Funcs{CreateFunc: reconcilers.EnqueueTracked(ctx).Create})
 		}},
-		"a source that cannot be read": {setup: func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) {
+		"a custom source": {setup: func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) {
 			bldr.WatchesRawSource(source.Channel(make(chan event.GenericEvent), &handler.EnqueueRequestForObject{}))
 		}},
-		"a handler for later": {setup: func(ctx context.Context, _ reconcilers.Manager, _ *reconcilers.Builder) {
+		"an unused handler": {setup: func(ctx context.Context, _ reconcilers.Manager, _ *reconcilers.Builder) {
 			kept = append(kept, reconcilers.EnqueueTracked(ctx))
 		}},
-		"a controller for later": {yields: true},
-		"a watch of the step's own making": {change: func(r *resourceReconciler) {
+		"controller is yielded": {yields: true},
+		"a watch by the step itself": {change: func(r *resourceReconciler) {
 			step := tracking()
 			sync := step.Sync
 			step.Sync = func(ctx context.Context, r *fixture.Resource) error {
@@ -201,7 +201,7 @@ func TestTracked_KindsThatNobodyWatches(t *testing.T) {
 				equal(t, "counted", 0, counted)
 				return
 			}
-			equal(t, "times it is said", 1, strings.Count(lines.all(), unwatched))
+			equal(t, "messages", 1, strings.Count(lines.all(), unwatched))
 			contains(t, strings.ReplaceAll(lines.all(), `\"`, `"`), `"add to Setup"="`+tc.want+`"`)
 			equal(t, "counted", 2, counted)
 		})

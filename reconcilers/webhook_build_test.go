@@ -42,7 +42,7 @@ func TestAdmissionWebhookAdapter_Validate(t *testing.T) {
 			nil,
 		},
 		"named": {&plainAdapter{Name: "n"}, []string{`AdmissionWebhookAdapter "n" must define Reconciler`}, nil},
-		"invalid below": {
+		"invalid nested reconciler": {
 			&plainAdapter{Reconciler: reconcilers.Always[*plain]{invalid, nil, invalid}}, nil,
 			[]string{
 				below + `[0]: ` + why,
@@ -61,7 +61,7 @@ func TestAdmissionWebhookAdapter_Validate(t *testing.T) {
 
 			webhook, err := tc.adapter.BuildWithContext(ctx)
 			wantText(t, strings.Join(deep, "\n"), err)
-			equal(t, "there is a webhook", len(deep) == 0, webhook != nil)
+			equal(t, "has a webhook", len(deep) == 0, webhook != nil)
 
 			defer func() {
 				failure, _ := recover().(error)
@@ -78,7 +78,7 @@ func TestAdmissionWebhookAdapter_Validate(t *testing.T) {
 		}
 		wantText(t, "", r.Validate(context.Background()))
 	})
-	t.Run("what is below finds the config", func(t *testing.T) {
+	t.Run("nested reconcilers find the config", func(t *testing.T) {
 		w := newWorld(t)
 		found := false
 		r := &adapter{Config: w.Config, Reconciler: inspector{validate: func(ctx context.Context) error {
@@ -99,7 +99,7 @@ func TestAdmissionWebhookAdapter_OverHTTP(t *testing.T) {
 	r := &plainAdapter{Config: w.Config, Reconciler: reconcilers.Sequence[*plain]{
 		&plainSync{Sync: func(ctx context.Context, resource *plain) error {
 			if got := reconcilers.RetrieveHTTPRequest(ctx); got == nil || got != served {
-				t.Error("the HTTP request is another one")
+				t.Error("the HTTP request is a different one")
 			}
 			equal(t, "config", true, reconcilers.RetrieveConfigOrDie(ctx) == w.Config)
 			equal(t, "stash is empty", false, reconcilers.HasValue(ctx, "value"))
@@ -117,7 +117,7 @@ func TestAdmissionWebhookAdapter_OverHTTP(t *testing.T) {
 	webhook.WithContextFunc = func(ctx context.Context, req *http.Request) context.Context {
 		served = req
 		ctx = prepare(crlog.IntoContext(ctx, log), req)
-		equal(t, "there is a stash", true, stash.Configured(ctx))
+		equal(t, "context has a stash", true, stash.Configured(ctx))
 		crlog.FromContext(ctx).Info("prepared")
 		return ctx
 	}
@@ -161,7 +161,7 @@ func TestWebhookContext(t *testing.T) {
 	equal(t, "no admission request", admission.Request{}, reconcilers.RetrieveAdmissionRequest(ctx))
 	equal(t, "no admission response", nil, reconcilers.RetrieveAdmissionResponse(ctx))
 	if req := reconcilers.RetrieveHTTPRequest(ctx); req != nil {
-		t.Errorf("there is an HTTP request on an empty context: %v", req)
+		t.Errorf("an empty context has an HTTP request: %v", req)
 	}
 
 	admit, resp := admissionRequest(admissionv1.Create, plainObject), &admission.Response{}
@@ -171,7 +171,7 @@ func TestWebhookContext(t *testing.T) {
 	ctx = reconcilers.StashHTTPRequest(ctx, req)
 	equal(t, "admission request", admit, reconcilers.RetrieveAdmissionRequest(ctx))
 	if reconcilers.RetrieveAdmissionResponse(ctx) != resp || reconcilers.RetrieveHTTPRequest(ctx) != req {
-		t.Error("what comes back is not what was stashed")
+		t.Error("the retrieved request differs from the stashed request")
 	}
 }
 

@@ -28,7 +28,7 @@ func TestAdmissionWebhookAdapter_Log(t *testing.T) {
 		"quiet error":   {object: plainObject, change: hello, err: errQuiet},
 		"durable error": {object: plainObject, err: errors.Join(errTest, reconcilers.ErrDurable)},
 		"no object":     {object: " ", want: []string{"reconcile error"}},
-		"not to marshal after": {
+		"marshal fails after": {
 			object: plainObject, change: func(r *plain) { r.Spec.ErrOnMarshal = true }, want: []string{"reconcile error"},
 		},
 	} {
@@ -49,7 +49,7 @@ func TestAdmissionWebhookAdapter_Log(t *testing.T) {
 	}
 }
 
-func TestDefect08_LogsHoldNoValues(t *testing.T) {
+func TestAdmissionWebhookAdapter_DoesNotLogValues(t *testing.T) {
 	const object = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"test"},"data":{"password":"b2xkLXNlY3JldA=="}}`
 	for _, verbosity := range []int{0, 1, 5} {
 		log, lines := newLog(verbosity)
@@ -73,7 +73,7 @@ func TestDefect08_LogsHoldNoValues(t *testing.T) {
 	}
 }
 
-func TestAdmissionWebhookAdapter_LogsWhereItPanics(t *testing.T) {
+func TestAdmissionWebhookAdapter_LogsTheStepOfAPanic(t *testing.T) {
 	log, lines := newLog(0)
 	defer func() {
 		equal(t, "panic", any("on purpose"), recover())

@@ -22,7 +22,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// mutated returns what becomes of an object on its way through a webhook, and the operations that make it so.
+// mutated sends an object to a webhook that changes it. It returns the patched object and the operations of the patch.
 func mutated[T client.Object](t *testing.T, object string, change func(T)) (after string, operations []string) {
 	t.Helper()
 	r := &reconcilers.AdmissionWebhookAdapter[T]{Reconciler: &reconcilers.SyncReconciler[T]{
@@ -46,7 +46,7 @@ func mutated[T client.Object](t *testing.T, object string, change func(T)) (afte
 	return string(patched), operations
 }
 
-// document reads JSON without losing digits.
+// document decodes JSON and keeps all digits of numbers.
 func document(t *testing.T, text string) (doc any) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewBufferString(text))
@@ -57,7 +57,7 @@ func document(t *testing.T, text string) (doc any) {
 	return doc
 }
 
-func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
+func TestAdmissionWebhookAdapter_KeepsUnknownFields(t *testing.T) {
 	const (
 		head = `{"apiVersion":"v1","kind":"Pod","future":{"top":[1,{"level":true}]},"metadata":{"name":"test","creationTimestamp":null,"future":1},`
 		a    = `{"name":"a","image":"a:1","future":{"of":"a"},"resources":{}}`
@@ -76,30 +76,30 @@ func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
 		operations []string
 	}{
 		"elsewhere": {
-			reason: "a change touches nothing but itself", object: pod,
+			reason: "a change affects only its own field", object: pod,
 			change:     func(pod *corev1.Pod) { pod.Spec.NodeName = "node" },
 			want:       head + `"spec":{"future":"spec","nodeName":"node","containers":[` + a + `,` + b + `]}}`,
 			operations: []string{"add /spec/nodeName"},
 		},
 		"beside": {
-			reason: "a change in a list touches nothing else of the item", object: pod,
+			reason: "a change in a list item affects only its own field", object: pod,
 			change: func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "a:2" },
 			want:   withContainers(newImage + `,` + b), operations: []string{"replace /spec/containers/0/image"},
 		},
 		"appended": {
-			reason: "a new item touches no other", object: pod,
+			reason: "a new item does not affect other items", object: pod,
 			change: func(pod *corev1.Pod) { pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "c"}) },
 			want:   withContainers(a + `,` + b + `,` + c),
 		},
 		"prepended": {
-			reason: "items are told by what they are, not by where", object: pod,
+			reason: "items are matched by value, not by index", object: pod,
 			change: func(pod *corev1.Pod) {
 				pod.Spec.Containers = append([]corev1.Container{{Name: "c"}}, pod.Spec.Containers...)
 			},
 			want: withContainers(c + `,` + a + `,` + b),
 		},
 		"prepended and changed": {
-			reason: "a changed item is told by its name", object: pod,
+			reason: "a changed item is matched by name", object: pod,
 			change: func(pod *corev1.Pod) {
 				pod.Spec.Containers[0].Image = "a:2"
 				pod.Spec.Containers = append([]corev1.Container{{Name: "c"}}, pod.Spec.Containers...)
@@ -107,7 +107,7 @@ func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
 			want: withContainers(c + `,` + newImage + `,` + b),
 		},
 		"reversed and changed": {
-			reason: "a changed item is told by its name", object: pod,
+			reason: "a changed item is matched by name", object: pod,
 			change: func(pod *corev1.Pod) {
 				pod.Spec.Containers[0].Image = "a:2"
 				slices.Reverse(pod.Spec.Containers)
@@ -115,22 +115,22 @@ func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
 			want: withContainers(b + `,` + newImage),
 		},
 		"replaced": {
-			reason: "an item of another name is another item", object: pod,
+			reason: "an item with a different name is a different item", object: pod,
 			change: func(pod *corev1.Pod) { pod.Spec.Containers[0] = corev1.Container{Name: "c"} },
 			want:   withContainers(c + `,` + b),
 		},
 		"removed": {
-			reason: "what is taken away goes as a whole", object: pod,
+			reason: "a removed item is removed with its unknown fields", object: pod,
 			change: func(pod *corev1.Pod) { pod.Spec.Containers = pod.Spec.Containers[1:] },
 			want:   withContainers(b),
 		},
 		"all removed": {
-			reason: "a list that is taken away goes as a whole", object: pod,
+			reason: "a removed list is removed with its unknown fields", object: pod,
 			change: func(pod *corev1.Pod) { pod.Spec.Containers = nil },
 			want:   head + `"spec":{"future":"spec","containers":null}}`, operations: []string{"replace /spec/containers"},
 		},
 		"item without a name": {
-			reason: "in a list of the same length the place tells", object: withTolerations(
+			reason: "in a list of the same length, items are matched by index", object: withTolerations(
 				`{"key":"a","future":1},{"key":"b","future":2}`,
 			),
 			change: func(pod *corev1.Pod) { pod.Spec.Tolerations[1].Key = "c" },
@@ -139,7 +139,7 @@ func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
 			), operations: []string{"replace /spec/tolerations/1/key"},
 		},
 		"same items": {
-			reason: "items that look the same are not the same", object: withTolerations(
+			reason: "equal items are matched by index", object: withTolerations(
 				`{"key":"a","future":1},{"key":"a","future":2}`,
 			),
 			change: func(pod *corev1.Pod) {
@@ -148,28 +148,28 @@ func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
 			want: withTolerations(`{"key":"a","future":1},{"key":"a","future":2},{"key":"a"},{"key":"b"}`),
 		},
 		"one of two same items replaced": {
-			reason: "an item that has stayed where it was is that one", object: withTolerations(
+			reason: "an item that keeps its index is the same item", object: withTolerations(
 				`{"key":"a","future":1},{"key":"a","future":2}`,
 			),
 			change: func(pod *corev1.Pod) { pod.Spec.Tolerations[0] = corev1.Toleration{Key: "b"} },
 			want:   withTolerations(`{"key":"b","future":1},{"key":"a","future":2}`),
 		},
 		"another list": {
-			reason: "in a list of another length the place tells nothing", object: withTolerations(
+			reason: "in a list of a different length, the index is not used", object: withTolerations(
 				`{"key":"a","future":1},{"key":"b","future":2}`,
 			),
 			change: func(pod *corev1.Pod) { pod.Spec.Tolerations = []corev1.Toleration{{Key: "c"}} },
 			want:   withTolerations(`{"key":"c"}`),
 		},
 		"swapped": {
-			reason: "an unchanged item takes what it has along", object: withTolerations(
+			reason: "an unchanged item keeps its unknown fields", object: withTolerations(
 				`{"key":"a","future":1},{"key":"b","future":2}`,
 			),
 			change: func(pod *corev1.Pod) { slices.Reverse(pod.Spec.Tolerations) },
 			want:   withTolerations(`{"key":"b","future":2},{"key":"a","future":1}`),
 		},
 		"moved and changed": {
-			reason: "an item that somebody else has a better claim to is not taken", object: withTolerations(
+			reason: "an item with a better match is not used", object: withTolerations(
 				`{"key":"a","future":1},{"key":"b","future":2}`,
 			),
 			change: func(pod *corev1.Pod) {
@@ -178,13 +178,13 @@ func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
 			want: withTolerations(`{"key":"new"},{"key":"a","future":1}`),
 		},
 		"scalars": {
-			reason: "lists of scalars are what they are",
+			reason: "scalars have no unknown fields",
 			object: head + `"spec":{"containers":[{"name":"a","future":1,"resources":{},"args":["x","y"]}]}}`,
 			change: func(pod *corev1.Pod) { pod.Spec.Containers[0].Args = []string{"y", "z", "z"} },
 			want:   head + `"spec":{"containers":[{"name":"a","future":1,"resources":{},"args":["y","z","z"]}]}}`,
 		},
 		"keys of maps": {
-			reason:     "keys of a map are known, all of them",
+			reason:     "all keys of a map are known",
 			object:     `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"1","b":"2"}},"spec":{"containers":null}}`,
 			change:     func(pod *corev1.Pod) { delete(pod.Labels, "a"); pod.Labels["c"] = "3" },
 			want:       `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"b":"2","c":"3"}},"spec":{"containers":null}}`,
@@ -201,8 +201,8 @@ func TestDefect08_UnknownFieldsAreKept(t *testing.T) {
 	}
 }
 
-func TestDefect08_ZeroValuesAreNotAdded(t *testing.T) {
-	// The Go type always writes spec.containers, status and, of each container, resources.
+func TestAdmissionWebhookAdapter_DoesNotAddZeroValues(t *testing.T) {
+	// The Go type always encodes spec.containers, status and, for each container, resources.
 	for name, tc := range map[string]struct {
 		object string
 		change func(*corev1.Pod)
@@ -218,7 +218,7 @@ func TestDefect08_ZeroValuesAreNotAdded(t *testing.T) {
 			func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "a:1" },
 			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"test"},"spec":{"containers":[{"name":"a","image":"a:1"}]}}`,
 		},
-		"in a struct that is not there": {
+		"in a missing struct": {
 			`{"apiVersion":"v1","kind":"Pod"}`,
 			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Labels = "node", map[string]string{"a": "b"} },
 			`{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}},"spec":{"nodeName":"node"}}`,
@@ -244,7 +244,7 @@ func TestDefect08_ZeroValuesAreNotAdded(t *testing.T) {
 	}
 }
 
-// gadget has fields of all the kinds that JSON makes trouble with.
+// gadget has fields of all types that need special handling in JSON.
 type gadget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -276,18 +276,18 @@ func TestAdmissionWebhookAdapter_PatchValues(t *testing.T) {
 		operations     []string
 	}{
 		"unknown in a zero struct": {
-			reason: "a struct that the Go type leaves out when it is zero may hold unknown fields",
+			reason: "a struct that the Go type omits when it is zero may contain unknown fields",
 			object: `{"detail":{"future":1}}`,
 			change: func(g *gadget) { g.Detail.Color = "blue" },
 			want:   `{"detail":{"future":1,"color":"blue"}}`, operations: []string{"add /detail/color"},
 		},
 		"pointer": {
-			reason: "a struct that is taken away goes as a whole", object: `{"options":{"future":1,"color":"blue"}}`,
+			reason: "a removed struct is removed with its unknown fields", object: `{"options":{"future":1,"color":"blue"}}`,
 			change: func(g *gadget) { g.Options = nil },
 			want:   `{}`, operations: []string{"remove /options"},
 		},
 		"large numbers": {
-			reason: "no digit is lost, neither of unknown fields nor of known ones",
+			reason: "known and unknown fields keep all digits",
 			object: `{"future":9007199254740993,"spelled":1.0,"detail":{"big":9007199254740993}}`,
 			change: func(g *gadget) { g.Detail.Big += 2 },
 			want:   `{"future":9007199254740993,"spelled":1.0,"detail":{"big":9007199254740995}}`, operations: []string{
@@ -305,7 +305,7 @@ func TestAdmissionWebhookAdapter_PatchValues(t *testing.T) {
 			want:   `{"metadata":{"labels":{"a/b~c":"<2>"}}}`, operations: []string{"replace /metadata/labels/a~1b~0c"},
 		},
 		"nothing in JSON": {
-			reason: "a change that JSON does not show is none", object: `{"metadata":{"name":"test"}}`,
+			reason: "a change without effect on the JSON is not a change", object: `{"metadata":{"name":"test"}}`,
 			change: func(g *gadget) { g.Port = intstr.IntOrString{StrVal: "not used by the type"} },
 			want:   `{"metadata":{"name":"test"}}`,
 		},
@@ -321,7 +321,7 @@ func TestAdmissionWebhookAdapter_PatchValues(t *testing.T) {
 func TestAdmissionWebhookAdapter_Unstructured(t *testing.T) {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	// Names of items may be anything, the webhook must survive it.
+	// List items may have names of any type. The webhook must not panic.
 	const object = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"test"},"spec":{"list":[{"name":{}},{"name":[1]},{"name":"a","x":1},{"name":7}],"big":9007199254740993}}`
 	reconciler := &reconcilers.SyncReconciler[*unstructured.Unstructured]{
 		Sync: func(_ context.Context, u *unstructured.Unstructured) error {
@@ -347,7 +347,7 @@ func TestAdmissionWebhookAdapter_Unstructured(t *testing.T) {
 		"spec":{"list":[{"name":{"new":true}},{"name":{}},{"name":[1]},{"name":"a","x":2},{"name":7}],"big":9007199254740993}}`), document(t, string(after)))
 }
 
-func TestAdmissionWebhookAdapter_PatchesAsJSONIsDecoded(t *testing.T) {
+func TestAdmissionWebhookAdapter_PatchValuesHaveTheTypesOfDecodedJSON(t *testing.T) {
 	const object = `{"metadata":{"name":"test"},"spec":{"containers":[{"name":"app"}]}}`
 	want := []jsonpatch.Operation{
 		{Operation: "add", Path: "/metadata/labels", Value: map[string]any{"bound": "true"}},
@@ -373,7 +373,7 @@ func TestAdmissionWebhookAdapter_PatchesAsJSONIsDecoded(t *testing.T) {
 			return nil
 		},
 	}}
-	for range 20 { // jsonpatch goes through maps: without an order of ours each answer has another one
+	for range 20 { // jsonpatch iterates over maps, so without sorting the order varies
 		resp := r.Handle(context.Background(), admissionRequest(admissionv1.Create, object))
 		equal(t, "patches", want, resp.Patches)
 	}

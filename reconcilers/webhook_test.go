@@ -50,7 +50,7 @@ func admissionRequest(operation admissionv1.Operation, object string) admission.
 // hello changes a resource.
 func hello(resource *plain) { resource.Spec.Fields = map[string]string{"hello": "world"} }
 
-// allowing and denying are responses.
+// allowing and denying return responses.
 func allowing(patches ...jsonpatch.Operation) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}, Patches: patches}
 }
@@ -61,14 +61,14 @@ func denying(message string) admission.Response {
 	}}
 }
 
-// plainFactory makes a webhook for plain resources.
+// plainFactory returns a webhook for plain resources.
 func plainFactory(
 	_ *testing.T, ctx context.Context, tc *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
 ) (*admission.Webhook, error) {
 	return changed(&plainAdapter{Config: c, Reconciler: &plainSync{}}, tc.Metadata).BuildWithContext(ctx)
 }
 
-// admitting is the Metadata of a case for plainFactory. The result of a reconciler means nothing to a webhook.
+// admitting returns the Metadata of a case for plainFactory. A webhook ignores the result of its reconciler.
 func admitting(sync func(ctx context.Context, resource *plain) error) map[string]any {
 	return changes(func(r *plainAdapter) {
 		r.Reconciler = &plainSync{SyncWithResult: func(ctx context.Context, resource *plain) (reconcilers.Result, error) {
@@ -77,7 +77,7 @@ func admitting(sync func(ctx context.Context, resource *plain) error) map[string
 	})
 }
 
-// answering is the Metadata of a case in which the reconciler changes the response, and the resource.
+// answering returns the Metadata of a case in which the reconciler changes the response and the resource.
 func answering(answer func(*admission.Response)) map[string]any {
 	return admitting(func(ctx context.Context, resource *plain) error {
 		answer(reconcilers.RetrieveAdmissionResponse(ctx))
@@ -100,18 +100,18 @@ func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
 	failure := errors.Join(errTest, reconcilers.ErrDurable)
 
 	rtesting.AdmissionWebhookTests{
-		// A request is allowed.
+		// By default, a request is allowed.
 		"nothing": {Request: &create, Metadata: returning(nil), ExpectedResponse: allowing()},
-		// What changes becomes a patch.
+		// A change is returned as a patch.
 		"mutate": {Request: &create, Metadata: admitting(greet), ExpectedResponse: allowing(greeting)},
-		// An update is like a create.
+		// An update is handled like a create.
 		"update": {Request: &update, Metadata: admitting(greet), ExpectedResponse: allowing(greeting)},
-		// An error denies the request, and nothing is changed.
+		// An error denies the request, and no patch is returned.
 		"error": {
 			Request: &create, ExpectedResponse: denying("failure of the test"),
 			Metadata: admitting(func(_ context.Context, resource *plain) error { hello(resource); return errTest }),
 		},
-		// A quiet error denies the request quietly.
+		// A quiet error also denies the request.
 		"quiet error": {Request: &create, Metadata: returning(errQuiet), ExpectedResponse: denying(errQuiet.Error())},
 		// A durable error halts, but it is an error.
 		"durable error": {Request: &create, Metadata: returning(failure), ExpectedResponse: denying(failure.Error())},
@@ -126,7 +126,7 @@ func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
 				return nil
 			}),
 		},
-		// A result that is there stays.
+		// An existing result is kept.
 		"error with a result": {
 			Request: &create, ExpectedResponse: admission.Response{
 				AdmissionResponse: admissionv1.AdmissionResponse{Result: forbidden},
@@ -136,7 +136,7 @@ func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
 				return errQuiet
 			}),
 		},
-		// A reconciler may make the patch itself.
+		// A reconciler may set the patch itself.
 		"own patches": {
 			Request: &create, ExpectedResponse: allowing(own),
 			Metadata: answering(func(resp *admission.Response) { resp.Patches = []jsonpatch.Operation{own} }),
@@ -155,7 +155,7 @@ func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
 				AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, PatchType: new(admissionv1.PatchTypeJSONPatch)},
 			},
 		},
-		// Of a resource that goes there is only the old object, and no server takes a patch of that.
+		// A DELETE request contains only the old object, and the server does not accept a patch.
 		"delete": {
 			Request: &remove, ExpectedResponse: allowing(), Metadata: admitting(func(_ context.Context, resource *plain) error {
 				equal(t, "name", "test", resource.Name)
@@ -163,13 +163,13 @@ func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
 				return nil
 			}),
 		},
-		// What cannot be read is denied.
+		// An object that cannot be decoded is denied.
 		"no object": {
 			Request: &unreadable, ExpectedResponse: denying("unexpected end of JSON input"),
 			Metadata: admitting(func(context.Context, *plain) error { t.Error("the sub reconciler was called"); return nil }),
 		},
-		// What cannot be sent back is denied.
-		"not to marshal after": {
+		// An object that cannot be encoded is denied.
+		"marshal fails after": {
 			Request: &create, Metadata: admitting(func(_ context.Context, resource *plain) error {
 				resource.Spec.ErrOnMarshal = true
 				return nil
@@ -181,13 +181,16 @@ func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
 	}.RunWithContext(t, scheme, plainFactory)
 }
 
-func TestDefect08_HaltAllowsTheRequest(t *testing.T) {
+func TestAdmissionWebhookAdapter_HaltAllowsTheRequest(t *testing.T) {
 	create := admissionRequest(admissionv1.Create, plainObject)
 	halting := func(err error) map[string]any {
 		return changes(func(r *plainAdapter) {
 			r.Reconciler = reconcilers.Sequence[*plain]{
 				&plainSync{Sync: func(_ context.Context, resource *plain) error { hello(resource); return err }},
-				&plainSync{Sync: func(context.Context, *plain) error { t.Error("it has not halted"); return nil }},
+				&plainSync{Sync: func(context.Context, *plain) error {
+					t.Error("the sub reconciler after the halt was called")
+					return nil
+				}},
 			}
 		})
 	}
@@ -195,7 +198,7 @@ func TestDefect08_HaltAllowsTheRequest(t *testing.T) {
 		"halt": {
 			Request: &create, Metadata: halting(reconcilers.ErrHaltSubReconcilers), ExpectedResponse: allowing(greeting),
 		},
-		"halt because": {
+		"wrapped halt": {
 			Request: &create, Metadata: halting(
 				fmt.Errorf("enough: %w", reconcilers.ErrHaltSubReconcilers),
 			), ExpectedResponse: allowing(greeting),
@@ -213,12 +216,12 @@ func TestAdmissionWebhookAdapter_Defaults(t *testing.T) {
 		{Operation: "replace", Path: "/spec/fields/Defaulter", Value: "ran"},
 	}
 	rtesting.AdmissionWebhookTests{
-		"defaults alone": {Request: request("not yet"), ExpectedResponse: allowing()},
-		"defaults and more": {
+		"only defaults": {Request: request("not yet"), ExpectedResponse: allowing()},
+		"defaults and changes": {
 			Request: request("not yet"), ExpectedResponse: allowing(labelled...),
 			Metadata: changes(func(r *fixture.Resource) { r.Labels = map[string]string{"new": "label"} }),
 		},
-		"taking a default back": {
+		"default is reverted": {
 			Request: request("not yet"), ExpectedResponse: allowing(jsonpatch.Operation{
 				Operation: "remove", Path: "/spec/fields",
 			}),
@@ -240,7 +243,7 @@ func TestAdmissionWebhookAdapter_Defaults(t *testing.T) {
 	})
 }
 
-func TestDefect08_HandleWithoutAnHTTPServer(t *testing.T) {
+func TestAdmissionWebhookAdapter_HandleWithoutAnHTTPServer(t *testing.T) {
 	w := newWorld(t, newConfigMap("source"))
 	var now time.Time
 	r := &plainAdapter{Config: w.Config, Reconciler: reconcilers.Sequence[*plain]{
@@ -258,7 +261,7 @@ func TestDefect08_HandleWithoutAnHTTPServer(t *testing.T) {
 			_, isOriginal := reconcilers.RetrieveOriginalResourceType(ctx).(*plain)
 			equal(t, "types", []bool{true, true}, []bool{isType, isOriginal})
 			equal(t, "original config", true, reconcilers.RetrieveOriginalConfigOrDie(ctx) == w.Config)
-			equal(t, "the time is that of the request", now, rtime.RetrieveNow(ctx))
+			equal(t, "time of the request", now, rtime.RetrieveNow(ctx))
 			return nil
 		}},
 	}}
@@ -274,7 +277,7 @@ func TestDefect08_HandleWithoutAnHTTPServer(t *testing.T) {
 	)
 }
 
-func TestAdmissionWebhookAdapter_KeepsTheContextItIsGiven(t *testing.T) {
+func TestAdmissionWebhookAdapter_KeepsTheGivenContext(t *testing.T) {
 	w, other := newWorld(t), newWorld(t)
 	ctx := reconcilers.StashConfig(reconcilers.WithStash(context.Background()), other.Config)
 	reconcilers.StashValue(ctx, "from", "outside")
@@ -297,7 +300,7 @@ func TestAdmissionWebhookAdapter_Hooks(t *testing.T) {
 		equal(t, "request in "+name, req, got)
 		equal(t, "request on the context in "+name, req, reconcilers.RetrieveAdmissionRequest(ctx))
 		if resp == nil || resp != reconcilers.RetrieveAdmissionResponse(ctx) || response != nil && resp != response {
-			t.Errorf("the response is another one in %s", name)
+			t.Errorf("the response in %s is a different one", name)
 		}
 		response = resp
 	}
@@ -324,7 +327,7 @@ func TestAdmissionWebhookAdapter_Hooks(t *testing.T) {
 	equal(t, "order", []string{"before", "sync", "after"}, order)
 	equal(t, "warnings", []string{"from after"}, got.Warnings)
 
-	t.Run("a nil context is no context", func(t *testing.T) {
+	t.Run("a nil context is ignored", func(t *testing.T) {
 		r := &plainAdapter{
 			BeforeHandle: func(context.Context, admission.Request, *admission.Response) context.Context { return nil },
 			Reconciler: &plainSync{Sync: func(ctx context.Context, _ *plain) error {

@@ -16,7 +16,7 @@ import (
 func TestWhile(t *testing.T) {
 	type result = reconcilers.Result
 	const everlasting, nowhere = 1 << 20, -1
-	// of returns a loop whose condition holds for some iterations, one of which fails.
+	// of returns a loop whose condition is true for some iterations. One of them fails.
 	of := func(iterations, failsAt int, limit *int) *while {
 		return &while{
 			MaxIterations: limit,
@@ -37,23 +37,24 @@ func TestWhile(t *testing.T) {
 	tests := subReconcilerTests{}
 	for name, tc := range map[string]struct {
 		loop *while
-		ends int // the iterations that end without an error
+		ends int // number of iterations without an error
 		err  error
 	}{
-		// The condition comes first, and the loop ends with it.
+		// The condition is checked before each iteration.
 		"never": {of(0, nowhere, nil), 0, nil},
 		"some":  {of(3, nowhere, nil), 3, nil},
-		// A loop without an end ends. The limit comes before the condition: 100 is one too many to find out.
+		// The limit ends an endless loop. It is checked before the condition, so 100 iterations exceed the default
+		// limit.
 		"default limit":        {of(everlasting, nowhere, nil), 100, &reconcilers.ErrMaxIterations{Iterations: 100}},
 		"up to the limit":      {of(100, nowhere, nil), 100, &reconcilers.ErrMaxIterations{Iterations: 100}},
 		"just below the limit": {of(99, nowhere, nil), 99, nil},
-		// The limit can be set. It is not a goal, and 0 is no limit.
-		"limit":                 {of(everlasting, nowhere, new(5)), 5, &reconcilers.ErrMaxIterations{Iterations: 5}},
-		"limit that is not met": {of(3, nowhere, new(5)), 3, nil},
-		"no limit":              {of(1000, nowhere, new(0)), 1000, nil},
+		// The limit can be changed. A loop may end earlier, and 0 means no limit.
+		"limit":                {of(everlasting, nowhere, new(5)), 5, &reconcilers.ErrMaxIterations{Iterations: 5}},
+		"limit is not reached": {of(3, nowhere, new(5)), 3, nil},
+		"no limit":             {of(1000, nowhere, new(0)), 1000, nil},
 		// An error ends the loop.
-		"fails":                  {of(everlasting, 2, nil), 2, errTest},
-		"fails in the first one": {of(everlasting, 0, nil), 0, errTest},
+		"fails":                        {of(everlasting, 2, nil), 2, errTest},
+		"fails in the first iteration": {of(everlasting, 0, nil), 0, errTest},
 	} {
 		want, notes := result{}, []string{}
 		for i := range tc.ends {

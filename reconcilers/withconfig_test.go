@@ -21,7 +21,7 @@ func TestWithConfig(t *testing.T) {
 			ctx context.Context, current reconcilers.Config,
 		) (reconcilers.Config, error) {
 			if current != reconcilers.RetrieveConfigOrDie(ctx) || current != reconcilers.RetrieveOriginalConfigOrDie(ctx) {
-				t.Error("the current config is another one")
+				t.Error("the current config is a different one")
 			}
 			return reconcilers.RetrieveAdditionalConfigs(ctx)["there"], nil
 		}}
@@ -29,7 +29,8 @@ func TestWithConfig(t *testing.T) {
 	there := func(there rtesting.ExpectConfig) map[string]rtesting.ExpectConfig {
 		return map[string]rtesting.ExpectConfig{"there": there}
 	}
-	// The finalizer belongs to the resource, wherever its children are. What follows has the config of the resource again.
+	// The finalizer is set on the resource, with its config. Reconcilers after WithConfig use the config of the
+	// resource again.
 	below := outcome(sequence{
 		with(sequence{noting("below", minute, nil), &syncReconciler{Sync: func(
 			ctx context.Context, r *fixture.Resource,
@@ -41,10 +42,10 @@ func TestWithConfig(t *testing.T) {
 	below.ExpectResource, below.ExpectPatches = refinalized("test-finalizer"), patches{finalizers("test-finalizer")}
 	below.ExpectEvents = append(events{finalizerPatched}, noted("after")...)
 	below.AdditionalConfigs = there(rtesting.ExpectConfig{ExpectEvents: noted("below")})
-	// The config is asked for with each request.
+	// The Config function is called for each request.
 	below.AdditionalReconciles = []subReconcilerCase{below}
 
-	// Children are in the other cluster, whatever there is in that of the resource.
+	// Children are in the other cluster, even if the cluster of the resource has objects of the same name.
 	child := func() subReconcilerCase {
 		return outcome(with(newChildReconciler(nil, withoutOwner, func(r *childReconciler) {
 			r.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeData, TrackDesired: true}

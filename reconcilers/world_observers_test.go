@@ -77,7 +77,7 @@ type logSink struct {
 	lines []string
 }
 
-// newLog returns a logger of the given verbosity and what it writes.
+// newLog returns a logger of the given verbosity and its output.
 func newLog(verbosity int) (logr.Logger, *logSink) {
 	sink := &logSink{}
 	return funcr.New(func(prefix, args string) {
@@ -106,7 +106,7 @@ func (s *logSink) messages() []string {
 	return messages
 }
 
-// Context is what sub reconcilers find below a root reconciler.
+// Context returns the context of sub reconcilers below a root reconciler.
 func (w *world) Context() context.Context {
 	ctx := reconcilers.WithStash(context.Background())
 	ctx = reconcilers.StashRequest(ctx, testRequest)
@@ -123,7 +123,7 @@ var (
 	errQuiet    = fmt.Errorf("quiet failure of the test: %w", reconcilers.ErrQuiet)
 )
 
-// newResource returns the resource that tests reconcile, as the server has it.
+// newResource returns the test resource as stored in the server.
 func newResource(changes ...func(*fixture.Resource)) *fixture.Resource {
 	r := &fixture.Resource{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "test", UID: "parent", Generation: 1, CreationTimestamp: longAgo, ResourceVersion: "999",
@@ -138,12 +138,12 @@ func finalizer(name string) func(*fixture.Resource) {
 	return func(r *fixture.Resource) { r.Finalizers = append(r.Finalizers, name) }
 }
 
-// terminating is a change to any resource.
+// terminating marks a resource as being deleted.
 func terminating(r *fixture.Resource) {
 	r.DeletionTimestamp = &longAgo
 }
 
-// settled is a resource whose status needs no update as long as nothing happens.
+// settled sets a status that needs no update.
 func settled(r *fixture.Resource) {
 	r.Status.ObservedGeneration = r.Generation
 	r.Status.Conditions = []metav1.Condition{{
@@ -151,7 +151,7 @@ func settled(r *fixture.Resource) {
 	}}
 }
 
-// newConfigMap returns a ConfigMap that the test resource controls, as the server has it.
+// newConfigMap returns a ConfigMap that the test resource controls, as stored in the server.
 func newConfigMap(name string, changes ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -170,7 +170,7 @@ func newConfigMap(name string, changes ...func(*corev1.ConfigMap)) *corev1.Confi
 	return cm
 }
 
-// wanted returns a ConfigMap as authors write it.
+// wanted returns a ConfigMap as a user writes it.
 func wanted(name string, data ...string) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"key": "value"},
@@ -183,7 +183,8 @@ func wanted(name string, data ...string) *corev1.ConfigMap {
 
 func orphan(cm *corev1.ConfigMap) { cm.OwnerReferences = nil }
 
-func leaving(cm *corev1.ConfigMap) {
+// deleting marks a ConfigMap as being deleted.
+func deleting(cm *corev1.ConfigMap) {
 	cm.DeletionTimestamp = &longAgo
 	cm.Finalizers = append(cm.Finalizers, "hold.example.com/on")
 }
@@ -193,7 +194,7 @@ func mergeData(current, desired *corev1.ConfigMap) {
 	current.Data = desired.Data
 }
 
-// wantErr fails the test unless got is want, or wraps it.
+// wantErr fails the test unless got is or wraps want.
 func wantErr(t testing.TB, want, got error) {
 	t.Helper()
 	if want == nil && got != nil || want != nil && !errors.Is(got, want) {
@@ -201,7 +202,7 @@ func wantErr(t testing.TB, want, got error) {
 	}
 }
 
-// wantText fails the test unless the text of the error is want; "" means no error.
+// wantText fails the test unless the text of the error is want. "" means no error.
 func wantText(t testing.TB, want string, got error) {
 	t.Helper()
 	text := ""
@@ -215,7 +216,7 @@ func withLog(ctx context.Context, log logr.Logger) context.Context {
 	return logr.NewContext(ctx, log)
 }
 
-// contains fails the test when text lacks part.
+// contains fails the test unless text contains part.
 func contains(t testing.TB, text, part string) {
 	t.Helper()
 	if !strings.Contains(text, part) {
@@ -223,7 +224,7 @@ func contains(t testing.TB, text, part string) {
 	}
 }
 
-// lacks fails the test when text has part.
+// lacks fails the test if text contains part.
 func lacks(t testing.TB, text, part string) {
 	t.Helper()
 	if strings.Contains(text, part) {

@@ -35,20 +35,20 @@ import (
 	"trueup.dev/tracker"
 )
 
-// world is an API server in memory, a config that reaches it, and a trace of everything that reconcilers do through
-// that config: API calls, events and tracked references, in order, a line each.
+// world is an in-memory API server, a config to access it, and a trace of all uses of that config: API calls, events
+// and tracked references, in order, one per line.
 type world struct {
 	t      testing.TB
 	Scheme *runtime.Scheme
-	// Server has no record of who uses it.
+	// Server accesses the objects without adding lines to the trace.
 	Server client.WithWatch
 	Config reconcilers.Config
 
-	// Admit is what the server makes of objects on the way in.
+	// Admit changes objects before the server stores them.
 	Admit func(obj client.Object)
-	// Unseen tells the objects that have not reached the cache yet.
+	// Unseen reports whether an object has not reached the cache yet.
 	Unseen func(obj client.Object) bool
-	// Fetched is called with each object that a Get of the client has found.
+	// Fetched is called with each object that a Get of the client returns.
 	Fetched func(obj client.Object)
 
 	mu       sync.Mutex
@@ -60,20 +60,20 @@ type world struct {
 
 type failure struct {
 	line string
-	// nth is the one call that fails, counted from 1; 0 means that all fail.
+	// nth is the number of the call that fails, starting at 1. 0 means that all calls fail.
 	nth, seen int
 	err       error
 }
 
-// ownerDataField is an index that authors might add to a cache.
+// ownerDataField is a cache index like users define them.
 const ownerDataField = "data.owner"
 
 func newWorld(t testing.TB, given ...client.Object) *world {
 	return newWorldOn(t, clienttesting.NewObjectTracker, given...)
 }
 
-// newWorldOn is newWorld with another memory of the server. That of newWorld knows no managed fields, and thus no
-// server-side apply: keeping them takes a hundred times as long.
+// newWorldOn is like newWorld with another store of the server. The store of newWorld does not support managed fields
+// and server-side apply, because tracking managed fields takes a hundred times as long.
 func newWorldOn(
 	t testing.TB, remembers func(clienttesting.ObjectScheme, runtime.Decoder) clienttesting.ObjectTracker,
 	given ...client.Object,
@@ -103,7 +103,7 @@ func newWorldOn(
 	return w
 }
 
-// Fail makes every call whose line in the trace starts with line fail.
+// Fail makes every call fail whose line in the trace starts with line.
 func (w *world) Fail(line string, err error) *world {
 	w.failures = append(w.failures, failure{line: line, err: err})
 	return w
@@ -114,7 +114,7 @@ func (w *world) FailNth(line string, nth int, err error) {
 	w.failures = append(w.failures, failure{line: line, nth: nth, err: err})
 }
 
-// Heal ends all induced failures.
+// Heal removes all injected failures.
 func (w *world) Heal() { w.failures = nil }
 
 // Trace returns the lines since the last call.
@@ -126,14 +126,14 @@ func (w *world) Trace() []string {
 	return lines
 }
 
-// Writes is Trace without the calls that only read.
+// Writes is like Trace without the calls that only read.
 func (w *world) Writes() []string {
 	return slices.DeleteFunc(w.Trace(), func(line string) bool {
 		return strings.HasPrefix(line, "get ") || strings.HasPrefix(line, "list ") || strings.HasPrefix(line, "live ")
 	})
 }
 
-// Count returns how many lines since the last Trace start with prefix.
+// Count returns the number of lines since the last Trace that start with prefix.
 func (w *world) Count(prefix string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,7 +146,7 @@ func (w *world) Count(prefix string) int {
 	return count
 }
 
-// Stored returns the server's version of obj, nil when there is none.
+// stored returns the server's version of obj, or nil if it does not exist.
 func stored[T client.Object](w *world, obj T) T {
 	w.t.Helper()
 	found := obj.DeepCopyObject().(T)
@@ -161,7 +161,7 @@ func stored[T client.Object](w *world, obj T) T {
 	return found
 }
 
-// note adds a line and returns the failure induced for it.
+// note adds a line to the trace and returns the failure injected for it.
 func (w *world) note(format string, args ...any) error {
 	line := fmt.Sprintf(format, args...)
 	w.mu.Lock()
@@ -180,7 +180,7 @@ func (w *world) note(format string, args ...any) error {
 	return nil
 }
 
-// count returns a number that has not been used before.
+// count returns a number that was not used before.
 func (w *world) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -306,7 +306,7 @@ func (w *world) liveCalls() interceptor.Funcs {
 	}
 }
 
-// create does what a server adds and the fake client does not.
+// create sets the fields that a server sets and the fake client does not.
 func (w *world) create(ctx context.Context, c client.Client, obj client.Object, opts ...client.CreateOption) error {
 	obj.SetUID(types.UID(fmt.Sprintf("uid-%d", w.count())))
 	obj.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
@@ -319,7 +319,7 @@ func (w *world) create(ctx context.Context, c client.Client, obj client.Object, 
 	return c.Create(ctx, obj, opts...)
 }
 
-// update keeps generation and resource version unless something changes, as a server does.
+// update changes the generation and resource version only if the object changes, like a server.
 func (w *world) update(ctx context.Context, c client.Client, obj client.Object, opts ...client.UpdateOption) error {
 	before := obj.DeepCopyObject().(client.Object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), before); err != nil {
@@ -376,7 +376,7 @@ func describeList(opts []client.ListOption) string {
 		description += " labels " + o.LabelSelector.String()
 	}
 	if o.FieldSelector != nil {
-		// Those made from a map come in any order.
+		// Options that come from a map have no fixed order.
 		terms := strings.Split(o.FieldSelector.String(), ",")
 		slices.Sort(terms)
 		description += " fields " + strings.Join(terms, ",")
@@ -384,7 +384,7 @@ func describeList(opts []client.ListOption) string {
 	return description
 }
 
-// equal fails the test when got is not want.
+// equal fails the test unless got equals want.
 func equal[T any](t testing.TB, what string, want, got T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {

@@ -18,8 +18,8 @@
 //
 //   - A reconcile does not count if another client has changed an object that the reconcile reads and does not write.
 //     For example, a Deployment that rolls out changes the status of its parent hundreds of times.
-//   - A reconcile that writes an object for the first time in the streak counts a tenth, so that a reconciler can create
-//     a set of children one by one.
+//   - A reconcile that writes an object for the first time in the streak counts a tenth, so that a reconciler can
+//     create a set of children one by one.
 //   - A write that does not change the object is not a write.
 //   - A reconcile that fails does not count, because the queue backs off.
 //
