@@ -14,8 +14,8 @@
 //   - [WithConfig] runs nested reconcilers with another [Config], for example for another cluster;
 //   - [Advice] calls functions before, after or around a reconciler;
 //   - [CastResource] converts the resource to another type for nested reconcilers;
-//   - [SuppressTransientErrors] keeps the first errors in a row quiet, [OverrideSetup] replaces the setup of a
-//     reconciler.
+//   - [SuppressTransientErrors] suppresses the first consecutive errors of a resource;
+//   - [OverrideSetup] replaces the setup of a reconciler.
 //
 // The package provides two more roots: [AggregateReconciler] manages a single resource that is computed from other
 // state, and [AdmissionWebhookAdapter] answers admission requests with sub reconcilers.

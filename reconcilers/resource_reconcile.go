@@ -21,9 +21,10 @@ import (
 // Reconcile reconciles the resource that the request names.
 //
 // In a controller, it returns the requeue that reconcilers request and sets the observedGeneration of conditions.
-// Otherwise, for example in a test, it returns an empty result after writing the status and does not change conditions.
-// The empty result is compatible with tests that expect the watch event of the write to trigger the next request. A
-// controller cannot depend on that event, because a predicate may filter it out.
+//
+// In a direct call, for example in a test, it does not change conditions, and it returns an empty result after it has
+// written the status. Tests of earlier versions expect the empty result, because the watch event of the write triggers
+// the next request. A controller does not depend on this event, because a predicate may filter it out.
 func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
 	return r.reconcile(ctx, req, controller.ReconcileIDFromContext(ctx) != "")
 }
