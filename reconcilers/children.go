@@ -182,7 +182,7 @@ func (c *children[T, CT]) manage(
 	}
 	if !isNil(desired) && !exists(actual) {
 		if i := slices.IndexFunc(terminating, func(child CT) bool { return sameName(child, desired) }); i >= 0 {
-			log.Info("waiting for a terminating child to make room", "child", identify(terminating[i]))
+			log.Info("waiting until a terminating child of the same name no longer exists", "child", identify(terminating[i]))
 			return outcome[CT]{child: c.private(terminating[i])}, nil
 		}
 	}

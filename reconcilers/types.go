@@ -87,7 +87,7 @@ func listItems[T client.Object](list client.ObjectList) ([]T, error) {
 	err := meta.EachListItem(list, func(obj runtime.Object) error {
 		item, ok := obj.(T)
 		if !ok {
-			return fmt.Errorf("%T lists %T, not %T", list, obj, item)
+			return fmt.Errorf("items of %T must be %T, got %T", list, item, obj)
 		}
 		items = append(items, item)
 		return nil
