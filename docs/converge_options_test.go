@@ -143,7 +143,7 @@ func newScenario() converge.Scenario {
 			return err
 		}
 		if s.Get(dataClaim.DeepCopy()) && len(jobs.Items) != 1 {
-			return fmt.Errorf("there are %d jobs, want 1", len(jobs.Items))
+			return fmt.Errorf("got %d jobs, want 1", len(jobs.Items))
 		}
 		return nil
 	}

@@ -164,7 +164,7 @@ func CertificateReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			switch {
 			case apierrs.IsNotFound(err):
 				site.Status.ConditionManager(ctx).MarkFalse(
-					websitev1.ConditionContentReady, "CertificateNotFound", "there is no Secret %q", key.Name,
+					websitev1.ConditionContentReady, "CertificateNotFound", "Secret %q does not exist", key.Name,
 				)
 				return reconcilers.ErrHaltSubReconcilers
 			case err != nil:

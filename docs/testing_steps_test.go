@@ -27,7 +27,7 @@ var TextCases = rtesting.SubReconcilerTests[*bannerv1.Banner]{
 		Now:          today,
 		ExpectTracks: tracksGreeting,
 		ExpectResource: rtesting.With(sale, func(banner *bannerv1.Banner) {
-			banner.Status.MarkNotShown(at, "NoText", `there is no text in ConfigMap "greeting"`)
+			banner.Status.MarkNotShown(at, "NoText", `ConfigMap "greeting" has no text`)
 		}),
 	},
 	"cannot read the text": {
@@ -43,7 +43,7 @@ var TextCases = rtesting.SubReconcilerTests[*bannerv1.Banner]{
 
 // region testing-wiring-cases
 var WiringCases = rtesting.SubReconcilerTests[*bannerv1.Banner]{
-	"hears of a new text": {
+	"watches the text": {
 		Resource:     sale,
 		GivenObjects: []client.Object{greeting},
 		ExpectTracks: tracksGreeting,

@@ -47,7 +47,7 @@ func TextReconciler() reconcilers.SubReconciler[*bannerv1.Banner] {
 				return err
 			}
 			if found.Data["text"] == "" {
-				banner.Status.MarkNotShown(ctx, "NoText", "there is no text in ConfigMap %q", key.Name)
+				banner.Status.MarkNotShown(ctx, "NoText", "ConfigMap %q has no text", key.Name)
 			}
 			textStasher.Store(ctx, found.Data["text"])
 			return nil
@@ -173,7 +173,7 @@ var BannerCases = rtesting.ReconcilerTests{
 			rtesting.NewEvent(sale, scheme, corev1.EventTypeNormal, "StatusUpdated", "Updated status"),
 		},
 	},
-	"has nothing to do but to wait": {
+	"only requeues": {
 		Request:                reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(sale)},
 		Now:                    today.Add(23 * time.Hour),
 		StatusSubResourceTypes: []client.Object{sale},

@@ -42,7 +42,7 @@ func ThemeReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			if apierrs.IsNotFound(err) {
 				// The theme is tracked nevertheless: the site is reconciled when it is created.
 				site.Status.ConditionManager(ctx).MarkFalse(
-					websitev1.ConditionContentReady, "ThemeNotFound", "there is no ConfigMap %q", key.Name,
+					websitev1.ConditionContentReady, "ThemeNotFound", "ConfigMap %q does not exist", key.Name,
 				)
 				return reconcilers.ErrHaltSubReconcilers
 			}
