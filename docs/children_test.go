@@ -77,7 +77,7 @@ func Example_child() {
 	// event: Normal Deleted: Deleted Deployment "bakery"
 }
 
-// A foreign object with the name of the child is reflected and not taken over.
+// An object of another owner with the name of the child is reflected and not adopted.
 func Example_childNameIsTaken() {
 	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bakery", UID: "2"}}
 	cluster := newCluster(newSite(), foreign)
@@ -259,7 +259,7 @@ func Example_optionalChild() {
 	// event: Normal Deleted: Deleted ConfigMap "bakery-advert"
 }
 
-// The child stays when the condition turns false: this is the trap.
+// The child is not deleted when the condition becomes false: this is the trap.
 func Example_childBelowIfThen() {
 	r := &reconcilers.IfThen[*websitev1.Website]{
 		If: func(_ context.Context, site *websitev1.Website) bool {

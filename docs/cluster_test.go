@@ -60,7 +60,7 @@ func newSite() *websitev1.Website {
 	}
 }
 
-// reconcileOnce lets a sub reconciler reconcile the site and prints what goes wrong. The status is not written.
+// reconcileOnce calls a subreconciler with the site and prints its error. The status is not written.
 func reconcileOnce(c reconcilers.Config, r reconcilers.SubReconciler[*websitev1.Website]) {
 	root := &reconcilers.ResourceReconciler[*websitev1.Website]{Reconciler: r, SkipStatusUpdate: true, Config: c}
 	result, err := root.Reconcile(context.Background(), requestFor(newSite()))

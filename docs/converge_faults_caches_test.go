@@ -23,7 +23,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// cacheLessons are about what caches have not seen, or see once more.
+// cacheLessons are about stale caches and repeated watch events.
 var cacheLessons = map[converge.Fault]lesson{
 	converge.LagRead: {
 		oracle: converge.EndState,
@@ -210,7 +210,7 @@ var cacheLessons = map[converge.Fault]lesson{
 	},
 }
 
-// tell notes in the owner that there is a child, which leads to another reconcile.
+// tell records in the owner that the child exists, which leads to another reconcile.
 func (r *parent) tell(ctx context.Context, owner *corev1.Secret) error {
 	if owner.Annotations["example.com/children"] == "1" {
 		return nil
@@ -219,7 +219,7 @@ func (r *parent) tell(ctx context.Context, owner *corev1.Secret) error {
 	return r.Update(ctx, owner)
 }
 
-// restarting are steps in which users label a Secret, and label it otherwise a moment later.
+// restarting returns steps in which users label a Secret, and change the label shortly afterwards.
 func restarting(labels ...string) []converge.Step {
 	steps := converge.Steps(converge.Apply(aSecret()), converge.Settle())
 	for _, label := range labels {
@@ -231,7 +231,7 @@ func restarting(labels ...string) []converge.Step {
 	return append(steps, converge.Settle())
 }
 
-// rolling is a scenario in which each change of a theme may restart what is there for a Secret.
+// rolling is a scenario in which each change of a theme may restart the child of a Secret.
 func rolling(handlers func(restart func()) handler.Funcs) converge.Scenario {
 	theme := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "theme"}}
 	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}
@@ -257,7 +257,7 @@ func rolling(handlers func(restart func()) handler.Funcs) converge.Scenario {
 	}
 }
 
-// leading is a scenario in which a Secret tells which of some ConfigMaps leads.
+// leading is a scenario in which a Secret names the leader of several ConfigMaps.
 func leading(lead func([]corev1.ConfigMap) string) converge.Scenario {
 	s := copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 		themes := &corev1.ConfigMapList{}

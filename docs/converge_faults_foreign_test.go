@@ -16,7 +16,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// foreignLessons are about what others do to objects just before they are written.
+// foreignLessons are about changes by other clients just before a write.
 var foreignLessons = map[converge.Fault]lesson{
 	converge.Conflict: {
 		oracle: converge.EndState,
@@ -160,7 +160,7 @@ var foreignLessons = map[converge.Fault]lesson{
 	},
 }
 
-// ownOrFail creates an object, and fails until the name is its own.
+// ownOrFail creates an object, and returns an error until the owner controls it.
 func ownOrFail(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 	// region taken-right
 	// Right: return an error, which is retried until the owner controls the object.
@@ -175,7 +175,7 @@ func ownOrFail(ctx context.Context, r *parent, owner *corev1.Secret, child *core
 	// endregion
 }
 
-// createOrUpdate has the child be there with the value of its owner.
+// createOrUpdate creates or updates the child with the value of its owner.
 func createOrUpdate(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 	// region deleted-right
 	// Right: read the child each time. If it is deleted before the write, the error leads to a retry.

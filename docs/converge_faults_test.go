@@ -16,7 +16,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// faultLessons are what the pages of faults show.
+// faultLessons are the lessons on the pages of faults.
 var faultLessons = func() map[converge.Fault]lesson {
 	all := maps.Clone(requestLessons)
 	for _, more := range []map[converge.Fault]lesson{foreignLessons, cacheLessons, worldLessons} {
@@ -25,7 +25,7 @@ var faultLessons = func() map[converge.Fault]lesson {
 	return all
 }()
 
-// requestLessons are about what happens to requests.
+// requestLessons are about faults of requests.
 var requestLessons = map[converge.Fault]lesson{
 	converge.CrashBefore: {
 		oracle: converge.EndState,

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// worldLessons are about processes, users, actors, and what becomes of things when all is quiet.
+// worldLessons are about processes, users, actors, and changes while the controller is idle.
 var worldLessons = map[converge.Fault]lesson{
 	converge.Restart: {
 		oracle: converge.EndState,
@@ -240,7 +240,7 @@ var worldLessons = map[converge.Fault]lesson{
 	},
 }
 
-// wired is a scenario whose reconciler is right, and is set up in a way.
+// wired is a scenario with a correct reconciler and the given set-up.
 func wired(setup func(mgr manager.Manager, r reconcile.Reconciler) error) converge.Scenario {
 	s := copying(nil)
 	s.New, s.Owns = nil, nil
@@ -250,7 +250,7 @@ func wired(setup func(mgr manager.Manager, r reconcile.Reconciler) error) conver
 	return s
 }
 
-// running is a scenario in which a Secret has a Deployment, and does something once that is there.
+// running is a scenario in which a Secret has a Deployment, and the reconciler acts when it exists.
 func running(
 	do func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error,
 ) converge.Scenario {
@@ -275,7 +275,7 @@ type shared struct {
 	Value string
 }
 
-// sharing is a scenario with two workers, and two secrets that come at once.
+// sharing is a scenario with two workers, and two Secrets that are created at once.
 func sharing(
 	do func(ctx context.Context, r *shared, owner *corev1.Secret, child *corev1.ConfigMap) error,
 ) converge.Scenario {
@@ -320,7 +320,7 @@ func newDeployment(child *corev1.ConfigMap) *appsv1.Deployment {
 	}
 }
 
-// waiting is a scenario in which a reconciler waits, in memory, for an event that tells that a Deployment is ready.
+// waiting is a scenario in which a reconciler waits, in memory, for the event of a Deployment that becomes ready.
 func waiting(
 	start func(
 		ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment,

@@ -18,14 +18,14 @@ import (
 	"trueup.dev/converge"
 )
 
-// lesson is what the page of a fault or an oracle shows: code that is wrong, and code that is right.
+// lesson is the content of the page of a fault or an oracle: wrong code and correct code.
 type lesson struct {
 	wrong, right converge.Scenario
-	// oracle is what finds that the wrong code is wrong.
+	// oracle finds the bug in the wrong code.
 	oracle converge.Oracle
 }
 
-// parent is what the reconciler of most lessons has at hand.
+// parent has the clients of the reconcilers of most lessons.
 type parent struct {
 	client.Client
 
@@ -35,10 +35,10 @@ type parent struct {
 	memory map[string]bool
 }
 
-// part is what a lesson does about a Secret, and the ConfigMap that should have its value.
+// part reconciles a Secret and the ConfigMap that must have its value.
 type part func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error
 
-// copying is a scenario in which a Secret is created, and does what the steps do to it.
+// copying is a scenario in which a Secret is created and then changed by the steps.
 func copying(do part, steps ...converge.Step) converge.Scenario {
 	if len(steps) == 0 {
 		steps = converge.Steps(converge.Apply(aSecret()), converge.Settle())
@@ -82,7 +82,7 @@ func changed() []converge.Step {
 	)
 }
 
-// only leaves out all faults but some.
+// only disables all faults except the given ones.
 func only(s converge.Scenario, faults ...converge.Fault) converge.Scenario {
 	s.Without = map[converge.Fault]string{}
 	for fault := range faultLessons {
@@ -95,18 +95,18 @@ func only(s converge.Scenario, faults ...converge.Fault) converge.Scenario {
 	return s
 }
 
-// singles has every single fault tried, and no more.
+// singles injects every single fault, and no combinations.
 var singles = converge.Options{Seed: 1}
 
-// TestConvergeLessons_faults has each fault find what its page says is wrong, and all faults together find nothing in
-// what it says is right.
+// TestConvergeLessons_faults checks that each fault finds the bug on its page, and that all faults together find none
+// in the correct code.
 func TestConvergeLessons_faults(t *testing.T) {
 	for _, fault := range slices.Sorted(maps.Keys(faultLessons)) {
 		t.Run(string(fault), func(t *testing.T) {
 			l := faultLessons[fault]
 			f := failureOf(t, only(l.wrong, fault))
 			if f == nil {
-				t.Fatal("what is wrong is not found")
+				t.Fatal("the bug is not found")
 			}
 			if f.Violation.Oracle != l.oracle || !strings.Contains(f.Replay, ":"+string(fault)+"@") {
 				t.Errorf("found by %s, want %s:\n%s", f.Violation.Oracle, l.oracle, f)
@@ -116,22 +116,22 @@ func TestConvergeLessons_faults(t *testing.T) {
 				right.With = append(slices.Clip(right.With), fault)
 			}
 			if f := failureOf(t, right); f != nil {
-				t.Errorf("what is right is not:\n%s", f)
+				t.Errorf("the correct code fails:\n%s", f)
 			}
 		})
 	}
 }
 
-// TestConvergeLessons_oracles has each oracle find what its page says is wrong.
+// TestConvergeLessons_oracles checks that each oracle finds the bug on its page.
 func TestConvergeLessons_oracles(t *testing.T) {
 	for _, oracle := range slices.Sorted(maps.Keys(oracleLessons)) {
 		t.Run(string(oracle), func(t *testing.T) {
 			l := oracleLessons[oracle]
 			if f := failureOf(t, l.wrong); f == nil || f.Violation.Oracle != oracle {
-				t.Errorf("what is wrong is not found by %s:\n%v", oracle, f)
+				t.Errorf("%s does not find the bug:\n%v", oracle, f)
 			}
 			if f := failureOf(t, l.right); f != nil {
-				t.Errorf("what is right is not:\n%s", f)
+				t.Errorf("the correct code fails:\n%s", f)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// bucketReconciler keeps a bucket for each claim, in a system outside of the cluster.
+// bucketReconciler keeps a bucket for each claim, in an external system.
 type bucketReconciler struct {
 	client.Client
 
@@ -58,7 +58,7 @@ func (r *bucketReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	return reconcile.Result{}, nil
 }
 
-// bucketScenario has the buckets in the system outside that the scenario has.
+// bucketScenario keeps the buckets in the Cloud of the scenario.
 func bucketScenario() converge.Scenario {
 	s := converge.Scenario{Scheme: scheme, For: &corev1.PersistentVolumeClaim{}, Steps: converge.Lifecycle(dataClaim)}
 	// region converge-cloud
@@ -69,7 +69,7 @@ func bucketScenario() converge.Scenario {
 	return s
 }
 
-// bucketMap is a stand-in that somebody has already.
+// bucketMap is an existing fake of the external system.
 type bucketMap map[string]string
 
 func (m bucketMap) Create(_ context.Context, name, owner string) error {
@@ -102,7 +102,7 @@ func (b brittleBuckets) Delete(ctx context.Context, name string) error {
 	return b.env.Call(ctx, "delete bucket "+name, func() error { return b.inner.Delete(ctx, name) })
 }
 
-// brittleScenario has the buckets in a stand-in, which is empty at the beginning of each run.
+// brittleScenario keeps the buckets in a fake, which is empty at the start of each run.
 func brittleScenario() converge.Scenario {
 	s := bucketScenario()
 	// region converge-reset
@@ -115,7 +115,7 @@ func brittleScenario() converge.Scenario {
 	return s
 }
 
-// newScenario has the fixed reconciler called without a controller, and all that can be said about it.
+// newScenario calls the fixed reconciler without a controller, and sets all options.
 func newScenario() converge.Scenario {
 	// region converge-new
 	scenario := converge.Scenario{
@@ -170,7 +170,7 @@ func newScenario() converge.Scenario {
 	return scenario
 }
 
-// stepsScenario has users be in a hurry, and another controller.
+// stepsScenario has users who do not wait, and another controller.
 func stepsScenario() converge.Scenario {
 	scenario := newScenario()
 	scenario.Given = nil
@@ -209,14 +209,14 @@ func stepsScenario() converge.Scenario {
 	return scenario
 }
 
-// TestConvergeOptions has all that the guide shows pass.
+// TestConvergeOptions checks that the scenarios of the guide pass.
 func TestConvergeOptions(t *testing.T) {
 	for name, s := range map[string]converge.Scenario{
 		"cloud": bucketScenario(), "call": brittleScenario(), "new": newScenario(), "steps": stepsScenario(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if f := failureOf(t, s); f != nil {
-				t.Errorf("it is not right:\n%s", f)
+				t.Errorf("the scenario fails:\n%s", f)
 			}
 		})
 	}

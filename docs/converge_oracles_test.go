@@ -18,7 +18,7 @@ import (
 	bannerv1 "trueup.dev/docs/internal/banner/v1"
 )
 
-// oracleLessons are what the pages of oracles show.
+// oracleLessons are the lessons on the pages of oracles.
 var oracleLessons = map[converge.Oracle]lesson{
 	converge.Quiescence: {
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {

@@ -43,7 +43,7 @@ func constants(t *testing.T, file, typ string) map[string]string {
 	return found
 }
 
-// TestConvergePages wants a page for each oracle and each fault, which names it, and no others.
+// TestConvergePages checks that each oracle and each fault has a page that names it, and that no other pages exist.
 func TestConvergePages(t *testing.T) {
 	for _, c := range []struct {
 		file, typ, index string
@@ -77,36 +77,36 @@ func TestConvergePages(t *testing.T) {
 		}
 		for _, page := range glob(t, folder+"/*.md") {
 			if !slices.Contains(pages, page) {
-				t.Errorf("%s is the page of nothing", page)
+				t.Errorf("%s describes no fault and no oracle", page)
 			}
 		}
 	}
 }
 
-// TestConvergeLessons_all wants a lesson for each fault and each oracle.
+// TestConvergeLessons_all checks that each fault and each oracle has a lesson.
 func TestConvergeLessons_all(t *testing.T) {
 	for value := range constants(t, "../converge/fault.go", "Fault") {
 		if _, ok := faultLessons[converge.Fault(value)]; !ok {
-			t.Errorf("there is no lesson for %s", value)
+			t.Errorf("no lesson for %s", value)
 		}
 	}
 	for value := range constants(t, "../converge/oracle.go", "Oracle") {
 		if _, ok := oracleLessons[converge.Oracle(value)]; !ok {
-			t.Errorf("there is no lesson for %s", value)
+			t.Errorf("no lesson for %s", value)
 		}
 	}
 }
 
 var relativeLink = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 
-// TestConvergeLinks wants what the pages link to.
+// TestConvergeLinks checks that the links of the pages work.
 func TestConvergeLinks(t *testing.T) {
 	links := 0
 	for _, page := range glob(t, "converge.md", "converge/*.md", "converge/*/*.md") {
 		for _, match := range relativeLink.FindAllStringSubmatch(readFile(t, page), -1) {
 			links++
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), match[1])); err != nil {
-				t.Errorf("%s: the link to %s leads nowhere", page, match[1])
+				t.Errorf("%s: the target of the link %s does not exist", page, match[1])
 			}
 		}
 	}

@@ -78,7 +78,7 @@ var dataClaim = &corev1.PersistentVolumeClaim{
 	},
 }
 
-// FixedReconciler is FormatReconciler with a Job whose name follows from the claim.
+// FixedReconciler is FormatReconciler with a name of the Job that is derived from the claim.
 type FixedReconciler struct {
 	client.Client
 
@@ -132,13 +132,13 @@ func formatting() converge.Scenario {
 	return scenario
 }
 
-// TestConvergeGuide has the guide show what is printed.
+// TestConvergeGuide compares the guide with the output.
 func TestConvergeGuide(t *testing.T) {
-	// As many as by default, also with the race detector.
+	// The default numbers, also with the race detector.
 	options := converge.Options{Seed: 1, Recoveries: 1000, Pairs: 1000}
 	report, err := converge.Check(t, formatting(), options)
 	if err != nil || report.Failure == nil {
-		t.Fatal("what is wrong is not found", err)
+		t.Fatal("the bug is not found", err)
 	}
 	failure := report.Failure
 
@@ -147,7 +147,7 @@ func TestConvergeGuide(t *testing.T) {
 		return (&FixedReconciler{mgr.GetClient(), mgr.GetAPIReader()}).SetupWithManager(mgr)
 	}
 	if report, err = converge.Check(t, fixed, options); err != nil || report.Failure != nil {
-		t.Fatalf("what is right is not: %v\n%s", err, report.Failure)
+		t.Fatalf("the correct code fails: %v\n%s", err, report.Failure)
 	}
 
 	printed := map[string]string{
@@ -158,7 +158,7 @@ func TestConvergeGuide(t *testing.T) {
 	showPrinted(t, "converge.md", printed)
 }
 
-// showPrinted wants a guide to show what is printed, all of it.
+// showPrinted checks that a guide shows all of the output.
 func showPrinted(t *testing.T, guide string, printed map[string]string) {
 	t.Helper()
 	before := readFile(t, guide)
@@ -167,7 +167,7 @@ func showPrinted(t *testing.T, guide string, printed map[string]string) {
 		return text, ok
 	})
 	if len(names) != len(printed) {
-		t.Errorf("the guide shows %q, want all of what is printed", names)
+		t.Errorf("the guide shows %q, want all of the output", names)
 	}
 	switch {
 	case before == after:
@@ -176,7 +176,7 @@ func showPrinted(t *testing.T, guide string, printed map[string]string) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the guide shows what is not printed; `go test ./docs -update` copies it (-guide +printed):\n%s",
+		t.Errorf("the guide differs from the output; `go test ./docs -update` copies it (-guide +printed):\n%s",
 			cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
 	}
 }

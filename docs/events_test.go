@@ -19,7 +19,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// Tickets is some other system.
+// Tickets is an external system.
 type Tickets interface {
 	Open(ctx context.Context, about, text string) error
 	Close(ctx context.Context, about string) error

@@ -33,7 +33,7 @@ func RecordReconciler(records dns.Provider) reconcilers.SubReconciler[*websitev1
 
 // endregion
 
-// printedRecords prints what is asked of it. It cannot look records up.
+// printedRecords prints the calls. It does not implement lookups.
 type printedRecords struct{ dns.Provider }
 
 func (printedRecords) Publish(_ context.Context, r dns.Record) error {
@@ -152,7 +152,7 @@ func AccountPasswordReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	}
 }
 
-// The first pass after the deletion keeps the Secret, the second deletes it.
+// The first reconcile after the deletion keeps the Secret, the second one deletes it.
 func Example_finalizeBeforeChildrenAreDeleted() {
 	passes := 0
 	r := &reconcilers.WithFinalizer[*websitev1.Website]{

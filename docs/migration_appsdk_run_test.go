@@ -160,7 +160,7 @@ func validateIssues(t *testing.T, env *sandbox.Env, api client.Client, server, c
 	})
 }
 
-// handledIssues notes issues that were added.
+// handledIssues records issues that were added.
 type handledIssues struct {
 	mu    sync.Mutex
 	added []string
@@ -227,7 +227,7 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// What the guide shows is a valid config. No cluster is needed before the app starts.
+// The config of the guide is valid. No cluster is needed before the app starts.
 func TestMigratedKind(t *testing.T) {
 	kind := resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}
 	managed := append(
@@ -244,7 +244,7 @@ func TestMigratedKind(t *testing.T) {
 	}
 }
 
-// A manifest on disk is decoded, where there was NewOnDiskManifest.
+// A manifest on disk is decoded. This replaces NewOnDiskManifest.
 func TestMigratedManifestOnDisk(t *testing.T) {
 	data, err := json.Marshal(TrackerManifest())
 	if err != nil {
@@ -262,6 +262,6 @@ func TestMigratedManifestOnDisk(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if !strings.Contains(string(data), `"appName":"tracker"`) {
-		t.Errorf("the manifest is not spelled as on disk: %s", data)
+		t.Errorf("the manifest differs from the file: %s", data)
 	}
 }

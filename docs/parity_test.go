@@ -56,7 +56,7 @@ func tableRows(t *testing.T, file, column string) []tableRow {
 
 var (
 	identifier = regexp.MustCompile("`([a-z]+[.][A-Z]\\w*(?:[.]\\w+)?)(?:\\[[^`]*)?`")
-	advice     = regexp.MustCompile(`^(warning|note|recommended RBAC)`) // what is written for people to heed needs no test
+	advice     = regexp.MustCompile(`^(warning|note|recommended RBAC)`) // advice needs no test
 	link       = regexp.MustCompile(`\[([^\]]+)\]\(([^)#]*)(#[^)]*)?\)`)
 )
 
@@ -69,16 +69,16 @@ func TestParity(t *testing.T) {
 		}
 		here := row.cells["here"]
 		if !identifier.MatchString(here) && !link.MatchString(here) && here != "none yet" {
-			t.Errorf("parity.md:%d: names nothing: %s", row.line, here)
+			t.Errorf("parity.md:%d: the cell contains no name: %s", row.line, here)
 		}
 		for part := range strings.SplitSeq(here, ";") {
 			planned := strings.Contains(part, "not yet")
 			for _, name := range identifier.FindAllStringSubmatch(part, -1) {
 				switch {
 				case planned && exists[name[1]]:
-					t.Errorf("parity.md:%d: %s is there, and the row says not yet", row.line, name[1])
+					t.Errorf("parity.md:%d: %s exists, but the row says not yet", row.line, name[1])
 				case !planned && !exists[name[1]]:
-					t.Errorf("parity.md:%d: there is no %s", row.line, name[1])
+					t.Errorf("parity.md:%d: %s does not exist", row.line, name[1])
 				}
 			}
 		}
@@ -93,10 +93,10 @@ func TestParity(t *testing.T) {
 			}
 		}
 	}
-	// How many rows speak of each document. A row that is lost shows here.
+	// The number of rows for each document. A removed row fails here.
 	for letter, want := range map[string]int{"A": 79, "B": 119, "C": 149, "D": 161, "E": 19} {
 		if documents[letter] != want {
-			t.Errorf("%d rows speak of document %s, want %d", documents[letter], letter, want)
+			t.Errorf("got %d rows for document %s, want %d", documents[letter], letter, want)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestMigrationNamesExist(t *testing.T) {
 				}
 				checked++
 				if !exists[name[1]] {
-					t.Errorf("%s:%d: there is no %s", guide, row.line, name[1])
+					t.Errorf("%s:%d: %s does not exist", guide, row.line, name[1])
 				}
 			}
 		}
@@ -129,7 +129,7 @@ func TestMigrationNamesExist(t *testing.T) {
 	}
 }
 
-// Links between guides, and to files, lead somewhere.
+// The targets of links between guides, and to files, exist.
 func TestLinks(t *testing.T) {
 	checked := 0
 	for _, guide := range glob(t, "*.md", "migration/*.md", "../README.md") {
@@ -157,7 +157,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// withoutCode is the text of a guide less its blocks of code.
+// withoutCode returns the text of a guide without its blocks of code.
 func withoutCode(text string) string {
 	prose := []string{}
 	for i, part := range strings.Split(text, "```") {
@@ -168,7 +168,7 @@ func withoutCode(text string) string {
 	return strings.Join(prose, "")
 }
 
-// headings returns the anchors of the headings of a guide, as they are made by the usual renderers.
+// headings returns the anchors of the headings of a guide, as common renderers generate them.
 func headings(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	anchors := map[string]bool{}
@@ -263,7 +263,7 @@ func members(of ast.Expr) []string {
 	return names
 }
 
-// lastName is the name of a type, less its package, its type parameters and whether it is a pointer.
+// lastName returns the name of a type without its package, its type parameters and its pointer.
 func lastName(of ast.Expr) string {
 	switch of := of.(type) {
 	case *ast.Ident:

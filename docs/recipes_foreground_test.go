@@ -77,7 +77,7 @@ func AccountReconciler(
 
 // endregion
 
-// The garbage collector of a real control plane deletes the child first, and Finalize finds it all the same.
+// The garbage collector of a real control plane deletes the child first, and Finalize still finds it.
 func TestRecipe_ForegroundDeletion(t *testing.T) {
 	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{website.CRDs()}})
 	api, err := client.New(env.RESTConfig(), client.Options{Scheme: newScheme()})
@@ -122,7 +122,7 @@ func TestRecipe_ForegroundDeletion(t *testing.T) {
 			t.Errorf("closed with password %q", password)
 		}
 	default:
-		t.Error("the site is gone, and the account was not closed")
+		t.Error("the site no longer exists, but the account was not closed")
 	}
 }
 

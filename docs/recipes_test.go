@@ -253,7 +253,7 @@ func configMapReconciler(
 func Example_recipeTwoChildren() {
 	cluster := newCluster(newSite())
 	reconcileOnce(cluster, ConfigReconciler())
-	reconcileOnce(cluster, ConfigReconciler()) // both are known, and as they should be
+	reconcileOnce(cluster, ConfigReconciler()) // both exist and are in sync
 	// Output:
 	// event: Normal Created: Created ConfigMap "bakery-pages"
 	// event: Normal Created: Created ConfigMap "bakery-proxy"
@@ -319,5 +319,5 @@ func addChecks(mgr ctrl.Manager) error {
 
 // endregion
 
-// The guide shows it; no test here has a webhook server.
+// The guide shows it. No test in this package has a webhook server.
 var _ = addChecks

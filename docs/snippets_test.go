@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the guides. What they show of Go is in the files beside them, between comments
+// Package docs holds the guides. Their Go snippets are in the files beside them, between comments
 //
 //	// region name
 //	// endregion
@@ -52,7 +52,7 @@ func TestSnippets(t *testing.T) {
 			}
 			continue
 		}
-		t.Errorf("%s shows Go that is not what is compiled; `go test ./docs -update` copies it (-guide +compiled):\n%s",
+		t.Errorf("the Go of %s differs from the compiled code; `go test ./docs -update` copies it (-guide +compiled):\n%s",
 			guide, cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
 	}
 	for name := range regions {
@@ -66,7 +66,7 @@ func TestSnippets(t *testing.T) {
 }
 
 // withBlocks returns the text of a guide with the content of every block of a language replaced by what find knows for
-// its name, and those names. Blocks of other languages than Go may have no name, and stay.
+// its name, and those names. Blocks of other languages than Go may have no name, and do not change.
 func withBlocks(
 	t *testing.T, guide, text, language string, find func(name string) (string, bool),
 ) (result string, names []string) {
@@ -88,7 +88,7 @@ func withBlocks(
 			}
 			content, ok := find(name)
 			if !ok {
-				t.Errorf("%s:%d: there is nothing to show for %q", guide, line, name)
+				t.Errorf("%s:%d: no content for %q", guide, line, name)
 				break
 			}
 			names = append(names, name)
@@ -107,8 +107,8 @@ func withBlocks(
 	return out.String(), names
 }
 
-// readRegions returns the regions of the Go files in and below this folder by their names, less the indentation that
-// all lines have.
+// readRegions returns the regions of the Go files in and below this directory by their names, without the indentation
+// that all lines have.
 func readRegions(t *testing.T) map[string]string {
 	t.Helper()
 	regions := map[string]string{}
@@ -177,7 +177,7 @@ func readFile(t *testing.T, path string) string {
 	return string(data)
 }
 
-// A snippet that is not what is compiled is noticed, whichever of the two has changed.
+// A difference between a snippet and the compiled code is reported, whichever of the two has changed.
 func TestSnippets_aStaleOneIsNoticed(t *testing.T) {
 	const guide = "Text.\n\n```go one\nold()\n```\n\n```text\nstays\n```\n"
 	got, names := withBlocks(t, "guide.md", guide, "go", func(name string) (string, bool) {
@@ -192,7 +192,7 @@ func TestSnippets_aStaleOneIsNoticed(t *testing.T) {
 	}
 }
 
-// An error that a reflect function is given must reach users: nothing that we show throws it away.
+// An error that a reflect function receives must reach users: no snippet ignores it.
 func TestNothingShownIgnoresReflectedErrors(t *testing.T) {
 	empty := regexp.MustCompile(
 		`Reflect(Child|Children)StatusOnParent(WithError)?:\s+func\([^)]*\) (error )?\{(\s*return nil\s*)?\}`,
@@ -216,7 +216,7 @@ var (
 	belowDir   = regexp.MustCompile(`\$dir(/[\w/]+)`)
 )
 
-// The commands of the examples' pages name programs and files that the module has, wherever they are called.
+// The commands on the pages of the examples name programs and files that the module contains.
 func TestExamplePagesNeedNoCheckout(t *testing.T) {
 	checked := 0
 	for _, page := range glob(t, "../README.md", "../examples/*/README.md") {

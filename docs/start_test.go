@@ -26,10 +26,10 @@ const startPage = "start.md"
 
 var start = flag.Bool("start", false, "run "+startPage+", which compiles and tests a module of its own")
 
-// outputTimeout is how long a command that keeps running may take to write what the page waits for.
+// outputTimeout is the time in which a command that keeps running must write the awaited text.
 const outputTimeout = 2 * time.Minute
 
-// pageBlock is a block between fences, and the words behind the first fence.
+// pageBlock is a block between fences, and the words after the first fence.
 type pageBlock struct {
 	line           int
 	language, name string
@@ -59,7 +59,7 @@ func readBlocks(page string) []pageBlock {
 }
 
 // All files of the page are written, and all of its commands are run, from top to bottom, in a module outside of this
-// repository. The words behind a fence say what a block is:
+// repository. The words after a fence define the type of a block:
 //
 //	```go api/v1/server.go     a file
 //	```sh                      commands that end
@@ -92,7 +92,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("only %d commands were run", commands)
 	}
 	if goMod := m.Read(t, "go.mod"); strings.Contains(goMod, "k8s.io/kubernetes ") {
-		t.Errorf("the module has inherited Kubernetes:\n%s", goMod)
+		t.Errorf("the module depends on Kubernetes:\n%s", goMod)
 	}
 }
 
@@ -166,7 +166,7 @@ func (r *pageRun) start(block pageBlock, text string) {
 	}
 }
 
-// withVariables puts env in front of a command that begins with variables, so that it can replace the shell.
+// withVariables puts env before a command that begins with variables, so that it can replace the shell.
 func withVariables(line string) string {
 	if regexp.MustCompile(`^[A-Z_]+=`).MatchString(line) {
 		return "env " + line
@@ -174,7 +174,7 @@ func withVariables(line string) string {
 	return line
 }
 
-// interrupt sends what Ctrl-C sends to the commands that keep running, the last first.
+// interrupt sends the signal of Ctrl-C to the commands that keep running, the last one first.
 func (r *pageRun) interrupt() {
 	for i := len(r.running) - 1; i >= 0; i-- {
 		if err := syscall.Kill(-r.running[i].Process.Pid, syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) &&
@@ -184,7 +184,7 @@ func (r *pageRun) interrupt() {
 	}
 }
 
-// compare reports lines of a block that the last command has not written.
+// compare reports lines of a block that the last command did not write.
 func (r *pageRun) compare(block pageBlock) {
 	r.t.Helper()
 	out := r.output()
@@ -197,7 +197,7 @@ func (r *pageRun) compare(block pageBlock) {
 	}
 }
 
-// awaitedOutput collects what a command writes, and closes a channel when a text is in it.
+// awaitedOutput collects the output of a command, and closes a channel when it contains a text.
 type awaitedOutput struct {
 	mu    sync.Mutex
 	all   bytes.Buffer

@@ -18,8 +18,8 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// The reconciler of the tutorial on testing without the mistakes it has in testing_untested_test.go, and the tests that
-// have found them.
+// The reconciler of the tutorial on testing without the bugs of testing_untested_test.go, and the tests that found
+// them.
 
 var textStasher = reconcilers.NewStasher[string]("docs.trueup.dev/text")
 
@@ -121,7 +121,7 @@ var (
 
 // endregion
 
-// FirstCase runs the case that the tutorial begins with, which fails.
+// FirstCase runs the first case of the tutorial, which fails.
 func FirstCase(t *testing.T, factory rtesting.ReconcilerFactory) {
 	// region testing-first-case
 	rtesting.ReconcilerTests{

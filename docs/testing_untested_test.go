@@ -22,7 +22,7 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// The tutorial on testing begins with the reconciler in this file, which has mistakes. It ends with the one in
+// The tutorial on testing begins with the reconciler in this file, which has bugs. It ends with the one in
 // testing_test.go, which has the same names and so is in another package.
 
 // region testing-untested
@@ -99,7 +99,7 @@ func PageReconciler() reconcilers.SubReconciler[*bannerv1.Banner] {
 
 // endregion
 
-// The tests that fail: TestTutorial runs them, and compares what they print with the tutorial.
+// The tests that fail: TestTutorial runs them, and compares their output with the tutorial.
 
 func forTheTutorial(t *testing.T) {
 	t.Helper()

@@ -86,7 +86,7 @@ func Example_trackAndList() {
 	// [default/bakery] <nil>
 }
 
-// The lines of logs that tracking.md shows are those of controllers on a real API.
+// The log lines in tracking.md come from controllers on a real API.
 func TestTrackingLogs(t *testing.T) {
 	watched := ThemeReconciler()
 	unwatched := ThemeReconciler().(*reconcilers.SyncReconciler[*websitev1.Website])
@@ -99,8 +99,8 @@ func TestTrackingLogs(t *testing.T) {
 
 var reconcileID = regexp.MustCompile(` "reconcileID"="[^"]*"`)
 
-// trackingLog has a controller reconcile a site whose theme does not exist, and returns the line of its log that has
-// the text. The namespace is that of the guide, and IDs are left out.
+// trackingLog runs a controller with a site whose theme does not exist, and returns the log line with the text.
+// The namespace is that of the guide, and IDs are removed.
 func trackingLog(t *testing.T, r reconcilers.SubReconciler[*websitev1.Website], text string) string {
 	t.Helper()
 	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{website.CRDs()}})
@@ -142,7 +142,7 @@ func trackingLog(t *testing.T, r reconcilers.SubReconciler[*websitev1.Website], 
 	case line := <-log.found:
 		return strings.ReplaceAll(reconcileID.ReplaceAllString(line, ""), env.Namespace, "default") + "\n"
 	case <-time.After(time.Minute):
-		t.Fatalf("nothing with %q is logged", text)
+		t.Fatalf("no log line contains %q", text)
 		return ""
 	}
 }

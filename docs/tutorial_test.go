@@ -16,10 +16,10 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// TutorialVariable is set in the environment where the tests that fail on purpose are run.
+// TutorialVariable is set in the environment of the tests that fail on purpose.
 const TutorialVariable = "TRUEUP_DOCS_TUTORIAL"
 
-// What the tutorial on testing shows of tests that fail is what they print. A block of text with a name has it:
+// The tutorial on testing shows the output of tests that fail. A block of text with a name contains it:
 //
 //	```text TestName
 //	```text TestName beginning of one of its failures
@@ -49,11 +49,11 @@ func TestTutorial(t *testing.T) {
 		}
 		return
 	}
-	t.Errorf("%s shows failures that are not what is printed; `go test ./docs -update` copies it (-guide +printed):\n%s",
+	t.Errorf("the failures in %s differ from the output; `go test ./docs -update` copies it (-guide +printed):\n%s",
 		guide, cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
 }
 
-// runFailing returns what tests print that fail, by their names. They run in another process, on the cluster of this
+// runFailing returns the output of failing tests by their names. They run in another process, on the cluster of this
 // one.
 func runFailing(t *testing.T, tests ...string) map[string]string {
 	t.Helper()
@@ -66,10 +66,10 @@ func runFailing(t *testing.T, tests ...string) map[string]string {
 		TutorialVariable+"=1", sandbox.KubeconfigVariable+"="+env.KubeconfigPath(), "GOCOVERDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err == nil {
-		t.Fatalf("the tests that fail on purpose have passed:\n%s", out)
+		t.Fatalf("the tests that fail on purpose passed:\n%s", out)
 	}
 	for _, n := range []struct{ expr, with string }{
-		{`\x{a0}`, " "}, // cmp.Diff chooses between two sorts of blanks
+		{`\x{a0}`, " "}, // cmp.Diff chooses between two types of spaces
 		{`(?m)[ \t]+$`, ""},
 		{`\(\d+\.\d+s\)`, "(0.00s)"},
 		{`\.go:\d+: `, ".go:123: "},
@@ -87,13 +87,13 @@ func runFailing(t *testing.T, tests ...string) map[string]string {
 	}
 	for _, test := range tests {
 		if printed[test] == "" {
-			t.Fatalf("%s has not failed:\n%s", test, out)
+			t.Fatalf("%s did not fail:\n%s", test, out)
 		}
 	}
 	return printed
 }
 
-// excerpt returns, of what a test has printed, the failure that begins with a text; for an empty text all of it.
+// excerpt returns the failure that begins with a text from the output of a test; for an empty text all of the output.
 func excerpt(printed, beginning string) (string, bool) {
 	if beginning == "" {
 		return printed, printed != ""
