@@ -11,8 +11,7 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-// BenchmarkEvent is what an event costs from the cache to the end of its request, without what the queue and the
-// handler cost.
+// BenchmarkEvent measures an event from the cache to the end of its request, without the queue and the handler.
 func BenchmarkEvent(b *testing.B) {
 	b.Run("change", func(b *testing.B) {
 		c, obj := newCostCluster(b), (*fixture.Resource)(nil)
@@ -66,8 +65,8 @@ func BenchmarkEvent(b *testing.B) {
 	})
 }
 
-// BenchmarkQuietRecord reports how much memory is held for a resource that was handled and does not change, beside what
-// the cache holds.
+// BenchmarkQuietRecord reports the memory for a resource that was handled and does not change, without the memory of
+// the cache.
 func BenchmarkQuietRecord(b *testing.B) {
 	const resources = 10_000
 	for name, previous := range map[string]PreviousState{"full": PreviousFull, "none": PreviousNone} {
@@ -105,9 +104,9 @@ func heldBytes(b *testing.B, previous PreviousState, resources int) int64 {
 	return held
 }
 
-// heapAlloc returns the bytes that are in use.
+// heapAlloc returns the bytes in use.
 func heapAlloc() int64 {
-	// What finalizers hold, and what pools do, goes with the second.
+	// The second collection frees objects held by finalizers and pools.
 	runtime.GC()
 	runtime.GC()
 	stats := runtime.MemStats{}

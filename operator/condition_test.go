@@ -50,7 +50,7 @@ func TestCondition_OfHandlers(t *testing.T) {
 	equal(t, "condition after a success", "", exhaustedOf(b.stored()))
 }
 
-func TestCondition_ThatCannotBeWritten(t *testing.T) {
+func TestCondition_WriteFails(t *testing.T) {
 	conflict := apierrs.NewConflict(resources, "test", nil)
 	for name, tc := range map[string]struct {
 		fail      error
@@ -58,12 +58,12 @@ func TestCondition_ThatCannotBeWritten(t *testing.T) {
 		want      string
 		is        error
 		recreated bool
-		gone      bool
+		deleted   bool
 	}{
 		"once":               {fail: conflict, failures: 1, want: givenUp},
 		"always":             {fail: conflict, failures: 100, is: conflict},
 		"failure":            {fail: errTest, failures: 100, is: errTest},
-		"gone meanwhile":     {gone: true},
+		"deleted meanwhile":  {deleted: true},
 		"replaced meanwhile": {recreated: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestCondition_ThatCannotBeWritten(t *testing.T) {
 				return nil
 			}
 			seen := b.stored()
-			if tc.gone || tc.recreated {
+			if tc.deleted || tc.recreated {
 				if err := b.server.Delete(t.Context(), b.stored()); err != nil {
 					t.Fatal(err)
 				}
@@ -91,32 +91,32 @@ func TestCondition_ThatCannotBeWritten(t *testing.T) {
 			}
 			_, err := b.see(seen)
 			if tc.is != nil {
-				// The condition is still to be written, so this is not the end.
+				// The condition must still be written, so this error is not terminal.
 				wantErr(t, err, tc.is)
 				equal(t, "terminal", false, errors.Is(err, reconcile.TerminalError(nil)))
 			} else {
 				wantErr(t, err, reconcile.TerminalError(nil))
 			}
-			if !tc.gone {
+			if !tc.deleted {
 				equal(t, "condition", tc.want, exhaustedOf(b.stored()))
 			}
 		})
 	}
 }
 
-// Handlers that work outside of a root have nowhere to write to.
+// Handlers outside of a root have no config to write with.
 func TestCondition_WithoutConfig(t *testing.T) {
 	b := newBench(t)
 	b.RetryPolicy = never
 	b.errs = []error{errTest}
 	_, err := b.Reconcile(context.Background(), version("a", 1, 1))
 	if err == nil || !strings.Contains(err.Error(), "config") {
-		t.Errorf("error: %v, which does not tell what is missing", err)
+		t.Errorf("error: %v, want the missing config", err)
 	}
 	equal(t, "events", 0, len(b.world.events))
 }
 
-func TestCondition_ThatCannotBeRead(t *testing.T) {
+func TestCondition_ReadFails(t *testing.T) {
 	b := newBench(t, version("a", 1, 1))
 	b.RetryPolicy = never
 	b.errs = []error{errTest}
@@ -131,7 +131,7 @@ func TestCondition_ThatCannotBeRead(t *testing.T) {
 	wantErr(t, err, broken)
 }
 
-// The condition is written later when its first patch has failed, and the handler is not called again for that.
+// The condition is written again after a failed patch, without another call of the handler.
 func TestCondition_IsWrittenLater(t *testing.T) {
 	b := newBench(t, version("a", 1, 1))
 	b.RetryPolicy = never
@@ -155,8 +155,8 @@ func TestCondition_IsWrittenLater(t *testing.T) {
 	}
 }
 
-// A condition that could not be taken off is taken off later.
-func TestCondition_IsMadeUpFor(t *testing.T) {
+// A condition that could not be removed is removed later.
+func TestCondition_IsRemovedLater(t *testing.T) {
 	b := newBench(t, version("a", 1, 1))
 	b.RetryPolicy = never
 	b.errs = []error{errTest}
@@ -172,7 +172,7 @@ func TestCondition_IsMadeUpFor(t *testing.T) {
 	equal(t, "condition", "", exhaustedOf(b.stored()))
 }
 
-// The condition is shared: it is there as long as any handler has given up.
+// All handlers share the condition: it exists while any handler has given up.
 func TestCondition_OfSeveralHandlers(t *testing.T) {
 	for _, trees := range []bool{false, true} { // which write their status through the root
 		t.Run(fmt.Sprint("with trees ", trees), func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestCondition_ForeignStatus(t *testing.T) {
 	equal(t, "writes", []string(nil), b.takeWrites())
 }
 
-// oddStatus has the fields of a status in places that may not be there.
+// oddStatus has the status fields in embedded structs, which may be nil.
 type oddStatus[S any] struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -231,7 +231,7 @@ type embedded struct {
 	Conditions         []metav1.Condition `json:"conditions"`
 }
 
-// mapped is an object that is no struct.
+// mapped is an object that is not a struct.
 type mapped map[string]string
 
 func TestStatus_OfAnyShape(t *testing.T) {
@@ -256,7 +256,7 @@ func TestStatus_OfAnyShape(t *testing.T) {
 	}
 }
 
-// give has a handler give up on an object.
+// give calls a handler that gives up on an object.
 func give[T client.Object](ctx context.Context, obj T) error {
 	handler := operator.AsSubReconciler[T](&operator.TypedReconciler[T]{
 		ReconcileFunc: func(context.Context, operator.TypedReconcileRequest[T]) (operator.ReconcileResult, error) {

@@ -21,21 +21,21 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// costCluster is a cache with a controller of a plain watcher, and nothing else that would cost anything.
+// costCluster is a cache with a controller of a plain watcher, without any other cost.
 type costCluster struct {
 	scheme  *runtime.Scheme
 	objects map[types.NamespacedName]*fixture.Resource
-	// stored are objects that the API server has and the cache has not.
+	// stored holds objects that the API server has and the cache does not.
 	stored  map[types.NamespacedName]*fixture.Resource
 	version int
 
 	controller *Controller[*fixture.Resource]
 	edge       *WithEdge[*fixture.Resource]
 	notes      predicate.Predicate
-	// calls counts the calls of the watcher, and last is the version of the last one.
+	// calls counts the calls of the watcher, and last is the version in the last call.
 	calls int
 	last  string
-	// during is what happens during a call.
+	// during runs during a call.
 	during func()
 }
 
@@ -79,7 +79,7 @@ func (c *costCluster) called(obj *fixture.Resource) {
 	}
 }
 
-// newObject returns what the cache may get. Objects have no kind in a cache.
+// newObject returns an object for the cache. Objects in a cache have no kind.
 func (c *costCluster) newObject(n int) *fixture.Resource {
 	c.version++
 	name := "object-" + strconv.Itoa(n)
@@ -94,7 +94,7 @@ func (c *costCluster) newObject(n int) *fixture.Resource {
 	}
 }
 
-// create has the cache get an object, and update replace it by one that has changed, or that has not.
+// create adds an object to the cache; update replaces it.
 func (c *costCluster) create(obj *fixture.Resource) {
 	c.objects[client.ObjectKeyFromObject(obj)] = obj
 	c.notes.Create(event.CreateEvent{Object: obj})
@@ -120,7 +120,7 @@ func (c *costCluster) reconcile(ctx context.Context, tb testing.TB, obj *fixture
 	}
 }
 
-// wantCalls fails when the watcher was not called as often as that since the last time.
+// wantCalls fails unless the watcher was called this often since the last check.
 func (c *costCluster) wantCalls(tb testing.TB, want int) {
 	tb.Helper()
 	if c.calls != want {
@@ -129,7 +129,7 @@ func (c *costCluster) wantCalls(tb testing.TB, want int) {
 	c.calls = 0
 }
 
-// costManager is a manager whose cache is that of the cluster.
+// costManager is a manager that uses the cache of the cluster.
 type costManager struct {
 	scheduleManager
 	cluster *costCluster
@@ -142,7 +142,7 @@ func (m costManager) GetScheme() *runtime.Scheme  { return m.cluster.scheme }
 type costClient struct {
 	client.Client
 	cluster *costCluster
-	// live reads past the cache.
+	// live reports whether reads bypass the cache.
 	live bool
 }
 

@@ -12,7 +12,7 @@ import (
 	"trueup.dev/internal/calledby"
 )
 
-// TestHeapIsFlat has resources come and go. Nothing may be left of them, in the ledger or anywhere else.
+// TestHeapIsFlat creates and deletes resources. No memory may remain in use for them.
 func TestHeapIsFlat(t *testing.T) {
 	const bound = 256 << 10
 	plain := newCostCluster(t)
@@ -56,7 +56,7 @@ func TestHeapIsFlat(t *testing.T) {
 				grown,
 			)
 			if grown > bound {
-				t.Errorf("the heap has grown by %d bytes", grown)
+				t.Errorf("the heap grew by %d bytes", grown)
 			}
 			if n := tc.ledger.len(); n != 0 {
 				t.Errorf("%d records are left", n)
@@ -76,18 +76,18 @@ func kindNamed(t *testing.T, name string) scheduleKind {
 	return scheduleKind{}
 }
 
-// newCostWorld returns a world in which nothing special happens.
+// newCostWorld returns a world without injected events.
 func newCostWorld(kind scheduleKind) *scheduleWorld {
 	w := &scheduleWorld{
 		ctx: calledby.Controller(), counts: map[string]int{}, lives: map[lifeKey]*life{}, kind: kind,
-		policy: schedulePolicies[0], calm: true,
+		policy: schedulePolicies[0], quiet: true,
 	}
 	w.server = &scheduleServer{world: w, proto: kind.proto, objects: map[string]subject{}}
 	w.restart(0)
 	return w
 }
 
-// catchUpWith has the cache see everything, and what is to be done about one resource done.
+// catchUpWith delivers all events to the cache, and handles all requests for one resource.
 func (w *scheduleWorld) catchUpWith(name string) {
 	for p := w.process; p.position < len(w.server.history); {
 		for p.advance() {
@@ -97,7 +97,7 @@ func (w *scheduleWorld) catchUpWith(name string) {
 	}
 }
 
-// forgetPast drops what only the checks of schedules need.
+// forgetPast drops the data that only the checks of schedules need.
 func (w *scheduleWorld) forgetPast() {
 	w.server.history, w.process.position, w.pristine = nil, 0, nil
 	clear(w.lives)
@@ -108,7 +108,7 @@ func (w *scheduleWorld) forgetPast() {
 	clear(w.process.queue.at)
 }
 
-// TestRequestsPerResource counts what is written for a resource from its creation to its end.
+// TestRequestsPerResource counts the writes for a resource from its creation to its deletion.
 func TestRequestsPerResource(t *testing.T) {
 	got := map[string][2]int{}
 	for _, kind := range scheduleKinds {
@@ -120,7 +120,7 @@ func TestRequestsPerResource(t *testing.T) {
 		w.catchUpWith("x")
 		got[kind.name] = [2]int{created, w.counts["writes"] - created}
 		if len(w.server.objects) > 0 {
-			t.Errorf("%s: the resource is still there", kind.name)
+			t.Errorf("%s: the resource still exists", kind.name)
 		}
 	}
 	want := map[string][2]int{
@@ -132,7 +132,7 @@ func TestRequestsPerResource(t *testing.T) {
 		"opinionated watcher with a former finalizer":       {1, 1},
 		"opinionated reconciler":                            {2, 1},
 		"fan-out of an opinionated and a plain watcher":     {1, 1},
-		// One of them is refused: the first handler has marked the status before the second sets its finalizer.
+		// One of them conflicts: the first handler has marked the status before the second sets its finalizer.
 		"fan-out of two opinionated watchers": {4, 2},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -140,7 +140,7 @@ func TestRequestsPerResource(t *testing.T) {
 	}
 }
 
-// TestUpdatesOfOneResource has a resource change a hundred times during each call of its handler.
+// TestUpdatesOfOneResource changes a resource a hundred times during each call of its handler.
 func TestUpdatesOfOneResource(t *testing.T) {
 	const updates, duringCall = 10_000, 100
 	c := newCostCluster(t)
@@ -163,7 +163,7 @@ func TestUpdatesOfOneResource(t *testing.T) {
 		c.reconcile(t.Context(), t, latest)
 	}
 	if c.last != latest.ResourceVersion {
-		t.Errorf("the last call was for version %s, not %s", c.last, latest.ResourceVersion)
+		t.Errorf("the last call was for version %s, want %s", c.last, latest.ResourceVersion)
 	}
 	c.wantCalls(t, updates/duringCall+1)
 }

@@ -20,7 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// tinyAPI has ConfigMaps. It can be out of reach, and forget its history, so that whoever comes back has to list again.
+// tinyAPI serves ConfigMaps. It can be unreachable, and can drop its history, so that reconnecting watches must list
+// again.
 type tinyAPI struct {
 	namespace string
 
@@ -29,11 +30,11 @@ type tinyAPI struct {
 	uids    int
 	objects map[client.ObjectKey]*corev1.ConfigMap
 	history []tinyEvent
-	// forgotten is the version up to which there is no history.
+	// forgotten is the version up to which the history was dropped.
 	forgotten int
 	watches   map[*tinyWatch]bool
 	down      bool
-	// reads counts reads of objects, those of the reflector apart.
+	// reads counts reads of objects, except those of the reflector.
 	reads int
 }
 
@@ -48,7 +49,7 @@ func newTinyAPI() *tinyAPI {
 
 var errDown = errors.New("the API is out of reach")
 
-// put creates an object or changes it.
+// put creates or updates an object.
 func (a *tinyAPI) put(name, value string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +68,7 @@ func (a *tinyAPI) put(name, value string) {
 	}
 	obj.ResourceVersion = strconv.Itoa(a.version)
 	a.objects[client.ObjectKeyFromObject(obj)] = obj
-	a.tell(event, obj)
+	a.send(event, obj)
 }
 
 func (a *tinyAPI) remove(name string) {
@@ -82,17 +83,17 @@ func (a *tinyAPI) remove(name string) {
 	delete(a.objects, key)
 	last := obj.DeepCopy()
 	last.ResourceVersion = strconv.Itoa(a.version)
-	a.tell(apiwatch.Deleted, last)
+	a.send(apiwatch.Deleted, last)
 }
 
-func (a *tinyAPI) tell(event apiwatch.EventType, obj *corev1.ConfigMap) {
+func (a *tinyAPI) send(event apiwatch.EventType, obj *corev1.ConfigMap) {
 	a.history = append(a.history, tinyEvent{a.version, apiwatch.Event{Type: event, Object: obj}})
 	for w := range a.watches {
 		w.events <- apiwatch.Event{Type: event, Object: obj.DeepCopy()}
 	}
 }
 
-// disconnect cuts all watches. Until connect nothing works; with forget there is no history then.
+// disconnect closes all watches. All calls fail until connect. If forget is true, the history is dropped.
 func (a *tinyAPI) disconnect() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,7 +113,7 @@ func (a *tinyAPI) connect(forget bool) {
 	}
 }
 
-// state is the version of each object by name.
+// state returns the version of each object by name.
 func (a *tinyAPI) state() map[string]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -183,7 +184,7 @@ func (w *tinyWatch) Stop() {
 	delete(w.api.watches, w)
 }
 
-// Get and List make it the reader that does not use a cache.
+// Get and List implement the reader that bypasses the cache.
 func (a *tinyAPI) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 
 var errFault = errors.New("the store has failed")
 
-// faultyStore does everything that a store may do wrong, by chance.
+// faultyStore injects all faults of a store at random.
 type faultyStore struct {
 	*MemoryStore
 	rateMu sync.Mutex
 	chance *rand.Rand
-	// rate is how often it does wrong, from 0 to 1.
+	// rate is the probability of a fault, from 0 to 1.
 	rate float64
-	// former are values of earlier, by key.
+	// former holds previous values, by key.
 	former map[string][]byte
 	faults int
 }
@@ -30,7 +30,7 @@ func newFaultyStore(chance *rand.Rand, rate float64) *faultyStore {
 	return &faultyStore{MemoryStore: NewMemoryStore(), chance: chance, rate: rate, former: map[string][]byte{}}
 }
 
-// fault returns which of n faults there is now, and n for none.
+// fault returns the index of one of n faults, or n for no fault.
 func (s *faultyStore) fault(n int) int {
 	s.rateMu.Lock()
 	defer s.rateMu.Unlock()
@@ -87,7 +87,7 @@ func (s *faultyStore) Set(ctx context.Context, key string, value []byte) error {
 	case 1: // done nevertheless
 		_ = s.MemoryStore.Set(ctx, key, value)
 		return errFault
-	case 2: // not done, and not told
+	case 2: // not written, and no error
 		return nil
 	case 3: // lost
 		return s.MemoryStore.Delete(ctx, key)

@@ -18,19 +18,19 @@ import (
 	"trueup.dev/internal/await"
 )
 
-// witness passes on to a handler's ledger what it is told, and sees whether anybody keeps it.
+// witness forwards events to a handler's ledger, and detects whether their objects stay in memory.
 type witness struct {
 	notes predicate.Predicate
 
-	mu   sync.Mutex
-	told []weak.Pointer[corev1.ConfigMap]
+	mu       sync.Mutex
+	received []weak.Pointer[corev1.ConfigMap]
 }
 
 func (w *witness) note(obj any) *corev1.ConfigMap {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	cm := obj.(*corev1.ConfigMap)
-	w.told = append(w.told, weak.Make(cm))
+	w.received = append(w.received, weak.Make(cm))
 	return cm
 }
 
@@ -44,20 +44,20 @@ func (w *witness) OnUpdate(old, obj any) {
 
 func (w *witness) OnDelete(obj any) { w.notes.Delete(event.DeleteEvent{Object: w.note(obj)}) }
 
-// held returns how many objects it was told of, and how many are still in memory.
-func (w *witness) held() (told, held int) {
+// held returns the number of received objects, and how many of them are still in memory.
+func (w *witness) held() (received, held int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, pointer := range w.told {
+	for _, pointer := range w.received {
 		if pointer.Value() != nil {
 			held++
 		}
 	}
-	return len(w.told), held
+	return len(w.received), held
 }
 
-// TestCustomCacheInformer_KeepsNoObjects checks that objects in a store are nowhere else: not in the informer, and not
-// in what handlers remember unless they are to.
+// TestCustomCacheInformer_KeepsNoObjects checks that objects in a store are not kept in memory: neither in the
+// informer, nor in handlers unless PreviousState is PreviousFull.
 func TestCustomCacheInformer_KeepsNoObjects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		previous PreviousState
@@ -85,8 +85,8 @@ func TestCustomCacheInformer_KeepsNoObjects(t *testing.T) {
 			}
 			await.Nil(t, 10*time.Second, func() error {
 				runtime.GC()
-				if told, held := w.held(); told != 150 || held != tc.held {
-					return fmt.Errorf("told of %d objects, %d are in memory, want %d", told, held, tc.held)
+				if received, held := w.held(); received != 150 || held != tc.held {
+					return fmt.Errorf("received %d objects, %d are in memory, want %d", received, held, tc.held)
 				}
 				return nil
 			})

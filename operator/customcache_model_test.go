@@ -24,19 +24,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// audience is an event handler that checks what it is told, and remembers it.
+// audience is an event handler that checks and records the events that it receives.
 type audience struct {
 	testing.TB
 	informer *CustomCacheInformer
 	mu       sync.Mutex
 	known    map[string]*corev1.ConfigMap
-	// gone are the UIDs of objects whose end was told.
-	gone   map[string]bool
-	events []string
+	// deleted holds the UIDs of objects whose deletion was received.
+	deleted map[string]bool
+	events  []string
 }
 
 func newAudience(t testing.TB, informer *CustomCacheInformer) *audience {
-	return &audience{TB: t, informer: informer, known: map[string]*corev1.ConfigMap{}, gone: map[string]bool{}}
+	return &audience{TB: t, informer: informer, known: map[string]*corev1.ConfigMap{}, deleted: map[string]bool{}}
 }
 
 func (a *audience) OnAdd(obj any, initial bool) {
@@ -56,7 +56,7 @@ func (a *audience) OnUpdate(old, obj any) {
 		a.Errorf("update of %v from %v", cm, before)
 	}
 	if before.UID != cm.UID {
-		a.gone[string(before.UID)] = true
+		a.deleted[string(before.UID)] = true
 	}
 	a.take(cm)
 }
@@ -69,10 +69,10 @@ func (a *audience) OnDelete(obj any) {
 	}
 	cm := obj.(*corev1.ConfigMap)
 	a.events = append(a.events, fmt.Sprintf("delete %s %s", cm.Name, cm.Data["value"]))
-	if a.gone[string(cm.UID)] {
-		a.Errorf("%s with UID %s is gone a second time", cm.Name, cm.UID)
+	if a.deleted[string(cm.UID)] {
+		a.Errorf("%s with UID %s was deleted twice", cm.Name, cm.UID)
 	}
-	a.gone[string(cm.UID)] = true
+	a.deleted[string(cm.UID)] = true
 	if known := a.known[cm.Name]; known != nil && known.UID == cm.UID {
 		delete(a.known, cm.Name)
 	}
@@ -80,14 +80,14 @@ func (a *audience) OnDelete(obj any) {
 
 func (a *audience) take(cm *corev1.ConfigMap) {
 	if cm.Data == nil || cm.Kind != "ConfigMap" || cm.ManagedFields != nil {
-		a.Errorf("told of %s as %v", cm.Name, cm)
+		a.Errorf("received %s as %v", cm.Name, cm)
 	}
 	if readable, ok := a.informer.entries.get(client.ObjectKeyFromObject(cm)); ok {
 		if version, _ := strconv.Atoi(readable.version); version < versionIn(cm) {
-			a.Errorf("told of %s in version %s before version %s was replaced", cm.Name, cm.ResourceVersion, readable.version)
+			a.Errorf("received %s in version %s before version %s was replaced", cm.Name, cm.ResourceVersion, readable.version)
 		}
 	}
-	// One that is there later than others may be told of something newer first.
+	// A handler that is added later may receive a newer version first.
 	if known := a.known[cm.Name]; known == nil || versionIn(known) < versionIn(cm) {
 		a.known[cm.Name] = cm
 	}
@@ -108,7 +108,7 @@ func (a *audience) state() map[string]string {
 	return state
 }
 
-// version is that of an object that it was told of last, 0 if there is none.
+// version returns the last received version of an object, 0 if none.
 func (a *audience) version(name string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,7 +118,7 @@ func (a *audience) version(name string) int {
 	return versionIn(a.known[name])
 }
 
-func (a *audience) told() []string {
+func (a *audience) received() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.events)
@@ -152,7 +152,7 @@ func listen(t testing.TB, informer *CustomCacheInformer) *audience {
 	return a
 }
 
-// launch starts an informer, and stops it with the test.
+// launch starts an informer, and stops it at the end of the test.
 func launch(t testing.TB, informer *CustomCacheInformer) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -168,8 +168,8 @@ func launch(t testing.TB, informer *CustomCacheInformer) (stop func()) {
 	return stop
 }
 
-// TestCustomCacheInformer_AgainstModel lets the store do everything wrong, and connections break, while objects come,
-// change and go, and then compares what handlers were told, and what is read, with what there is.
+// TestCustomCacheInformer_AgainstModel injects store faults and disconnections while objects are created, updated and
+// deleted. Then it compares received events and reads with the state of the API.
 func TestCustomCacheInformer_AgainstModel(t *testing.T) {
 	klog.SetLogger(logr.Discard())
 	seeds := uint64(1000)
@@ -236,7 +236,7 @@ func againstModel(t *testing.T, seed uint64) int {
 	want := api.state()
 	for i, a := range audiences {
 		if diff := cmp.Diff(want, a.state()); diff != "" {
-			t.Errorf("audience %d was told something else (-want +got):\n%s\n%v", i, diff, a.told())
+			t.Errorf("audience %d (-want +got):\n%s\n%v", i, diff, a.received())
 		}
 	}
 	if diff := cmp.Diff(want, listed(t, informer)); diff != "" {
@@ -250,9 +250,9 @@ func againstModel(t *testing.T, seed uint64) int {
 	return store.faults
 }
 
-// readsAreFresh checks that a read is not older than what was told before.
+// readsAreFresh checks that a read is not older than the last received event.
 func readsAreFresh(t *testing.T, informer *CustomCacheInformer, a *audience, name string) {
-	told := a.version(name)
+	received := a.version(name)
 	cm := &corev1.ConfigMap{}
 	if !informer.entriesReady() {
 		return
@@ -260,8 +260,8 @@ func readsAreFresh(t *testing.T, informer *CustomCacheInformer, a *audience, nam
 	if err := informer.Get(t.Context(), client.ObjectKey{Namespace: "test", Name: name}, cm); err != nil {
 		return
 	}
-	if versionIn(cm) < told {
-		t.Errorf("read %s in version %s, version %d was told before", name, cm.ResourceVersion, told)
+	if versionIn(cm) < received {
+		t.Errorf("read %s in version %s, after an event of version %d", name, cm.ResourceVersion, received)
 	}
 }
 
@@ -280,7 +280,7 @@ func listed(t testing.TB, informer *CustomCacheInformer, opts ...client.ListOpti
 	return state
 }
 
-// got is what is read of an object, "" if it is not found.
+// got returns the value of an object, "" if it is not found.
 func got(t testing.TB, informer *CustomCacheInformer, name string) string {
 	t.Helper()
 	cm := &corev1.ConfigMap{}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// unreached is a cluster that nobody asks anything.
+// unreached is a cluster that receives no calls.
 type unreached struct{ cluster.Cluster }
 
 func (unreached) GetConfig() *rest.Config     { return &rest.Config{Host: "http://nowhere.invalid"} }
@@ -30,8 +30,8 @@ func (unreached) GetRESTMapper() meta.RESTMapper {
 	return mapper
 }
 
-// Caches of several namespaces wait for their informers. Those that are only made for their lists and watches never
-// come.
+// Caches of several namespaces wait for their informers. Informers that are made only for their ListerWatcher never
+// sync.
 func TestCustomCacheInformer_NamespacesLeaveNoGoroutines(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	informer, err := NewCustomCacheInformer(testConfigMaps, unreached{}, NewMemoryStore(), InformerOptions{

@@ -31,7 +31,7 @@ func (s *brokenStore) Set(ctx context.Context, key string, value []byte) error {
 	return s.Store.Set(ctx, key, value)
 }
 
-// An outage is logged once, however long it takes, and so is its end. A store that does not answer is asked once a
+// The beginning and the end of an outage are logged once, however long it takes. A failing store is called once a
 // second.
 func TestCheckedStore_LogsAnOutageOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,13 +30,13 @@ func TestCustomCacheInformer_Repairs(t *testing.T) {
 			do     func()
 			reads  int
 		}{
-			{"a hit asks nobody", 0, func() { got(t, informer, "n1") }, 0},
+			{"a hit makes no request", 0, func() { got(t, informer, "n1") }, 0},
 			{"a miss asks the API server", 30, func() { got(t, informer, "n1") }, 1},
 			{"once", 0, func() { got(t, informer, "n1") }, 0},
 			{"a list with many misses is one list", 30, func() { listed(t, informer) }, 1},
 			{"once", 0, func() { listed(t, informer) }, 0},
 			{"a list with few misses reads those", 3, func() { listed(t, informer) }, 3},
-			{"nobody is asked for what is not there", 0, func() { got(t, informer, "other") }, 0},
+			{"a missing object makes no request", 0, func() { got(t, informer, "other") }, 0},
 		} {
 			for i := range tc.lost {
 				_ = store.Delete(

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestCustomCacheInformer_Events tells in which form handlers get events when the store works, has lost everything, or
+// TestCustomCacheInformer_Events checks the events that handlers receive if the store works, has lost all entries, or
 // fails.
 func TestCustomCacheInformer_Events(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -37,13 +37,13 @@ func TestCustomCacheInformer_Events(t *testing.T) {
 			},
 		},
 		"forgetful store": {
-			reason: "what cannot be known is left out, and every event is told", store: forgetful{},
+			reason: "unknown fields are empty, and every event is delivered", store: forgetful{},
 			want: []string{
 				"add a 1 initial=true", "update a >2", "update a >3", "delete a 3", "add a 4 initial=false", "delete a ",
 			},
 		},
 		"failing store": {
-			reason: "an error changes nothing about that", store: failing{},
+			reason: "an error is a miss", store: failing{},
 			want: []string{
 				"add a 1 initial=true", "update a >2", "update a >3", "delete a 3", "add a 4 initial=false", "delete a ",
 			},
@@ -68,7 +68,7 @@ func TestCustomCacheInformer_Events(t *testing.T) {
 					time.Sleep(time.Minute)
 					synctest.Wait()
 				}
-				if diff := cmp.Diff(tc.want, a.told()); diff != "" {
+				if diff := cmp.Diff(tc.want, a.received()); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 				}
 			})
@@ -119,9 +119,9 @@ func TestCustomCacheInformer_StartsFromTheAPI(t *testing.T) {
 		a := listen(t, informer)
 		launch(t, informer)
 		synctest.Wait()
-		got := slices.Sorted(slices.Values(a.told()))
+		got := slices.Sorted(slices.Values(a.received()))
 		if diff := cmp.Diff([]string{"add changed 2 initial=true", "add kept 1 initial=true"}, got); diff != "" {
-			t.Errorf("an old entry counts for nothing (-want +got):\n%s", diff)
+			t.Errorf("an old entry must be ignored (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(api.state(), listed(t, informer)); diff != "" {
 			t.Errorf("lists differ (-want +got):\n%s", diff)
@@ -129,7 +129,7 @@ func TestCustomCacheInformer_StartsFromTheAPI(t *testing.T) {
 	})
 }
 
-// slow is a store behind a network that swallows everything.
+// slow is a store behind a network that drops all packets.
 type slow struct{ failing }
 
 func (slow) Set(context.Context, string, []byte) error {
@@ -146,7 +146,7 @@ func TestCustomCacheInformer_StoreThatHangs(t *testing.T) {
 		begin := time.Now()
 		informer := running(t, api, slow{})
 		if took := time.Since(begin); took > 5*time.Second {
-			t.Errorf("it took %s to know 1000 objects", took)
+			t.Errorf("it took %s to sync 1000 objects", took)
 		}
 		if n := len(listed(t, informer)); n != 1000 {
 			t.Errorf("%d objects, want 1000", n)
@@ -164,15 +164,16 @@ func TestCustomCacheInformer_Resyncs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := informer.listeners.AddEventHandlerWithResyncPeriod(not, time.Minute); err == nil {
-			t.Error("a resync period that the informer does not have is not refused")
+			t.Error("a resync period other than the informer's: no error")
 		}
 		launch(t, informer)
 		time.Sleep(150 * time.Minute)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"add a 1 initial=true", "update a 1>1", "update a 1>1"}, resynced.told()); diff != "" {
+		want := []string{"add a 1 initial=true", "update a 1>1", "update a 1>1"}
+		if diff := cmp.Diff(want, resynced.received()); diff != "" {
 			t.Errorf("resynced (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"add a 1 initial=true"}, not.told()); diff != "" {
+		if diff := cmp.Diff([]string{"add a 1 initial=true"}, not.received()); diff != "" {
 			t.Errorf("not resynced (-want +got):\n%s", diff)
 		}
 	})
@@ -214,19 +215,19 @@ func TestCustomCacheInformer_Refuses(t *testing.T) {
 			"removal of other kind": informer.RemoveInformer(ctx, &corev1.Secret{}),
 		} {
 			if err == nil {
-				t.Errorf("%s is not refused", name)
+				t.Errorf("%s: no error", name)
 			}
 		}
 		if informer.WaitForCacheSync(short) {
-			t.Error("it is synced without an API")
+			t.Error("synced without an API")
 		}
 		must(t, informer.RemoveInformer(ctx, &corev1.ConfigMap{}))
 		stop() // has ended already
 		if informer.WaitForCacheSync(ctx) {
-			t.Error("it is synced after its end")
+			t.Error("synced after its end")
 		}
 		if _, err := informer.GetInformer(ctx, &corev1.ConfigMap{}); err == nil {
-			t.Error("it is there after its removal")
+			t.Error("available after its removal")
 		}
 		if _, err := informer.listeners.AddEventHandler(newAudience(t, informer)); err == nil ||
 			!informer.listeners.IsStopped() {
@@ -251,16 +252,16 @@ func TestCustomCacheInformer_RemovesHandlers(t *testing.T) {
 		must(t, informer.listeners.RemoveEventHandler(registration), informer.listeners.RemoveEventHandler(registration))
 		api.put("b", "1")
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"add a 1 initial=false"}, removed.told()); diff != "" {
+		if diff := cmp.Diff([]string{"add a 1 initial=false"}, removed.received()); diff != "" {
 			t.Errorf("removed (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"add a 1 initial=false", "add b 1 initial=false"}, kept.told()); diff != "" {
+		if diff := cmp.Diff([]string{"add a 1 initial=false", "add b 1 initial=false"}, kept.received()); diff != "" {
 			t.Errorf("kept (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// Each namespace has a connection of its own. What one of them brings says nothing about the others.
+// Each namespace has its own connection. An event from one connection says nothing about the progress of the others.
 func TestCustomCacheInformer_Namespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := newTinyAPI(), newTinyAPI()
@@ -292,7 +293,7 @@ func TestCustomCacheInformer_Namespaces(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		want := []string{"add a 1 initial=true", "add b 1 initial=true", "add c 1 initial=false", "delete b 1"}
-		if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.told()))); diff != "" {
+		if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.received()))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		for namespace, want := range map[string]bool{"test": true, "other": true, "third": false} {
@@ -308,7 +309,7 @@ func TestCustomCacheInformer_Namespaces(t *testing.T) {
 	})
 }
 
-func TestCustomCacheInformer_TellsHowFarItIs(t *testing.T) {
+func TestCustomCacheInformer_SeenUpTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newTinyAPI()
 		api.put("a", "1")

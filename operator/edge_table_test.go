@@ -9,7 +9,7 @@ import (
 	"trueup.dev/operator"
 )
 
-// What has happened, by what the resource is now and what is known of it.
+// The action depends on the state of the resource and on the remembered state.
 func TestWithEdge_Actions(t *testing.T) {
 	const first, second = "a", "b"
 	kept := with(testFinalizer)
@@ -19,7 +19,7 @@ func TestWithEdge_Actions(t *testing.T) {
 		with   func(*bench)
 		do     func(*bench)
 		want   []string
-		// records is how many resources are known in the end.
+		// records is the number of records at the end.
 		records int
 	}{
 		"exists, nothing known": {
@@ -27,7 +27,7 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Created a 1"}, records: 1,
 		},
 		"exists, was there before the controller": {
-			reason: "that can be told", do: func(b *bench) { b.isListed(version(first, 1, 1)); b.handle(version(first, 1, 1)) },
+			reason: "it is listed", do: func(b *bench) { b.isListed(version(first, 1, 1)); b.handle(version(first, 1, 1)) },
 			want: []string{"Created a 1, listed"}, records: 1,
 		},
 		"exists, nothing known, marked": {
@@ -39,19 +39,19 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Created a 1", "Updated a 1>2"}, records: 1,
 		},
 		"exists, known, nothing has changed": {
-			reason: "there is nothing to tell", do: func(b *bench) {
+			reason: "the handler is not called", do: func(b *bench) {
 				b.handle(version(first, 1, 1))
 				b.handle(version(first, 1, 1))
 			},
 			want: []string{"Created a 1"}, records: 1,
 		},
-		"exists, known, nothing has changed, but everything is told": {
+		"exists, known, nothing has changed, but OnlyChanges is false": {
 			reason: "as without a change", with: func(b *bench) { b.OnlyChanges = false },
 			do:   func(b *bench) { b.handle(version(first, 1, 1)); b.handle(version(first, 1, 1)) },
 			want: []string{"Created a 1", "Resynced a 1>1"}, records: 1,
 		},
 		"exists, known, nothing that counts has changed": {
-			reason: "there is nothing to tell", with: func(b *bench) { b.React = operator.ReactSpec },
+			reason: "the handler is not called", with: func(b *bench) { b.React = operator.ReactSpec },
 			do:   func(b *bench) { b.handle(version(first, 1, 1)); b.handle(version(first, 1, 2, labeled("new"))) },
 			want: []string{"Created a 1"}, records: 1,
 		},
@@ -68,7 +68,7 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Created a 2"}, records: 1,
 		},
 		"exists, another one is known": {
-			reason: "the other one is gone",
+			reason: "the other one no longer exists",
 			do: func(b *bench) {
 				b.handle(version(first, 1, 1))
 				b.changes(version(first, 2, 2), version(second, 3, 3))
@@ -77,7 +77,7 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Created a 1", "Deleted a 1>2", "Created b 3"}, records: 1,
 		},
 		"exists, another one is known, and the events have not come yet": {
-			reason: "the other one is gone, as it was handled", do: func(b *bench) {
+			reason: "the other one no longer exists, and its deletion was handled", do: func(b *bench) {
 				b.handle(version(first, 1, 1))
 				b.handle(version(second, 3, 3))
 			},
@@ -112,10 +112,10 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Created a 1", "Deleted a 1>2"}, records: 1,
 		},
 		"deleting with our finalizer, nothing known": {
-			reason: "it was deleted while nobody was there", with: func(b *bench) { b.Finalizers = []string{testFinalizer} },
+			reason: "it was deleted while no process ran", with: func(b *bench) { b.Finalizers = []string{testFinalizer} },
 			do: func(b *bench) { b.handle(version(first, 2, 2, kept, deleting)) }, want: []string{"Deleted a 2"}, records: 1,
 		},
-		"deleting with our finalizer, handled, and then gone": {
+		"deleting with our finalizer, handled, and then deleted": {
 			reason: "nothing is left", with: func(b *bench) { b.Finalizers = []string{testFinalizer} },
 			do: func(b *bench) {
 				b.appears(version(first, 2, 2, kept, deleting))
@@ -126,11 +126,11 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Deleted a 2"},
 		},
 		"deleting without our finalizer, nothing known": {
-			reason: "it is none of ours", with: func(b *bench) { b.Finalizers = []string{testFinalizer} },
+			reason: "the finalizer is another controller's", with: func(b *bench) { b.Finalizers = []string{testFinalizer} },
 			do: func(b *bench) { b.handle(version(first, 2, 2, with("example.com/other"), deleting)) },
 		},
 		"deleting without our finalizer, known": {
-			reason: "somebody has taken it off: it is told of when it is gone", with: func(b *bench) {
+			reason: "another client removed the finalizer, so it is handled once absent", with: func(b *bench) {
 				b.Finalizers = []string{testFinalizer}
 			},
 			do: func(b *bench) {
@@ -145,7 +145,7 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Deleted a 1>2"},
 		},
 		"deleting, no finalizers, known": {
-			reason: "that is a change, and it is gone later",
+			reason: "it is an update first, and a deletion later",
 			do: func(b *bench) {
 				b.appears(version(first, 1, 1))
 				b.handle(version(first, 1, 1))
@@ -156,12 +156,12 @@ func TestWithEdge_Actions(t *testing.T) {
 			want: []string{"Created a 1", "Updated a 1>2", "Deleted a 2>2"},
 		},
 		"deleting, no finalizers, nothing known": {
-			reason: "it is not worth a beginning", do: func(b *bench) {
+			reason: "handling it must not begin during its deletion", do: func(b *bench) {
 				b.handle(version(first, 2, 2, with("example.com/other"), deleting))
 			},
 		},
-		"gone, known": {
-			reason: "it is told once, with what was last known",
+		"no longer exists, known": {
+			reason: "its deletion is handled once, with the last known state",
 			do: func(b *bench) {
 				b.appears(version(first, 1, 1))
 				b.handle(version(first, 1, 1))
@@ -171,8 +171,8 @@ func TestWithEdge_Actions(t *testing.T) {
 			},
 			want: []string{"Created a 1", "Deleted a 1>2"},
 		},
-		"gone, never handled with success": {
-			reason: "there may be traces of it",
+		"no longer exists, never handled successfully": {
+			reason: "the failed attempt may have had effects",
 			do: func(b *bench) {
 				b.appears(version(first, 1, 1))
 				b.errs = []error{errTest}
@@ -182,8 +182,8 @@ func TestWithEdge_Actions(t *testing.T) {
 			},
 			want: []string{"Created a 1", "Deleted a 1"},
 		},
-		"gone, nothing known": {
-			reason: "there is nothing to tell",
+		"no longer exists, unknown": {
+			reason: "the handler is not called",
 			do: func(b *bench) {
 				b.appears(version(first, 1, 1))
 				b.vanishes(version(first, 1, 1))
@@ -191,7 +191,7 @@ func TestWithEdge_Actions(t *testing.T) {
 			},
 		},
 		"fails, and has changed": {
-			reason: "what could not be created is still to be created",
+			reason: "a failed creation is still a creation",
 			do: func(b *bench) {
 				b.errs = []error{errTest}
 				_, _ = b.see(version(first, 1, 1))
@@ -220,7 +220,7 @@ func TestWithEdge_Actions(t *testing.T) {
 			tc.do(b)
 			b.want(t, tc.want...)
 			if got := b.Records(); got != tc.records {
-				t.Errorf("%d resources are known in the end, want %d", got, tc.records)
+				t.Errorf("%d records at the end, want %d", got, tc.records)
 			}
 			if t.Failed() {
 				t.Log(tc.reason)

@@ -17,7 +17,7 @@ import (
 	"trueup.dev/resource"
 )
 
-// mirror copies Secrets to somewhere outside of the cluster.
+// mirror copies Secrets to a system outside of the cluster.
 type mirror struct {
 	vault interface {
 		Put(ctx context.Context, name string, data map[string][]byte) error
@@ -37,7 +37,7 @@ func (m mirror) Delete(ctx context.Context, secret *corev1.Secret) error {
 	return m.vault.Drop(ctx, secret.Name)
 }
 
-// Sync makes up for what has happened while nobody was there.
+// Sync handles changes that were made while no process ran.
 func (m mirror) Sync(ctx context.Context, secret *corev1.Secret) error {
 	return m.vault.Put(ctx, secret.Name, secret.Data)
 }
@@ -47,7 +47,8 @@ var (
 	ctx = context.Background()
 )
 
-// A controller calls a watcher for all Secrets, and keeps those that are deleted until the watcher has dealt with that.
+// A controller calls a watcher for all Secrets. A finalizer keeps deleted Secrets until the watcher has handled the
+// deletion.
 func ExampleController() {
 	config := reconcilers.NewConfig(mgr, nil, time.Hour)
 	controller := &operator.Controller[*corev1.Secret]{
@@ -59,7 +60,7 @@ func ExampleController() {
 	}
 }
 
-// The handler of an OpinionatedWatcher can be told when to try again, and what to react to.
+// The handler of an OpinionatedWatcher has fields for the retry policy and for the changes to react to.
 func ExampleOpinionatedWatcher() {
 	secrets := operator.OpinionatedWatcher("example.com/mirror", mirror{})
 	secrets.Aliases = []string{"example.com/old-mirror"}
@@ -80,7 +81,7 @@ func ExampleOpinionatedReconciler() {
 	secrets.InProgressFinalizer = "example.com/mirror-in-progress"
 }
 
-// A watcher can be a part of a tree of reconcilers.
+// Use a watcher in a tree of reconcilers.
 func ExampleWatcherReconciler() {
 	watcher := operator.WatcherReconciler(mirror{})
 	watcher.Finalizers = []string{"example.com/mirror"}
@@ -93,7 +94,7 @@ func ExampleWatcherReconciler() {
 	}
 }
 
-// The state is what one attempt leaves for the next.
+// The state carries data from one attempt to the next.
 func ExampleAsSubReconciler() {
 	upload := &operator.TypedReconciler[*corev1.ConfigMap]{
 		ReconcileFunc: func(
@@ -111,7 +112,7 @@ func ExampleAsSubReconciler() {
 	_ = operator.AsSubReconciler[*corev1.ConfigMap](upload)
 }
 
-// A tree of reconcilers can be used where a Reconciler is asked for.
+// Use a tree of reconcilers as a Reconciler.
 func ExampleAsReconciler() {
 	reconciler := operator.AsReconciler(reconcilers.Sequence[*corev1.ConfigMap]{
 		&reconcilers.SyncReconciler[*corev1.ConfigMap]{Sync: func(context.Context, *corev1.ConfigMap) error { return nil }},
@@ -144,7 +145,7 @@ func ExampleUntyped() {
 	}
 }
 
-// Any reconciler below a WithEdge can ask what has happened.
+// Any reconciler below a WithEdge can read the action.
 func ExampleWithEdge() {
 	_ = &operator.WithEdge[*corev1.ConfigMap]{
 		React: operator.ReactSpec,
@@ -163,7 +164,7 @@ func ExampleWithEdge() {
 	}
 }
 
-// A watcher that has to wait for something says so by its error.
+// A watcher that must wait returns RequeueAfter as its error.
 func ExampleRequeueAfter() {
 	ready := false
 	add := func() error {

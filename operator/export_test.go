@@ -7,14 +7,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Events is how the events of a cache are noted.
+// Events returns the predicate that records the events of a cache.
 func (r *WithEdge[T]) Events(resourceType client.Object) predicate.Predicate {
 	r.init()
 	return r.notes(resourceType)
 }
 
-// Records is how many resources are remembered.
+// Records returns the number of records.
 func (r *WithEdge[T]) Records() int { return r.ledger.len() }
 
-// BelowController makes it work as below a controller whose handlers see only copies.
+// BelowController configures it as below a controller whose handlers receive only copies.
 func (r *WithEdge[T]) BelowController() { r.under(place{asksAbsent: true, patchesStatus: true}) }

@@ -20,7 +20,7 @@ import (
 
 type sub = reconcilers.SubReconciler[*fixture.Resource]
 
-// returns is a handler that returns this.
+// returns is a handler with this result.
 func returns(after time.Duration, err error) sub {
 	return &reconcilers.SyncReconciler[*fixture.Resource]{
 		SyncWithResult: func(context.Context, *fixture.Resource) (reconcilers.Result, error) {
@@ -40,7 +40,7 @@ func TestFanOut_Result(t *testing.T) {
 		is, not  []error
 		reason   string
 	}{
-		"none": {reason: "there is nothing to do"},
+		"none": {reason: "no handler fails"},
 		"successes": {
 			handlers: operator.FanOut[*fixture.Resource]{returns(0, nil), returns(0, nil)}, reason: "all is well",
 		},
@@ -50,11 +50,11 @@ func TestFanOut_Result(t *testing.T) {
 		},
 		"a failure": {
 			handlers: operator.FanOut[*fixture.Resource]{returns(0, errTest), returns(2, nil)}, want: 2, is: []error{errTest},
-			reason: "it is heard of",
+			reason: "the error is logged",
 		},
 		"failures": {
 			handlers: operator.FanOut[*fixture.Resource]{returns(0, errTest), returns(0, other)}, is: []error{errTest, other},
-			reason: "both are heard of",
+			reason: "both errors are logged",
 		},
 		"a loud and a quiet one": {
 			handlers: operator.FanOut[*fixture.Resource]{returns(0, quiet), returns(0, errTest)}, is: []error{errTest},
@@ -80,11 +80,11 @@ func TestFanOut_Result(t *testing.T) {
 		},
 		"a halting one": {
 			handlers: operator.FanOut[*fixture.Resource]{returns(0, reconcilers.ErrHaltSubReconcilers), returns(0, nil)},
-			is:       []error{reconcilers.ErrHaltSubReconcilers}, reason: "it is no failure",
+			is:       []error{reconcilers.ErrHaltSubReconcilers}, reason: "it is not a failure",
 		},
 		"a terminal one": {
 			handlers: operator.FanOut[*fixture.Resource]{returns(0, terminal), returns(0, nil)},
-			is:       []error{terminal, reconcile.TerminalError(nil)}, reason: "nothing is to be tried again",
+			is:       []error{terminal, reconcile.TerminalError(nil)}, reason: "no handler is retried",
 		},
 		"a terminal and another": {
 			handlers: operator.FanOut[*fixture.Resource]{returns(0, terminal), returns(0, other)}, is: []error{other},

@@ -18,7 +18,7 @@ import (
 
 var secrets = resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.Secret{}, &corev1.SecretList{})}
 
-// secretWatcher tells of Secrets.
+// secretWatcher prints the events of Secrets.
 type secretWatcher struct{}
 
 func (secretWatcher) Add(_ context.Context, secret *corev1.Secret) error {
@@ -32,11 +32,11 @@ func (secretWatcher) Update(_ context.Context, _, secret *corev1.Secret) error {
 }
 
 func (secretWatcher) Delete(_ context.Context, secret *corev1.Secret) error {
-	fmt.Println("gone:", secret.Name)
+	fmt.Println("deleted:", secret.Name)
 	return nil
 }
 
-// A controller of Secrets that keeps only those of one team in memory, whatever else the manager has in its cache.
+// A controller of Secrets keeps only those of one team in memory, independently of the manager's cache.
 func ExampleWithInformer() {
 	setup := func(ctx context.Context, mgr ctrl.Manager) error {
 		informer, err := operator.DefaultInformerSupplier(secrets, mgr, operator.InformerOptions{
@@ -59,7 +59,7 @@ func ExampleWithInformer() {
 	_ = setup
 }
 
-// Any cache of controller-runtime is an informer for one kind.
+// Any controller-runtime cache can be the informer of one kind.
 func ExampleNewInformer() {
 	informer := func(mgr ctrl.Manager) (operator.Informer, error) {
 		objects, err := cache.New(mgr.GetConfig(), cache.Options{
@@ -73,7 +73,7 @@ func ExampleNewInformer() {
 	_ = informer
 }
 
-// Only the metadata of Secrets is in memory.
+// Keep only the metadata of Secrets in memory.
 func ExampleMetadataOnlyInformerSupplier() {
 	informer := func(mgr ctrl.Manager) (operator.Informer, error) {
 		return operator.MetadataOnlyInformerSupplier(secrets, mgr, operator.InformerOptions{Namespaces: []string{"default"}})
@@ -81,7 +81,7 @@ func ExampleMetadataOnlyInformerSupplier() {
 	_ = informer
 }
 
-// Objects are kept in a store, and a handler remembers no more than their metadata.
+// Keep objects in a store, and only their metadata in a handler.
 func ExampleNewCustomCacheInformer() {
 	handler := operator.WatcherReconciler(secretWatcher{})
 	handler.PreviousState = operator.PreviousMetadata
@@ -91,7 +91,7 @@ func ExampleNewCustomCacheInformer() {
 	_ = informer
 }
 
-// One store is for all kinds.
+// Use one store for all kinds.
 func ExampleCustomCacheInformerSupplier() {
 	store := operator.NewMemoryStore()
 	supplier := operator.CustomCacheInformerSupplier(func(resource.Kind) (operator.Store, error) { return store, nil })

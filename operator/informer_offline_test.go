@@ -22,7 +22,7 @@ import (
 	"trueup.dev/resource"
 )
 
-// Set-up makes no request. While the API server is away, the manager is not ready and says why.
+// Set-up makes no request. While the API server is unreachable, the manager is not ready and reports the reason.
 func TestWithInformer_NeedsNoAPIServer(t *testing.T) {
 	kind := resource.Kind{
 		Schema: resource.NewSimpleSchema(
@@ -50,7 +50,7 @@ func TestWithInformer_NeedsNoAPIServer(t *testing.T) {
 			if err := started.check(req); err == nil {
 				t.Error("the informer is ready")
 			} else if name == "in memory" && !strings.Contains(err.Error(), "127.0.0.1:1") {
-				t.Errorf("the check does not say why: %v", err)
+				t.Errorf("the check does not report the reason: %v", err)
 			}
 			labels := map[string]string{"kind": "ConfigMap"}
 			before := apitest.Counted(t, "trueup_informer_start_failures_total", labels)
@@ -60,14 +60,14 @@ func TestWithInformer_NeedsNoAPIServer(t *testing.T) {
 				t.Error("the cache is synced")
 			}
 			if name == "in memory" && apitest.Counted(t, "trueup_informer_start_failures_total", labels) < before+2 {
-				t.Error("failures are not counted, or the informer is not tried again")
+				t.Error("failures are not counted, or the informer is not retried")
 			}
 		})
 	}
 }
 
-// An informer that is removed before it is filled does not keep the manager from starting.
-func TestScopedManager_DoesNotWaitForWhatIsRemoved(t *testing.T) {
+// The manager does not wait for an informer that is removed before it has synced.
+func TestScopedManager_DoesNotWaitForRemovedInformers(t *testing.T) {
 	scope, remove := context.WithCancel(t.Context())
 	mgr := &addedTo{}
 	must(t, (&scopedManager{Manager: mgr, scope: scope}).Add(startedInformer{Informer: neverSynced{}}))
@@ -75,7 +75,7 @@ func TestScopedManager_DoesNotWaitForWhatIsRemoved(t *testing.T) {
 	go func() { synced <- mgr.added.(hasCache).GetCache().WaitForCacheSync(t.Context()) }()
 	remove()
 	if !<-synced {
-		t.Error("the manager would wait for ever")
+		t.Error("the manager would wait forever")
 	}
 }
 

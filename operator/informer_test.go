@@ -114,20 +114,20 @@ func TestRoute(t *testing.T) {
 		r := route{form: tc.form, scheme: scheme.Scheme}
 		for _, obj := range tc.is {
 			if !r.is(obj) {
-				t.Errorf("%s: %T is for another", name, obj)
+				t.Errorf("%s: %T belongs to another informer", name, obj)
 			}
 		}
 		for _, obj := range tc.not {
 			if r.is(obj) {
-				t.Errorf("%s: %T is for this", name, obj)
+				t.Errorf("%s: %T belongs to this informer", name, obj)
 			}
 		}
 		if got, want := r.isKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")), name == "Go type"; got != want {
-			t.Errorf("%s: the kind is for this: %t", name, got)
+			t.Errorf("%s: the kind belongs to this informer: %t", name, got)
 		}
 	}
 	if r := (route{form: typed, scheme: scheme.Scheme}); !r.is(&corev1.ConfigMapList{}) || r.is(&corev1.SecretList{}) {
-		t.Error("lists are not told apart")
+		t.Error("lists of different kinds are not distinguished")
 	}
 }
 
@@ -138,18 +138,18 @@ func TestCustomCacheInformerSupplier_Errors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := NewCustomCacheInformer(testConfigMaps, nil, nil, InformerOptions{}); err == nil {
-		t.Error("an informer without a store is not refused")
+		t.Error("an informer without a store: no error")
 	}
 	for name, supplier := range map[string]InformerSupplier{
 		"default": DefaultInformerSupplier, "metadata": MetadataOnlyInformerSupplier,
 	} {
 		if _, err := supplier(testConfigMaps, nil, InformerOptions{CacheResyncInterval: -time.Second}); err == nil {
-			t.Errorf("%s: options that are wrong are not refused", name)
+			t.Errorf("%s: invalid options: no error", name)
 		}
 	}
 }
 
-// A handler that is to keep little in memory does not keep what events bring.
+// A handler with a reduced PreviousState does not keep the objects of events.
 func TestWithEdge_KeepsPartsOnly(t *testing.T) {
 	for name, tc := range map[string]struct {
 		previous PreviousState
@@ -277,7 +277,7 @@ func then(first, second func(c *InformerController) error) func(c *InformerContr
 	return func(c *InformerController) error { return errors.Join(first(c), second(c)) }
 }
 
-// nothing is a watcher that does nothing.
+// nothing is a watcher without effect.
 type nothing struct{ name string }
 
 func (*nothing) Add(context.Context, resource.Object) error                     { return nil }
@@ -292,7 +292,7 @@ func TestInformerController_Refuses(t *testing.T) {
 		"empty kind":     c.AddWatcher(&nothing{}, ""), "no cluster": c.Run(t.Context()),
 	} {
 		if err == nil {
-			t.Errorf("%s is not refused", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 	if err := c.SetupWithManager(t.Context(), nil); err != nil {
@@ -303,10 +303,10 @@ func TestInformerController_Refuses(t *testing.T) {
 		"late, without a handler": c.AddInformer(informer, "k"), "second": c.SetupWithManager(t.Context(), nil),
 	} {
 		if err == nil {
-			t.Errorf("%s is not refused", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 	if _, err := WithInformer(nil, "k", nil); err == nil {
-		t.Error("a nil informer is not refused")
+		t.Error("a nil informer: no error")
 	}
 }

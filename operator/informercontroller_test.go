@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A handler that is nil behind an interface would panic when it is called for the first time.
+// A nil handler behind an interface would panic at its first call.
 func TestInformerController_RefusesHandlersThatAreNil(t *testing.T) {
 	c := NewInformerController(InformerControllerConfig{})
 	for name, err := range map[string]error{

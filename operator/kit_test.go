@@ -34,8 +34,8 @@ var (
 	testRequest = reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "test"}}
 )
 
-// version returns a version of the test resource: which one of that name it is, its generation, which is also the value
-// of its spec, and its resource version.
+// version returns a version of the test resource, with this UID, generation and resource version. The value of its
+// spec is the generation.
 func version(uid string, generation, resourceVersion int, changes ...func(*fixture.Resource)) *fixture.Resource {
 	r := &fixture.Resource{
 		ObjectMeta: metav1.ObjectMeta{
@@ -62,7 +62,7 @@ func labeled(value string) func(*fixture.Resource) {
 
 func observed(r *fixture.Resource) { r.Status.ObservedGeneration = 1 }
 
-// world is an API server in memory, and what is done with it.
+// world is an API server in memory, with a record of its writes.
 type world struct {
 	t      testing.TB
 	server client.WithWatch
@@ -71,7 +71,7 @@ type world struct {
 	mu     sync.Mutex
 	events []string
 	writes []string
-	// fail, unless it is nil, tells whether a write fails.
+	// fail, if set, returns the error of a write.
 	fail func(line string) error
 }
 
@@ -131,7 +131,7 @@ func (w *world) write(verb string, obj client.Object, patch client.Patch) error 
 	return nil
 }
 
-// takeWrites returns the writes since it was called last.
+// takeWrites returns the writes since its last call.
 func (w *world) takeWrites() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (w *world) takeWrites() []string {
 	return writes
 }
 
-// stored returns the test resource as the server has it.
+// stored returns the test resource from the server.
 func (w *world) stored() *fixture.Resource {
 	w.t.Helper()
 	r := &fixture.Resource{}
@@ -150,7 +150,7 @@ func (w *world) stored() *fixture.Resource {
 	return r
 }
 
-// context is what sub reconcilers find below a root.
+// context returns the context of sub reconcilers below a root.
 func (w *world) context() context.Context {
 	ctx := reconcilers.WithStash(context.Background())
 	ctx = reconcilers.StashRequest(ctx, testRequest)
@@ -178,12 +178,12 @@ func (r recorderOf) AnnotatedEventf(
 	r.Eventf(obj, eventtype, reason, format, args...)
 }
 
-// bench is a handler, the events it is told of, and a note of its calls.
+// bench is a handler with its events and a record of its calls.
 type bench struct {
 	*world
 	*operator.WithEdge[*fixture.Resource]
 	events predicate.Predicate
-	// errs are what the next calls return.
+	// errs are the results of the next calls.
 	errs  []error
 	after time.Duration
 	lines []string
@@ -196,7 +196,7 @@ func newBench(t testing.TB, given ...client.Object) *bench {
 	return b
 }
 
-// reconciler notes "Updated a 1>2" for a change of the resource with uid a from value 1 to 2.
+// reconciler records "Updated a 1>2" for a change of the resource with UID a from value 1 to 2.
 func (b *bench) reconciler() *operator.TypedReconciler[*fixture.Resource] {
 	return &operator.TypedReconciler[*fixture.Resource]{
 		ReconcileFunc: func(
@@ -264,7 +264,7 @@ func (b *bench) want(t testing.TB, lines ...string) {
 	b.lines = nil
 }
 
-// equal fails the test unless both are the same.
+// equal fails the test unless both are equal.
 func equal(t testing.TB, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -272,7 +272,7 @@ func equal(t testing.TB, what string, want, got any) {
 	}
 }
 
-// wantText fails the test unless the error has this text; "" is for no error.
+// wantText fails the test unless the error has this text; "" expects no error.
 func wantText(t testing.TB, want string, err error) {
 	t.Helper()
 	got := ""
@@ -282,7 +282,7 @@ func wantText(t testing.TB, want string, err error) {
 	equal(t, "error", want, got)
 }
 
-// wantErr fails the test unless the error is, or wraps, all of these; none is for no error.
+// wantErr fails the test unless the error is, or wraps, all of these; an empty want expects no error.
 func wantErr(t testing.TB, err error, want ...error) {
 	t.Helper()
 	if len(want) == 0 && err != nil || slices.ContainsFunc(want, func(w error) bool { return !errors.Is(err, w) }) {

@@ -20,7 +20,7 @@ import (
 
 func asErr[T error](err error, target *T) bool { return errors.As(err, target) }
 
-// watcher notes its calls.
+// watcher records its calls.
 type watcher[T resource.Object] struct{ lines *[]string }
 
 func (w watcher[T]) note(line string) error {
@@ -40,7 +40,7 @@ func (w watcher[T]) Delete(_ context.Context, obj T) error {
 	return w.note("Delete " + obj.GetResourceVersion())
 }
 
-// syncer has a Sync, too.
+// syncer is a watcher with a Sync.
 type syncer[T resource.Object] struct{ watcher[T] }
 
 func (w syncer[T]) Sync(_ context.Context, obj T) error {
@@ -116,7 +116,7 @@ func TestWidenWatcher_AnotherType(t *testing.T) {
 	wantText(t, want, wide.Delete(ctx, other))
 }
 
-// What is remembered of a resource is what was asked for, also when the cache comes to have it.
+// The previous state has only the selected parts, even after the cache has received the resource.
 func TestWithEdge_PreviousState(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state operator.PreviousState
@@ -181,7 +181,7 @@ func TestHandlers_Validate(t *testing.T) {
 	}
 }
 
-// Outside of a WithEdge there is nothing to be told.
+// Outside of a WithEdge, the functions return zero values.
 func TestEdgeFrom_Elsewhere(t *testing.T) {
 	ctx := t.Context()
 	equal(t, "edge", operator.Edge{}, operator.EdgeFrom(ctx))
@@ -234,7 +234,7 @@ func TestRetryState_InATree(t *testing.T) {
 	equal(t, "calls that are remembered", want, remembered)
 }
 
-// A pointer that is nil is no handler, whatever interface it is behind.
+// A nil pointer behind an interface is not a valid handler.
 func TestHandlers_NilPointers(t *testing.T) {
 	for name, handler := range map[string]interface{ Validate(context.Context) error }{
 		"watcher":         operator.WatcherReconciler[*fixture.Resource]((*nilWatcher)(nil)),

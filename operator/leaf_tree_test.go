@@ -15,7 +15,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A tree that is told of a resource that is gone must not bring its children back.
+// A tree that is called for a resource that no longer exists must not recreate its children.
 func TestAsReconciler_ResourceThatIsGone(t *testing.T) {
 	ctx, w := t.Context(), newWorld(t, version("1", 1, 1))
 	finalized := 0

@@ -65,7 +65,7 @@ func TestAsSubReconciler_State(t *testing.T) {
 			case 3:
 				return operator.ReconcileResult{State: map[string]any{}}, errTest // and this empties it
 			}
-			return operator.ReconcileResult{State: map[string]any{"for": "nobody"}}, nil
+			return operator.ReconcileResult{State: map[string]any{"for": "no attempt"}}, nil
 		},
 	})
 	ctx := newWorld(t).context()
@@ -77,7 +77,7 @@ func TestAsSubReconciler_State(t *testing.T) {
 	equal(t, "states", []map[string]any{nil, {"step": 1}, {"step": 1}, {}, nil}, states)
 }
 
-// impostor is an object whose copies are something else.
+// impostor is an object whose copies have another type.
 type impostor struct{ fixture.Resource }
 
 func (i *impostor) DeepCopyObject() runtime.Object { return i.DeepCopy() }
@@ -89,7 +89,7 @@ func TestLeaf_CopyOfAnotherType(t *testing.T) {
 	wantText(t, "a copy of *operator_test.impostor is not of the same type", err)
 }
 
-// A handler that writes the status itself saves a request.
+// If the handler writes the status itself, one request is saved.
 func TestOpinionated_HandlerThatWritesTheStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		write bool

@@ -11,7 +11,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// during is a handler that has something happen while it is called.
+// during is a handler that runs a function during its call.
 type during struct {
 	reconcilers.SubReconciler[*fixture.Resource]
 
@@ -24,7 +24,7 @@ func (d *during) Reconcile(ctx context.Context, r *fixture.Resource) (reconciler
 	return d.next.Reconcile(ctx, r)
 }
 
-// Events that come while a handler is called must not be lost, nor leave anything behind.
+// Events during a call of the handler must neither be lost nor leave a record behind.
 func TestLedger_EventsDuringACall(t *testing.T) {
 	kept := with(testFinalizer)
 	for name, tc := range map[string]struct {
@@ -38,32 +38,32 @@ func TestLedger_EventsDuringACall(t *testing.T) {
 		records    int
 	}{
 		"goes": {
-			reason: "its end is told", controller: true, given: version("a", 1, 1),
+			reason: "its deletion is handled", controller: true, given: version("a", 1, 1),
 			happen: func(b *bench) { b.vanishes(version("a", 1, 1)) }, then: func(b *bench) { _, _ = b.absent() },
 			want: []string{"Created a 1", "Deleted a 1>1"},
 		},
 		"goes, and the call fails": {
-			reason: "its end is told", controller: true, given: version("a", 1, 1), fails: true,
+			reason: "its deletion is handled", controller: true, given: version("a", 1, 1), fails: true,
 			happen: func(b *bench) { b.vanishes(version("a", 1, 1)) }, then: func(b *bench) { _, _ = b.absent() },
 			want: []string{"Created a 1", "Deleted a 1"},
 		},
-		"goes, and nobody asks": {
-			reason: "there is nothing to be kept", given: version("a", 1, 1),
+		"is deleted without a call for absent resources": {
+			reason: "no record remains", given: version("a", 1, 1),
 			happen: func(b *bench) { b.vanishes(version("a", 1, 1)) }, then: func(*bench) {},
 			want: []string{"Created a 1"},
 		},
-		"goes, and nobody asks, and the call fails": {
-			reason: "there is nothing to be tried again", given: version("a", 1, 1), fails: true,
+		"is deleted without a call for absent resources, and the call fails": {
+			reason: "no retry remains", given: version("a", 1, 1), fails: true,
 			happen: func(b *bench) { b.vanishes(version("a", 1, 1)) }, then: func(*bench) {},
 			want: []string{"Created a 1"},
 		},
-		"is let go by somebody else while its deletion is handled": {
-			reason: "that was told", controller: true, given: version("a", 2, 2, kept, deleting),
+		"another client removes the finalizer while the deletion is handled": {
+			reason: "the deletion was handled", controller: true, given: version("a", 2, 2, kept, deleting),
 			happen: func(b *bench) { b.vanishes(version("a", 2, 3, deleting)) }, then: func(b *bench) { _, _ = b.absent() },
 			want: []string{"Deleted a 2"},
 		},
 		"is replaced": {
-			reason: "its end is told, and the other one is new", controller: true, given: version("a", 1, 1),
+			reason: "its deletion is handled, and the other one is new", controller: true, given: version("a", 1, 1),
 			happen: func(b *bench) { b.changes(version("a", 1, 1), version("b", 1, 5)) },
 			then: func(b *bench) {
 				b.handle(version("b", 1, 5))
@@ -102,8 +102,9 @@ func TestLedger_EventsDuringACall(t *testing.T) {
 	}
 }
 
-// A resource that never was in the cache may have been read past it. Whether it is gone is asked of the server.
-func TestLedger_AbsentIsAskedFor(t *testing.T) {
+// A resource that never was in the cache may have been read from the API server. The server determines whether it
+// still exists.
+func TestLedger_VerifiesAbsence(t *testing.T) {
 	b := newBench(t, version("a", 1, 1))
 	b.handle(b.stored())
 	_, err := b.absent()
@@ -116,7 +117,7 @@ func TestLedger_AbsentIsAskedFor(t *testing.T) {
 	wantErr(t, err)
 	b.want(t, "Deleted a 1>1")
 
-	// Without a config nobody can be asked.
+	// Without a config, the server cannot be asked.
 	b.handle(version("a", 1, 1))
 	_, err = b.Absent(context.Background(), testRequest)
 	if err == nil {
@@ -125,10 +126,10 @@ func TestLedger_AbsentIsAskedFor(t *testing.T) {
 	b.want(t, "Created a 1")
 }
 
-// What was to be done for a resource that has gone before anything was done is forgotten.
-func TestLedger_IntentionsEnd(t *testing.T) {
+// An intent is dropped if the resource is deleted before its first call.
+func TestLedger_DropsIntents(t *testing.T) {
 	b := newOpinionated(t, version("a", 1, 1))
-	b.controller.SkipStatusUpdate = true // the finalizer is the mark
+	b.controller.SkipStatusUpdate = true // so that the finalizer is the mark
 	b.fail = func(string) error { return errTest }
 	events := b.Handler.Events(&fixture.Resource{})
 	bench := &bench{world: b.world, WithEdge: b.Handler, events: events}
@@ -140,7 +141,7 @@ func TestLedger_IntentionsEnd(t *testing.T) {
 	equal(t, "records in the end", 0, b.Handler.Records())
 }
 
-// The deletion of a resource that was replaced comes before everything else, the finalizer included.
+// The deletion of a replaced resource is handled before everything else, including the finalizer.
 func TestOpinionated_ReplacedResource(t *testing.T) {
 	b := newOpinionated(t, version("b", 1, 5))
 	ctx := b.context()

@@ -45,7 +45,7 @@ func TestOpinionatedRetryDequeuePolicy_WithNilObjects(t *testing.T) {
 	}
 }
 
-// What is nil is an error of the set-up, and not a panic.
+// A nil argument is a set-up error, not a panic.
 func TestInformers_WithoutWhatTheyNeed(t *testing.T) {
 	kind := resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}
 	supplied := operator.CustomCacheInformerSupplier(nil)

@@ -18,7 +18,7 @@ import (
 
 var resources = schema.GroupResource{Resource: "resources"}
 
-// opinionatedBench is a controller of one opinionated handler, whose calls are noted.
+// opinionatedBench is a controller with one opinionated handler whose calls are recorded.
 type opinionatedBench struct {
 	*bench
 	*operator.Opinionated[*fixture.Resource]
@@ -56,11 +56,11 @@ func TestOpinionated_Mark(t *testing.T) {
 		"not observed, although there is a finalizer": {
 			given: version("a", 1, 1, with(testFinalizer)), want: []string{"Created a 1"}, marks: []string{testFinalizer},
 		},
-		"observed by somebody else": {
+		"observed by another controller": {
 			given: version("a", 1, 1, observed), with: func(b *opinionatedBench) { b.controller.SkipStatusUpdate = true },
 			want: []string{"Created a 1"}, marks: []string{testFinalizer},
 		},
-		"kept, and observed by somebody else": {
+		"kept, and observed by another controller": {
 			given: version("a", 1, 1, with(testFinalizer)), with: func(b *opinionatedBench) {
 				b.controller.SkipStatusUpdate = true
 			},
@@ -101,21 +101,21 @@ func TestOpinionated_Mark(t *testing.T) {
 	}
 }
 
-// Somebody else having been faster is no failure. The request is tried again.
+// A conflict with another client is not a failure. The request is retried.
 func TestOpinionated_Conflicts(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"conflict": apierrs.NewConflict(resources, "test", nil), "another object": apierrs.NewInvalid(
 			schema.GroupKind{}, "test", nil,
 		),
-		"gone": apierrs.NewNotFound(resources, "test"), "failure": errTest,
+		"not found": apierrs.NewNotFound(resources, "test"), "failure": errTest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept := with(testFinalizer, "example.com/other")
 			for what, given := range map[string]*fixture.Resource{
 				"add": version("a", 1, 1), "clear": version("a", 2, 1, kept, deleting),
 			} {
-				if what == "clear" && name == "gone" {
-					continue // then there is nothing left to be done
+				if what == "clear" && name == "not found" {
+					continue // no work is left
 				}
 				b := newOpinionated(t, given)
 				b.fail = func(string) error { return refusal }
@@ -169,7 +169,7 @@ func TestOpinionated_ObservedGenerationThatCannotBeWritten(t *testing.T) {
 		refusal, want error
 	}{
 		"failure":        {errTest, errTest},
-		"gone":           {apierrs.NewNotFound(resources, "test"), nil},
+		"not found":      {apierrs.NewNotFound(resources, "test"), nil},
 		"another object": {apierrs.NewInvalid(schema.GroupKind{}, "test", nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestOpinionated_Validate(t *testing.T) {
 					t.Errorf("error: %v\nlacks %q", err, want)
 				}
 			}
-			// A controller finds it, too, and does not fall over it.
+			// A controller reports the problem, too, and does not panic.
 			c := &operator.Controller[*fixture.Resource]{Handlers: []sub{r}}
 			if err := c.Validate(validation.WithRecursive(t.Context())); err == nil ||
 				!strings.Contains(err.Error(), tc.want[0]) {

@@ -15,7 +15,7 @@ import (
 	"trueup.dev/operator"
 )
 
-// reacts tells whether a handler that was called for before is called for after.
+// reacts reports whether a handler that was called for before is called again for after.
 func reacts[T client.Object](t *testing.T, r *operator.WithEdge[T], before, after T) bool {
 	t.Helper()
 	calls := 0
@@ -114,7 +114,7 @@ func TestReact_KindsWithoutGeneration(t *testing.T) {
 		reacts(t, &operator.WithEdge[*fixture.Resource]{React: operator.ReactSpec}, broken("1"), broken("2")),
 	)
 
-	// What is not remembered cannot be compared: then any change counts.
+	// Fields that are not kept cannot be compared: any change counts.
 	for _, kept := range []operator.PreviousState{operator.PreviousMetadata, operator.PreviousNone} {
 		some := &operator.WithEdge[*corev1.ConfigMap]{React: operator.ReactSpec, PreviousState: kept}
 		equal(t, "data, not remembered", true, reacts(t, some, before, configMap("2", "new", nil)))

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// failing is a handler in each style that fails the first time, and asks to be called again after a minute.
+// failing provides a handler in each style that fails at the first call, and asks to be called again after a minute.
 type failing struct {
 	calls []string
 	err   error
@@ -73,13 +73,13 @@ func (f *failing) tree() reconcilers.SubReconciler[*fixture.Resource] {
 	}
 }
 
-// RequeueAfter decides when a handler that has failed is called again. In a tree of reconcilers the error decides.
+// RequeueAfter decides when a failed handler is called again. In a tree of reconcilers the error decides.
 func TestRequeueAfterTogetherWithAnError(t *testing.T) {
 	type withEdge = operator.WithEdge[*fixture.Resource]
 	terminal := reconcile.TerminalError(errTest)
 	for name, tc := range map[string]struct {
 		handler func(f *failing) (sub, *withEdge)
-		// policyDecides is for what is retried as the policy says, after an hour.
+		// policyDecides is for handlers that the policy retries after an hour.
 		policyDecides bool
 		err           error
 	}{

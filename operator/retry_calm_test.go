@@ -16,8 +16,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Without a retry policy the rate limiter tells when to try again. A handler that writes a status and fails must not
-// get around it.
+// Without a retry policy the rate limiter schedules retries. A failing handler that writes the status must not bypass
+// it.
 func TestWithEdge_RateLimiterIsNotDefeatedByNoise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -31,7 +31,7 @@ func TestWithEdge_RateLimiterIsNotDefeatedByNoise(t *testing.T) {
 			b.lines = nil
 			time.Sleep(time.Millisecond)
 		}
-		// 5 ms, and twice as long each time.
+		// 5 ms, doubled after each failure.
 		if calls < 5 || calls > 12 {
 			t.Errorf("%d calls in 5 s", calls)
 		}
@@ -41,10 +41,10 @@ func TestWithEdge_RateLimiterIsNotDefeatedByNoise(t *testing.T) {
 	})
 }
 
-// started is when a synctest bubble starts.
+// started is the start time of a synctest bubble.
 func started(*testing.T) time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// A panic is a failure as any other, which the policy is asked about, and somebody else recovers from.
+// A panic is a failure: the policy is called, and the panic propagates.
 func TestWithEdge_PanicIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, version("a", 1, 1))
@@ -69,7 +69,7 @@ func TestWithEdge_PanicIsAFailure(t *testing.T) {
 	})
 }
 
-// No call begins once the controller is being stopped.
+// No call begins after the controller began to stop.
 func TestWithEdge_Stopped(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(b.context())
@@ -79,8 +79,8 @@ func TestWithEdge_Stopped(t *testing.T) {
 	b.want(t)
 }
 
-// A resource that leaves the selection of the controller is deleted for the handler, and must not be kept by a
-// finalizer that nobody would clear any more.
+// For a handler, a resource that the controller no longer selects is deleted. Its finalizer must be removed, because
+// no call would remove it later.
 func TestOpinionated_LeavesTheSelection(t *testing.T) {
 	b := newBench(t, version("a", 1, 1))
 	opinionated := &operator.Opinionated[*fixture.Resource]{Finalizer: testFinalizer, Handler: b.WithEdge}
@@ -102,7 +102,7 @@ func TestOpinionated_LeavesTheSelection(t *testing.T) {
 	b.want(t, "Created a 1", "Deleted a 1>1", "Deleted a 1>1, attempt 1")
 }
 
-// An error for good has no further attempt, also when there is no policy.
+// A terminal error is not retried, even without a policy.
 func TestWithEdge_TerminalWithoutPolicy(t *testing.T) {
 	b := newBench(t)
 	b.errs = []error{reconcile.TerminalError(errTest)}

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/resource"
 )
 
-// providedApp is an app that only notes what is done with it.
+// providedApp is an app that records how it is used.
 type providedApp struct {
 	config     app.Config
 	ran        bool
@@ -107,7 +107,7 @@ the runner must have a port from 1 to 65535 in MetricsConfig.Port, got -1
 the runner must have a port from 1 to 65535 in HealthConfig.Port, got 70000`, err)
 }
 
-// brokenProvider returns what no provider may return.
+// brokenProvider returns invalid values.
 type brokenProvider struct {
 	provider
 	app app.App
@@ -115,14 +115,14 @@ type brokenProvider struct {
 
 func (p brokenProvider) NewApp(app.Config) (app.App, error) { return p.app, nil }
 
-// idleApp is an app that has nothing to run.
+// idleApp is an app without a Runner.
 type idleApp struct{ app.App }
 
 func (idleApp) ManagedKinds() []resource.Kind { return nil }
 
 func (idleApp) Runner() app.Runnable { return nil }
 
-func TestRunner_WithNilWhereAnAppShouldBe(t *testing.T) {
+func TestRunner_NilApp(t *testing.T) {
 	runner, err := operator.NewRunner(operator.RunnerConfig{KubeConfig: rest.Config{Host: "nowhere.invalid"}})
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestRunner_WithNilWhereAnAppShouldBe(t *testing.T) {
 	}
 }
 
-// What the manifest and the app say differently is a warning, and the app runs.
+// Differences between the manifest and the app are warnings, and the app runs.
 func TestRunner_WarnsWhereTheManifestAndTheAppDiffer(t *testing.T) {
 	var warnings []string
 	log := funcr.New(func(_, args string) { warnings = append(warnings, args) }, funcr.Options{})
@@ -171,7 +171,7 @@ func TestRunner_WarnsWhereTheManifestAndTheAppDiffer(t *testing.T) {
 	}
 }
 
-// kindsApp is an app with a kind, and nothing else.
+// kindsApp is an app with one kind only.
 type kindsApp struct {
 	app.App
 	ran *bool

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// advance has the cache see the next change, and returns false when there is none.
+// advance delivers the next change to the cache, and returns false if there is none.
 func (p *scheduleProcess) advance() bool {
 	if p.position == len(p.world.server.history) {
 		return false
@@ -32,7 +32,7 @@ func (p *scheduleProcess) advance() bool {
 	return true
 }
 
-// relist has the cache replace what it has by what there was at a position of the history: its objects are others even
+// relist replaces the content of the cache by the state at a position of the history. The objects are new copies even
 // if nothing has changed.
 func (p *scheduleProcess) relist(position int) {
 	p.world.tracef("  cache: relisted at %d of %d", position, len(p.world.server.history))
@@ -54,7 +54,7 @@ func (p *scheduleProcess) relist(position int) {
 	}
 }
 
-// resync has the cache tell of everything that it has.
+// resync sends all objects of the cache again.
 func (p *scheduleProcess) resync() {
 	p.world.tracef("  cache: resynced")
 	for _, name := range scheduleNames {
@@ -83,10 +83,10 @@ func (p *scheduleProcess) deleted(obj subject) {
 	p.notify(obj, func(note predicate.Predicate) bool { return note.Delete(event.DeleteEvent{Object: obj}) })
 }
 
-// notify has an event go through all predicates before the request is queued, some time after the cache has the state.
+// notify passes an event through all predicates before the request is queued, some time after the cache has the state.
 func (p *scheduleProcess) notify(obj subject, of func(predicate.Predicate) bool) {
 	p.undelivered = append(p.undelivered, func() {
-		p.tell(obj)
+		p.received(obj)
 		pass := true
 		for _, note := range p.notes {
 			pass = of(note) && pass
@@ -97,7 +97,7 @@ func (p *scheduleProcess) notify(obj subject, of func(predicate.Predicate) bool)
 	})
 }
 
-// deliver has all events arrive that are under way.
+// deliver delivers all outstanding events.
 func (p *scheduleProcess) deliver() {
 	for len(p.undelivered) > 0 {
 		next := p.undelivered[0]

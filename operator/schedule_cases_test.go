@@ -13,8 +13,8 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-// TestAbsent_NeverCached is for what schedules meet too seldom: a request has read a resource past the cache, and the
-// next one does not find it, because the cache is not that far yet.
+// TestAbsent_NeverCached covers a case that random schedules rarely reach: a request has read a resource from the API
+// server, and the next one does not find it, because the cache is still behind.
 func TestAbsent_NeverCached(t *testing.T) {
 	c := newCostCluster(t)
 	obj := c.newObject(0)
@@ -36,7 +36,7 @@ func TestAbsent_NeverCached(t *testing.T) {
 	}
 }
 
-// TestOlderThan_OtherResource is for a cache that is so far behind that it has another resource of the same name.
+// TestOlderThan_OtherResource covers a cache that is so far behind that it has an earlier resource of the same name.
 func TestOlderThan_OtherResource(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	object := func(uid types.UID, version string, created time.Time) client.Object {

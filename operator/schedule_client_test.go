@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// scheduleManager is as much of a manager as it takes to set up a controller. Nothing is started: the schedule does
-// what a controller does.
+// scheduleManager implements only the part of a manager that the set-up of a controller needs. It starts nothing: the
+// schedule does the work of a controller.
 type scheduleManager struct {
 	manager.Manager
 	world *scheduleWorld
@@ -52,7 +52,7 @@ type noEvents struct{ clientrecord.EventRecorder }
 
 func (noEvents) Eventf(runtime.Object, string, string, string, ...any) {}
 
-// scheduleCache tells how far the cache of the schedule is.
+// scheduleCache reports the resource version of the schedule's cache.
 type scheduleCache struct {
 	cache.Cache
 	world *scheduleWorld
@@ -89,8 +89,7 @@ func (r scheduleReader) Get(
 	return r.world.read(r.world.server.objects[key.Name], key, obj, opts)
 }
 
-// read answers a read, and notes what the request is about if it is the root that reads: nobody else reads what is not
-// copied.
+// read answers a read. A read without a copy comes from the root: then read records which object the request is about.
 func (w *scheduleWorld) read(found subject, key client.ObjectKey, obj client.Object, opts []client.GetOption) error {
 	options := (&client.GetOptions{}).ApplyOptions(opts)
 	shared := options.UnsafeDisableDeepCopy != nil && *options.UnsafeDisableDeepCopy
@@ -155,8 +154,8 @@ func (s scheduleStatus) Patch(
 	return s.world.patch(obj, patch, true)
 }
 
-// patch is a write of the controller, which may fail before and after it has taken effect, and during which anything
-// may happen.
+// patch is a write of the controller. It may fail before and after it takes effect, and other events may happen during
+// it.
 func (w *scheduleWorld) patch(obj client.Object, patch client.Patch, status bool) error {
 	data, err := patch.Data(obj)
 	if err != nil {
@@ -185,7 +184,7 @@ func (w *scheduleWorld) patch(obj client.Object, patch client.Patch, status bool
 	return nil
 }
 
-// fault is what a call of the API fails with before it has an effect, most often nothing.
+// fault returns the injected error of an API call before it takes effect, usually nil.
 func (w *scheduleWorld) fault(call string) error {
 	if !w.chance(16) {
 		return nil

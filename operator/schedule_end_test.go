@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// settle lets everything come to rest.
+// settle runs the world until no work is left.
 func (w *scheduleWorld) settle() {
-	w.calm = true
+	w.quiet = true
 	for range 200 {
 		w.catchUp()
 		if w.process.position < len(w.server.history) {
@@ -22,8 +22,8 @@ func (w *scheduleWorld) settle() {
 	w.must(false, converges, "it never comes to rest: %v is queued", w.process.queue.at)
 }
 
-// finish checks what must be true in the end: when all is quiet, after a resync for what was given up, and when users
-// have deleted everything.
+// finish checks the end states: after all work is done, after a resync for exhausted calls, and after users have
+// deleted everything.
 func (w *scheduleWorld) finish() {
 	w.tracef("all is quiet")
 	w.settle()
@@ -47,7 +47,7 @@ func (w *scheduleWorld) finish() {
 	}
 }
 
-// checkEnd checks that all handlers know the last state. What they have given up may wait for the resync.
+// checkEnd checks that all handlers have handled the last state. Exhausted calls may wait for the resync.
 func (w *scheduleWorld) checkEnd(mayBeExhausted bool) {
 	p := w.process
 	for handler, edge := range p.edges {
@@ -58,7 +58,7 @@ func (w *scheduleWorld) checkEnd(mayBeExhausted bool) {
 			}
 			w.must(m.waiting == nil || m.isOver(obj), nothingLeft, "handler %d waits for %s", handler, name)
 			if obj == nil {
-				w.must(m.known == nil, converges, "handler %d was not told of the deletion of %s", handler, m.known)
+				w.must(m.known == nil, converges, "handler %d did not receive the deletion of %s", handler, m.known)
 				continue
 			}
 			w.checkHandled(m, obj, mayBeExhausted)
@@ -68,7 +68,8 @@ func (w *scheduleWorld) checkEnd(mayBeExhausted bool) {
 			len(w.server.objects),
 		)
 		for key, r := range edge.ledger.records {
-			// What was intended and then was deleted before the first call stays noted until it is gone.
+			// An intent of a resource that is being deleted before its first call stays recorded until the resource no
+			// longer exists.
 			nothing := r.pending == nil || r.known == nil && r.pending.attempt == 0 ||
 				p.memory(handler, key.Name).isOver(w.server.objects[key.Name])
 			w.must(

@@ -13,12 +13,12 @@ import (
 	"trueup.dev/resource"
 )
 
-// scheduleHandler does nothing but fail now and then. Its calls are checked.
+// scheduleHandler fails at random. Its calls are checked.
 type scheduleHandler struct {
 	world   *scheduleWorld
 	process *scheduleProcess
 	number  int
-	// panicking is what the handler is about to panic for.
+	// panicking is the memory of the call that is about to panic.
 	panicking *memory
 }
 
@@ -58,7 +58,7 @@ func (h *scheduleHandler) reconcile(
 	return h.called(ctx, req.Action, previous, req.Object, req.State)
 }
 
-// handlerFailure is an error of a handler. It knows who has failed, for the retry policy.
+// handlerFailure is an error of a handler. It identifies the handler for the retry policy.
 type handlerFailure struct{ memory *memory }
 
 func (e *handlerFailure) Error() string {
@@ -71,7 +71,7 @@ type handlerPanic struct{}
 func (h *scheduleHandler) retry(err error, attempt int) (bool, time.Duration) {
 	failure := &handlerFailure{memory: h.panicking}
 	if !errors.Is(err, errPanicked) && !errors.As(err, &failure) {
-		panic(fmt.Errorf("the retry policy was asked about %w", err))
+		panic(fmt.Errorf("the retry policy was called with %w", err))
 	}
 	h.panicking = nil
 	retry, after := h.world.policy.policy(err, attempt)
@@ -96,7 +96,7 @@ func (h *scheduleHandler) called(
 	w.count(action.String())
 	m := h.process.memory(h.number, obj.GetName())
 	m.begin(call)
-	// What is done to a copy must be seen by nobody.
+	// Changes of a copy must not be visible elsewhere.
 	obj.GetLabels()["label"], *obj.wanted() = "scribbled", -1
 	if updated {
 		before.GetLabels()["label"], *before.wanted() = "scribbled", -1
@@ -105,7 +105,7 @@ func (h *scheduleHandler) called(
 	return h.decide(m, call)
 }
 
-// decide has a call succeed, or not.
+// decide chooses the result of a call.
 func (h *scheduleHandler) decide(m *memory, call *handlerCall) (ReconcileResult, error) {
 	w := m.world
 	if !w.chance(w.failing) {

@@ -13,27 +13,27 @@ import (
 	"trueup.dev/internal/guard"
 )
 
-// The checks. Every violation names one.
+// The checks. Every violation names one of them.
 const (
 	oneCall      = "one call at a time for an object"
 	neverOlder   = "never an object older than one handled"
 	neverStale   = "never an object older than what the process has written"
 	deletedOnce  = "a deletion is delivered once"
-	deletedOnly  = "a deletion is delivered only of what is being deleted, or is gone"
+	deletedOnly  = "a deletion is delivered only if the object is being deleted or no longer exists"
 	deletedFirst = "the finalizer stays until the deletion is handled"
 	lastHandled  = "previous is what was last handled"
-	oldUIDFirst  = "the deletion of the old before anything of the new"
+	oldUIDFirst  = "the deletion of the old object comes before any call for the new one"
 	createdFirst = "created before anything else"
-	markCounts   = "resynced only what is marked as handled"
+	markCounts   = "only an object with the mark is resynced"
 	retriesWait  = "a waiting retry is not disturbed"
-	changesCount = "what waits for another call only does not wait when it has changed"
+	changesCount = "a requested call does not delay a change"
 	quietAfter   = "exhausted stays quiet until something changes"
 	timerIsSet   = "a waiting retry has a timer"
 	attemptsAdd  = "attempts are counted until something changes"
 	stateCarries = "state goes from attempt to attempt"
 	cacheIsKept  = "objects of the cache are not changed"
-	converges    = "in the end the last state is handled"
-	nothingLeft  = "in the end nothing is pending, and nothing is remembered of what is gone"
+	converges    = "at the end the last state is handled"
+	nothingLeft  = "at the end no call is pending, and deleted objects have no records"
 )
 
 type memoryKey struct {
@@ -41,22 +41,22 @@ type memoryKey struct {
 	name    string
 }
 
-// memory is what one handler was told in one process about what has one name.
+// memory is the record of calls of one handler in one process for one name.
 type memory struct {
 	world   *scheduleWorld
 	process *scheduleProcess
 	handler int
 
 	busy bool
-	// handled is what the handler was last called with with success, and known what it was last called with at all. Both
-	// are nil after a deletion.
+	// handled is the object of the last successful call, and known the object of the last call. Both are nil after a
+	// deletion.
 	handled, known subject
 	deleted        map[types.UID]bool
-	// told is the last version of what is known that an event was about.
-	told   int
-	newest types.UID
+	// seenVersion is the latest version of known in an event.
+	seenVersion int
+	newest      types.UID
 
-	// waiting is the call that did not succeed, or is to be repeated.
+	// waiting is the call that failed or must be repeated.
 	waiting   *handlerCall
 	due       time.Time
 	exhausted bool
@@ -72,18 +72,18 @@ type handlerCall struct {
 	object, previous subject
 	edge             Edge
 	state            map[string]any
-	// gone is true for the deletion of what is not there any more.
-	gone bool
-	// polls is true when it was a success that asks for another call.
+	// absent reports whether the deleted object no longer exists.
+	absent bool
+	// polls reports whether the call succeeded and asked for another call.
 	polls bool
 }
 
-// life is what a handler was told about an object in all processes.
+// life is the record of calls of a handler for one object in all processes.
 type life struct {
 	handled, deleted bool
-	// kept is the first process that has put the finalizer on the object.
+	// kept is the first process that has set the finalizer of the object.
 	kept int
-	// former is true when the object came with the former finalizer.
+	// former reports whether the object was created with the former finalizer.
 	former bool
 }
 
@@ -110,16 +110,16 @@ func (p *scheduleProcess) memory(handler int, name string) *memory {
 	return p.memories[key]
 }
 
-// tell notes an event about what handlers know.
-func (p *scheduleProcess) tell(obj subject) {
+// received records an event for the handlers that know the object.
+func (p *scheduleProcess) received(obj subject) {
 	for handler := range p.edges {
 		if m := p.memory(handler, obj.GetName()); m.known != nil && m.known.GetUID() == obj.GetUID() {
-			m.told = max(m.told, versionOf(obj))
+			m.seenVersion = max(m.seenVersion, versionOf(obj))
 		}
 	}
 }
 
-// resynced notes a resync of the cache.
+// resynced records a resync of the cache.
 func (p *scheduleProcess) resynced(name string) {
 	for handler := range p.edges {
 		p.memory(handler, name).resynced = true
@@ -131,7 +131,7 @@ func (m *memory) begin(call *handlerCall) {
 	must := m.world.must
 	obj, uid := call.object, call.object.GetUID()
 	found := m.process.found[obj.GetName()]
-	call.gone = call.action == ReconcileActionDeleted && (found == nil || found.GetUID() != uid)
+	call.absent = call.action == ReconcileActionDeleted && (found == nil || found.GetUID() != uid)
 	stored := m.world.server.objects[obj.GetName()]
 	isGone := stored == nil || stored.GetUID() != uid
 	must(
@@ -145,9 +145,9 @@ func (m *memory) begin(call *handlerCall) {
 	)
 	must(uid >= m.newest, neverOlder, "%s after %s", uid, m.newest)
 	m.newest = uid
-	// One handler does not see at once that another one before it has marked the status.
+	// A handler does not see at once that an earlier handler has marked the status.
 	written := m.process.writes[uid]
-	must(call.gone || versionOf(obj) >= written.version ||
+	must(call.absent || versionOf(obj) >= written.version ||
 		written.request == m.process.requests[obj.GetName()] || time.Since(written.at) >= guard.DefaultTimeout,
 		neverStale, "%s after a write of %d", obj, written.version)
 	must(!m.deleted[uid], deletedOnce, "%s of %s, whose deletion was delivered", call.action, obj)
@@ -161,7 +161,7 @@ func (m *memory) begin(call *handlerCall) {
 	m.checkAction(call)
 	m.checkWaiting(call)
 	if m.known == nil {
-		m.told = 0
+		m.seenVersion = 0
 	}
 	m.known = obj
 }
@@ -171,7 +171,7 @@ func (m *memory) checkAction(call *handlerCall) {
 	first := m.handled == nil
 	switch call.action {
 	case ReconcileActionCreated:
-		// What was created and is to be called again is called for the same.
+		// A call after a creation that asked to be called again is still a creation.
 		again := m.waiting != nil && m.waiting.action == ReconcileActionCreated && m.waiting.object.GetUID() == obj.GetUID()
 		must(first || again, createdFirst, "created again: %s", obj)
 		if mark, ok := obj.(*marked); ok && len(m.process.edges) == 1 && !m.created[obj.GetUID()] {
@@ -185,18 +185,18 @@ func (m *memory) checkAction(call *handlerCall) {
 		must(!first || m.wasHandled(obj), markCounts, "resynced: %s", obj)
 	case ReconcileActionDeleted:
 		must(
-			!call.gone || m.known != nil && m.known.GetUID() == obj.GetUID(), createdFirst,
-			"deleted: %s, of which the handler has never heard", obj,
+			!call.absent || m.known != nil && m.known.GetUID() == obj.GetUID(), createdFirst,
+			"deleted: %s, which the handler never received", obj,
 		)
-		must(!call.gone || versionOf(obj) >= versionOf(m.known), neverOlder, "deleted: %s after %s", obj, m.known)
-		must(!call.gone || versionOf(obj) >= m.told, neverOlder, "deleted: %s after an event of %d", obj, m.told)
+		must(!call.absent || versionOf(obj) >= versionOf(m.known), neverOlder, "deleted: %s after %s", obj, m.known)
+		must(!call.absent || versionOf(obj) >= m.seenVersion,
+			neverOlder, "deleted: %s after an event of %d", obj, m.seenVersion)
 	default:
 		must(false, createdFirst, "%s of %s", call.action, obj)
 	}
 }
 
-// wasHandled is true when the mark on an object can only be there because an earlier process has handled it, as far as
-// the mark tells.
+// wasHandled reports whether the mark on an object proves that an earlier process has handled it.
 func (m *memory) wasHandled(obj subject) bool {
 	l := m.world.life(m.handler, obj.GetUID())
 	if _, ok := obj.(*marked); ok && len(m.process.edges) > 1 {
@@ -207,20 +207,20 @@ func (m *memory) wasHandled(obj subject) bool {
 	return l.former || l.kept > 0 && l.kept < m.process.number
 }
 
-// checkWaiting checks what is carried from attempt to attempt, and forgets it when the object has changed.
+// checkWaiting checks the state that is carried between attempts, and drops it if the object has changed.
 func (m *memory) checkWaiting(call *handlerCall) {
 	must, obj := m.world.must, call.object
 	replaced := false
 	if was := m.waiting; was != nil {
 		stays := was.object.GetUID() == obj.GetUID() && was.object.GetGeneration() == obj.GetGeneration()
-		// What waits for nothing but another call has time for all changes.
+		// A requested call does not delay changes.
 		polls := was.polls && (versionOf(was.object) != versionOf(obj) && len(m.world.kind.ours(m.handler)) == 0)
 		replaced = !stays || polls || isDeleting(was.object) != isDeleting(obj) || call.action == ReconcileActionDeleted &&
 			was.action != ReconcileActionDeleted
 		if !stays {
 			m.state = nil
 		}
-		must(replaced || !m.exhausted || m.resynced || call.gone, quietAfter, "%s of %s", call.action, obj)
+		must(replaced || !m.exhausted || m.resynced || call.absent, quietAfter, "%s of %s", call.action, obj)
 		must(
 			replaced || m.exhausted || !m.due.After(time.Now()), retriesWait, "%s of %s is due in %s", call.action, obj,
 			time.Until(m.due),
@@ -251,7 +251,7 @@ func (m *memory) succeeded(call *handlerCall) {
 	m.handled, l.handled = call.object, true
 }
 
-// failed notes a failure. Unless the retry policy is asked, it is up to the rate limiter.
+// failed records a failure. Unless a retry policy is called, the rate limiter schedules the retry.
 func (m *memory) failed(call *handlerCall, state map[string]any) {
 	m.busy, m.waiting, m.due, m.state = false, call, time.Time{}, state
 	if !m.world.kind.requests {
@@ -260,15 +260,15 @@ func (m *memory) failed(call *handlerCall, state map[string]any) {
 	m.attempts++
 }
 
-// givesUp notes that there is no further attempt until something changes. What is gone does not change any more.
+// givesUp records that no attempt follows until a change. An object that no longer exists cannot change.
 func (m *memory) givesUp(call *handlerCall) {
 	m.exhausted = true
-	if call.gone {
+	if call.absent {
 		m.succeeded(call)
 	}
 }
 
-// asked notes what the retry policy has said.
+// asked records the decision of the retry policy.
 func (m *memory) asked(attempt int, retry bool, after time.Duration) {
 	m.world.must(
 		attempt == m.attempts-1, attemptsAdd, "the policy is asked about attempt %d instead of %d", attempt, m.attempts-1,
@@ -279,7 +279,7 @@ func (m *memory) asked(attempt int, retry bool, after time.Duration) {
 	}
 }
 
-// repeats notes that the handler asks to be called again. For a reconciler that is a success, unless the object is
+// repeats records that the handler asks to be called again. For a reconciler this is a success, unless the object is
 // being deleted.
 func (m *memory) repeats(call *handlerCall, state map[string]any, after time.Duration) {
 	attempts := m.attempts
@@ -297,7 +297,7 @@ func (m *memory) repeats(call *handlerCall, state map[string]any, after time.Dur
 	}
 }
 
-// checkTimers checks that nothing that waits is forgotten, after a request that did not fail.
+// checkTimers checks, after a request that did not fail, that every waiting call has a timer.
 func (p *scheduleProcess) checkTimers(name string, took time.Duration) {
 	for handler := range p.edges {
 		m, found := p.memory(handler, name), p.found[name]
@@ -311,7 +311,7 @@ func (p *scheduleProcess) checkTimers(name string, took time.Duration) {
 			continue
 		}
 		at, queued := p.queue.at[name]
-		// A request may be put off until the cache has seen what was written, and times count from its end.
+		// A request may be deferred until the cache has the written state, and delays start at its end.
 		latest := time.Now().Add(500 * time.Millisecond)
 		if due := m.due.Add(took); due.After(latest) {
 			latest = due
@@ -320,14 +320,15 @@ func (p *scheduleProcess) checkTimers(name string, took time.Duration) {
 	}
 }
 
-// awaits is true when there will be an event, and with it a request.
+// awaits reports whether an event, and with it a request, will follow.
 func (p *scheduleProcess) awaits(name string) bool {
 	cached, stored := p.cached[name], p.world.server.objects[name]
 	return len(p.undelivered) > 0 || (cached == nil) != (stored == nil) || cached != nil &&
 		cached.GetResourceVersion() != stored.GetResourceVersion()
 }
 
-// isOver is true for an object that is going without the handler: it is told when it has gone, if it knows of it.
+// isOver reports whether an object is being deleted without the handler's finalizer: a handler that knows it is called
+// when it no longer exists.
 func (m *memory) isOver(obj subject) bool {
 	return obj != nil && isDeleting(obj) && !m.keeps(obj) && (m.handled == nil || m.world.kind.handlers[m.handler] != "")
 }
@@ -337,7 +338,8 @@ func (m *memory) keeps(obj subject) bool {
 	return slices.ContainsFunc(obj.GetFinalizers(), func(f string) bool { return slices.Contains(ours, f) })
 }
 
-// checkCleared checks that no finalizer is cleared before the deletion was handled, and notes who puts one on.
+// checkCleared checks that no finalizer is removed before the deletion was handled, and records which process adds
+// one.
 func (w *scheduleWorld) checkCleared(before, after subject) {
 	for handler := range w.kind.handlers {
 		ours := w.kind.ours(handler)
@@ -346,7 +348,7 @@ func (w *scheduleWorld) checkCleared(before, after subject) {
 		}
 		l := w.life(handler, before.GetUID())
 		w.must(
-			!has(before) || has(after) || l.deleted, deletedFirst, "handler %d was not told of the deletion of %s", handler,
+			!has(before) || has(after) || l.deleted, deletedFirst, "handler %d did not receive the deletion of %s", handler,
 			before,
 		)
 		if has(after) && l.kept == 0 {
@@ -355,7 +357,7 @@ func (w *scheduleWorld) checkCleared(before, after subject) {
 	}
 }
 
-// violation is the panic by which a schedule ends that violates a check.
+// violation is the panic value of a schedule that violates a check.
 type violation struct{ check, text string }
 
 func (v violation) Error() string { return v.check + ": " + v.text }

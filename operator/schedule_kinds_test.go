@@ -9,17 +9,17 @@ import (
 	"trueup.dev/resource"
 )
 
-// scheduleKind is what a schedule runs: a kind with handlers.
+// scheduleKind is a kind with handlers, which a schedule runs.
 type scheduleKind struct {
 	name  string
 	proto subject
-	// handlers are the finalizers of the handlers, "" for one without.
+	// handlers are the finalizers of the handlers, "" for a handler without one.
 	handlers []string
 	// inProgress is the in-progress finalizer of the first handler.
 	inProgress string
 	// former is an alias of the finalizer of the first handler. Some objects are created with it.
 	former string
-	// requests is true when the handlers are request reconcilers.
+	// requests reports whether the handlers are request reconcilers.
 	requests bool
 }
 
@@ -28,7 +28,7 @@ const (
 	finalizerB          = "schedule.trueup.dev/b"
 	inProgressFinalizer = "schedule.trueup.dev/in-progress"
 	formerFinalizer     = "schedule.trueup.dev/former"
-	foreignFinalizer    = "schedule.trueup.dev/of-somebody-else"
+	foreignFinalizer    = "schedule.trueup.dev/of-another-controller"
 )
 
 var scheduleKinds = []scheduleKind{
@@ -49,7 +49,7 @@ var scheduleKinds = []scheduleKind{
 	{name: "fan-out of two opinionated watchers", proto: &marked{}, handlers: []string{finalizerA, finalizerB}},
 }
 
-// ours are the finalizers of a handler.
+// ours returns the finalizers of a handler.
 func (k scheduleKind) ours(handler int) []string {
 	switch {
 	case k.handlers[handler] == "":
@@ -62,7 +62,7 @@ func (k scheduleKind) ours(handler int) []string {
 	return k.handlers[handler : handler+1]
 }
 
-// schedulePolicy is a retry policy without chance. Without a function the rate limiter retries.
+// schedulePolicy is a deterministic retry policy. Without a function the rate limiter retries.
 type schedulePolicy struct {
 	name   string
 	policy RetryPolicy

@@ -14,16 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// subject is a resource of a schedule. Its kinds are small, since a schedule copies them all the time.
+// subject is a resource of a schedule. Its types are small, because a schedule copies them often.
 type subject interface {
 	client.Object
-	// wanted is the spec.
+	// wanted returns the spec.
 	wanted() *int
-	// noted is what users write to the status.
+	// noted returns the part of the status that users write.
 	noted() *int
 }
 
-// bare is a resource whose status says nothing of what was handled.
+// bare is a resource whose status has no mark of the handled generation.
 type bare struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -45,7 +45,7 @@ func (b *bare) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// marked is a resource whose status has what the opinionated handlers look for.
+// marked is a resource whose status has the fields that opinionated handlers use.
 type marked struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -70,7 +70,7 @@ func (m *marked) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// copyMetadata copies what schedules use of the metadata: nothing sets the rest.
+// copyMetadata copies the metadata that schedules use. No code sets other fields.
 func copyMetadata(from, to *metav1.ObjectMeta) {
 	to.Labels, to.Finalizers = maps.Clone(from.Labels), slices.Clone(from.Finalizers)
 	to.DeletionTimestamp = from.DeletionTimestamp.DeepCopy()
@@ -78,12 +78,13 @@ func copyMetadata(from, to *metav1.ObjectMeta) {
 
 func copyOf(obj subject) subject { return obj.DeepCopyObject().(subject) }
 
-// same compares all that schedules use of a resource.
+// same compares all fields that schedules use.
 func same(a, b subject) bool {
 	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion() && sameContent(a, b)
 }
 
-// sameVersion is same but for the finalizers of what is being deleted: clearing the last one gives no new version.
+// sameVersion is same without the finalizers of an object that is being deleted: removing the last one does not
+// increment the version.
 func sameVersion(a, b subject) bool {
 	if isDeleting(a) && isDeleting(b) {
 		a, b = copyOf(a), copyOf(b)
@@ -133,7 +134,7 @@ func describe(obj subject) string {
 	return s + fmt.Sprintf(" finalizers %v", obj.GetFinalizers())
 }
 
-// described has what is formatted describe the resources in it, which takes long if nobody reads it.
+// described formats the resources in args only when the text is read, because formatting is slow.
 func described(args []any) []any {
 	for i, arg := range args {
 		switch obj, ok := arg.(subject); {

@@ -15,7 +15,7 @@ import (
 	"trueup.dev/resource"
 )
 
-// scheduleProcess is one life of a controller, with its cache and its queue.
+// scheduleProcess is one process of a controller, with its cache and its queue.
 type scheduleProcess struct {
 	world      *scheduleWorld
 	number     int
@@ -24,31 +24,31 @@ type scheduleProcess struct {
 	notes      []predicate.Predicate
 	queue      scheduleQueue
 
-	// position is how far in the history the cache is, and cached what it has.
+	// position is the cache's position in the history, and cached its content.
 	position int
 	cached   map[string]subject
-	// undelivered are the notifications for what is in the cache already.
+	// undelivered are the notifications for states that the cache already has.
 	undelivered []func()
 
 	memories map[memoryKey]*memory
 	writes   map[types.UID]versionAt
-	// requests is how many there were for each name.
+	// requests counts the requests for each name.
 	requests map[string]int
-	// found is which object the present, or last, request for a name has found.
+	// found is the object that the current, or last, request for a name has read.
 	found map[string]subject
 }
 
 type versionAt struct {
 	version int
 	at      time.Time
-	// request is the request that has written it, if that was a mark in the status.
+	// request is the request that has written it, if the write was a mark in the status.
 	request int
 }
 
-// crashed is the panic by which a process ends in the middle of something.
+// crashed is the panic value by which a process crashes.
 type crashed struct{}
 
-// restart replaces the process by one that finds what there was at a position of the history.
+// restart replaces the process by a new one whose cache starts at a position of the history.
 func (w *scheduleWorld) restart(position int) {
 	number := 1
 	if w.process != nil {
@@ -71,7 +71,7 @@ func (w *scheduleWorld) restart(position int) {
 	}
 	p.edges = edges
 	for _, edge := range edges {
-		// What SetupWithManager has given to the builder does not come out of it again.
+		// The builder does not expose the predicates that SetupWithManager has added.
 		p.notes = append(p.notes, edge.notes(w.server.proto))
 	}
 	for _, name := range scheduleNames {
@@ -90,7 +90,7 @@ func (p *scheduleProcess) wrote(obj subject, status bool) {
 	p.writes[obj.GetUID()] = written
 }
 
-// work does with a request what a controller does.
+// work handles a request as a controller does.
 func (p *scheduleProcess) work(name string) {
 	p.queue.begin(name)
 	p.requests[name]++

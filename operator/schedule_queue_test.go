@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// scheduleQueue is the queue of a controller: one entry for each name, at the earliest time it was added for, and one
-// worker at a time for each.
+// scheduleQueue is the queue of a controller: one entry for each name, at the earliest time for which it was added,
+// and one worker at a time for each name.
 type scheduleQueue struct {
 	at       map[string]time.Time
 	failures map[string]int
@@ -42,7 +42,7 @@ func (q *scheduleQueue) begin(name string) {
 
 func (q *scheduleQueue) end(name string) { delete(q.working, name) }
 
-// due returns what can be worked on now.
+// due returns the names that can be handled now.
 func (q *scheduleQueue) due() []string {
 	var due []string
 	for _, name := range scheduleNames {
@@ -53,7 +53,7 @@ func (q *scheduleQueue) due() []string {
 	return due
 }
 
-// wait lets time pass until something is due, and returns false when nothing is queued.
+// wait advances the time until an entry is due, and returns false if the queue is empty.
 func (q *scheduleQueue) wait() bool {
 	if len(q.at) == 0 {
 		return false

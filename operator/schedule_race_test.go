@@ -4,5 +4,5 @@
 
 package operator
 
-// raceDetector tells whether tests run with the race detector, with which they take ten times as long.
+// raceDetector reports whether the race detector is enabled, which makes tests ten times slower.
 const raceDetector = true

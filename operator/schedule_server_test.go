@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// scheduleServer is an API server with one namespace of one kind. What it has stored is never changed again.
+// scheduleServer is an API server with one namespace of one kind. Stored objects are never modified.
 type scheduleServer struct {
 	world   *scheduleWorld
 	proto   subject
@@ -25,8 +25,8 @@ type scheduleServer struct {
 	uids    int
 }
 
-// serverChange is one event of a watch. A resource that comes has no before; one that goes has no after, and is last as
-// it was when it went.
+// serverChange is one watch event. For a creation, before is nil. For a deletion, after is nil and last is the last
+// state.
 type serverChange struct {
 	name                string
 	before, after, last subject
@@ -55,7 +55,7 @@ func (s *scheduleServer) store(name string, after, last subject) {
 	s.history = append(s.history, serverChange{name: name, before: before, after: after, last: last})
 }
 
-// at returns what there was at a position of the history.
+// at returns the objects at a position of the history.
 func (s *scheduleServer) at(position int) map[string]subject {
 	objects := map[string]subject{}
 	for _, change := range s.history[:position] {
@@ -85,8 +85,8 @@ func (s *scheduleServer) create(name string, finalizers ...string) {
 	s.store(name, created, nil)
 }
 
-// write changes a resource, which goes with its last finalizer when it is being deleted. A write that changes nothing
-// is none.
+// write changes a resource. If the resource is being deleted, removing its last finalizer deletes it. A no-op write
+// has no effect.
 func (s *scheduleServer) write(name string, change func(subject)) subject {
 	before := s.objects[name]
 	if before == nil {
@@ -117,7 +117,7 @@ func (s *scheduleServer) delete(name string) {
 	})
 }
 
-// patchBody is all that the code under test ever patches.
+// patchBody has all fields that the code under test patches.
 type patchBody struct {
 	Metadata struct {
 		UID             types.UID       `json:"uid"`
@@ -132,8 +132,7 @@ type patchBody struct {
 
 var errAddsFinalizer = errors.New("no new finalizers can be added if the object is being deleted")
 
-// patch makes a merge patch, with its preconditions. What is patched below the status must be in it, and nothing else
-// can be.
+// patch applies a merge patch, with its preconditions. A patch of the status subresource must contain only the status.
 func (s *scheduleServer) patch(name string, data []byte, status bool) (subject, error) {
 	body := patchBody{}
 	decoder := json.NewDecoder(bytes.NewReader(data))

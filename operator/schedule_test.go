@@ -18,8 +18,8 @@ import (
 	"trueup.dev/internal/calledby"
 )
 
-// schedule is a course of events. It is all bytes, so that a fuzzer can change it, and so that it can be made shorter:
-// without a step the other steps stay what they are, and a byte that is 0 means that nothing special happens.
+// schedule is a sequence of events. It consists of bytes, so that a fuzzer can change it and shrink can shorten it:
+// removing a step does not change the others, and a byte 0 selects the normal behavior.
 type schedule struct {
 	head  []byte
 	steps [][]byte
@@ -30,7 +30,7 @@ const (
 	stepSize = 16
 )
 
-// randomSchedule is the schedule of a seed.
+// randomSchedule returns the schedule of a seed.
 func randomSchedule(seed uint64) schedule {
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := schedule{head: randomBytes(random, headSize)}
@@ -48,7 +48,7 @@ func randomBytes(random *rand.Rand, n int) []byte {
 	return data[:n]
 }
 
-// run runs a schedule and returns what it violates, if anything. It belongs in a bubble of synctest.
+// run runs a schedule and returns the violation, if any. It must run in a synctest bubble.
 func (s schedule) run(ctx context.Context, counts map[string]int, trace *[]string) (violated *violation) {
 	defer func() {
 		switch r := recover().(type) {
@@ -68,7 +68,7 @@ func (s schedule) run(ctx context.Context, counts map[string]int, trace *[]strin
 	return nil
 }
 
-// shrink drops steps and choices as long as the same check is violated.
+// shrink removes steps and choices while the same check is violated.
 func (s schedule) shrink(ctx context.Context, check string) schedule {
 	fails := func(s schedule) bool {
 		violated := s.run(ctx, map[string]int{}, nil)
@@ -95,7 +95,7 @@ func (s schedule) shrink(ctx context.Context, check string) schedule {
 	return s
 }
 
-// check runs a schedule, and reports what it violates with the fewest steps that do.
+// check runs a schedule, and reports a violation with a minimal list of steps.
 func (s schedule) check(t *testing.T, ctx context.Context, name string, counts map[string]int) bool {
 	t.Helper()
 	violated := s.run(ctx, counts, nil)
@@ -151,7 +151,7 @@ func TestSchedules(t *testing.T) {
 		"failed calls", "lost responses",
 	} {
 		if counts[what] < counts["schedules"]/200 {
-			t.Errorf("there is too little of what schedules are about: %s %d times", what, counts[what])
+			t.Errorf("the schedules cover too little: %s %d times", what, counts[what])
 		}
 	}
 }
@@ -166,14 +166,14 @@ func FuzzSchedules(f *testing.F) {
 		head := data[:min(len(data), headSize)]
 		s := schedule{head: head, steps: slices.Collect(slices.Chunk(data[len(head):], stepSize))}
 		if len(s.steps) > 60 {
-			t.Skip("longer schedules only take longer")
+			t.Skip("longer schedules find no other violations")
 		}
 		ctx := calledby.Controller()
 		synctest.Test(t, func(t *testing.T) { s.check(t, ctx, "the input", map[string]int{}) })
 	})
 }
 
-// scheduleCount is how many schedules the test runs.
+// scheduleCount returns the number of schedules that the test runs.
 func scheduleCount() int {
 	if raceDetector {
 		return 10_000

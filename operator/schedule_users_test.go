@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// What users do.
+// The actions of users.
 const (
 	userSpecs = iota
 	userCreates
@@ -24,8 +24,8 @@ const (
 func (w *scheduleWorld) userAct(action int) {
 	name := scheduleNames[w.pick(8)/6]
 	s := w.server
-	without := func(gone func(finalizer string) bool) {
-		s.write(name, func(obj subject) { obj.SetFinalizers(slices.DeleteFunc(obj.GetFinalizers(), gone)) })
+	without := func(removed func(finalizer string) bool) {
+		s.write(name, func(obj subject) { obj.SetFinalizers(slices.DeleteFunc(obj.GetFinalizers(), removed)) })
 	}
 	w.serial++
 	switch action {

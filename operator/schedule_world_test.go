@@ -10,7 +10,7 @@ import (
 
 var scheduleNames = []string{"x", "y"}
 
-// scheduleWorld is everything that a schedule is about.
+// scheduleWorld is the complete state of a schedule.
 type scheduleWorld struct {
 	ctx     context.Context
 	server  *scheduleServer
@@ -18,19 +18,19 @@ type scheduleWorld struct {
 	kind    scheduleKind
 	policy  schedulePolicy
 	resync  bool
-	// failing is in how many of 256 cases a handler does not succeed.
+	// failing is the probability, of 256, that a handler fails.
 	failing int
 
-	// choices are what is left of the present step. When there are none left, nothing special happens.
+	// choices are the remaining choices of the current step. Without choices, the behavior is normal.
 	choices []byte
-	// depth is how deep in interruptions of interruptions the world is.
+	// depth is the nesting depth of interruptions.
 	depth int
-	// calm is true when nothing fails any more.
-	calm bool
+	// quiet reports whether faults are disabled.
+	quiet bool
 
 	lives  map[lifeKey]*life
 	serial int
-	// pristine are copies of what nobody may change.
+	// pristine holds copies of objects that must not be changed.
 	pristine []pristine
 	counts   map[string]int
 	trace    *[]string
@@ -54,7 +54,7 @@ func newScheduleWorld(ctx context.Context, head []byte, counts map[string]int, t
 }
 
 func (w *scheduleWorld) take() byte {
-	if w.calm || len(w.choices) == 0 {
+	if w.quiet || len(w.choices) == 0 {
 		return 0
 	}
 	next := w.choices[0]
@@ -62,10 +62,10 @@ func (w *scheduleWorld) take() byte {
 	return next
 }
 
-// pick returns a number below n, 0 if there is no choice left.
+// pick returns a number below n, 0 if no choice is left.
 func (w *scheduleWorld) pick(n int) int { return int(w.take()) % n }
 
-// chance is true in so many of 256 cases, and never if there is no choice left.
+// chance returns true with a probability of of256 in 256, and false if no choice is left.
 func (w *scheduleWorld) chance(of256 int) bool { return int(w.take()) >= 256-of256 }
 
 func (w *scheduleWorld) count(what string) { w.counts[what]++ }
@@ -76,12 +76,12 @@ func (w *scheduleWorld) tracef(format string, args ...any) {
 	}
 }
 
-// mustStay has an object checked at the end: it is in the cache, or was sent to it.
+// mustStay registers an object of the cache, or one that was sent to it, for the check that it is not changed.
 func (w *scheduleWorld) mustStay(obj subject) {
 	w.pristine = append(w.pristine, pristine{obj, copyOf(obj)})
 }
 
-// A step of a schedule, and what may happen in the middle of one.
+// A step of a schedule, or an interruption during one.
 type scheduleAction struct {
 	weight int
 	do     func(w *scheduleWorld)
@@ -119,7 +119,7 @@ func (w *scheduleWorld) act(actions []scheduleAction) {
 	}
 }
 
-// step makes one step of a schedule. A crash in the middle of it is followed by the next process.
+// step runs one step of a schedule. After a crash, the next process starts.
 func (w *scheduleWorld) step(choices []byte) {
 	w.choices, w.depth = choices, 0
 	defer func() {
@@ -134,7 +134,7 @@ func (w *scheduleWorld) step(choices []byte) {
 	w.act(scheduleSteps)
 }
 
-// interrupt has something happen in the middle of a request.
+// interrupt runs an action during a request.
 func (w *scheduleWorld) interrupt(during string, what any) {
 	if w.depth >= 2 || !w.chance(50) {
 		return
@@ -151,7 +151,7 @@ func (w *scheduleWorld) workOne() {
 	}
 }
 
-// catchUp has the cache see everything, and everything that is due worked on.
+// catchUp delivers all changes to the cache, and handles all requests that are due.
 func (w *scheduleWorld) catchUp() {
 	for w.process.advance() {
 	}

@@ -21,13 +21,13 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// below is a ResourceReconciler with the handler of a bench somewhere below it.
+// below returns a ResourceReconciler with a tree that contains the handler of a bench.
 func below(b *bench, tree sub) *reconcilers.ResourceReconciler[*fixture.Resource] {
 	b.WithEdge = operator.AsSubReconciler[*fixture.Resource](b.reconciler()) // not below a Controller
 	return &reconcilers.ResourceReconciler[*fixture.Resource]{Reconciler: tree, Config: b.config}
 }
 
-// lazily is the handler of a bench, whatever it is by then.
+// lazily returns a reconciler that looks up the handler of a bench at each call.
 func lazily(b *bench) sub {
 	return &reconcilers.SyncReconciler[*fixture.Resource]{
 		SyncDuringFinalization: true,
@@ -78,18 +78,18 @@ func TestWithEdge_BelowWithFinalizer(t *testing.T) {
 	b.errs = []error{errTest}
 	b.RetryPolicy = never
 	request(reconcile.TerminalError(nil))
-	request() // nothing has changed, and it is still there
+	request() // no change, and it still exists
 	b.want(t, "Deleted a 2>2")
 	equal(t, "finalizers of what was given up", []string{testFinalizer}, b.stored().Finalizers)
 	b.resyncs(b.stored())
 	request()
 	b.want(t, "Deleted a 2>2")
 	if err := b.server.Get(t.Context(), testRequest.NamespacedName, &fixture.Resource{}); err == nil {
-		t.Error("the resource is still there")
+		t.Error("the resource still exists")
 	}
 }
 
-// Below a cast the resource is of another Go type than that of the cache.
+// Below a cast the resource has another Go type than in the cache.
 func TestWithEdge_BelowCastResource(t *testing.T) {
 	var lines []string
 	handler := operator.WatcherReconciler(watcher[*fixture.ResourceNoStatus]{&lines})
@@ -114,7 +114,7 @@ func TestWithEdge_BelowCastResource(t *testing.T) {
 	equal(t, "records", 0, handler.Records())
 }
 
-// In an ordinary tree reconcilers can ask what has happened, and are called for other reasons, too.
+// In an ordinary tree, reconcilers can read the action, and are also called for other reasons.
 func TestEdgeFrom_InATree(t *testing.T) {
 	b := newBench(t)
 	var edges []string
@@ -125,7 +125,7 @@ func TestEdgeFrom_InATree(t *testing.T) {
 				line += " " + previous.ResourceVersion + ">" + r.ResourceVersion
 			}
 			if _, ok := operator.PreviousFrom[*corev1.ConfigMap](ctx); ok {
-				t.Error("the previous state is said to be a ConfigMap")
+				t.Error("the previous state was returned as a ConfigMap")
 			}
 			edges = append(edges, line)
 			return nil
@@ -137,7 +137,7 @@ func TestEdgeFrom_InATree(t *testing.T) {
 	equal(t, "edges", []string{"Created", "Resynced 1>1", "Updated 1>2"}, edges)
 }
 
-// Events of other kinds, which the tree watches, are none of its business.
+// Events of other kinds that the tree watches are ignored.
 func TestWithEdge_EventsOfOtherKinds(t *testing.T) {
 	r := operator.WatcherReconciler(watcher[*unstructured.Unstructured]{new([]string)})
 	untyped := func(kind string) *unstructured.Unstructured {
@@ -164,7 +164,7 @@ func TestWithEdge_EventsOfOtherKinds(t *testing.T) {
 	equal(t, "records in the end", 0, r.Records())
 }
 
-// What a root skips is no concern of a handler, and takes no memory once it is gone.
+// A resource that a root skips is not handled, and its record is dropped when it no longer exists.
 func TestWithEdge_SkippedResources(t *testing.T) {
 	b := newBench(t, version("a", 1, 1))
 	root := below(b, lazily(b))
@@ -218,7 +218,7 @@ func TestWithEdge_Panics(t *testing.T) {
 	b.want(t, "Created 1")
 }
 
-// A controller that is being stopped is nobody's failure. A handler that is out of time is one.
+// The stop of a controller is not a failure. A timeout of a handler is one.
 func TestWithEdge_ContextEnds(t *testing.T) {
 	asked := 0
 	policy := func(error, int) (bool, time.Duration) { asked++; return true, time.Minute }
@@ -252,7 +252,7 @@ func TestWithEdge_ContextEnds(t *testing.T) {
 	}
 }
 
-// endless works until its context ends.
+// endless runs until its context ends.
 type endless struct {
 	reconcilers.SubReconciler[*fixture.Resource]
 

@@ -13,7 +13,7 @@ import (
 	"trueup.dev/resource"
 )
 
-// The ConfigMaps of a controller are in memcached, and not in its memory.
+// Keep the ConfigMaps of a controller in memcached instead of in its memory.
 func ExampleNewStore() {
 	kind := resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}
 	add := func(mgr ctrl.Manager, controller *operator.InformerController) error {
@@ -32,7 +32,7 @@ func ExampleNewStore() {
 	_ = add
 }
 
-// A config is checked as a whole.
+// Validate reports all problems of a config at once.
 func ExampleConfig_Validate() {
 	fmt.Println(memcached.Config{KeyPrefix: "my controller:"}.Validate())
 	// Output:

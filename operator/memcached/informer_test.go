@@ -31,14 +31,14 @@ func TestMain(m *testing.M) { apitest.Main(m) }
 
 var configMaps = resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}
 
-// world is a namespace of a real API, a real memcached, and a controller on both.
+// world is a namespace of a real API, a real memcached, and a controller that uses both.
 type world struct {
 	*apitest.Env
 	memcached *server
 	informer  operator.Informer
 
 	mu sync.Mutex
-	// handled is the last value of each object that handlers were called with. Those that are gone are not in it.
+	// handled is the last value of each object that handlers received, without deleted objects.
 	handled map[string]string
 	added   int
 }
@@ -103,10 +103,10 @@ func (w *world) configMap(name, value string) *corev1.ConfigMap {
 	}
 }
 
-// key is that of an object in memcached.
+// key returns the key of an object in memcached.
 func (w *world) key(name string) string { return "test:v1/ConfigMap/" + w.Namespace + "/" + name }
 
-// eventuallyHandled waits until handlers were called for exactly these objects, and then compares what is read.
+// eventuallyHandled waits until handlers have received exactly these objects, and then compares reads with them.
 func (w *world) eventuallyHandled(want map[string]string) {
 	w.Helper()
 	w.Eventually(func() error {
@@ -163,7 +163,7 @@ func TestInformer_MemcachedGoesAndComesBack(t *testing.T) {
 	w.Must(w.Create(w.Context(), w.configMap("new", "1")))
 	w.eventuallyHandled(want)
 
-	w.memcached.start() // and has nothing
+	w.memcached.start() // with no entries
 	delete(want, "n20")
 	w.Must(w.Client.Delete(w.Context(), w.configMap("n20", "")))
 	want["new"] = "2"
@@ -171,7 +171,7 @@ func TestInformer_MemcachedGoesAndComesBack(t *testing.T) {
 	w.eventuallyHandled(want)
 	stop()
 
-	// Another process finds what this one has left there, and what has changed since.
+	// A new process finds the entries of this one, and the changes in between.
 	delete(want, "n21")
 	w.Must(w.Client.Delete(w.Context(), w.configMap("n21", "")))
 	want["n22"] = "between"
@@ -188,7 +188,7 @@ func TestInformer_MemcachedGoesAndComesBack(t *testing.T) {
 	}
 }
 
-// A cache that is away is a miss: objects come from the API server.
+// An unreachable store is a miss: reads get objects from the API server.
 func TestInformer_MemcachedThatCannotBeResolved(t *testing.T) {
 	w := newWorld(t)
 	w.Must(w.Create(w.Context(), w.configMap("test", "before")))
@@ -211,7 +211,7 @@ func TestInformer_MemcachedIsTooSmall(t *testing.T) {
 	defer stranger.Close()
 	want := map[string]string{}
 	for i := range 100 {
-		// These are 100 times 60 kB, and some are larger than memcached takes.
+		// These are 100 objects of 60 kB each. Some are larger than memcached accepts.
 		size := 60_000
 		if i%20 == 0 {
 			size = 900_000
@@ -229,7 +229,7 @@ func TestInformer_MemcachedIsTooSmall(t *testing.T) {
 		}
 	}
 	if kept == 0 || kept == len(want) {
-		t.Errorf("memcached has kept %d of %d objects, which shows nothing", kept, len(want))
+		t.Errorf("memcached kept %d of %d objects, want only some", kept, len(want))
 	}
 	w.Must(w.Client.Delete(w.Context(), w.configMap("n1", "")))
 	delete(want, "n1")

@@ -15,7 +15,7 @@ import (
 	"trueup.dev/operator/memcached"
 )
 
-// server is a real memcached behind a Unix socket. It can be taken down and started again.
+// server is a real memcached behind a Unix socket. It can be stopped and started again.
 type server struct {
 	testing.TB
 	binary, socket string
@@ -29,11 +29,11 @@ func newServer(t testing.TB, options ...string) *server {
 	switch {
 	case err == nil:
 	case os.Getenv("CI") != "":
-		t.Fatalf("memcached is not installed, which CI has to do: %v", err)
+		t.Fatalf("memcached is not installed, and CI must install it: %v", err)
 	default:
 		t.Skipf("memcached is not installed, on Debian: apt-get install memcached: %v", err)
 	}
-	folder, err := os.MkdirTemp("", "memcached") // short enough for a socket
+	folder, err := os.MkdirTemp("", "memcached") // a socket needs a short path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func (s *server) start() {
 	})
 }
 
-// forward passes what is sent to a listener on to the server.
+// forward forwards connections of a listener to the server.
 func (s *server) forward(listener net.Listener) {
 	for {
 		from, err := listener.Accept()

@@ -20,7 +20,7 @@ import (
 	"trueup.dev/operator/memcached"
 )
 
-// noise cannot be compressed.
+// noise returns incompressible bytes.
 func noise(n int) []byte {
 	value, chance := make([]byte, n), rand.New(rand.NewPCG(1, 2))
 	for i := range value {
@@ -29,7 +29,7 @@ func noise(n int) []byte {
 	return value
 }
 
-func TestStore_KeepsWhatItIsGiven(t *testing.T) {
+func TestStore_SetAndGet(t *testing.T) {
 	s := newServer(t)
 	store := s.store(nil)
 	for name, tc := range map[string]struct {
@@ -41,12 +41,12 @@ func TestStore_KeepsWhatItIsGiven(t *testing.T) {
 		"plain": {
 			reason: "the common case", key: "v1/ConfigMap/default/a", value: []byte(`{"a":1}`), kept: true,
 		},
-		"empty value": {reason: "there is a difference to none", key: "empty", value: []byte{}, kept: true},
+		"empty value": {reason: "an empty value differs from a missing one", key: "empty", value: []byte{}, kept: true},
 		"longest key": {
 			reason: "245 bytes and the prefix are 250", key: strings.Repeat("k", 245), value: []byte("1"), kept: true,
 		},
 		"longer key": {
-			reason: "memcached would refuse it", key: strings.Repeat("k", 246), value: []byte("2"), kept: true,
+			reason: "memcached would reject it", key: strings.Repeat("k", 246), value: []byte("2"), kept: true,
 		},
 		"much longer key": {
 			reason: "group, kind, namespace and name have 253 bytes each", key: strings.Repeat("k", 1000), value: []byte("3"),
@@ -59,14 +59,14 @@ func TestStore_KeepsWhatItIsGiven(t *testing.T) {
 			reason: "names of some kinds are not ASCII", key: "v1/ClusterRole//ролЬ", value: []byte("5"), kept: true,
 		},
 		"key like a hash": {
-			reason: "it must not be another one's", key: "#" + strings.Repeat("0", 64), value: []byte("6"), kept: true,
+			reason: "it must not collide with a hashed key", key: "#" + strings.Repeat("0", 64), value: []byte("6"), kept: true,
 		},
 		"largest value": {reason: "it fits as it is", key: "largest", value: noise(1<<20 - 2048), kept: true},
 		"larger value": {
 			reason: "it is compressed", key: "larger", value: bytes.Repeat([]byte("value "), 1<<20), kept: true,
 		},
 		"too large a value": {
-			reason: "it is not kept, which is no failure", key: "too large", value: noise(1 << 21), kept: false,
+			reason: "it is not stored, without an error", key: "too large", value: noise(1 << 21), kept: false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,13 +86,13 @@ func TestStore_KeepsWhatItIsGiven(t *testing.T) {
 					"%s: kept %t, %d values, this one of %d bytes, want %d", tc.reason, kept, len(values), len(value), len(tc.value),
 				)
 			}
-			for range 2 { // also when it is not there
+			for range 2 { // also if it does not exist
 				if err := store.Delete(t.Context(), tc.key); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if values, err := store.Get(t.Context(), []string{tc.key}); err != nil || len(values) > 0 {
-				t.Errorf("still there after its deletion: %v, %v", values, err)
+				t.Errorf("still stored after its deletion: %v, %v", values, err)
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestStore_ServerGoesAndComesBack(t *testing.T) {
 		"Get": getErr, "Set": store.Set(t.Context(), "key", nil), "Delete": store.Delete(t.Context(), "key"),
 	} {
 		if err == nil {
-			t.Errorf("no error of %s without a server", name)
+			t.Errorf("%s without a server: no error", name)
 		}
 	}
 	s.start()
@@ -165,7 +165,7 @@ func TestStore_ServerGoesAndComesBack(t *testing.T) {
 	}
 }
 
-// A host name that cannot be resolved stops nothing, and one that leads elsewhere is followed.
+// A host name that cannot be resolved causes only failures of operations, and each new connection resolves it again.
 func TestStore_ResolvesHostNamesForEachConnection(t *testing.T) {
 	first, second := newServer(t), newServer(t)
 	var at atomic.Pointer[server]
@@ -182,7 +182,7 @@ func TestStore_ResolvesHostNamesForEachConnection(t *testing.T) {
 		}
 	})
 	if _, err := store.Get(t.Context(), []string{"key"}); err == nil {
-		t.Error("no error of Get while the name cannot be resolved")
+		t.Error("Get while the name cannot be resolved: no error")
 	}
 	for i, now := range []*server{first, second} {
 		at.Store(now)
@@ -192,7 +192,7 @@ func TestStore_ResolvesHostNamesForEachConnection(t *testing.T) {
 		if diff := cmp.Diff(map[string][]byte{"key": value}, got); diff != "" || err != nil {
 			t.Errorf("error %v, (-want +got):\n%s", err, diff)
 		}
-		now.stop() // which ends the connections that are kept open
+		now.stop() // this closes idle connections
 	}
 }
 
@@ -220,10 +220,10 @@ func TestStore_Expires(t *testing.T) {
 	s := newServer(t)
 	for name, tc := range map[string]struct {
 		expiration time.Duration
-		gone       bool
+		expired    bool
 	}{
-		"soon":          {expiration: time.Second, gone: true},
-		"in an instant": {expiration: time.Millisecond, gone: true},
+		"soon":          {expiration: time.Second, expired: true},
+		"in an instant": {expiration: time.Millisecond, expired: true},
 		"in a while":    {expiration: 29 * 24 * time.Hour},
 		"in a year":     {expiration: 365 * 24 * time.Hour},
 	} {
@@ -234,8 +234,8 @@ func TestStore_Expires(t *testing.T) {
 			}
 			is := func() error {
 				values, err := store.Get(t.Context(), []string{name})
-				if gone := len(values) == 0; gone != tc.gone && err == nil {
-					err = fmt.Errorf("gone is %t", gone)
+				if expired := len(values) == 0; expired != tc.expired && err == nil {
+					err = fmt.Errorf("expired is %t", expired)
 				}
 				return err
 			}
@@ -257,11 +257,11 @@ func TestStore_ForeignValues(t *testing.T) {
 	}
 	values, err := store.Get(t.Context(), []string{"key", "other"})
 	if err == nil || len(values) != 1 {
-		t.Errorf("what cannot be unpacked is not an error, or spoils the rest: %v, %v", values, err)
+		t.Errorf("a value that cannot be decompressed must be an error, without affecting others, got %v, %v", values, err)
 	}
 }
 
-func TestStore_Cancelled(t *testing.T) {
+func TestStore_CanceledContext(t *testing.T) {
 	store := newServer(t).store(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -36,7 +36,7 @@ func newEnv(t *testing.T) *env {
 	})}
 }
 
-// crd is a kind whose schema keeps every field, known or not.
+// crd returns the definition of a kind whose schema keeps every field.
 func crd(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + fixture.GroupVersion.Group},
@@ -59,7 +59,7 @@ func crd(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// start starts a manager. It stops with the returned function, or with the test.
+// start starts a manager. It stops when the returned function is called, or at the end of the test.
 func (e *env) start(controllers ...func(ctrl.Manager, reconcilers.Config) error) (stop func()) {
 	e.Helper()
 	cfg := e.RESTConfig()
@@ -74,14 +74,14 @@ func (e *env) start(controllers ...func(ctrl.Manager, reconcilers.Config) error)
 	})
 }
 
-// create creates an object in the namespace of the test. Its finalizers do not outlive the test.
+// create creates an object in the namespace of the test. Its finalizers are removed at the end of the test.
 func (e *env) create(object client.Object) {
 	e.Helper()
 	e.Add(here(e, object))
 	e.Cleanup(func() { e.strip(object) })
 }
 
-// strip takes all finalizers off an object, as an impatient user does.
+// strip removes all finalizers from an object, as users do to force a deletion.
 func (e *env) strip(object client.Object) {
 	e.Helper()
 	target := object.DeepCopyObject().(client.Object)

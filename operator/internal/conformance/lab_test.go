@@ -35,21 +35,21 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// lab is an API in memory, and managers on it as in production: with real caches, queues and controllers. It is for a
-// bubble of synctest, whose time is that of the test.
+// lab is an API in memory with managers that run as in production, with real caches, queues and controllers. Use it in
+// a synctest bubble, which controls the time.
 type lab struct {
 	testing.TB
-	// Client is that of users.
+	// Client is the client of users.
 	client.Client
 	api    client.WithWatch
 	scheme *runtime.Scheme
 	mapper meta.RESTMapper
 	link   link
-	// changed makes the manager's options what a test needs.
+	// changed adapts the manager's options to the test.
 	changed func(*ctrl.Options)
 
 	mu sync.Mutex
-	// patching, unless it is nil, is called before each patch of a controller.
+	// patching, if set, is called before each patch of a controller.
 	patching func()
 	uids     int
 	events   []string
@@ -63,7 +63,7 @@ func inLab(t *testing.T, test func(*lab)) {
 }
 
 func newLab(t testing.TB) *lab {
-	// The API in memory maps all kinds of its scheme anew with every write.
+	// The API in memory maps all kinds of its scheme again for every write.
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{fixture.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -84,7 +84,7 @@ func newLab(t testing.TB) *lab {
 	return l
 }
 
-// create gives objects what a server gives them.
+// create sets the fields that a server sets.
 func (l *lab) create(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 	l.mu.Lock()
 	l.uids++
@@ -97,7 +97,7 @@ func (l *lab) create(ctx context.Context, c client.WithWatch, obj client.Object,
 	return c.Create(ctx, obj, opts...)
 }
 
-// update makes a change of the spec a new generation.
+// update increments the generation if the spec changes.
 func (l *lab) update(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
 	before := obj.DeepCopyObject().(client.Object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), before); err != nil {
@@ -117,7 +117,7 @@ func specOf(obj client.Object) any {
 	return content["spec"]
 }
 
-// start starts a manager, which stops with the test.
+// start starts a manager, which stops at the end of the test.
 func (l *lab) start(controllers ...func(ctrl.Manager, reconcilers.Config) error) {
 	l.Helper()
 	options := ctrl.Options{
@@ -152,17 +152,17 @@ func (l *lab) start(controllers ...func(ctrl.Manager, reconcilers.Config) error)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 	})
-	l.pass(5 * time.Second) // until the caches are filled
+	l.pass(5 * time.Second) // until the caches are synced
 }
 
-// controller is a controller for start, with a few workers.
+// controller returns a controller for start, with a few workers.
 func controller[T client.Object](
 	handlers ...reconcilers.SubReconciler[T],
 ) func(ctrl.Manager, reconcilers.Config) error {
 	return controllerWith(4, handlers...)
 }
 
-// singly is a controller for start, with one worker.
+// singly returns a controller for start, with one worker.
 func singly[T client.Object](handlers ...reconcilers.SubReconciler[T]) func(ctrl.Manager, reconcilers.Config) error {
 	return controllerWith(1, handlers...)
 }
@@ -176,7 +176,7 @@ func controllerWith[T client.Object](
 	}
 }
 
-// change reads an object, changes and writes it.
+// changeIn reads, changes and writes an object.
 func changeIn[T client.Object](l *lab, obj T, apply func(T)) {
 	l.Helper()
 	l.must(l.Get(context.Background(), client.ObjectKeyFromObject(obj), obj))
@@ -191,26 +191,26 @@ func (l *lab) must(err error) {
 	}
 }
 
-// pass lets time pass, and everything happen that is due by then.
+// pass advances the time, and waits until everything that is due by then is done.
 func (l *lab) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// reconnect ends a time in which the cache has heard of nothing.
+// reconnect ends an outage of the watches.
 func (l *lab) reconnect() {
-	synctest.Wait() // for events to be lost
+	synctest.Wait() // so that the events are lost
 	l.link.reconnect()
 }
 
-// onPatch sets what happens before each patch of a controller.
+// onPatch sets a function that runs before each patch of a controller.
 func (l *lab) onPatch(happen func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.patching = happen
 }
 
-// eventsOf returns how often an event with this reason was recorded.
+// eventsOf returns the number of recorded events with this reason.
 func (l *lab) eventsOf(reason string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -294,7 +294,7 @@ func newConfigMap(name, value string) *corev1.ConfigMap {
 	}
 }
 
-// lookIntoCache makes look a function that returns the object a as a cache holds it.
+// lookIntoCache sets look to a function that returns the object a as a cache holds it.
 func (l *lab) lookIntoCache(look *func() *fixture.Resource) func(ctrl.Manager, reconcilers.Config) error {
 	return func(mgr ctrl.Manager, _ reconcilers.Config) error {
 		*look = func() *fixture.Resource {
@@ -310,10 +310,10 @@ func (l *lab) lookIntoCache(look *func() *fixture.Resource) func(ctrl.Manager, r
 	}
 }
 
-// noNetwork is for what does not go through the client. Looking the server up would use what the net package has made
-// in the bubble of another test.
+// noNetwork replaces connections that bypass the client. A look-up of the server would use state that the net package
+// has made in the bubble of another test.
 type noNetwork struct{}
 
 func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, errors.New("there is no network in the lab")
+	return nil, errors.New("the lab has no network")
 }

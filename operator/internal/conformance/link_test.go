@@ -16,8 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// link is what watches run over. When it is down nothing is heard of, and what has happened is made up for by a list
-// when it is up again.
+// link is the connection of watches. While it is down, watches receive no events; when it is up again, they must list.
 type link struct {
 	mu   sync.Mutex
 	down bool
@@ -66,7 +65,7 @@ func (k *link) listerWatcher(
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			if options.SendInitialEvents != nil {
-				// lists are what it can
+				// it supports only lists
 				return nil, apierrs.NewInvalid(example.GetObjectKind().GroupVersionKind().GroupKind(), "", nil)
 			}
 			source, err := api.Watch(ctx, list())
@@ -82,7 +81,7 @@ func (k *link) listerWatcher(
 	}
 }
 
-// forward passes events on as long as the link is up.
+// forward passes events on while the link is up.
 func (k *link) forward(source watch.Interface, to *watch.ProxyWatcher, events chan<- watch.Event, cut <-chan struct{}) {
 	defer close(events)
 	defer source.Stop()

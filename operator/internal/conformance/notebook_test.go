@@ -13,15 +13,15 @@ import (
 	"trueup.dev/operator"
 )
 
-// notebook is a watcher that notes its calls, a line each: "Add a 1" is for the object a with the value 1, and "Update
-// a 1>2" for its change to 2.
+// notebook is a watcher that records its calls, one line per call: "Add a 1" for the object a with the value 1, and
+// "Update a 1>2" for its change to 2.
 type notebook[T client.Object] struct {
-	// answer, unless it is nil, is called for each line and tells what the watcher returns.
+	// answer, if set, is called for each line and returns the result of the watcher.
 	answer func(line string, object T) error
 
 	notes
 	begun map[string]bool
-	// overlaps are calls for one object that were made while another one was under way.
+	// overlaps counts calls for an object that began during another call for the same object.
 	overlaps int
 }
 
@@ -74,14 +74,14 @@ func (n *notebook[T]) overlapping() int {
 	return n.overlaps
 }
 
-// answers sets what the watcher returns from now on.
+// answers sets the results of the watcher from now on.
 func (n *notebook[T]) answers(answer func(line string, object T) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.answer = answer
 }
 
-// valueOf is the part of an object that tests change.
+// valueOf returns the part of an object that tests change.
 func valueOf(obj client.Object) string {
 	switch obj := obj.(type) {
 	case *fixture.Resource:

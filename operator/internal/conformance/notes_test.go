@@ -14,7 +14,7 @@ import (
 	"trueup.dev/internal/await"
 )
 
-// notes are the lines that a handler has noted.
+// notes holds the lines that a handler has recorded.
 type notes struct {
 	mu    sync.Mutex
 	lines []string
@@ -33,7 +33,7 @@ func (n *notes) all() []string {
 	return slices.Clone(n.lines)
 }
 
-// take returns the lines since it was called last.
+// take returns the lines since its last call.
 func (n *notes) take() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -42,7 +42,7 @@ func (n *notes) take() []string {
 	return lines
 }
 
-// wantLines fails the test unless the lines since the last take are these.
+// wantLines fails the test unless these are the lines since the last take.
 func (n *notes) wantLines(t testing.TB, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, n.take()); diff != "" {
@@ -50,7 +50,7 @@ func (n *notes) wantLines(t testing.TB, want ...string) {
 	}
 }
 
-// awaitLines waits for the lines since the last take to be these.
+// awaitLines waits until these are the lines since the last take.
 func (n *notes) awaitLines(t testing.TB, want ...string) {
 	t.Helper()
 	await.Nil(t, apitest.Patience, func() error {

@@ -17,26 +17,26 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// marked is a way in which a resource is marked as handled, for processes that come later.
+// marked is a method to mark a resource as handled, for later processes.
 type marked[T client.Object] struct {
 	handler func(n *notebook[T]) reconcilers.SubReconciler[T]
 	create  func(value string) T
 	change  func(obj T, value string)
-	// settled is nil when the first process has done all it does for an object.
+	// settled returns nil when the first process has finished its work for an object.
 	settled func(obj T) error
 	want    afterRestart
 }
 
-// afterRestart is the calls of the second process.
+// afterRestart lists the expected calls of the second process.
 type afterRestart struct {
-	// crashBefore is for a process that ended with the finalizer on the object, and before its call has succeeded;
-	// crashAfter for one that ended between the success and everything that would have been written then.
+	// In crashBefore the process ended after it had set the finalizer and before its call succeeded. In crashAfter it
+	// ended after the success and before any later write.
 	crashBefore, crashAfter string
-	// The first process has ended in peace.
+	// The first process has ended gracefully.
 	unchanged, changed, deleted, recreated string
 }
 
-// kept has nothing to object to when the object has the finalizer, and no other.
+// kept returns an error unless the object has exactly this finalizer.
 func kept(obj client.Object) error {
 	if diff := cmp.Diff([]string{finalizer}, obj.GetFinalizers()); diff != "" {
 		return fmt.Errorf("finalizers (-want +got):\n%s", diff)
@@ -57,8 +57,7 @@ func TestRestart_ObservedGeneration(t *testing.T) {
 	}.run(t)
 }
 
-// Without a mark of its own the finalizer is the mark, so that a first call that has not succeeded is made up for by a
-// Sync.
+// Without a separate mark, the finalizer is the mark: after a first call that did not succeed, Sync is called.
 func TestRestart_Finalizer(t *testing.T) {
 	marked[*corev1.ConfigMap]{
 		handler: func(n *notebook[*corev1.ConfigMap]) reconcilers.SubReconciler[*corev1.ConfigMap] {
@@ -91,7 +90,7 @@ func TestRestart_InProgressFinalizer(t *testing.T) {
 	}.run(t)
 }
 
-// A plain handler leaves no mark: it is as if there had been nobody before, and nothing is known of what has gone.
+// A plain handler leaves no mark: every object is new, and deletions during the downtime are unknown.
 func TestRestart_Plain(t *testing.T) {
 	marked[*fixture.Resource]{
 		handler: func(n *notebook[*fixture.Resource]) handler { return operator.WatcherReconciler(n) },
@@ -109,7 +108,7 @@ func (m marked[T]) run(t *testing.T) {
 	nothing := func(*env, T) {}
 	for name, tc := range map[string]struct {
 		first func(t *testing.T, e *env, n *notebook[T])
-		// down is what happens while there is no process.
+		// down runs while no process runs.
 		down func(e *env, obj T)
 		want string
 	}{
@@ -123,7 +122,7 @@ func (m marked[T]) run(t *testing.T) {
 		"deleted": {
 			first: m.inPeace, down: func(e *env, obj T) { e.remove(obj) }, want: m.want.deleted,
 		},
-		"replaced, by somebody who has taken the finalizer off": {first: m.inPeace, want: m.want.recreated, down: func(
+		"replaced, after another client removed the finalizer": {first: m.inPeace, want: m.want.recreated, down: func(
 			e *env, obj T,
 		) {
 			e.strip(obj)
@@ -150,7 +149,7 @@ func (m marked[T]) run(t *testing.T) {
 				n.awaitLines(t, tc.want)
 			}
 			e.create(fence)
-			n.awaitLines(t, "Add fence fence") // and nothing else
+			n.awaitLines(t, "Add fence fence") // and no other call
 			if tc.want == m.want.deleted {
 				e.gone(m.create(""))
 			}
@@ -158,7 +157,7 @@ func (m marked[T]) run(t *testing.T) {
 	}
 }
 
-// inPeace is a process that has done everything it had to do.
+// inPeace runs a process that finishes its work.
 func (m marked[T]) inPeace(t *testing.T, e *env, n *notebook[T]) {
 	stop := e.start(singly(m.handler(n)))
 	n.awaitLines(t, "Add a 1")
@@ -166,7 +165,7 @@ func (m marked[T]) inPeace(t *testing.T, e *env, n *notebook[T]) {
 	stop()
 }
 
-// crashBefore is a process that ends while its handler fails for the first time.
+// crashBefore runs a process that ends during the first failure of its handler.
 func (m marked[T]) crashBefore(_ *testing.T, e *env, n *notebook[T]) {
 	n.answer = func(string, T) error { return errTest }
 	stop := e.start(singly(m.handler(n)))
@@ -179,7 +178,7 @@ func (m marked[T]) crashBefore(_ *testing.T, e *env, n *notebook[T]) {
 	stop()
 }
 
-// crashAfter is a process that cannot write any more when its handler has succeeded.
+// crashAfter runs a process that can no longer write after its handler has succeeded.
 func (m marked[T]) crashAfter(t *testing.T, e *env, n *notebook[T]) {
 	n.answer = func(string, T) error {
 		e.traffic.refusing(func(request *http.Request) bool { return request.Method != http.MethodGet })

@@ -10,21 +10,22 @@ import (
 	"time"
 )
 
-// traffic counts the requests of managers that change something, and can fail them.
+// traffic counts the write requests of managers, and can fail them.
 type traffic struct {
 	mu sync.Mutex
-	// lose, unless it is nil, tells the requests whose answers are lost, and what happens before that is noticed.
+	// lose, if set, selects the requests whose responses are lost, and returns a function to run before the client
+	// notices.
 	lose func(*http.Request) (lost bool, before func())
-	// refuse, unless it is nil, tells the requests that do not reach the server.
+	// refuse, if set, selects the requests that do not reach the server.
 	refuse func(*http.Request) bool
 	counts map[string]int
 	last   time.Time
 }
 
-// quiet is for how long there must be no request for everything to be over.
+// quiet is the time without requests after which all work is done.
 const quiet = 300 * time.Millisecond
 
-// idle returns how long the last request is ago.
+// idle returns the time since the last request.
 func (t *traffic) idle() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +72,7 @@ func (t *traffic) note(request *http.Request) (
 	return t.lose, t.refuse
 }
 
-// take returns the counts since it was called last.
+// take returns the counts since its last call.
 func (t *traffic) take() map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +81,7 @@ func (t *traffic) take() map[string]int {
 	return counts
 }
 
-// losing and refusing set what is to fail.
+// losing and refusing set the requests to fail.
 func (t *traffic) losing(lose func(*http.Request) (bool, func())) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

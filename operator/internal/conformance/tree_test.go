@@ -17,7 +17,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A tree of reconcilers is a handler as any other: its children are watched, and the status that it sets is written.
+// A tree of reconcilers is a full handler: its children are watched, and the status that it sets is written.
 func TestTreeAsReconciler(t *testing.T) {
 	child := &reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		DesiredChild: func(_ context.Context, parent *fixture.Resource) (*corev1.ConfigMap, error) {
@@ -72,7 +72,7 @@ func TestTreeAsReconciler(t *testing.T) {
 		if err := l.Get(
 			l.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, newResource("a", ""),
 		); client.IgnoreNotFound(err) != nil || err == nil {
-			t.Errorf("the resource is still there: %v", err)
+			t.Errorf("the resource still exists: %v", err)
 		}
 	})
 }

@@ -23,7 +23,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// clears is true for the request that takes the last finalizer off.
+// clears reports whether a request removes the last finalizer.
 func clears(request *http.Request) bool {
 	if request.Method != http.MethodPatch || request.Body == nil {
 		return false
@@ -41,8 +41,8 @@ func TestWeaknessA3_FinalizerOfTheNextObjectStays(t *testing.T) {
 	e.create(first)
 	n.awaitLines(t, "Add a 1")
 
-	// The object goes, and the controller is not told that it did it. When it looks again there is another object of the
-	// same name.
+	// The object is deleted, but the controller does not receive the response. Before it retries, another object of
+	// the same name exists.
 	second, losses := newResource("a", "2"), atomic.Int32{}
 	e.traffic.losing(func(request *http.Request) (bool, func()) {
 		return clears(request) && losses.Load() == 0, func() {
@@ -70,7 +70,7 @@ func TestWeaknessA10_GenerationAndSpecBelongTogether(t *testing.T) {
 	e := newEnv(t)
 	const objects, updates = 5, 10
 	mu, newest := sync.Mutex{}, map[string]int64{}
-	// The value of a spec is its generation.
+	// The value of the spec equals its generation.
 	n := &notebook[*fixture.Resource]{answer: func(line string, r *fixture.Resource) error {
 		if valueOf(r) != strconv.FormatInt(r.Generation, 10) {
 			t.Errorf("%s: with generation %d", line, r.Generation)
@@ -87,7 +87,7 @@ func TestWeaknessA10_GenerationAndSpecBelongTogether(t *testing.T) {
 			r := newResource(fmt.Sprint("r-", i), "1")
 			e.create(r)
 			for value := range updates {
-				// The finalizer is set, and the status written, by the controller meanwhile.
+				// Meanwhile the controller sets the finalizer and writes the status.
 				change(e, r, setValue(strconv.Itoa(value+2)))
 				stored := newResource(r.Name, "")
 				e.Must(e.read(stored))
@@ -112,9 +112,9 @@ func TestWeaknessA10_GenerationAndSpecBelongTogether(t *testing.T) {
 	}
 }
 
-// A reconciler that writes the status with what it was given conflicts when somebody else was faster. The next attempt
-// is given something else.
-func TestWeaknessA11_RetryAfterConflictIsWithTheObjectOfNow(t *testing.T) {
+// A reconciler that writes the status with an outdated object gets a conflict. The next attempt receives the current
+// object.
+func TestWeaknessA11_RetryAfterConflictUsesTheCurrentObject(t *testing.T) {
 	e := newEnv(t)
 	var users client.Client = e
 	conflicts, calls := atomic.Int32{}, atomic.Int32{}

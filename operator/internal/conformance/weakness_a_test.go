@@ -31,7 +31,7 @@ var errTest = errors.New("failure of the test")
 
 type handler = reconcilers.SubReconciler[*fixture.Resource]
 
-// opinionated and plain are the two ways to call a watcher, with what the test needs of its handler.
+// opinionated and plain are the two ways to call a watcher. changes adapt the handler to the test.
 func opinionated(n *notebook[*fixture.Resource], changes ...func(*operator.WithEdge[*fixture.Resource])) handler {
 	o := operator.OpinionatedWatcher(finalizer, n)
 	for _, change := range changes {
@@ -52,14 +52,14 @@ var styles = map[string]func(*notebook[*fixture.Resource], ...func(*operator.Wit
 	"opinionated": opinionated, "plain": plain,
 }
 
-// every makes a handler try again after the same time, always.
+// every sets a retry policy with a constant delay.
 func every(d time.Duration) func(*operator.WithEdge[*fixture.Resource]) {
 	return func(r *operator.WithEdge[*fixture.Resource]) {
 		r.RetryPolicy = func(error, int) (bool, time.Duration) { return true, d }
 	}
 }
 
-// failsOn answers these lines with an error, as often as they are given.
+// failsOn returns an error for these lines, once for each occurrence.
 func failsOn(lines ...string) func(string, *fixture.Resource) error {
 	return func(line string, _ *fixture.Resource) error {
 		if i := slices.Index(lines, line); i >= 0 {
@@ -82,12 +82,12 @@ func TestWeaknessA1_StaleRetryIsNeverApplied(t *testing.T) {
 
 				changeIn(l, newResource("a", ""), setValue("2"))
 				l.pass(time.Second)
-				n.wantLines(t, "Add a 2") // what could not be added yet is added as it is now
+				n.wantLines(t, "Add a 2") // a failed Add is retried with the current object
 
 				changeIn(l, newResource("a", ""), setValue("3"))
 				l.pass(time.Second)
 				n.wantLines(t, "Update a 2>3")
-				// A label does not make the retry come earlier; but the retry is of the resource as it is by then.
+				// A label does not shorten the delay of the retry, but the retry receives the current object.
 				changeIn(l, newResource("a", ""), func(r *fixture.Resource) { r.Labels = map[string]string{"new": "label"} })
 				l.pass(time.Second)
 				n.wantLines(t)
@@ -101,14 +101,14 @@ func TestWeaknessA1_StaleRetryIsNeverApplied(t *testing.T) {
 	}
 }
 
-func TestWeaknessA2_DeleteRetryNeverMeetsTheNextObject(t *testing.T) {
+func TestWeaknessA2_DeleteRetryNeverAffectsTheNextObject(t *testing.T) {
 	inLab(t, func(l *lab) {
 		alive := sync.Map{}
 		n := &notebook[*fixture.Resource]{}
 		failing := failsOn("Delete a 1", "Delete a 1", "Delete a 1")
 		n.answer = func(line string, r *fixture.Resource) error {
 			if _, there := alive.Load(r.UID); there && strings.HasPrefix(line, "Delete") {
-				t.Errorf("%s for an object that is there", line)
+				t.Errorf("%s for an object that exists", line)
 			}
 			return failing(line, r)
 		}
@@ -157,9 +157,9 @@ func TestWeaknessA4_RetriesAndEventsDoNotOverlap(t *testing.T) {
 	})
 }
 
-func TestWeaknessA5_SupersededRetryStaysDead(t *testing.T) {
+func TestWeaknessA5_SupersededRetryNeverRuns(t *testing.T) {
 	inLab(t, func(l *lab) {
-		// The first call fails when the object has changed already.
+		// The object changes before the first call fails.
 		n := &notebook[*fixture.Resource]{answer: func(line string, _ *fixture.Resource) error {
 			if line == "Add a 1" {
 				time.Sleep(10 * time.Second)
@@ -176,7 +176,7 @@ func TestWeaknessA5_SupersededRetryStaysDead(t *testing.T) {
 	})
 }
 
-// poller is a Reconciler that asks to be called every minute, and notes what it sees.
+// poller is a Reconciler that asks to be called every minute, and records the objects.
 func poller(seen *notes) operator.Reconciler {
 	return &operator.TypedReconciler[*fixture.Resource]{
 		ReconcileFunc: func(
@@ -212,7 +212,7 @@ func TestWeaknessA6_OneTimerPerObject(t *testing.T) {
 	})
 }
 
-// A plain handler reacts to everything: what it waits for does not keep it from that, and there is still one timer.
+// A plain handler reacts to every change: a pending call does not delay changes, and only one timer exists.
 func TestWeaknessA6_PollingDoesNotDelayChanges(t *testing.T) {
 	inLab(t, func(l *lab) {
 		seen := &notes{}
@@ -229,7 +229,7 @@ func TestWeaknessA6_PollingDoesNotDelayChanges(t *testing.T) {
 	})
 }
 
-// spoil changes everything that can be reached of an object.
+// spoil changes every part of an object.
 func spoil(obj *fixture.Resource) {
 	for _, m := range []map[string]string{obj.Labels, obj.Annotations, obj.Spec.Fields, obj.Status.Fields} {
 		for k := range m {
@@ -246,7 +246,7 @@ func spoil(obj *fixture.Resource) {
 	obj.Status.ObservedGeneration = 77
 }
 
-func TestWeaknessA9_HandlersCannotSpoilTheCache(t *testing.T) {
+func TestWeaknessA9_HandlersCannotChangeTheCache(t *testing.T) {
 	for style, make := range styles {
 		t.Run(style, func(t *testing.T) {
 			inLab(t, func(l *lab) {
@@ -277,7 +277,7 @@ func TestWeaknessA9_HandlersCannotSpoilTheCache(t *testing.T) {
 						t.Errorf("the cache is not what is stored (-stored +cached):\n%s", diff)
 					}
 				}
-				// What is told as the previous state comes from the cache, too.
+				// The previous state also comes from the cache.
 				n.wantLines(t, "Add a 1", "Update a 1>2", "Update a 2>3", "Update a 3>4", "Update a 4>5", "Update a 5>6")
 			})
 		})
@@ -300,7 +300,7 @@ func TestWeaknessA7_BuiltInKindsKeepTheirOrder(t *testing.T) {
 		last[cm.Name] = value
 		return nil
 	}
-	for i := range objects / 2 { // some come with the list, some with the watch
+	for i := range objects / 2 { // half from the list, half from the watch
 		e.create(newConfigMap(fmt.Sprint("cm-", i), "0"))
 	}
 	e.start(controller(reconcilers.SubReconciler[*corev1.ConfigMap](operator.WatcherReconciler(n))))

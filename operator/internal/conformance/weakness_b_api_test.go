@@ -54,16 +54,16 @@ func TestWeaknessB3_StrippedFinalizerIsRestored(t *testing.T) {
 	n := &notebook[*fixture.Resource]{}
 	e.start(controller(opinionated(n)))
 	r := newResource("a", "1")
-	r.Finalizers = []string{"example.com/of-somebody-else"}
+	r.Finalizers = []string{"example.com/of-another-controller"}
 	e.create(r)
 	n.awaitLines(t, "Add a 1")
-	until(e, r, hasFinalizers("example.com/of-somebody-else", finalizer))
+	until(e, r, hasFinalizers("example.com/of-another-controller", finalizer))
 	change(e, r, func(r *fixture.Resource) { r.Finalizers = r.Finalizers[:1] })
-	until(e, r, hasFinalizers("example.com/of-somebody-else", finalizer))
+	until(e, r, hasFinalizers("example.com/of-another-controller", finalizer))
 	n.wantLines(t) // no reason to call the handler
 	e.remove(r)
 	n.awaitLines(t, "Delete a 1")
-	until(e, r, hasFinalizers("example.com/of-somebody-else"))
+	until(e, r, hasFinalizers("example.com/of-another-controller"))
 }
 
 func TestWeaknessB6_ForcedDeletionIsDeliveredOnce(t *testing.T) {
@@ -81,7 +81,7 @@ func TestWeaknessB6_ForcedDeletionIsDeliveredOnce(t *testing.T) {
 	n.awaitLines(t, "Add a 1")
 	until(e, a, hasFinalizers(finalizer))
 
-	// The only worker has to do with something else while the finalizer is taken off.
+	// The only worker handles another object while the finalizer is removed.
 	e.create(newResource("busy", "1"))
 	n.awaitLines(t, "Add busy 1")
 	change(e, a, func(r *fixture.Resource) {
@@ -96,7 +96,7 @@ func TestWeaknessB6_ForcedDeletionIsDeliveredOnce(t *testing.T) {
 	n.awaitLines(t, "Add last 1") // and nothing else
 }
 
-// withoutSync is a watcher that has no Sync.
+// withoutSync is a watcher without Sync.
 type withoutSync[T client.Object] struct{ operator.TypedWatcher[T] }
 
 func TestWeaknessB7_ChangeWhileDownReachesAWatcherWithoutSync(t *testing.T) {

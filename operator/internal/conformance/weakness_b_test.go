@@ -74,7 +74,7 @@ func TestWeaknessB1_GivingUpIsVisible(t *testing.T) {
 			}),
 		)
 
-		// Neither noise nor the success of another handler makes it look better.
+		// Neither irrelevant changes nor the success of another handler clear the condition.
 		changeIn(l, newResource("a", ""), func(r *fixture.Resource) { r.Labels = map[string]string{"some": "noise"} })
 		l.pass(time.Hour)
 		n.wantLines(t)
@@ -88,7 +88,7 @@ func TestWeaknessB1_GivingUpIsVisible(t *testing.T) {
 	})
 }
 
-// A resync of the cache, which is rare, is another reason to try again.
+// A resync of the cache also leads to another attempt.
 func TestWeaknessB1_ResyncTriesAgain(t *testing.T) {
 	inLab(t, func(l *lab) {
 		n := &notebook[*fixture.Resource]{answer: failsOn("Add a 1")}
@@ -104,7 +104,8 @@ func TestWeaknessB1_ResyncTriesAgain(t *testing.T) {
 	})
 }
 
-// What cannot be deleted stays until somebody changes something: it is not let go because of having been given up.
+// An object whose deletion cannot be handled keeps its finalizer until it changes, even after the handler has given
+// up.
 func TestWeaknessB1_GivingUpOnADeletionKeepsTheObject(t *testing.T) {
 	inLab(t, func(l *lab) {
 		n := &notebook[*fixture.Resource]{answer: failsOn("Delete a 1", "Delete a 1")}
@@ -129,13 +130,13 @@ func TestWeaknessB1_GivingUpOnADeletionKeepsTheObject(t *testing.T) {
 		if err := l.Get(
 			l.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, newResource("a", ""),
 		); client.IgnoreNotFound(err) != nil || err == nil {
-			t.Errorf("the object is there after its deletion was handled: %v", err)
+			t.Errorf("the object still exists after its deletion was handled: %v", err)
 		}
 	})
 }
 
-// The change of a spec comes to the cache together with that of the finalizer, because the watch was down.
-func TestWeaknessB4_ChangeThatComesWithTheFinalizerIsHandled(t *testing.T) {
+// The watch was down, so the cache receives the changes of the spec and of the finalizer as one event.
+func TestWeaknessB4_ChangeTogetherWithTheFinalizerIsHandled(t *testing.T) {
 	inLab(t, func(l *lab) {
 		n := &notebook[*fixture.Resource]{}
 		l.onPatch(l.link.disconnect)
@@ -150,7 +151,7 @@ func TestWeaknessB4_ChangeThatComesWithTheFinalizerIsHandled(t *testing.T) {
 	})
 }
 
-func TestWeaknessB5_FinalizerIsTheRightOneAfterARelist(t *testing.T) {
+func TestWeaknessB5_FinalizerIsCorrectAfterARelist(t *testing.T) {
 	inLab(t, func(l *lab) {
 		n := &notebook[*fixture.Resource]{}
 		o := operator.OpinionatedWatcher(finalizer, n)
@@ -174,8 +175,8 @@ func TestWeaknessB5_FinalizerIsTheRightOneAfterARelist(t *testing.T) {
 	})
 }
 
-// While the watch was down an object was replaced by another one of the same name.
-func TestWeaknessB4_ReplacementThatComesAsOneChangeIsTwo(t *testing.T) {
+// While the watch was down, another object of the same name replaced an object.
+func TestWeaknessB4_ReplacementInOneEventIsHandledAsTwo(t *testing.T) {
 	for style, make := range styles {
 		t.Run(style, func(t *testing.T) {
 			inLab(t, func(l *lab) {
@@ -210,7 +211,7 @@ func TestWeaknessB10_StateLastsForAllRetries(t *testing.T) {
 				if done == 4 {
 					return operator.ReconcileResult{}, nil
 				}
-				// Each attempt returns a state of its own.
+				// Each attempt returns a new state.
 				return operator.ReconcileResult{State: map[string]any{"done": done + 1}}, errTest
 			},
 		}
@@ -221,7 +222,7 @@ func TestWeaknessB10_StateLastsForAllRetries(t *testing.T) {
 		l.pass(time.Hour)
 		changeIn(l, newResource("a", ""), setValue("2"))
 		l.pass(2 * time.Second)
-		changeIn(l, newResource("a", ""), setValue("3")) // another generation, another chain
+		changeIn(l, newResource("a", ""), setValue("3")) // a new generation drops the state
 		l.pass(time.Hour)
 		progress.wantLines(t,
 			"Created 1 after 0 steps", "Created 1 after 1 steps", "Created 1 after 2 steps", "Created 1 after 3 steps",

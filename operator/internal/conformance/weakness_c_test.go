@@ -18,7 +18,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-func TestWeaknessC2_ManyUpdatesAreFewCalls(t *testing.T) {
+func TestWeaknessC2_ManyUpdatesLeadToFewCalls(t *testing.T) {
 	inLab(t, func(l *lab) {
 		const updates, interval, takes = 10_000, time.Millisecond, time.Second
 		n := &notebook[*fixture.Resource]{answer: func(string, *fixture.Resource) error { time.Sleep(takes); return nil }}
@@ -40,8 +40,8 @@ func TestWeaknessC2_ManyUpdatesAreFewCalls(t *testing.T) {
 	})
 }
 
-// 10,000 objects fail for half an hour, because of something that they have in common.
-func TestWeaknessC4_FailureStormIsCalm(t *testing.T) {
+// 10,000 objects fail for half an hour because of a common cause.
+func TestWeaknessC4_FailureStormBacksOff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
@@ -78,11 +78,11 @@ func TestWeaknessC4_FailureStormIsCalm(t *testing.T) {
 			"%d calls failed in %s, %d of them in its last minute; %d objects were done 6 minutes later", failures, outage, last,
 			len(done),
 		)
-		// 1, 2, 4 … 256 seconds, then every 5 minutes, give or take a fifth.
+		// 1, 2, 4 … 256 seconds, then every 5 minutes, plus or minus 20 percent.
 		if perObject := failures / objects; perObject > 17 {
 			t.Errorf("%d calls for each object in %s", perObject, outage)
 		}
-		if last > objects/3 { // each comes every 5 minutes, and not all in the same one
+		if last > objects/3 { // one attempt each 5 minutes, spread by jitter
 			t.Errorf("%d of %d objects are tried within one minute", last, objects)
 		}
 		if calls := len(n.take()); len(done) != objects || calls != objects {
@@ -91,23 +91,25 @@ func TestWeaknessC4_FailureStormIsCalm(t *testing.T) {
 	})
 }
 
-// requests is what a handler costs, by verb. Reads come from the cache, and events are not counted.
+// requests is the number of write requests of a handler, by verb. Reads come from the cache, and events are not
+// counted.
 type requests = map[string]int
 
 func TestWeaknessC6_RequestsAreFew(t *testing.T) {
 	for name, tc := range map[string]struct {
-		handler                func(*notebook[*fixture.Resource]) handler
-		created, updated, gone requests
-		reason                 string
+		handler                   func(*notebook[*fixture.Resource]) handler
+		created, updated, deleted requests
+		reason                    string
 	}{
 		"plain": {
 			handler: func(n *notebook[*fixture.Resource]) handler { return operator.WatcherReconciler(n) },
-			reason:  "nothing is written",
+			reason:  "no writes",
 		},
 		"opinionated": {
 			handler: func(n *notebook[*fixture.Resource]) handler { return operator.OpinionatedWatcher(finalizer, n) },
-			created: requests{"PATCH": 1, "PATCH status": 1}, updated: requests{"PATCH status": 1}, gone: requests{"PATCH": 1},
-			reason: "the finalizer, the observed generation, and the finalizer again",
+			created: requests{"PATCH": 1, "PATCH status": 1}, updated: requests{"PATCH status": 1},
+			deleted: requests{"PATCH": 1},
+			reason:  "the finalizer, the observed generation, and the finalizer again",
 		},
 		"opinionated, with an in-progress finalizer": {
 			handler: func(n *notebook[*fixture.Resource]) handler {
@@ -115,8 +117,9 @@ func TestWeaknessC6_RequestsAreFew(t *testing.T) {
 				o.InProgressFinalizer = finalizer + "-wip"
 				return o
 			},
-			created: requests{"PATCH": 2, "PATCH status": 1}, updated: requests{"PATCH status": 1}, gone: requests{"PATCH": 1},
-			reason: "one finalizer is replaced by the other",
+			created: requests{"PATCH": 2, "PATCH status": 1}, updated: requests{"PATCH status": 1},
+			deleted: requests{"PATCH": 1},
+			reason:  "one finalizer is replaced by the other",
 		},
 		"a tree": {
 			handler: func(n *notebook[*fixture.Resource]) handler {
@@ -127,7 +130,7 @@ func TestWeaknessC6_RequestsAreFew(t *testing.T) {
 					finalizer, operator.AsReconciler(reconcilers.Sequence[*fixture.Resource]{watcher}),
 				)
 			},
-			created: requests{"PATCH": 1, "PUT status": 1}, updated: requests{"PUT status": 1}, gone: requests{"PATCH": 1},
+			created: requests{"PATCH": 1, "PUT status": 1}, updated: requests{"PUT status": 1}, deleted: requests{"PATCH": 1},
 			reason: "the status is written by the root",
 		},
 	} {
@@ -135,7 +138,7 @@ func TestWeaknessC6_RequestsAreFew(t *testing.T) {
 			e := newEnv(t)
 			n := &notebook[*fixture.Resource]{}
 			e.start(controller(tc.handler(n)))
-			fence := func() { // another object has been through all of it, so that nothing is to come for this one
+			fence := func() { // another object has passed all steps, so no request for this one is outstanding
 				t.Helper()
 				settled := ""
 				e.Eventually(func() error {
@@ -145,7 +148,7 @@ func TestWeaknessC6_RequestsAreFew(t *testing.T) {
 					}
 					if before := settled; before != r.ResourceVersion || e.traffic.idle() < quiet {
 						settled = r.ResourceVersion
-						return fmt.Errorf("there is still something going on")
+						return fmt.Errorf("requests are still in progress")
 					}
 					return nil
 				})
@@ -167,7 +170,7 @@ func TestWeaknessC6_RequestsAreFew(t *testing.T) {
 			expect("an update", tc.updated)
 			e.remove(newResource("a", ""))
 			n.awaitLines(t, "Delete a 2")
-			expect("a deletion", tc.gone)
+			expect("a deletion", tc.deleted)
 		})
 	}
 }
