@@ -28,13 +28,13 @@ import (
 	"trueup.dev/simple"
 )
 
-// admissions are the admission requests that an app was asked about.
+// admissions records the admission requests that an app received.
 type admissions struct {
 	mu       sync.Mutex
 	requests []*app.AdmissionRequest
 }
 
-// handlers returns a mutator that has the title in upper case, and a validator that does not allow some things.
+// handlers returns a mutator that converts titles to upper case, and a validator that denies some requests.
 func (a *admissions) handlers() (simple.KindMutator, simple.KindValidator) {
 	mutator := &simple.Mutator{MutateFunc: func(
 		_ context.Context, req *app.AdmissionRequest,
@@ -72,7 +72,7 @@ func (a *admissions) handlers() (simple.KindMutator, simple.KindValidator) {
 	return mutator, validator
 }
 
-// last returns the last request about an object that satisfies a condition.
+// last returns the last request for an object that satisfies a condition.
 func (a *admissions) last(name string, is func(*app.AdmissionRequest) bool) *app.AdmissionRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,7 +87,7 @@ func (a *admissions) last(name string, is func(*app.AdmissionRequest) bool) *app
 	return last
 }
 
-// admitted is an env with an app that admits widgets.
+// admitted returns an env with an app that admits widgets.
 func admitted(t *testing.T) (*env, *admissions) {
 	t.Helper()
 	e, asked := newEnv(t), &admissions{}
@@ -99,15 +99,15 @@ func admitted(t *testing.T) (*env, *admissions) {
 	e.run(made)
 	e.Eventually(func() error { return made.Manager().GetWebhookServer().StartedChecker()(nil) })
 	e.register(made, at)
-	e.Eventually(func() error { // the API server takes notice of both configurations
+	e.Eventually(func() error { // until the API server has loaded both configurations
 		probe := newWidget("probe", "probe")
 		probe.Namespace, probe.Spec.Size = e.Namespace, 10
 		if err := e.Create(e.Context(), probe, client.DryRunAll); !apierrs.IsForbidden(err) {
-			return fmt.Errorf("the validator is not asked yet: %w", err)
+			return fmt.Errorf("the validator is not called yet: %w", err)
 		}
 		probe.Spec.Size = 1
 		if err := e.Create(e.Context(), probe, client.DryRunAll); err != nil || probe.Spec.Title != "PROBE" {
-			return fmt.Errorf("the mutator is not asked yet: title %q, error %w", probe.Spec.Title, err)
+			return fmt.Errorf("the mutator is not called yet: title %q, error %w", probe.Spec.Title, err)
 		}
 		return nil
 	})
@@ -129,11 +129,11 @@ func TestMutatorChangesObjects(t *testing.T) {
 	replaced := newWidget("replaced", "another")
 	e.Add(replaced)
 	if replaced.Spec.Title != "ANOTHER" {
-		t.Errorf("title = %q, want that of the object that the mutator has returned", replaced.Spec.Title)
+		t.Errorf("title = %q, want that of the object that the mutator returned", replaced.Spec.Title)
 	}
 }
 
-func TestMutatorKeepsWhatTheGoTypeDoesNotKnow(t *testing.T) {
+func TestMutatorKeepsUnknownFields(t *testing.T) {
 	e, _ := admitted(t)
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": group + "/v1", "kind": "Widget", "metadata": map[string]any{"name": "it"},
@@ -147,7 +147,7 @@ func TestMutatorKeepsWhatTheGoTypeDoesNotKnow(t *testing.T) {
 	}
 }
 
-// What the API server is answered has a patch only if there is something to change.
+// The response has a patch only if the mutator has changed the object.
 func TestMutatorThatChangesNothingSendsNoPatch(t *testing.T) {
 	e := newEnv(t)
 	config := e.config("patching")
@@ -163,7 +163,7 @@ func TestMutatorThatChangesNothingSendsNoPatch(t *testing.T) {
 		"it returns the same":      {title: "UPPER"},
 		"it returns another title": {title: "lower", want: `[{"op":"replace","path":"/spec/title","value":"LOWER"}]`},
 	} {
-		for _, path := range []string{"/mutate/widgets." + group, "/mutate"} { // that of the kind, and that of all kinds
+		for _, path := range []string{"/mutate/widgets." + group, "/mutate"} { // of the kind, and of all kinds
 			t.Run(name+" "+path, func(t *testing.T) {
 				object := fmt.Sprintf(
 					`{"apiVersion":"%s/v1","kind":"Widget","metadata":{"name":"it"},"spec":{"title":%q,"size":0,"color":"red"}}`,

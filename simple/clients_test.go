@@ -20,14 +20,14 @@ import (
 	"trueup.dev/simple"
 )
 
-// Handlers have stores that were made before the app.
+// Stores can be made before the app.
 func TestClients(t *testing.T) {
 	e := newEnv(t)
 	clients := &simple.Clients{}
 	store, err := resource.NewTypedStore[*Widget](widgetKind, clients)
 	e.Must(err)
 	if _, err := store.Get(t.Context(), resource.Identifier{Namespace: e.Namespace, Name: "it"}); err == nil {
-		t.Error("a store can be used before there is an app")
+		t.Error("a store can be used before the app is made")
 	}
 	config := e.config("clients")
 	config.Clients = clients
@@ -68,7 +68,7 @@ func TestClients(t *testing.T) {
 			t.Errorf("%s: %v, %v", source, got, err)
 		}
 	}
-	if _, err := simple.NewApp(config); err == nil || !strings.Contains(err.Error(), "have an app already") {
+	if _, err := simple.NewApp(config); err == nil || !strings.Contains(err.Error(), "already belong to an app") {
 		t.Errorf("clients belong to two apps: %v", err)
 	}
 	e.Must(e.Delete(t.Context(), widget))
@@ -95,8 +95,8 @@ type roundTripper func(req *http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// Handlers of other kinds read from the informer that is there already, and kinds that are watched twice without any
-// difference have one.
+// Handlers of other kinds read from the existing informer, and a kind that is listed twice with equal options has one
+// informer.
 func TestInformersAreShared(t *testing.T) {
 	e := newEnv(t)
 	var calls record
@@ -130,8 +130,8 @@ func TestInformersAreShared(t *testing.T) {
 	}
 }
 
-// An informer with a selection does not have what a handler writes: neither must it be read from there, nor must
-// anything wait for it.
+// An informer with a selection does not have all objects that a handler writes. The handler must not read from it, and
+// no request may wait for it.
 func TestClientsOfAKindThatIsSelected(t *testing.T) {
 	e := newEnv(t, crd("Gauge", "gauges", "v1", "v2"))
 	var calls record
@@ -172,7 +172,7 @@ func TestClientsOfAKindThatIsSelected(t *testing.T) {
 	e.patch(gauge, `{"spec":{"name":"two"}}`)
 	e.Eventually(func() error { return calls.has("wrote two") })
 	if n := apitest.Counted(t, "trueup_stale_cache_timeouts_total", timeouts) - before; n > 0 {
-		t.Errorf("%v requests had to wait in vain for a cache", n)
+		t.Errorf("%v requests waited for a cache until the timeout", n)
 	}
 	e.Eventually(func() error {
 		got, err := maps.Get(e.Context(), resource.IdentifierOf(gauge), resource.Cached)

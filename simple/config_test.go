@@ -27,7 +27,7 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 		config simple.AppConfig
 		want   []string
 	}{
-		"nothing is there": {
+		"empty": {
 			want: []string{
 				`Name "" is not a DNS name: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an ` +
 					`alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
@@ -131,7 +131,7 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "nothing is there" {
+			if name != "empty" {
 				tc.config.Name, tc.config.KubeConfig = "it", rest.Config{Host: "nowhere.invalid"}
 			}
 			_, err := simple.NewApp(tc.config)
@@ -146,7 +146,7 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 	}
 }
 
-// Options of a kind go before those of the app, and a kind without namespaces has none.
+// The options of a kind override those of the app, and Namespaces are ignored for a cluster-scoped kind.
 func TestFinalizerSupplierAndNamespaces(t *testing.T) {
 	e, calls := newEnv(t), &record{}
 	config := e.config("supplied")
@@ -176,7 +176,7 @@ func TestFinalizerSupplierAndNamespaces(t *testing.T) {
 	e.Gone(widget)
 }
 
-// What the API server does not serve cannot be watched.
+// A kind that the API server does not serve cannot be watched.
 func TestApp_NamesKindsThatAreNotServed(t *testing.T) {
 	e := newEnv(t)
 	config := e.config("unserved")

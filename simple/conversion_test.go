@@ -50,11 +50,11 @@ func TestConverterServesTheAPI(t *testing.T) {
 	e.run(made)
 	e.Eventually(func() error { return made.Manager().GetWebhookServer().StartedChecker()(nil) })
 	e.convertGadgets(made.CustomResourceConversion(at))
-	e.Cleanup(func() { // what is left could not be read
+	e.Cleanup(func() { // objects that remain would not be readable
 		e.convertGadgets(&apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
 	})
 	e.Add(newGadgetV1("ada", "Ada Lovelace"))
-	e.Eventually(func() error { // the API server takes notice
+	e.Eventually(func() error { // until the API server has loaded the conversion
 		got := newGadgetV2("ada", "", "")
 		e.Must(e.Read(got))
 		if got.Spec.First != "Ada" || got.Spec.Last != "Lovelace" {
@@ -87,14 +87,14 @@ func TestConverterServesTheAPI(t *testing.T) {
 		t.Errorf("list (-want +got):\n%s", diff)
 	}
 
-	e.Add(newGadgetV1("nemo", "Nemo")) // is stored as it is
+	e.Add(newGadgetV1("nemo", "Nemo")) // is stored unchanged
 	err := e.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "nemo"}, &GadgetV2{})
 	if want := "Gadget " + e.Namespace + "/nemo: Nemo is the name of nobody"; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("error = %v, want %s", err, want)
 	}
 
-	// A validator is asked in its version, whatever that of the user.
+	// A validator receives objects in its own version, whatever the version of the request.
 	e.register(made, at)
 	e.Eventually(func() error {
 		poet := newGadgetV1("poet", "George Byron")
@@ -117,7 +117,7 @@ func (e *env) convertGadgets(conversion *apiextensionsv1.CustomResourceConversio
 func (e *env) convert(plural string, conversion *apiextensionsv1.CustomResourceConversion) {
 	e.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
-	e.Eventually(func() error { // the API server writes its status, too
+	e.Eventually(func() error { // the API server also writes the status
 		if err := e.Get(context.Background(), client.ObjectKey{Name: plural + "." + group}, definition); err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func TestConversionReview(t *testing.T) {
 		"the converter panics": {
 			body: review("v2", `{"kind":"Widget","apiVersion":"`+group+`/v1"}`), want: "the converter panicked: no more widgets",
 		},
-		"nobody converts it": {
+		"no converter": {
 			body: review("v2", gizmo), want: "Gizmo: conversion of Gizmo.simple.example.com: not implemented",
 		},
 		"not a review":             {body: `nonsense`, wantStatus: http.StatusBadRequest},

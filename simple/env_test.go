@@ -41,7 +41,7 @@ func newEnv(t *testing.T, crds ...any) *env {
 	return &env{apitest.New(t, scheme, sandbox.TestOptions{CRDs: append(crds, crd("Widget", "widgets", "v1"))})}
 }
 
-// config is that of an app that works in the namespace of the test.
+// config returns the config of an app that uses the namespace of the test.
 func (e *env) config(name string) simple.AppConfig {
 	config := simple.AppConfig{
 		Name:               name,
@@ -62,7 +62,7 @@ func (e *env) make(config simple.AppConfig) *simple.App {
 	return app
 }
 
-// run runs an app. It stops with the test, or earlier with the returned function.
+// run runs an app. The app stops at the end of the test, or when the returned function is called.
 func (e *env) run(app *simple.App) (stop func()) {
 	e.Helper()
 	return e.Go("the app", app.Run)
@@ -74,7 +74,7 @@ func (e *env) start(config simple.AppConfig) (stop func()) {
 	return e.run(e.make(config))
 }
 
-// serveWebhooks has the app of a config serve webhooks, and returns where they are reached.
+// serveWebhooks configures an app to serve webhooks, and returns their address.
 func (e *env) serveWebhooks(config *simple.AppConfig) admissionregistrationv1.WebhookClientConfig {
 	e.Helper()
 	options, authority := e.WebhookOptions()
@@ -83,8 +83,8 @@ func (e *env) serveWebhooks(config *simple.AppConfig) admissionregistrationv1.We
 	return admissionregistrationv1.WebhookClientConfig{URL: new("https://" + address(o.Port) + "/"), CABundle: authority}
 }
 
-// register has the API server ask an app about the objects in the namespace of the test. The configurations go before
-// the app does: nobody would answer.
+// register configures the API server to call the webhooks of an app for objects in the namespace of the test. The
+// configurations are deleted before the app stops; otherwise no app would answer.
 func (e *env) register(app *simple.App, at admissionregistrationv1.WebhookClientConfig) {
 	e.Helper()
 	here := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": e.Namespace}}

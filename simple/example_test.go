@@ -70,7 +70,7 @@ func ExampleNewApp_mistakes() {
 	// ManagedKinds[0].Watcher and .Reconciler are both set
 }
 
-// A tree of reconcilers as the handler of a kind.
+// Use a tree of reconcilers as the handler of a kind.
 func ExampleAppManagedKind() {
 	_ = simple.AppManagedKind{
 		Kind: widgetKind,

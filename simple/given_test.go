@@ -23,7 +23,7 @@ import (
 	"trueup.dev/simple"
 )
 
-// typedWidgets is a watcher for Widgets that notes its calls.
+// typedWidgets is a watcher for Widgets that records its calls.
 type typedWidgets struct{ *record }
 
 func (w typedWidgets) Add(_ context.Context, widget *Widget) error {
@@ -43,7 +43,7 @@ func (w typedWidgets) Delete(_ context.Context, widget *Widget) error {
 
 const ownFinalizer = "own.example.com/widgets"
 
-// givenWatchers and givenReconcilers are opinionated handlers in the places of plain ones.
+// givenHandlers returns opinionated handlers, in the forms in which plain ones are passed.
 func givenHandlers(calls *record) map[string]any {
 	return map[string]any{
 		"watcher": operator.ResourceWatcher(
@@ -62,7 +62,7 @@ func givenHandlers(calls *record) map[string]any {
 	}
 }
 
-// wantOpinionated shows that a handler keeps a widget by its own finalizer alone.
+// wantOpinionated checks that a handler adds only its own finalizer to a widget.
 func (e *env) wantOpinionated(calls *record, watcher bool) {
 	e.Helper()
 	widget := newWidget("it", "first")
@@ -86,7 +86,7 @@ func (e *env) wantOpinionated(calls *record, watcher bool) {
 	}
 }
 
-func TestOpinionatedHandlersInTheirPlainPlaces(t *testing.T) {
+func TestOpinionatedHandlersAreNotWrappedAgain(t *testing.T) {
 	for name := range givenHandlers(&record{}) {
 		t.Run("app, "+name, func(t *testing.T) {
 			e, calls := newEnv(t), &record{}
@@ -132,7 +132,7 @@ func TestOpinionatedHandlersInTheirPlainPlaces(t *testing.T) {
 	}
 }
 
-// The ErrorHandler of the app and the OnError of the kind are called for each attempt that fails, in each style.
+// The ErrorHandler of the app and the OnError of the kind are called for each failed attempt, in both styles.
 func TestErrorHandlerIsCalledForHandlerFailures(t *testing.T) {
 	failing := func(calls *record) func() error {
 		return func() error {
@@ -162,7 +162,7 @@ func TestErrorHandlerIsCalledForHandlerFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, calls := newEnv(t), &record{}
 			var ofApp, ofKind atomic.Int32
-			config := e.config("reporting.example.com") // a name with a dot is legal
+			config := e.config("reporting.example.com") // a name with a dot is valid
 			config.InformerConfig.RetryPolicy = operator.BackoffPolicy{Initial: time.Millisecond}.Policy()
 			config.InformerConfig.InformerOptions.ErrorHandler = func(_ context.Context, err error) {
 				if errors.Is(err, errOnPurpose) {
@@ -188,7 +188,7 @@ func TestErrorHandlerIsCalledForHandlerFailures(t *testing.T) {
 				return nil
 			})
 			if ofApp.Load() != 2 || ofKind.Load() != 2 {
-				t.Errorf("the app was told %d times and the kind %d times, want twice each", ofApp.Load(), ofKind.Load())
+				t.Errorf("ErrorHandler: %d calls, OnError: %d calls, want 2 each", ofApp.Load(), ofKind.Load())
 			}
 			e.Must(e.Delete(e.Context(), widget))
 			e.Gone(widget)

@@ -53,7 +53,7 @@ func TestManagedKindIsOpinionated(t *testing.T) {
 	}
 }
 
-// observed waits until it is noted that a widget was handled as it is.
+// observed waits until the status has the generation of a widget.
 func (e *env) observed(widget *Widget) {
 	e.Helper()
 	e.Eventually(func() error {
@@ -65,7 +65,7 @@ func (e *env) observed(widget *Widget) {
 	})
 }
 
-// What has happened while the app was down is told of, also by a watcher that has no SyncFunc.
+// Changes during the downtime of the app are handled, also by a watcher without SyncFunc.
 func TestWeaknessB7_NoSyncFuncIsTheAddFunc(t *testing.T) {
 	e, calls := newEnv(t), &record{}
 	config := e.config("synced")
@@ -89,7 +89,7 @@ func TestWeaknessB7_NoSyncFuncIsTheAddFunc(t *testing.T) {
 	e.Eventually(func() error { return calls.has("add changes two", "delete goes") })
 }
 
-// A finalizer of another name is taken over: nothing stays behind that nobody clears.
+// A finalizer of a former name is replaced, so that it does not block a deletion.
 func TestWeaknessB9_RenamedFinalizer(t *testing.T) {
 	e, calls := newEnv(t), &record{}
 	config := e.config("renamed")
@@ -121,7 +121,7 @@ func TestWeaknessB9_RenamedFinalizer(t *testing.T) {
 	e.Gone(widget)
 }
 
-// Each kind has settings of its own, and those of the app otherwise.
+// The settings of a kind override those of the app.
 func TestWeaknessD10_SettingsOfAKind(t *testing.T) {
 	e, calls := newEnv(t), &record{}
 	failing := &simple.Reconciler{ReconcileFunc: func(
@@ -188,7 +188,7 @@ func TestManagedKindThatIsPlain(t *testing.T) {
 	e.Eventually(func() error { return calls.has("deleted it") })
 }
 
-// Two watchers of the same kind with different selectors get what they have selected, and nothing else.
+// Two watchers of the same kind with different selectors receive only the objects that they select.
 func TestWeaknessA8_SelectorsOfOneKindDoNotCrossFeed(t *testing.T) {
 	e, red, blue := newEnv(t), &record{}, &record{}
 	config := e.config("selective")
@@ -211,7 +211,7 @@ func TestWeaknessA8_SelectorsOfOneKindDoNotCrossFeed(t *testing.T) {
 	e.Eventually(func() error { return errors.Join(red.has("delete moves"), blue.has("add moves")) })
 	e.Must(e.Delete(e.Context(), moves))
 	e.Eventually(func() error { return blue.has("delete moves") })
-	// Each is told of a last one, so that whatever else there is has come before.
+	// Each receives a last event, so that all earlier events have arrived.
 	for _, color := range []string{"red", "blue"} {
 		e.Add(newConfigMap("last-"+color, map[string]string{"color": color}))
 	}
@@ -247,7 +247,7 @@ func TestUnmanagedKinds(t *testing.T) {
 	e.Must(e.Read(loose))
 	e.Must(e.Read(held))
 	if len(loose.Finalizers) > 0 {
-		t.Errorf("finalizers = %q of an object that is none of the app's business", loose.Finalizers)
+		t.Errorf("finalizers = %q of an object that the app does not handle", loose.Finalizers)
 	}
 	if want := []string{"core/unmanaged-configmaps"}; !slices.Equal(held.Finalizers, want) {
 		t.Errorf("finalizers = %q, want %q", held.Finalizers, want)
@@ -258,7 +258,7 @@ func TestUnmanagedKinds(t *testing.T) {
 	e.Eventually(func() error { return errors.Join(plain.has("deleted loose"), kept.has("deleted held")) })
 }
 
-// A tree of reconcilers works as it does below a root of its own: it watches what it owns, and its changes of the
+// A tree of reconcilers works as it does below a ResourceReconciler: the children are watched, and changes of the
 // status are written.
 func TestTreesOfReconcilers(t *testing.T) {
 	tree := func() reconcilers.SubReconciler[*Widget] {

@@ -15,7 +15,7 @@ import (
 	"trueup.dev/simple"
 )
 
-// GadgetV3 has no methods to convert itself.
+// GadgetV3 has no conversion methods.
 type (
 	GadgetV3Spec struct {
 		Names []string `json:"names"`
@@ -167,10 +167,10 @@ func TestCheckRoundTrip(t *testing.T) {
 		Spec:       GadgetV1Spec{Name: "Ada Lovelace"},
 	}
 	if err := simple.CheckRoundTrip(gadgets(), gadgetV1, gadget, group+"/v2"); err != nil {
-		t.Errorf("a faithful conversion: %v", err)
+		t.Errorf("a lossless conversion: %v", err)
 	}
 	if err := simple.CheckRoundTrip(gadgets(), gadgetV1, gadget, group+"/v3"); err != nil {
-		t.Errorf("a faithful conversion to another spoke: %v", err)
+		t.Errorf("a lossless conversion to another spoke: %v", err)
 	}
 	spaced := gadget.DeepCopyObject().(*GadgetV1)
 	spaced.Spec.Name = "Ada Lovelace "
@@ -185,12 +185,12 @@ func TestCheckRoundTrip(t *testing.T) {
 		object    *GadgetV1
 		want      string
 	}{
-		"something is lost":    {converter: gadgets(), object: spaced, want: ` and back (-before +after)`},
+		"a field is lost":      {converter: gadgets(), object: spaced, want: ` and back (-before +after)`},
 		"the metadata changes": {converter: renamed, object: gadget, want: `: the metadata must not change`},
 		"the version does not": {
 			converter: same, object: gadget, want: `: the converter returned a Gadget of simple.example.com/v1`,
 		},
-		"there is no object": {converter: nothing, object: gadget, want: `: the converter returned an invalid object`},
+		"no object":          {converter: nothing, object: gadget, want: `: the converter returned an invalid object`},
 		"a conversion fails": {converter: gadgets(), object: &GadgetV1{Spec: GadgetV1Spec{Name: "Nemo"}}, want: `: Nemo`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 )
 
 func TestInformerController_AddsAndRemovesInformersWhileRunning(t *testing.T) {
-	e, early, late := newEnv(t), &record{}, &record{}
+	e, first, second := newEnv(t), &record{}, &record{}
 	scheme := runtime.NewScheme()
 	e.Must(errors.Join(clientgoscheme.AddToScheme(scheme), widgetKind.AddToScheme(scheme)))
 	mgr, err := ctrl.NewManager(e.RESTConfig(), ctrl.Options{
@@ -40,54 +40,54 @@ func TestInformerController_AddsAndRemovesInformersWhileRunning(t *testing.T) {
 	}
 	red, blue := informer("red"), informer("blue")
 	controller := operator.NewInformerController(operator.InformerControllerConfig{Manager: mgr})
-	e.Must(errors.Join(controller.AddInformer(red, "early"), controller.AddWatcher(early.watcher(), "early")))
+	e.Must(errors.Join(controller.AddInformer(red, "first"), controller.AddWatcher(first.watcher(), "first")))
 	e.Go("the controller", controller.Run)
 	add("red-1", "red")
 	add("blue-1", "blue")
-	e.Eventually(func() error { return early.has("add red-1") })
+	e.Eventually(func() error { return first.has("add red-1") })
 
-	// A kind that is added while the controller runs, and a second informer of a kind that runs.
-	if err := controller.AddInformer(blue, "late"); err == nil {
-		t.Error("an informer without handlers is not refused")
+	// Add a kind while the controller runs, and a second informer to a kind that runs.
+	if err := controller.AddInformer(blue, "second"); err == nil {
+		t.Error("an informer without handlers: no error")
 	}
-	e.Must(controller.AddWatcher(late.watcher(), "late"))
-	e.Must(controller.AddInformer(blue, "late"))
-	e.Eventually(func() error { return late.has("add blue-1") })
+	e.Must(controller.AddWatcher(second.watcher(), "second"))
+	e.Must(controller.AddInformer(blue, "second"))
+	e.Eventually(func() error { return second.has("add blue-1") })
 	green := informer("green")
-	e.Must(controller.AddInformer(green, "early"))
+	e.Must(controller.AddInformer(green, "first"))
 	add("green-1", "green")
-	e.Eventually(func() error { return early.has("add green-1") })
+	e.Eventually(func() error { return first.has("add green-1") })
 	for what, err := range map[string]error{
-		"a handler of what runs":           controller.AddWatcher(late.watcher(), "late"),
-		"an informer that runs already":    controller.AddInformer(red, "late"),
-		"an informer that runs, once more": controller.AddInformer(blue, "late"),
+		"a handler of what runs":           controller.AddWatcher(second.watcher(), "second"),
+		"an informer that runs already":    controller.AddInformer(red, "second"),
+		"an informer that runs, once more": controller.AddInformer(blue, "second"),
 	} {
 		if err == nil {
-			t.Errorf("%s is not refused", what)
+			t.Errorf("%s: no error", what)
 		}
 	}
 
-	// What is removed is handled no more, and the rest goes on.
-	e.Must(controller.RemoveInformer(red, "early"))
-	if err := controller.AddInformer(red, "early"); err == nil {
-		t.Error("an informer that was removed is not refused")
+	// A removed informer delivers no events, and the others continue.
+	e.Must(controller.RemoveInformer(red, "first"))
+	if err := controller.AddInformer(red, "first"); err == nil {
+		t.Error("an informer that was removed: no error")
 	}
 	add("red-2", "red")
-	e.Must(controller.AddInformer(informer("red"), "early")) // which has all objects, those that came in between as well
+	e.Must(controller.AddInformer(informer("red"), "first")) // has all objects, including those created in between
 	add("red-3", "red")
-	e.Eventually(func() error { return early.has("add red-2", "add red-3") })
+	e.Eventually(func() error { return first.has("add red-2", "add red-3") })
 	add("green-2", "green")
-	e.Eventually(func() error { return early.has("add green-2") })
+	e.Eventually(func() error { return first.has("add green-2") })
 	for _, name := range []string{"red-2", "red-3", "green-1", "green-2"} {
-		if n := times(early.all(), "add "+name); n != 1 {
-			t.Errorf("%s was added %d times, want once: %q", name, n, early.all())
+		if n := times(first.all(), "add "+name); n != 1 {
+			t.Errorf("%s was added %d times, want once: %q", name, n, first.all())
 		}
 	}
-	if n := times(early.all(), "add red-1"); n != 2 { // once by each informer that had it
-		t.Errorf("red-1 was added %d times, want twice: %q", n, early.all())
+	if n := times(first.all(), "add red-1"); n != 2 { // once by each informer that had it
+		t.Errorf("red-1 was added %d times, want twice: %q", n, first.all())
 	}
-	if all := late.all(); !slices.Equal(all, []string{"add blue-1"}) {
-		t.Errorf("calls of the kind that was added late: %q", all)
+	if all := second.all(); !slices.Equal(all, []string{"add blue-1"}) {
+		t.Errorf("calls of the kind that was added while running: %q", all)
 	}
 }
 

@@ -88,7 +88,7 @@ var (
 	}
 )
 
-// The Gauge is a kind in two versions with the Go types of the Gadget, for tests that leave it as it is.
+// The Gauge is a kind in two versions with the Go types of the Gadget, for tests that do not change its definition.
 var (
 	gaugeV1 = resource.Kind{
 		Schema: resource.NewSimpleSchema(group, "v1", &GadgetV1{}, &GadgetV1List{}, resource.WithKind("Gauge")),

@@ -17,7 +17,7 @@ import (
 	"trueup.dev/simple"
 )
 
-// Every call fails before there is an app, and is made after.
+// Every call fails before the app exists, and succeeds afterwards.
 func TestClientsBeforeAndAfterTheApp(t *testing.T) {
 	e := newEnv(t)
 	accountKind := resource.Kind{
@@ -74,21 +74,21 @@ func TestClientsBeforeAndAfterTheApp(t *testing.T) {
 		{"IsObjectNamespaced", func() error {
 			namespaced, err := c.IsObjectNamespaced(widget)
 			if err == nil && !namespaced {
-				t.Error("a widget has a namespace")
+				t.Error("a widget is namespaced before the app exists")
 			}
 			return err
 		}},
 	}
 	for _, call := range calls {
 		if err := call.call(); err == nil || !strings.Contains(err.Error(), "has not been made yet") {
-			t.Errorf("%s before there is an app: %v", call.name, err)
+			t.Errorf("%s before the app exists: %v", call.name, err)
 		}
 	}
 	if !c.Scheme().Recognizes(widgetKind.GroupVersionKind()) {
-		t.Error("the scheme does not know the kind before there is an app")
+		t.Error("the scheme does not have the kind before the app exists")
 	}
 	if _, err := c.RESTMapper().RESTMapping(widgetKind.GroupKind()); err == nil {
-		t.Error("the mapper knows the kind before there is an app")
+		t.Error("the mapper has the kind before the app exists")
 	}
 
 	config := e.config("later")

@@ -105,7 +105,7 @@ func TestNewAppChecksFinalizers(t *testing.T) {
 	})
 }
 
-// The name of the app is part of finalizers; that is no mistake of theirs.
+// The name of the app is part of the finalizers; an invalid name must not be reported for them, too.
 func TestNewAppReportsABadNameOnce(t *testing.T) {
 	_, err := simple.NewApp(simple.AppConfig{
 		Name: "no name", KubeConfig: rest.Config{Host: "nowhere.invalid"}, ManagedKinds: []simple.AppManagedKind{
@@ -117,7 +117,7 @@ func TestNewAppReportsABadNameOnce(t *testing.T) {
 	}
 }
 
-// wantMistakes makes an app that is fine but for what the config says.
+// wantMistakes makes an app whose name and KubeConfig are valid, and checks the problems of the rest of the config.
 func wantMistakes(t *testing.T, config simple.AppConfig, want []string) {
 	t.Helper()
 	config.Name, config.KubeConfig = "it", rest.Config{Host: "nowhere.invalid"}
@@ -130,7 +130,7 @@ func wantMistakes(t *testing.T, config simple.AppConfig, want []string) {
 	}
 }
 
-// A kind is not wrong because the API server cannot be reached.
+// NewApp makes no request, and Run retries while the API server is unreachable.
 func TestApp_WaitsForTheAPIServer(t *testing.T) {
 	config := simple.AppConfig{
 		Name: "it", KubeConfig: rest.Config{Host: "http://127.0.0.1:1"}, MetricsBindAddress: "0", HealthBindAddress: "0",
@@ -151,7 +151,7 @@ func TestApp_WaitsForTheAPIServer(t *testing.T) {
 	}
 }
 
-// A wrong plural would be one that the API server never asks for admission.
+// With a wrong plural the API server would not call the webhooks.
 func TestApp_ComparesKindsWithTheAPIServer(t *testing.T) {
 	e := newEnv(t)
 	wrong := func(options ...resource.SimpleSchemaOption) resource.Kind {

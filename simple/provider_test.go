@@ -43,7 +43,7 @@ func TestProvider(t *testing.T) {
 	}
 }
 
-// A kind without a handler is served by webhooks, listed in a manifest, and watched by nobody.
+// A kind without a handler has webhooks and is part of the manifest, but is not watched.
 func TestKindsWithoutHandlers(t *testing.T) {
 	e := newEnv(t, crd("Gauge", "gauges", "v1", "v2"))
 	config := e.config("unwatched")

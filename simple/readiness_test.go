@@ -26,8 +26,8 @@ type (
 	MedalList = resource.TypedList[Medal]
 )
 
-// A Service sends nothing to an app that is not ready. If the app waited for an informer that needs its own conversion,
-// both would wait for ever.
+// A Service routes no requests to an app that is not ready. If readiness depended on an informer that needs the app's
+// own conversion, both would wait forever.
 func TestAppIsReadyForItsOwnConversion(t *testing.T) {
 	medals := crd("Medal", "medals", "v1", "v2")
 	medals.Spec.Conversion = (&simple.App{}).CustomResourceConversion(admissionregistrationv1.WebhookClientConfig{
@@ -61,7 +61,7 @@ func TestAppIsReadyForItsOwnConversion(t *testing.T) {
 	if calls := calls.all(); len(calls) > 0 {
 		t.Errorf("calls = %q before the objects can be read", calls)
 	}
-	// Now that it is ready it is reached.
+	// A ready app receives conversion requests.
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: medals.Name}}
 	e.Eventually(func() error {
 		if err := e.Get(e.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {

@@ -14,7 +14,7 @@ import (
 	"trueup.dev/simple"
 )
 
-// record has the calls of handlers.
+// record records the calls of handlers.
 type record struct {
 	mu    sync.Mutex
 	calls []string
@@ -43,7 +43,7 @@ func (r *record) has(calls ...string) error {
 	return nil
 }
 
-// watcher returns a watcher that notes its calls.
+// watcher returns a watcher that records its calls.
 func (r *record) watcher() *simple.Watcher {
 	return &simple.Watcher{
 		AddFunc: func(_ context.Context, object resource.Object) error {
@@ -61,7 +61,7 @@ func (r *record) watcher() *simple.Watcher {
 	}
 }
 
-// reconciler returns a reconciler that notes its calls.
+// reconciler returns a reconciler that records its calls.
 func (r *record) reconciler() *simple.Reconciler {
 	return &simple.Reconciler{ReconcileFunc: func(
 		_ context.Context, req operator.ReconcileRequest,

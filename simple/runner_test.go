@@ -26,7 +26,7 @@ import (
 	"trueup.dev/simple"
 )
 
-// ownApp is an app that has nothing of package simple.
+// ownApp is an app that does not use package simple.
 type ownApp struct {
 	ready   atomic.Bool
 	counter prometheus.Counter
@@ -82,12 +82,12 @@ func (ownCheck) HealthCheckName() string { return "own" }
 
 func (c ownCheck) HealthCheck(context.Context) error {
 	if !c.app.ready.Load() {
-		return errors.New("it does not run yet")
+		return errors.New("the app does not run yet")
 	}
 	return nil
 }
 
-// trophyKinds are a kind in two versions for the test of the runner.
+// trophyKinds are the two versions of a kind, for the test of the runner.
 var trophyKinds = [2]resource.Kind{
 	{
 		Schema: resource.NewSimpleSchema(
@@ -109,8 +109,8 @@ type (
 	MedalV1List = resource.TypedList[MedalV1]
 )
 
-// Any app runs: the API server, over TLS, asks an app that is not made by package simple, at the path of its kind and
-// at that of all kinds.
+// The runner serves any app: the API server calls an app that is not made by package simple over TLS, at the path of
+// its kind and at the path of all kinds.
 func TestRunner_AnyAppServesTheAPI(t *testing.T) {
 	trophies := crd("Trophy", "trophies", "v1", "v2")
 	e := newEnv(t, trophies)
@@ -155,16 +155,16 @@ func TestRunner_AnyAppServesTheAPI(t *testing.T) {
 		}
 	}
 	e.admitWidgets(at("/mutate"), at("/validate/widgets."+group))
-	e.Eventually(func() error { // the API server takes notice of both configurations
+	e.Eventually(func() error { // until the API server has loaded both configurations
 		probe := newWidget("probe", "probe")
 		probe.Namespace, probe.Spec.Size = e.Namespace, 10
 		if err := e.Create(e.Context(), probe, client.DryRunAll); !apierrs.IsForbidden(err) ||
 			!strings.Contains(err.Error(), "more than 9") {
-			return fmt.Errorf("the app is not asked to validate yet: %w", err)
+			return fmt.Errorf("the app does not validate yet: %w", err)
 		}
 		probe.Spec.Size = 1
 		if err := e.Create(e.Context(), probe, client.DryRunAll); err != nil || probe.Spec.Title != "PROBE" {
-			return fmt.Errorf("the app is not asked to mutate yet: title %q, error %w", probe.Spec.Title, err)
+			return fmt.Errorf("the app does not mutate yet: title %q, error %w", probe.Spec.Title, err)
 		}
 		return nil
 	})
@@ -193,7 +193,7 @@ func TestRunner_AnyAppServesTheAPI(t *testing.T) {
 	})
 }
 
-// louderApp embeds an app of package simple, and mutates by itself.
+// louderApp embeds an app of package simple, and overrides Mutate.
 type louderApp struct{ *simple.App }
 
 func (a louderApp) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.MutatingResponse, error) {
@@ -204,7 +204,8 @@ func (a louderApp) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.
 	return response, err
 }
 
-// An app that embeds one of package simple is asked itself, whether it serves its webhooks or the Runner does.
+// The methods of an app that embeds an app of package simple are called, whether the app or the Runner serves the
+// webhooks.
 func TestRunner_AppThatEmbedsAnother(t *testing.T) {
 	for name, byRunner := range map[string]bool{"the app serves": false, "the runner serves": true} {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +222,7 @@ func TestRunner_AppThatEmbedsAnother(t *testing.T) {
 						KeyPath:  filepath.Join(config.Webhooks.CertDir, "tls.key"),
 					},
 				}
-				config.Webhooks.CertDir = "/nowhere" // it would fail
+				config.Webhooks.CertDir = "/nowhere" // starting a server there would fail
 			}
 			made := e.make(config)
 			runner, err := operator.NewRunner(runnerConfig)
@@ -250,7 +251,8 @@ func TestRunner_AppThatEmbedsAnother(t *testing.T) {
 	}
 }
 
-// admitWidgets makes the API server ask about widgets in the namespace of the test, until its end.
+// admitWidgets configures the API server to call webhooks for widgets in the namespace of the test, until the end of
+// the test.
 func (e *env) admitWidgets(mutate, validate admissionregistrationv1.WebhookClientConfig) {
 	e.Helper()
 	here := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": e.Namespace}}

@@ -23,7 +23,7 @@ import (
 	"trueup.dev/simple"
 )
 
-// Of two replicas one calls handlers, and when that is stopped the other takes over.
+// One of two replicas calls handlers. When it stops, the other replica takes over.
 func TestWeaknessD1_OneReplicaCallsHandlers(t *testing.T) {
 	e := newEnv(t)
 	var first, second record
@@ -61,7 +61,7 @@ func TestWeaknessD1_OneReplicaCallsHandlers(t *testing.T) {
 	}
 }
 
-// get returns what is served at a URL.
+// get returns the body that a URL serves.
 func get(url string) (string, error) {
 	answer, err := http.Get(url)
 	if err != nil {
@@ -75,7 +75,7 @@ func get(url string) (string, error) {
 	return string(body), err
 }
 
-// A handler that is under way when the app is stopped comes to its end.
+// A handler that is running when the app stops is waited for.
 func TestGracefulStop(t *testing.T) {
 	e := newEnv(t)
 	entered := make(chan struct{})
@@ -84,7 +84,7 @@ func TestGracefulStop(t *testing.T) {
 	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: &simple.Watcher{
 		AddFunc: func(ctx context.Context, object resource.Object) error {
 			close(entered)
-			<-ctx.Done() // it knows that it is to come to an end
+			<-ctx.Done() // the app is stopping
 			for i := range 20 {
 				e.Must(e.Create(context.WithoutCancel(ctx), &corev1.ConfigMap{
 					ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: fmt.Sprintf("last-%d", i)},
@@ -99,11 +99,11 @@ func TestGracefulStop(t *testing.T) {
 	<-entered
 	stop()
 	if !finished.Load() {
-		t.Error("the app has not waited for its handler")
+		t.Error("the app did not wait for its handler")
 	}
 }
 
-// A handler that panics has failed, and is called again.
+// A panic of a handler is a failure, and is retried.
 func TestWeaknessD2_PanicsAreRecovered(t *testing.T) {
 	e := newEnv(t)
 	var calls record
@@ -171,6 +171,6 @@ func TestAddRunnable(t *testing.T) {
 	}
 	e.Must(made.AddRunnable(app.RunnableFunc(func(context.Context) error { return errOnPurpose })))
 	if err := made.Runner().Run(t.Context()); !errors.Is(err, errOnPurpose) {
-		t.Errorf("the app ended with %v, want what has gone wrong", err)
+		t.Errorf("the app ended with %v, want the error of the runnable", err)
 	}
 }

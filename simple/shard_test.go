@@ -14,7 +14,8 @@ import (
 	"trueup.dev/simple"
 )
 
-// Instances with a shard each handle each object once, all of its life, and read all objects.
+// With one shard per instance, one instance handles each object for its whole life, and every instance can read all
+// objects.
 func TestShards(t *testing.T) {
 	for name, supplier := range map[string]operator.InformerSupplier{
 		"in memory": operator.DefaultInformerSupplier,
@@ -62,7 +63,7 @@ func TestShards(t *testing.T) {
 			e.Eventually(handled("add"))
 			for i := range calls {
 				if len(calls[i].all()) == 0 {
-					t.Errorf("instance %d has handled nothing", i)
+					t.Errorf("instance %d handled no objects", i)
 				}
 				list, err := stores[i].List(e.Context(), resource.StoreListOptions{Namespace: e.Namespace})
 				e.Must(err)
@@ -87,7 +88,7 @@ func TestShards(t *testing.T) {
 	}
 	for _, wrong := range [][2]int{{0, 0}, {-1, 2}, {2, 2}} {
 		if _, err := operator.Shard(wrong[0], wrong[1]); err == nil {
-			t.Errorf("Shard(%d, %d) is no error", wrong[0], wrong[1])
+			t.Errorf("Shard(%d, %d): no error", wrong[0], wrong[1])
 		}
 	}
 }

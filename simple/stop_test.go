@@ -12,7 +12,7 @@ import (
 	"trueup.dev/simple"
 )
 
-// An informer may wait for ever: for permissions, or because of a selector that the API server does not support.
+// An informer may never sync: because permissions are missing, or because the API server does not support a selector.
 func TestRunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	e := newEnv(t)
 	config := e.config("unfilled")
@@ -31,9 +31,9 @@ func TestRunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err == nil || !strings.Contains(err.Error(), "not filled") || !strings.HasSuffix(err.Error(), ": widgets."+group) {
-			t.Errorf("Run returned %v, want what was waited for", err)
+			t.Errorf("Run returned %v, want the informer that is not synced", err)
 		}
 	case <-time.After(apitest.Patience):
-		t.Error("Run does not return")
+		t.Error("Run did not return")
 	}
 }

@@ -18,10 +18,10 @@ import (
 
 var errOnPurpose = errors.New("on purpose")
 
-// watcherFuncs are those of a watcher under test.
+// watcherFuncs selects the functions of a watcher under test.
 type watcherFuncs struct{ add, update, remove, sync bool }
 
-// watchers returns a Watcher and a TypedWatcher that have these functions. They note the last call and fail.
+// watchers returns a Watcher and a TypedWatcher with these functions. The functions record the last call and fail.
 func (f watcherFuncs) watchers(seen *string) map[string]operator.ResourceWatcher {
 	untyped, typed := &simple.Watcher{}, &simple.WatcherFuncs[*Widget]{}
 	set := func(
@@ -71,13 +71,13 @@ func TestWatcherCallsItsFunctions(t *testing.T) {
 		"Update has the previous object": {funcs: all, call: update, want: "update old new", wantErr: errOnPurpose},
 		"Delete":                         {funcs: all, call: remove, want: "delete new", wantErr: errOnPurpose},
 		"Sync":                           {funcs: all, call: sync, want: "sync new", wantErr: errOnPurpose},
-		"no AddFunc is a success":        {call: add},
-		"no UpdateFunc is a success":     {call: update},
-		"no DeleteFunc is a success":     {call: remove},
-		"no SyncFunc is the AddFunc": {
+		"no AddFunc succeeds":            {call: add},
+		"no UpdateFunc succeeds":         {call: update},
+		"no DeleteFunc succeeds":         {call: remove},
+		"no SyncFunc calls AddFunc": {
 			funcs: watcherFuncs{add: true}, call: sync, want: "add new", wantErr: errOnPurpose,
 		},
-		"neither SyncFunc nor an AddFunc": {call: sync},
+		"neither SyncFunc nor AddFunc": {call: sync},
 	} {
 		seen := ""
 		for kind, watcher := range tc.funcs.watchers(&seen) {
@@ -113,7 +113,7 @@ func TestTypedWatcherTakesNoOtherType(t *testing.T) {
 	}
 }
 
-func TestFunctionsOfOthersMayBeNil(t *testing.T) {
+func TestNilFunctions(t *testing.T) {
 	if result, err := (&simple.Reconciler{}).Reconcile(t.Context(), operator.ReconcileRequest{}); err != nil ||
 		result.RequeueAfter != 0 || result.State != nil {
 		t.Errorf("a Reconciler without a function returns %v, %v", result, err)

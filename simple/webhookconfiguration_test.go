@@ -72,7 +72,7 @@ func TestWebhookConfigurations(t *testing.T) {
 	if diff := cmp.Diff(wantValidating, validating, policies); diff != "" {
 		t.Errorf("validating (-want +got):\n%s", diff)
 	}
-	// The API server takes them as they are.
+	// The API server accepts them unchanged.
 	e.Must(e.Create(e.Context(), mutating, client.DryRunAll))
 	e.Must(e.Create(e.Context(), validating, client.DryRunAll))
 	if *at.Service.Path != "/base/" {
