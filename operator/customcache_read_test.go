@@ -107,7 +107,7 @@ func TestCustomCacheInformer_Selects(t *testing.T) {
 				opts: []client.ListOption{client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("value", "3")}},
 				err:  "supports only equality in field selectors",
 			},
-			"pages": {opts: []client.ListOption{client.Continue("here")}, err: "not paged"},
+			"pages": {opts: []client.ListOption{client.Continue("here")}, err: "does not support paged lists"},
 		} {
 			list := &corev1.ConfigMapList{}
 			err := informer.List(t.Context(), list, tc.opts...)

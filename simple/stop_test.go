@@ -30,7 +30,8 @@ func TestRunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	stop()
 	select {
 	case err := <-ended:
-		if err == nil || !strings.Contains(err.Error(), "not filled") || !strings.HasSuffix(err.Error(), ": widgets."+group) {
+		if err == nil || !strings.Contains(err.Error(), "before the caches synced") ||
+			!strings.HasSuffix(err.Error(), ": widgets."+group) {
 			t.Errorf("Run returned %v, want the informer that is not synced", err)
 		}
 	case <-time.After(apitest.Patience):

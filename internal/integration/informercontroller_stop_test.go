@@ -48,7 +48,9 @@ func TestInformerController_RunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err == nil ||
-			!strings.HasSuffix(err.Error(), "not filled, which goes on until the process ends: "+e.Namespace+"-unsupported") {
+			!strings.HasSuffix(
+				err.Error(), "before the caches synced; they keep running until the process ends: "+e.Namespace+"-unsupported",
+			) {
 			t.Errorf("Run returned %v, want what was waited for", err)
 		}
 	case <-time.After(apitest.Patience):
