@@ -173,7 +173,7 @@ func TestCastResource_Failures(t *testing.T) {
 		&reconcilers.CastResource[*fixture.Resource, special]{Name: "Special", Reconciler: reconcilers.Sequence[special]{}},
 		result{}, errTest,
 	)
-	special.Verify = failsWithText("*fixture.Resource is not a Special")
+	special.Verify = failsWithText("*fixture.Resource does not implement the CastType of Special")
 	tests["to an interface it does not have"] = special
 	tests.Run(t, scheme, fromCase)
 }
