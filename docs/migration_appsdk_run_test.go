@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -24,10 +23,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/app"
+	"trueup.dev/internal/apitest"
 	"trueup.dev/operator"
 	"trueup.dev/resource"
 	"trueup.dev/sandbox"
@@ -36,30 +35,24 @@ import (
 
 // The migrated app runs on a real API: codec, route, webhook, a kind without a handler.
 func TestMigratedTracker(t *testing.T) {
-	env := sandbox.ForTest(t, sandbox.TestOptions{
+	e := apitest.New(t, nil, sandbox.TestOptions{
 		CRDs: []any{trackerCRD("Issue", "issues"), trackerCRD("Board", "boards")},
 	})
 	handled := &handledIssues{}
-	certs := newCertificate(t)
-	routes, webhooks, health := freePort(t), freePort(t), freePort(t)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- RunTracker(ctx, operator.RunnerConfig{
-			KubeConfig: *env.RESTConfig(),
-			WebhookConfig: operator.RunnerWebhookConfig{Host: "127.0.0.1", Port: webhooks, TLSConfig: operator.RunnerTLSConfig{
-				CertPath: filepath.Join(certs, "tls.crt"), KeyPath: filepath.Join(certs, "tls.key"),
-			}},
+	webhooks, authority := e.WebhookOptions()
+	routes, health := e.FreePort(), e.FreePort()
+	e.Go("the app", func(ctx context.Context) error {
+		return RunTracker(ctx, operator.RunnerConfig{
+			KubeConfig: *e.RESTConfig(),
+			WebhookConfig: operator.RunnerWebhookConfig{
+				Host: webhooks.Host, Port: webhooks.Port, TLSConfig: operator.RunnerTLSConfig{
+					CertPath: filepath.Join(webhooks.CertDir, "tls.crt"), KeyPath: filepath.Join(webhooks.CertDir, "tls.key"),
+				},
+			},
 			HealthConfig: operator.RunnerHealthConfig{Enabled: true, Host: "127.0.0.1", Port: health},
 		}, TrackerConfig{
-			RoutesAddress: fmt.Sprintf("127.0.0.1:%d", routes), Namespaces: []string{env.Namespace}, Watcher: handled.watcher(),
+			RoutesAddress: fmt.Sprintf("127.0.0.1:%d", routes), Namespaces: []string{e.Namespace}, Watcher: handled.watcher(),
 		})
-	}()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 	})
 	get := func(port int, path string) (string, error) {
 		answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", port, path))
@@ -73,45 +66,32 @@ func TestMigratedTracker(t *testing.T) {
 		}
 		return string(body), err
 	}
-	eventually(t, "the app is ready", func(context.Context) (bool, error) {
+	e.Eventually(func() error {
 		_, err := get(health, "/readyz")
-		return err == nil, nil
+		return err
 	})
-	api, err := client.New(env.RESTConfig(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	validateIssues(t, env, api, fmt.Sprintf("https://127.0.0.1:%d", webhooks), certs)
-	issue := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "tracker.example.com/v1", "kind": "Issue", "metadata": map[string]any{
-			"namespace": env.Namespace, "name": "one",
-		},
-		"spec": map[string]any{"title": "First", "labels": "bug,urgent"},
-	}}
-	if err := api.Create(t.Context(), issue); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the watcher gets what the codec has read", func(context.Context) (bool, error) {
-		return handled.has("one [bug urgent]"), nil
-	})
-	if body, err := get(routes, "/summary/"+env.Namespace); err != nil || body != "1 issues" {
+	validateIssues(e, fmt.Sprintf("https://127.0.0.1:%d", webhooks.Port), authority)
+	issue := newIssue("one", map[string]any{"title": "First", "labels": "bug,urgent"})
+	e.Add(issue)
+	e.Eventually(func() error { return handled.missing("one [bug urgent]") })
+	if body, err := get(routes, "/summary/"+e.Namespace); err != nil || body != "1 issues" {
 		t.Errorf("the route answers %q, %v", body, err)
 	}
-	if err := api.Delete(t.Context(), issue); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "its finalizer is cleared", func(ctx context.Context) (bool, error) {
-		err := api.Get(ctx, client.ObjectKeyFromObject(issue), issue)
-		return err != nil, client.IgnoreNotFound(err)
-	})
+	e.Must(e.Delete(t.Context(), issue))
+	e.Gone(issue) // without its finalizer
 }
 
-// validateIssues registers the paths for all kinds, as configurations of the App SDK have them, each by itself, and
-// returns when the API server asks the app.
-func validateIssues(t *testing.T, env *sandbox.Env, api client.Client, server, certs string) {
-	t.Helper()
-	authority := []byte(readFile(t, filepath.Join(certs, "tls.crt")))
-	here := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": env.Namespace}}
+func newIssue(name string, spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "tracker.example.com/v1", "kind": "Issue", "metadata": map[string]any{"name": name}, "spec": spec,
+	}}
+}
+
+// validateIssues registers the paths for all kinds separately, as configurations of the App SDK do, and waits until the
+// API server calls the app.
+func validateIssues(e *apitest.Env, server string, authority []byte) {
+	e.Helper()
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": e.Namespace}}
 	rules := []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 		Rule: admissionregistrationv1.Rule{
@@ -122,41 +102,34 @@ func validateIssues(t *testing.T, env *sandbox.Env, api client.Client, server, c
 	at := func(path string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{URL: new(server + path), CABundle: authority}
 	}
-	name := metav1.ObjectMeta{Name: "tracker." + env.Namespace}
+	name := metav1.ObjectMeta{Name: "tracker." + e.Namespace}
 	for _, configuration := range []client.Object{
 		&admissionregistrationv1.ValidatingWebhookConfiguration{
 			ObjectMeta: name,
 			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-				Name: "validate.tracker.example.com", ClientConfig: at("/validate"), Rules: rules, NamespaceSelector: here,
+				Name: "validate.tracker.example.com", ClientConfig: at("/validate"), Rules: rules, NamespaceSelector: selector,
 				SideEffects: none, AdmissionReviewVersions: []string{"v1"},
 			}},
 		},
 		&admissionregistrationv1.MutatingWebhookConfiguration{
 			ObjectMeta: name,
 			Webhooks: []admissionregistrationv1.MutatingWebhook{{
-				Name: "mutate.tracker.example.com", ClientConfig: at("/mutate"), Rules: rules, NamespaceSelector: here,
+				Name: "mutate.tracker.example.com", ClientConfig: at("/mutate"), Rules: rules, NamespaceSelector: selector,
 				SideEffects: none, AdmissionReviewVersions: []string{"v1"},
 			}},
 		},
 	} {
-		if err := api.Create(t.Context(), configuration); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := api.Delete(context.Background(), configuration); err != nil {
-				t.Error(err)
-			}
-		})
+		e.Must(e.Create(e.Context(), configuration))
+		e.Cleanup(func() { e.Must(e.Delete(context.Background(), configuration)) })
 	}
-	untitled := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "tracker.example.com/v1", "kind": "Issue", "metadata": map[string]any{
-			"namespace": env.Namespace, "name": "untitled",
-		},
-		"spec": map[string]any{"labels": "bug"},
-	}}
-	eventually(t, "an issue without a title is denied at /validate", func(ctx context.Context) (bool, error) {
-		err := api.Create(ctx, untitled.DeepCopy(), client.DryRunAll)
-		return apierrs.IsForbidden(err) && strings.Contains(err.Error(), "an issue needs a title"), nil
+	e.Eventually(func() error {
+		untitled := newIssue("untitled", map[string]any{"labels": "bug"})
+		untitled.SetNamespace(e.Namespace)
+		err := e.Create(e.Context(), untitled, client.DryRunAll)
+		if !apierrs.IsForbidden(err) || !strings.Contains(err.Error(), "an issue needs a title") {
+			return fmt.Errorf("an issue without a title is not denied at /validate: %v", err)
+		}
+		return nil
 	})
 }
 
@@ -175,10 +148,13 @@ func (h *handledIssues) watcher() operator.ResourceWatcher {
 	}}
 }
 
-func (h *handledIssues) has(added string) bool {
+func (h *handledIssues) missing(added string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Contains(h.added, added)
+	if !slices.Contains(h.added, added) {
+		return fmt.Errorf("the watcher received %q, want %s", h.added, added)
+	}
+	return nil
 }
 
 func trackerCRD(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
@@ -200,31 +176,6 @@ func trackerCRD(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 			}},
 		},
 	}
-}
-
-func newCertificate(t *testing.T) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.ParseIP("127.0.0.1")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // The config of the guide is valid. No cluster is needed before the app starts.

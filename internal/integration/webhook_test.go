@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,7 +15,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	certutil "k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -30,16 +27,7 @@ import (
 func (e *env) mutate(reconciler reconcilers.SubReconciler[*fixture.Resource]) {
 	e.Helper()
 	const path = "/mutate"
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	e.Must(err)
-	address := listener.Addr().(*net.TCPAddr)
-	e.Must(listener.Close())
-	options := webhook.Options{Host: address.IP.String(), Port: address.Port, CertDir: e.TempDir()}
-	certificate, key, err := certutil.GenerateSelfSignedCertKey(options.Host, []net.IP{address.IP}, nil)
-	e.Must(err)
-	e.Must(os.WriteFile(filepath.Join(options.CertDir, "tls.crt"), certificate, 0o600))
-	e.Must(os.WriteFile(filepath.Join(options.CertDir, "tls.key"), key, 0o600))
-
+	options, authority := e.WebhookOptions()
 	server := webhook.NewServer(options)
 	e.start(func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
 		handler, err := (&reconcilers.AdmissionWebhookAdapter[*fixture.Resource]{
@@ -63,7 +51,7 @@ func (e *env) mutate(reconciler reconcilers.SubReconciler[*fixture.Resource]) {
 				MatchLabels: map[string]string{"kubernetes.io/metadata.name": e.Namespace},
 			},
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL: new("https://" + net.JoinHostPort(options.Host, strconv.Itoa(options.Port)) + path), CABundle: certificate,
+				URL: new("https://" + net.JoinHostPort(options.Host, strconv.Itoa(options.Port)) + path), CABundle: authority,
 			},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{
