@@ -136,9 +136,7 @@ func (l *componentLog) etcdLogger(verbosity int) (*zap.Logger, <-chan error) {
 		zap.AddCaller(),
 		zap.WithPanicHook(hook),
 		zap.WithFatalHook(hook),
-	).Named(
-		"etcd",
-	), panics
+	).Named("etcd"), panics
 }
 
 // panicHook ends the goroutine that logged a fatal entry, so that the other components can be stopped in order.

@@ -287,9 +287,7 @@ func TestSubResourcePatchWithBody(t *testing.T) {
 	c := duck.NewDuckAwareClientWrapper(r.client())
 	before := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
 	after := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 2}}
-	err := c.SubResource(
-		"scale",
-	).Patch(
+	err := c.SubResource("scale").Patch(
 		t.Context(),
 		scalable("a"),
 		client.MergeFrom(before),

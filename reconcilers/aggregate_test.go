@@ -82,9 +82,8 @@ func TestAggregateReconciler(t *testing.T) {
 	actual, drifted, creates := objects{newConfigMap("test", orphan)}, objects{
 		newConfigMap("test", orphan, drift),
 	}, aggregateCreates
-	updated, failed := onAggregate(
-		"Normal", "Updated", `Updated ConfigMap "test"`,
-	), failing("create", "ConfigMap", errTest)
+	updated, failed := onAggregate("Normal", "Updated", `Updated ConfigMap "test"`),
+		failing("create", "ConfigMap", errTest)
 	creationFailed := onAggregate("Warning", "CreationFailed", `Failed to create ConfigMap "test": failure of the test`)
 	elsewhere := reconcilers.Request{NamespacedName: client.ObjectKey{Namespace: "elsewhere", Name: "test"}}
 
@@ -149,10 +148,9 @@ func TestAggregateReconciler(t *testing.T) {
 		},
 		// A halt does not hide a failure.
 		"create fails after a halt": {
-			Metadata: aggregating(
-				minute, reconcilers.ErrHaltSubReconcilers,
-			), WithReactors: failed, ExpectCreates: creates, ExpectEvents: creationFailed,
-			ShouldErr: true, Verify: failsWith(errTest, minute),
+			Metadata: aggregating(minute, reconcilers.ErrHaltSubReconcilers), WithReactors: failed, ExpectCreates: creates,
+			ExpectEvents: creationFailed,
+			ShouldErr:    true, Verify: failsWith(errTest, minute),
 		},
 		// MergeBeforeUpdate replaces an object manager.
 		"shorthand": {
@@ -240,11 +238,8 @@ func TestAggregateReconciler_Hooks(t *testing.T) {
 		}
 	}
 	hooks := func(changed ...func(*aggregateReconciler)) map[string]any {
-		return changes(
-			append(
-				[]func(*aggregateReconciler){func(r *aggregateReconciler) { r.Reconciler = collecting(minute, nil) }}, changed...,
-			)...,
-		)
+		reconciles := func(r *aggregateReconciler) { r.Reconciler = collecting(minute, nil) }
+		return changes(append([]func(*aggregateReconciler){reconciles}, changed...)...)
 	}
 	rtesting.ReconcilerTests{
 		// Results are combined.

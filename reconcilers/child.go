@@ -123,19 +123,17 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 		}
 		r.node = step.Node{Name: r.Name, Values: []any{"childType", typeName(r.ChildType)}}
 		r.defaults = shorthand[CT]{
-			field: "ChildObjectManager", verb: "implement", given: !isNil(
-				r.ChildObjectManager,
-			), merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields,
-			sanitize: r.Sanitize, finalizer: r.Finalizer,
+			field: "ChildObjectManager", verb: "implement", given: !isNil(r.ChildObjectManager), merge: r.MergeBeforeUpdate,
+			harmonize: r.HarmonizeImmutableFields,
+			sanitize:  r.Sanitize, finalizer: r.Finalizer,
 		}
 		if !r.defaults.given {
 			r.ChildObjectManager = r.defaults.manager(r.ChildType, r.SkipOwnerReference)
 		}
 		r.children = children[T, CT]{
-			reconciler: fmt.Sprintf(
-				"ChildReconciler %q", r.Name,
-			), childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
-			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
+			reconciler: fmt.Sprintf("ChildReconciler %q", r.Name), childType: r.ChildType, childListType: r.ChildListType,
+			skipOwnerReference: r.SkipOwnerReference,
+			manager:            r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
 			reflectedReasons: r.ReflectedChildErrorReasons,
 		}
 	})

@@ -184,9 +184,8 @@ func TestChildReconciler(t *testing.T) {
 		},
 		// Without the list of children, nothing is done.
 		"list fails": {
-			Resource: parent, WithReactors: failing(
-				"list", "ConfigMapList", errTest,
-			), ShouldErr: true, Verify: failsWith(errTest),
+			Resource: parent, WithReactors: failing("list", "ConfigMapList", errTest), ShouldErr: true,
+			Verify: failsWith(errTest),
 		},
 		// The right child cannot be determined, so all are deleted in the order of the list, and a new one is created.
 		"several": {
@@ -198,11 +197,10 @@ func TestChildReconciler(t *testing.T) {
 		},
 		// The first failed deletion stops the reconciler.
 		"several and a failure": {
-			Resource: parent, GivenObjects: two, WithReactors: failing(
-				"delete", "ConfigMap", errTest,
-			), ExpectDeletes: deletes("child-a"),
-			ExpectEvents: events{warning("DeleteFailed", `Failed to delete ConfigMap "child-a": failure of the test`)},
-			ShouldErr:    true, Verify: failsWith(errTest),
+			Resource: parent, GivenObjects: two, WithReactors: failing("delete", "ConfigMap", errTest),
+			ExpectDeletes: deletes("child-a"),
+			ExpectEvents:  events{warning("DeleteFailed", `Failed to delete ConfigMap "child-a": failure of the test`)},
+			ShouldErr:     true, Verify: failsWith(errTest),
 		},
 		// OnlyReconcileChildStatus does not change the child.
 		"only status": {
@@ -213,9 +211,8 @@ func TestChildReconciler(t *testing.T) {
 		},
 		// A blank object is reflected if the child does not exist.
 		"only status of none": {
-			Resource: parent, Metadata: desiring(
-				nil, reconcilers.OnlyReconcileChildStatus,
-			), ExpectResource: newResource(reflecting(`""`)),
+			Resource: parent, Metadata: desiring(nil, reconcilers.OnlyReconcileChildStatus),
+			ExpectResource: newResource(reflecting(`""`)),
 		},
 		// OnlyReconcileChildStatus does not delete children either.
 		"several, only status": {
@@ -241,11 +238,10 @@ func TestChildReconciler(t *testing.T) {
 		},
 		// An error that would otherwise be reflected is returned, because nothing is reflected.
 		"parent is being deleted and the deletion of the child fails": {
-			Resource: leavingParent, GivenObjects: child, WithReactors: failing(
-				"delete", "ConfigMap", errInvalid,
-			), ExpectDeletes: deletes("child"),
-			ExpectEvents: events{warning("DeleteFailed", `Failed to delete ConfigMap "child": `+errInvalid.Error())},
-			ShouldErr:    true, Verify: failsWith(errInvalid),
+			Resource: leavingParent, GivenObjects: child, WithReactors: failing("delete", "ConfigMap", errInvalid),
+			ExpectDeletes: deletes("child"),
+			ExpectEvents:  events{warning("DeleteFailed", `Failed to delete ConfigMap "child": `+errInvalid.Error())},
+			ShouldErr:     true, Verify: failsWith(errInvalid),
 		},
 		// The error of ReflectChildStatusOnParentWithError is returned. This function has precedence over the other.
 		"reflect fails": {

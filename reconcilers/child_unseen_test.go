@@ -27,9 +27,8 @@ func TestChild_ObjectsThatNeverReachTheCache(t *testing.T) {
 		done  func(w *world, parent *fixture.Resource, child *corev1.ConfigMap) bool
 	}{
 		{
-			name: "child of a parent that is deleted", parent: newResource(
-				finalizer("test-finalizer"), terminating,
-			), child: newConfigMap("child"),
+			name: "child of a parent that is deleted", parent: newResource(finalizer("test-finalizer"), terminating),
+			child: newConfigMap("child"),
 			edit: func(r *childReconciler) {
 				withoutOwner(r)
 				r.ChildObjectManager, r.MergeBeforeUpdate, r.Finalizer = nil, mergeData, "test-finalizer"

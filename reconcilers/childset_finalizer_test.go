@@ -66,9 +66,8 @@ func TestChildSetReconciler_Finalizer(t *testing.T) {
 	wantErr(t, nil, w.Server.Delete(context.Background(), parent))
 	reconcile(
 		"children go, the finalizer stays", list, live,
-		"delete ConfigMap default/child-a", eventOn(
-			"Deleted", "child-a",
-		), "delete ConfigMap default/child-c", eventOn("Deleted", "child-c"), "reflect []",
+		"delete ConfigMap default/child-a", eventOn("Deleted", "child-a"), "delete ConfigMap default/child-c",
+		eventOn("Deleted", "child-c"), "reflect []",
 	)
 	reconcile("one child is still there", list, live, "reflect []")
 	held = stored(w, held)
@@ -134,9 +133,8 @@ func TestChildren_AreListedFromTheServerBeforeAFinalizerIsCleared(t *testing.T) 
 			Resource: parent, Metadata: metadata, Realistic: true, APIGivenObjects: objects{
 				newConfigMap("child", identified("a")),
 			},
-			ExpectResource: rtesting.With(
-				parent, reflect...,
-			), ExpectDeletes: deletes("child"), ExpectEvents: events{deletedChild},
+			ExpectResource: rtesting.With(parent, reflect...), ExpectDeletes: deletes("child"),
+			ExpectEvents: events{deletedChild},
 			AdditionalReconciles: []subReconcilerCase{{
 				Name: "the child no longer exists", Resource: parent, ExpectResource: rtesting.With(parent, without...),
 				ExpectPatches: patches{finalizers()}, ExpectEvents: events{finalizerPatched},
@@ -282,9 +280,8 @@ func TestChildSetReconciler_CacheHasOnlySomeChildren(t *testing.T) {
 	deleted := events{eventFor("Deleted", "child-a"), eventFor("Deleted", "child-b")}
 	cases := subReconcilerTests{
 		"set below a finalizer": {
-			Metadata: changes(withoutOwners), ExpectEvents: append(
-				deleted, finalizerPatched,
-			), ExpectPatches: patches{finalizers()},
+			Metadata: changes(withoutOwners), ExpectEvents: append(deleted, finalizerPatched),
+			ExpectPatches:  patches{finalizers()},
 			ExpectResource: newResource(terminating, reflecting("[]"), func(r *fixture.Resource) { r.ResourceVersion = "1000" }),
 		},
 		"set with a finalizer": {

@@ -114,9 +114,8 @@ func TestChildSetReconciler(t *testing.T) {
 	subReconcilerTests{
 		// Children are created in the order of their ids, not in the order of DesiredChildren.
 		"create": {
-			Resource: parent, Metadata: desiringAll(
-				nil, member("b"), member("a"),
-			), ExpectCreates: objects{created("a"), created("b")},
+			Resource: parent, Metadata: desiringAll(nil, member("b"), member("a")),
+			ExpectCreates: objects{created("a"), created("b")},
 			ExpectEvents: events{
 				eventFor("Created", "child-a"), eventFor("Created", "child-b"),
 			}, ExpectResource: reflected("[a=child-a b=child-b]"),
@@ -133,10 +132,9 @@ func TestChildSetReconciler(t *testing.T) {
 		},
 		// A child that is not desired is deleted.
 		"delete": {
-			Resource: parent, GivenObjects: objects{a, b}, Metadata: desiringAll(
-				nil, member("b"),
-			), ExpectDeletes: deletes("child-a"),
-			ExpectEvents: events{eventFor("Deleted", "child-a")}, ExpectResource: reflected("[a= b=child-b]"),
+			Resource: parent, GivenObjects: objects{a, b}, Metadata: desiringAll(nil, member("b")),
+			ExpectDeletes: deletes("child-a"),
+			ExpectEvents:  events{eventFor("Deleted", "child-a")}, ExpectResource: reflected("[a= b=child-b]"),
 		},
 		// Desired and known children are managed in the order of their ids.
 		"create and delete": {
@@ -207,9 +205,8 @@ func TestChildSetReconciler(t *testing.T) {
 			},
 			ExpectCreates: objects{created("a"), created("b")},
 			ExpectEvents: events{
-				warning(
-					"CreationFailed", `Failed to create ConfigMap "child-a": `+errInvalid.Error(),
-				), eventFor("Created", "child-b"),
+				warning("CreationFailed", `Failed to create ConfigMap "child-a": `+errInvalid.Error()),
+				eventFor("Created", "child-b"),
 			},
 			ExpectResource: reflected("[a=! b=child-b] aggregate error " + errInvalid.Error()),
 		},

@@ -192,9 +192,8 @@ type withFinalizer = reconcilers.WithFinalizer[*fixture.Resource]
 func TestWithFinalizer(t *testing.T) {
 	const f = "test-finalizer"
 	minute, none, nested := reconcilers.Result{RequeueAfter: time.Minute}, reconcilers.Result{}, noted("nested")[0]
-	living, deleted, halt := newResource(finalizer(f)), newResource(
-		finalizer(f), terminating,
-	), reconcilers.ErrHaltSubReconcilers
+	living, deleted, halt := newResource(finalizer(f)), newResource(finalizer(f), terminating),
+		reconcilers.ErrHaltSubReconcilers
 	of := func(result reconcilers.Result, err error, ready ...bool) *withFinalizer {
 		r := &withFinalizer{Finalizer: f, Reconciler: noting("nested", result, err)}
 		for _, ready := range ready {

@@ -70,9 +70,8 @@ func TestOwnerIndex_IsRegisteredOncePerKind(t *testing.T) {
 	events := newEventCache(w.Scheme)
 	mgr := newManager(t, w, events)
 	r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: sequence{
-		newChildReconciler(w, identifiedByName), newChildReconciler(w, identifiedByName), newChildSetReconciler(
-			w, identifiedByLabel,
-		), newSecretReconciler(), newDeploymentReconciler(new("one")),
+		newChildReconciler(w, identifiedByName), newChildReconciler(w, identifiedByName),
+		newChildSetReconciler(w, identifiedByLabel), newSecretReconciler(), newDeploymentReconciler(new("one")),
 	}}
 	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
 	equal(t, "indexes: none for children without owner references", []string{

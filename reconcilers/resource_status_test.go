@@ -56,9 +56,8 @@ func TestResourceReconciler_Status(t *testing.T) {
 		},
 		// A halt is not a failure.
 		"written and halt": {
-			Metadata: reconciling(
-				setField(minute, reconcilers.ErrHaltSubReconcilers),
-			), ExpectStatusUpdates: written, ExpectEvents: statusUpdated,
+			Metadata: reconciling(setField(minute, reconcilers.ErrHaltSubReconcilers)), ExpectStatusUpdates: written,
+			ExpectEvents: statusUpdated,
 		},
 		// A durable error is not retried until the state changes.
 		"written and durable": {
@@ -82,18 +81,16 @@ func TestResourceReconciler_Status(t *testing.T) {
 		},
 		// Joined with ErrQuiet, it is not reported as an error.
 		"skipped by a quiet error": {
-			Metadata: reconciling(
-				setField(minute, errors.Join(reconcilers.ErrSkipStatusUpdate, reconcilers.ErrQuiet)),
-			), ExpectedResult: requeue,
+			Metadata:       reconciling(setField(minute, errors.Join(reconcilers.ErrSkipStatusUpdate, reconcilers.ErrQuiet))),
+			ExpectedResult: requeue,
 		},
 		// SkipStatusUpdate returns results and errors unchanged.
 		"skipped by the field": {Metadata: changes(skipped), ShouldErr: true, Verify: failsWith(errTest, minute)},
 		// The earlier change triggers the next request, so a conflict is not a failure. A controller always retries,
 		// regardless of the RequeueAfter.
 		"conflict": {
-			Metadata: reconciling(setField(minute, nil)), WithReactors: failing(
-				"update", "Resource/status", errConflict,
-			), ExpectStatusUpdates: written,
+			Metadata: reconciling(setField(minute, nil)), WithReactors: failing("update", "Resource/status", errConflict),
+			ExpectStatusUpdates: written,
 		},
 		// The conflict does not hide the error.
 		"conflict and failure": {
@@ -104,17 +101,15 @@ func TestResourceReconciler_Status(t *testing.T) {
 		},
 		// The failure is returned and recorded.
 		"write fails": {
-			Metadata: reconciling(setField(minute, nil)), WithReactors: failing(
-				"update", "Resource/status", errTest,
-			), ExpectStatusUpdates: written,
-			ExpectEvents: events{warning("StatusUpdateFailed", "Failed to update status: failure of the test")},
-			ShouldErr:    true, Verify: failsWith(errTest),
+			Metadata: reconciling(setField(minute, nil)), WithReactors: failing("update", "Resource/status", errTest),
+			ExpectStatusUpdates: written,
+			ExpectEvents:        events{warning("StatusUpdateFailed", "Failed to update status: failure of the test")},
+			ShouldErr:           true, Verify: failsWith(errTest),
 		},
 		// Neither of two failures hides the other.
 		"write fails after a failure": {
-			Metadata: reconciling(setField(minute, errTest)), WithReactors: failing(
-				"update", "Resource/status", errForbidden,
-			), ExpectStatusUpdates: written,
+			Metadata:     reconciling(setField(minute, errTest)),
+			WithReactors: failing("update", "Resource/status", errForbidden), ExpectStatusUpdates: written,
 			ExpectEvents: events{
 				warning("StatusUpdateFailed", "Failed to update status: "+errForbidden.Error()),
 			}, ShouldErr: true,
@@ -179,9 +174,8 @@ func TestResourceReconciler_ObservedGeneration(t *testing.T) {
 			ExpectStatusUpdates: observed(7),
 		},
 		"failure": {
-			Metadata: reconciling(
-				setField(reconcilers.Result{}, errTest),
-			), ExpectStatusUpdates: observed(3), ShouldErr: true, Verify: failsWith(errTest),
+			Metadata: reconciling(setField(reconcilers.Result{}, errTest)), ExpectStatusUpdates: observed(3), ShouldErr: true,
+			Verify: failsWith(errTest),
 		},
 		"quiet failure": {Metadata: reconciling(setField(reconcilers.Result{}, errQuiet)), ExpectStatusUpdates: observed(3)},
 	}, func(_ string, tc *rtesting.ReconcilerTestCase) {

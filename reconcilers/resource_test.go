@@ -91,16 +91,14 @@ func TestResourceReconciler_Request(t *testing.T) {
 		},
 		// Without the resource, nothing is done.
 		"fetch fails": {
-			Request: testRequest, GivenObjects: resource, WithReactors: failing(
-				"get", "Resource", errTest,
-			), Metadata: reconciling(never(t)),
+			Request: testRequest, GivenObjects: resource, WithReactors: failing("get", "Resource", errTest),
+			Metadata:  reconciling(never(t)),
 			ShouldErr: true, Verify: failsWith(errTest),
 		},
 		// A quiet error requests a retry with back-off, without an error.
 		"fetch fails quietly": {
-			Request: testRequest, GivenObjects: resource, WithReactors: failing(
-				"get", "Resource", errQuiet,
-			), Metadata: reconciling(never(t)),
+			Request: testRequest, GivenObjects: resource, WithReactors: failing("get", "Resource", errQuiet),
+			Metadata:       reconciling(never(t)),
 			ExpectedResult: requeue,
 		},
 		// Neither hook is called for a request that is skipped.

@@ -68,9 +68,8 @@ func inARow(r subReconciler, attempts ...subReconcilerCase) subReconcilerCase {
 
 func TestSuppressTransientErrors(t *testing.T) {
 	none, suppressed, returned := attempt(nil, "none"), attempt(errTest, "suppressed"), attempt(errTest, "returned")
-	durable, halt := attempt(
-		errors.Join(errTest, reconcilers.ErrDurable), "quiet",
-	), attempt(reconcilers.ErrHaltSubReconcilers, "quiet")
+	durable, halt := attempt(errors.Join(errTest, reconcilers.ErrDurable), "quiet"),
+		attempt(reconcilers.ErrHaltSubReconcilers, "quiet")
 	times := func(n int, tc subReconcilerCase) []subReconcilerCase {
 		return slices.Repeat([]subReconcilerCase{tc}, n)
 	}
@@ -99,9 +98,8 @@ func TestSuppressTransientErrors(t *testing.T) {
 		"two resources": of(0,
 			suppressed, attempt(errTest, "suppressed", other), suppressed, attempt(errTest, "suppressed", other),
 			returned, attempt(errTest, "returned", other),
-			attempt(
-				errTest, "suppressed", changed,
-			), attempt(errTest, "suppressed", changed), attempt(errTest, "returned", changed), suppressed,
+			attempt(errTest, "suppressed", changed), attempt(errTest, "suppressed", changed),
+			attempt(errTest, "returned", changed), suppressed,
 		),
 	}.Run(t, scheme, fromCase)
 }

@@ -78,9 +78,8 @@ func TestSyncReconciler(t *testing.T) {
 			}, second, errTest, "sync"), "unable to sync"),
 			// A halt also skips finalize.
 			"both, sync halts": logging(outcome(&syncReconciler{
-				SyncDuringFinalization: true, SyncWithResult: syncResult(
-					second, reconcilers.ErrHaltSubReconcilers,
-				), Finalize: finalize(nil),
+				SyncDuringFinalization: true, SyncWithResult: syncResult(second, reconcilers.ErrHaltSubReconcilers),
+				Finalize: finalize(nil),
 			}, second, reconcilers.ErrHaltSubReconcilers, "sync")),
 			// Both results are combined and returned with the error.
 			"both, finalize fails": logging(outcome(&syncReconciler{

@@ -60,9 +60,8 @@ func drift(cm *corev1.ConfigMap) { cm.Data["key"] = "drift" }
 func TestUpdatingObjectManager(t *testing.T) {
 	actual, drifted, removed := newConfigMap("child"), newConfigMap("child", drift), newConfigMap("child", deleting)
 	generated := rtesting.With(wanted(""), func(cm *corev1.ConfigMap) { cm.GenerateName = "child-" })
-	create, update, remove, keep := managing(nil, wanted("child")), managing(
-		drifted, wanted("child"),
-	), managing(actual, nil), managing(actual, wanted("child"))
+	create, update, remove, keep := managing(nil, wanted("child")), managing(drifted, wanted("child")),
+		managing(actual, nil), managing(actual, wanted("child"))
 	created, updated := managed(wanted("child", "added", "by the server")), managed(newConfigMap("child", byServer))
 	creates, updates := objects{wanted("child")}, objects{actual}
 	holding := changes(func(m *configMaps) { m.Finalizer = "test-finalizer" })
@@ -138,9 +137,8 @@ func TestUpdatingObjectManager(t *testing.T) {
 			ExpectCreates:      creates, ExpectEvents: events{createdChild}, ExpectStashedValues: created,
 		},
 		"create, finalizer and track": {
-			Metadata: both, GivenStashedValues: create, ExpectResource: newResource(
-				finalizer("test-finalizer"), patched,
-			), ExpectPatches: adds,
+			Metadata: both, GivenStashedValues: create, ExpectResource: newResource(finalizer("test-finalizer"), patched),
+			ExpectPatches: adds,
 			ExpectCreates: creates, ExpectTracks: tracks, ExpectEvents: events{
 				finalizerPatched, createdChild,
 			}, ExpectStashedValues: created,
@@ -152,10 +150,9 @@ func TestUpdatingObjectManager(t *testing.T) {
 		},
 		// An object that was not created is not tracked.
 		"create, failure": {
-			Metadata: tracking, GivenStashedValues: create, WithReactors: failing(
-				"create", "ConfigMap", errTest,
-			), ExpectCreates: creates,
-			ExpectEvents: failed("CreationFailed", "create"), ShouldErr: true, Verify: failsWith(errTest),
+			Metadata: tracking, GivenStashedValues: create, WithReactors: failing("create", "ConfigMap", errTest),
+			ExpectCreates: creates,
+			ExpectEvents:  failed("CreationFailed", "create"), ShouldErr: true, Verify: failsWith(errTest),
 		},
 		// No event for a quiet error.
 		"create, quiet failure": {
@@ -179,18 +176,16 @@ func TestUpdatingObjectManager(t *testing.T) {
 		// The finalizer is restored.
 		"in sync, finalizer": {
 			Metadata: holding, GivenStashedValues: keep, ExpectStashedValues: managed(actual),
-			ExpectResource: newResource(
-				finalizer("test-finalizer"), patched,
-			), ExpectPatches: adds, ExpectEvents: events{finalizerPatched},
+			ExpectResource: newResource(finalizer("test-finalizer"), patched), ExpectPatches: adds,
+			ExpectEvents: events{finalizerPatched},
 		},
 		// The object is returned as stored in the server.
 		"update": {
 			GivenStashedValues: update, ExpectUpdates: updates, ExpectEvents: events{updatedChild}, ExpectStashedValues: updated,
 		},
 		"update, finalizer and track": {
-			Metadata: both, GivenStashedValues: update, ExpectResource: newResource(
-				finalizer("test-finalizer"), patched,
-			), ExpectPatches: adds,
+			Metadata: both, GivenStashedValues: update, ExpectResource: newResource(finalizer("test-finalizer"), patched),
+			ExpectPatches: adds,
 			ExpectUpdates: updates, ExpectTracks: tracks, ExpectEvents: events{
 				finalizerPatched, updatedChild,
 			}, ExpectStashedValues: updated,

@@ -125,9 +125,8 @@ func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*adm
 	return &admission.Webhook{
 		Handler: r,
 		WithContextFunc: func(ctx context.Context, req *http.Request) context.Context {
-			log := crlog.FromContext(ctx).WithName(
-				"controller-runtime.webhook.webhooks",
-			).WithName(r.Name).WithValues("webhook", req.URL.Path)
+			log := crlog.FromContext(ctx).WithName("controller-runtime.webhook.webhooks").WithName(r.Name).
+				WithValues("webhook", req.URL.Path)
 			ctx = logr.NewContext(ctx, log)
 			ctx = stash.WithContext(ctx)
 			ctx = r.scope(Request{}).onto(ctx)

@@ -133,10 +133,9 @@ func TestAdmissionWebhookAdapter_KeepsUnknownFields(t *testing.T) {
 			reason: "in a list of the same length, items are matched by index", object: withTolerations(
 				`{"key":"a","future":1},{"key":"b","future":2}`,
 			),
-			change: func(pod *corev1.Pod) { pod.Spec.Tolerations[1].Key = "c" },
-			want: withTolerations(
-				`{"key":"a","future":1},{"key":"c","future":2}`,
-			), operations: []string{"replace /spec/tolerations/1/key"},
+			change:     func(pod *corev1.Pod) { pod.Spec.Tolerations[1].Key = "c" },
+			want:       withTolerations(`{"key":"a","future":1},{"key":"c","future":2}`),
+			operations: []string{"replace /spec/tolerations/1/key"},
 		},
 		"same items": {
 			reason: "equal items are matched by index", object: withTolerations(

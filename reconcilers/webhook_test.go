@@ -199,9 +199,8 @@ func TestAdmissionWebhookAdapter_HaltAllowsTheRequest(t *testing.T) {
 			Request: &create, Metadata: halting(reconcilers.ErrHaltSubReconcilers), ExpectedResponse: allowing(greeting),
 		},
 		"wrapped halt": {
-			Request: &create, Metadata: halting(
-				fmt.Errorf("enough: %w", reconcilers.ErrHaltSubReconcilers),
-			), ExpectedResponse: allowing(greeting),
+			Request: &create, Metadata: halting(fmt.Errorf("enough: %w", reconcilers.ErrHaltSubReconcilers)),
+			ExpectedResponse: allowing(greeting),
 		},
 	}.RunWithContext(t, scheme, plainFactory)
 }

@@ -155,9 +155,8 @@ func settled(r *fixture.Resource) {
 func newConfigMap(name string, changes ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: types.UID(
-				"uid-of-" + name,
-			), CreationTimestamp: longAgo, ResourceVersion: "999",
+			Namespace: "default", Name: name, UID: types.UID("uid-of-" + name), CreationTimestamp: longAgo,
+			ResourceVersion: "999",
 			OwnerReferences: []metav1.OwnerReference{
 				*metav1.NewControllerRef(newResource(), fixture.GroupVersion.WithKind("Resource")),
 			},

@@ -81,14 +81,8 @@ func newScheme(t testing.TB) *runtime.Scheme {
 // newCluster returns a client for a cluster that holds the objects.
 func newCluster(t testing.TB, funcs interceptor.Funcs, objs ...client.Object) client.WithWatch {
 	t.Helper()
-	return fake.NewClientBuilder().WithScheme(
-		newScheme(t),
-	).WithStatusSubresource(
-		&MyKind{},
-	).WithObjects(
-		objs...).WithInterceptorFuncs(
-		funcs,
-	).Build()
+	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(&MyKind{}).WithObjects(
+		objs...).WithInterceptorFuncs(funcs).Build()
 }
 
 func newStore[T resource.Object](

@@ -59,11 +59,7 @@ func TestInstallCRDsFromAllSources(t *testing.T) {
 			object := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "example.com/" + version, "kind": kind, "metadata": map[string]any{"name": version},
 			}}
-			if _, err := client.Resource(
-				resource(version, kind),
-			).Namespace(
-				env.Namespace,
-			).Create(
+			if _, err := client.Resource(resource(version, kind)).Namespace(env.Namespace).Create(
 				t.Context(),
 				object,
 				metav1.CreateOptions{},
@@ -107,9 +103,7 @@ func TestInstallCRDsAgain(t *testing.T) {
 	if _, err := dynamicClient(
 		t,
 		env.Sandbox,
-	).Resource(
-		resource("v1alpha1", "Again"),
-	).List(
+	).Resource(resource("v1alpha1", "Again")).List(
 		t.Context(),
 		metav1.ListOptions{},
 	); err != nil {

@@ -92,9 +92,7 @@ func (r *webhookRegistrar) definition(
 	ctx context.Context,
 	name string,
 ) (map[string]any, *apiextensionsv1.CustomResourceDefinition, error) {
-	object, err := r.client.Resource(
-		apiextensionsv1.SchemeGroupVersion.WithResource(crdResourcesName),
-	).Get(
+	object, err := r.client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource(crdResourcesName)).Get(
 		ctx,
 		name,
 		metav1.GetOptions{},

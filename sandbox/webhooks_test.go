@@ -57,11 +57,7 @@ func TestWebhooks_MutateValidateAndConvert(t *testing.T) {
 	got, err := dynamicClient(
 		t,
 		env.Sandbox,
-	).Resource(
-		resource("v1", "Converted"),
-	).Namespace(
-		env.Namespace,
-	).Get(
+	).Resource(resource("v1", "Converted")).Namespace(env.Namespace).Get(
 		t.Context(),
 		"old",
 		metav1.GetOptions{},
@@ -220,9 +216,7 @@ func TestWebhooks_AreRemovedWithTheTest(t *testing.T) {
 		list, err := dynamicClient(
 			t,
 			env.Sandbox,
-		).Resource(
-			admissionregistrationv1.SchemeGroupVersion.WithResource(plural),
-		).List(
+		).Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(plural)).List(
 			t.Context(),
 			metav1.ListOptions{},
 		)

@@ -159,12 +159,8 @@ func GenerateJob(j *batchv1.Job) {
 	}
 	j.Spec.Template.Labels = labels
 	// A job without labels has the labels of its pods, as the same map unless it was copied since.
-	if same := reflect.ValueOf(
-		j.Labels,
-	).UnsafePointer() == reflect.ValueOf(
-		given,
-	).UnsafePointer(); len(j.Labels) == 0 ||
-		same {
+	same := reflect.ValueOf(j.Labels).UnsafePointer() == reflect.ValueOf(given).UnsafePointer()
+	if same || len(j.Labels) == 0 {
 		j.Labels = labels
 	}
 	selector := &metav1.LabelSelector{}

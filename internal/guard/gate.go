@@ -73,9 +73,7 @@ func (g *Gate) Enter(
 	if blocked {
 		staleTimeouts.WithLabelValues(controller).Inc()
 		late.cluster.overdue(late)
-		logr.FromContextOrDiscard(
-			ctx,
-		).Info(
+		logr.FromContextOrDiscard(ctx).Info(
 			"cache did not observe a write of this controller in time, reading from the API server once",
 			"waited",
 			waited.String(),

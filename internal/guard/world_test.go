@@ -46,10 +46,8 @@ type journalKey struct{}
 
 func newWorld(t testing.TB, given ...client.Object) *world {
 	w := &world{t: t, reportsVersion: true, omitted: map[string]bool{}}
-	w.server = newFake().WithGlobalResourceVersionCounter().WithObjects(
-		given...).WithStatusSubresource(
-		&fixture.Resource{},
-	).Build()
+	w.server = newFake().WithGlobalResourceVersionCounter().WithObjects(given...).
+		WithStatusSubresource(&fixture.Resource{}).Build()
 	w.live.Reader = w.server
 	w.cluster = NewCluster(
 		&laggingClient{Client: w.server, world: w},

@@ -64,9 +64,7 @@ func (p *process) removeCRD(t *testing.T, resource schema.GroupVersionResource) 
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	name := resource.GroupResource().String()
-	if err := p.dynamic.Resource(
-		crdResource,
-	).Delete(
+	if err := p.dynamic.Resource(crdResource).Delete(
 		ctx,
 		name,
 		metav1.DeleteOptions{},

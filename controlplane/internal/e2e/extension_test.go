@@ -120,9 +120,7 @@ func TestAggregatedAPIIsReached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.client.CoreV1().Services(
-		namespace,
-	).Create(
+	_, err = p.client.CoreV1().Services(namespace).Create(
 		t.Context(),
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeExternalName, ExternalName: "localhost",

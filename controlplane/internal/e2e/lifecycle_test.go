@@ -214,11 +214,7 @@ func TestDataSurvivesARestart(t *testing.T) {
 	first.waitGone(t)
 
 	second := start(t, "--dir", dir)
-	found, err := second.dynamic.Resource(
-		configMapResource,
-	).Namespace(
-		"default",
-	).Get(
+	found, err := second.dynamic.Resource(configMapResource).Namespace("default").Get(
 		t.Context(),
 		"kept",
 		metav1.GetOptions{},

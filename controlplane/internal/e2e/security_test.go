@@ -47,9 +47,7 @@ func TestServiceAccountHasNoRightsByDefault(t *testing.T) {
 	namespace := p.namespace(t)
 	var token string
 	eventually(t, waitLimit, "token for the default service account", func(ctx context.Context) error {
-		request, err := p.client.CoreV1().ServiceAccounts(
-			namespace,
-		).CreateToken(
+		request, err := p.client.CoreV1().ServiceAccounts(namespace).CreateToken(
 			ctx,
 			"default",
 			&authenticationv1.TokenRequest{},

@@ -42,9 +42,7 @@ func TestDeploymentBecomesAvailableAndIsCollected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.client.CoreV1().Services(
-		namespace,
-	).Create(
+	_, err = p.client.CoreV1().Services(namespace).Create(
 		t.Context(),
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 			Selector: selector.MatchLabels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
