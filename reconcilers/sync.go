@@ -111,9 +111,8 @@ func (r *SyncReconciler[T]) reconcile(ctx context.Context, resource T) (Result, 
 
 // call calls the form of a function that is set.
 func call[T client.Object](
-	ctx context.Context, resource T, plain func(
-		context.Context, T,
-	) error, withResult func(context.Context, T) (Result, error),
+	ctx context.Context, resource T,
+	plain func(context.Context, T) error, withResult func(context.Context, T) (Result, error),
 ) (Result, error) {
 	switch {
 	case withResult != nil:

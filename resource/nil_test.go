@@ -28,10 +28,7 @@ func TestNewTypedStore_ClientForReturnsNilWithoutAnError(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error = %v, want %q", err, want)
 			}
-			if _, err := resource.NewStore(
-				clients,
-				[]resource.Kind{myKind},
-			); err == nil ||
+			if _, err := resource.NewStore(clients, []resource.Kind{myKind}); err == nil ||
 				!strings.Contains(err.Error(), want) {
 				t.Errorf("NewStore: error = %v, want %q", err, want)
 			}

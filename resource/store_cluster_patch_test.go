@@ -19,9 +19,7 @@ func TestCluster_patches(t *testing.T) {
 	e := newEnv(t)
 	store := newStore[*MyKind](t, myKind, e.clients)
 	read := must[*MyKind](t)(store.Add(t.Context(), e.newMyKind("a")))
-	must[*MyKind](
-		t,
-	)(
+	must[*MyKind](t)(
 		store.Patch(
 			t.Context(),
 			e.a,

@@ -63,9 +63,7 @@ func TestCluster_status(t *testing.T) {
 	}
 	obj.Spec.SomeInfo, obj.Status.LastAppliedGeneration = "not written", obj.Generation
 	check := unchanged(t, obj)
-	written := must[*MyKind](
-		t,
-	)(
+	written := must[*MyKind](t)(
 		store.UpdateSubresource(t.Context(), obj.GetStaticMetadata().Identifier(), resource.SubresourceStatus, obj),
 	)
 	check()
@@ -95,9 +93,7 @@ func TestCluster_scale(t *testing.T) {
 	}
 	scale.Spec.Replicas = 5
 	check := unchanged(t, scale)
-	written := must[resource.Object](
-		t,
-	)(
+	written := must[resource.Object](t)(
 		store.UpdateSubresource(t.Context(), "MyKind", e.a, resource.SubresourceScale, scale),
 	)
 	check()
@@ -130,9 +126,7 @@ func TestCluster_upsert(t *testing.T) {
 	created.Status.Replicas = 1
 	withStatus := must[*MyKind](t)(store.UpdateSubresource(t.Context(), e.a, resource.SubresourceStatus, created))
 
-	replaced := must[*MyKind](
-		t,
-	)(
+	replaced := must[*MyKind](t)(
 		store.Upsert(t.Context(), e.a, e.newMyKind("a", func(o *MyKind) { o.Spec.SomeInfo = "replaced" })),
 	)
 	if replaced.UID != created.UID || replaced.Spec.SomeInfo != "replaced" || replaced.Status.Replicas != 1 {
@@ -164,9 +158,7 @@ func TestCluster_list(t *testing.T) {
 	for i := range 25 {
 		name := fmt.Sprintf("n%02d", i)
 		want = append(want, name)
-		must[*MyKind](
-			t,
-		)(
+		must[*MyKind](t)(
 			store.Add(
 				t.Context(),
 				e.newMyKind(name, func(o *MyKind) { o.Labels = map[string]string{"odd": fmt.Sprint(i % 2)} }),
@@ -197,9 +189,7 @@ func TestCluster_list(t *testing.T) {
 			t.Errorf("%s: the list has no resource version", name)
 		}
 	}
-	if list := must[*resource.TypedList[*MyKind]](
-		t,
-	)(
+	if list := must[*resource.TypedList[*MyKind]](t)(
 		store.List(t.Context(), resource.StoreListOptions{PerPage: 3}),
 	); len(
 		list.Items,
@@ -219,9 +209,7 @@ func TestCluster_clusterScope(t *testing.T) {
 	if updated.Spec.Color != "white" || updated.Namespace != "" || updated.GetStaticMetadata().Identifier() != id {
 		t.Errorf("stored %+v", updated)
 	}
-	list := must[*resource.TypedList[*Theme]](
-		t,
-	)(
+	list := must[*resource.TypedList[*Theme]](t)(
 		store.List(t.Context(), resource.StoreListOptions{FieldSelectors: []string{"metadata.name=" + id.Name}}),
 	)
 	if len(list.Items) != 1 || list.Items[0].Spec.Color != "white" {
@@ -239,9 +227,7 @@ func TestCluster_delete(t *testing.T) {
 	e := newEnv(t)
 	store := newStore[*MyKind](t, myKind, e.clients)
 	const finalizer = group + "/test"
-	obj := must[*MyKind](
-		t,
-	)(
+	obj := must[*MyKind](t)(
 		store.Add(t.Context(), e.newMyKind("a", func(o *MyKind) { o.Finalizers = []string{finalizer} })),
 	)
 	err := store.Delete(t.Context(), e.a, client.Preconditions{UID: new(types.UID("other"))})
@@ -287,9 +273,7 @@ func TestCluster_cache(t *testing.T) {
 	if second.Spec.Tags[0] != "x" {
 		t.Error("reads of a cache share memory")
 	}
-	list := must[*resource.TypedList[*MyKind]](
-		t,
-	)(
+	list := must[*resource.TypedList[*MyKind]](t)(
 		store.List(t.Context(), resource.StoreListOptions{Namespace: e.Namespace, PerPage: 1}),
 	)
 	if diff := cmp.Diff([]*MyKind{created}, list.Items); diff != "" {

@@ -25,9 +25,7 @@ func foreignTheme(version string) resource.Kind {
 
 func TestStore_Kind(t *testing.T) {
 	clients := resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}), nil)
-	store := must[*resource.Store](
-		t,
-	)(
+	store := must[*resource.Store](t)(
 		resource.NewStore(clients, []resource.Kind{myKind, theme, configMap, foreignTheme("v1"), foreignTheme("v2")}),
 	)
 	tests := map[string]struct {
@@ -83,9 +81,7 @@ func TestNewStore_problems(t *testing.T) {
 
 func TestStore(t *testing.T) {
 	clients := resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}), nil)
-	store := must[*resource.Store](
-		t,
-	)(
+	store := must[*resource.Store](t)(
 		resource.NewStore(clients, []resource.Kind{myKind, theme, foreignTheme("v1"), foreignTheme("v2")}),
 	)
 	ctx, object := t.Context(), must[resource.Object](t)
@@ -133,9 +129,7 @@ func TestStore(t *testing.T) {
 
 func TestStore_refuses(t *testing.T) {
 	clients := resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}), nil)
-	store := must[*resource.Store](
-		t,
-	)(
+	store := must[*resource.Store](t)(
 		resource.NewStore(clients, []resource.Kind{theme, foreignTheme("v1"), foreignTheme("v2")}),
 	)
 	ctx := t.Context()

@@ -219,10 +219,7 @@ func TestTypedStore_List_pages(t *testing.T) {
 			if diff := cmp.Diff(tt.requests, tt.pager.requests); diff != "" {
 				t.Errorf("%s: requests (-want +got):\n%s", tt.reason, diff)
 			}
-			if list, err := store.List(
-				t.Context(),
-				options,
-			); err == nil &&
+			if list, err := store.List(t.Context(), options); err == nil &&
 				(len(list.Items) < tt.want || list.ResourceVersion != "7") {
 				t.Errorf("%s: list of %d at %q", tt.reason, len(list.Items), list.ResourceVersion)
 			} else if err != nil &&

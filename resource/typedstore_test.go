@@ -287,9 +287,7 @@ func TestTypedStore_Get(t *testing.T) {
 	if !apierrs.IsNotFound(err) || !strings.HasPrefix(err.Error(), `get MyKind "ns/b": `) {
 		t.Errorf("error %v, want not found", err)
 	}
-	u := must[*unstructured.Unstructured](
-		t,
-	)(
+	u := must[*unstructured.Unstructured](t)(
 		newStore[*unstructured.Unstructured](t, dynamic, clients).Get(t.Context(), id("a")),
 	)
 	if info, _, _ := unstructured.NestedString(u.Object, "spec", "someInfo"); info != "some" {

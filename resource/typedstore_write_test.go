@@ -286,10 +286,7 @@ func TestTypedStore_Delete(t *testing.T) {
 			t.Errorf("%s still exists: %v", name, err)
 		}
 	}
-	if err := s.Delete(
-		t.Context(),
-		id("a"),
-	); !apierrs.IsNotFound(err) ||
+	if err := s.Delete(t.Context(), id("a")); !apierrs.IsNotFound(err) ||
 		err.Error() != fmt.Sprintf(`delete MyKind "ns/a": mykinds.%s "a" not found`, group) {
 		t.Errorf("error %v, want not found", err)
 	}

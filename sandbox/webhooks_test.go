@@ -38,11 +38,7 @@ func TestWebhooks_MutateValidateAndConvert(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"by": t.Name()}, created.GetLabels()); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	if _, err := api.Create(
-		t.Context(),
-		newConfigMap("refused"),
-		metav1.CreateOptions{},
-	); !apierrors.IsForbidden(err) ||
+	if _, err := api.Create(t.Context(), newConfigMap("refused"), metav1.CreateOptions{}); !apierrors.IsForbidden(err) ||
 		!strings.Contains(err.Error(), "not this one") {
 		t.Errorf("error %v, want the error of the validating webhook", err)
 	}
@@ -191,9 +187,7 @@ func TestWebhooks_AreRemovedWithTheTest(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if err := hooks.WaitUntilServed(
-			ctx,
-		); err == nil ||
+		if err := hooks.WaitUntilServed(ctx); err == nil ||
 			!strings.Contains(err.Error(), "waiting for a webhook server at "+hooks.address()) {
 			t.Errorf("error %v, want one about waiting", err)
 		}
@@ -309,9 +303,7 @@ func TestReadWebhookConfigurations_OfAKubebuilderProject(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	delete(folder, "manifests.yaml")
-	if _, err := readWebhookConfigurations(
-		[]any{folder},
-	); err == nil ||
+	if _, err := readWebhookConfigurations([]any{folder}); err == nil ||
 		!strings.Contains(err.Error(), "the sources contain no MutatingWebhookConfiguration") {
 		t.Errorf("error %v, want one about missing webhooks", err)
 	}

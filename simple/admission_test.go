@@ -172,9 +172,8 @@ func TestMutatorThatChangesNothingSendsNoPatch(t *testing.T) {
 				body, err := json.Marshal(admissionv1.AdmissionReview{
 					TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 					Request: &admissionv1.AdmissionRequest{
-						UID: "uid", Kind: metav1.GroupVersionKind(
-							widgetKind.GroupVersionKind(),
-						), Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
+						UID: "uid", Kind: metav1.GroupVersionKind(widgetKind.GroupVersionKind()), Operation: admissionv1.Create,
+						Object: runtime.RawExtension{Raw: []byte(object)},
 					},
 				})
 				e.Must(err)
@@ -286,9 +285,8 @@ func TestValidatorSeesRequests(t *testing.T) {
 		{Action: app.AdmissionActionDelete, GVK: gvk, Old: "SECOND", WithUser: true},
 	}
 	got := []seen{
-		see(
-			app.AdmissionActionCreate, false,
-		), see(app.AdmissionActionUpdate, false), see(app.AdmissionActionUpdate, true), see(app.AdmissionActionDelete, false),
+		see(app.AdmissionActionCreate, false), see(app.AdmissionActionUpdate, false), see(app.AdmissionActionUpdate, true),
+		see(app.AdmissionActionDelete, false),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

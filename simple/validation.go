@@ -123,9 +123,8 @@ func (c *AppConfig) handled(p *problems) []*handled {
 			continue
 		}
 		all = append(all, &handled{
-			field: fmt.Sprintf(
-				"ManagedKinds[%d]", i,
-			), managed: true, kind: k.Kind, watcher: k.Watcher, reconciler: k.Reconciler, subReconciler: k.SubReconciler,
+			field: fmt.Sprintf("ManagedKinds[%d]", i), managed: true, kind: k.Kind, watcher: k.Watcher,
+			reconciler: k.Reconciler, subReconciler: k.SubReconciler,
 			options: k.ReconcileOptions, opinionated: !k.ReconcileOptions.UsePlain,
 		})
 	}

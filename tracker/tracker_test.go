@@ -328,9 +328,7 @@ func TestKindErrors(t *testing.T) {
 func TestTrackObjectErrors(t *testing.T) {
 	tr := New(clientgoscheme.Scheme, time.Hour)
 	err := tr.TrackObject(&corev1.ConfigMap{ObjectMeta: metaOf("ns", "", nil)}, observerNamed("a"))
-	if want := errors.New(
-		"invalid Reference:\nmust provide either Name or Selector",
-	); err == nil ||
+	if want := errors.New("invalid Reference:\nmust provide either Name or Selector"); err == nil ||
 		err.Error() != want.Error() {
 		t.Errorf("object without name: error %v, want %v", err, want)
 	}

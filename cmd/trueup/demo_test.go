@@ -31,11 +31,8 @@ func TestDemo(t *testing.T) {
 	if code := c.ends(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, c.output())
 	}
-	if ok := regexp.MustCompile(
-		`^demo: ok: 4 websites ready, [1-9][0-9]* writes, 0 errors$`,
-	); !ok.MatchString(
-		c.lastLine(),
-	) {
+	want := regexp.MustCompile(`^demo: ok: 4 websites ready, [1-9][0-9]* writes, 0 errors$`)
+	if !want.MatchString(c.lastLine()) {
 		t.Errorf("last line: %s", c.lastLine())
 	}
 	out := c.stdout.String()

@@ -212,12 +212,7 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"help", "up"}, {"up", "-h"}, {"demo", "--help"}} {
 		var stdout, stderr bytes.Buffer
-		if code := run(
-			t.Context(),
-			args,
-			&stdout,
-			&stderr,
-		); code != 0 || stderr.Len() > 0 ||
+		if code := run(t.Context(), args, &stdout, &stderr); code != 0 || stderr.Len() > 0 ||
 			!strings.Contains(stdout.String(), "Usage:\n  trueup ") {
 			t.Errorf("%q: exit code %d\n%s%s", args, code, &stdout, &stderr)
 		}

@@ -178,9 +178,7 @@ func libraryPackages(t *testing.T) []string {
 	t.Helper()
 	paths := []string{}
 	for _, p := range goList(t, "./...") {
-		if layer := layerOf(
-			folder(p.ImportPath),
-		); layer >= 0 && layer < layerOf("examples") &&
+		if layer := layerOf(folder(p.ImportPath)); layer >= 0 && layer < layerOf("examples") &&
 			folder(p.ImportPath) != "internal" {
 			paths = append(paths, p.ImportPath)
 		}

@@ -111,11 +111,7 @@ func TestSchemas_For(t *testing.T) {
 		s := &server{document: document}
 		ask := func(kind string, cached, wantKnown bool, wantAsked int) {
 			t.Helper()
-			if _, known, _, err := schemas.For(
-				s,
-				kindOf(kind),
-				cached,
-			); known != wantKnown || err != nil ||
+			if _, known, _, err := schemas.For(s, kindOf(kind), cached); known != wantKnown || err != nil ||
 				s.asked != wantAsked {
 				t.Errorf(
 					"%s: got known %v, want %v; got %d requests, want %d; error %v",
@@ -144,11 +140,7 @@ func TestSchemas_ForFails(t *testing.T) {
 		var schemas defaults.Schemas
 		s := &server{document: document, err: errors.New("forbidden")}
 		for i, wantFresh := range []bool{true, false, false} {
-			if _, known, fresh, err := schemas.For(
-				s,
-				kindOf("Gizmo"),
-				false,
-			); known || fresh != wantFresh ||
+			if _, known, fresh, err := schemas.For(s, kindOf("Gizmo"), false); known || fresh != wantFresh ||
 				!errors.Is(err, s.err) {
 				t.Errorf("call %d: known %v, fresh %v, error %v", i, known, fresh, err)
 			}

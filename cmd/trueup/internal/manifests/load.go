@@ -167,10 +167,7 @@ func split(content []byte) []part {
 	line := 0
 	for text := range bytes.Lines(content) {
 		line++
-		if rest, ok := bytes.CutPrefix(
-			text,
-			[]byte("---"),
-		); ok &&
+		if rest, ok := bytes.CutPrefix(text, []byte("---")); ok &&
 			(len(bytes.TrimSpace(rest)) == 0 || rest[0] == ' ' || rest[0] == '\t') {
 			// The text after the dashes is part of the document; usually it is a comment.
 			parts = append(parts, part{line: line, text: append([]byte("   "), rest...)})
