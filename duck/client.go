@@ -97,10 +97,7 @@ func (c *duckClient) Update(ctx context.Context, obj client.Object, opts ...clie
 }
 
 func (c *duckClient) Patch(
-	ctx context.Context,
-	obj client.Object,
-	patch client.Patch,
-	opts ...client.PatchOption,
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
 ) error {
 	if !c.isDuck(obj) {
 		return c.client.Patch(ctx, obj, patch, opts...)

@@ -25,18 +25,13 @@ func (w *duckSubResourceWriter) isDuck(obj runtime.Object) bool {
 
 // Apply passes through, because apply configurations are not bound to a Go type.
 func (w *duckSubResourceWriter) Apply(
-	ctx context.Context,
-	obj runtime.ApplyConfiguration,
-	opts ...client.SubResourceApplyOption,
+	ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
 ) error {
 	return w.writer.Apply(ctx, obj, opts...)
 }
 
 func (w *duckSubResourceWriter) Create(
-	ctx context.Context,
-	obj client.Object,
-	subResource client.Object,
-	opts ...client.SubResourceCreateOption,
+	ctx context.Context, obj client.Object, subResource client.Object, opts ...client.SubResourceCreateOption,
 ) error {
 	if w.isDuck(obj) {
 		return errCreate
@@ -45,9 +40,7 @@ func (w *duckSubResourceWriter) Create(
 }
 
 func (w *duckSubResourceWriter) Update(
-	ctx context.Context,
-	obj client.Object,
-	opts ...client.SubResourceUpdateOption,
+	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
 ) error {
 	if w.isDuck(obj) {
 		return errUpdate
@@ -56,10 +49,7 @@ func (w *duckSubResourceWriter) Update(
 }
 
 func (w *duckSubResourceWriter) Patch(
-	ctx context.Context,
-	obj client.Object,
-	patch client.Patch,
-	opts ...client.SubResourcePatchOption,
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 ) error {
 	if !w.isDuck(obj) {
 		return w.writer.Patch(ctx, obj, patch, opts...)
@@ -89,10 +79,7 @@ type duckSubResourceClient struct {
 var _ client.SubResourceClient = (*duckSubResourceClient)(nil)
 
 func (c *duckSubResourceClient) Get(
-	ctx context.Context,
-	obj client.Object,
-	subResource client.Object,
-	opts ...client.SubResourceGetOption,
+	ctx context.Context, obj client.Object, subResource client.Object, opts ...client.SubResourceGetOption,
 ) error {
 	if !c.isDuck(obj) {
 		return c.reader.Get(ctx, obj, subResource, opts...)

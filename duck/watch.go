@@ -17,9 +17,7 @@ import (
 // Watch watches as the wrapped client does. It panics if the wrapped client cannot watch. The events for a duck typed
 // list carry objects of the type of its items.
 func (c *duckClient) Watch(
-	ctx context.Context,
-	list client.ObjectList,
-	opts ...client.ListOption,
+	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
 ) (watch.Interface, error) {
 	wrapped, ok := c.client.(client.WithWatch)
 	if !ok {

@@ -65,8 +65,7 @@ func TestWatchErrorEvents(t *testing.T) {
 		},
 	})
 	w, err := duck.NewDuckAwareClientWrapper(plain).(client.WithWatch).Watch(
-		t.Context(),
-		&ScalableList{TypeMeta: deploymentList},
+		t.Context(), &ScalableList{TypeMeta: deploymentList},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -84,8 +83,7 @@ func TestWatchErrorEvents(t *testing.T) {
 	status, ok := event.Object.(*metav1.Status)
 	if event.Type != watch.Error || !ok {
 		t.Fatalf(
-			"got a %s event with %T for an object that cannot be converted, want an error event with a Status",
-			event.Type,
+			"got a %s event with %T for an object that cannot be converted, want an error event with a Status", event.Type,
 			event.Object,
 		)
 	}

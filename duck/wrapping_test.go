@@ -288,10 +288,7 @@ func TestSubResourcePatchWithBody(t *testing.T) {
 	before := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
 	after := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 2}}
 	err := c.SubResource("scale").Patch(
-		t.Context(),
-		scalable("a"),
-		client.MergeFrom(before),
-		client.WithSubResourceBody(after),
+		t.Context(), scalable("a"), client.MergeFrom(before), client.WithSubResourceBody(after),
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -42,8 +42,7 @@ func TestChildSetReconciler_Finalizer(t *testing.T) {
 	}
 
 	reconcile(
-		"the finalizer comes first", list, added, patched,
-		"create ConfigMap default/child-a", eventOn("Created", "child-a"),
+		"the finalizer comes first", list, added, patched, "create ConfigMap default/child-a", eventOn("Created", "child-a"),
 		"create ConfigMap default/child-b", eventOn("Created", "child-b"), "reflect [a=child-a b=child-b]",
 	)
 	equal(t, "owner references", nil, stored(w, desired[0]).OwnerReferences)

@@ -107,13 +107,11 @@ func TestChangedPaths(t *testing.T) {
 		"conditions": {
 			before: conditions(
 				condition("Gone", "True", "Was", "", 1), condition("Ready", "False", "Broken", "a secret", 1),
-				condition("Same", "True", "Fine", "", 1),
-				condition("Synced", "True", "Fine", "one", 1),
+				condition("Same", "True", "Fine", "", 1), condition("Synced", "True", "Fine", "one", 1),
 			),
 			after: conditions(
 				condition("New", "Unknown", "Initializing", "", 2), condition("Ready", "True", "Ready", "", 2),
-				condition("Same", "True", "Fine", "", 2),
-				condition("Synced", "True", "Checked", "two", 2),
+				condition("Same", "True", "Fine", "", 2), condition("Synced", "True", "Checked", "two", 2),
 			),
 			want: []string{
 				"conditions[Gone]: removed, status True, reason Was",

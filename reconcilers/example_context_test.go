@@ -97,9 +97,7 @@ func ExampleNewStasher() {
 
 func ExampleAggregateResults() {
 	result := reconcilers.AggregateResults(
-		reconcilers.Result{RequeueAfter: time.Hour},
-		reconcilers.Result{},
-		reconcilers.Result{RequeueAfter: time.Minute},
+		reconcilers.Result{RequeueAfter: time.Hour}, reconcilers.Result{}, reconcilers.Result{RequeueAfter: time.Minute},
 	)
 	fmt.Println(result.RequeueAfter)
 	// Output:
@@ -107,10 +105,7 @@ func ExampleAggregateResults() {
 }
 
 func ExampleMergeMaps() {
-	labels := reconcilers.MergeMaps(
-		map[string]string{"app": "site", "tier": "web"},
-		map[string]string{"tier": "edge"},
-	)
+	labels := reconcilers.MergeMaps(map[string]string{"app": "site", "tier": "web"}, map[string]string{"tier": "edge"})
 	fmt.Println(labels)
 	// Output:
 	// map[app:site tier:edge]

@@ -20,8 +20,7 @@ func TestMain(m *testing.M) { apitest.Main(m) }
 
 // crd returns the definition of a kind whose spec and status may have any fields.
 func crd(
-	kind resource.Kind,
-	subresources *apiextensionsv1.CustomResourceSubresources,
+	kind resource.Kind, subresources *apiextensionsv1.CustomResourceSubresources,
 ) *apiextensionsv1.CustomResourceDefinition {
 	anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	return &apiextensionsv1.CustomResourceDefinition{

@@ -236,8 +236,7 @@ func checkCopy(t *testing.T, seed uint64, depth int) {
 	copyInto(&in, &out)
 	if !reflect.DeepEqual(pristine, out) {
 		t.Fatalf(
-			"seed %d: the copy differs (-want +got):\n%s",
-			seed,
+			"seed %d: the copy differs (-want +got):\n%s", seed,
 			cmp.Diff(pristine, out, cmp.Exporter(func(reflect.Type) bool { return true })),
 		)
 	}

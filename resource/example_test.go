@@ -39,8 +39,7 @@ func exampleClients() resource.ClientGenerator {
 		panic(err)
 	}
 	return resource.NewClientGenerator(
-		fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&Website{}).Build(),
-		nil,
+		fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&Website{}).Build(), nil,
 	)
 }
 

@@ -97,8 +97,7 @@ func (k Kind) validateValues() []error {
 	}
 	if want := reflect.TypeOf(object); item != want {
 		problems = append(
-			problems,
-			fmt.Errorf("kind %s must define ZeroListValue that lists %s, %T lists %s", k, want, list, item),
+			problems, fmt.Errorf("kind %s must define ZeroListValue that lists %s, %T lists %s", k, want, list, item),
 		)
 	}
 	return problems

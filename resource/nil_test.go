@@ -38,9 +38,7 @@ func TestNewTypedStore_ClientForReturnsNilWithoutAnError(t *testing.T) {
 
 func TestUpdateObject_WithoutStoreOrFunction(t *testing.T) {
 	store := newStore[*MyKind](
-		t,
-		myKind,
-		resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}, newMyKind("a")), nil),
+		t, myKind, resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}, newMyKind("a")), nil),
 	)
 	update := func(obj *MyKind, _ bool) (*MyKind, error) { return obj, nil }
 	for name, tc := range map[string]struct {

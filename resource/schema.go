@@ -78,10 +78,7 @@ func WithScope(scope SchemaScope) SimpleSchemaOption {
 // Mistakes are reported by [Kind.Validate], which is called when the kind is first used in set-up. Schemas can
 // therefore be package variables.
 func NewSimpleSchema(
-	group, version string,
-	zeroValue Object,
-	zeroList ListObject,
-	opts ...SimpleSchemaOption,
+	group, version string, zeroValue Object, zeroList ListObject, opts ...SimpleSchemaOption,
 ) *SimpleSchema {
 	s := &SimpleSchema{scope: NamespacedScope}
 	if !isNil(zeroValue) {

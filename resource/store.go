@@ -160,11 +160,7 @@ func (s *Store) Upsert(ctx context.Context, id Identifier, obj Object) (Object, 
 
 // UpdateSubresource replaces a subresource of an object, see [TypedStore.UpdateSubresource].
 func (s *Store) UpdateSubresource(
-	ctx context.Context,
-	kind string,
-	id Identifier,
-	name SubresourceName,
-	obj Object,
+	ctx context.Context, kind string, id Identifier, name SubresourceName, obj Object,
 ) (Object, error) {
 	store, err := s.Kind(kind)
 	if err != nil {

@@ -21,10 +21,7 @@ func TestCluster_patches(t *testing.T) {
 	read := must[*MyKind](t)(store.Add(t.Context(), e.newMyKind("a")))
 	must[*MyKind](t)(
 		store.Patch(
-			t.Context(),
-			e.a,
-			types.JSONPatchType,
-			[]byte(`[{"op":"add","path":"/spec/otherInfo","value":"patched"}]`),
+			t.Context(), e.a, types.JSONPatchType, []byte(`[{"op":"add","path":"/spec/otherInfo","value":"patched"}]`),
 		),
 	)
 	after := read.DeepCopy()

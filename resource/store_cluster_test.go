@@ -105,11 +105,7 @@ func TestCluster_scale(t *testing.T) {
 		t.Errorf("stored %+v", stored.Spec)
 	}
 	if _, err := store.UpdateSubresource(
-		t.Context(),
-		"MyKind",
-		e.a,
-		resource.SubresourceScale,
-		scale,
+		t.Context(), "MyKind", e.a, resource.SubresourceScale, scale,
 	); !apierrs.IsConflict(
 		err,
 	) {
@@ -160,8 +156,7 @@ func TestCluster_list(t *testing.T) {
 		want = append(want, name)
 		must[*MyKind](t)(
 			store.Add(
-				t.Context(),
-				e.newMyKind(name, func(o *MyKind) { o.Labels = map[string]string{"odd": fmt.Sprint(i % 2)} }),
+				t.Context(), e.newMyKind(name, func(o *MyKind) { o.Labels = map[string]string{"odd": fmt.Sprint(i % 2)} }),
 			),
 		)
 	}

@@ -58,10 +58,7 @@ func (s *TypedStore[T]) body(obj T) (Object, bool) {
 }
 
 func (s *TypedStore[T]) updateBody(
-	ctx context.Context,
-	id Identifier,
-	name SubresourceName,
-	body Object,
+	ctx context.Context, id Identifier, name SubresourceName, body Object,
 ) (Object, error) {
 	problems := []error{s.check(id)}
 	if of := IdentifierOf(body); of != id {

@@ -30,12 +30,9 @@ func TestTypedObjects_json(t *testing.T) {
 		},
 		"Status": {
 			reason: "the object has a status",
-			obj: newMyKind(
-				"a",
-				func(o *MyKind) { o.Status.Replicas = 2; o.Spec.Size = new(apiresource.MustParse("1Gi")) },
-			),
-			empty: &MyKind{},
-			want:  `{"metadata":{"name":"a","namespace":"ns"},"spec":{"someInfo":"some","size":"1Gi"},"status":{"replicas":2}}`,
+			obj:    newMyKind("a", func(o *MyKind) { o.Status.Replicas = 2; o.Spec.Size = new(apiresource.MustParse("1Gi")) }),
+			empty:  &MyKind{},
+			want:   `{"metadata":{"name":"a","namespace":"ns"},"spec":{"someInfo":"some","size":"1Gi"},"status":{"replicas":2}}`,
 		},
 		"NoStatus": {
 			reason: "the type has no status",

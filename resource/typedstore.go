@@ -69,10 +69,7 @@ func (s *TypedStore[T]) validate() error {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if s.source != Cached && s.source != Live {
 		add(
-			"the store of kind %s has an invalid ReadSource %q: must be one of %q",
-			s.kind,
-			s.source,
-			[]ReadSource{Cached, Live},
+			"the store of kind %s has an invalid ReadSource %q: must be one of %q", s.kind, s.source, []ReadSource{Cached, Live},
 		)
 	}
 	object, list := s.kind.ZeroValue(), s.kind.ZeroListValue()

@@ -31,11 +31,7 @@ func TestTypedStore_List(t *testing.T) {
 		return newMyKind(name, func(o *MyKind) { o.Namespace = namespace; o.Labels = map[string]string{"app": app} })
 	}
 	cluster := newCluster(
-		t,
-		interceptor.Funcs{},
-		labeled("a", "ns", "web"),
-		labeled("b", "ns", "db"),
-		labeled("c", "other", "web"),
+		t, interceptor.Funcs{}, labeled("a", "ns", "web"), labeled("b", "ns", "db"), labeled("c", "other", "web"),
 	)
 	store := newStore[*MyKind](t, myKind, resource.NewClientGenerator(cluster, nil))
 	tests := map[string]struct {

@@ -242,8 +242,7 @@ func TestTypedStore_refuses(t *testing.T) {
 			"all problems are listed",
 			drop(
 				themes.List(
-					ctx,
-					resource.StoreListOptions{LabelFilters: []string{"a in"}, FieldSelectors: []string{"a"}, PerPage: -1},
+					ctx, resource.StoreListOptions{LabelFilters: []string{"a in"}, FieldSelectors: []string{"a"}, PerPage: -1},
 				),
 			),
 			[]string{"invalid LabelFilters", "invalid FieldSelectors", "invalid PerPage -1"},

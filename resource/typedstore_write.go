@@ -111,11 +111,7 @@ func (s *TypedStore[T]) ForceDelete(ctx context.Context, id Identifier, opts ...
 
 // Patch sends a ready-made patch, for example a [types.MergePatchType] or a [types.JSONPatchType].
 func (s *TypedStore[T]) Patch(
-	ctx context.Context,
-	id Identifier,
-	kind types.PatchType,
-	data []byte,
-	opts ...client.PatchOption,
+	ctx context.Context, id Identifier, kind types.PatchType, data []byte, opts ...client.PatchOption,
 ) (T, error) {
 	out, err := s.kind.object(id).(T), s.check(id)
 	if err == nil {
@@ -148,10 +144,7 @@ func (s *TypedStore[T]) Merge(ctx context.Context, before, after T, opts ...clie
 // The fields of obj are those of its JSON encoding: a field without omitempty or omitzero is applied even with its zero
 // value.
 func (s *TypedStore[T]) Apply(
-	ctx context.Context,
-	obj T,
-	owner client.FieldOwner,
-	opts ...client.ApplyOption,
+	ctx context.Context, obj T, owner client.FieldOwner, opts ...client.ApplyOption,
 ) (T, error) {
 	var none T
 	if isNil(obj) {

@@ -274,9 +274,7 @@ func TestTypedStore_Upsert_races(t *testing.T) {
 
 func TestTypedStore_Delete(t *testing.T) {
 	s := newStore[*MyKind](
-		t,
-		myKind,
-		resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}, newMyKind("a"), newMyKind("b")), nil),
+		t, myKind, resource.NewClientGenerator(newCluster(t, interceptor.Funcs{}, newMyKind("a"), newMyKind("b")), nil),
 	)
 	for _, name := range []string{"a", "b"} {
 		if err := s.Delete(t.Context(), id(name)); err != nil {

@@ -28,10 +28,7 @@ type UpdateOptions struct {
 // copy, which update may change and return. An error of update is returned without a retry. If update changes nothing,
 // nothing is written. The result is the stored object. After the last retry, the conflict is returned.
 func UpdateObject[T Object](
-	ctx context.Context,
-	store *TypedStore[T],
-	id Identifier,
-	update func(obj T, isRetry bool) (T, error),
+	ctx context.Context, store *TypedStore[T], id Identifier, update func(obj T, isRetry bool) (T, error),
 	options UpdateOptions,
 ) (T, error) {
 	var none T
@@ -59,9 +56,7 @@ func UpdateObject[T Object](
 		}
 		if changed.GetResourceVersion() != current.GetResourceVersion() {
 			return none, store.failed(
-				"update",
-				id,
-				errors.New("the update function returned an object with a different resource version"),
+				"update", id, errors.New("the update function returned an object with a different resource version"),
 			)
 		}
 		// The comparison of apimachinery panics on unexported fields. A redundant write does no harm.

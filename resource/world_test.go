@@ -86,10 +86,7 @@ func newCluster(t testing.TB, funcs interceptor.Funcs, objs ...client.Object) cl
 }
 
 func newStore[T resource.Object](
-	t testing.TB,
-	kind resource.Kind,
-	clients resource.ClientGenerator,
-	opts ...resource.StoreOption,
+	t testing.TB, kind resource.Kind, clients resource.ClientGenerator, opts ...resource.StoreOption,
 ) *resource.TypedStore[T] {
 	t.Helper()
 	store, err := resource.NewTypedStore[T](kind, clients, opts...)

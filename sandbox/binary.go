@@ -72,9 +72,7 @@ func cachePath(src source) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf(
-			"sandbox: no cache directory for the control plane binary: %w (or set %s to a binary)",
-			err,
-			BinaryVariable,
+			"sandbox: no cache directory for the control plane binary: %w (or set %s to a binary)", err, BinaryVariable,
 		)
 	}
 	key, err := src.key()

@@ -123,13 +123,7 @@ func (b *builder) compile(ctx context.Context, goPath, work string, display *pro
 		}
 	}
 	stale, err := command.run(
-		ctx,
-		"list",
-		"-mod=readonly",
-		"-deps",
-		"-f",
-		"{{if .Stale}}{{.ImportPath}}{{end}}",
-		controlPlaneMain,
+		ctx, "list", "-mod=readonly", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", controlPlaneMain,
 	)
 	if err != nil {
 		return "", err
@@ -138,14 +132,7 @@ func (b *builder) compile(ctx context.Context, goPath, work string, display *pro
 	built := filepath.Join(work, filepath.Base(b.target))
 	// Version control information is disabled: git may be missing, or reject a directory of another user.
 	if _, err := command.run(
-		ctx,
-		"build",
-		"-mod=readonly",
-		"-buildvcs=false",
-		"-v",
-		"-o",
-		built,
-		controlPlaneMain,
+		ctx, "build", "-mod=readonly", "-buildvcs=false", "-v", "-o", built, controlPlaneMain,
 	); err != nil {
 		return "", err
 	}

@@ -60,9 +60,7 @@ func TestInstallCRDsFromAllSources(t *testing.T) {
 				"apiVersion": "example.com/" + version, "kind": kind, "metadata": map[string]any{"name": version},
 			}}
 			if _, err := client.Resource(resource(version, kind)).Namespace(env.Namespace).Create(
-				t.Context(),
-				object,
-				metav1.CreateOptions{},
+				t.Context(), object, metav1.CreateOptions{},
 			); err != nil {
 				t.Errorf("creating a %s of %s: %v", kind, version, err)
 			}
@@ -100,10 +98,7 @@ func TestInstallCRDsAgain(t *testing.T) {
 	if err := env.InstallCRDs(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dynamicClient(
-		t,
-		env.Sandbox,
-	).Resource(resource("v1alpha1", "Again")).List(
+	if _, err := dynamicClient(t, env.Sandbox).Resource(resource("v1alpha1", "Again")).List(
 		t.Context(),
 		metav1.ListOptions{},
 	); err != nil {
@@ -117,11 +112,7 @@ func TestInstallCRDsWhileTheOldOneIsDeleted(t *testing.T) {
 	// A finalizer keeps the definition terminating until the test has observed it.
 	patch := []byte(`{"metadata": {"finalizers": ["example.com/hold", "customresourcecleanup.apiextensions.k8s.io"]}}`)
 	if _, err := crds.Patch(
-		t.Context(),
-		"leavings.example.com",
-		"application/merge-patch+json",
-		patch,
-		metav1.PatchOptions{},
+		t.Context(), "leavings.example.com", "application/merge-patch+json", patch, metav1.PatchOptions{},
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -139,10 +130,7 @@ func TestInstallCRDsWhileTheOldOneIsDeleted(t *testing.T) {
 		t.Errorf("got %v while the definition is deleted", err)
 	}
 	if _, err := crds.Patch(
-		t.Context(),
-		"leavings.example.com",
-		"application/merge-patch+json",
-		[]byte(`{"metadata": {"finalizers": null}}`),
+		t.Context(), "leavings.example.com", "application/merge-patch+json", []byte(`{"metadata": {"finalizers": null}}`),
 		metav1.PatchOptions{},
 	); err != nil {
 		t.Fatal(err)
@@ -185,10 +173,7 @@ func TestInstallCRDsErrors(t *testing.T) {
 		t,
 		dir,
 		map[string]string{
-			"typo.yaml": newCRDText(
-				t,
-				"Fine",
-			) + "---\n" + strings.Replace(
+			"typo.yaml": newCRDText(t, "Fine") + "---\n" + strings.Replace(
 				newCRDText(t, "Typo"),
 				`"scope":`,
 				`"scoop": "x", "scope":`,
@@ -263,11 +248,7 @@ func TestNotEstablished(t *testing.T) {
 		}, ""},
 		"established in spite of a warning": {
 			[]apiextensionsv1.CustomResourceDefinitionCondition{
-				condition(
-					apiextensionsv1.NonStructuralSchema,
-					"True",
-					"type is missing",
-				),
+				condition(apiextensionsv1.NonStructuralSchema, "True", "type is missing"),
 				condition(apiextensionsv1.Established, "True", ""),
 			},
 			"",
@@ -275,11 +256,7 @@ func TestNotEstablished(t *testing.T) {
 		"all reasons": {
 			[]apiextensionsv1.CustomResourceDefinitionCondition{
 				condition(apiextensionsv1.Established, "False", "not all names are accepted"),
-				condition(
-					apiextensionsv1.NamesAccepted,
-					"False",
-					"a name is taken",
-				),
+				condition(apiextensionsv1.NamesAccepted, "False", "a name is taken"),
 				condition(apiextensionsv1.NonStructuralSchema, "True", "type is missing"),
 			},
 			"not established: a name is taken; type is missing",

@@ -228,8 +228,7 @@ func TestReadDefinitionsKeepsUnknownFields(t *testing.T) {
 		t.Fatalf("no spec in %v", definitions[0].object.Object)
 	}
 	if diff := cmp.Diff(
-		[]string{"future", "group", "names", "scope", "versions"},
-		slices.Sorted(maps.Keys(spec)),
+		[]string{"future", "group", "names", "scope", "versions"}, slices.Sorted(maps.Keys(spec)),
 	); diff != "" {
 		t.Errorf("fields of the spec (-want +got):\n%s", diff)
 	}

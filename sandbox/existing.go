@@ -25,11 +25,7 @@ func useExisting(ctx context.Context, o *Options) (*Sandbox, error) {
 	defer cancel()
 	if err := reach(ctx, config); err != nil {
 		return nil, fmt.Errorf(
-			"sandbox: the cluster %s of the kubeconfig %s (%s) cannot be used: %w",
-			config.Host,
-			o.Kubeconfig,
-			name,
-			err,
+			"sandbox: the cluster %s of the kubeconfig %s (%s) cannot be used: %w", config.Host, o.Kubeconfig, name, err,
 		)
 	}
 	return &Sandbox{config: config, kubeconfig: o.Kubeconfig, existingDone: make(chan struct{})}, nil

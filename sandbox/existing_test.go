@@ -75,9 +75,7 @@ func TestExistingClusterErrors(t *testing.T) {
 	}
 	cluster := ForTest(t, TestOptions{})
 	stranger := strings.ReplaceAll(
-		kubeconfigFor(cluster.RESTConfig().Host),
-		`"server"`,
-		`"insecure-skip-tls-verify": true, "server"`,
+		kubeconfigFor(cluster.RESTConfig().Host), `"server"`, `"insecure-skip-tls-verify": true, "server"`,
 	)
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"text": "text", "closed": kubeconfigFor(closed), "stranger": stranger})

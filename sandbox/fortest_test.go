@@ -162,9 +162,7 @@ func TestForTestReportsThatTheControlPlaneDied(t *testing.T) {
 		t.Errorf("the test failed with %q, want %q", failures, want)
 	}
 	eventually(
-		t,
-		10*time.Second,
-		"the end is reported immediately",
+		t, 10*time.Second, "the end is reported immediately",
 		func() bool { return strings.Contains(progress.String(), "the control plane exited: signal: killed") },
 	)
 

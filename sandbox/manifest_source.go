@@ -71,11 +71,7 @@ func (p *parser[T]) read(origin string, src any) ([]T, error) {
 	objects, ok := p.objects(src)
 	if !ok {
 		return nil, fmt.Errorf(
-			"%s: cannot read %s from a %T: want %s, the path of a file or directory, or an fs.FS",
-			origin,
-			p.what,
-			src,
-			p.want,
+			"%s: cannot read %s from a %T: want %s, the path of a file or directory, or an fs.FS", origin, p.what, src, p.want,
 		)
 	}
 	return p.readObjects(func(i int) string {

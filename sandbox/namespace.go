@@ -49,10 +49,7 @@ func namespacePrefix(test string) string {
 
 // createNamespace creates a namespace for the named test.
 func createNamespace(
-	ctx context.Context,
-	client corev1client.CoreV1Interface,
-	test string,
-	labels map[string]string,
+	ctx context.Context, client corev1client.CoreV1Interface, test string, labels map[string]string,
 ) (string, error) {
 	prefix := namespacePrefix(test)
 	namespace := &corev1.Namespace{

@@ -91,9 +91,7 @@ func startProcess(ctx context.Context, binary string, o *Options) (*process, rea
 		return nil, readyLine{}, fmt.Errorf("sandbox: the control plane did not start: %s%s", p.cmd.ProcessState, &p.output)
 	case <-timeout.C:
 		err = fmt.Errorf(
-			"sandbox: the control plane %s was not ready after %s; the last lines it wrote:%s",
-			binary,
-			o.StartTimeout,
+			"sandbox: the control plane %s was not ready after %s; the last lines it wrote:%s", binary, o.StartTimeout,
 			&p.output,
 		)
 	case <-ctx.Done():

@@ -224,8 +224,7 @@ func sourceOf(answer []byte) (source, error) {
 			return source{tree: tree}, nil
 		}
 		return source{}, fmt.Errorf(
-			"its module is in the directory %q, which does not contain the directory controlplane of a checkout",
-			dir,
+			"its module is in the directory %q, which does not contain the directory controlplane of a checkout", dir,
 		)
 	}
 	return source{version: m.Version}, nil

@@ -55,8 +55,7 @@ func TestTreeAround(t *testing.T) {
 	root := checkout(t)
 	other := t.TempDir()
 	writeFiles(
-		t,
-		other,
+		t, other,
 		map[string]string{"go.mod": "module trueup.dev/other\n", "controlplane/go.mod": "module trueup.dev/controlplane\n"},
 	)
 	alone := t.TempDir()

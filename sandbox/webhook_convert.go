@@ -46,8 +46,7 @@ func (r *webhookRegistrar) convert(ctx context.Context, name string) error {
 		return err
 	}
 	version := slices.IndexFunc(
-		crd.Spec.Versions,
-		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && !v.Storage },
+		crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && !v.Storage },
 	)
 	if version < 0 {
 		return errors.New("only the storage version is served, so no object is ever converted")
@@ -89,13 +88,10 @@ func (r *webhookRegistrar) convert(ctx context.Context, name string) error {
 
 // definition returns a definition as stored, and decoded into the Go type of this version.
 func (r *webhookRegistrar) definition(
-	ctx context.Context,
-	name string,
+	ctx context.Context, name string,
 ) (map[string]any, *apiextensionsv1.CustomResourceDefinition, error) {
 	object, err := r.client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource(crdResourcesName)).Get(
-		ctx,
-		name,
-		metav1.GetOptions{},
+		ctx, name, metav1.GetOptions{},
 	)
 	if err != nil {
 		return nil, nil, err
@@ -138,20 +134,14 @@ func (r *webhookRegistrar) patchDefinition(ctx context.Context, name string, ope
 	}
 	crds := r.client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource(crdResourcesName))
 	_, err = crds.Patch(
-		ctx,
-		name,
-		types.JSONPatchType,
-		patch,
-		metav1.PatchOptions{FieldManager: fieldManager + "-webhooks"},
+		ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager + "-webhooks"},
 	)
 	return err
 }
 
 // awaitColumn waits until the API server prints a column for the objects of a version.
 func (r *webhookRegistrar) awaitColumn(
-	ctx context.Context,
-	crd *apiextensionsv1.CustomResourceDefinition,
-	version, column string,
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version, column string,
 ) error {
 	resource := path.Join("/apis", crd.Spec.Group, version, crd.Spec.Names.Plural)
 	return poll(ctx, func() (bool, error) {

@@ -131,9 +131,7 @@ func (o *WebhookOptions) prepare() ([]webhookConfiguration, error) {
 			errs = append(
 				errs,
 				fmt.Errorf(
-					"field Conversions[%d]: %q is not the name of a CustomResourceDefinition: want <plural>.<group>",
-					i,
-					crd,
+					"field Conversions[%d]: %q is not the name of a CustomResourceDefinition: want <plural>.<group>", i, crd,
 				),
 			)
 		}

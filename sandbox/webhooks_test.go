@@ -50,10 +50,7 @@ func TestWebhooks_MutateValidateAndConvert(t *testing.T) {
 	if _, err := crs.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := dynamicClient(
-		t,
-		env.Sandbox,
-	).Resource(resource("v1", "Converted")).Namespace(env.Namespace).Get(
+	got, err := dynamicClient(t, env.Sandbox).Resource(resource("v1", "Converted")).Namespace(env.Namespace).Get(
 		t.Context(),
 		"old",
 		metav1.GetOptions{},
@@ -81,24 +78,18 @@ func TestWebhooks_AreCalledForTheNamespaceOfTheTestOnly(t *testing.T) {
 			t.Parallel()
 			env := ForTest(t, TestOptions{})
 			serveWebhooks(
-				t,
-				env.Webhooks(t, WebhookOptions{Configurations: []any{fstest.MapFS{"a.yaml": {Data: []byte(webhookManifests)}}}}),
+				t, env.Webhooks(t, WebhookOptions{Configurations: []any{fstest.MapFS{"a.yaml": {Data: []byte(webhookManifests)}}}}),
 			)
 			created, err := configMapsIn(t, env, env.Namespace).Create(t.Context(), newConfigMap("mine"), metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(
-				map[string]string{"by": strings.ReplaceAll(t.Name(), "/", ".")},
-				created.GetLabels(),
+				map[string]string{"by": strings.ReplaceAll(t.Name(), "/", ".")}, created.GetLabels(),
 			); diff != "" {
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}
-			other, err := configMapsIn(
-				t,
-				env,
-				metav1.NamespaceDefault,
-			).Create(
+			other, err := configMapsIn(t, env, metav1.NamespaceDefault).Create(
 				t.Context(),
 				newConfigMap("refused"),
 				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
@@ -143,11 +134,7 @@ func TestWebhooks_OfAllNamespaces(t *testing.T) {
 	serveWebhooks(t, env.Webhooks(t, WebhookOptions{Configurations: []any{configuration}, AllNamespaces: true}))
 	object := newConfigMap("refused")
 	object.SetLabels(map[string]string{"of": env.Namespace})
-	_, err := configMapsIn(
-		t,
-		env,
-		metav1.NamespaceDefault,
-	).Create(
+	_, err := configMapsIn(t, env, metav1.NamespaceDefault).Create(
 		t.Context(),
 		object,
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
@@ -172,11 +159,7 @@ func TestWebhooks_AreRemovedWithTheTest(t *testing.T) {
 			Conversions: []string{"restoreds.example.com"},
 		})
 		// Without a server all requests fail, because the API server calls the webhooks as soon as Webhooks returns.
-		if _, err := configMapsIn(
-			t,
-			env,
-			env.Namespace,
-		).Create(
+		if _, err := configMapsIn(t, env, env.Namespace).Create(
 			t.Context(),
 			newConfigMap("a"),
 			metav1.CreateOptions{},
@@ -208,12 +191,8 @@ func TestWebhooks_AreRemovedWithTheTest(t *testing.T) {
 	}
 	for _, plural := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
 		list, err := dynamicClient(
-			t,
-			env.Sandbox,
-		).Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(plural)).List(
-			t.Context(),
-			metav1.ListOptions{},
-		)
+			t, env.Sandbox,
+		).Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(plural)).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

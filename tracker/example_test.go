@@ -101,8 +101,7 @@ func ExampleReference() {
 
 func ExampleNewKey() {
 	key := tracker.NewKey(
-		corev1.SchemeGroupVersion.WithKind("ConfigMap"),
-		types.NamespacedName{Namespace: "web", Name: "theme"},
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"), types.NamespacedName{Namespace: "web", Name: "theme"},
 	)
 	fmt.Println(key.GroupKind, key.NamespacedName)
 	// Output: ConfigMap web/theme

@@ -42,9 +42,7 @@ func trackThree(t testing.TB, tr Tracker, i int) {
 	watcher := observerNamed(name)
 	mustTrack(t, tr, Reference{Kind: "ConfigMap", Namespace: "ns", Name: name}, watcher)
 	mustTrack(
-		t,
-		tr,
-		Reference{Kind: "ConfigMap", Namespace: name, Selector: labels.SelectorFromSet(labels.Set{"name": name})},
+		t, tr, Reference{Kind: "ConfigMap", Namespace: name, Selector: labels.SelectorFromSet(labels.Set{"name": name})},
 		watcher,
 	)
 	selector, err := labels.Parse(name)

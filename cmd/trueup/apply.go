@@ -58,8 +58,7 @@ func applyOne(ctx context.Context, c client.Client, document manifests.Document)
 	mapping, err := c.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
 	if err != nil {
 		return fmt.Errorf(
-			"the API does not serve this kind of %s; add its CustomResourceDefinition to the files: %w",
-			object.GetAPIVersion(),
+			"the API does not serve this kind of %s; add its CustomResourceDefinition to the files: %w", object.GetAPIVersion(),
 			err,
 		)
 	}
@@ -67,9 +66,6 @@ func applyOne(ctx context.Context, c client.Client, document manifests.Document)
 		object.SetNamespace(corev1.NamespaceDefault)
 	}
 	return c.Apply(
-		ctx,
-		client.ApplyConfigurationFromUnstructured(object),
-		client.FieldOwner("trueup"),
-		client.ForceOwnership,
+		ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("trueup"), client.ForceOwnership,
 	)
 }

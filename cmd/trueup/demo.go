@@ -48,10 +48,7 @@ it observed every step and the controller reported no error.`
 	c.flags.BoolVar(&o.Stay, "stay", false, "keep everything running at the end until interrupted, for use with kubectl")
 	c.flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "timeout of each chapter")
 	c.flags.CountVarP(
-		&o.Verbosity,
-		"verbose",
-		"v",
-		"print the logs of the controller; -vv also prints those of the control plane",
+		&o.Verbosity, "verbose", "v", "print the logs of the controller; -vv also prints those of the control plane",
 	)
 	return c
 }

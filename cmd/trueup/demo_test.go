@@ -81,8 +81,7 @@ func TestDemo_ownSites(t *testing.T) {
 		t.Errorf("last line: %s", c.lastLine())
 	}
 	if want := "skipped: no Website has a themeRef; all use the built-in theme"; !strings.Contains(
-		c.stdout.String(),
-		want,
+		c.stdout.String(), want,
 	) {
 		t.Errorf("output does not contain: %s\n%s", want, c.output())
 	}

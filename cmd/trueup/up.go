@@ -25,22 +25,14 @@ runs until it is interrupted. Then it removes everything.`
   trueup up -f config/crd -f config/samples --kubeconfig ./kubeconfig
   trueup up --dir ./cluster`
 	c.flags.StringArrayVarP(
-		&o.files,
-		"filename",
-		"f",
-		nil,
+		&o.files, "filename", "f", nil,
 		"apply the objects in the file or directory `path`; CRDs and namespaces are applied first (may be repeated)",
 	)
 	c.flags.StringVar(
-		&o.dir,
-		"dir",
-		"",
-		"keep the data in this `directory` for the next start (default: a temporary directory)",
+		&o.dir, "dir", "", "keep the data in this `directory` for the next start (default: a temporary directory)",
 	)
 	c.flags.StringVar(
-		&o.kubeconfig,
-		"kubeconfig",
-		"",
+		&o.kubeconfig, "kubeconfig", "",
 		"also write the kubeconfig to this `file`, which must not exist; it is removed at exit",
 	)
 	c.flags.CountVarP(&o.verbosity, "verbose", "v", "print the logs of the control plane; -vv prints more")
@@ -96,10 +88,7 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 	s.Print(fmt.Sprintf(
 		"Kubernetes is up at %s\n\n  %s\n  %s\n\nCtrl-C stops it%s.\n",
 		sb.RESTConfig().Host,
-		s.Paint(
-			screen.Bold,
-			"export KUBECONFIG="+kubeconfig,
-		),
+		s.Paint(screen.Bold, "export KUBECONFIG="+kubeconfig),
 		s.Paint(screen.Bold, "kubectl get namespaces"),
 		afterwards(o.dir),
 	))

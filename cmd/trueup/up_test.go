@@ -180,9 +180,7 @@ func TestUp_appliesFiles(t *testing.T) {
 		t.Error(err)
 	}
 	if err := k.Get(
-		t.Context(),
-		client.ObjectKey{Namespace: "default", Name: "by-default"},
-		&corev1.ConfigMap{},
+		t.Context(), client.ObjectKey{Namespace: "default", Name: "by-default"}, &corev1.ConfigMap{},
 	); err != nil {
 		t.Error(err)
 	}

@@ -186,12 +186,7 @@ func ValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration) {
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
 		defaultWebhook(
-			&w.FailurePolicy,
-			&w.MatchPolicy,
-			&w.NamespaceSelector,
-			&w.ObjectSelector,
-			&w.TimeoutSeconds,
-			w.Rules,
+			&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds, w.Rules,
 			w.ClientConfig.Service,
 		)
 	}
@@ -202,12 +197,7 @@ func MutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration) {
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
 		defaultWebhook(
-			&w.FailurePolicy,
-			&w.MatchPolicy,
-			&w.NamespaceSelector,
-			&w.ObjectSelector,
-			&w.TimeoutSeconds,
-			w.Rules,
+			&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds, w.Rules,
 			w.ClientConfig.Service,
 		)
 		SetPointer(&w.ReinvocationPolicy, admissionv1.NeverReinvocationPolicy)
@@ -215,11 +205,8 @@ func MutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration) {
 }
 
 func defaultWebhook(
-	failure **admissionv1.FailurePolicyType,
-	match **admissionv1.MatchPolicyType,
-	namespaces, objects **metav1.LabelSelector,
-	timeout **int32,
-	rules []admissionv1.RuleWithOperations,
+	failure **admissionv1.FailurePolicyType, match **admissionv1.MatchPolicyType,
+	namespaces, objects **metav1.LabelSelector, timeout **int32, rules []admissionv1.RuleWithOperations,
 	service *admissionv1.ServiceReference,
 ) {
 	SetPointer(failure, admissionv1.Fail)

@@ -114,13 +114,7 @@ func TestSchemas_For(t *testing.T) {
 			if _, known, _, err := schemas.For(s, kindOf(kind), cached); known != wantKnown || err != nil ||
 				s.asked != wantAsked {
 				t.Errorf(
-					"%s: got known %v, want %v; got %d requests, want %d; error %v",
-					kind,
-					known,
-					wantKnown,
-					s.asked,
-					wantAsked,
-					err,
+					"%s: got known %v, want %v; got %d requests, want %d; error %v", kind, known, wantKnown, s.asked, wantAsked, err,
 				)
 			}
 		}
@@ -162,9 +156,7 @@ func TestSchemas_ForFails(t *testing.T) {
 		}
 	}
 	if _, known, _, err := schemas.For(
-		&server{},
-		schema.GroupVersionKind{Group: "other.com", Version: "v1", Kind: "Gizmo"},
-		false,
+		&server{}, schema.GroupVersionKind{Group: "other.com", Version: "v1", Kind: "Gizmo"}, false,
 	); known ||
 		err == nil {
 		t.Errorf("a group that is not served: known %v, error %v", known, err)

@@ -39,9 +39,7 @@ type reading struct {
 // failure it returns the error, with fresh false, and retries after ten minutes at the earliest. If cached is set, it
 // never sends a request. The schema is nil for a kind without defaults.
 func (s *Schemas) For(
-	server discovery.DiscoveryInterface,
-	kind schema.GroupVersionKind,
-	cached bool,
+	server discovery.DiscoveryInterface, kind schema.GroupVersionKind, cached bool,
 ) (_ *Schema, known, fresh bool, _ error) {
 	if server == nil {
 		return nil, false, false, nil

@@ -39,11 +39,7 @@ type Gate struct {
 // Enter returns how long to defer the request, or 0 if it may run with the given journal. The name of the controller is
 // used in metrics.
 func (g *Gate) Enter(
-	ctx context.Context,
-	controller string,
-	req reconcile.Request,
-	journal *Journal,
-	timeout time.Duration,
+	ctx context.Context, controller string, req reconcile.Request, journal *Journal, timeout time.Duration,
 ) time.Duration {
 	if g.waiting.Load() == 0 {
 		return 0
@@ -74,15 +70,8 @@ func (g *Gate) Enter(
 		staleTimeouts.WithLabelValues(controller).Inc()
 		late.cluster.overdue(late)
 		logr.FromContextOrDiscard(ctx).Info(
-			"cache did not observe a write of this controller in time, reading from the API server once",
-			"waited",
-			waited.String(),
-			"kind",
-			late.kind.String(),
-			"object",
-			late.key.String(),
-			"resourceVersion",
-			late.version,
+			"cache did not observe a write of this controller in time, reading from the API server once", "waited",
+			waited.String(), "kind", late.kind.String(), "object", late.key.String(), "resourceVersion", late.version,
 		)
 	}
 	return 0

@@ -120,9 +120,7 @@ type subResourceRecorder struct {
 }
 
 func (r *subResourceRecorder) Get(
-	ctx context.Context,
-	obj, sub client.Object,
-	opts ...client.SubResourceGetOption,
+	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption,
 ) error {
 	return r.client.Get(ctx, obj, sub, opts...)
 }
@@ -130,9 +128,7 @@ func (r *subResourceRecorder) Get(
 // Create records evictions. Other subresources that are created, tokens and bindings, do not change objects that a
 // controller reads from a cache.
 func (r *subResourceRecorder) Create(
-	ctx context.Context,
-	obj, sub client.Object,
-	opts ...client.SubResourceCreateOption,
+	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption,
 ) error {
 	if r.name != "eviction" {
 		return r.client.Create(ctx, obj, sub, opts...)
@@ -144,9 +140,7 @@ func (r *subResourceRecorder) Create(
 }
 
 func (r *subResourceRecorder) Update(
-	ctx context.Context,
-	obj client.Object,
-	opts ...client.SubResourceUpdateOption,
+	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
 ) error {
 	inspected := r.cluster.inspectWrite(ctx, "updates "+r.name+" of", obj)
 	err := r.client.Update(ctx, obj, opts...)
@@ -157,10 +151,7 @@ func (r *subResourceRecorder) Update(
 }
 
 func (r *subResourceRecorder) Patch(
-	ctx context.Context,
-	obj client.Object,
-	patch client.Patch,
-	opts ...client.SubResourcePatchOption,
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 ) error {
 	inspected := r.cluster.inspectWrite(ctx, "patches "+r.name+" of", obj)
 	err := r.client.Patch(ctx, obj, patch, opts...)
@@ -171,9 +162,7 @@ func (r *subResourceRecorder) Patch(
 }
 
 func (r *subResourceRecorder) Apply(
-	ctx context.Context,
-	obj runtime.ApplyConfiguration,
-	opts ...client.SubResourceApplyOption,
+	ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
 ) error {
 	err := r.client.Apply(ctx, obj, opts...)
 	r.cluster.applied(ctx, obj, (&client.SubResourceApplyOptions{}).ApplyOpts(opts).DryRun, err)

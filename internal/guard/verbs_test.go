@@ -42,15 +42,12 @@ var verbs = map[string]func(ctx context.Context, c client.Client) error{
 	},
 	"patch": func(ctx context.Context, c client.Client) error {
 		return c.Patch(
-			ctx,
-			configMap("plain"),
-			client.RawPatch("application/merge-patch+json", []byte(`{"data":{"changed":"yes"}}`)),
+			ctx, configMap("plain"), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"changed":"yes"}}`)),
 		)
 	},
 	"apply": func(ctx context.Context, c client.Client) error {
 		return c.Apply(
-			ctx,
-			applycorev1.ConfigMap("plain", "default").WithData(map[string]string{"changed": "yes"}),
+			ctx, applycorev1.ConfigMap("plain", "default").WithData(map[string]string{"changed": "yes"}),
 			client.FieldOwner("test"),
 		)
 	},
@@ -114,10 +111,7 @@ func change(ctx context.Context, c client.Client, name string, do func(cm *corev
 func given(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(
-		t,
-		configMap("plain"),
-		configMap("held", "test.trueup.dev/held"),
-		configMap("leaving", "test.trueup.dev/held"),
+		t, configMap("plain"), configMap("held", "test.trueup.dev/held"), configMap("leaving", "test.trueup.dev/held"),
 	)
 	w.must(w.server.Delete(t.Context(), configMap("leaving")))
 	w.catchUp()

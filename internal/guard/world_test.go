@@ -128,10 +128,7 @@ type laggingClient struct {
 }
 
 func (c *laggingClient) Get(
-	ctx context.Context,
-	key client.ObjectKey,
-	obj client.Object,
-	opts ...client.GetOption,
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
 ) error {
 	return c.world.cached.Get(ctx, key, obj, opts...)
 }
@@ -183,10 +180,7 @@ type countingReader struct {
 }
 
 func (r *countingReader) Get(
-	ctx context.Context,
-	key client.ObjectKey,
-	obj client.Object,
-	opts ...client.GetOption,
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
 ) error {
 	r.gets++
 	return r.Reader.Get(ctx, key, obj, opts...)

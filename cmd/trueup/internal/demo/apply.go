@@ -101,8 +101,7 @@ func explainRefusal(document manifests.Document, err error) error {
 	// An unknown field is rejected earlier, and the error has no details.
 	if _, field, ok := strings.Cut(status.Status().Message, "Kind="+document.Object.GetKind()+"): ."); ok {
 		reasons = append(
-			reasons,
-			strings.Replace(untyped.ReplaceAllString(field, "$1"), "field not declared in schema", "unknown field", 1),
+			reasons, strings.Replace(untyped.ReplaceAllString(field, "$1"), "field not declared in schema", "unknown field", 1),
 		)
 	}
 	if len(reasons) == 0 {

@@ -44,9 +44,7 @@ func TestExplainRefusal(t *testing.T) {
 		},
 		"the object as a whole": {
 			err: apierrs.NewInvalid(
-				kind,
-				"shop",
-				field.ErrorList{field.Invalid(nil, "", "metadata.name must start with a letter")},
+				kind, "shop", field.ErrorList{field.Invalid(nil, "", "metadata.name must start with a letter")},
 			),
 			want:  `sites.yaml: document 2 (line 9): Website "shop": Invalid value: "": metadata.name must start with a letter`,
 			input: true,

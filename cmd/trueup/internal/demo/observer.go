@@ -69,9 +69,7 @@ const glance = 200 * time.Millisecond
 // await calls look after each change until nothing is pending. After the timeout it returns an error with what is
 // pending.
 func (o *observer) await(
-	ctx context.Context,
-	timeout time.Duration,
-	look func(context.Context) (pending string, err error),
+	ctx context.Context, timeout time.Duration, look func(context.Context) (pending string, err error),
 ) error {
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()

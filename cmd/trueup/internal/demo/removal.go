@@ -52,9 +52,7 @@ func (d *demo) deleteSite(ctx context.Context) error {
 		{
 			d.dependentsLeft(before),
 			fmt.Sprintf(
-				"garbage collection has removed %s and %s",
-				count(len(replicaSets), "ReplicaSet"),
-				count(len(pods), "Pod"),
+				"garbage collection has removed %s and %s", count(len(replicaSets), "ReplicaSet"), count(len(pods), "Pod"),
 			),
 		},
 	}

@@ -42,8 +42,7 @@ func (d *demo) deleteChildren(ctx context.Context) error {
 			return fmt.Sprintf("Website %s no longer exists", d.label(key)), nil
 		}
 		i := slices.IndexFunc(
-			after.configMaps,
-			func(c corev1.ConfigMap) bool { return c.Name == victim.Name && c.UID != victim.UID },
+			after.configMaps, func(c corev1.ConfigMap) bool { return c.Name == victim.Name && c.UID != victim.UID },
 		)
 		if i < 0 {
 			return fmt.Sprintf("ConfigMap %s was not created again", victim.Name), nil

@@ -83,10 +83,7 @@ func (d *demo) changeTheme(ctx context.Context) error {
 			} else if !shown[key] {
 				shown[key] = true
 				d.Done(
-					"%-*s  %s have the new style, %s are rolled out",
-					width,
-					d.label(key),
-					count(len(v.configMaps), "ConfigMap"),
+					"%-*s  %s have the new style, %s are rolled out", width, d.label(key), count(len(v.configMaps), "ConfigMap"),
 					v.servers(),
 				)
 			}
@@ -124,9 +121,7 @@ func contentHash(v *view) string {
 
 // unmoved checks that sites with another theme have not changed.
 func (d *demo) unmoved(
-	ctx context.Context,
-	before map[types.NamespacedName]*view,
-	followers []types.NamespacedName,
+	ctx context.Context, before map[types.NamespacedName]*view, followers []types.NamespacedName,
 ) error {
 	var still []string
 	for _, key := range d.sites {

@@ -84,8 +84,7 @@ func (v *view) pending() string {
 		return "the controller has not observed the latest spec"
 	case len(v.configMaps) != 1+len(v.site.Spec.Languages):
 		return fmt.Sprintf(
-			"its status is Ready, but it has %s instead of %d",
-			count(len(v.configMaps), "ConfigMap"),
+			"its status is Ready, but it has %s instead of %d", count(len(v.configMaps), "ConfigMap"),
 			1+len(v.site.Spec.Languages),
 		)
 	case v.deployment == nil:

@@ -265,8 +265,7 @@ func twice(documents []Document) error {
 		k := key{d.Object.GroupVersionKind(), d.Object.GetNamespace(), d.Object.GetName()}
 		if other, ok := first[k]; ok {
 			problems = append(
-				problems,
-				fmt.Errorf("%s: metadata.name: %s is already in %s", d.Where(), d.Title(), other.Where()),
+				problems, fmt.Errorf("%s: metadata.name: %s is already in %s", d.Where(), d.Title(), other.Where()),
 			)
 			continue
 		}

@@ -238,8 +238,7 @@ func summarize(documents []manifests.Document) []string {
 	var result []string
 	for _, d := range documents {
 		result = append(
-			result,
-			fmt.Sprintf("%s %s %s/%s", d.Where(), d.Object.GetKind(), d.Object.GetNamespace(), d.Object.GetName()),
+			result, fmt.Sprintf("%s %s %s/%s", d.Where(), d.Object.GetKind(), d.Object.GetNamespace(), d.Object.GetName()),
 		)
 	}
 	return result
