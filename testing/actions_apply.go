@@ -101,25 +101,3 @@ func copyApplyConfiguration(ac runtime.ApplyConfiguration) (runtime.ApplyConfigu
 	}
 	return client.ApplyConfigurationFromUnstructured(u), nil
 }
-
-// setApplyConfiguration replaces the content of an apply configuration, which is a pointer, by that of an object.
-func setApplyConfiguration(ac runtime.ApplyConfiguration, obj runtime.Object) error {
-	data, err := json.Marshal(obj)
-	if err != nil {
-		return fmt.Errorf("unable to marshal %T: %w", obj, err)
-	}
-	if u, ok := ac.(runtime.Unstructured); ok {
-		var content map[string]any
-		if err := utiljson.Unmarshal(data, &content); err != nil {
-			return fmt.Errorf("unable to read %T: %w", obj, err)
-		}
-		u.SetUnstructuredContent(content)
-		return nil
-	}
-	value := reflect.ValueOf(ac).Elem()
-	value.SetZero()
-	if err := json.Unmarshal(data, ac); err != nil {
-		return fmt.Errorf("unable to read %T into %T: %w", obj, ac, err)
-	}
-	return nil
-}

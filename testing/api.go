@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // api is where the objects of a config live: in a fake, or in a cluster.
@@ -33,20 +35,20 @@ type api struct {
 
 // newFakeAPI puts the given objects of a config into a fake, or into one for each of its clients.
 func newFakeAPI(c *ExpectConfig) (*api, error) {
-	options := fakeOptions{
-		scheme:             c.Scheme,
-		given:              c.given.objects,
-		statusSubResources: c.given.statusSubResources,
-		build:              c.WithClientBuilder,
-		mapper:             newMapper(c.GivenAPIResources),
-		realistic:          c.Realistic,
+	options := fakeapi.Options{
+		Scheme:             c.Scheme,
+		Given:              c.given.objects,
+		StatusSubresources: c.given.statusSubResources,
+		Build:              c.WithClientBuilder,
+		Mapper:             newMapper(c.GivenAPIResources),
+		Realistic:          c.Realistic,
 	}
 	var unseen []client.Object
 	if c.Realistic {
 		unseen = c.except(c.given.apiObjects, c.given.objects)
-		options.given = slices.Concat(options.given, unseen)
+		options.Given = slices.Concat(options.Given, unseen)
 	}
-	fake, store, err := newFake(options)
+	fake, store, err := fakeapi.New(options)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +66,9 @@ func newFakeAPI(c *ExpectConfig) (*api, error) {
 		return api, nil
 	}
 	// It is made when needed, as few reconcilers read past the cache.
-	options.given = c.given.apiObjects
+	options.Given = c.given.apiObjects
 	api.reader = lazyReader{open: sync.OnceValues(func() (client.Reader, error) {
-		fake, _, err := newFake(options)
+		fake, _, err := fakeapi.New(options)
 		return fake, err
 	})}
 	return api, nil

@@ -5,7 +5,6 @@ package testing
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -14,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"trueup.dev/testing/internal/fakeapi"
 	rtime "trueup.dev/time"
 )
 
@@ -152,7 +151,7 @@ func (c *clusterClient) created(
 	}
 	given := sent.DeepCopy()
 	if c.realistic {
-		given.SetUID(types.UID(fmt.Sprintf(predictableUID, c.uids.Add(1))))
+		given.SetUID(fakeapi.PredictableUID(c.uids.Add(1)))
 		given.SetCreationTimestamp(serverTime(ctx))
 		given.SetGeneration(live.GetGeneration())
 	}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // takenOver are the fields of a builder that make sense on a cluster: the scheme is that of the config, indexes are
@@ -64,7 +66,7 @@ func (a *clusterAPI) listByIndex(
 		}
 		objs = append(objs, obj)
 	}
-	cache, _, err := newFake(fakeOptions{scheme: a.scheme, given: objs, build: a.build})
+	cache, _, err := fakeapi.New(fakeapi.Options{Scheme: a.scheme, Given: objs, Build: a.build})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // Patch implements [client.Client].
@@ -129,5 +131,5 @@ func (c *clusterClient) apply(
 	if err != nil {
 		return err
 	}
-	return intoApplied(obj.Object, applied)
+	return fakeapi.SetApplyConfiguration(applied, obj)
 }

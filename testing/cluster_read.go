@@ -4,7 +4,6 @@ package testing
 
 import (
 	"context"
-	"encoding/json"
 	"reflect"
 	"strings"
 
@@ -120,23 +119,5 @@ func into(content map[string]any, obj runtime.Object) error {
 	if isTyped(obj) {
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
-	return nil
-}
-
-// intoApplied sets an apply configuration.
-func intoApplied(content map[string]any, applied runtime.ApplyConfiguration) error {
-	if u, ok := applied.(interface{ SetUnstructuredContent(map[string]any) }); ok {
-		u.SetUnstructuredContent(content)
-		return nil
-	}
-	data, err := json.Marshal(content)
-	if err != nil {
-		return err
-	}
-	read := reflect.New(reflect.TypeOf(applied).Elem())
-	if err := json.Unmarshal(data, read.Interface()); err != nil {
-		return err
-	}
-	reflect.ValueOf(applied).Elem().Set(read.Elem())
 	return nil
 }

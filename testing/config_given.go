@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"trueup.dev/duck"
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // givenObjects are copies of what a config is given, as it is stored.
@@ -34,8 +35,8 @@ func (c *ExpectConfig) copyGiven() []error {
 		validate func([]client.Object, *runtime.Scheme) error
 	}{
 		{"StatusSubResourceTypes", c.StatusSubResourceTypes, &c.given.statusSubResources, nil},
-		{"GivenObjects", c.GivenObjects, &c.given.objects, validateGiven},
-		{"APIGivenObjects", c.APIGivenObjects, &c.given.apiObjects, validateGiven},
+		{"GivenObjects", c.GivenObjects, &c.given.objects, fakeapi.ValidateGiven},
+		{"APIGivenObjects", c.APIGivenObjects, &c.given.apiObjects, fakeapi.ValidateGiven},
 	} {
 		before := len(problems)
 		for i, obj := range field.objs {

@@ -3,6 +3,7 @@
 package testing
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/sandbox"
@@ -193,6 +195,38 @@ func TestFidelity(t *testing.T) {
 			"%s differs from what is observed (-guide +observed):\n%s\nIts rows have to be:\n%s", guide, diff,
 			strings.Join(rows, "\n"),
 		)
+	}
+}
+
+// testGenerations compares which kinds have a generation in memory with a server.
+func testGenerations(t *testing.T, server client.Client) {
+	data, err := os.ReadFile("testdata/kinds.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := (&ExpectConfig{Scheme: server.Scheme(), Realistic: true}).Config()
+	compared := 0
+	for manifest := range bytes.SplitSeq(data, []byte("---\n")) {
+		obj := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(manifest, &obj.Object); err != nil {
+			t.Fatal(err)
+		}
+		inMemory := obj.DeepCopy()
+		if err := memory.Create(t.Context(), inMemory); err != nil {
+			t.Errorf("%s: %v", obj.GroupVersionKind(), err)
+			continue
+		}
+		if err := server.Create(t.Context(), obj); err != nil {
+			t.Errorf("%s: %v", obj.GroupVersionKind(), err)
+			continue
+		}
+		compared++
+		if got, want := inMemory.GetGeneration() != 0, obj.GetGeneration() != 0; got != want {
+			t.Errorf("%s: has a generation in memory: %t, on a server: %t", obj.GroupVersionKind(), got, want)
+		}
+	}
+	if compared < 20 {
+		t.Errorf("compared only %d kinds", compared)
 	}
 }
 

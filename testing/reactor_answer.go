@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"trueup.dev/duck"
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // answer fills in what a reactor has returned for a call. Into is the object, the list or the apply configuration of
@@ -27,7 +28,7 @@ func (w *clientWrapper) answer(action Action, returned runtime.Object, into any)
 	var err error
 	switch into := into.(type) {
 	case runtime.ApplyConfiguration: // unstructured ones are objects, too
-		err = setApplyConfiguration(into, returned)
+		err = fakeapi.SetApplyConfiguration(into, returned)
 	case runtime.Object:
 		err = w.setObject(into, returned)
 	}

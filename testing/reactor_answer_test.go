@@ -46,10 +46,11 @@ func TestReactors_answer(t *testing.T) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: objectMeta("one"), Data: map[string]string{"answered": "yes"},
 	}
-	untypedAnswer, err := untyped(answer, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(answer)
 	if err != nil {
 		t.Fatal(err)
 	}
+	untypedAnswer := &unstructured.Unstructured{Object: content}
 	answers := map[string]runtime.Object{
 		"of the same type": answer, "unstructured": untypedAnswer, "wrapped": wrapped{answer},
 	}

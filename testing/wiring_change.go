@@ -4,7 +4,6 @@ package testing
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -81,17 +80,4 @@ func withEntry(entries map[string]string) map[string]string {
 		more[key] = value
 	}
 	return more
-}
-
-// countsGenerations tells whether the API server counts the generations of a kind. It does for custom resources, and
-// for most others.
-func countsGenerations(kind schema.GroupVersionKind) bool {
-	switch kind.Group {
-	case "":
-		return kind.Kind == "Pod" || kind.Kind == "PodTemplate" || kind.Kind == "ReplicationController"
-	case "coordination.k8s.io", "events.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "storage.k8s.io":
-		return false
-	default:
-		return !kindsWithoutGeneration.Has(kind.GroupKind())
-	}
 }

@@ -25,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // recordingManager is a manager that needs no API server. It keeps the controllers that are added to it.
@@ -136,7 +138,7 @@ func newRecordingCluster(name string, scheme *runtime.Scheme, given []client.Obj
 	c := &recordingCluster{
 		mapper: anyKind{testrestmapper.TestOnlyStaticRESTMapper(scheme)}, events: &eventLog{scheme: scheme},
 	}
-	api, _, err := newFake(fakeOptions{scheme: scheme, given: given, mapper: c.mapper})
+	api, _, err := fakeapi.New(fakeapi.Options{Scheme: scheme, Given: given, Mapper: c.mapper})
 	if err != nil {
 		return nil, err
 	}

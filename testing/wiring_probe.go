@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"trueup.dev/reconcilers"
+	"trueup.dev/testing/internal/fakeapi"
 	"trueup.dev/tracker"
 )
 
@@ -166,7 +167,7 @@ func (p *prober) tell(h watchHandler, change Change, obj client.Object) []reconc
 		}
 	}()
 	p.queue.take()
-	change.tell(h, obj.DeepCopyObject().(client.Object), countsGenerations(h.kind))
+	change.tell(h, obj.DeepCopyObject().(client.Object), fakeapi.CountsGenerations(h.kind.GroupKind()))
 	return p.queue.take()
 }
 
@@ -194,7 +195,7 @@ func (p *prober) object(h watchHandler, name types.NamespacedName) client.Object
 	obj.SetName(name.Name)
 	obj.SetUID(types.UID(name.Name))
 	obj.SetResourceVersion("1")
-	if countsGenerations(h.kind) {
+	if fakeapi.CountsGenerations(h.kind.GroupKind()) {
 		obj.SetGeneration(1)
 	}
 	return obj

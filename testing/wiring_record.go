@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"trueup.dev/reconcilers"
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // wiringTimeout is how long it may take to start controllers. It takes a millisecond, unless a source blocks.
@@ -62,7 +63,7 @@ func copyForWiring(scheme *runtime.Scheme, given []client.Object) (stored, event
 		}
 		stored, events = append(stored, obj), append(events, obj.DeepCopyObject().(client.Object))
 	}
-	return stored, events, errors.Join(append(problems, prefixed("given", validateGiven(stored, scheme))...)...)
+	return stored, events, errors.Join(append(problems, prefixed("given", fakeapi.ValidateGiven(stored, scheme))...)...)
 }
 
 // wiring starts the controllers, one after the other, and returns their wirings.

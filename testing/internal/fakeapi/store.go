@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"sync"
@@ -13,30 +13,30 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 )
 
-// store is where the fake clients of an API keep their objects: in the Go type that the scheme has for their kind,
+// store holds the objects of all fake clients of an API: in the Go type that the scheme has for their kind, or
 // unstructured if it has none.
 type store struct {
 	clientgotesting.ObjectTracker
 	scheme *runtime.Scheme
-	// realism is nil unless the store is to behave more like a server.
+	// realism is nil if the API is not realistic.
 	realism *realism
-	// applies are the calls in progress.
+	// applies are the apply calls in progress.
 	applies sync.Map // of *bool to *applyCall
 }
 
-func newStore(o fakeOptions) *store {
+func newStore(o Options) *store {
 	s := &store{
-		// lists are taken apart here, so the tracker needs no decoder for their items
-		ObjectTracker: clientgotesting.NewObjectTracker(unstructuredKinds{o.scheme}, nil),
-		scheme:        o.scheme,
+		// lists are split here, so the tracker needs no decoder for their items
+		ObjectTracker: clientgotesting.NewObjectTracker(unstructuredKinds{o.Scheme}, nil),
+		scheme:        o.Scheme,
 	}
-	if o.realistic {
+	if o.Realistic {
 		s.realism = newRealism(o)
 	}
 	return s
 }
 
-// Add adds an object, or those of a list, as if they had been there from the start.
+// Add adds an object, or the objects of a list, as given objects.
 func (s *store) Add(obj runtime.Object) error {
 	if meta.IsListType(obj) {
 		return meta.EachListItem(obj, s.Add)
@@ -47,7 +47,7 @@ func (s *store) Add(obj runtime.Object) error {
 	return s.ObjectTracker.Add(obj)
 }
 
-// Create adds an object that was created by a client.
+// Create stores an object that a client creates.
 func (s *store) Create(
 	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.CreateOptions,
 ) error {
@@ -59,7 +59,7 @@ func (s *store) Create(
 	return s.ObjectTracker.Create(gvr, obj, ns, opts...)
 }
 
-// Update replaces an object by one that was updated by a client.
+// Update stores an object that a client updates.
 func (s *store) Update(
 	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.UpdateOptions,
 ) error {
@@ -70,7 +70,7 @@ func (s *store) Update(
 	return s.replace(gvr, obj, ns, &options.FieldManager)
 }
 
-// Patch replaces an object by one that was patched by a client.
+// Patch stores an object that a client patches.
 func (s *store) Patch(
 	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.PatchOptions,
 ) error {
@@ -81,7 +81,8 @@ func (s *store) Patch(
 	return s.replace(gvr, obj, ns, &options.FieldManager)
 }
 
-// replace replaces an object. The manager is that of the fields that change, nil if the object tells it.
+// replace stores an object in place of another one. The changed fields belong to the manager, which is nil if the
+// object has its managed fields already.
 func (s *store) replace(gvr schema.GroupVersionResource, obj runtime.Object, ns string, manager *string) error {
 	if s.realism != nil {
 		if unchanged, err := s.realism.updated(s, gvr, obj, ns, manager); err != nil || unchanged {
@@ -91,7 +92,7 @@ func (s *store) replace(gvr schema.GroupVersionResource, obj runtime.Object, ns 
 	return s.ObjectTracker.Update(gvr, obj, ns)
 }
 
-// typed returns an unstructured object as it is stored.
+// typed converts an unstructured object to the form in which it is stored.
 func (s *store) typed(u *unstructured.Unstructured) (runtime.Object, error) {
 	if !s.scheme.Recognizes(u.GroupVersionKind()) {
 		return u, nil
@@ -106,7 +107,7 @@ func (s *store) typed(u *unstructured.Unstructured) (runtime.Object, error) {
 	return obj, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj)
 }
 
-// untyped returns a copy of an object as an unstructured one.
+// untyped returns an unstructured copy of an object.
 func untyped(obj runtime.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"testing"
@@ -11,8 +11,8 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-// What a case pays for its API: a store for Client and another one for APIReader, with an object in both.
-func BenchmarkNewFake(b *testing.B) {
+// Measures the API of a case: one store for Client and another one for APIReader, with an object in both.
+func BenchmarkNew(b *testing.B) {
 	scheme := fixture.NewScheme()
 	for _, test := range []struct {
 		name      string
@@ -35,10 +35,10 @@ func BenchmarkNewFake(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				for i := range 2 {
-					c, _ := mustFake(b, fakeOptions{
-						scheme: scheme, realistic: test.realistic,
-						given:              []client.Object{&fixture.Resource{ObjectMeta: objectMeta("one")}},
-						statusSubResources: []client.Object{&fixture.Resource{}},
+					c, _ := mustFake(b, Options{
+						Scheme: scheme, Realistic: test.realistic,
+						Given:              []client.Object{&fixture.Resource{ObjectMeta: objectMeta("one")}},
+						StatusSubresources: []client.Object{&fixture.Resource{}},
 					})
 					if i == 0 && test.use != nil {
 						if err := test.use(c); err != nil {

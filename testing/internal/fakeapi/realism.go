@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"fmt"
@@ -22,28 +22,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// realism is what a server does with objects that are written, and a tracker does not.
+// realism does to written objects what a server does and a tracker does not.
 type realism struct {
 	scheme *runtime.Scheme
-	// withStatus are the kinds whose status is a sub resource.
+	// withStatus are the kinds that have a status subresource.
 	withStatus sets.Set[schema.GroupVersionKind]
-	// uids counts objects, to give them a uid that is the same each time a test runs.
+	// uids counts created objects. UIDs derive from it, so that they are the same in each run of a test.
 	uids atomic.Int64
-	// now is the time of the call in progress.
+	// now is the time of the current call.
 	now atomic.Pointer[time.Time]
 }
 
-func newRealism(o fakeOptions) *realism {
-	r := &realism{scheme: o.scheme, withStatus: kindsWithStatus.Clone()}
-	for _, obj := range o.statusSubResources {
-		if gvk, err := apiutil.GVKForObject(obj, o.scheme); err == nil {
+func newRealism(o Options) *realism {
+	r := &realism{scheme: o.Scheme, withStatus: kindsWithStatus.Clone()}
+	for _, obj := range o.StatusSubresources {
+		if gvk, err := apiutil.GVKForObject(obj, o.Scheme); err == nil {
 			r.withStatus.Insert(gvk)
 		}
 	}
 	return r
 }
 
-// time returns the time of objects that are created or deleted now. Servers tell it to the second.
+// time returns the creation or deletion time of the current call, in seconds as servers store it.
 func (r *realism) time() metav1.Time {
 	if now := r.now.Load(); now != nil {
 		return metav1.NewTime(now.Truncate(time.Second))
@@ -51,7 +51,7 @@ func (r *realism) time() metav1.Time {
 	return metav1.NewTime(time.Now().Truncate(time.Second))
 }
 
-// given makes an object one that a server has stored.
+// given sets the generation that a server would have set on a given object.
 func (r *realism) given(obj runtime.Object) {
 	accessor, err := meta.Accessor(obj)
 	if gvk, kindErr := apiutil.GVKForObject(obj, r.scheme); err == nil && kindErr == nil &&
@@ -60,17 +60,19 @@ func (r *realism) given(obj runtime.Object) {
 	}
 }
 
-// predictableUID formats the uid of an object that is created, from the number of those before.
-const predictableUID = "00000000-0000-0000-0000-%012d"
+// PredictableUID returns the UID of the n-th object that is created in a realistic API.
+func PredictableUID(n int64) types.UID {
+	return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", n))
+}
 
-// created changes an object to what a server stores when it is created.
+// created changes a created object to what a server stores.
 func (r *realism) created(s *store, gvr schema.GroupVersionResource, obj runtime.Object, ns string) error {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return err
 	}
 	if _, err := s.Get(gvr, ns, accessor.GetName()); !apierrs.IsNotFound(err) {
-		// it exists already, and the object of the caller is not changed
+		// it already exists, and the object of the caller must not be changed
 		return err
 	}
 	gvk, err := apiutil.GVKForObject(obj, r.scheme)
@@ -80,7 +82,7 @@ func (r *realism) created(s *store, gvr schema.GroupVersionResource, obj runtime
 	if r.withStatus.Has(gvk) {
 		removeStatus(obj)
 	}
-	accessor.SetUID(types.UID(fmt.Sprintf(predictableUID, r.uids.Add(1))))
+	accessor.SetUID(PredictableUID(r.uids.Add(1)))
 	accessor.SetCreationTimestamp(r.time())
 	accessor.SetDeletionTimestamp(nil)
 	accessor.SetGeneration(0)
@@ -90,8 +92,8 @@ func (r *realism) created(s *store, gvr schema.GroupVersionResource, obj runtime
 	return nil
 }
 
-// updated changes an object to what a server stores when it is updated. It returns true if that is what is stored
-// already. The manager is that of the fields that change, nil if the object tells it.
+// updated changes an updated object to what a server stores. It reports whether this equals the stored object. The
+// changed fields belong to the manager, which is nil if the object has its managed fields already.
 func (r *realism) updated(
 	s *store, gvr schema.GroupVersionResource, obj runtime.Object, ns string, manager *string,
 ) (unchanged bool, err error) {
@@ -150,7 +152,7 @@ func (r *realism) updated(
 	return false, r.own(before, after, accessor, *manager)
 }
 
-// desired returns what of an object moves the generation.
+// desired returns the fields whose changes increase the generation.
 func desired(obj *unstructured.Unstructured) map[string]any {
 	content := maps.Clone(obj.Object)
 	delete(content, "metadata")
@@ -169,7 +171,7 @@ func removeStatus(obj runtime.Object) {
 	}
 }
 
-// stored returns a copy of an object as it is stored.
+// stored returns a copy of the stored object.
 func (r *realism) stored(s *store, obj client.Object) (runtime.Object, error) {
 	gvk, err := apiutil.GVKForObject(obj, r.scheme)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 )
 
 func TestStore_addsLists(t *testing.T) {
-	c, tracker := mustFake(t, fakeOptions{})
+	c, tracker := mustFake(t, Options{})
 	if err := tracker.Add(&corev1.ConfigMapList{
 		Items: []corev1.ConfigMap{{ObjectMeta: objectMeta("one")}, {ObjectMeta: objectMeta("two")}},
 	}); err != nil {
@@ -34,7 +34,7 @@ func TestStore_addsLists(t *testing.T) {
 	}
 }
 
-// Objects are applied as they are passed: fields that are not set are not applied.
+// Fields that are not set are not applied.
 func TestStore_apply(t *testing.T) {
 	for _, realistic := range []bool{false, true} {
 		t.Run(fmt.Sprintf("realistic=%t", realistic), func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestStore_apply(t *testing.T) {
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}},
 			}}
 			deployment.Status.Replicas = 2
-			c, _ := mustFake(t, fakeOptions{given: []client.Object{deployment}, realistic: realistic})
+			c, _ := mustFake(t, Options{Given: []client.Object{deployment}, Realistic: realistic})
 			apply := func(content string) (err error) {
 				u := &unstructured.Unstructured{}
 				if err := u.UnmarshalJSON(
@@ -80,11 +80,11 @@ func TestStore_apply(t *testing.T) {
 	}
 }
 
-// A status that is no sub resource is applied with the rest.
+// A status that is not a subresource is applied with the other fields.
 func TestStore_applyStatus(t *testing.T) {
 	for _, realistic := range []bool{false, true} {
-		c, _ := mustFake(t, fakeOptions{
-			realistic: realistic, given: []client.Object{&fixture.ResourceEmptyStatus{ObjectMeta: objectMeta("one")}},
+		c, _ := mustFake(t, Options{
+			Realistic: realistic, Given: []client.Object{&fixture.ResourceEmptyStatus{ObjectMeta: objectMeta("one")}},
 		})
 		obj := &unstructured.Unstructured{
 			Object: map[string]any{"status": map[string]any{"fields": map[string]any{"a": "1"}}},
@@ -105,10 +105,10 @@ func TestStore_applyStatus(t *testing.T) {
 	}
 }
 
-// A status is not applied to what does not exist.
+// Applying the status of a missing object does not create it.
 func TestStore_applyStatusOfMissing(t *testing.T) {
 	for _, realistic := range []bool{false, true} {
-		c, _ := mustFake(t, fakeOptions{realistic: realistic})
+		c, _ := mustFake(t, Options{Realistic: realistic})
 		ac := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "one"}, "status": map[string]any{
 				"phase": "Running",
@@ -120,9 +120,9 @@ func TestStore_applyStatusOfMissing(t *testing.T) {
 	}
 }
 
-// Options that somebody between client and store replaces do not stop an apply.
+// An apply works if an interceptor replaces its options.
 func TestStore_applyIntercepted(t *testing.T) {
-	c, _ := mustFake(t, fakeOptions{build: func(b *fake.ClientBuilder) *fake.ClientBuilder {
+	c, _ := mustFake(t, Options{Build: func(b *fake.ClientBuilder) *fake.ClientBuilder {
 		return b.WithInterceptorFuncs(interceptor.Funcs{
 			Apply: func(ctx context.Context, c client.WithWatch, ac runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 				return c.Apply(ctx, ac, client.FieldOwner("other"))

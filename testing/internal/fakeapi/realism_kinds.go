@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// kindsWithStatus are the kinds that the fake client knows to have a status sub resource without being told.
+// kindsWithStatus are the kinds for which the fake client has a status subresource by default.
 var kindsWithStatus = sets.New(
 	schema.GroupVersionKind{Version: "v1", Kind: "Namespace"},
 	schema.GroupVersionKind{Version: "v1", Kind: "Node"},
@@ -35,17 +35,32 @@ var kindsWithStatus = sets.New(
 	schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "VolumeAttachment"},
 )
 
-// kindsWithoutGeneration are kinds with a status whose generation servers do not keep.
-var kindsWithoutGeneration = sets.New(
-	schema.GroupKind{Kind: "Namespace"},
-	schema.GroupKind{Kind: "Node"},
-	schema.GroupKind{Kind: "PersistentVolume"},
-	schema.GroupKind{Kind: "PersistentVolumeClaim"},
-	schema.GroupKind{Kind: "Service"},
-	schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"},
-	schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttachment"},
-)
+// withoutGeneration are the kinds of Kubernetes, by group, whose generations a server does not count.
+var withoutGeneration = map[string]sets.Set[string]{
+	"": sets.New(
+		"ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim",
+		"ResourceQuota", "Secret", "Service", "ServiceAccount",
+	),
+	"apps":                      sets.New("ControllerRevision"),
+	"certificates.k8s.io":       sets.New("CertificateSigningRequest", "ClusterTrustBundle", "PodCertificateRequest"),
+	"coordination.k8s.io":       sets.New("Lease"),
+	"events.k8s.io":             sets.New("Event"),
+	"networking.k8s.io":         sets.New("IPAddress", "ServiceCIDR"),
+	"node.k8s.io":               sets.New("RuntimeClass"),
+	"rbac.authorization.k8s.io": sets.New("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+	"resource.k8s.io":           sets.New("ResourceClaim", "ResourceClaimTemplate"),
+	"storage.k8s.io": sets.New(
+		"CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment", "VolumeAttributesClass",
+	),
+	"storagemigration.k8s.io": sets.New("StorageVersionMigration"),
+}
+
+// CountsGenerations reports whether a server counts the generations of a kind: it does for custom resources, and for
+// most kinds of Kubernetes that have a desired state.
+func CountsGenerations(kind schema.GroupKind) bool {
+	return !withoutGeneration[kind.Group].Has(kind.Kind)
+}
 
 func (r *realism) hasGeneration(gvk schema.GroupVersionKind) bool {
-	return r.withStatus.Has(gvk) && !kindsWithoutGeneration.Has(gvk.GroupKind())
+	return r.withStatus.Has(gvk) && CountsGenerations(gvk.GroupKind())
 }

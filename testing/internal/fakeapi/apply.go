@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"context"
@@ -23,17 +23,18 @@ import (
 
 // applyCall is an apply in progress.
 type applyCall struct {
-	// applied is what the caller has passed.
+	// applied is the configuration that the caller passed.
 	applied     *unstructured.Unstructured
 	subResource string
-	// gone is set when the object was waiting for the finalizers that are applied no longer.
-	gone bool
+	// removed is set when the apply removed the object, because it was being deleted and lost its last finalizer.
+	removed bool
 }
 
-// interceptApplies has the store told what is applied. What the fake client tells it has been through a Go type, which
-// turns fields that are not applied into fields that are applied with their zero value.
+// interceptApplies returns a client that passes each apply configuration to the store unchanged. The fake client
+// converts it to a Go type first, which adds the zero values of fields that are not set.
 //
-// Calls are told apart by the pointer of their force option, the only part of them that arrives in the store as it was.
+// The pointer of the force option identifies a call: it is the only part of a call that the fake client passes on to
+// the store unchanged.
 func (s *store) interceptApplies(c client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Apply: func(
@@ -80,13 +81,13 @@ func newApplyCall(ac runtime.ApplyConfiguration, subResource string) (*applyCall
 	return call, utiljson.Unmarshal(data, &call.applied.Object)
 }
 
-// isForced returns a pointer that is no other call's.
+// isForced returns a new pointer, which no other call has.
 func isForced(force *bool) *bool {
 	return new(force != nil && *force)
 }
 
-// keepingFinalizers executes an apply. The fake client deletes an object that waits for its finalizers when they are
-// not applied, so it is told that they are. The store decides what becomes of them.
+// keepingFinalizers executes an apply. If the configuration has no finalizers, the fake client deletes an object that
+// is being deleted, so the finalizers of the stored object are added. The store decides which finalizers remain.
 func (s *store) keepingFinalizers(
 	call *applyCall, ac runtime.ApplyConfiguration, apply func(runtime.ApplyConfiguration) error,
 ) error {
@@ -102,15 +103,15 @@ func (s *store) keepingFinalizers(
 	kept := call.applied.DeepCopy()
 	kept.SetFinalizers(live.GetFinalizers())
 	switch err := apply(client.ApplyConfigurationFromUnstructured(kept)); {
-	case call.gone && apierrs.IsNotFound(err):
+	case call.removed && apierrs.IsNotFound(err):
 		return nil
 	case err != nil:
 		return err
 	}
-	return setApplyConfiguration(ac, kept)
+	return SetApplyConfiguration(ac, kept)
 }
 
-// Apply creates the object if there is none, and changes it otherwise.
+// Apply creates the object if it does not exist, and changes it otherwise.
 func (s *store) Apply(
 	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.PatchOptions,
 ) error {
@@ -126,7 +127,7 @@ func (s *store) Apply(
 	if found, ok := s.applies.Load(options.Force); ok {
 		call = found.(*applyCall)
 	} else {
-		// somebody between caller and store has made options of their own
+		// an interceptor has replaced the options
 		applied, err := untyped(obj, obj.GetObjectKind().GroupVersionKind())
 		if err != nil {
 			return err
@@ -169,7 +170,7 @@ func (s *store) Apply(
 		return err
 	}
 	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 {
-		call.gone = true
+		call.removed = true
 		return s.Delete(gvr, ns, accessor.GetName())
 	}
 	after.SetResourceVersion(accessor.GetResourceVersion())
@@ -190,7 +191,7 @@ func (s *store) applyNew(
 		return err
 	}
 	if after.Object["status"] == nil {
-		// which is how the fake client removes a status that is a sub resource
+		// the fake client sets a status that is a subresource to null
 		delete(after.Object, "status")
 	}
 	if s.realism != nil {
@@ -213,15 +214,15 @@ func (s *store) applyNew(
 	return s.Create(gvr, created, ns)
 }
 
-// keepsStatus reports whether the fake client has put the status of the live object into one that is applied, because
-// it is a sub resource.
+// keepsStatus reports whether the fake client has replaced the applied status by that of the live object, because it is
+// a subresource.
 func (s *store) keepsStatus(obj runtime.Object, live *unstructured.Unstructured) bool {
 	u, err := untyped(obj, live.GroupVersionKind())
 	return err == nil && equality.Semantic.DeepEqual(u.Object["status"], live.Object["status"])
 }
 
-// merge returns the live object with what is applied, without regard to who owns the fields: what was applied before
-// and is no longer stays.
+// merge returns the live object with the applied fields. It ignores field owners: fields that were applied before and
+// are no longer applied remain.
 func merge(before, applied *unstructured.Unstructured, live runtime.Object) (*unstructured.Unstructured, error) {
 	original, err := json.Marshal(before)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"context"
@@ -19,21 +19,20 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// intercept returns a client with that part of realism that a store cannot have.
+// intercept returns a client that adds what a store cannot do: it knows neither the context of a call nor its options.
 func (r *realism) intercept(c client.WithWatch, s *store) client.WithWatch {
 	at := func(ctx context.Context) {
 		now := rtime.RetrieveNow(ctx)
 		r.now.Store(&now)
 	}
-	// what the store has changed in an object of a Go type is in that of the caller, what it has changed in any other is
-	// not
+	// the store changes typed objects of the caller in place, but copies of unstructured ones
 	reread := func(obj client.Object, dryRun []string, err error) error {
 		if _, ok := obj.(runtime.Unstructured); !ok || err != nil || slices.Contains(dryRun, metav1.DryRunAll) {
 			return err
 		}
 		stored, err := r.stored(s, obj)
 		if err != nil {
-			// gone with its last finalizer
+			// removed with its last finalizer
 			return client.IgnoreNotFound(err)
 		}
 		gvk, fields := obj.GetObjectKind().GroupVersionKind(), obj.GetManagedFields()
@@ -81,12 +80,16 @@ func (r *realism) intercept(c client.WithWatch, s *store) client.WithWatch {
 			ctx context.Context, c client.Client, name string, obj client.Object, opts ...client.SubResourceUpdateOption,
 		) error {
 			options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
-			return reread(bodyOr(options.SubResourceBody, obj), options.DryRun, c.SubResource(name).Update(ctx, obj, opts...))
+			body := obj
+			if options.SubResourceBody != nil {
+				body = options.SubResourceBody
+			}
+			return reread(body, options.DryRun, c.SubResource(name).Update(ctx, obj, opts...))
 		},
 	})
 }
 
-// checkUID is the precondition of a deletion that the fake client does not check.
+// checkUID checks the UID precondition of a deletion, which the fake client ignores.
 func (r *realism) checkUID(s *store, obj client.Object, preconditions *metav1.Preconditions) error {
 	if preconditions == nil || preconditions.UID == nil {
 		return nil

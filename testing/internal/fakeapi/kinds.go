@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// routeKinds returns a client that has calls for kinds that the scheme does not have executed by another client.
+// routeKinds returns a client that executes calls for kinds that are not in the scheme with another client.
 //
-// The fake client adds such kinds to its scheme. The scheme belongs to the test, is used by cases that run at the same
-// time, and is not made to be changed then. So the other client has a scheme of its own, which is worth its price only
-// where it is needed.
+// The fake client adds such kinds to its scheme. The scheme belongs to the test, and cases that run in parallel use it,
+// so it must not be changed. The other client has a copy of the scheme, which is only made when it is needed because
+// that is expensive.
 func routeKinds(known client.WithWatch, others func() client.WithWatch) client.WithWatch {
 	scheme := known.Scheme()
 	route := func(obj runtime.Object) client.WithWatch {
@@ -37,9 +37,8 @@ func routeKinds(known client.WithWatch, others func() client.WithWatch) client.W
 		return known
 	}
 	routeApply := func(ac runtime.ApplyConfiguration) client.WithWatch {
-		action, err := newApplyAction(ac, "")
-		gvk := action.Resource.GroupVersion().WithKind(action.Resource.Resource)
-		if err != nil || scheme.Recognizes(gvk) {
+		call, err := newApplyCall(ac, "")
+		if err != nil || scheme.Recognizes(call.applied.GroupVersionKind()) {
 			return known
 		}
 		return others()
@@ -112,8 +111,8 @@ func routeKinds(known client.WithWatch, others func() client.WithWatch) client.W
 	})
 }
 
-// copyScheme returns a scheme with the same kinds. Conversions and defaults, which a fake client does not use, are not
-// copied.
+// copyScheme returns a scheme with the same kinds. It does not copy conversions and defaults, which a fake client does
+// not use.
 func copyScheme(scheme *runtime.Scheme) *runtime.Scheme {
 	copied := runtime.NewScheme()
 	for gvk, goType := range scheme.AllKnownTypes() {
@@ -122,7 +121,7 @@ func copyScheme(scheme *runtime.Scheme) *runtime.Scheme {
 	return copied
 }
 
-// unstructuredKinds is a scheme that has all kinds, as unstructured objects and lists if nothing else is known of them.
+// unstructuredKinds is a scheme that creates unstructured objects and lists of kinds that it does not have.
 type unstructuredKinds struct{ *runtime.Scheme }
 
 // New implements [runtime.ObjectCreater].

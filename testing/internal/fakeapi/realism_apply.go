@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// apply returns the live object with what is applied. Fields have owners: what an owner applies no longer is removed
-// unless another one owns it too, and fields of others can only be changed by force.
+// apply returns the live object with the applied fields. Fields that the owner applied before and no longer applies are
+// removed, unless they have another owner. Changing fields of another owner is a conflict, unless it is forced.
 func (r *realism) apply(
 	live, applied *unstructured.Unstructured, subResource string, options metav1.PatchOptions,
 ) (*unstructured.Unstructured, error) {
@@ -35,8 +35,8 @@ func (r *realism) apply(
 	return u, nil
 }
 
-// own has fields that are written without being applied change their owner. Owners are not kept before something is
-// applied: who writes an object first owns all of its fields then.
+// own assigns fields that are written without an apply to their new owner. Owners are tracked after the first apply
+// only: until then, all fields belong to the first writer.
 func (r *realism) own(before, after *unstructured.Unstructured, obj metav1.Object, manager string) error {
 	if len(before.GetManagedFields()) == 0 {
 		return nil
@@ -65,8 +65,8 @@ func fieldManager(gvk schema.GroupVersionKind, subResource string) (*managedfiel
 		subResource, nil)
 }
 
-// oneVersion is what field managers need of a scheme where all objects are unstructured, of the version they are stored
-// in, and have no defaults.
+// oneVersion is the part of a scheme that field managers need, if all objects are unstructured, have the stored version
+// and have no defaults.
 type oneVersion struct{}
 
 func (oneVersion) Convert(_, _, _ any) error { return nil }

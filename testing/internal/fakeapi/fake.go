@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"errors"
@@ -15,32 +15,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// fakeOptions describe a fake API.
-type fakeOptions struct {
-	scheme             *runtime.Scheme
-	given              []client.Object
-	statusSubResources []client.Object
-	build              func(*fake.ClientBuilder) *fake.ClientBuilder
-	mapper             meta.RESTMapper
-	realistic          bool
+// Options describe a fake API.
+type Options struct {
+	// Scheme has the Go types of objects. Kinds that it does not have can be used with unstructured objects. Required.
+	Scheme *runtime.Scheme
+	// Given are the objects that exist from the start. They belong to the API afterwards, must be valid (see
+	// [ValidateGiven]) and of a Go type of the scheme or unstructured.
+	Given []client.Object
+	// StatusSubresources are objects of the kinds that have a status subresource, besides those of Kubernetes.
+	StatusSubresources []client.Object
+	// Build changes the builder of the client. Nil changes nothing. It must not return nil.
+	Build func(*fake.ClientBuilder) *fake.ClientBuilder
+	// Mapper is the REST mapper of the client. Nil is the one that the fake client derives from the scheme.
+	Mapper meta.RESTMapper
+	// Realistic makes writes behave more as those of a server.
+	Realistic bool
 }
 
-// newFake returns a client of a new fake API with the given objects, and the tracker to add further ones to. The
-// objects belong to the API afterwards, are as givenObject returns them, and valid.
-func newFake(o fakeOptions) (client.WithWatch, clientgotesting.ObjectTracker, error) {
+// New returns a client of a new fake API with the given objects, and the tracker to add further ones to. It returns an
+// error if the client cannot be built.
+func New(o Options) (client.WithWatch, clientgotesting.ObjectTracker, error) {
 	s := newStore(o)
 	adding := &building{store: s}
-	builder := fake.NewClientBuilder().WithScheme(o.scheme).WithObjectTracker(adding).
-		WithStatusSubresource(o.statusSubResources...).WithObjects(o.given...)
-	if o.mapper != nil {
-		builder.WithRESTMapper(o.mapper)
+	builder := fake.NewClientBuilder().WithScheme(o.Scheme).WithObjectTracker(adding).
+		WithStatusSubresource(o.StatusSubresources...).WithObjects(o.Given...)
+	if o.Mapper != nil {
+		builder.WithRESTMapper(o.Mapper)
 	}
-	if o.build != nil {
-		if builder = o.build(builder); builder == nil {
+	if o.Build != nil {
+		if builder = o.Build(builder); builder == nil {
 			return nil, nil, errors.New("WithClientBuilder returns nil")
 		}
 	}
-	// a client can only be built once by a builder
+	// a builder can only build one client
 	another := *builder
 	known, err := build(builder)
 	if err != nil {
@@ -50,7 +57,7 @@ func newFake(o fakeOptions) (client.WithWatch, clientgotesting.ObjectTracker, er
 	c := routeKinds(known, sync.OnceValue(func() client.WithWatch {
 		others, err := build(another.WithScheme(copyScheme(known.Scheme())))
 		if err != nil {
-			// the builder has a tracker that is not ours, where its objects exist already
+			// the case has set a tracker of its own, which has the objects already
 			return known
 		}
 		return others
@@ -62,7 +69,7 @@ func newFake(o fakeOptions) (client.WithWatch, clientgotesting.ObjectTracker, er
 	return c, s, nil
 }
 
-// build is Build with an error instead of a panic.
+// build calls Build, and returns an error if it panics.
 func build(builder *fake.ClientBuilder) (c client.WithWatch, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -72,13 +79,13 @@ func build(builder *fake.ClientBuilder) (c client.WithWatch, err error) {
 	return builder.Build(), nil
 }
 
-// building is the store while the first client is built. Further clients find the objects there already.
+// building is the store while the first client is built. Clients that are built later find the objects in it.
 type building struct {
 	*store
 	done bool
 }
 
-// Add adds an object once.
+// Add adds an object for the first client only.
 func (b *building) Add(obj runtime.Object) error {
 	if b.done {
 		return nil
@@ -86,8 +93,8 @@ func (b *building) Add(obj runtime.Object) error {
 	return b.store.Add(obj)
 }
 
-// validateGiven returns everything that keeps objects from being stored. Errors name them by their index.
-func validateGiven(objs []client.Object, scheme *runtime.Scheme) error {
+// ValidateGiven returns an error for each object that cannot be stored. Errors name objects by their index.
+func ValidateGiven(objs []client.Object, scheme *runtime.Scheme) error {
 	type identity struct{ kind, namespace, name string }
 	seen := map[identity]int{}
 	var problems []error

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,111 +36,29 @@ func gadgetList() *unstructured.UnstructuredList {
 	return list
 }
 
-func mustFake(t testing.TB, o fakeOptions) (client.WithWatch, clientgotesting.ObjectTracker) {
+func objectMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "my-namespace", Name: name}
+}
+
+func mustFake(t testing.TB, o Options) (client.WithWatch, clientgotesting.ObjectTracker) {
 	t.Helper()
-	if o.scheme == nil {
-		o.scheme = fixture.NewScheme()
+	if o.Scheme == nil {
+		o.Scheme = fixture.NewScheme()
 	}
-	c, tracker, err := newFake(o)
+	c, tracker, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c, tracker
 }
 
-func TestNewFake_problems(t *testing.T) {
-	terminating := &corev1.ConfigMap{ObjectMeta: objectMeta("terminating")}
-	terminating.DeletionTimestamp = new(metav1.Now())
-	finalized := terminating.DeepCopy()
-	finalized.Name, finalized.Finalizers = "finalized", []string{"example.com/wait"}
-	tests := map[string]struct {
-		config ExpectConfig
-		// want are the beginnings of lines.
-		want []string
-	}{
-		"none": {ExpectConfig{GivenObjects: []client.Object{
-			&corev1.ConfigMap{ObjectMeta: objectMeta("one")}, &corev1.ConfigMap{ObjectMeta: objectMeta("two")},
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, &corev1.Secret{ObjectMeta: objectMeta("one")},
-			newGadget("one"), finalized,
-		}}, []string{"<nil>"}},
-		"objects": {
-			ExpectConfig{
-				GivenObjects: []client.Object{
-					&corev1.ConfigMap{ObjectMeta: objectMeta("one")},
-					&corev1.Secret{ObjectMeta: objectMeta("one")},
-					&corev1.ConfigMap{ObjectMeta: objectMeta("one")},
-					terminating,
-				},
-				APIGivenObjects: []client.Object{nil, &fixture.Duck{ObjectMeta: objectMeta("one")}},
-			},
-			[]string{
-				"ExpectConfig cannot be used:",
-				"GivenObjects[2]: ConfigMap my-namespace/one is the same object as [0]",
-				"GivenObjects[3]: ConfigMap my-namespace/terminating has a deletion timestamp but no finalizers, so it would be " +
-					"gone already",
-				"APIGivenObjects[0]: is nil",
-				"APIGivenObjects[1]: the kind of *fixture.Duck is neither in the Scheme nor set on the object",
-			},
-		},
-		"no builder": {
-			ExpectConfig{WithClientBuilder: func(*fake.ClientBuilder) *fake.ClientBuilder { return nil }},
-			[]string{"ExpectConfig cannot be used:", "WithClientBuilder returns nil"},
-		},
-		"builder": {
-			ExpectConfig{
-				WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b.WithObjects(terminating) },
-			},
-			[]string{"ExpectConfig cannot be used:", "unable to build the fake client: failed to add object"},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			test.config.Scheme = fixture.NewScheme()
-			_, err := test.config.build()
-			got := strings.Split(fmt.Sprint(err), "\n")
-			if len(got) != len(test.want) {
-				t.Fatalf("error = %v", err)
-			}
-			for i, want := range test.want {
-				if !strings.HasPrefix(got[i], want) {
-					t.Errorf("line %d = %q, want %q", i, got[i], want)
-				}
-			}
-		})
-	}
-}
-
-// Mere metadata is an object of its kind, and adds nothing to the scheme.
-func TestNewFake_metadata(t *testing.T) {
-	config := &ExpectConfig{Scheme: fixture.NewScheme()}
-	kinds := len(config.Scheme.AllKnownTypes())
-	for _, kind := range []schema.GroupVersionKind{
-		newGadget("").GroupVersionKind(), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
-	} {
-		metadata := &metav1.PartialObjectMetadata{ObjectMeta: objectMeta("one")}
-		metadata.SetGroupVersionKind(kind)
-		config.GivenObjects = append(config.GivenObjects, metadata)
-	}
-	c := config.Config()
-	gadgets, configMaps := gadgetList(), &corev1.ConfigMapList{}
-	if err := errors.Join(c.List(t.Context(), gadgets), c.List(t.Context(), configMaps)); err != nil {
-		t.Fatal(err)
-	}
-	if len(gadgets.Items) != 1 || len(configMaps.Items) != 1 {
-		t.Errorf("gadgets = %v, config maps = %v", gadgets.Items, configMaps.Items)
-	}
-	if after := len(config.Scheme.AllKnownTypes()); after != kinds {
-		t.Errorf("the scheme has %d kinds, %d before", after, kinds)
-	}
-}
-
-func TestNewFake_builder(t *testing.T) {
+func TestNew_builder(t *testing.T) {
 	var intercepted []string
 	mapper := meta.NewDefaultRESTMapper(nil)
-	options := fakeOptions{
-		mapper: meta.NewDefaultRESTMapper(nil),
-		given:  []client.Object{&corev1.ConfigMap{ObjectMeta: objectMeta("one")}, newGadget("one")},
-		build: func(b *fake.ClientBuilder) *fake.ClientBuilder {
+	options := Options{
+		Mapper: meta.NewDefaultRESTMapper(nil),
+		Given:  []client.Object{&corev1.ConfigMap{ObjectMeta: objectMeta("one")}, newGadget("one")},
+		Build: func(b *fake.ClientBuilder) *fake.ClientBuilder {
 			return b.WithRESTMapper(mapper).WithObjects(&corev1.Secret{ObjectMeta: objectMeta("one")}).
 				WithIndex(&corev1.ConfigMap{}, "name", func(obj client.Object) []string { return []string{obj.GetName()} }).
 				WithIndex(newGadget(""), "name", func(obj client.Object) []string { return []string{obj.GetName()} }).
@@ -176,23 +93,23 @@ func TestNewFake_builder(t *testing.T) {
 		t.Errorf("intercepted (-want +got):\n%s", diff)
 	}
 
-	options.build = nil
-	if c, _ := mustFake(t, options); c.RESTMapper() != options.mapper {
+	options.Build = nil
+	if c, _ := mustFake(t, options); c.RESTMapper() != options.Mapper {
 		t.Error("the mapper of the options is not used")
 	}
 }
 
 // A tracker of the builder is used for all kinds.
-func TestNewFake_trackerOfTheBuilder(t *testing.T) {
+func TestNew_trackerOfTheBuilder(t *testing.T) {
 	for _, given := range []bool{false, true} {
 		t.Run(fmt.Sprintf("given=%t", given), func(t *testing.T) {
 			scheme := fixture.NewScheme()
 			tracker := clientgotesting.NewObjectTracker(scheme, nil)
-			options := fakeOptions{
-				scheme: scheme, build: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b.WithObjectTracker(tracker) },
+			options := Options{
+				Scheme: scheme, Build: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b.WithObjectTracker(tracker) },
 			}
 			if given {
-				options.given = []client.Object{newGadget("given")}
+				options.Given = []client.Object{newGadget("given")}
 			}
 			c, _ := mustFake(t, options)
 			if err := c.Create(t.Context(), newGadget("one")); err != nil {
@@ -211,18 +128,17 @@ func TestNewFake_trackerOfTheBuilder(t *testing.T) {
 	}
 }
 
-// Kinds that the scheme does not have can be used, and the scheme, which other tests use at the same time, stays as it
-// was.
-func TestNewFake_unknownKinds(t *testing.T) {
+// Kinds that are not in the scheme can be used. The scheme, which other tests use at the same time, is not changed.
+func TestNew_unknownKinds(t *testing.T) {
 	scheme := fixture.NewScheme()
 	before := len(scheme.AllKnownTypes())
 	for i := range 4 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			c, tracker := mustFake(t, fakeOptions{
-				scheme: scheme, given: []client.Object{
+			c, tracker := mustFake(t, Options{
+				Scheme: scheme, Given: []client.Object{
 					newGadget("given"),
-				}, statusSubResources: []client.Object{newGadget("")}, realistic: i%2 == 0,
+				}, StatusSubresources: []client.Object{newGadget("")}, Realistic: i%2 == 0,
 			})
 			if err := tracker.Add(newGadget("added")); err != nil {
 				t.Fatal(err)
@@ -279,9 +195,9 @@ func TestNewFake_unknownKinds(t *testing.T) {
 	}
 }
 
-// Typed and unstructured objects of the same kind are the same.
-func TestNewFake_mixedTypes(t *testing.T) {
-	c, _ := mustFake(t, fakeOptions{})
+// A typed and an unstructured object of the same kind are the same object.
+func TestNew_mixedTypes(t *testing.T) {
+	c, _ := mustFake(t, Options{})
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"fields": map[string]any{"a": "1"}}}}
 	u.SetGroupVersionKind(fixture.GroupVersion.WithKind("Resource"))
 	u.SetNamespace("my-namespace")
