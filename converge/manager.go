@@ -5,84 +5,64 @@ package converge
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"reflect"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	ctrlrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
+
+	"trueup.dev/internal/offline"
 )
 
 // processManager is the manager of a process. Its controllers are real ones, with their own handlers, predicates and
 // queues.
 type processManager struct {
+	offline.Manager
+
 	process *process
-	client  client.Client
 	cache   *processCache
-	server  webhook.Server
-	// runnables are started once the process has been set up.
-	runnables []ctrlmanager.Runnable
-	problems  []error
-	// busy is true if there are others than controllers among them.
+	// problems are the errors of runnables.
+	problems []error
+	// busy reports whether runnables other than controllers were added.
 	busy bool
-	// queues are what the controllers have their requests in, once they have started, by name.
-	queues map[string]reflect.Value
+	// controllers are the controllers by name.
+	controllers map[string]offline.Controller
 }
 
 var _ ctrlmanager.Manager = (*processManager)(nil)
 
+// newManager returns the manager of a process, which is always the leader.
 func newManager(p *process, c client.Client) *processManager {
-	return &processManager{
-		process: p, client: c, cache: &processCache{process: p, Reader: c}, queues: map[string]reflect.Value{},
+	m := &processManager{
+		process: p, cache: &processCache{process: p, Reader: c}, controllers: map[string]offline.Controller{},
 	}
+	m.Leader = true
+	m.Cluster = offline.Cluster{
+		Scheme: p.run.plan.Scheme, Mapper: p.run.plan.registry.Mapper(), Client: c, APIReader: p.env.APIReader,
+		Cache: m.cache, Recorder: p.env.Recorder,
+	}
+	return m
 }
 
-// Add keeps what is to be started. Reconciles of controllers are noted.
+// Add keeps what to start after the set-up. It makes the reconciles of controllers go through the process.
 func (m *processManager) Add(runnable ctrlmanager.Runnable) error {
-	if !m.watchController(runnable) {
+	if controller, ok := offline.ControllerOf(runnable); ok {
+		m.watchController(controller)
+	} else {
 		m.busy = true
 	}
-	m.runnables = append(m.runnables, runnable)
-	return nil
+	return m.Manager.Add(runnable)
 }
 
-// watchController has the reconciles of a controller go through the process. It is false for what is no controller.
-//
-// What builders build has its reconciler in an exported field, but its type is internal to controller-runtime.
-func (m *processManager) watchController(runnable ctrlmanager.Runnable) bool {
-	value := reflect.ValueOf(runnable)
-	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
-		return false
-	}
-	field := value.Elem().FieldByName("Do")
-	if !field.IsValid() || !field.CanSet() {
-		return false
-	}
-	inner, ok := field.Interface().(reconcile.Reconciler)
-	if !ok {
-		return false
-	}
-	name := value.Elem().FieldByName("Name").String()
-	m.queues[name] = value.Elem().FieldByName("Queue")
-	consistent := m.process.run.consistent(m.process, inner)
-	field.Set(reflect.ValueOf(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-		return m.process.controlled(ctx, request{Request: req, controller: name}, consistent)
-	})))
-	return true
+func (m *processManager) watchController(controller offline.Controller) {
+	name := controller.Name()
+	m.controllers[name] = controller
+	controller.WrapReconciler(func(inner reconcile.Reconciler) reconcile.Reconciler {
+		consistent := m.process.run.consistent(m.process, inner)
+		return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			return m.process.controlled(ctx, request{Request: req, controller: name}, consistent)
+		})
+	})
 }
 
 // ask has a request be worked on once more, whatever its controller is told of.
@@ -91,12 +71,8 @@ func (p *process) ask(req request) {
 		p.queue.add(req, time.Now())
 		return
 	}
-	field := p.manager.queues[req.controller]
-	if !field.IsValid() || !field.CanInterface() {
-		return
-	}
-	if queue, ok := field.Interface().(interface{ Add(reconcile.Request) }); ok {
-		queue.Add(req.Request)
+	if controller, ok := p.manager.controllers[req.controller]; ok {
+		controller.Enqueue(req.Request)
 	}
 }
 
@@ -137,7 +113,7 @@ func (r *run) startManager(m *processManager) {
 		return
 	}
 	m.cache.started = true
-	for _, runnable := range m.runnables {
+	for _, runnable := range m.Runnables() {
 		go func() {
 			if err := runnable.Start(m.process.ctx); err != nil && m.process.ctx.Err() == nil {
 				m.process.mu.Lock()
@@ -163,72 +139,3 @@ func (r *run) startManager(m *processManager) {
 
 // startTime is how long controllers may take to start.
 const startTime = 250 * time.Millisecond
-
-func (m *processManager) GetClient() client.Client             { return m.client }
-func (m *processManager) GetAPIReader() client.Reader          { return m.process.env.APIReader }
-func (m *processManager) GetScheme() *runtime.Scheme           { return m.process.run.plan.Scheme }
-func (m *processManager) GetCache() cache.Cache                { return m.cache }
-func (m *processManager) GetFieldIndexer() client.FieldIndexer { return m.cache }
-func (m *processManager) GetRESTMapper() meta.RESTMapper       { return m.process.run.plan.registry.Mapper() }
-
-func (m *processManager) GetLogger() logr.Logger { return logr.New(log.NullLogSink{}) }
-
-func (m *processManager) GetHTTPClient() *http.Client { return &http.Client{Transport: noServer{}} }
-
-// GetConfig returns the config of an API server that cannot be reached but by the client of the manager.
-func (m *processManager) GetConfig() *rest.Config {
-	return &rest.Config{Host: "http://converge.invalid", Transport: noServer{}}
-}
-
-type noServer struct{}
-
-func (noServer) RoundTrip(request *http.Request) (*http.Response, error) {
-	return nil, fmt.Errorf(
-		"%s %s: the API server of a scenario is only there for the clients of its manager", request.Method, request.URL.Path,
-	)
-}
-
-func (m *processManager) GetEventRecorderFor(string) record.EventRecorder {
-	return m.process.env.Recorder
-}
-
-func (m *processManager) GetEventRecorder(string) ctrlrecorder.EventRecorder {
-	return &events.FakeRecorder{}
-}
-
-// GetControllerOptions allows each process to use the same names again.
-func (m *processManager) GetControllerOptions() config.Controller {
-	return config.Controller{SkipNameValidation: new(true)}
-}
-
-func (m *processManager) GetConverterRegistry() conversion.Registry { return conversion.NewRegistry() }
-
-// GetWebhookServer returns a server that is not started.
-func (m *processManager) GetWebhookServer() webhook.Server {
-	if m.server == nil {
-		m.server = webhook.NewServer(webhook.Options{})
-	}
-	return m.server
-}
-
-// Elected is closed: each process is the leader.
-func (m *processManager) Elected() <-chan struct{} {
-	elected := make(chan struct{})
-	close(elected)
-	return elected
-}
-
-// AddMetricsServerExtraHandler does nothing.
-func (m *processManager) AddMetricsServerExtraHandler(string, http.Handler) error { return nil }
-
-// AddHealthzCheck does nothing.
-func (m *processManager) AddHealthzCheck(string, healthz.Checker) error { return nil }
-
-// AddReadyzCheck does nothing.
-func (m *processManager) AddReadyzCheck(string, healthz.Checker) error { return nil }
-
-// Start waits: the scenario starts what was added.
-func (m *processManager) Start(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}

@@ -130,8 +130,8 @@ func (r *run) start(number int, stale ...staleStart) {
 	m := newManager(p, cached)
 	p.env.Cache, p.env.Manager = m.cache, m
 	if r.plan.Consistency == Gate {
-		m.client = p.guarded(cached, p.env.APIReader, m.cache)
-		p.env.Client = m.client
+		m.Client = p.guarded(cached, p.env.APIReader, m.cache)
+		p.env.Client = m.Client
 	}
 	for _, kind := range r.plan.read {
 		p.informer(kind)

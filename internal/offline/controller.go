@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package offline
+
+import (
+	"reflect"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// NewQueue is the type of the function by which a controller makes its queue when it starts.
+type NewQueue = func(
+	controller string, rateLimiter workqueue.TypedRateLimiter[reconcile.Request],
+) workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Controller gives access to a controller of [reconcile.Request] that controller-runtime has built. The reconciler and
+// the options of such a controller are in exported fields, but its type is internal to controller-runtime, and builders
+// offer no way to change the options that an author sets. Controller uses reflection for that, and nothing else in the
+// project does.
+//
+// Its methods must not be called before [ControllerOf] has returned true. Changes have an effect before the controller
+// is started.
+type Controller struct{ fields reflect.Value }
+
+// ControllerOf returns the controller that a runnable is. It returns false for all other runnables, including
+// controllers of other types of requests.
+func ControllerOf(runnable manager.Runnable) (Controller, bool) {
+	pointer := reflect.ValueOf(runnable)
+	if pointer.Kind() != reflect.Pointer || pointer.Elem().Kind() != reflect.Struct {
+		return Controller{}, false
+	}
+	c := Controller{pointer.Elem()}
+	return c, c.settable("Do", reflect.TypeFor[reconcile.Reconciler]()) &&
+		c.settable("NewQueue", reflect.TypeFor[NewQueue]()) && c.fields.FieldByName("Queue").IsValid()
+}
+
+func (c Controller) settable(name string, t reflect.Type) bool {
+	field := c.fields.FieldByName(name)
+	return field.IsValid() && field.CanSet() && field.Type() == t
+}
+
+// Name returns the name of the controller.
+func (c Controller) Name() string { return option[string](c, "Name") }
+
+// WrapReconciler replaces the reconciler with the result of wrap.
+func (c Controller) WrapReconciler(wrap func(inner reconcile.Reconciler) reconcile.Reconciler) {
+	inner, _ := c.fields.FieldByName("Do").Interface().(reconcile.Reconciler)
+	c.fields.FieldByName("Do").Set(reflect.ValueOf(wrap(inner)))
+}
+
+// SetNewQueue replaces the function by which the controller makes its queue.
+func (c Controller) SetNewQueue(f NewQueue) { c.fields.FieldByName("NewQueue").Set(reflect.ValueOf(f)) }
+
+// Enqueue adds a request to the queue of the controller. It does nothing before the controller is started, and must not
+// be called while it starts.
+func (c Controller) Enqueue(request reconcile.Request) {
+	if queue, ok := c.fields.FieldByName("Queue").Interface().(interface{ Add(reconcile.Request) }); ok {
+		queue.Add(request)
+	}
+}
+
+// Options returns the options of the controller that do not change what it reconciles: numbers, durations and flags.
+func (c Controller) Options() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: option[int](c, "MaxConcurrentReconciles"),
+		CacheSyncTimeout:        option[time.Duration](c, "CacheSyncTimeout"),
+		ReconciliationTimeout:   option[time.Duration](c, "ReconciliationTimeout"),
+		RecoverPanic:            option[*bool](c, "RecoverPanic"),
+		NeedLeaderElection:      option[*bool](c, "LeaderElected"),
+		EnableWarmup:            option[*bool](c, "EnableWarmup"),
+	}
+}
+
+func option[T any](c Controller, name string) (value T) {
+	if field := c.fields.FieldByName(name); field.IsValid() {
+		value, _ = field.Interface().(T)
+	}
+	return value
+}
