@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/testing/internal/literal"
 )
 
 // objects returns the expectation about the objects of actions.
@@ -33,7 +35,7 @@ func (c *ExpectConfig) objects(
 		}
 		return diff(expected, observed)
 	}
-	e.tidy = func(observed client.Object) client.Object { return compared(observed, diff) }
+	e.tidy = func(observed client.Object) client.Object { return literal.Compared(observed, diff) }
 	return e
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"trueup.dev/testing/internal/literal"
 )
 
 // expectation is an Expect field of a config, with what was observed.
@@ -61,7 +63,7 @@ func (e expectation[T]) paste(scheme *runtime.Scheme) string {
 	if len(e.observed) == 0 {
 		return "\nobserved: none"
 	}
-	return "\nobserved, as an expectation:\n" + listField(e.field, e.elem, each(e.observed, func(observed T) any {
+	return "\nobserved, as an expectation:\n" + literal.Field(e.field, e.elem, each(e.observed, func(observed T) any {
 		if e.tidy != nil {
 			observed = e.tidy(observed)
 		}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"trueup.dev/reconcilers"
+	"trueup.dev/testing/internal/literal"
 )
 
 // VerifyFunc makes further assertions about what a reconciler has returned.
@@ -57,10 +58,10 @@ func assertWiring(t *testing.T, expected, observed *Wiring, err error) {
 }
 
 // failValue reports a value that is not the expected one, and the observed value in a form that can be pasted over
-// field, see [literal].
+// field, see [literal.Of].
 func failValue(t *testing.T, what, diff, field string, observed any, schemes ...*runtime.Scheme) {
 	t.Helper()
 	t.Errorf("%s differs (%s, %s): \n%s\nobserved, as an expectation:\n%s: %s,",
 		what, DiffRemovedColor.Sprint("-expected"), DiffAddedColor.Sprint("+actual"),
-		strings.TrimSuffix(ColorizeDiff(diff), "\n"), field, literal(observed, schemes...))
+		strings.TrimSuffix(ColorizeDiff(diff), "\n"), field, literal.Of(observed, schemes...))
 }

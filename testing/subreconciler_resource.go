@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/reconcilers"
+	"trueup.dev/testing/internal/literal"
 )
 
 // resources returns copies of the resource to reconcile and of the one that is expected.
@@ -107,7 +108,7 @@ func assertResource(
 	if diff == "" {
 		return
 	}
-	failValue(t, "ExpectResource", diff, "ExpectResource", compared(observed, func(
+	failValue(t, "ExpectResource", diff, "ExpectResource", literal.Compared(observed, func(
 		expected, observed client.Object,
 	) string {
 		expected = expected.DeepCopyObject().(client.Object)

@@ -15,6 +15,7 @@ import (
 
 	"trueup.dev/reconcilers"
 	"trueup.dev/stash"
+	"trueup.dev/testing/internal/literal"
 	"trueup.dev/validation"
 )
 
@@ -137,7 +138,7 @@ func (tc *SubReconcilerTestCase[T]) assertStash(t *testing.T, ctx context.Contex
 		expected, observed = normalizeValues(config, expected, observed)
 		if diff := config.differ().StashedValue(expected, observed, key); diff != "" {
 			failValue(t, "ExpectStashedValues["+strconv.Quote(string(key))+"]", diff, strconv.Quote(string(key)),
-				comparedValue(observed, func(expected, observed any) string {
+				literal.ComparedValue(observed, func(expected, observed any) string {
 					return config.differ().StashedValue(expected, observed, key)
 				}), config.Scheme)
 		}

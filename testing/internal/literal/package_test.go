@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal
 
 import (
 	"reflect"
@@ -37,7 +37,7 @@ func TestAlias(t *testing.T) {
 		{"trueup.dev/examples/website/api/v1", "v1", "demov1"},
 		{"example.com/website/api/batch/v1", "v1", "batchv1"},
 		{"example.com/website/api/my-group/v1", "v1", "mygroupv1"},
-		// Nobody knows the group.
+		// No scheme knows the group.
 		{"example.com/other/api/v1", "v1", "v1"},
 		{"example.com/other/apis/v1beta1", "v1beta1", "v1beta1"},
 		// The version is that of a module.
@@ -80,7 +80,6 @@ func TestTypeName(t *testing.T) {
 		{[]runtime.Object{}, "[]runtime.Object"},
 		{reconcilers.Result{}, "reconcilers.Result"},
 		{reconcilers.Request{}, "reconcilers.Request"},
-		{Event{}, "rtesting.Event"},
 		{apierrors.StatusError{}, "apierrors.StatusError"},
 		{demov1.Website{}, "v1.Website"},
 		{corev1ac.ConfigMapApplyConfiguration{}, "corev1ac.ConfigMapApplyConfiguration"},
@@ -105,7 +104,7 @@ func TestTypeName(t *testing.T) {
 
 func TestImports(t *testing.T) {
 	p := newPrinter(nil)
-	p.print(reflect.ValueOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: now}}), explicit)
+	p.print(reflect.ValueOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Now()}}), explicit)
 	want := map[string]string{
 		"corev1": "k8s.io/api/core/v1", "metav1": "k8s.io/apimachinery/pkg/apis/meta/v1", "time": "time",
 	}

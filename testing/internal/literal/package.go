@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal
 
 import (
 	"fmt"
@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// packages names types as a test would, and remembers what it has to import for that.
+// packages names types as a test does, and keeps the imports that the test needs for that.
 type packages struct {
 	schemes []*runtime.Scheme
-	// imports are the paths of packages by the names used for them.
+	// imports are the paths of packages by their names.
 	imports map[string]string
 }
 
-// packageNames are names that are not derived from a path.
+// packageNames are names of packages that are not derived from their paths.
 var packageNames = map[string]string{
 	"trueup.dev/testing":                 "rtesting",
 	"trueup.dev/time":                    "rtime",
@@ -31,10 +31,10 @@ var packageNames = map[string]string{
 	"sigs.k8s.io/controller-runtime":     "ctrl",
 }
 
-// reconcilersPath is the package that has names of its own for types of others.
+// reconcilersPath is a package with aliases of types of other packages.
 const reconcilersPath = "trueup.dev/reconcilers"
 
-// ownPackage is the package that is tested, "" when the program is not a test.
+// ownPackage returns the path of the package under test, "" if the program is not a test.
 var ownPackage = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -46,7 +46,7 @@ var ownPackage = sync.OnceValue(func() string {
 
 var apiVersion = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
 
-// alias returns the name to import a package as. name is the one that its package clause has.
+// alias returns the name to import a package as. name is the name in its package clause.
 func (p *packages) alias(path, name string) string {
 	if alias, ok := packageNames[path]; ok {
 		return alias
@@ -73,7 +73,7 @@ func (p *packages) group(path string) string {
 	found := ""
 	for _, scheme := range p.schemes {
 		for gvk, t := range scheme.AllKnownTypes() {
-			// the least one, should there be several: the order of a map is random
+			// the first one in alphabetical order: the order of a map is random
 			if t.PkgPath() == path && gvk.Group != "" && (found == "" || gvk.Group < found) {
 				found = gvk.Group
 			}
@@ -93,7 +93,7 @@ func (p *packages) qualified(path, packageName, name string) string {
 	return alias + "." + name
 }
 
-// writable reports whether a test can name the type, or needs not.
+// writable reports whether a test can write the type.
 func (p *packages) writable(t reflect.Type) bool {
 	if t.Name() != "" {
 		path := t.PkgPath()
@@ -153,9 +153,9 @@ func (p *packages) named(t reflect.Type) string {
 }
 
 var (
-	// qualifiedName is a type in the arguments of a generic one: the path of its package and its name.
+	// qualifiedName matches a type argument: the path of its package and its name.
 	qualifiedName = regexp.MustCompile(`([\w\-.~%/]+)\.(\w+)`)
-	// localType is what tells types apart that are declared in functions.
+	// localType matches the suffix of types that are declared in functions.
 	localType = regexp.MustCompile(`·\d+`)
 )
 

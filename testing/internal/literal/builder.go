@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal
 
 import (
 	"reflect"
@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// builtinConfigurations is where the apply configurations of Kubernetes are. Of others it is not certain that they have
-// constructors.
+// builtinConfigurations is the path of the apply configurations of Kubernetes. Others may have no constructors.
 const builtinConfigurations = "k8s.io/client-go/applyconfigurations/"
 
-// builder prints a pointer to an apply configuration as people make one: by its constructor and With methods. It
+// builder prints a pointer to an apply configuration as people write it: with its constructor and With methods. It
 // reports false if that is not possible.
 func (p *printer) builder(v reflect.Value) (string, bool) {
 	if v.Kind() != reflect.Pointer || v.IsNil() || !strings.HasPrefix(v.Type().Elem().PkgPath(), builtinConfigurations) {
@@ -37,7 +36,7 @@ func (p *printer) builder(v reflect.Value) (string, bool) {
 	return strings.Join(calls, ".\n"), true
 }
 
-// clusterKinds are kinds whose objects are in no namespace, so that their constructors want none.
+// clusterKinds are cluster-scoped kinds. Their constructors have no parameter for a namespace.
 var clusterKinds = []string{
 	"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "StorageClass", "CSIDriver", "CSINode",
 	"VolumeAttachment",
@@ -76,7 +75,7 @@ func constructorArguments(v reflect.Value, name string) (arguments string, set [
 	return strings.Join(texts[2:], ", "), set, true
 }
 
-// withCalls prints the calls that set the fields of a configuration, and those of structs that are embedded in it.
+// withCalls prints the calls that set the fields of a configuration, and those of embedded structs.
 func (p *printer) withCalls(builder reflect.Type, v reflect.Value, set []string) ([]string, bool) {
 	var calls []string
 	for i := range v.NumField() {
@@ -105,7 +104,7 @@ func (p *printer) withCalls(builder reflect.Type, v reflect.Value, set []string)
 	return calls, true
 }
 
-// withArguments prints what to call a method with that sets a field.
+// withArguments prints the arguments of the method that sets a field.
 func (p *printer) withArguments(v reflect.Value, parameter reflect.Type, variadic bool) ([]string, bool) {
 	switch {
 	case variadic && v.Kind() == reflect.Slice && v.Len() > 0:

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal
 
 import (
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,8 +13,7 @@ func isScalar(kind reflect.Kind) bool {
 	return kind >= reflect.Bool && kind <= reflect.Complex128 || kind == reflect.String
 }
 
-// scalar prints a constant. It needs a conversion where its type cannot be inferred and is not the one that the
-// constant has by default.
+// scalar prints a constant. It adds a conversion if the type is neither inferred nor the default type of the constant.
 func (p *printer) scalar(v reflect.Value, at position) string {
 	if name, ok := p.constant(v); ok {
 		return name
@@ -64,32 +62,34 @@ func (p *printer) float(v reflect.Value, at position) string {
 		}
 		return expr
 	}
-	// These are not constants: they have a type.
+	// The result of a function has a type, unlike a constant.
 	if t != reflect.TypeFor[float64]() {
 		return p.conversion(t, expr)
 	}
 	return expr
 }
 
-// quote prints a string in the form that is easiest to read: JSON as it is, texts of many lines in as many literals. No
-// literal spans lines: tests indent what they print, and the indentation would become part of the string.
+// quote prints a string in the form that is easiest to read: JSON in backquotes, and one literal for each line of a
+// text. No literal spans lines: tests indent what they print, and the indentation would become part of the string.
 func quote(s string) string {
 	if strconv.CanBackquote(s) && strings.ContainsAny(s, `"\`) {
 		return "`" + s + "`"
 	}
-	lines := slices.Collect(strings.Lines(s))
+	var lines []string
+	for line := range strings.Lines(s) {
+		lines = append(lines, strconv.Quote(line))
+	}
 	if len(lines) < 2 {
 		return strconv.Quote(s)
 	}
-	return strings.Join(each(lines, strconv.Quote), " +\n")
+	return strings.Join(lines, " +\n")
 }
 
 func isBytes(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem() == reflect.TypeFor[byte]()
 }
 
-// bytes prints text as text. Where the type is known any conversion to bytes will do, else it is the type that is
-// converted to.
+// bytes prints bytes as a conversion of a string: to []byte if the type is inferred, else to the type.
 func (p *printer) bytes(v reflect.Value, at position) string {
 	name := "[]byte"
 	if at == explicit {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal
 
 import (
 	"reflect"
@@ -9,15 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
-// compared returns a copy of an observed object without what diff does not look at, for people to paste: who ignores
-// resource versions does not need to see one. Names and kinds always remain.
-func compared(observed client.Object, diff func(expected, actual client.Object) string) client.Object {
+// Compared returns a copy of an observed object without the fields that diff ignores: a user who ignores resource
+// versions does not want to paste one. Names and kinds always remain.
+func Compared(observed client.Object, diff func(expected, actual client.Object) string) client.Object {
 	kept := observed.DeepCopyObject().(client.Object)
 	isSame := func() bool { return diff(kept, observed) == "" }
 	if !isSame() {
-		return kept // nothing is ever the same for such a Differ
+		return kept // diff reports a difference between equal objects
 	}
 	if u, ok := kept.(runtime.Unstructured); ok {
 		content := u.UnstructuredContent()
@@ -37,15 +39,15 @@ func compared(observed client.Object, diff func(expected, actual client.Object) 
 	return kept
 }
 
-// comparedValue is [compared] for values that are objects, and others as they are.
-func comparedValue(observed any, diff func(expected, actual any) string) any {
-	if obj, ok := observed.(client.Object); ok && !isNil(obj) {
-		return compared(obj, func(expected, actual client.Object) string { return diff(expected, actual) })
+// ComparedValue is [Compared] for objects. It returns all other values unchanged.
+func ComparedValue(observed any, diff func(expected, actual any) string) any {
+	if obj, ok := observed.(client.Object); ok && !nilcheck.IsNil(obj) {
+		return Compared(obj, func(expected, actual client.Object) string { return diff(expected, actual) })
 	}
 	return observed
 }
 
-// clearKeys deletes all keys but some, unless that makes a difference.
+// clearKeys deletes each key, except for the given ones, whose deletion makes no difference.
 func clearKeys(content map[string]any, isSame func() bool, except ...string) {
 	for key, value := range content {
 		if slices.Contains(except, key) {
@@ -57,7 +59,7 @@ func clearKeys(content map[string]any, isSame func() bool, except ...string) {
 	}
 }
 
-// clearFields empties the fields of an object and of its metadata, unless that makes a difference.
+// clearFields clears each field of an object and of its metadata whose value makes no difference.
 func clearFields(v reflect.Value, isSame func() bool) {
 	for i := range v.NumField() {
 		field, value := v.Type().Field(i), v.Field(i)
@@ -76,7 +78,7 @@ func clearFields(v reflect.Value, isSame func() bool) {
 	}
 }
 
-// clearTransitionTimes empties when conditions changed, wherever there are any.
+// clearTransitionTimes clears the transition times of all conditions within a value.
 func clearTransitionTimes(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

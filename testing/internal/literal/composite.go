@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// isComposite reports whether a value is written as a composite literal, to which & can be applied.
+// isComposite reports whether a value is written as a composite literal, which can follow an &.
 func isComposite(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Struct, reflect.Array:
@@ -45,7 +45,7 @@ func (p *printer) composite(v reflect.Value, at position) string {
 	return braces(p.typeName(t), elements)
 }
 
-// fields prints the fields of a struct that are set and can be.
+// fields prints the fields of a struct that are set and that a test can set.
 func (p *printer) fields(v reflect.Value) []string {
 	t := v.Type()
 	var fields []string
@@ -53,7 +53,7 @@ func (p *printer) fields(v reflect.Value) []string {
 		field, value := t.Field(i), v.Field(i)
 		switch {
 		case !field.IsExported(), isZero(value):
-		case field.Type == reflect.TypeFor[metav1.TypeMeta]() && p.tellsKind(t):
+		case field.Type == reflect.TypeFor[metav1.TypeMeta]() && p.impliesKind(t):
 		case isComposite(value) && !p.writable(field.Type):
 		default:
 			fields = append(fields, field.Name+": "+p.field(t, field.Name, value))
@@ -62,9 +62,9 @@ func (p *printer) fields(v reflect.Value) []string {
 	return fields
 }
 
-// tellsKind reports whether a Go type is that of a kind, so that its objects need not say which kind they are. Without
-// a scheme most are believed to be.
-func (p *packages) tellsKind(t reflect.Type) bool {
+// impliesKind reports whether a Go type stands for one kind, so that its objects need not state their kind. Without a
+// scheme, it assumes that of all types but those of bare metadata.
+func (p *packages) impliesKind(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[metav1.PartialObjectMetadata](), reflect.TypeFor[metav1.PartialObjectMetadataList]():
 		return false
@@ -82,7 +82,7 @@ func (p *packages) tellsKind(t reflect.Type) bool {
 	})
 }
 
-// isZero also knows points in time that have a location, and nothing else.
+// isZero reports whether a value is zero. A zero time with a location is zero, too.
 func isZero(v reflect.Value) bool {
 	if v.IsZero() {
 		return true

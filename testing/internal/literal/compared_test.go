@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal_test
 
 import (
 	"testing"
@@ -12,9 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/fixture"
+	rtesting "trueup.dev/testing"
+	"trueup.dev/testing/internal/literal"
 )
 
-// What is pasted has what the Differ looks at, and nothing else.
+// A pasted object has the fields that the Differ compares, and no others.
 func TestCompared(t *testing.T) {
 	observed := &fixture.Resource{
 		TypeMeta: metav1.TypeMeta{Kind: "Resource"},
@@ -44,30 +46,30 @@ func TestCompared(t *testing.T) {
 		want     client.Object
 	}{
 		"resource": {
-			observed: observed, diff: DefaultDiffer.Resource,
-			want: With(observed, func(r *fixture.Resource) {
+			observed: observed, diff: rtesting.DefaultDiffer.Resource,
+			want: rtesting.With(observed, func(r *fixture.Resource) {
 				r.Labels, r.Status.Conditions[0].LastTransitionTime = nil, metav1.Time{}
 			}),
 		},
 		"create": {
-			observed: observed, diff: DefaultDiffer.ResourceCreate,
-			want: With(observed, func(r *fixture.Resource) {
+			observed: observed, diff: rtesting.DefaultDiffer.ResourceCreate,
+			want: rtesting.With(observed, func(r *fixture.Resource) {
 				r.Labels, r.Status.Conditions[0].LastTransitionTime = nil, metav1.Time{}
 				r.ResourceVersion, r.CreationTimestamp = "", metav1.Time{}
 			}),
 		},
 		"status update": {
-			observed: observed, diff: DefaultDiffer.ResourceStatusUpdate,
+			observed: observed, diff: rtesting.DefaultDiffer.ResourceStatusUpdate,
 			want: &fixture.Resource{
 				TypeMeta:   metav1.TypeMeta{Kind: "Resource"},
 				ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "blog"},
-				Status: With(observed, func(r *fixture.Resource) {
+				Status: rtesting.With(observed, func(r *fixture.Resource) {
 					r.Status.Conditions[0].LastTransitionTime = metav1.Time{}
 				}).Status,
 			},
 		},
 		"unstructured resource": {
-			observed: content, diff: DefaultDiffer.Resource,
+			observed: content, diff: rtesting.DefaultDiffer.Resource,
 			want: unstructuredOf(map[string]any{
 				"apiVersion": "v1", "kind": "Resource",
 				"metadata": map[string]any{
@@ -79,7 +81,7 @@ func TestCompared(t *testing.T) {
 			}),
 		},
 		"unstructured create": {
-			observed: content, diff: DefaultDiffer.ResourceCreate,
+			observed: content, diff: rtesting.DefaultDiffer.ResourceCreate,
 			want: unstructuredOf(map[string]any{
 				"apiVersion": "v1", "kind": "Resource",
 				"metadata": map[string]any{"namespace": "web", "name": "blog", "uid": "u", "labels": map[string]any{"a": "b"}},
@@ -88,17 +90,17 @@ func TestCompared(t *testing.T) {
 			}),
 		},
 		"unstructured status update": {
-			observed: content, diff: DefaultDiffer.ResourceStatusUpdate,
+			observed: content, diff: rtesting.DefaultDiffer.ResourceStatusUpdate,
 			want: unstructuredOf(map[string]any{
 				"apiVersion": "v1", "kind": "Resource", "metadata": map[string]any{"namespace": "web", "name": "blog"},
 				"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready"}}},
 			}),
 		},
-		"a Differ that sees all": {
+		"a Differ that compares everything": {
 			observed: observed, diff: func(expected, actual client.Object) string { return cmp.Diff(expected, actual) },
 			want: observed,
 		},
-		"a Differ that looks at transitions": {
+		"a Differ that compares transition times": {
 			observed: observed,
 			diff: func(expected, actual client.Object) string {
 				return cmp.Diff(expected.(*fixture.Resource).Status, actual.(*fixture.Resource).Status)
@@ -109,12 +111,12 @@ func TestCompared(t *testing.T) {
 				}, Status: observed.Status,
 			},
 		},
-		"a Differ that sees nothing": {
+		"a Differ that compares nothing": {
 			observed: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "a-"}, Data: map[string]string{"a": "b"}},
 			diff:     func(client.Object, client.Object) string { return "" },
 			want:     &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "a-"}},
 		},
-		"a Differ that is never content": {
+		"a Differ that always reports a difference": {
 			observed: observed, diff: func(client.Object, client.Object) string { return "no" },
 			want: observed,
 		},
@@ -122,7 +124,7 @@ func TestCompared(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := tt.observed.DeepCopyObject()
-			got := compared(tt.observed, tt.diff)
+			got := literal.Compared(tt.observed, tt.diff)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("object (-want +got):\n%s", diff)
 			}
@@ -134,29 +136,29 @@ func TestCompared(t *testing.T) {
 }
 
 func TestComparedValue(t *testing.T) {
-	diff := func(expected, actual any) string { return DefaultDiffer.StashedValue(expected, actual, "key") }
+	diff := func(expected, actual any) string { return rtesting.DefaultDiffer.StashedValue(expected, actual, "key") }
 	tests := map[string]struct{ observed, want any }{
 		"object": {
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}},
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
 		},
-		"nil of a type":      {(*corev1.ConfigMap)(nil), (*corev1.ConfigMap)(nil)},
-		"nil":                {nil, nil},
-		"no object":          {"text", "text"},
-		"object by value":    {valueObject{}, valueObject{}},
-		"part of an object":  {corev1.PodSpec{NodeName: "a"}, corev1.PodSpec{NodeName: "a"}},
-		"pointer to no type": {new(any("a")), new(any("a"))},
+		"nil of a type":           {(*corev1.ConfigMap)(nil), (*corev1.ConfigMap)(nil)},
+		"nil":                     {nil, nil},
+		"not an object":           {"text", "text"},
+		"object by value":         {valueObject{}, valueObject{}},
+		"part of an object":       {corev1.PodSpec{NodeName: "a"}, corev1.PodSpec{NodeName: "a"}},
+		"pointer to an interface": {new(any("a")), new(any("a"))},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, comparedValue(tt.observed, diff)); diff != "" {
+			if diff := cmp.Diff(tt.want, literal.ComparedValue(tt.observed, diff)); diff != "" {
 				t.Errorf("value (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// valueObject is an object that is no pointer.
+// valueObject is an object that is not a pointer.
 type valueObject struct{ client.Object }
 
 func (valueObject) DeepCopyObject() runtime.Object { return valueObject{} }

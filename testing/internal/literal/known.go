@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ var (
 	contentTypeOfAC = reflect.TypeOf(client.ApplyConfigurationFromUnstructured(nil))
 )
 
-// known prints values that are made by a function rather than by a composite literal.
+// known prints values that people create with a function rather than with a composite literal.
 func (p *printer) known(v reflect.Value) (string, bool) {
 	switch x := v.Interface().(type) {
 	case metav1.Time:
@@ -54,8 +54,9 @@ func (p *printer) known(v reflect.Value) (string, bool) {
 		return p.labelSelector(v.Type(), x)
 	case fields.Selector:
 		return p.fieldSelector(v.Type(), x)
-	case TrackRequest:
-		return p.trackRequest(x)
+	}
+	if isKitType(v.Type(), "TrackRequest") {
+		return p.trackRequest(v)
 	}
 	switch v.Type() {
 	case plainErrorType:
@@ -83,7 +84,7 @@ func (p *printer) metaTime(t time.Time, typeName, unix, date string) string {
 	return p.instant(t, p.meta(typeName+"{}"), p.meta(unix), p.meta(date))
 }
 
-// instant prints a point in time. Its location is not kept: it is not a part of what is compared, and may have no name.
+// instant prints a point in time in UTC: tests do not compare the location, which may have no name.
 func (p *printer) instant(t time.Time, zero, unix, date string) string {
 	switch t = t.UTC(); {
 	case t.IsZero():
@@ -96,7 +97,7 @@ func (p *printer) instant(t time.Time, zero, unix, date string) string {
 	}
 }
 
-// duration prints a duration in the largest unit that it is a multiple of.
+// duration prints a duration as a multiple of the largest possible unit.
 func (p *printer) duration(d time.Duration) string {
 	for _, unit := range []struct {
 		length time.Duration
@@ -166,18 +167,23 @@ func (p *printer) fieldSelector(t reflect.Type, s fields.Selector) (string, bool
 	return p.of(path, "ParseSelectorOrDie("+quote(s.String())+")"), true
 }
 
-func (p *printer) trackRequest(r TrackRequest) (string, bool) {
-	ref := r.TrackedReference
-	if r.Tracked != (tracker.Key{}) || ref.Selector != nil { //nolint:staticcheck // deprecated, but still in use
+// kitPath is the path of the test kit, which imports this package. Its types are recognized by name.
+const kitPath = "trueup.dev/testing"
+
+func isKitType(t reflect.Type, name string) bool { return t.PkgPath() == kitPath && t.Name() == name }
+
+// trackRequest prints a TrackRequest of the test kit.
+func (p *printer) trackRequest(v reflect.Value) (string, bool) {
+	ref := v.FieldByName("TrackedReference").Interface().(tracker.Reference)
+	by := v.FieldByName("Tracker").Interface().(types.NamespacedName)
+	if !v.FieldByName("Tracked").IsZero() || ref.Selector != nil {
 		return "", false
 	}
-	return p.of("trueup.dev/testing", fmt.Sprintf("CreateTrackRequest(%s, %s, %s, %s).By(%s, %s)",
-		quote(ref.APIGroup), quote(ref.Kind), quote(ref.Namespace), quote(ref.Name), quote(
-			r.Tracker.Namespace,
-		), quote(r.Tracker.Name))), true
+	return p.of(kitPath, fmt.Sprintf("CreateTrackRequest(%s, %s, %s, %s).By(%s, %s)", quote(ref.APIGroup),
+		quote(ref.Kind), quote(ref.Namespace), quote(ref.Name), quote(by.Namespace), quote(by.Name))), true
 }
 
-// constants are the names of values that are often seen in tests.
+// constants are the names of frequent values.
 var constants = map[reflect.Type]map[string]string{
 	reflect.TypeFor[metav1.ConditionStatus](): {
 		"True": "ConditionTrue", "False": "ConditionFalse", "Unknown": "ConditionUnknown",
@@ -209,9 +215,9 @@ func (p *printer) constant(v reflect.Value) (string, bool) {
 	return p.qualified(v.Type().PkgPath(), packageName, name), true
 }
 
-// field prints the value of a field. That of some has a name where its type does not tell.
+// field prints the value of a field. The type of an event is a constant, although the field is a string.
 func (p *printer) field(parent reflect.Type, name string, v reflect.Value) string {
-	if parent == reflect.TypeFor[Event]() && name == "Type" &&
+	if isKitType(parent, "Event") && name == "Type" &&
 		(v.String() == corev1.EventTypeNormal || v.String() == corev1.EventTypeWarning) {
 		return p.of("k8s.io/api/core/v1", "EventType"+v.String())
 	}

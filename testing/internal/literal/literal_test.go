@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func TestLiteral(t *testing.T) {
 		value any
 		want  string
 	}{
-		"unexported types of the package that is tested": {
+		"unexported types of the package under test": {
 			value: []any{ownText("a"), &ownValue{Name: "a"}, map[ownText]ownValue{"a": {}}},
 			want:  `[]any{ownText("a"), &ownValue{Name: "a"}, map[ownText]ownValue{"a": {}}}`,
 		},
@@ -69,7 +69,7 @@ func TestLiteral(t *testing.T) {
 			}(),
 			want: `[]*ownValue{{Name: "a"}, {Name: "a"}}`,
 		},
-		"what has no literal": {
+		"values without a literal": {
 			value: struct {
 				Func  func()
 				Chan  chan int
@@ -88,7 +88,7 @@ func TestLiteral(t *testing.T) {
 	After: "a",
 }`,
 		},
-		"unexported types of others": {
+		"unexported types of other packages": {
 			value: []any{fmt.Errorf("b: %w", io.EOF), io.EOF, strings.NewReader("a")},
 			want:  `[]any{nil /* *fmt.wrapError */, errors.New("EOF"), &strings.Reader{}}`,
 		},
@@ -101,13 +101,13 @@ func TestLiteral(t *testing.T) {
 	Status: corev1.PodStatus{StartTime: new(metav1.Time{})},
 }`,
 		},
-		"a time that is zero somewhere": {
+		"a time that is zero in a location": {
 			value: &corev1.Event{
 				FirstTimestamp: metav1.NewTime(time.Time{}.Local()), EventTime: metav1.NewMicroTime(time.Time{}.Local()),
 			},
 			want: `&corev1.Event{}`,
 		},
-		"another time that is zero somewhere": {
+		"a plain time that is zero in a location": {
 			value: ownTime{time.Time{}.Local()},
 			want:  `ownTime{}`,
 		},
@@ -115,15 +115,11 @@ func TestLiteral(t *testing.T) {
 			value: []runtime.Object{&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}},
 			want:  `[]runtime.Object{&corev1.ConfigMap{}}`,
 		},
-		"the kind of an object that is in no scheme": {
+		"the kind of an object that no scheme knows": {
 			value: fixture.NewDuck("", ""),
 			want:  "&fixture.Duck{\n\tTypeMeta: metav1.TypeMeta{Kind: \"Resource\", APIVersion: \"fixture.trueup.dev/v1\"},\n}",
 		},
-		"the kind elsewhere": {
-			value: Event{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap"}},
-			want:  `rtesting.Event{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap"}}`,
-		},
-		"a selector of one's own": {
+		"a selector of another type": {
 			value: []any{ownSelector{labels.Everything()}, &ownFieldSelector{fields.Everything()}},
 			want: "[]any{\n\townSelector{Selector: labels.Everything()},\n\t&ownFieldSelector{Selector: " +
 				"fields.Everything()},\n}",
@@ -143,79 +139,38 @@ func TestLiteral(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, literal(tt.value, fixture.NewScheme())); diff != "" {
+			if diff := cmp.Diff(tt.want, Of(tt.value, fixture.NewScheme())); diff != "" {
 				t.Errorf("literal (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Without a scheme all types of objects are believed to tell their kind.
+// Without a scheme, the type of an object stands for its kind.
 func TestLiteralWithoutScheme(t *testing.T) {
-	if got, want := literal(
+	if got, want := Of(
 		fixture.NewDuck("", "a"),
 	), `&fixture.Duck{ObjectMeta: metav1.ObjectMeta{Name: "a"}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// A value that shares its parts is a small one, and too large as text.
+// The text of a small value that shares its parts can be too large.
 func TestLiteralOfSharedParts(t *testing.T) {
 	node := &ring{}
 	for range 64 {
 		node = &ring{All: []*ring{node, node}}
 	}
-	text := literal(node)
+	text := Of(node)
 	if !strings.Contains(text, "nil /* too large */") {
-		t.Error("nothing is left out")
+		t.Error("nothing is omitted")
 	}
 	if len(text) > 10_000_000 {
 		t.Errorf("%d bytes", len(text))
 	}
 }
 
-func TestListField(t *testing.T) {
-	tests := map[string]struct {
-		elem  string
-		items []any
-		want  string
-	}{
-		"none": {
-			elem: "client.Object",
-			want: "Field: []client.Object{},",
-		},
-		"of an interface": {
-			elem:  "client.Object",
-			items: []any{&corev1.ConfigMap{}, &corev1.Secret{}, nil},
-			want:  "Field: []client.Object{\n\t&corev1.ConfigMap{},\n\t&corev1.Secret{},\n\tnil,\n},",
-		},
-		"of a struct": {
-			elem:  "rtesting.DeleteRef",
-			items: []any{DeleteRef{Kind: "ConfigMap"}, DeleteRef{}},
-			want:  "Field: []rtesting.DeleteRef{\n\t{Kind: \"ConfigMap\"},\n\t{},\n},",
-		},
-		"made by functions": {
-			elem:  "rtesting.TrackRequest",
-			items: []any{CreateTrackRequest("", "ConfigMap", "web", "a").By("web", "b")},
-			want: "Field: []rtesting.TrackRequest{\n\trtesting.CreateTrackRequest(\"\", \"ConfigMap\", \"web\", " +
-				"\"a\").By(\"web\", \"b\"),\n},",
-		},
-		"of another type": {
-			elem:  "any",
-			items: []any{"a", int64(1)},
-			want:  "Field: []any{\n\t\"a\",\n\tint64(1),\n},",
-		},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, listField("Field", tt.elem, tt.items)); diff != "" {
-				t.Errorf("field (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// Not a rule, and impossible as far as we know: an expression that gofmt does not understand is better than none.
+// An expression with a syntax error, which is a mistake of the printer, is returned without formatting.
 func TestFormattedMistake(t *testing.T) {
 	if got := formatted("a b"); got != "a b" {
 		t.Errorf("got %q", got)

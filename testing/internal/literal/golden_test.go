@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing_test
+package literal_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -12,16 +13,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	rtesting "trueup.dev/testing"
+	"trueup.dev/testing/internal/literal"
 )
 
-// What is printed is what people would write: testdata/literals.golden is there to be read. -update writes it.
+var update = flag.Bool("update", false, "write testdata/literals.golden instead of comparing with it")
+
+// Literals look as people write them. testdata/literals.golden is for readers to judge that.
 func TestLiteralsAreReadable(t *testing.T) {
 	const golden = "testdata/literals.golden"
 	var got strings.Builder
-	values := rtesting.LiteralValues()
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		expr, _ := rtesting.LiteralAndImports(values[name])
+	all := values()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		expr, _ := literal.WithImports(all[name])
 		fmt.Fprintf(&got, "// %s\n%s\n\n", name, expr)
 	}
 	if *update {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal
 
 import (
 	"go/format"
@@ -10,22 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// literal returns v as a Go expression that can be pasted into a test: formatted as gofmt does, with the usual names
-// for packages. Schemes tell the names of packages with API types that are named after nothing but their version.
-//
-// What cannot be written as an expression is nil, with a comment; unexported fields are left out.
-func literal(v any, schemes ...*runtime.Scheme) string {
+// Of returns v as a Go expression that can be pasted into a test. The schemes provide the names of packages with API
+// types whose paths contain only a version, and know which Go types stand for one kind.
+func Of(v any, schemes ...*runtime.Scheme) string {
 	return formatted(newPrinter(schemes).print(reflect.ValueOf(v), explicit))
 }
 
-// listField returns the field of a case, as in
+// Field returns a field of a test case as Go code:
 //
 //	ExpectCreates: []client.Object{
 //		&corev1.ConfigMap{…},
 //	},
 //
-// elem is the Go type of the elements.
-func listField(name, elem string, items []any, schemes ...*runtime.Scheme) string {
+// elem is the Go type of the elements. Elements of other types state their type.
+func Field(name, elem string, items []any, schemes ...*runtime.Scheme) string {
 	p := newPrinter(schemes)
 	entries := make([]string, 0, len(items))
 	for _, item := range items {
@@ -44,7 +42,7 @@ func formatted(expr string) string {
 	const assign = "_ = "
 	source, err := format.Source([]byte(assign + expr))
 	if err != nil {
-		return expr // better than nothing, in a text that is about another failure
+		return expr // the text is about another failure, which an unformatted expression still explains
 	}
 	return strings.TrimPrefix(string(source), assign)
 }
@@ -69,7 +67,7 @@ func bracesOnLines(elements []string) string {
 	return "{\n" + strings.Join(elements, ",\n") + ",\n}"
 }
 
-// call encloses the arguments of a function. The only one remains beside its parenthesis.
+// call encloses the arguments of a function. A single argument stays on the line of its parenthesis.
 func call(name string, arguments []string) string {
 	line := name + "(" + strings.Join(arguments, ", ") + ")"
 	if fitsLine(line) || len(arguments) == 1 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal_test
 
 import (
 	"encoding/json"
@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,50 +32,33 @@ import (
 	"trueup.dev/apis"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
+	"trueup.dev/testing/internal/literal"
 	"trueup.dev/tracker"
 )
 
-// Types that values of tests may have, beside those of APIs.
-type (
-	LiteralText                      string
-	LiteralPointer                   *int
-	LiteralBytes                     []byte
-	LiteralPair[K comparable, V any] struct {
-		Key   K
-		Value V
-	}
-	LiteralNode struct {
-		LiteralEmbedded
-		*LiteralText
-		Name     string
-		Any      any
-		Function func()
-		Channel  chan int
-		Next     *LiteralNode
-		Nodes    []*LiteralNode
-		ByName   map[string]*LiteralNode
-		hidden   int
-	}
-	LiteralEmbedded struct{ Embedded int }
+var (
+	now   = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	later = metav1.NewTime(now.Add(time.Hour))
 )
 
-// LiteralValues are values by what is special about them. Their literals are Go expressions that are equal to them.
-func LiteralValues() map[string]any {
-	values := map[string]any{}
+// values returns values by what is special about them. Their literals are Go expressions that are equal to them.
+func values() map[string]any {
+	all := map[string]any{}
 	for _, group := range []map[string]any{
-		literalScalars(), literalComposites(), literalObjects(), literalExpectations(),
+		scalars(), composites(), objects(), expectations(),
 	} {
 		for name, value := range group {
-			if _, ok := values[name]; ok {
+			if _, ok := all[name]; ok {
 				panic(name)
 			}
-			values[name] = value
+			all[name] = value
 		}
 	}
-	return values
+	return all
 }
 
-func literalScalars() map[string]any {
+func scalars() map[string]any {
 	return map[string]any{
 		"nil":                      nil,
 		"bool":                     true,
@@ -87,7 +71,7 @@ func literalScalars() map[string]any {
 		"string with backquote":    "use `code`",
 		"carriage return":          "first\r\nsecond\r\n",
 		"string that is not UTF-8": "\xff\x00\n\u2028\uFEFF\x7f",
-		"named string":             LiteralText("text"),
+		"named string":             literal.Text("text"),
 		"int":                      -3,
 		"int8":                     int8(-3),
 		"int64":                    int64(math.MinInt64),
@@ -121,12 +105,12 @@ func literalScalars() map[string]any {
 	}
 }
 
-func literalComposites() map[string]any {
-	text := LiteralText("text")
+func composites() map[string]any {
+	text := literal.Text("text")
 	return map[string]any{
 		"pointers": []any{
-			new("x"), new(int32(3)), new(3), new(true), new(1.0), new(LiteralText("t")), new(2 * time.Second), new(new("x")),
-			new(any("x")), LiteralPointer(new(3)),
+			new("x"), new(int32(3)), new(3), new(true), new(1.0), new(literal.Text("t")), new(2 * time.Second), new(new("x")),
+			new(any("x")), literal.Pointer(new(3)),
 		},
 		"pointers of a type": struct {
 			S *string
@@ -140,7 +124,7 @@ func literalComposites() map[string]any {
 			B *[]byte
 			A *[2]int
 			O *intstr.IntOrString
-			N LiteralPointer
+			N literal.Pointer
 			Z **string
 		}{
 			new("x"), new(int32(3)), new(corev1.PullAlways), new(now), &metav1.Duration{Duration: time.Minute}, new(
@@ -151,22 +135,22 @@ func literalComposites() map[string]any {
 			), new(3), new((*string)(nil)),
 		},
 		"nils of a type": []any{
-			(*string)(nil), (*corev1.ConfigMap)(nil), []string(nil), map[string]int(nil), LiteralPointer(nil),
-			(func(int) string)(nil), (chan int)(nil), LiteralBytes(nil), (*metav1.Time)(nil), error(nil),
+			(*string)(nil), (*corev1.ConfigMap)(nil), []string(nil), map[string]int(nil), literal.Pointer(nil),
+			(func(int) string)(nil), (chan int)(nil), literal.Bytes(nil), (*metav1.Time)(nil), error(nil),
 		},
 		"bytes": struct {
 			Raw   json.RawMessage
 			Plain []byte
-			Named LiteralBytes
+			Named literal.Bytes
 			Empty []byte
 			Any   any
-		}{json.RawMessage(`{"a":1}`), []byte("\x00\x01"), LiteralBytes("x"), []byte{}, json.RawMessage(`["b"]`)},
+		}{json.RawMessage(`{"a":1}`), []byte("\x00\x01"), literal.Bytes("x"), []byte{}, json.RawMessage(`["b"]`)},
 		"slices": []any{
 			[]string{"a", "b"}, []string{}, [][]int{{1}, nil, {}}, []any{1, "a", nil}, []*int{new(1), nil}, [3]string{"a"},
 		},
-		"slice of structs":  []LiteralEmbedded{{}, {Embedded: 1}},
-		"slice of pointers": []*LiteralEmbedded{{}, nil, {Embedded: 1}},
-		"slice of named pointers": []LiteralPointer{
+		"slice of structs":  []literal.Embedded{{}, {Embedded: 1}},
+		"slice of pointers": []*literal.Embedded{{}, nil, {Embedded: 1}},
+		"slice of named pointers": []literal.Pointer{
 			new(1), nil,
 		},
 		"map with numbers as keys": map[int]string{10: "ten", 9: "nine", -1: "less"},
@@ -174,29 +158,29 @@ func literalComposites() map[string]any {
 			map[float64]bool{10: true, 9.5: false},
 			map[uint8]bool{10: true, 9: true},
 			map[bool]int{true: 1, false: 0},
-			map[any]int{"a": 1, 1: 2, LiteralText("a"): 3},
+			map[any]int{"a": 1, 1: 2, literal.Text("a"): 3},
 			map[types.NamespacedName]int{{Namespace: "b", Name: "x"}: 1, {Namespace: "a", Name: "y"}: 2},
 			map[[1]string]int{{"b"}: 1, {"a"}: 2},
 		},
-		"map of structs":  map[LiteralText]LiteralEmbedded{"a": {Embedded: 1}, "b": {}},
-		"map of pointers": map[string]*LiteralEmbedded{"a": {Embedded: 1}, "b": nil},
+		"map of structs":  map[literal.Text]literal.Embedded{"a": {Embedded: 1}, "b": {}},
+		"map of pointers": map[string]*literal.Embedded{"a": {Embedded: 1}, "b": nil},
 		"named map":       labels.Set{"a": "b"},
 		"struct":          struct{ A, B int }{1, 0},
 		"struct with tags": struct {
-			LiteralEmbedded
+			literal.Embedded
 			A []byte         `json:"a,omitempty"`
 			F map[string]any `yaml:"f"`
 		}{A: []byte("x")},
 		"generic type": []any{
-			LiteralPair[string, int]{Key: "a", Value: 1},
-			&LiteralPair[types.NamespacedName, *corev1.ConfigMap]{Value: &corev1.ConfigMap{}},
-			LiteralPair[LiteralText, LiteralPair[string, []corev1.Pod]]{},
+			literal.Pair[string, int]{Key: "a", Value: 1},
+			&literal.Pair[types.NamespacedName, *corev1.ConfigMap]{Value: &corev1.ConfigMap{}},
+			literal.Pair[literal.Text, literal.Pair[string, []corev1.Pod]]{},
 		},
-		"nodes": &LiteralNode{
-			LiteralEmbedded: LiteralEmbedded{Embedded: 1}, LiteralText: &text, Name: "root", Any: &LiteralNode{Name: "any"},
-			Next:  &LiteralNode{Name: "next"},
-			Nodes: []*LiteralNode{{Name: "a"}}, ByName: map[string]*LiteralNode{"b": {Name: "b"}}, hidden: 1,
-		},
+		"nodes": literal.WithHidden(literal.Node{
+			Embedded: literal.Embedded{Embedded: 1}, Text: &text, Name: "root", Any: &literal.Node{Name: "any"},
+			Next:  &literal.Node{Name: "next"},
+			Nodes: []*literal.Node{{Name: "a"}}, ByName: map[string]*literal.Node{"b": {Name: "b"}},
+		}),
 		"unstructured content": map[string]any{
 			"string": "a", "int": int64(3), "float": 1.0, "bool": false, "nil": nil, "list": []any{
 				int64(1), map[string]any{"a": "b"},
@@ -205,7 +189,7 @@ func literalComposites() map[string]any {
 	}
 }
 
-func literalObjects() map[string]any {
+func objects() map[string]any {
 	return map[string]any{
 		"object": &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{
@@ -310,15 +294,15 @@ func literalObjects() map[string]any {
 			ac.Labels = map[string]string{}
 			return ac
 		}(),
-		"nil apply configuration": ApplyRef{ApplyConfiguration: (*corev1ac.PodApplyConfiguration)(nil)},
+		"nil apply configuration": rtesting.ApplyRef{ApplyConfiguration: (*corev1ac.PodApplyConfiguration)(nil)},
 		"unstructured apply configuration": client.ApplyConfigurationFromUnstructured(
 			unstructuredOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}),
 		),
 	}
 }
 
-func literalExpectations() map[string]any {
-	selecting := TrackRequest{
+func expectations() map[string]any {
+	selecting := rtesting.TrackRequest{
 		Tracker: types.NamespacedName{Namespace: "web", Name: "blog"}, TrackedReference: tracker.Reference{
 			Kind: "ConfigMap", Selector: parsedLabels("app in (a,b),!c"),
 		},
@@ -326,26 +310,26 @@ func literalExpectations() map[string]any {
 	return map[string]any{
 		"result":           reconcilers.Result{RequeueAfter: 90 * time.Second, Priority: new(1)},
 		"request":          reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "web", Name: "blog"}},
-		"track":            CreateTrackRequest("apps", "Deployment", "web", "theme").By("web", "blog"),
+		"track":            rtesting.CreateTrackRequest("apps", "Deployment", "web", "theme").By("web", "blog"),
 		"track by label":   selecting,
-		"deprecated track": TrackRequest{Tracked: tracker.Key{NamespacedName: types.NamespacedName{Name: "a"}}}, //nolint:staticcheck // deprecated, but still in use
-		"event": Event{
+		"deprecated track": rtesting.TrackRequest{Tracked: tracker.Key{NamespacedName: types.NamespacedName{Name: "a"}}}, //nolint:staticcheck // deprecated, but still in use
+		"event": rtesting.Event{
 			TypeMeta: metav1.TypeMeta{
 				APIVersion: "v1", Kind: "ConfigMap",
 			}, NamespacedName: types.NamespacedName{Namespace: "web", Name: "blog"},
 			Related: &corev1.ObjectReference{Name: "r"}, Type: corev1.EventTypeWarning, Reason: "Failed",
 			Message: `Failed to create ConfigMap "blog"`,
 		},
-		"event of another type": Event{Type: "Strange"},
-		"patch": PatchRef{
+		"event of another type": rtesting.Event{Type: "Strange"},
+		"patch": rtesting.PatchRef{
 			Group: "apps", Kind: "Deployment", PatchType: types.MergePatchType,
 			Patch: []byte(`{"metadata":{"finalizers":["f"]}}`),
 		},
 		"patch types": []types.PatchType{
 			types.JSONPatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType, "other",
 		},
-		"delete": DeleteRef{Kind: "ConfigMap", Namespace: "web", Name: "blog"},
-		"delete collections": []DeleteCollectionRef{
+		"delete": rtesting.DeleteRef{Kind: "ConfigMap", Namespace: "web", Name: "blog"},
+		"delete collections": []rtesting.DeleteCollectionRef{
 			{Labels: labels.Everything(), Fields: fields.Everything()},
 			{Labels: labels.Nothing(), Fields: fields.Nothing()},
 			{
@@ -356,8 +340,8 @@ func literalExpectations() map[string]any {
 			{Labels: parsedLabels("a==1,b>2"), Fields: fields.AndSelectors(fields.OneTermEqualSelector("a", "1"))},
 			{Labels: labels.ValidatedSetSelector{"a": "1"}, Fields: fields.OneTermNotEqualSelector("a", "1")},
 		},
-		"apply":        ApplyRef{Kind: "ConfigMap", Name: "a", ApplyConfiguration: corev1ac.ConfigMap("a", "b")},
-		"sub resource": SubResourceRef{Verb: "update", Kind: "Deployment", SubResource: "scale", Body: &corev1.Pod{}},
+		"apply":       rtesting.ApplyRef{Kind: "ConfigMap", Name: "a", ApplyConfiguration: corev1ac.ConfigMap("a", "b")},
+		"subresource": rtesting.SubResourceRef{Verb: "update", Kind: "Deployment", SubResource: "scale", Body: &corev1.Pod{}},
 		"webhook response": admission.Response{
 			Patches: []jsonpatch.Operation{
 				jsonpatch.NewOperation("add", "/metadata/labels", map[string]any{"a": "b"}),
@@ -367,4 +351,16 @@ func literalExpectations() map[string]any {
 			},
 		},
 	}
+}
+
+func unstructuredOf(content map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: content}
+}
+
+func parsedLabels(text string) labels.Selector {
+	selector, err := labels.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return selector
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package literal
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 type printer struct {
 	packages
 
-	// open are the values around the current one, for those that contain themselves.
+	// open are the values around the current one. They detect values that contain themselves.
 	open map[visit]bool
-	// left is how many values may still be printed: those that share parts can be exponentially larger as text.
+	// left is how many more values may be printed: the text of values that share parts can be exponentially larger.
 	left int
 }
 
@@ -25,7 +25,7 @@ type visit struct {
 	length  int
 }
 
-// maxValues is more than anybody wants to read.
+// maxValues is how many values are printed. A text with more is of no use.
 const maxValues = 5_000
 
 func newPrinter(schemes []*runtime.Scheme) *printer {
@@ -34,15 +34,15 @@ func newPrinter(schemes []*runtime.Scheme) *printer {
 	}
 }
 
-// position is where an expression stands. It decides on how much of the type the expression has to tell.
+// position is the place of an expression. It determines how much of the type the expression must state.
 type position int
 
 const (
-	// explicit is where nothing tells the type, as in a field of an interface type.
+	// explicit is a place that does not imply the type, as a field of an interface type.
 	explicit position = iota
-	// inferred is where the type is known, as in a field of that type.
+	// inferred is a place that implies the type, as a field of that type.
 	inferred
-	// element is within a slice, an array or a map, which know the type so well that composite literals go without.
+	// element is an element of a slice, an array or a map, where composite literals omit the type.
 	element
 )
 
@@ -87,7 +87,7 @@ func unwritable(t reflect.Type) string {
 	return fmt.Sprintf("nil /* %s */", t)
 }
 
-// conversion has parentheses where the compiler needs them.
+// conversion converts an expression to a type, in parentheses where the syntax needs them.
 func (p *printer) conversion(t reflect.Type, expr string) string {
 	name := p.typeName(t)
 	switch t.Kind() {
@@ -99,7 +99,7 @@ func (p *printer) conversion(t reflect.Type, expr string) string {
 	return name + "(" + expr + ")"
 }
 
-// enter prints what a value refers to, unless that is being printed already or there is too much of it.
+// enter prints what a value refers to. It stops at values that contain themselves, and at too many values.
 func (p *printer) enter(v reflect.Value, at position) string {
 	ref := visit{t: v.Type(), pointer: v.Pointer()}
 	if ref.t.Kind() == reflect.Slice {
