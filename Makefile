@@ -60,7 +60,7 @@ endif
 
 .PHONY: update
 update: ## Write the golden files, and the Go, the output and the figures that guides show.
-	$(GO) test ./internal/architecture ./internal/generations ./testing ./testing/internal/clustertest ./docs -update
+	$(GO) test ./internal/architecture ./internal/generations ./testing ./testing/internal/clustertest ./testing/internal/literal ./docs -update
 	$(GO) test -run '^TestReadme' ./examples/database/internal/controller -update
 	cd benchmarks && $(GO) test ./internal/report -update
 	cd research && $(GO) test -run '^TestFigures$$' ./corpus -update
