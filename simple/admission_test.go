@@ -304,7 +304,7 @@ func TestValidatorDeniesDeletions(t *testing.T) {
 	}
 	e.patch(widget, `{"metadata":{"labels":null}}`)
 	e.Must(e.Delete(e.Context(), widget))
-	e.Gone(widget)
+	e.WaitForDeletion(widget)
 }
 
 func TestAppAnswersDirectly(t *testing.T) {

@@ -173,7 +173,7 @@ func TestFinalizerSupplierAndNamespaces(t *testing.T) {
 		t.Errorf("finalizers = %q, want %q", widget.Finalizers, want)
 	}
 	e.Must(e.Delete(e.Context(), widget))
-	e.Gone(widget)
+	e.WaitForDeletion(widget)
 }
 
 // A kind that the API server does not serve cannot be watched.

@@ -77,7 +77,7 @@ func (e *env) wantOpinionated(calls *record, watcher bool) {
 		e.Errorf("finalizers = %q, want that of the handler", widget.Finalizers)
 	}
 	e.Must(e.Delete(e.Context(), widget))
-	e.Gone(widget)
+	e.WaitForDeletion(widget)
 	if err := calls.has(deleted); err != nil {
 		e.Error(err)
 	}
@@ -191,7 +191,7 @@ func TestErrorHandlerIsCalledForHandlerFailures(t *testing.T) {
 				t.Errorf("ErrorHandler: %d calls, OnError: %d calls, want 2 each", ofApp.Load(), ofKind.Load())
 			}
 			e.Must(e.Delete(e.Context(), widget))
-			e.Gone(widget)
+			e.WaitForDeletion(widget)
 		})
 	}
 }

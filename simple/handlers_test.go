@@ -47,7 +47,7 @@ func TestManagedKindIsOpinionated(t *testing.T) {
 		t.Errorf("finalizers = %q, want %q", widget.Finalizers, want)
 	}
 	e.Must(e.Delete(e.Context(), widget))
-	e.Gone(widget)
+	e.WaitForDeletion(widget)
 	if diff := cmp.Diff([]string{"add it", "update it from one to two", "delete it"}, calls.all()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
@@ -85,7 +85,7 @@ func TestWeaknessB7_NoSyncFuncIsTheAddFunc(t *testing.T) {
 	e.patch(changes, `{"spec":{"title":"two"}}`)
 	e.Must(e.Delete(e.Context(), goes))
 	e.start(config)
-	e.Gone(goes)
+	e.WaitForDeletion(goes)
 	e.Eventually(func() error { return calls.has("add changes two", "delete goes") })
 }
 
@@ -111,14 +111,14 @@ func TestWeaknessB9_RenamedFinalizer(t *testing.T) {
 		{Kind: widgetKind, Reconciler: calls.reconciler(), ReconcileOptions: options},
 	}
 	e.start(config)
-	e.Gone(goes)
+	e.WaitForDeletion(goes)
 	e.Eventually(func() error { return calls.has("resynced it", "deleted goes") })
 	e.Must(e.Read(widget))
 	if want := []string{group + "/renamed-widgets"}; !slices.Equal(widget.Finalizers, want) {
 		t.Errorf("finalizers = %q, want %q", widget.Finalizers, want)
 	}
 	e.Must(e.Delete(e.Context(), widget))
-	e.Gone(widget)
+	e.WaitForDeletion(widget)
 }
 
 // The settings of a kind override those of the app.
@@ -254,7 +254,7 @@ func TestUnmanagedKinds(t *testing.T) {
 	}
 	e.Must(e.Delete(e.Context(), loose))
 	e.Must(e.Delete(e.Context(), held))
-	e.Gone(held)
+	e.WaitForDeletion(held)
 	e.Eventually(func() error { return errors.Join(plain.has("deleted loose"), kept.has("deleted held")) })
 }
 
@@ -314,7 +314,7 @@ func TestTreesOfReconcilers(t *testing.T) {
 				return e.Get(e.Context(), client.ObjectKeyFromObject(again), again)
 			})
 			e.Must(e.Delete(e.Context(), widget))
-			e.Gone(widget)
+			e.WaitForDeletion(widget)
 		})
 	}
 }

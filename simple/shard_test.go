@@ -81,7 +81,7 @@ func TestShards(t *testing.T) {
 			for i := range count {
 				widget := newWidget(fmt.Sprint("n", i), "")
 				widget.Namespace = e.Namespace
-				e.Gone(widget)
+				e.WaitForDeletion(widget)
 			}
 			e.Eventually(handled("delete"))
 		})

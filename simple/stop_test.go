@@ -34,7 +34,7 @@ func TestRunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 			!strings.HasSuffix(err.Error(), ": widgets."+group) {
 			t.Errorf("Run returned %v, want the informer that is not synced", err)
 		}
-	case <-time.After(apitest.Patience):
+	case <-time.After(apitest.Timeout):
 		t.Error("Run did not return")
 	}
 }

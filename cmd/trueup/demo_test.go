@@ -175,7 +175,7 @@ spec:
 		t.Errorf("exit code %d, want 1", code)
 	}
 	want := `demo: failed: after 3s: Website shop is not ready: content ✗  deployment …  service …  record …  ` +
-		`(ThemeNotFound: there is no ConfigMap "paper")`
+		`(ThemeNotFound: ConfigMap "paper" does not exist)`
 	if c.lastLine() != want {
 		t.Errorf("last line: %s\nwant:      %s", c.lastLine(), want)
 	}

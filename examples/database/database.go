@@ -26,23 +26,23 @@ var config embed.FS
 var AddToScheme = databasev1.AddToScheme
 
 // CRDs are the CustomResourceDefinitions of the example, as YAML files.
-func CRDs() fs.FS { return folder("config/crd/bases") }
+func CRDs() fs.FS { return dir("config/crd/bases") }
 
-// RBAC is the ClusterRole with all that the controller needs, as a YAML file.
-func RBAC() fs.FS { return folder("config/rbac") }
+// RBAC is the ClusterRole with the permissions of the controller, as a YAML file.
+func RBAC() fs.FS { return dir("config/rbac") }
 
-// Webhooks are the webhook configurations that register what SetupWebhooks serves, as YAML files. They call a Service
-// named webhook-service in the namespace system; without one, put a URL and the caBundle of its certificate in its
-// place.
-func Webhooks() fs.FS { return folder("config/webhook") }
+// Webhooks are the webhook configurations that register the handlers of SetupWebhooks, as YAML files. They call a
+// Service named webhook-service in the namespace system; without a Service, replace it with a URL and the caBundle of
+// its certificate.
+func Webhooks() fs.FS { return dir("config/webhook") }
 
 // Samples are sample Databases, as YAML files.
-func Samples() fs.FS { return folder("config/samples") }
+func Samples() fs.FS { return dir("config/samples") }
 
-func folder(path string) fs.FS {
+func dir(path string) fs.FS {
 	sub, err := fs.Sub(config, path)
 	if err != nil {
-		panic(err) // only for a path that is malformed
+		panic(err) // only for a malformed pattern
 	}
 	return sub
 }
@@ -51,14 +51,15 @@ func folder(path string) fs.FS {
 type Options struct {
 	// Backups is the external system that takes the final backups. Required.
 	Backups backup.System
-	// Poll is how often the external system is asked whether a running backup is complete. The default is ten seconds.
+	// Poll is the interval at which the controller checks whether a running backup is complete. The default is ten
+	// seconds.
 	Poll time.Duration
-	// SyncPeriod is the SyncPeriod of the manager's cache: TLS Secrets that are tracked are forgotten when two of
-	// them pass without a reconcile of the Database. The default is 10 hours, which is also the default of a manager.
+	// SyncPeriod is the SyncPeriod of the manager's cache. A tracked TLS Secret is no longer tracked if the Database is
+	// not reconciled for two such periods. The default is 10 hours, which is also the default of a manager.
 	SyncPeriod time.Duration
 }
 
-// SetupWithManager adds the controller to a manager, whose scheme has the types of AddToScheme and of client-go.
+// SetupWithManager adds the controller to a manager. Its scheme must have the types of AddToScheme and of client-go.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Backups == nil {
 		return errors.New("database.Options: Backups is required")
@@ -73,9 +74,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return controller.NewDatabaseReconciler(c, o.Backups, o.Poll, rand.Text).SetupWithManager(ctx, mgr)
 }
 
-// SetupWebhooks serves the admission webhooks of the kind Database from the webhook server of a manager, whose scheme
-// has the types of AddToScheme. They need a certificate, and to be registered, see Webhooks. The controller works
-// without them.
+// SetupWebhooks serves the admission webhooks of the kind Database from the webhook server of a manager. Its scheme
+// must have the types of AddToScheme. The webhooks need a certificate and must be registered, see Webhooks. The
+// controller works without them.
 func SetupWebhooks(ctx context.Context, mgr ctrl.Manager) error {
 	return webhookv1.SetupDatabaseWebhookWithManager(ctx, mgr)
 }

@@ -3,9 +3,9 @@
 // Package database is a complete controller to learn from: the kind Database, and the objects that make up a PostgreSQL
 // database in a cluster.
 //
-// It is laid out as kubebuilder does it: types in api/v1, the controller in internal/controller, admission webhooks
-// in internal/webhook, manifests in config, a main program in cmd. Start reading in internal/controller. This package
-// is for programs that run the controller beside other things:
+// The layout is that of kubebuilder: types in api/v1, the controller in internal/controller, admission webhooks in
+// internal/webhook, manifests in config, a main program in cmd. Start reading in internal/controller. This package is
+// for programs that run the controller beside other controllers:
 //
 //	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: scheme})
 //	…

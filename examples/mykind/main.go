@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Mykind tells another system of every MyKind in a cluster.
+// Mykind reports every MyKind in a cluster to another system.
 package main
 
 import (
@@ -21,9 +21,9 @@ import (
 
 func main() {
 	system := flag.String(
-		"info-system", "", "URL of the other system; by default one is started here, and what it is told is printed",
+		"info-system", "", "URL of the other system; if empty, mykind starts one and prints the requests to it",
 	)
-	style := flag.String("style", string(controller.Reconciler), "how it is written: reconciler or watcher")
+	style := flag.String("style", string(controller.Reconciler), "version of the controller to run: reconciler or watcher")
 	flag.Parse()
 	ctrl.SetLogger(logr.FromSlogHandler(slog.Default().Handler()))
 	if err := run(ctrl.SetupSignalHandler(), *system, controller.Style(*style)); err != nil {
@@ -52,7 +52,7 @@ func run(ctx context.Context, system string, style controller.Style) error {
 	return app.Run(ctx)
 }
 
-// serve starts another system in this process and returns its URL.
+// serve starts an external system in this process and returns its URL.
 func serve(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -60,8 +60,8 @@ func serve(ctx context.Context) (string, error) {
 		return "", err
 	}
 	server := &http.Server{
-		Handler: &infosystem.Server{Told: func(method, name string, info infosystem.Info) {
-			fmt.Printf("the other system is told: %s %s %+v\n", method, name, info)
+		Handler: &infosystem.Server{OnChange: func(method, name string, info infosystem.Info) {
+			fmt.Printf("request: %s %s %+v\n", method, name, info)
 		}},
 		ReadHeaderTimeout: infosystem.Timeout,
 	}

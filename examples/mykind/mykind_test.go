@@ -23,15 +23,15 @@ import (
 	"trueup.dev/simple"
 )
 
-// world is a namespace of a real API, and another system.
+// world is a namespace of a real API, and a server of the external system.
 type world struct {
 	*apitest.Env
 	style  controller.Style
 	system *infosystem.Server
 	info   *infosystem.Client
 
-	mu   sync.Mutex
-	told []string
+	mu       sync.Mutex
+	requests []string
 }
 
 func newWorld(t *testing.T, style controller.Style) *world {
@@ -42,10 +42,10 @@ func newWorld(t *testing.T, style controller.Style) *world {
 		t.Fatal(err)
 	}
 	w := &world{Env: apitest.New(t, scheme, sandbox.TestOptions{CRDs: []any{"config/mykinds.yaml"}}), style: style}
-	w.system = &infosystem.Server{Told: func(method, name string, info infosystem.Info) {
+	w.system = &infosystem.Server{OnChange: func(method, name string, info infosystem.Info) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.told = append(w.told, fmt.Sprintf("%s %s %s", method, name[len(w.Namespace)+1:], info.SomeInfo))
+		w.requests = append(w.requests, fmt.Sprintf("%s %s %s", method, name[len(w.Namespace)+1:], info.SomeInfo))
 	}}
 	server := httptest.NewServer(w.system)
 	t.Cleanup(server.Close)
@@ -55,14 +55,14 @@ func newWorld(t *testing.T, style controller.Style) *world {
 	return w
 }
 
-// start starts the app. It stops with the test, or earlier with the returned function.
+// start starts the app. The app stops with the test, or earlier when the returned function is called.
 func (w *world) start() (stop func()) {
 	w.Helper()
 	app, err := controller.NewApp(w.RESTConfig(), w.info, w.style, func(config *simple.AppConfig) {
 		config.InformerConfig.InformerOptions.Namespaces = []string{w.Namespace}
 		config.LeaderElection.Disabled = true
 		config.MetricsBindAddress, config.HealthBindAddress = "0", "0"
-		// one process starts many
+		// several apps run in one process
 		config.ManagerOptions = func(options *ctrl.Options) { options.Controller.SkipNameValidation = new(true) }
 	})
 	w.Must(err)
@@ -88,8 +88,8 @@ func (w *world) delete(name string) {
 	w.Must(w.Delete(w.Context(), &v1.MyKind{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}))
 }
 
-// knows waits until the other system knows just these, and the cluster says so.
-func (w *world) knows(want map[string]string) {
+// waitForInfos waits until the external system has exactly these infos, and each status records that.
+func (w *world) waitForInfos(want map[string]string) {
 	w.Helper()
 	w.Eventually(func() error {
 		known := map[string]string{}
@@ -97,19 +97,19 @@ func (w *world) knows(want map[string]string) {
 			known[name[len(w.Namespace)+1:]] = info.SomeInfo
 		}
 		if diff := cmp.Diff(want, known); diff != "" {
-			return fmt.Errorf("the other system knows (-want +got):\n%s", diff)
+			return fmt.Errorf("infos of the external system (-want +got):\n%s", diff)
 		}
 		list := &v1.MyKindList{}
 		if err := w.List(w.Context(), list, client.InNamespace(w.Namespace)); err != nil {
 			return err
 		}
 		if len(list.Items) != len(want) {
-			return fmt.Errorf("%d MyKinds are there, not %d", len(list.Items), len(want))
+			return fmt.Errorf("%d MyKinds exist, want %d", len(list.Items), len(want))
 		}
 		for _, obj := range list.Items {
 			if obj.Status.LastAppliedGeneration != obj.Generation {
 				return fmt.Errorf(
-					"generation %d of %s was applied, not %d", obj.Status.LastAppliedGeneration, obj.Name, obj.Generation,
+					"generation %d of %s is applied, want %d", obj.Status.LastAppliedGeneration, obj.Name, obj.Generation,
 				)
 			}
 		}
@@ -117,10 +117,10 @@ func (w *world) knows(want map[string]string) {
 	})
 }
 
-func (w *world) wasTold() []string {
+func (w *world) allRequests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.told)
+	return slices.Clone(w.requests)
 }
 
 func inBothStyles(t *testing.T, test func(w *world)) {
@@ -129,18 +129,18 @@ func inBothStyles(t *testing.T, test func(w *world)) {
 	}
 }
 
-func TestMyKind_isToldOnce(t *testing.T) {
+func TestMyKind_isReportedOnce(t *testing.T) {
 	inBothStyles(t, func(w *world) {
 		w.start()
 		w.create("it", "one")
-		w.knows(map[string]string{"it": "one"})
+		w.waitForInfos(map[string]string{"it": "one"})
 		w.patch("it", `{"metadata":{"labels":{"no":"news"}}}`)
 		w.patch("it", `{"spec":{"someInfo":"two"}}`)
-		w.knows(map[string]string{"it": "two"})
+		w.waitForInfos(map[string]string{"it": "two"})
 		w.delete("it")
-		w.knows(map[string]string{})
-		if diff := cmp.Diff([]string{"PUT it one", "PUT it two", "DELETE it two"}, w.wasTold()); diff != "" {
-			w.Errorf("the other system was told (-want +got):\n%s", diff)
+		w.waitForInfos(map[string]string{})
+		if diff := cmp.Diff([]string{"PUT it one", "PUT it two", "DELETE it two"}, w.allRequests()); diff != "" {
+			w.Errorf("requests (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -150,21 +150,21 @@ func TestMyKind_outage(t *testing.T) {
 		w.start()
 		w.create("kept", "one")
 		w.create("deleted", "one")
-		w.knows(map[string]string{"kept": "one", "deleted": "one"})
+		w.waitForInfos(map[string]string{"kept": "one", "deleted": "one"})
 		w.system.SetDown(true)
-		refused := w.system.Refused()
+		rejected := w.system.Rejected()
 		w.patch("kept", `{"spec":{"someInfo":"two"}}`)
 		w.delete("deleted")
 		w.create("new", "one")
 		w.Eventually(func() error {
-			if tries := w.system.Refused() - refused; tries < 3 {
-				return fmt.Errorf("%d requests were refused, not 3", tries)
+			if tries := w.system.Rejected() - rejected; tries < 3 {
+				return fmt.Errorf("%d requests were rejected, want 3", tries)
 			}
 			return nil
 		})
 		w.patch("kept", `{"spec":{"someInfo":"three"}}`)
 		w.system.SetDown(false)
-		w.knows(map[string]string{"kept": "three", "new": "one"})
+		w.waitForInfos(map[string]string{"kept": "three", "new": "one"})
 	})
 }
 
@@ -174,40 +174,40 @@ func TestMyKind_restart(t *testing.T) {
 		for _, name := range []string{"same", "changed", "deleted"} {
 			w.create(name, "one")
 		}
-		w.knows(map[string]string{"same": "one", "changed": "one", "deleted": "one"})
-		told := len(w.wasTold())
+		w.waitForInfos(map[string]string{"same": "one", "changed": "one", "deleted": "one"})
+		requests := len(w.allRequests())
 		stop()
 		w.patch("changed", `{"spec":{"someInfo":"two"}}`)
 		w.delete("deleted")
 		w.create("new", "one")
 		w.start()
-		w.knows(map[string]string{"same": "one", "changed": "two", "new": "one"})
-		news := w.wasTold()[told:]
+		w.waitForInfos(map[string]string{"same": "one", "changed": "two", "new": "one"})
+		news := w.allRequests()[requests:]
 		slices.Sort(news)
 		if diff := cmp.Diff([]string{"DELETE deleted one", "PUT changed two", "PUT new one"}, news); diff != "" {
-			w.Errorf("after the restart the other system was told (-want +got):\n%s", diff)
+			w.Errorf("requests after the restart (-want +got):\n%s", diff)
 		}
 	})
 }
 
-func TestMyKind_refused(t *testing.T) {
+func TestMyKind_rejected(t *testing.T) {
 	inBothStyles(t, func(w *world) {
 		w.start()
-		w.create("it", "") // the other system wants some
+		w.create("it", "") // the external system rejects an empty info
 		w.Eventually(func() error {
-			if w.system.Refused() < 2 {
-				return fmt.Errorf("%d requests were refused, not 2", w.system.Refused())
+			if w.system.Rejected() < 2 {
+				return fmt.Errorf("%d requests were rejected, want 2", w.system.Rejected())
 			}
 			return nil
 		})
 		w.patch("it", `{"spec":{"someInfo":"some"}}`)
-		w.knows(map[string]string{"it": "some"})
+		w.waitForInfos(map[string]string{"it": "some"})
 	})
 }
 
 func TestNewApp_unknownStyle(t *testing.T) {
 	_, err := controller.NewApp(nil, nil, "other", nil)
-	if err == nil || err.Error() != `unknown style "other": there are "reconciler" and "watcher"` {
+	if err == nil || err.Error() != `unknown style "other": must be "reconciler" or "watcher"` {
 		t.Errorf("NewApp = %v", err)
 	}
 }

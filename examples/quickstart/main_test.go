@@ -40,7 +40,7 @@ func TestProgramInREADME(t *testing.T) {
 		t.Errorf("the program in README.md is not examples/quickstart/main.go (-want +got):\n%s", diff)
 	}
 	if lines := strings.Count(program, "\n"); lines < 30 || lines > 65 {
-		t.Errorf("the program has %d lines: too short to be complete or too long to be read", lines)
+		t.Errorf("the program has %d lines, want 30 to 65", lines)
 	}
 }
 

@@ -25,39 +25,39 @@ var config embed.FS
 var AddToScheme = websitev1.AddToScheme
 
 // CRDs are the CustomResourceDefinitions of the example, as YAML files.
-func CRDs() fs.FS { return folder("config/crd/bases") }
+func CRDs() fs.FS { return dir("config/crd/bases") }
 
-// RBAC is the ClusterRole with all that the controller needs, as a YAML file.
-func RBAC() fs.FS { return folder("config/rbac") }
+// RBAC is the ClusterRole with the permissions of the controller, as a YAML file.
+func RBAC() fs.FS { return dir("config/rbac") }
 
-// Webhooks are the webhook configurations that register what SetupWebhooks serves, as YAML files. They call a Service
-// named webhook-service in the namespace system; without one, put a URL and the caBundle of its certificate in its
-// place.
-func Webhooks() fs.FS { return folder("config/webhook") }
+// Webhooks are the webhook configurations that register the handlers of SetupWebhooks, as YAML files. They call a
+// Service named webhook-service in the namespace system; without a Service, replace it with a URL and the caBundle of
+// its certificate.
+func Webhooks() fs.FS { return dir("config/webhook") }
 
 // Samples are sample Websites and the themes they use, as YAML files.
-func Samples() fs.FS { return folder("config/samples") }
+func Samples() fs.FS { return dir("config/samples") }
 
-func folder(path string) fs.FS {
+func dir(path string) fs.FS {
 	sub, err := fs.Sub(config, path)
 	if err != nil {
-		panic(err) // only for a path that is malformed
+		panic(err) // only for a malformed pattern
 	}
 	return sub
 }
 
 // Options are what the controller needs besides a manager.
 type Options struct {
-	// Records is the external system that sites are published in. Required.
+	// Records is the external system in which sites are published. Required.
 	Records dns.Provider
-	// Recheck is how often the external system is asked again. The default is one minute.
+	// Recheck is the interval at which the controller checks the external system. The default is one minute.
 	Recheck time.Duration
-	// SyncPeriod is the SyncPeriod of the manager's cache: themes that are followed are forgotten when two of them pass
-	// without a look at the site. The default is 10 hours, which is also the default of a manager.
+	// SyncPeriod is the SyncPeriod of the manager's cache. A tracked theme is no longer tracked if the site is not
+	// reconciled for two such periods. The default is 10 hours, which is also the default of a manager.
 	SyncPeriod time.Duration
 }
 
-// SetupWithManager adds the controller to a manager, whose scheme has the types of AddToScheme and of client-go.
+// SetupWithManager adds the controller to a manager. Its scheme must have the types of AddToScheme and of client-go.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Records == nil {
 		return errors.New("website.Options: Records is required")
@@ -72,9 +72,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return controller.NewWebsiteReconciler(c, o.Records, o.Recheck).SetupWithManager(ctx, mgr)
 }
 
-// SetupWebhooks serves the admission webhooks of the kind Website from the webhook server of a manager, whose scheme
-// has the types of AddToScheme. They need a certificate, and to be registered, see Webhooks. The controller works
-// without them.
+// SetupWebhooks serves the admission webhooks of the kind Website from the webhook server of a manager. Its scheme must
+// have the types of AddToScheme. The webhooks need a certificate and must be registered, see Webhooks. The controller
+// works without them.
 func SetupWebhooks(ctx context.Context, mgr ctrl.Manager) error {
 	return webhookv1.SetupWebsiteWebhookWithManager(ctx, mgr)
 }

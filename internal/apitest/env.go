@@ -22,8 +22,8 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// Patience is the timeout of each wait in a test.
-const Patience = time.Minute
+// Timeout is the timeout of each wait in a test.
+const Timeout = time.Minute
 
 // Main is a TestMain that suppresses the logs of Kubernetes libraries.
 func Main(m *testing.M) {
@@ -61,7 +61,7 @@ func (e *Env) Must(err error) {
 // Eventually waits until check returns nil.
 func (e *Env) Eventually(check func() error) {
 	e.Helper()
-	await.Nil(e, Patience, check)
+	await.Nil(e, Timeout, check)
 }
 
 // Go runs a function in the background. The test fails if it returns an error. It stops with the test, or earlier when
@@ -78,7 +78,7 @@ func (e *Env) Go(what string, run func(context.Context) error) (stop func()) {
 			if err != nil {
 				e.Errorf("%s returned an error: %v", what, err)
 			}
-		case <-time.After(Patience):
+		case <-time.After(Timeout):
 			e.Errorf("%s did not stop: it may be waiting for a watch that is forbidden", what)
 		}
 	})
@@ -132,8 +132,8 @@ func Until[T client.Object](e *Env, object T, check func(T) error) {
 	})
 }
 
-// Gone waits until an object no longer exists.
-func (e *Env) Gone(object client.Object) {
+// WaitForDeletion waits until an object no longer exists.
+func (e *Env) WaitForDeletion(object client.Object) {
 	e.Helper()
 	e.Eventually(func() error {
 		err := e.Read(object)
@@ -148,7 +148,7 @@ func (e *Env) Gone(object client.Object) {
 // the namespace could not be deleted.
 func (e *Env) ReleaseAtEnd(list client.ObjectList) {
 	e.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 		defer cancel()
 		e.Must(e.List(ctx, list, client.InNamespace(e.Namespace)))
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))

@@ -98,7 +98,7 @@ func TestAggregate(t *testing.T) {
 
 	e.Must(e.Delete(t.Context(), a))
 	e.Must(e.Delete(t.Context(), b))
-	e.Gone(newConfigMap("summary", nil)) // no longer desired
+	e.WaitForDeletion(newConfigMap("summary", nil)) // no longer desired
 	e.events("summary", "Created", "Updated", "Deleted")
 
 	e.Add(newPart("c", "4"))

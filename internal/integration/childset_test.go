@@ -159,7 +159,7 @@ func TestChildSet_keepsItsFinalizerUntilTheLastChildIsGone(t *testing.T) {
 	}
 
 	change(e, held, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
-	e.Gone(parent)
+	e.WaitForDeletion(parent)
 	e.children(set, map[string]string{})
 }
 
@@ -175,6 +175,6 @@ func TestChildSet_cleansUpAfterARestart(t *testing.T) {
 	e.Must(e.Delete(t.Context(), parent))
 	e.Must(e.Read(parent))
 	e.start(root(set.reconciler()))
-	e.Gone(parent)
+	e.WaitForDeletion(parent)
 	e.children(set, map[string]string{})
 }

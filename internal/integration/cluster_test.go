@@ -91,7 +91,7 @@ func TestWithConfig_anotherCluster(t *testing.T) {
 	childIs("2")
 
 	e.Must(e.Delete(t.Context(), parent))
-	e.Gone(parent)
+	e.WaitForDeletion(parent)
 	e.Eventually(func() error {
 		err := there.Get(t.Context(), client.ObjectKeyFromObject(child), child)
 		if err == nil {

@@ -144,7 +144,7 @@ func TestCastResource(t *testing.T) {
 	}
 
 	e.Must(e.Delete(t.Context(), resource))
-	e.Gone(resource)
+	e.WaitForDeletion(resource)
 	if name := <-cleaned; name != "it" {
 		t.Errorf("cleaned up after %q", name)
 	}
@@ -216,6 +216,6 @@ func TestDuck_asAChild(t *testing.T) {
 	change(e, child, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{} })
 	until(e, child, specIs(map[string]any{"fields": map[string]any{"sound": "quack"}}))
 	change(e, parent, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{} })
-	e.Gone(child)
+	e.WaitForDeletion(child)
 	until(e, parent, statusIs(map[string]any{"exists": false}))
 }

@@ -70,7 +70,7 @@ func TestWithFinalizer(t *testing.T) {
 		t.Errorf("finalizers = %v, although nothing is cleaned up", resource.Finalizers)
 	}
 	busy.Store(false)
-	e.Gone(resource)
+	e.WaitForDeletion(resource)
 	if made.Load() {
 		t.Error("the resource is gone and nothing is cleaned up")
 	}

@@ -57,7 +57,7 @@ func hotLoops(calls *atomic.Int64) map[string]reconcilers.SubReconciler[*fixture
 	}
 }
 
-func TestHotLoopsAreSlowedDown(t *testing.T) {
+func TestHotLoopsAreDelayed(t *testing.T) {
 	for name, repeats := range map[string]string{
 		"requeue": "ResourceResourceReconciler.SyncReconciler returns RequeueAfter 1ns",
 		"child":   `ResourceResourceReconciler.ConfigMapChildReconciler updates ConfigMap %s/child: data[nonce]`,

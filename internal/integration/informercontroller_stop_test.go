@@ -53,7 +53,7 @@ func TestInformerController_RunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 			) {
 			t.Errorf("Run returned %v, want what was waited for", err)
 		}
-	case <-time.After(apitest.Patience):
+	case <-time.After(apitest.Timeout):
 		t.Error("Run does not return")
 	}
 }

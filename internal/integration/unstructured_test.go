@@ -89,7 +89,7 @@ func TestUnstructured(t *testing.T) {
 	change(e, widget, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"size": int64(2)} })
 	until(e, gadget, specIs(map[string]any{"size": int64(2)}))
 	change(e, widget, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{} })
-	e.Gone(gadget)
+	e.WaitForDeletion(gadget)
 	until(e, widget, statusIs(map[string]any{"gadget": ""}))
 	e.events("it", "Created", "Updated", "Deleted")
 }
@@ -103,5 +103,5 @@ func TestUnstructured_childGoesWithItsOwner(t *testing.T) {
 	e.Add(widget)
 	until(e, gadget, specIs(map[string]any{"size": int64(1)}))
 	e.Must(e.Delete(t.Context(), widget))
-	e.Gone(gadget)
+	e.WaitForDeletion(gadget)
 }

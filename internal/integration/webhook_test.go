@@ -129,5 +129,5 @@ func TestWebhook_keepsWhatItsTypeDoesNotKnow(t *testing.T) {
 
 	// There is nothing that a patch could change in a deletion; the API server would refuse it.
 	e.Must(e.Delete(t.Context(), resource))
-	e.Gone(resource)
+	e.WaitForDeletion(resource)
 }

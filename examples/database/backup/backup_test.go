@@ -18,14 +18,14 @@ import (
 var request = backup.Request{ID: "1234", Source: "shop.default.svc:5432", Target: "backups/default/shop"}
 
 func ExampleDirectory() {
-	folder, err := os.MkdirTemp("", "backups")
+	dir, err := os.MkdirTemp("", "backups")
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(folder)
-	complete, err := backup.NewDirectory(folder).Take(context.Background(), request)
+	defer os.RemoveAll(dir)
+	complete, err := backup.NewDirectory(dir).Take(context.Background(), request)
 	fmt.Println(complete, err)
-	content, err := os.ReadFile(filepath.Join(folder, "backups/default/shop/1234.json"))
+	content, err := os.ReadFile(filepath.Join(dir, "backups/default/shop/1234.json"))
 	fmt.Println(string(content), err)
 	// Output:
 	// true <nil>
@@ -44,10 +44,10 @@ func ExampleFake() {
 	// 1
 }
 
-// A backup that is complete is not taken again: it does not change, and leaves no draft behind.
+// A complete backup is not taken again: the file does not change, and no draft remains.
 func TestDirectory_takesABackupOnce(t *testing.T) {
-	folder := t.TempDir()
-	directory := backup.NewDirectory(folder)
+	dir := t.TempDir()
+	directory := backup.NewDirectory(dir)
 	later := request
 	later.Source = "gone.default.svc:5432"
 	for _, r := range []backup.Request{request, later} {
@@ -55,20 +55,20 @@ func TestDirectory_takesABackupOnce(t *testing.T) {
 			t.Fatalf("Take() = %v, %v", complete, err)
 		}
 	}
-	files, err := os.ReadDir(filepath.Join(folder, request.Target))
+	files, err := os.ReadDir(filepath.Join(dir, request.Target))
 	if err != nil || len(files) != 1 {
 		t.Errorf("files = %v, error %v, want one", files, err)
 	}
-	content, err := os.ReadFile(filepath.Join(folder, request.Target, "1234.json"))
+	content, err := os.ReadFile(filepath.Join(dir, request.Target, "1234.json"))
 	want := `{"id":"1234","source":"shop.default.svc:5432","target":"backups/default/shop"}`
 	if diff := cmp.Diff(want, string(content)); diff != "" || err != nil {
 		t.Errorf("content, error %v (-want +got):\n%s", err, diff)
 	}
 }
 
-func TestDirectory_staysInItsFolder(t *testing.T) {
-	folder := t.TempDir()
-	inside := filepath.Join(folder, "inside")
+func TestDirectory_staysInItsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	inside := filepath.Join(dir, "inside")
 	for _, target := range []string{"..", "/", "a/../.."} {
 		r := request
 		r.Target = target
@@ -76,7 +76,7 @@ func TestDirectory_staysInItsFolder(t *testing.T) {
 			t.Errorf("target %q: Take() = %v, %v, want an error", target, complete, err)
 		}
 	}
-	if files, err := os.ReadDir(folder); len(files) != 0 || err != nil {
+	if files, err := os.ReadDir(dir); len(files) != 0 || err != nil {
 		t.Errorf("files = %v, error %v, want none", files, err)
 	}
 }
@@ -91,12 +91,12 @@ func TestDirectory_reportsAFailure(t *testing.T) {
 	}
 }
 
-func TestFake_failsUntilToldOtherwise(t *testing.T) {
+func TestFake_FailWith(t *testing.T) {
 	var fake backup.Fake
 	want := errors.New("the bucket is full")
 	fake.FailWith(want)
 	if complete, err := fake.Take(t.Context(), request); complete || !errors.Is(err, want) || len(fake.Taken()) != 0 {
-		t.Errorf("Take() = %v, %v, and %v are taken", complete, err, fake.Taken())
+		t.Errorf("Take() = %v, %v; taken: %v", complete, err, fake.Taken())
 	}
 	fake.FailWith(nil)
 	for i, want := range []bool{false, true, true} {
@@ -104,7 +104,7 @@ func TestFake_failsUntilToldOtherwise(t *testing.T) {
 			t.Errorf("call %d: Take() = %v, %v, want %v", i+1, complete, err, want)
 		}
 	}
-	fake.FailWith(want) // a backup that is complete needs nothing more
+	fake.FailWith(want) // a complete backup cannot fail
 	if complete, err := fake.Take(t.Context(), request); !complete || err != nil {
 		t.Errorf("Take() = %v, %v", complete, err)
 	}

@@ -12,15 +12,15 @@ import (
 	"path/filepath"
 )
 
-// Directory is a [System] that writes a file <target>/<id>.json below one folder for each backup. The file holds the
-// request, not the data of the database: replace Directory with a client of your backup service.
+// Directory is a [System] that writes a file <target>/<id>.json below a directory for each backup. The file contains
+// the request, not the data of the database: replace Directory with a client of your backup service.
 type Directory struct {
 	path string
 }
 
 var _ System = (*Directory)(nil)
 
-// NewDirectory returns a Directory for a folder, which the first backup creates.
+// NewDirectory returns a Directory. The first backup creates the directory.
 func NewDirectory(path string) *Directory {
 	return &Directory{path: path}
 }
@@ -29,7 +29,7 @@ func NewDirectory(path string) *Directory {
 func (d *Directory) Take(_ context.Context, request Request) (bool, error) {
 	file := filepath.Join(request.Target, request.ID+".json")
 	if !filepath.IsLocal(file) {
-		return false, fmt.Errorf("target %q and id %q lead out of the folder", request.Target, request.ID)
+		return false, fmt.Errorf("target %q and id %q are outside of the directory", request.Target, request.ID)
 	}
 	file = filepath.Join(d.path, file)
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,7 @@ func (d *Directory) Take(_ context.Context, request Request) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// A rename makes sure that a file is complete, whenever the process ends.
+	// The rename is atomic: a file is complete even if the process is killed.
 	draft, err := os.CreateTemp(filepath.Dir(file), ".draft-*")
 	if err != nil {
 		return false, err

@@ -39,14 +39,14 @@ func (f *Fake) Take(_ context.Context, request Request) (bool, error) {
 	return started, nil
 }
 
-// FailWith makes Take fail from now on for backups that are not complete; nil lets it succeed again.
+// FailWith makes Take return err from now on for incomplete backups; nil lets it succeed again.
 func (f *Fake) FailWith(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.err = err
 }
 
-// Taken returns the backups that were started, in their order.
+// Taken returns the started backups, in order.
 func (f *Fake) Taken() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()

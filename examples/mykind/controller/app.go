@@ -14,7 +14,7 @@ import (
 	"trueup.dev/simple"
 )
 
-// Style is how what happens is handled.
+// Style selects a version of the controller.
 type Style string
 
 // The styles.
@@ -23,8 +23,8 @@ const (
 	Watcher    Style = "watcher"
 )
 
-// NewApp returns an app that tells the other system of every MyKind in the cluster. The config of the app may be
-// changed before it is made.
+// NewApp returns an app that reports every MyKind in the cluster to the other system. If change is not nil, it may
+// modify the config of the app.
 func NewApp(
 	cluster *rest.Config, infoClient InfoClient, style Style, change func(config *simple.AppConfig),
 ) (*simple.App, error) {
@@ -40,7 +40,7 @@ func NewApp(
 	case Watcher:
 		managed.Watcher = NewMyKindWatcher(infoClient, store)
 	default:
-		return nil, fmt.Errorf("unknown style %q: there are %q and %q", style, Reconciler, Watcher)
+		return nil, fmt.Errorf("unknown style %q: must be %q or %q", style, Reconciler, Watcher)
 	}
 	config := simple.AppConfig{
 		Name:         "mykind",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller tells another system of the resources of a kind, once for each change of their specs. It is
-// written twice: as one function for everything that happens, and as a function for each sort of event.
+// Package controller reports the resources of a kind to another system, once for each change of their specs. It has two
+// versions: one with a single function for all events, and one with a function for each type of event.
 package controller
 
 import (
@@ -15,13 +15,13 @@ import (
 	"trueup.dev/resource"
 )
 
-// InfoClient is the other system.
+// InfoClient is a client of the other system.
 type InfoClient interface {
 	ApplyInfo(namespace, name, someInfo, otherInfo string) error
 	Delete(namespace, name string) error
 }
 
-// NewMyKindReconciler returns a reconciler for MyKind. It asks for another call when the other system is not well, and
+// NewMyKindReconciler returns a reconciler for MyKind. It requeues the request if the other system is unavailable, and
 // leaves all other errors to the retry policy.
 func NewMyKindReconciler(infoClient InfoClient, store *resource.TypedStore[*v1.MyKind]) operator.Reconciler {
 	return &operator.TypedReconciler[*v1.MyKind]{
@@ -33,7 +33,7 @@ func NewMyKindReconciler(infoClient InfoClient, store *resource.TypedStore[*v1.M
 			if req.Action == operator.ReconcileActionDeleted {
 				return operator.ReconcileResult{}, infoClient.Delete(req.Object.GetNamespace(), req.Object.GetName())
 			}
-			// The status says what the other system knows, also after a restart.
+			// The status records what the other system has, so that nothing is reported again after a restart.
 			if req.Object.GetGeneration() == req.Object.Status.LastAppliedGeneration {
 				return operator.ReconcileResult{}, nil
 			}
@@ -55,5 +55,5 @@ func NewMyKindReconciler(infoClient InfoClient, store *resource.TypedStore[*v1.M
 	}
 }
 
-// retryAfter is how long to leave another system alone that is not well.
+// retryAfter is the delay before a retry when the other system is unavailable.
 const retryAfter = time.Second

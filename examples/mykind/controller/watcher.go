@@ -19,7 +19,7 @@ func NewMyKindWatcher(infoClient InfoClient, store *resource.TypedStore[*v1.MyKi
 		if !ok {
 			return operator.NewCannotCastError[*v1.MyKind](obj)
 		}
-		// The status says what the other system knows, also after a restart.
+		// The status records what the other system has, so that nothing is reported again after a restart.
 		if mykind.GetGeneration() == mykind.Status.LastAppliedGeneration {
 			return nil
 		}
@@ -47,6 +47,6 @@ func NewMyKindWatcher(infoClient InfoClient, store *resource.TypedStore[*v1.MyKi
 			logging.FromContext(ctx).Info("Delete event", "name", obj.GetName(), "generation", obj.GetGeneration())
 			return infoClient.Delete(obj.GetNamespace(), obj.GetName())
 		},
-		SyncFunc: apply, // the app was restarted
+		SyncFunc: apply, // the app has restarted
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package infosystem is some other system that is told of resources: a client, and a server that keeps what it is told
-// in memory.
+// Package infosystem is an external system that stores an info for each resource: a client, and a server that keeps the
+// infos in memory.
 package infosystem
 
 import (
@@ -16,34 +16,34 @@ import (
 	"time"
 )
 
-// Timeout is how long the other system may take to answer.
+// Timeout limits each request to the system.
 const Timeout = 5 * time.Second
 
-// Info is what the system keeps.
+// Info is what the system stores for a resource.
 type Info struct {
 	SomeInfo  string `json:"someInfo"`
 	OtherInfo string `json:"otherInfo"`
 }
 
-// Client talks to the system over HTTP.
+// Client is an HTTP client of the system.
 type Client struct {
 	base *url.URL
 	http *http.Client
 }
 
-// NewClient returns a client of the system at a URL.
+// NewClient returns a client of the system at a base URL, which must have the scheme http or https.
 func NewClient(base string) (*Client, error) {
 	parsed, err := url.Parse(base)
 	if err != nil {
 		return nil, err
 	}
 	if parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-		return nil, fmt.Errorf("%q is not the URL of a system: it needs http:// or https:// and a host", base)
+		return nil, fmt.Errorf("invalid URL %q: must start with http:// or https:// and have a host", base)
 	}
 	return &Client{base: parsed, http: http.DefaultClient}, nil
 }
 
-// ApplyInfo tells the system of an info, new or changed.
+// ApplyInfo creates or replaces an info.
 func (c *Client) ApplyInfo(namespace, name, someInfo, otherInfo string) error {
 	body, err := json.Marshal(Info{SomeInfo: someInfo, OtherInfo: otherInfo})
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Client) ApplyInfo(namespace, name, someInfo, otherInfo string) error {
 	return c.do(http.MethodPut, namespace, name, body)
 }
 
-// Delete tells the system that an info is no more. What the system does not have is deleted already.
+// Delete deletes an info. It returns nil if the info does not exist.
 func (c *Client) Delete(namespace, name string) error {
 	return c.do(http.MethodDelete, namespace, name, nil)
 }
@@ -70,7 +70,7 @@ func (c *Client) do(method, namespace, name string, body []byte) error {
 	if err != nil {
 		return &retryableError{err}
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // the body was only read
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
 	switch {
 	case resp.StatusCode < 300 && err == nil:
@@ -81,7 +81,7 @@ func (c *Client) do(method, namespace, name string, body []byte) error {
 	return &retryableError{errors.Join(fmt.Errorf("%s %s: %s", method, req.URL, resp.Status), err)}
 }
 
-// IsRetryable is true when the system could not be reached, or was not well: it may be better in a while.
+// IsRetryable reports whether a later call may succeed: the system could not be reached, or it failed.
 func IsRetryable(err error) bool {
 	var retryable *retryableError
 	return errors.As(err, &retryable)

@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// Server is the system. It is an [http.Handler], safe for concurrent use, and ready to use as it is.
+// Server is the system. It is an [http.Handler]. The zero value is ready to use. It is safe for concurrent use.
 type Server struct {
-	// Told is called, in order, with what the system is told. Optional.
-	Told func(method, name string, info Info)
+	// OnChange is called for each PUT and DELETE, in order. Optional.
+	OnChange func(method, name string, info Info)
 
-	mu      sync.Mutex
-	infos   map[string]Info
-	down    bool
-	refused int
+	mu       sync.Mutex
+	infos    map[string]Info
+	down     bool
+	rejected int
 }
 
 // SetDown begins or ends an outage, in which all requests are answered with 503.
@@ -27,14 +27,14 @@ func (s *Server) SetDown(down bool) {
 	s.down = down
 }
 
-// Refused is how many requests were answered with an error.
-func (s *Server) Refused() int {
+// Rejected returns the number of requests that were answered with an error.
+func (s *Server) Rejected() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refused
+	return s.rejected
 }
 
-// Infos returns what the system has been told, by `namespace/name`.
+// Infos returns all infos by `namespace/name`.
 func (s *Server) Infos() map[string]Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
-		s.refuse(w, "the system is down", http.StatusServiceUnavailable)
+		s.reject(w, "the system is down", http.StatusServiceUnavailable)
 		return
 	}
 	mux.ServeHTTP(w, req)
@@ -57,34 +57,34 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (s *Server) put(w http.ResponseWriter, req *http.Request) {
 	info := Info{}
 	if err := json.NewDecoder(req.Body).Decode(&info); err != nil {
-		s.refuse(w, err.Error(), http.StatusBadRequest)
+		s.reject(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	if info.SomeInfo == "" {
-		s.refuse(w, "someInfo must not be empty", http.StatusUnprocessableEntity)
+		s.reject(w, "someInfo must not be empty", http.StatusUnprocessableEntity)
 		return
 	}
 	if s.infos == nil {
 		s.infos = map[string]Info{}
 	}
 	s.infos[name(req)] = info
-	s.tell(req, info)
+	s.notify(req, info)
 }
 
 func (s *Server) delete(_ http.ResponseWriter, req *http.Request) {
 	info := s.infos[name(req)]
 	delete(s.infos, name(req))
-	s.tell(req, info)
+	s.notify(req, info)
 }
 
-func (s *Server) refuse(w http.ResponseWriter, why string, code int) {
-	s.refused++
-	http.Error(w, why, code)
+func (s *Server) reject(w http.ResponseWriter, message string, code int) {
+	s.rejected++
+	http.Error(w, message, code)
 }
 
-func (s *Server) tell(req *http.Request, info Info) {
-	if s.Told != nil {
-		s.Told(req.Method, name(req), info)
+func (s *Server) notify(req *http.Request, info Info) {
+	if s.OnChange != nil {
+		s.OnChange(req.Method, name(req), info)
 	}
 }
 

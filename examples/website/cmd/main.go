@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command website runs the controller of the kind Website against the cluster that the kubeconfig, or the pod it runs
-// in, leads to.
+// Command website runs the controller of the kind Website against the cluster of the kubeconfig, or of the pod that it
+// runs in.
 package main
 
 import (
@@ -36,19 +36,19 @@ func main() {
 	var metricsAddr, probeAddr, records string
 	var leaderElect, enableWebhooks bool
 	var webhookOptions webhook.Options
-	flag.StringVar(&metricsAddr, "metrics-bind-address", "0", "Where to serve metrics, for example :8080; 0 for nowhere.")
-	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081", "Where to serve /healthz and /readyz.")
-	flag.BoolVar(&leaderElect, "leader-elect", false, "Make sure that of several controller managers only one is active.")
-	flag.StringVar(&records, "records", "records", "The folder that stands for a DNS service: sites are published there.")
+	flag.StringVar(&metricsAddr, "metrics-bind-address", "0", "The address of the metrics endpoint; 0 disables it.")
+	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz.")
+	flag.BoolVar(&leaderElect, "leader-elect", false, "Elect one of several managers as the active one.")
+	flag.StringVar(&records, "records", "records", "The directory that replaces a DNS service: sites are published there.")
 	flag.BoolVar(&enableWebhooks, "enable-webhooks", true, "Serve the admission webhooks, which need a certificate.")
 	flag.StringVar(
 		&webhookOptions.CertDir, "webhook-cert-path", "",
-		"The folder with the certificate of the webhooks. Empty for <temporary folder>/k8s-webhook-server/serving-certs.",
+		"The directory of the certificate; the default is <temporary directory>/k8s-webhook-server/serving-certs.",
 	)
 	flag.StringVar(&webhookOptions.CertName, "webhook-cert-name", "tls.crt", "The file with the certificate.")
 	flag.StringVar(&webhookOptions.KeyName, "webhook-cert-key", "tls.key", "The file with the key of the certificate.")
 	level := slog.LevelInfo
-	flag.TextVar(&level, "log-level", level, "How much to log: DEBUG, INFO, WARN or ERROR.")
+	flag.TextVar(&level, "log-level", level, "The log level: DEBUG, INFO, WARN or ERROR.")
 	flag.Parse()
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
 
@@ -85,7 +85,7 @@ func main() {
 	}
 	setupLog.Info("starting manager")
 	if err := mgr.Start(ctx); err != nil {
-		setupLog.Error(err, "the manager has ended")
+		setupLog.Error(err, "the manager stopped")
 		os.Exit(1)
 	}
 }

@@ -17,19 +17,19 @@ import (
 
 const recordSuffix = ".json"
 
-// Directory is a [Provider] that keeps each record in a file of its own in one folder, named <name>.json.
+// Directory is a [Provider] that stores each record in its own file, <name>.json, in one directory.
 //
-// Several goroutines and processes may use one folder. A reader never sees half a record, because files come into being
-// and change only by a rename or a link, and of several owners that claim a free name at the same moment exactly one
-// gets it. What is asked of callers is that one owner is not published by two of them at a time, which holds for a
-// controller: it works on one object at a time, and leader election keeps a second controller out.
+// Several goroutines and processes may use one directory. Readers never see a partial record, because files are created
+// and changed only by a rename or a link. If several owners claim a free name at the same time, exactly one gets it.
+// Two callers must not publish for the same owner at the same time. A controller meets this requirement: it reconciles
+// one object at a time, and leader election excludes a second controller.
 type Directory struct {
 	path string
 }
 
 var _ Provider = (*Directory)(nil)
 
-// NewDirectory returns a Directory for a folder. The folder is made by the first Publish.
+// NewDirectory returns a Directory. The first Publish creates the directory.
 func NewDirectory(path string) *Directory {
 	return &Directory{path: path}
 }
@@ -65,7 +65,7 @@ func (d *Directory) Lookup(_ context.Context, name string) (Record, error) {
 	return record, nil
 }
 
-// claim brings the record's file into being, or updates it when the owner has it already.
+// claim creates the file of the record, or updates it if it belongs to the owner.
 func (d *Directory) claim(record Record) error {
 	current, err := d.read(d.file(record.Name))
 	switch {
@@ -86,15 +86,15 @@ func (d *Directory) claim(record Record) error {
 	if owned {
 		return os.Rename(draft, d.file(record.Name))
 	}
-	// A link, unlike a rename, fails when the name has come into being in the meantime.
+	// Unlike a rename, a link fails if the name was created in the meantime.
 	err = os.Link(draft, d.file(record.Name))
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%w by another owner that was faster", ErrTaken)
+		return fmt.Errorf("%w by another owner", ErrTaken)
 	}
 	return err
 }
 
-// withdraw removes all records of the owner but the one named keep.
+// withdraw removes all records of the owner except the record keep.
 func (d *Directory) withdraw(ctx context.Context, owner, keep string) error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -119,7 +119,7 @@ func (d *Directory) withdraw(ctx context.Context, owner, keep string) error {
 	return nil
 }
 
-// draft writes a record to a file that no reader looks at: it has not the suffix of a record.
+// draft writes a record to a file that readers ignore: it does not have the suffix of a record.
 func (d *Directory) draft(record Record) (string, error) {
 	content, err := json.Marshal(record)
 	if err != nil {
@@ -166,7 +166,7 @@ func (r Record) validate() error {
 	return err
 }
 
-// validateName also keeps a name from leading out of the folder.
+// validateName also rejects names that would be outside of the directory.
 func validateName(name string) error {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		return fmt.Errorf("%q is not a domain name: %s", name, strings.Join(problems, "; "))

@@ -51,7 +51,7 @@ func TestDirectory(t *testing.T) {
 			},
 			want: []dns.Record{blog, {Name: "store.example.com", Target: "10.0.0.1", Owner: shop.Owner}},
 		},
-		"a taken name changes nothing, not even the own record": {
+		"a taken name changes nothing, not even the owner's record": {
 			given: []dns.Record{shop, blog},
 			do: func(ctx context.Context, d *dns.Directory) error {
 				return d.Publish(ctx, dns.Record{Name: blog.Name, Target: "10.0.0.1", Owner: shop.Owner})
@@ -76,13 +76,13 @@ func TestDirectory(t *testing.T) {
 			wantErr: "look up shop.example.com: no such record",
 			wantIs:  dns.ErrNotFound,
 		},
-		"a name that would leave the folder": {
+		"a name outside of the directory": {
 			do: func(ctx context.Context, d *dns.Directory) error {
 				return d.Publish(ctx, dns.Record{Name: "../escape", Target: "10.0.0.1", Owner: "default/evil"})
 			},
 			wantErr: `"../escape" is not a domain name`,
 		},
-		"all that is missing is named": {
+		"all missing fields are named": {
 			do:      func(ctx context.Context, d *dns.Directory) error { return d.Publish(ctx, dns.Record{Name: "a.b"}) },
 			wantErr: "a record needs a Target\na record needs an Owner",
 		},
@@ -113,7 +113,7 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// Many owners want one name at once, each through a Directory of its own as separate processes would.
+// Many owners claim one name at the same time, each with its own Directory, as separate processes would.
 func TestDirectory_oneWinner(t *testing.T) {
 	const owners = 32
 	path := t.TempDir()
@@ -150,11 +150,11 @@ func TestDirectory_damagedFile(t *testing.T) {
 	}
 	_, err := dns.NewDirectory(path).Lookup(t.Context(), "shop.example.com")
 	if err == nil || !strings.Contains(err.Error(), "is damaged") {
-		t.Errorf("error = %v, want one that says which file is damaged", err)
+		t.Errorf("error = %v, want one that names the damaged file", err)
 	}
 }
 
-// records lists all records through Lookup, in the order of their names, and fails when a draft was left behind.
+// records returns all records that Lookup finds, sorted by name. It fails the test if a draft remains.
 func records(t *testing.T, d *dns.Directory, path string) []dns.Record {
 	t.Helper()
 	entries, err := os.ReadDir(path)

@@ -109,7 +109,7 @@ func until[T client.Object](e *env, object T, check func(T) error) {
 
 func (e *env) gone(object client.Object) {
 	e.Helper()
-	e.Gone(here(e, object))
+	e.WaitForDeletion(here(e, object))
 }
 
 // remove deletes an object by its name.

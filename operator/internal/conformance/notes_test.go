@@ -53,7 +53,7 @@ func (n *notes) wantLines(t testing.TB, want ...string) {
 // awaitLines waits until these are the lines since the last take.
 func (n *notes) awaitLines(t testing.TB, want ...string) {
 	t.Helper()
-	await.Nil(t, apitest.Patience, func() error {
+	await.Nil(t, apitest.Timeout, func() error {
 		if diff := cmp.Diff(want, n.all()); diff != "" {
 			return fmt.Errorf("calls (-want +got):\n%s", diff)
 		}

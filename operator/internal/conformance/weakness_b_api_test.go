@@ -27,7 +27,7 @@ func hasFinalizers(want ...string) func(*fixture.Resource) error {
 
 func TestWeaknessB2_DeletionDuringTheFirstCallIsHandled(t *testing.T) {
 	for name, outcome := range map[string]error{
-		"which succeeds": nil, "which fails": errTest, "which asks for more time": operator.RequeueAfter(apitest.Patience),
+		"which succeeds": nil, "which fails": errTest, "which asks for more time": operator.RequeueAfter(apitest.Timeout),
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
@@ -40,7 +40,7 @@ func TestWeaknessB2_DeletionDuringTheFirstCallIsHandled(t *testing.T) {
 				e.remove(newResource("a", ""))
 				return outcome
 			}
-			e.start(controller(opinionated(n, every(apitest.Patience))))
+			e.start(controller(opinionated(n, every(apitest.Timeout))))
 			e.create(r)
 			n.awaitLines(t, "Add a 1", "Delete a 1")
 			e.gone(newResource("a", ""))

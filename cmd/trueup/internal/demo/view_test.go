@@ -32,9 +32,9 @@ func TestPending(t *testing.T) {
 			change: func(v *view) {
 				status := v.site.Status.ConditionManager(t.Context())
 				status.MarkUnknown(websitev1.ConditionServiceReady, "NoAddress", "")
-				status.MarkFalse(websitev1.ConditionContentReady, "ThemeNotFound", "there is no ConfigMap %q", "paper")
+				status.MarkFalse(websitev1.ConditionContentReady, "ThemeNotFound", "ConfigMap %q does not exist", "paper")
 			},
-			want: `content ✗  deployment ✓  service …  record ✓  (ThemeNotFound: there is no ConfigMap "paper")`,
+			want: `content ✗  deployment ✓  service …  record ✓  (ThemeNotFound: ConfigMap "paper" does not exist)`,
 		},
 		"a language is missing": {
 			change: func(v *view) { v.configMaps = v.configMaps[1:] },

@@ -8,10 +8,10 @@ import (
 	"trueup.dev/apis"
 )
 
-// The conditions of a Database. Ready sums up the others: it is True when all of them are.
+// The conditions of a Database. Ready is True if all others are.
 const (
 	ConditionReady = apis.ConditionReady
-	// CertificateReady: the TLS Secret exists and has a certificate, or none is asked for.
+	// CertificateReady: the TLS Secret exists and has a certificate, or spec.tls is not set.
 	ConditionCertificateReady = "CertificateReady"
 	// ConfigurationReady: the ConfigMap with postgresql.conf is current.
 	ConditionConfigurationReady = "ConfigurationReady"
@@ -23,7 +23,7 @@ const (
 	ConditionStatefulSetReady = "StatefulSetReady"
 	// DisruptionBudgetReady: the PodDisruptionBudget is current, or not needed.
 	ConditionDisruptionBudgetReady = "DisruptionBudgetReady"
-	// BackupReady: the CronJob is current, or not asked for. While the Database is being deleted: the final backup is
+	// BackupReady: the CronJob is current, or not needed. While the Database is being deleted: the final backup is
 	// taken.
 	ConditionBackupReady = "BackupReady"
 )
@@ -32,12 +32,12 @@ const (
 const (
 	// LabelDatabase is on every child and pod; its value is the name of the Database.
 	LabelDatabase = "database.trueup.dev/name"
-	// AnnotationConfigHash is on the pod template: when the configuration or the certificate changes, it changes, and the
+	// AnnotationConfigHash is on the pod template. It changes with the configuration and the certificate, so that the
 	// servers restart.
 	AnnotationConfigHash = "database.trueup.dev/config-hash"
-	// AnnotationSkipFinalBackup on a Database, with the value "true", lets it be deleted without a final backup.
+	// AnnotationSkipFinalBackup on a Database, with the value "true", allows it to be deleted without a final backup.
 	AnnotationSkipFinalBackup = "database.trueup.dev/skip-final-backup"
-	// Finalizer keeps a deleted Database until its final backup is taken.
+	// Finalizer keeps a Database that is being deleted until its final backup is taken.
 	Finalizer = "database.trueup.dev/final-backup"
 )
 
@@ -51,18 +51,17 @@ var conditions = apis.NewLivingConditionSet(
 	ConditionBackupReady,
 )
 
-// InitializeConditions sets the conditions that are missing to Unknown. The ResourceReconciler calls it before every
-// pass.
+// InitializeConditions sets missing conditions to Unknown. The ResourceReconciler calls it before every reconcile.
 func (s *DatabaseStatus) InitializeConditions(ctx context.Context) {
 	s.ConditionManager(ctx).InitializeConditions()
 }
 
-// ConditionManager sets conditions and keeps Ready in line with them.
+// ConditionManager sets conditions and updates Ready.
 func (s *DatabaseStatus) ConditionManager(ctx context.Context) apis.ConditionManager {
 	return conditions.ManageWithContext(ctx, s)
 }
 
-// DefaultTarget is where backups go that have no target. The webhook stores it; without the webhook the controller
+// DefaultTarget returns the target of backups that have none. The webhook stores it; without the webhook the controller
 // uses it.
 func (d *Database) DefaultTarget() string {
 	return "backups/" + d.Namespace + "/" + d.Name

@@ -9,10 +9,10 @@ import (
 	"trueup.dev/apis"
 )
 
-// DatabaseSpec is what the author of a Database asks for.
+// DatabaseSpec is the desired state of a Database.
 type DatabaseSpec struct {
-	// Version is the major version of PostgreSQL. It cannot be lowered. When it is raised, the servers restart with
-	// the new image, which has to upgrade the data.
+	// Version is the major version of PostgreSQL. It cannot be lowered. When it is raised, the servers restart with the
+	// new image, which must upgrade the data.
 	//
 	// +optional
 	// +kubebuilder:default=18
@@ -21,7 +21,7 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="a database cannot go back to an older version"
 	Version int32 `json:"version,omitempty"`
 
-	// Image is what the servers run. It takes the environment variables of the official image. Without it the servers run
+	// Image is the image of the servers. It must accept the environment variables of the official image. The default is
 	// postgres:<version>.
 	//
 	// +optional
@@ -36,7 +36,8 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:Maximum=9
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Storage is the size of the volume of each server. A later change is refused: the condition StatefulSetReady says so.
+	// Storage is the size of the volume of each server. A later change is rejected and reported in the condition
+	// StatefulSetReady.
 	Storage resource.Quantity `json:"storage"`
 
 	// Parameters are lines of postgresql.conf.
@@ -47,21 +48,21 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-z_]+([.][a-z_]+)?$'))",message="names have only lower-case letters and underscores, such as max_connections"
 	Parameters map[string]string `json:"parameters,omitempty"`
 
-	// TLS makes the servers offer encrypted connections.
+	// TLS enables encrypted connections.
 	//
 	// +optional
 	TLS *TLS `json:"tls,omitempty"`
 
-	// Backup configures scheduled backups and the final backup, which is taken before a deleted Database goes away.
-	// Without it there are no backups.
+	// Backup configures scheduled backups and the final backup, which is taken before a Database is deleted. If it is
+	// not set, no backups are taken.
 	//
 	// +optional
 	Backup *Backup `json:"backup,omitempty"`
 }
 
-// TLS says where the certificate comes from.
+// TLS refers to the certificate.
 type TLS struct {
-	// SecretName names a Secret of type kubernetes.io/tls in the namespace of the Database. The Database uses it and does
+	// SecretName is the name of a Secret of type kubernetes.io/tls in the namespace of the Database. The Database does
 	// not own it. When its certificate changes, the servers restart one after the other.
 	//
 	// +kubebuilder:validation:MinLength=1
@@ -69,29 +70,29 @@ type TLS struct {
 	SecretName string `json:"secretName"`
 }
 
-// Backup says when backups are taken, and where they go.
+// Backup configures when backups are taken and where they are stored.
 type Backup struct {
-	// Schedule of the backups in the syntax of a CronJob. Without it there is the final backup alone.
+	// Schedule of the backups in the syntax of a CronJob. If it is empty, only the final backup is taken.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=100
 	Schedule string `json:"schedule,omitempty"`
 
-	// Image is what the scheduled backups run. It finds the server in PGHOST, PGUSER and PGPASSWORD, and where to put the
-	// backup in BACKUP_TARGET.
+	// Image is the image of the scheduled backups. The server is in PGHOST, PGUSER and PGPASSWORD, and the target of
+	// the backup in BACKUP_TARGET.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Image string `json:"image"`
 
-	// Target is where backups go. The default is backups/<namespace>/<name>.
+	// Target is the location of the backups. The default is backups/<namespace>/<name>.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Target string `json:"target,omitempty"`
 }
 
-// DatabaseStatus is what the controller has seen.
+// DatabaseStatus is the observed state of a Database.
 type DatabaseStatus struct {
 	apis.Status `json:",inline"`
 
@@ -100,7 +101,7 @@ type DatabaseStatus struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// SecretName names the Secret with the keys username and password.
+	// SecretName is the name of the Secret with the keys username and password.
 	//
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
@@ -111,7 +112,7 @@ type DatabaseStatus struct {
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 }
 
-// Database is a PostgreSQL database: servers with a volume each, a password, a configuration, backups.
+// Database is a PostgreSQL database: servers with one volume each, a password, a configuration and backups.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

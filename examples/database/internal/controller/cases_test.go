@@ -24,11 +24,11 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// What cases are made from. They derive what they need with rtesting.With.
+// The objects of the cases. Cases derive variants with rtesting.With.
 var (
 	now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-	// shop has the defaults that its CustomResourceDefinition sets.
+	// shop has the defaults of its CustomResourceDefinition.
 	shop = rtesting.With(newDatabase(), func(db *databasev1.Database) {
 		db.Namespace, db.UID, db.Generation, db.Spec.Version = "cases", "uid-of-shop", 1, 18
 	})
@@ -41,7 +41,7 @@ var (
 	podsService   = owned(manifest.PodsService(shop))
 	service       = owned(manifest.Service(shop))
 	servers       = owned(manifest.StatefulSet(shop, manifest.Hash(configuration.Data, "")))
-	// runningServers are the servers once they are rolled out.
+	// runningServers are the servers after the rollout.
 	runningServers = rtesting.With(servers, func(set *appsv1.StatefulSet) {
 		set.Generation = 1
 		set.Status = appsv1.StatefulSetStatus{
@@ -54,7 +54,7 @@ func newPassword() string { return "first" }
 
 func withFinalizer(db *databasev1.Database) { db.Finalizers = []string{databasev1.Finalizer} }
 
-// condition sets a condition to what a reconciler says at the time of the cases.
+// condition sets a condition as a reconciler does, at the time of the cases.
 func condition(name string, status metav1.ConditionStatus, reason, message string) func(*databasev1.Database) {
 	return func(db *databasev1.Database) {
 		conditions := db.Status.ConditionManager(context.Background())
@@ -94,13 +94,13 @@ func deleted(kind, name string) rtesting.Event {
 	return event(corev1.EventTypeNormal, "Deleted", "Deleted "+kind+` "`+name+`"`)
 }
 
-// forbid makes the API server refuse to create objects of a kind.
+// forbid rejects the creation of objects of a kind.
 func forbid(kind, resource, name string) rtesting.ReactionFunc {
 	refusal := apierrs.NewForbidden(schema.GroupResource{Resource: resource}, name, errors.New("not allowed"))
 	return rtesting.InduceFailure("create", kind, rtesting.InduceFailureOpts{Error: refusal})
 }
 
-// exists makes the API server have an object that the cache has not seen.
+// exists makes the API server have an object that is not in the cache.
 func exists(kind, resource, name string) rtesting.ReactionFunc {
 	refusal := apierrs.NewAlreadyExists(schema.GroupResource{Resource: resource}, name)
 	return rtesting.InduceFailure("create", kind, rtesting.InduceFailureOpts{Error: refusal})
@@ -110,11 +110,11 @@ func notCreated(kind, name, why string) rtesting.Event {
 	return event(corev1.EventTypeWarning, "CreationFailed", "Failed to create "+kind+` "`+name+`": `+why)
 }
 
-// halted asserts that a step has halted those that follow.
+// halted asserts that a step has halted the following steps.
 func halted(t *testing.T, _ reconcilers.Result, err error) {
 	t.Helper()
 	if !errors.Is(err, reconcilers.ErrHaltSubReconcilers) {
-		t.Errorf("the pass is not halted: %v", err)
+		t.Errorf("error = %v, want one that halts", err)
 	}
 }
 
@@ -134,7 +134,7 @@ type (
 	subReconcile = reconcilers.SubReconciler[*databasev1.Database]
 )
 
-// runSteps runs the cases of one step on both, see [onBoth].
+// runSteps runs the cases of one step on both APIs, see [onBoth].
 func runSteps(t *testing.T, tests subCases, step func() subReconcile) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, options ...rtesting.RunOption) {
@@ -143,7 +143,7 @@ func runSteps(t *testing.T, tests subCases, step func() subReconcile) {
 	})
 }
 
-// inMemory runs cases that give a StatefulSet a status: in a cluster another controller would correct it meanwhile.
+// inMemory runs cases that set the status of a StatefulSet: in a cluster another controller would change it.
 func inMemory(t *testing.T, tests subCases, step func() subReconcile) {
 	t.Helper()
 	factory := subFactory(func(*testing.T, *subCase, reconcilers.Config) subReconcile { return step() })

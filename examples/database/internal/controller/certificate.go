@@ -14,12 +14,12 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// certificateStash hands the hash of the certificate to the StatefulSet.
+// certificateStash passes the hash of the certificate to the StatefulSet.
 var certificateStash = reconcilers.NewStasher[string]("certificate")
 
-// CertificateReconciler looks up the TLS Secret. While it does not exist or is incomplete the pass ends here, and
-// servers that run already stay as they are. The Secret is tracked in any case: when it appears or changes, the
-// Database is reconciled.
+// CertificateReconciler reads the TLS Secret. While it does not exist or is incomplete, the reconcile halts here, and
+// running servers stay as they are. The Secret is always tracked: when it is created or changes, the Database is
+// reconciled.
 func CertificateReconciler() reconcilers.SubReconciler[*Database] {
 	return &reconcilers.SyncReconciler[*Database]{
 		Name: "Certificate",

@@ -31,7 +31,7 @@ func TestConfigurationReconciler(t *testing.T) {
 			GivenObjects:   []client.Object{configuration},
 			ExpectResource: current,
 		},
-		"it is repaired, and keeps the labels of others": {
+		"it is repaired, and keeps labels that other clients have set": {
 			Resource: shop,
 			GivenObjects: []client.Object{rtesting.With(configuration, labelled, func(cm *corev1.ConfigMap) {
 				cm.Data["postgresql.conf"] = "fsync = off"
@@ -40,7 +40,7 @@ func TestConfigurationReconciler(t *testing.T) {
 			ExpectEvents:   []rtesting.Event{updated("ConfigMap", "shop-config")},
 			ExpectResource: current,
 		},
-		"it is refused, and halts": {
+		"it is rejected, and halts": {
 			Resource:      shop,
 			WithReactors:  []rtesting.ReactionFunc{forbid("ConfigMap", "configmaps", "shop-config")},
 			ExpectCreates: []client.Object{configuration},
@@ -64,31 +64,31 @@ func TestCredentialsReconciler(t *testing.T) {
 	mutable := func(secret *corev1.Secret) { secret.Immutable = nil }
 	foreign := rtesting.With(credentials, func(secret *corev1.Secret) { secret.OwnerReferences = nil })
 	runSteps(t, subCases{
-		"a password is made": {
+		"a password is generated": {
 			Resource:       shop,
 			ExpectCreates:  []client.Object{credentials},
 			ExpectEvents:   []rtesting.Event{created("Secret", "shop-credentials")},
 			ExpectResource: current,
 		},
-		"the password from before stays": {
+		"an existing password is kept": {
 			Resource:       shop,
 			GivenObjects:   []client.Object{rtesting.With(credentials, password("from before"))},
 			ExpectResource: current,
 		},
-		"the password from before becomes immutable": {
+		"an existing Secret becomes immutable": {
 			Resource:       shop,
 			GivenObjects:   []client.Object{rtesting.With(credentials, password("from before"), mutable)},
 			ExpectUpdates:  []client.Object{rtesting.With(credentials, password("from before"))},
 			ExpectEvents:   []rtesting.Event{updated("Secret", "shop-credentials")},
 			ExpectResource: current,
 		},
-		"a password that is missing is not made anew": {
+		"a missing password is not generated again": {
 			Resource: shop,
 			GivenObjects: []client.Object{rtesting.With(credentials, func(secret *corev1.Secret) {
 				delete(secret.Data, manifest.PasswordKey)
 			})},
 			ExpectResource: rtesting.With(shop, condition(databasev1.ConditionCredentialsReady, metav1.ConditionFalse,
-				"PasswordMissing", `Secret "shop-credentials" has no key "password"; to get another password, delete it`)),
+				"PasswordMissing", `Secret "shop-credentials" has no key "password"; delete it to generate a new password`)),
 			ShouldErr: true,
 			Verify:    halted,
 		},
@@ -100,9 +100,9 @@ func TestCredentialsReconciler(t *testing.T) {
 			ExpectEvents: []rtesting.Event{
 				notCreated("Secret", "shop-credentials", `secrets "shop-credentials" already exists`),
 			},
-			ShouldErr: true, // tried again when the cache has it
+			ShouldErr: true, // retried when the cache has it
 		},
-		"its name is taken": {
+		"its name is in use": {
 			Resource:        shop,
 			GivenObjects:    []client.Object{foreign},
 			APIGivenObjects: []client.Object{foreign},
@@ -116,20 +116,20 @@ func TestCredentialsReconciler(t *testing.T) {
 			ShouldErr: true,
 			Verify:    halted,
 		},
-		"the one from before is being deleted": {
+		"the previous one is being deleted": {
 			Resource: shop,
 			GivenObjects: []client.Object{rtesting.With(credentials, func(secret *corev1.Secret) {
 				secret.Finalizers, secret.DeletionTimestamp = []string{"example.com/hold"}, new(metav1.NewTime(now))
 			})},
 			ExpectResource: rtesting.With(shop, condition(databasev1.ConditionCredentialsReady, metav1.ConditionUnknown,
-				"Replacing", `waiting until the former "shop-credentials" is deleted`)),
+				"Replacing", `waiting until the previous "shop-credentials" is deleted`)),
 			ShouldErr: true,
 			Verify:    halted,
 		},
 	}, func() subReconcile { return controller.CredentialsReconciler(newPassword) })
 }
 
-// Each of the two steps leaves the Service of the other alone.
+// Neither step changes the Service of the other.
 func TestServiceReconcilers(t *testing.T) {
 	current := rtesting.With(shop, condition(databasev1.ConditionServiceReady, metav1.ConditionTrue, "Current", ""),
 		func(db *databasev1.Database) { db.Status.Endpoint = "shop.cases.svc:5432" })
@@ -175,14 +175,14 @@ func TestDisruptionBudgetReconciler(t *testing.T) {
 	}
 	budget := owned(manifest.DisruptionBudget(shop))
 	runSteps(t, subCases{
-		"one server has none": {Resource: shop, ExpectResource: marked("NotNeeded", 1)},
-		"two servers have one": {
+		"none for one server": {Resource: shop, ExpectResource: marked("NotNeeded", 1)},
+		"one for two servers": {
 			Resource:       rtesting.With(shop, withReplicas(2)),
 			ExpectCreates:  []client.Object{budget},
 			ExpectEvents:   []rtesting.Event{created("PodDisruptionBudget", "shop")},
 			ExpectResource: marked("Current", 2),
 		},
-		"one server loses it": {
+		"it is deleted with the second server": {
 			Resource:       shop,
 			GivenObjects:   []client.Object{budget},
 			ExpectDeletes:  []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(budget, cases)},
@@ -208,7 +208,7 @@ func TestScheduleReconciler(t *testing.T) {
 			ExpectEvents:   []rtesting.Event{created("CronJob", "shop-backup")},
 			ExpectResource: rtesting.With(kept, current),
 		},
-		"it gets another schedule, and stays suspended": {
+		"its schedule changes, and it stays suspended": {
 			Resource: kept,
 			GivenObjects: []client.Object{rtesting.With(job, suspended, func(job *batchv1.CronJob) {
 				job.Spec.Schedule = "@hourly"

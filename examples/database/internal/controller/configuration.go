@@ -22,7 +22,7 @@ func ConfigurationReconciler() reconcilers.SubReconciler[*Database] {
 			return manifest.Configuration(db), nil
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
-			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels) // others may label it, too
+			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels) // other clients may set labels, too
 			current.Data, current.BinaryData = desired.Data, nil
 		},
 		ReflectChildStatusOnParentWithError: reflectOn[*corev1.ConfigMap](databasev1.ConditionConfigurationReady, nil),

@@ -23,7 +23,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// cloudBackups takes backups in the system outside of a scenario, where each call can fail.
+// cloudBackups is an external system of a scenario, in which each call can fail.
 type cloudBackups struct{ cloud converge.Cloud }
 
 func (b cloudBackups) Take(ctx context.Context, request backup.Request) (bool, error) {
@@ -39,7 +39,7 @@ func (b cloudBackups) Take(ctx context.Context, request backup.Request) (bool, e
 	return true, nil
 }
 
-// databaseScenario has the controller as it is set up in a program, in a cluster that rolls StatefulSets out.
+// databaseScenario sets up the controller as a program does, in a cluster that rolls out StatefulSets.
 func databaseScenario(t *testing.T) converge.Scenario {
 	t.Helper()
 	return converge.Scenario{
@@ -76,17 +76,17 @@ func databaseCRD(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// prove is converge.Run for tests that run side by side.
+// prove is converge.Run for parallel tests.
 func prove(t *testing.T, s converge.Scenario) {
 	t.Helper()
 	if raceDetector {
-		t.Skip("without the race detector only, with which schedules take ten times as long")
+		t.Skip("runs only without the race detector, which makes schedules ten times slower")
 	}
 	t.Parallel()
 	converge.Run(t, s)
 }
 
-// inDefault is an object in the namespace of the scenarios.
+// inDefault sets the namespace of the scenarios.
 func inDefault[T client.Object](obj T) T {
 	obj.SetNamespace(metav1.NamespaceDefault)
 	return obj
@@ -108,7 +108,7 @@ func TestConverge_certificateComesAndChanges(t *testing.T) {
 	db, certificate := inDefault(rtesting.With(newDatabase(), withTLS)), inDefault(newCertificate("first"))
 	s := databaseScenario(t)
 	s.Steps = converge.Steps(
-		converge.Apply(db), converge.Settle(), // there is no certificate yet
+		converge.Apply(db), converge.Settle(), // the certificate does not exist yet
 		converge.Apply(certificate), converge.Settle(),
 		converge.Change(certificate, func(secret *corev1.Secret) { secret.Data["tls.crt"] = []byte("second") }),
 		converge.Settle(),

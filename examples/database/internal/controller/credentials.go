@@ -14,12 +14,12 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch;delete
 
-// CredentialsReconciler manages the Secret with the password, which is made once and never changes.
+// CredentialsReconciler manages the Secret with the password, which is generated once and never changes.
 //
-// A new password is offered in every pass, because only the object manager knows whether there is a Secret. If there
-// is one, HarmonizeImmutableFields puts its data in the place of the offer. Nothing else remembers that a password
-// was made: not the status, which can be lost, and not the memory of the process. A cache that has not seen the
-// Secret yet does no harm, either: the name is always the same, so that the API server refuses a second one.
+// Each reconcile offers a new password, because only the object manager knows whether the Secret exists. If it does,
+// HarmonizeImmutableFields replaces the offered data with its data. Nothing else records that a password was generated:
+// the status and the memory of the process can be lost. A stale cache does no harm: the name is always the same, so the
+// API server rejects a second Secret.
 func CredentialsReconciler(newPassword func() string) reconcilers.SubReconciler[*Database] {
 	return &reconcilers.ChildReconciler[*Database, *corev1.Secret, *corev1.SecretList]{
 		Name: "Credentials",
@@ -39,9 +39,9 @@ func CredentialsReconciler(newPassword func() string) reconcilers.SubReconciler[
 
 func reflectCredentials(ctx context.Context, db *Database, child *corev1.Secret) error {
 	if len(child.Data[manifest.PasswordKey]) == 0 {
-		// The servers may have been initialized with the one that is lost. Another one is not made behind their back.
+		// The servers may have been initialized with the lost password, so a new one is not generated silently.
 		db.Status.ConditionManager(ctx).MarkFalse(databasev1.ConditionCredentialsReady, "PasswordMissing",
-			"Secret %q has no key %q; to get another password, delete it", child.Name, manifest.PasswordKey)
+			"Secret %q has no key %q; delete it to generate a new password", child.Name, manifest.PasswordKey)
 		return reconcilers.ErrHaltSubReconcilers
 	}
 	db.Status.SecretName = child.Name

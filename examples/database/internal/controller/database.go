@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller keeps what belongs to a Database in line with it. Read [NewDatabaseReconciler] first: it lists the
-// steps of a pass in their order. Each step is in a file of its own:
+// Package controller reconciles Databases. Read [NewDatabaseReconciler] first: it lists the steps of a reconcile in
+// order. Each step has its own file:
 //
-//	final_backup.go   a system outside of the cluster, called before a deleted Database goes away
-//	certificate.go    a Secret that others own: read, followed, and waited for
+//	final_backup.go   an external system, called before a Database is deleted
+//	certificate.go    a Secret that is not owned: read, tracked, and waited for
 //	configuration.go  a child whose content restarts the servers
-//	credentials.go    a child whose content is made once and never changes
+//	credentials.go    a child whose content is generated once and never changes
 //	service.go        two children of one kind
-//	statefulset.go    a child whose own status decides about ours, and that has fields which cannot be changed
+//	statefulset.go    a child whose status determines the status of its parent, with immutable fields
 //	disruption.go     a child that is not always needed
-//	schedule.go       another one
+//	schedule.go       another optional child
 package controller
 
 import (
@@ -31,11 +31,11 @@ import (
 // +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 
-// Database is what the steps reconcile.
+// Database is the kind that the steps reconcile.
 type Database = databasev1.Database
 
-// NewDatabaseReconciler returns the reconciler of the kind Database. It asks the backup system every poll whether a
-// running final backup is complete, and newPassword for what could be the password of a new Database.
+// NewDatabaseReconciler returns the reconciler of the kind Database. It checks every poll whether a running final
+// backup is complete, and calls newPassword for the password of a new Database.
 func NewDatabaseReconciler(
 	c reconcilers.Config, backups backup.System, poll time.Duration, newPassword func() string,
 ) *reconcilers.ResourceReconciler[*Database] {
@@ -44,7 +44,7 @@ func NewDatabaseReconciler(
 		Reconciler: &reconcilers.WithFinalizer[*Database]{
 			Finalizer: databasev1.Finalizer,
 			Reconciler: reconcilers.Sequence[*Database]{
-				// First, because steps that manage children delete them when the Database is being deleted: as long as this
+				// First, because steps that manage children delete them when the Database is being deleted: while this
 				// step fails or halts, the servers stay.
 				FinalBackupReconciler(backups, poll),
 				CertificateReconciler(),
@@ -53,7 +53,7 @@ func NewDatabaseReconciler(
 				PodsServiceReconciler(),
 				ServiceReconciler(),
 				StatefulSetReconciler(),
-				// One that is refused does not keep the other from being created.
+				// If one is rejected, the other is still created.
 				reconcilers.Always[*Database]{DisruptionBudgetReconciler(), ScheduleReconciler()},
 			},
 		},
@@ -62,14 +62,14 @@ func NewDatabaseReconciler(
 	}
 }
 
-// object is what a child is: a pointer, which can be compared with nil.
+// object is a child: a pointer that can be compared with nil.
 type object interface {
 	comparable
 	client.Object
 }
 
-// reflectOn returns a function that sets the condition of a part from what became of its child. As long as the child
-// does not exist, the steps that follow are halted. When it exists, then is called; it is optional.
+// reflectOn returns a function that sets a condition from the result of reconciling a child. While the child does not
+// exist, it halts the following steps. If the child exists, it calls then, which is optional.
 func reflectOn[C object](
 	condition string, then func(ctx context.Context, db *Database, child C) error,
 ) func(context.Context, *Database, C, error) error {
@@ -84,7 +84,7 @@ func reflectOn[C object](
 			conditions.MarkTrue(condition, "NotNeeded", "")
 			return nil
 		case child.GetDeletionTimestamp() != nil:
-			conditions.MarkUnknown(condition, "Replacing", "waiting until the former %q is deleted", child.GetName())
+			conditions.MarkUnknown(condition, "Replacing", "waiting until the previous %q is deleted", child.GetName())
 			return reconcilers.ErrHaltSubReconcilers
 		}
 		conditions.MarkTrue(condition, "Current", "")

@@ -38,7 +38,7 @@ func TestCertificateReconciler(t *testing.T) {
 		return condition(databasev1.ConditionCertificateReady, status, reason, message)
 	}
 	runSteps(t, subCases{
-		"none is asked for": {
+		"spec.tls is not set": {
 			Resource:            shop,
 			ExpectResource:      rtesting.With(shop, mark(metav1.ConditionTrue, "NotNeeded", "")),
 			ExpectStashedValues: hash(nil),
@@ -50,7 +50,7 @@ func TestCertificateReconciler(t *testing.T) {
 			ExpectResource:      rtesting.With(secured, mark(metav1.ConditionTrue, "Found", "")),
 			ExpectStashedValues: hash(manifest.Hash([]byte("first"))),
 		},
-		"it does not exist, and is tracked all the same": {
+		"it does not exist, and is tracked": {
 			Resource:     secured,
 			ExpectTracks: tracked,
 			ExpectResource: rtesting.With(secured,
@@ -58,7 +58,7 @@ func TestCertificateReconciler(t *testing.T) {
 			ShouldErr: true,
 			Verify:    halted,
 		},
-		"it has no certificate yet": {
+		"it has no certificate": {
 			Resource:     secured,
 			GivenObjects: []client.Object{rtesting.With(certificate, func(s *corev1.Secret) { s.Data["tls.crt"] = nil })},
 			ExpectTracks: tracked,
@@ -74,7 +74,7 @@ func TestCertificateReconciler(t *testing.T) {
 			ShouldErr:    true,
 			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
 				if errors.Is(err, reconcilers.ErrHaltSubReconcilers) {
-					t.Errorf("a failure is no halt: %v", err)
+					t.Errorf("error = %v, want one that does not halt", err)
 				}
 			},
 		},
@@ -104,7 +104,7 @@ func TestStatefulSetReconciler(t *testing.T) {
 			ExpectEvents:   []rtesting.Event{created("StatefulSet", "shop")},
 			ExpectResource: rollingOut(0),
 		},
-		"it restarts for another certificate": {
+		"it restarts when the certificate changes": {
 			Resource:           shop,
 			GivenObjects:       []client.Object{stored},
 			GivenStashedValues: map[stash.Key]any{controller.CertificateStash.Key(): "second"},
@@ -119,17 +119,17 @@ func TestStatefulSetReconciler(t *testing.T) {
 			GivenObjects:   []client.Object{runningServers},
 			ExpectResource: is(metav1.ConditionTrue, "RolledOut", "", 1),
 		},
-		"its status is about an older generation": {
+		"its status is of an older generation": {
 			Resource:       shop,
 			GivenObjects:   status(func(s *appsv1.StatefulSetStatus) { s.ObservedGeneration = 0 }),
 			ExpectResource: rollingOut(1),
 		},
-		"a pod runs the older revision": {
+		"a pod runs an older revision": {
 			Resource:       shop,
 			GivenObjects:   status(func(s *appsv1.StatefulSetStatus) { s.UpdatedReplicas = 0 }),
 			ExpectResource: rollingOut(1),
 		},
-		"a pod is too many": {
+		"there is one pod too many": {
 			Resource:       shop,
 			GivenObjects:   status(func(s *appsv1.StatefulSetStatus) { s.Replicas = 2 }),
 			ExpectResource: rollingOut(1),
@@ -146,7 +146,7 @@ func TestStatefulSetReconciler(t *testing.T) {
 				"StorageChangeRefused", "the volumes have 1Gi, and the volumes of a StatefulSet cannot change to 2Gi"),
 				func(db *databasev1.Database) { db.Status.ReadyReplicas = 1 }),
 		},
-		"it is scaled back, and stays restarted": {
+		"its replicas are repaired, and the restart annotation stays": {
 			Resource: shop,
 			GivenObjects: []client.Object{rtesting.With(stored, restarted, func(set *appsv1.StatefulSet) {
 				set.Spec.Replicas = new(int32(5))
@@ -158,7 +158,7 @@ func TestStatefulSetReconciler(t *testing.T) {
 	}, controller.StatefulSetReconciler)
 }
 
-// answer is a backup system that always says the same.
+// answer is a backup system that always returns the same result.
 type answer struct {
 	complete bool
 	err      error
@@ -167,7 +167,7 @@ type answer struct {
 func (a answer) Take(_ context.Context, r backup.Request) (bool, error) {
 	want := backup.Request{ID: "uid-of-shop", Source: "shop.cases.svc:5432", Target: "backups/cases/shop"}
 	if r != want {
-		return false, errors.New("this is not the backup to take")
+		return false, errors.New("unexpected request")
 	}
 	return a.complete, a.err
 }
@@ -187,7 +187,7 @@ func TestFinalBackupReconciler(t *testing.T) {
 			Verify: func(t *testing.T, result reconcilers.Result, err error) {
 				halted(t, result, err)
 				if result.RequeueAfter != poll {
-					t.Errorf("asks again after %s, want %s", result.RequeueAfter, poll)
+					t.Errorf("requeue after %s, want %s", result.RequeueAfter, poll)
 				}
 			},
 		},
@@ -202,12 +202,12 @@ func TestFinalBackupReconciler(t *testing.T) {
 				}
 			},
 		},
-		"there are no servers": {Resource: leavingShop, Metadata: asks(failing)},
-		"there are no backups": {
+		"without servers": {Resource: leavingShop, Metadata: asks(failing)},
+		"without backups": {
 			Resource:        rtesting.With(leavingShop, func(db *databasev1.Database) { db.Spec.Backup = nil }),
 			APIGivenObjects: exist, Metadata: asks(failing),
 		},
-		"the author gives it up": {
+		"the final backup is skipped": {
 			Resource: rtesting.With(leavingShop, func(db *databasev1.Database) {
 				db.Annotations = map[string]string{databasev1.AnnotationSkipFinalBackup: "true"}
 			}),
@@ -221,7 +221,7 @@ func TestFinalBackupReconciler(t *testing.T) {
 	})
 }
 
-// The steps have cases of their own. These are about what they make together.
+// The steps have their own cases. These cases are about the whole controller.
 func TestDatabaseReconciler(t *testing.T) {
 	request := reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(shop)}
 	statusKinds := []client.Object{&databasev1.Database{}, &appsv1.StatefulSet{}}
@@ -264,12 +264,12 @@ func TestDatabaseReconciler(t *testing.T) {
 				created("Service", "shop-pods"), created("Service", "shop"), created("StatefulSet", "shop"), statusUpdated,
 			},
 		},
-		"a Database that is ready is only looked at": {
+		"a ready Database is not changed": {
 			Request:                request,
 			StatusSubResourceTypes: statusKinds,
 			GivenObjects:           append([]client.Object{ready}, children...),
 		},
-		"as long as the final backup fails, nothing is deleted": {
+		"while the final backup fails, nothing is deleted": {
 			Request:                request,
 			StatusSubResourceTypes: statusKinds,
 			GivenObjects:           append([]client.Object{rtesting.With(ready, leaving)}, children...),
@@ -279,7 +279,7 @@ func TestDatabaseReconciler(t *testing.T) {
 			ExpectEvents: []rtesting.Event{statusUpdated},
 			ShouldErr:    true,
 		},
-		"what it is triggered by": {
+		"its watches": {
 			Request: request,
 			ExpectWiring: &rtesting.Wiring{
 				Controller: "Database",

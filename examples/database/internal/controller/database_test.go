@@ -63,7 +63,7 @@ func TestDatabase_becomesReady(t *testing.T) {
 	set := read(e, &appsv1.StatefulSet{}, "shop")
 	wantOwned(t, db, set)
 	if set.Status.AvailableReplicas != 2 || set.Status.ObservedGeneration != set.Generation {
-		t.Errorf("the Database is ready, its StatefulSet is not: %+v", set.Status)
+		t.Errorf("the Database is ready, but its StatefulSet is not: %+v", set.Status)
 	}
 	budget := read(e, &policyv1.PodDisruptionBudget{}, "shop")
 	wantOwned(t, db, budget)
@@ -82,7 +82,7 @@ func wantOwned(t *testing.T, db *databasev1.Database, child client.Object) {
 	}
 }
 
-// What is only needed sometimes comes and goes.
+// Optional children are created and deleted as needed.
 func TestDatabase_optionalChildren(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
@@ -118,7 +118,7 @@ func TestDatabase_optionalChildren(t *testing.T) {
 	absent()
 }
 
-// The password is made once: restarts, other versions and repairs keep it.
+// The password is generated once: restarts, other versions and repairs keep it.
 func TestDatabase_passwordNeverChanges(t *testing.T) {
 	e := newEnv(t)
 	stop := e.startController()
@@ -134,7 +134,7 @@ func TestDatabase_passwordNeverChanges(t *testing.T) {
 		t.Helper()
 		e.ready("shop")
 		if got := string(read(e, &corev1.Secret{}, "shop-credentials").Data["password"]); got != password {
-			t.Errorf("%s, the password is another one", when)
+			t.Errorf("%s, the password is different", when)
 		}
 	}
 
@@ -146,7 +146,7 @@ func TestDatabase_passwordNeverChanges(t *testing.T) {
 	apitest.Change(e.Env, secret, func(secret *corev1.Secret) { secret.Labels = nil })
 	apitest.Until(e.Env, secret, func(secret *corev1.Secret) error {
 		if secret.Labels[databasev1.LabelDatabase] != "shop" {
-			return errors.New("the labels are not back")
+			return errors.New("the labels are not repaired")
 		}
 		return nil
 	})
@@ -159,7 +159,7 @@ func TestDatabase_passwordNeverChanges(t *testing.T) {
 	same("after an attempt to change it")
 }
 
-// A changed configuration or certificate restarts the servers; what others do to the pod template stays.
+// A changed configuration or certificate restarts the servers; changes of other clients to the pod template stay.
 func TestDatabase_restartsServers(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
@@ -174,7 +174,7 @@ func TestDatabase_restartsServers(t *testing.T) {
 		t.Helper()
 		e.Eventually(func() error {
 			if got := hash(); got == "" || hashes[got] {
-				return fmt.Errorf("the servers do not restart for %s: hash %q", what, got)
+				return fmt.Errorf("the servers did not restart for %s: hash %q", what, got)
 			}
 			return nil
 		})
@@ -197,7 +197,7 @@ func TestDatabase_restartsServers(t *testing.T) {
 	apitest.Change(e.Env, db, func(db *databasev1.Database) { db.Spec.Parameters = map[string]string{"work_mem": "1MB"} })
 	changed("a parameter")
 	if read(e, set, "shop").Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] != "now" {
-		t.Error("the annotation of kubectl rollout restart does not stay")
+		t.Error("the annotation of kubectl rollout restart was removed")
 	}
 }
 
@@ -210,7 +210,7 @@ func newCertificate(content string) *corev1.Secret {
 	}
 }
 
-// Without the TLS Secret nothing is created. It is not owned: it stays when the Database goes.
+// Without the TLS Secret nothing is created. The Secret is not owned: it stays when the Database is deleted.
 func TestDatabase_waitsForItsCertificate(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
@@ -229,13 +229,13 @@ func TestDatabase_waitsForItsCertificate(t *testing.T) {
 	e.Add(newCertificate("first"))
 	e.ready("shop")
 	e.Must(e.Delete(t.Context(), db))
-	e.Gone(db)
+	e.WaitForDeletion(db)
 	if secret := read(e, &corev1.Secret{}, "shop-tls"); len(secret.OwnerReferences) != 0 {
 		t.Errorf("the TLS Secret has owners: %v", secret.OwnerReferences)
 	}
 }
 
-// Volumes keep their size. The condition says so, all other changes are made.
+// Volumes keep their size. The condition reports it, and all other changes are applied.
 func TestDatabase_refusesAStorageChange(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
@@ -257,7 +257,8 @@ func TestDatabase_refusesAStorageChange(t *testing.T) {
 	e.ready("shop")
 }
 
-// A deleted Database stays, with its servers, until the final backup is taken. The garbage collector deletes the rest.
+// A Database that is being deleted stays, with its servers, until the final backup is taken. The garbage collector
+// deletes the rest.
 func TestDatabase_finalBackup(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
@@ -271,11 +272,11 @@ func TestDatabase_finalBackup(t *testing.T) {
 		t.Errorf("message = %q", message)
 	}
 	if set := read(e, &appsv1.StatefulSet{}, "shop"); set.DeletionTimestamp != nil || set.Status.AvailableReplicas != 1 {
-		t.Errorf("the servers do not wait for the final backup: %+v", set.Status)
+		t.Errorf("the servers were deleted before the final backup: %+v", set.Status)
 	}
 
 	e.backups.FailWith(nil)
-	e.Gone(db)
+	e.WaitForDeletion(db)
 	want := []backup.Request{{
 		ID: string(db.UID), Source: db.Status.Endpoint, Target: "backups/" + e.Namespace + "/shop",
 	}}
@@ -287,11 +288,11 @@ func TestDatabase_finalBackup(t *testing.T) {
 		"shop": &appsv1.StatefulSet{}, "shop-backup": &batchv1.CronJob{}, "shop-0": &corev1.Pod{},
 	} {
 		child.SetName(name)
-		e.Gone(child)
+		e.WaitForDeletion(child)
 	}
 }
 
-// A final backup that can never succeed is given up by its author, not by the controller.
+// A final backup that can never succeed is skipped by the author, not by the controller.
 func TestDatabase_skipsTheFinalBackup(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
@@ -304,13 +305,13 @@ func TestDatabase_skipsTheFinalBackup(t *testing.T) {
 	apitest.Change(e.Env, db, func(db *databasev1.Database) {
 		db.Annotations = map[string]string{databasev1.AnnotationSkipFinalBackup: "true"}
 	})
-	e.Gone(db)
+	e.WaitForDeletion(db)
 	if taken := e.backups.Taken(); len(taken) != 0 {
 		t.Errorf("final backups = %v, want none", taken)
 	}
 }
 
-// A Database that never had servers has nothing to back up: its deletion does not wait.
+// A Database that never had servers needs no final backup: it is deleted at once.
 func TestDatabase_deletedBeforeItHadServers(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
@@ -318,13 +319,13 @@ func TestDatabase_deletedBeforeItHadServers(t *testing.T) {
 	e.Add(db)
 	e.condition("shop", databasev1.ConditionReady, metav1.ConditionFalse, "SecretNotFound")
 	e.Must(e.Delete(t.Context(), db))
-	e.Gone(db)
+	e.WaitForDeletion(db)
 	if taken := e.backups.Taken(); len(taken) != 0 {
 		t.Errorf("final backups = %v, want none", taken)
 	}
 }
 
-// allowNoServers creates a quota of no StatefulSets.
+// allowNoServers creates a quota that allows no StatefulSets.
 func (e *env) allowNoServers() *corev1.ResourceQuota {
 	e.Helper()
 	quota := &corev1.ResourceQuota{
@@ -334,14 +335,14 @@ func (e *env) allowNoServers() *corev1.ResourceQuota {
 	e.Add(quota)
 	apitest.Until(e.Env, quota, func(quota *corev1.ResourceQuota) error {
 		if len(quota.Status.Hard) == 0 {
-			return errors.New("the quota does not count yet")
+			return errors.New("the quota is not in force yet")
 		}
 		return nil
 	})
 	return quota
 }
 
-// A quota keeps the servers from being created. The condition says so, and they are created when the quota allows it.
+// A quota rejects the servers. The condition reports it, and they are created when the quota allows it.
 func TestDatabase_reportsAQuota(t *testing.T) {
 	e := newEnv(t)
 	quota := e.allowNoServers()

@@ -14,8 +14,8 @@ import (
 
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;update;patch;delete
 
-// DisruptionBudgetReconciler manages the PodDisruptionBudget, which a single server must not have: no node could be
-// drained any more. An IfThen around this step would create it as well, and never delete it.
+// DisruptionBudgetReconciler manages the PodDisruptionBudget. A single server must have none, because its node could
+// not be drained. An IfThen around this step would also create it, but never delete it.
 func DisruptionBudgetReconciler() reconcilers.SubReconciler[*Database] {
 	type (
 		budget  = *policyv1.PodDisruptionBudget
@@ -25,7 +25,7 @@ func DisruptionBudgetReconciler() reconcilers.SubReconciler[*Database] {
 		Name: "DisruptionBudget",
 		DesiredChild: func(_ context.Context, db *Database) (budget, error) {
 			if db.Spec.Replicas == nil || *db.Spec.Replicas < 2 {
-				return nil, nil // none, and delete the one from before
+				return nil, nil // none; an existing one is deleted
 			}
 			return manifest.DisruptionBudget(db), nil
 		},

@@ -44,8 +44,8 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// env is a namespace of a real Kubernetes API, with a controller that sees only that namespace, and may only do what
-// its RBAC markers say.
+// env is a namespace of a real Kubernetes API, with a controller that sees only that namespace and has only the
+// permissions of its RBAC markers.
 type env struct {
 	*apitest.Env
 	backups *backup.Fake
@@ -63,7 +63,7 @@ func newEnv(t *testing.T) *env {
 	manifest, err := fs.ReadFile(database.RBAC(), "role.yaml")
 	e.Must(err)
 	e.Must(yaml.UnmarshalStrict(manifest, e.role))
-	e.role.Name = "database-manager-of-" + e.Namespace // a test may change it
+	e.role.Name = "database-manager-of-" + e.Namespace // tests may change it
 	e.Must(e.Create(e.Context(), e.role))
 	e.Cleanup(func() { e.Must(e.Delete(context.Background(), e.role)) })
 	e.Must(e.Create(e.Context(), &rbacv1.RoleBinding{
@@ -77,7 +77,7 @@ func newEnv(t *testing.T) *env {
 
 func (e *env) user() string { return "database-manager-of-" + e.Namespace }
 
-// startController starts the controller. It stops with the test, or earlier with the returned function.
+// startController starts the controller. It stops with the test, or earlier when the returned function is called.
 func (e *env) startController() (stop func()) {
 	e.Helper()
 	return e.start(ctrl.Options{Controller: config.Controller{MaxConcurrentReconciles: 4}})

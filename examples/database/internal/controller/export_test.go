@@ -2,5 +2,5 @@
 
 package controller
 
-// CertificateStash is what one step hands to another, for cases that test one step alone.
+// CertificateStash passes a value between steps, for cases that test one step.
 var CertificateStash = certificateStash

@@ -18,10 +18,10 @@ import (
 )
 
 // FinalBackupReconciler takes the final backup of a Database that is being deleted. A failure is shown in the condition
-// and tried again with back-off; until the backup is complete the servers and the Database stay.
+// and retried with back-off; until the backup is complete, the servers and the Database stay.
 //
-// The pods do not stay when the Database is deleted with propagationPolicy=Foreground, since the garbage collector then
-// deletes children first. The webhook refuses that.
+// The pods do not stay if the Database is deleted with propagationPolicy=Foreground, because the garbage collector then
+// deletes children first. The webhook rejects such a deletion.
 func FinalBackupReconciler(backups backup.System, poll time.Duration) reconcilers.SubReconciler[*Database] {
 	return &reconcilers.SyncReconciler[*Database]{
 		Name: "FinalBackup",
@@ -38,7 +38,7 @@ func FinalBackupReconciler(backups backup.System, poll time.Duration) reconciler
 			case err != nil:
 				conditions.MarkFalse(databasev1.ConditionBackupReady, "FinalBackupFailed", "%s", err)
 				return reconcilers.Result{}, err
-			case !complete: // the backup system does not call us: look again
+			case !complete: // the backup system sends no events: poll
 				conditions.MarkUnknown(databasev1.ConditionBackupReady, "FinalBackupRunning", "")
 				return reconcilers.Result{RequeueAfter: poll}, reconcilers.ErrHaltSubReconcilers
 			}
@@ -47,16 +47,16 @@ func FinalBackupReconciler(backups backup.System, poll time.Duration) reconciler
 	}
 }
 
-// wantsFinalBackup reports whether there are servers to back up. There are none when the Database was deleted before it
-// had any, and after an earlier pass that took the backup and deleted them.
+// wantsFinalBackup reports whether there are servers to back up. There are none if the Database was deleted before they
+// were created, or after an earlier reconcile took the backup and deleted them.
 func wantsFinalBackup(ctx context.Context, db *Database) (bool, error) {
 	if db.Spec.Backup == nil || db.Annotations[databasev1.AnnotationSkipFinalBackup] == "true" {
 		return false, nil
 	}
-	// The cache may not have seen the StatefulSet yet, and to go without a backup cannot be undone: ask the API server.
+	// The cache may not have the StatefulSet yet, and skipping a backup is irreversible: read from the API server.
 	err := reconcilers.RetrieveConfigOrDie(ctx).APIReader.Get(ctx, client.ObjectKeyFromObject(db), &appsv1.StatefulSet{})
 	if apierrs.IsNotFound(err) {
-		logr.FromContextOrDiscard(ctx).Info("no final backup, there are no servers")
+		logr.FromContextOrDiscard(ctx).Info("no final backup, no servers exist")
 		return false, nil
 	}
 	return err == nil, err

@@ -24,7 +24,7 @@ import (
 )
 
 // region wrong-credentials
-// WrongCredentialsReconciler generates a password for a Database that has none yet.
+// WrongCredentialsReconciler generates a password if status.secretName is empty.
 func WrongCredentialsReconciler() reconcilers.SubReconciler[*databasev1.Database] {
 	return &reconcilers.ChildReconciler[*databasev1.Database, *corev1.Secret, *corev1.SecretList]{
 		Name: "Credentials",
@@ -52,8 +52,8 @@ func WrongCredentialsReconciler() reconcilers.SubReconciler[*databasev1.Database
 
 // endregion
 
-// postgres initializes a volume with the password that the Secret has when the first server starts. The volume keeps
-// it.
+// postgres initializes a volume with the password that is in the Secret when the first server starts. The volume keeps
+// the password.
 var postgres = converge.Actor{
 	Name: "postgres",
 	For:  &appsv1.StatefulSet{},
@@ -72,7 +72,7 @@ var postgres = converge.Actor{
 	},
 }
 
-// newVolume is the claim of the volume of the first server.
+// newVolume adds the volume claim of the first server.
 func newVolume() *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "data-shop-0"},
@@ -85,20 +85,20 @@ func newVolume() *corev1.PersistentVolumeClaim {
 	}
 }
 
-// clientsCanLogIn reports a password in the Secret that is not the one in the volume.
+// clientsCanLogIn returns an error if the password in the Secret differs from the one in the volume.
 func clientsCanLogIn(s converge.State) error {
 	secret, volume := &corev1.Secret{}, newVolume()
 	secret.Namespace, secret.Name = metav1.NamespaceDefault, "shop-credentials"
 	if !s.Get(secret) || !s.Get(volume) {
-		return errors.New("there are no servers yet")
+		return errors.New("no server has started")
 	}
 	if volume.Annotations["password"] != string(secret.Data[manifest.PasswordKey]) {
-		return errors.New("the password in the Secret is not the one that the database was initialized with")
+		return errors.New("the password in the Secret differs from the password of the database")
 	}
 	return nil
 }
 
-// passwordScenario is a Database whose servers are initialized with the password that a step has made.
+// passwordScenario returns a scenario with a Database whose servers are initialized with the password of the step.
 func passwordScenario(
 	t *testing.T, credentials func() reconcilers.SubReconciler[*databasev1.Database],
 ) converge.Scenario {
@@ -108,7 +108,7 @@ func passwordScenario(
 	s.Steps = converge.Steps(converge.Apply(inDefault(newDatabase())), converge.Settle())
 	s.Desired = clientsCanLogIn
 	s.Without = map[converge.Fault]string{
-		converge.ChildDeleted: "whoever deletes the Secret deletes the password, and the database has to be told another one",
+		converge.ChildDeleted: "deleting the Secret deletes the password, and the database must be given another one",
 		converge.Deleted:      "the same",
 		converge.Recreated:    "the same",
 	}

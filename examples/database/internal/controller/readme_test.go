@@ -27,7 +27,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-var update = flag.Bool("update", false, "copy what is printed to the README")
+var update = flag.Bool("update", false, "copy the output to the README")
 
 const readme = "../../README.md"
 
@@ -49,7 +49,7 @@ func (f *logFile) String() string {
 	return f.buffer.String()
 }
 
-// startLogging starts the controller with a log of that level.
+// startLogging starts the controller with a log level.
 func (e *env) startLogging(level slog.Level) *logFile {
 	e.Helper()
 	file := &logFile{}
@@ -60,11 +60,11 @@ func (e *env) startLogging(level slog.Level) *logFile {
 
 var (
 	reconcileID = regexp.MustCompile(` reconcileID=(\S+)`)
-	// repeated are the values that are on each line of a controller.
+	// repeated are the keys that are on each line of a controller.
 	repeated = regexp.MustCompile(`(^| )(time|controller\w*|Database[.]\w+|namespace|name|reconcileID|\w+Type)=\S+`)
 )
 
-// firstReconcile returns what the first reconcile has logged, without what is on each line.
+// firstReconcile returns the log of the first reconcile, without the repeated keys.
 func firstReconcile(e *env, log string) string {
 	e.Helper()
 	var id string
@@ -78,12 +78,12 @@ func firstReconcile(e *env, log string) string {
 		lines.WriteString(strings.TrimLeft(repeated.ReplaceAllString(line, ""), " "))
 	}
 	if id == "" {
-		e.Fatalf("no reconcile has logged anything:\n%s", log)
+		e.Fatalf("no log of a reconcile:\n%s", log)
 	}
 	return strings.ReplaceAll(lines.String(), e.Namespace, metav1.NamespaceDefault)
 }
 
-// TestReadme makes the README show what is printed. With the flag -update it copies it there.
+// TestReadme compares the output in the README with the actual output. With the flag -update it copies the output.
 func TestReadme(t *testing.T) {
 	printed := map[string]string{}
 	t.Run("runs", func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestReadme(t *testing.T) {
 	})
 	report, err := converge.Check(t, passwordScenario(t, WrongCredentialsReconciler), converge.Options{Seed: 1})
 	if err != nil || report.Failure == nil {
-		t.Fatal("the wrong password is not found", err)
+		t.Fatal("converge found no violation", err)
 	}
 	printed["text timeline"] = report.Failure.String()
 	source, err := os.ReadFile("password_test.go")
@@ -126,7 +126,7 @@ func TestReadme(t *testing.T) {
 	compareReadme(t, printed)
 }
 
-// linesOfCode counts the lines of the controller that are neither blank nor a comment.
+// linesOfCode counts the lines of the controller without blank lines and comments.
 func linesOfCode(t *testing.T) (count int) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -157,7 +157,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// conditionTable formats conditions, without those that are True.
+// conditionTable formats all conditions that are not True.
 func conditionTable(db *databasev1.Database) string {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -171,7 +171,7 @@ func conditionTable(db *databasev1.Database) string {
 	return table.String()
 }
 
-// compareReadme wants the README to have a block for each name, with that text.
+// compareReadme fails the test unless the README has these blocks.
 func compareReadme(t *testing.T, printed map[string]string) {
 	t.Helper()
 	before, err := os.ReadFile(readme)
@@ -196,12 +196,12 @@ func compareReadme(t *testing.T, printed map[string]string) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the README shows what is not printed; run this test with -update (-README +printed):\n%s",
+		t.Errorf("the README is out of date; run this test with -update (-README +output):\n%s",
 			cmp.Diff(strings.Split(string(before), "\n"), strings.Split(after, "\n")))
 	}
 }
 
-// Whatever the level of the log, no password or key is in it, nor in an event or the status.
+// No password or key is in the log at any level, in an event or in the status.
 func TestDatabase_secretsAreNotLogged(t *testing.T) {
 	e := newEnv(t)
 	log := e.startLogging(slog.Level(-10))
@@ -209,7 +209,7 @@ func TestDatabase_secretsAreNotLogged(t *testing.T) {
 	e.Add(newCertificate("first"), db)
 	e.ready("shop")
 	secret := read(e, &corev1.Secret{}, "shop-credentials")
-	e.Must(e.Delete(t.Context(), secret)) // made again: another password
+	e.Must(e.Delete(t.Context(), secret)) // generated again: another password
 	again := &corev1.Secret{}
 	e.Eventually(func() error {
 		again.Name = secret.Name
@@ -217,7 +217,7 @@ func TestDatabase_secretsAreNotLogged(t *testing.T) {
 			return err
 		}
 		if again.UID == secret.UID {
-			return fmt.Errorf("Secret %s is not deleted yet", again.Name)
+			return fmt.Errorf("Secret %s still exists", again.Name)
 		}
 		return nil
 	})
@@ -230,7 +230,7 @@ func TestDatabase_secretsAreNotLogged(t *testing.T) {
 		texts = append(texts, event.Message)
 	}
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "resource is in sync") }) {
-		t.Error("the log has no details, so it proves nothing")
+		t.Error("the log has no debug lines")
 	}
 	key := newCertificate("first").Data["tls.key"]
 	for _, confidential := range [][]byte{secret.Data["password"], again.Data["password"], key} {

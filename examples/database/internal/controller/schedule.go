@@ -14,20 +14,20 @@ import (
 
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;update;patch;delete
 
-// ScheduleReconciler manages the CronJob that takes backups. Whether the schedule is valid is for the API server to
-// say: its answer is in the condition.
+// ScheduleReconciler manages the CronJob that takes backups. The API server validates the schedule; the condition shows
+// its answer.
 func ScheduleReconciler() reconcilers.SubReconciler[*Database] {
 	return &reconcilers.ChildReconciler[*Database, *batchv1.CronJob, *batchv1.CronJobList]{
 		Name: "Schedule",
 		DesiredChild: func(_ context.Context, db *Database) (*batchv1.CronJob, error) {
 			if db.Spec.Backup == nil || db.Spec.Backup.Schedule == "" {
-				return nil, nil // none, and delete the one from before
+				return nil, nil // none; an existing one is deleted
 			}
 			return manifest.ScheduledBackup(db), nil
 		},
 		MergeBeforeUpdate: func(current, desired *batchv1.CronJob) {
 			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels)
-			desired.Spec.Suspend = current.Spec.Suspend // whoever suspends backups has a reason
+			desired.Spec.Suspend = current.Spec.Suspend // suspending backups must stay possible
 			current.Spec = desired.Spec
 		},
 		ReflectChildStatusOnParentWithError: reflectOn[*batchv1.CronJob](databasev1.ConditionBackupReady, nil),

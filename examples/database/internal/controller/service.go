@@ -14,7 +14,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
 
-// PodsServiceReconciler manages the Service that gives each server a name of its own.
+// PodsServiceReconciler manages the Service that gives each server a DNS name.
 func PodsServiceReconciler() reconcilers.SubReconciler[*Database] {
 	return serviceReconciler("PodsService", manifest.PodsService)
 }
@@ -30,8 +30,8 @@ func serviceReconciler(name string, desired func(*Database) *corev1.Service) rec
 		DesiredChild: func(_ context.Context, db *Database) (*corev1.Service, error) {
 			return desired(db), nil
 		},
-		// A Database owns two Services. Without OurChild each step would take both for its own. The name tells them apart:
-		// unlike a label, nobody can edit it.
+		// A Database owns two Services. Without OurChild each step would manage both. The name distinguishes them:
+		// unlike a label, it cannot be changed.
 		OurChild: func(db *Database, child *corev1.Service) bool {
 			return child.Name == desired(db).Name
 		},

@@ -22,7 +22,7 @@ func StatefulSetReconciler() reconcilers.SubReconciler[*Database] {
 			hash := manifest.Hash(manifest.Configuration(db).Data, certificateStash.RetrieveOrEmpty(ctx))
 			return manifest.StatefulSet(db, hash), nil
 		},
-		// The API server refuses to change these. The condition says what that means for the author.
+		// The API server rejects changes of these. The condition explains this to the author.
 		HarmonizeImmutableFields: func(current, desired *appsv1.StatefulSet) {
 			desired.Spec.Selector, desired.Spec.ServiceName = current.Spec.Selector, current.Spec.ServiceName
 			desired.Spec.PodManagementPolicy = current.Spec.PodManagementPolicy
@@ -30,7 +30,7 @@ func StatefulSetReconciler() reconcilers.SubReconciler[*Database] {
 		},
 		MergeBeforeUpdate: func(current, desired *appsv1.StatefulSet) {
 			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels)
-			// kubectl rollout restart works through an annotation here: it stays.
+			// kubectl rollout restart sets an annotation here, which must stay.
 			annotations := reconcilers.MergeMaps(current.Spec.Template.Annotations, desired.Spec.Template.Annotations)
 			current.Spec = desired.Spec
 			current.Spec.Template.Annotations = annotations
@@ -47,7 +47,7 @@ func reflectServers(ctx context.Context, db *Database, child *appsv1.StatefulSet
 	case size.Cmp(db.Spec.Storage) != 0:
 		conditions.MarkFalse(databasev1.ConditionStatefulSetReady, "StorageChangeRefused",
 			"the volumes have %s, and the volumes of a StatefulSet cannot change to %s", size, &db.Spec.Storage)
-	// Until the status is about the generation that was written, it says that all is well, with the old version.
+	// A status of an older generation may report that all is well.
 	case status.ObservedGeneration != child.Generation,
 		status.UpdatedReplicas != want, status.Replicas != want, status.AvailableReplicas != want:
 		conditions.MarkUnknown(databasev1.ConditionStatefulSetReady, "RollingOut",

@@ -18,7 +18,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// The API refuses what could not work, and says which field is wrong and why.
+// The API server rejects invalid specs, and names the invalid field and the reason.
 func TestSpec_validation(t *testing.T) {
 	e := newEnv(t)
 	parameter := func(name, value string) func(*databasev1.Database) {
@@ -34,7 +34,7 @@ func TestSpec_validation(t *testing.T) {
 		"too many":       {change: withReplicas(10), field: "spec.replicas", want: "less than or equal to 9"},
 		"our parameter":  {change: parameter("ssl", "off"), field: "spec.parameters", want: "are set by the controller"},
 		"no parameter":   {change: parameter("work mem", "1MB"), field: "spec.parameters", want: "only lower-case letters"},
-		"TLS without one": {
+		"TLS without a Secret": {
 			change: func(db *databasev1.Database) { db.Spec.TLS = &databasev1.TLS{} },
 			field:  "spec.tls.secretName", want: "at least 1 chars",
 		},
@@ -63,7 +63,7 @@ func TestSpec_validation(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("no cause for %q says %q: %+v", tc.field, tc.want, status.Status().Details.Causes)
+			t.Errorf("no cause for %q contains %q: %+v", tc.field, tc.want, status.Status().Details.Causes)
 		})
 	}
 }
@@ -80,7 +80,7 @@ func TestSpec_versionDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// A schedule is for the API server to judge, and its answer is in the condition. The other optional child is created.
+// The API server validates the schedule, and the condition shows its answer. The other optional child is created.
 func TestDatabase_reportsAnInvalidSchedule(t *testing.T) {
 	e := newEnv(t)
 	e.startController()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest has the desired content of the objects of a Database. It is plain Go and needs no cluster.
+// Package manifest builds the desired objects of a Database. It does not access the cluster.
 package manifest
 
 import (
@@ -34,23 +34,23 @@ const (
 	username = "postgres"
 )
 
-// CredentialsName is the name of the Secret with the password.
+// CredentialsName returns the name of the Secret with the password.
 func CredentialsName(db *databasev1.Database) string { return db.Name + "-credentials" }
 
-// ConfigurationName is the name of the ConfigMap with postgresql.conf.
+// ConfigurationName returns the name of the ConfigMap with postgresql.conf.
 func ConfigurationName(db *databasev1.Database) string { return db.Name + "-config" }
 
-// Endpoint is the host and port that clients connect to.
+// Endpoint returns the host and port that clients connect to.
 func Endpoint(db *databasev1.Database) string {
 	return fmt.Sprintf("%s.%s.svc:%d", db.Name, db.Namespace, port)
 }
 
-// BackupTarget is where backups go.
+// BackupTarget returns the location of the backups.
 func BackupTarget(db *databasev1.Database) string {
 	return cmp.Or(db.Spec.Backup.Target, db.DefaultTarget())
 }
 
-// Credentials is the Secret with the password. It is immutable: the API server itself refuses another password.
+// Credentials returns the Secret with the password. It is immutable: the API server rejects any other password.
 func Credentials(db *databasev1.Database, password string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: meta(db, CredentialsName(db)),
@@ -59,7 +59,7 @@ func Credentials(db *databasev1.Database, password string) *corev1.Secret {
 	}
 }
 
-// Configuration is the ConfigMap with postgresql.conf.
+// Configuration returns the ConfigMap with postgresql.conf.
 func Configuration(db *databasev1.Database) *corev1.ConfigMap {
 	lines := []string{"listen_addresses = '*'"}
 	if db.Spec.TLS != nil {
@@ -75,7 +75,7 @@ func Configuration(db *databasev1.Database) *corev1.ConfigMap {
 	}
 }
 
-// Service is what clients connect to.
+// Service returns the Service that clients connect to.
 func Service(db *databasev1.Database) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: meta(db, db.Name),
@@ -85,7 +85,8 @@ func Service(db *databasev1.Database) *corev1.Service {
 	}
 }
 
-// PodsService gives each server a DNS name of its own, also while it is not ready. A StatefulSet needs one.
+// PodsService returns the Service that gives each server a DNS name, also while it is not ready. A StatefulSet requires
+// one.
 func PodsService(db *databasev1.Database) *corev1.Service {
 	service := Service(db)
 	service.Name = db.Name + "-pods"
@@ -94,7 +95,8 @@ func PodsService(db *databasev1.Database) *corev1.Service {
 	return service
 }
 
-// DisruptionBudget keeps node maintenance from stopping more than one server at a time.
+// DisruptionBudget returns the PodDisruptionBudget, which prevents node maintenance from stopping more than one server
+// at a time.
 func DisruptionBudget(db *databasev1.Database) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: meta(db, db.Name),
@@ -105,17 +107,16 @@ func DisruptionBudget(db *databasev1.Database) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// Labels are on every child and select the pods of the servers.
+// Labels returns the labels of every child, which also select the pods of the servers.
 func Labels(db *databasev1.Database) map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "database", databasev1.LabelDatabase: db.Name}
 }
 
-// Hash returns a short text that changes when the content changes. Do not hash what is secret: it would show in the
-// hash whether a guess is right.
+// Hash returns a short hash of the content. Do not hash secrets: the hash allows a guess to be verified.
 func Hash(content ...any) string {
 	data, err := json.Marshal(content)
 	if err != nil {
-		panic(err) // only for content that is no data, such as a function
+		panic(err) // only for content that JSON cannot represent, such as a function
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])

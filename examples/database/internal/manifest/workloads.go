@@ -20,7 +20,7 @@ const (
 	postgresGroup = 999
 )
 
-// StatefulSet are the servers. They restart when the hash changes.
+// StatefulSet returns the StatefulSet of the servers. The servers restart when the hash changes.
 func StatefulSet(db *databasev1.Database, hash string) *appsv1.StatefulSet {
 	server := corev1.Container{
 		Name:  "server",
@@ -79,7 +79,7 @@ func StatefulSet(db *databasev1.Database, hash string) *appsv1.StatefulSet {
 	}
 }
 
-// ScheduledBackup is the CronJob that takes backups.
+// ScheduledBackup returns the CronJob that takes backups.
 func ScheduledBackup(db *databasev1.Database) *batchv1.CronJob {
 	pod := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyOnFailure,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 is version v1 of MyKind. Nothing of it is generated.
+// Package v1 is version v1 of MyKind. It has no generated code.
 package v1
 
 import "trueup.dev/resource"
 
-// MyKindSpec is what the other system is told.
+// MyKindSpec is what the app reports to the other system.
 type MyKindSpec struct {
 	SomeInfo  string `json:"someInfo"`
 	OtherInfo string `json:"otherInfo"`
 }
 
-// MyKindStatus is how far the other system has been told.
+// MyKindStatus records which generation the other system has.
 type MyKindStatus struct {
 	LastAppliedGeneration int64 `json:"lastAppliedGeneration,omitempty"`
 }
@@ -19,7 +19,7 @@ type MyKindStatus struct {
 type (
 	// MyKind is a kind with a spec and a status.
 	MyKind = resource.TypedSpecStatusObject[MyKindSpec, MyKindStatus]
-	// MyKindList is a list of them.
+	// MyKindList is a list of MyKinds.
 	MyKindList = resource.TypedList[MyKind]
 )
 

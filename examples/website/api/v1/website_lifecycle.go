@@ -8,10 +8,10 @@ import (
 	"trueup.dev/apis"
 )
 
-// The conditions of a Website. Ready sums up the other four: it is True when all of them are.
+// The conditions of a Website. Ready is True if the other four are.
 const (
 	ConditionReady = apis.ConditionReady
-	// ContentReady: the theme is known and all pages are rendered, in every language.
+	// ContentReady: the theme exists and all pages are rendered, in every language.
 	ConditionContentReady = "ContentReady"
 	// DeploymentReady: every web server runs the current content.
 	ConditionDeploymentReady = "DeploymentReady"
@@ -21,15 +21,15 @@ const (
 	ConditionRecordReady = "RecordReady"
 )
 
-// Labels and annotations on what belongs to a Website.
+// Labels and annotations on the children of a Website.
 const (
 	// LabelWebsite is on every child; its value is the name of the Website.
 	LabelWebsite = "demo.trueup.dev/website"
-	// AnnotationContentHash is on the pod template: when the content changes, it changes, and the web servers roll over.
+	// AnnotationContentHash is on the pod template. It changes with the content, so that the web servers roll over.
 	AnnotationContentHash = "demo.trueup.dev/content-hash"
-	// AnnotationProtected on a Website, with the value "true", makes the webhook refuse to delete it.
+	// AnnotationProtected on a Website, with the value "true", makes the webhook reject its deletion.
 	AnnotationProtected = "demo.trueup.dev/protected"
-	// Finalizer keeps a deleted Website until its DNS record is gone.
+	// Finalizer keeps a Website that is being deleted until its DNS record is withdrawn.
 	Finalizer = "demo.trueup.dev/dns-record"
 )
 
@@ -40,13 +40,12 @@ var conditions = apis.NewLivingConditionSet(
 	ConditionRecordReady,
 )
 
-// InitializeConditions sets the conditions that are missing to Unknown. The ResourceReconciler calls it before every
-// pass.
+// InitializeConditions sets missing conditions to Unknown. The ResourceReconciler calls it before every reconcile.
 func (s *WebsiteStatus) InitializeConditions(ctx context.Context) {
 	s.ConditionManager(ctx).InitializeConditions()
 }
 
-// ConditionManager sets conditions and keeps Ready in line with them.
+// ConditionManager sets conditions and updates Ready.
 func (s *WebsiteStatus) ConditionManager(ctx context.Context) apis.ConditionManager {
 	return conditions.ManageWithContext(ctx, s)
 }

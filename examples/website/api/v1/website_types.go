@@ -8,19 +8,19 @@ import (
 	"trueup.dev/apis"
 )
 
-// WebsiteSpec is what the author of a Website asks for.
+// WebsiteSpec is the desired state of a Website.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.languages) || self.languages.all(l, !has(l.pages) || l.pages.all(t, self.pages.exists(p, p.name == t.name)))",message="a language may only translate pages that are listed in spec.pages"
 type WebsiteSpec struct {
-	// Domain is the name the site is published under, such as www.example.com.
-	// A domain that another Website has published is not taken over.
+	// Domain is the name under which the site is published, such as www.example.com. A domain that another Website has
+	// published is not taken over.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",message="must be at least two lower-case labels joined by dots, such as www.example.com"
 	Domain string `json:"domain"`
 
-	// Image is the web server; it serves the files in /usr/share/nginx/html on port 80.
+	// Image is the image of the web server. It must serve the files in /usr/share/nginx/html on port 80.
 	//
 	// +optional
 	// +kubebuilder:default="nginx:1.29"
@@ -36,13 +36,13 @@ type WebsiteSpec struct {
 	// +kubebuilder:validation:Maximum=20
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// ThemeRef names the ConfigMap, in the namespace of the Website, that holds the theme. The Website uses it and does
-	// not own it: many sites share one theme. Without it a plain built-in theme is used.
+	// ThemeRef is the ConfigMap with the theme, in the namespace of the Website. The Website does not own it: several
+	// sites may share a theme. The default is a plain built-in theme.
 	//
 	// +optional
 	ThemeRef *ThemeReference `json:"themeRef,omitempty"`
 
-	// Pages are the pages of the site. One of them is named index.
+	// Pages are the pages of the site. One page must be named index.
 	//
 	// +listType=map
 	// +listMapKey=name
@@ -51,7 +51,7 @@ type WebsiteSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.exists(p, p.name == 'index')",message="one page must be named index: it is what visitors of the domain see first"
 	Pages []Page `json:"pages"`
 
-	// Languages are the translations of the site, each served below a path of its code.
+	// Languages are the translations of the site. Each is served below a path that is its code.
 	//
 	// +optional
 	// +listType=map
@@ -60,7 +60,7 @@ type WebsiteSpec struct {
 	Languages []Language `json:"languages,omitempty"`
 }
 
-// ThemeReference names a theme: a ConfigMap with the keys layout.html (a Go html/template) and style.css, both
+// ThemeReference refers to a theme: a ConfigMap with the keys layout.html (a Go html/template) and style.css, both
 // optional.
 type ThemeReference struct {
 	// Name of the ConfigMap.
@@ -72,7 +72,7 @@ type ThemeReference struct {
 
 // Page is one page of a site.
 type Page struct {
-	// Name of the page: it is served as <name>.html.
+	// Name of the page. It is served as <name>.html.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and dashes, such as opening-hours"
@@ -91,7 +91,7 @@ type Page struct {
 	Body string `json:"body,omitempty"`
 }
 
-// Language is a translation of a site. Pages it does not translate are served in the original.
+// Language is a translation of a site. Pages that it does not translate are served in the original language.
 type Language struct {
 	// Code of the language, such as de or pt-br. The translation is served below /<code>/.
 	//
@@ -108,11 +108,11 @@ type Language struct {
 	Pages []Page `json:"pages,omitempty"`
 }
 
-// WebsiteStatus is what the controller has seen.
+// WebsiteStatus is the observed state of a Website.
 type WebsiteStatus struct {
 	apis.Status `json:",inline"`
 
-	// URL is where the site is published; empty while it is not.
+	// URL is the published address of the site. It is empty if the site is not published.
 	//
 	// +optional
 	URL string `json:"url,omitempty"`
@@ -122,7 +122,7 @@ type WebsiteStatus struct {
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// Languages are the codes of the translations that are rendered.
+	// Languages are the codes of the rendered translations.
 	//
 	// +optional
 	// +listType=atomic

@@ -26,11 +26,11 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// What cases are made from. They derive what they need with rtesting.With.
+// The objects of the cases. Cases derive variants with rtesting.With.
 var (
 	now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-	// shop has the defaults that its CustomResourceDefinition sets.
+	// shop has the defaults of its CustomResourceDefinition.
 	shop = &websitev1.Website{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cases", Name: "shop", UID: "uid-of-shop", Generation: 1},
 		Spec: websitev1.WebsiteSpec{
@@ -46,13 +46,13 @@ var (
 	content    = owned(manifest.Content(shop, "", shopFiles[""]))
 	deployment = owned(manifest.Deployment(shop, shopFiles))
 	service    = owned(manifest.Service(shop))
-	// addressed is the Service once the cluster has given it an address.
+	// addressed is the Service after the cluster has assigned an address.
 	addressed = rtesting.With(service, func(s *corev1.Service) { s.Spec.ClusterIP = "10.96.77.77" })
 )
 
 func finalizer(site *websitev1.Website) { site.Finalizers = []string{websitev1.Finalizer} }
 
-// condition sets a condition to what a reconciler says at the time of the cases.
+// condition sets a condition as a reconciler does, at the time of the cases.
 func condition(name string, status metav1.ConditionStatus, reason, message string) func(*websitev1.Website) {
 	return func(site *websitev1.Website) {
 		conditions := site.Status.ConditionManager(context.Background())
@@ -76,7 +76,7 @@ func owned[T client.Object](child T) T {
 	return child
 }
 
-// foreign is an object of somebody else, in the place of a child.
+// foreign returns an object of another owner with the name of a child.
 func foreign[T client.Object](child T) T {
 	copied := child.DeepCopyObject().(T)
 	copied.SetOwnerReferences(nil)
@@ -101,7 +101,7 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 	return scheme
 })
 
-// assignAddress does what a cluster does with a new Service.
+// assignAddress assigns an address to a new Service, as a cluster does.
 func assignAddress(action rtesting.Action) (bool, runtime.Object, error) {
 	create, ok := action.(rtesting.CreateAction)
 	if !ok {
@@ -132,11 +132,11 @@ func notCreated(kind, name, why string) rtesting.Event {
 	)
 }
 
-// halted asserts that a step has ended the pass on purpose.
+// halted asserts that a step has halted.
 func halted(t *testing.T, _ reconcilers.Result, err error) {
 	t.Helper()
 	if !errors.Is(err, reconcilers.ErrHaltSubReconcilers) {
-		t.Errorf("the pass is not halted: %v", err)
+		t.Errorf("error = %v, want one that halts", err)
 	}
 }
 
@@ -147,7 +147,7 @@ type (
 	subReconcile = reconcilers.SubReconciler[*websitev1.Website]
 )
 
-// runSteps runs the cases of one step on both, see [onBoth].
+// runSteps runs the cases of one step on both APIs, see [onBoth].
 func runSteps(t *testing.T, cases subCases, step func(t *testing.T) subReconcile) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, options ...rtesting.RunOption) {

@@ -15,7 +15,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update;patch;delete
 
-// filesStash hands on the files as they are in the cluster now.
+// filesStash passes the files that are in the cluster to later steps.
 var filesStash = reconcilers.NewStasher[manifest.Files]("files")
 
 // ContentReconciler manages the ConfigMap with the rendered pages.
@@ -26,7 +26,7 @@ func ContentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			return desiredContent(ctx, site, "", pages(site.Spec.Pages))
 		},
 		MergeBeforeUpdate: mergeConfigMap,
-		// The site also owns the ConfigMaps of its languages. Names tell them apart: nobody can edit a name.
+		// The site also owns the ConfigMaps of its languages. The name distinguishes them: it cannot be changed.
 		OurChild: func(site *websitev1.Website, child *corev1.ConfigMap) bool {
 			return child.Name == manifest.ContentName(site, "")
 		},
@@ -35,7 +35,7 @@ func ContentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 		) error {
 			if err != nil {
 				markChildError(ctx, site, websitev1.ConditionContentReady, err)
-				return reconcilers.ErrHaltSubReconcilers // the web servers must not serve what is not ours
+				return reconcilers.ErrHaltSubReconcilers // the web servers must not serve a ConfigMap of another owner
 			}
 			filesStash.Store(ctx, manifest.Files{"": child.Data})
 			return nil
@@ -43,7 +43,7 @@ func ContentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	}
 }
 
-// desiredContent renders pages. A theme that cannot is a mistake of its author: trying again does not help.
+// desiredContent renders pages. An error of the theme is not retried, because its author must correct it.
 func desiredContent(
 	ctx context.Context, site *websitev1.Website, language string, pages []render.Page,
 ) (*corev1.ConfigMap, error) {
@@ -55,7 +55,7 @@ func desiredContent(
 	return manifest.Content(site, language, files), nil
 }
 
-// mergeConfigMap leaves the labels that others have put on a child.
+// mergeConfigMap keeps labels that other clients have set on a child.
 func mergeConfigMap(current, desired *corev1.ConfigMap) {
 	current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels)
 	current.Data, current.BinaryData = desired.Data, nil

@@ -21,11 +21,11 @@ func TestContentReconciler(t *testing.T) {
 	themed := map[stash.Key]any{controller.ThemeStash.Key(): plainTheme()}
 	rendered := map[stash.Key]any{controller.FilesStash.Key(): shopFiles}
 	drifted := rtesting.With(content, func(cm *corev1.ConfigMap) {
-		cm.Labels = map[string]string{"somebody": "else"}
+		cm.Labels = map[string]string{"another": "else"}
 		cm.Data["index.html"] = "defaced"
 		cm.BinaryData = map[string][]byte{"malware": {1}}
 	})
-	repaired := rtesting.With(content, func(cm *corev1.ConfigMap) { cm.Labels["somebody"] = "else" })
+	repaired := rtesting.With(content, func(cm *corev1.ConfigMap) { cm.Labels["another"] = "else" })
 
 	runSteps(t, subCases{
 		"it is created": {
@@ -41,7 +41,7 @@ func TestContentReconciler(t *testing.T) {
 			GivenStashedValues:  themed,
 			ExpectStashedValues: rendered,
 		},
-		"it is repaired, and labels of others stay": {
+		"it is repaired, and keeps labels that other clients have set": {
 			Resource:            shop,
 			GivenObjects:        []client.Object{drifted},
 			GivenStashedValues:  themed,
@@ -49,13 +49,13 @@ func TestContentReconciler(t *testing.T) {
 			ExpectEvents:        []rtesting.Event{updated(content, "ConfigMap")},
 			ExpectStashedValues: rendered,
 		},
-		"languages are not mistaken for it": {
+		"ConfigMaps of languages are ignored": {
 			Resource:            shop,
 			GivenObjects:        []client.Object{content, owned(manifest.Content(shop, "de", nil))},
 			GivenStashedValues:  themed,
 			ExpectStashedValues: rendered,
 		},
-		"its name is taken": {
+		"its name is in use": {
 			Resource:           shop,
 			GivenObjects:       []client.Object{foreign(content)},
 			APIGivenObjects:    []client.Object{foreign(content)},
@@ -80,7 +80,7 @@ func TestContentReconciler(t *testing.T) {
 			},
 			ShouldErr: true,
 		},
-		"the theme has no answer to a page": {
+		"the theme cannot render a page": {
 			Resource: shop,
 			GivenStashedValues: map[stash.Key]any{
 				controller.ThemeStash.Key(): must(render.ParseTheme(map[string]string{render.LayoutKey: "{{.Nothing}}"})),
@@ -138,7 +138,7 @@ func TestLanguagesReconciler(t *testing.T) {
 				controller.FilesStash.Key(): manifest.Files{"": content.Data, "de": de.Data, "fr": fr.Data},
 			},
 		},
-		"one that was taken out is deleted": {
+		"a removed language is deleted": {
 			Resource:            rtesting.With(shop, speaks("de")),
 			GivenObjects:        []client.Object{content, de},
 			GivenStashedValues:  given(),
@@ -147,7 +147,7 @@ func TestLanguagesReconciler(t *testing.T) {
 			ExpectResource:      rtesting.With(shop, rendered),
 			ExpectStashedValues: map[stash.Key]any{controller.FilesStash.Key(): shopFiles},
 		},
-		"the name of one is taken": {
+		"the name of one is in use": {
 			Resource:           bilingual,
 			GivenObjects:       []client.Object{foreign(de), fr},
 			APIGivenObjects:    []client.Object{foreign(de), fr},
@@ -162,7 +162,7 @@ func TestLanguagesReconciler(t *testing.T) {
 			ShouldErr: true,
 			Verify:    halted,
 		},
-		"the theme has no answer to a page": {
+		"the theme cannot render a page": {
 			Resource: bilingual,
 			GivenStashedValues: map[stash.Key]any{
 				controller.ThemeStash.Key(): must(render.ParseTheme(map[string]string{render.LayoutKey: "{{.Nothing}}"})),

@@ -24,7 +24,7 @@ import (
 	"trueup.dev/examples/website/dns"
 )
 
-// cloudRecords publishes records in the system outside of a scenario, where each call can fail.
+// cloudRecords is an external system of a scenario, in which each call can fail.
 type cloudRecords struct{ cloud converge.Cloud }
 
 func (r cloudRecords) Publish(ctx context.Context, record dns.Record) error {
@@ -66,7 +66,7 @@ func (r cloudRecords) withdraw(ctx context.Context, owner, keep string) error {
 }
 
 func (r cloudRecords) Lookup(context.Context, string) (dns.Record, error) {
-	return dns.Record{}, errors.New("not needed by the controller")
+	return dns.Record{}, errors.New("not used by the controller")
 }
 
 func valueOf(record dns.Record) string { return record.Owner + " " + record.Target }
@@ -76,7 +76,7 @@ func ownerOf(value string) string {
 	return owner
 }
 
-// siteScenario has the controller as it is set up in a program, in a cluster that rolls Deployments out.
+// siteScenario sets up the controller as a program does, in a cluster that rolls out Deployments.
 func siteScenario(t *testing.T) converge.Scenario {
 	t.Helper()
 	return converge.Scenario{
@@ -106,17 +106,17 @@ func siteCRD(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// prove is converge.Run for tests that run side by side.
+// prove is converge.Run for parallel tests.
 func prove(t *testing.T, s converge.Scenario) {
 	t.Helper()
 	if raceDetector {
-		t.Skip("without the race detector only, with which schedules take ten times as long")
+		t.Skip("runs only without the race detector, which makes schedules ten times slower")
 	}
 	t.Parallel()
 	converge.Run(t, s)
 }
 
-// inDefault is an object in the namespace of the scenarios.
+// inDefault sets the namespace of the scenarios.
 func inDefault[T client.Object](obj T) T {
 	obj.SetNamespace(metav1.NamespaceDefault)
 	return obj
@@ -139,7 +139,7 @@ func TestConverge_themeComesAndChanges(t *testing.T) {
 	site, theme := inDefault(themed("shop", "paper")), inDefault(newTheme("paper", "h1 {}"))
 	s := siteScenario(t)
 	s.Steps = converge.Steps(
-		converge.Apply(site), converge.Settle(), // there is no theme yet
+		converge.Apply(site), converge.Settle(), // the theme does not exist yet
 		converge.Apply(theme), converge.Settle(),
 		converge.Change(theme, func(theme *corev1.ConfigMap) { theme.Data["style.css"] = "h2 {}" }), converge.Settle(),
 		converge.Delete(site), converge.Settle(),
@@ -157,8 +157,8 @@ func TestConverge_themeGoes(t *testing.T) {
 		converge.Delete(site), converge.Settle(),
 	)
 	s.Without = map[converge.Fault]string{
-		converge.ChildDeleted: "a site whose theme is gone keeps what it serves, and cannot render it anew",
-		converge.Meanwhile:    "how far a site has come when its theme goes is how far it stays",
+		converge.ChildDeleted: "without its theme, a site keeps its content and cannot render it again",
+		converge.Meanwhile:    "without its theme, a site stays in the state that it has reached",
 	}
 	prove(t, s)
 }

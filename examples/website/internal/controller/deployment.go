@@ -40,8 +40,7 @@ func DeploymentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	}
 }
 
-// reflectRollout believes the status of the Deployment only once it speaks of the generation that was written: before
-// that it says that all is well, with the old content.
+// reflectRollout ignores a status of an older generation, which may report that all is well with the old content.
 func reflectRollout(ctx context.Context, site *websitev1.Website, child *appsv1.Deployment) {
 	conditions, status := site.Status.ConditionManager(ctx), child.Status
 	if status.ObservedGeneration == child.Generation && child.DeletionTimestamp == nil {

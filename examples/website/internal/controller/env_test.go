@@ -34,16 +34,16 @@ import (
 
 func TestMain(m *testing.M) { apitest.Main(m) }
 
-// env is a namespace of a real Kubernetes API, with a controller that sees only that, and may only do what its RBAC
-// markers say.
+// env is a namespace of a real Kubernetes API, with a controller that sees only that namespace and has only the
+// permissions of its RBAC markers.
 type env struct {
 	*apitest.Env
 	records *recordBook
 	recheck time.Duration
-	writes  atomic.Int64 // of the controller, events apart
+	writes  atomic.Int64 // by the controller, without events
 }
 
-// recordBook counts passes: every one that gets to the end publishes.
+// recordBook counts reconciles: every reconcile that reaches its end publishes.
 type recordBook struct {
 	dns.Provider
 	published atomic.Int64
@@ -81,10 +81,11 @@ func newEnv(t *testing.T) *env {
 	return e
 }
 
-// user is who the controller of this test is.
+// user is the name of the user that the controller of this test has.
 func (e *env) user() string { return "website-manager-of-" + e.Namespace }
 
-// grant lets the user do what the ClusterRole that is generated from the markers allows, in the namespace of the test.
+// grant gives the user the permissions of the ClusterRole that is generated from the markers, in the namespace of the
+// test.
 func (e *env) grant() {
 	e.Helper()
 	role := &rbacv1.ClusterRole{}
@@ -107,7 +108,7 @@ func (e *env) grant() {
 	}
 }
 
-// startController starts the controller. It stops with the test, or earlier with the returned function.
+// startController starts the controller. It stops with the test, or earlier when the returned function is called.
 func (e *env) startController() (stop func()) {
 	e.Helper()
 	cfg := e.RESTConfig()
@@ -137,7 +138,7 @@ func change[T client.Object](e *env, object T, apply func(T)) {
 	apitest.Change(e.Env, object, apply)
 }
 
-// get reads an object of the namespace by name. The error is nil if it is there.
+// get reads an object of the namespace by name. The error is nil if it exists.
 func (e *env) get(object client.Object, name string) error {
 	return e.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: name}, object)
 }
@@ -162,7 +163,7 @@ func (e *env) ready(name string) *websitev1.Website {
 	return e.condition(name, websitev1.ConditionReady, metav1.ConditionTrue, "Ready")
 }
 
-// condition waits until a site has a condition, and is with it at its current generation, and returns the site.
+// condition waits until a site has a condition at its current generation, and returns the site.
 func (e *env) condition(name, condition string, status metav1.ConditionStatus, reason string) *websitev1.Website {
 	e.Helper()
 	var site websitev1.Website
@@ -182,13 +183,13 @@ func (e *env) condition(name, condition string, status metav1.ConditionStatus, r
 	return &site
 }
 
-// gone waits until an object is not there any more.
-func (e *env) gone(object client.Object, name string) {
+// waitForDeletion waits until an object no longer exists.
+func (e *env) waitForDeletion(object client.Object, name string) {
 	e.Helper()
 	e.Eventually(func() error {
 		err := e.get(object, name)
 		if err == nil {
-			return fmt.Errorf("%T %s is still there", object, name)
+			return fmt.Errorf("%T %s still exists", object, name)
 		}
 		return client.IgnoreNotFound(err)
 	})

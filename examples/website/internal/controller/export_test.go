@@ -2,7 +2,7 @@
 
 package controller
 
-// What one step hands to the next, for cases that test one step alone.
+// The stashes pass values between steps, for cases that test one step.
 var (
 	ThemeStash   = themeStash
 	FilesStash   = filesStash

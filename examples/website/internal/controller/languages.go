@@ -13,14 +13,14 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// LanguagesReconciler manages one ConfigMap per language: another when one is added to the spec, one less when one is
-// taken out.
+// LanguagesReconciler manages one ConfigMap for each language: it creates one when a language is added to the spec, and
+// deletes one when a language is removed.
 func LanguagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.ChildSetReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		Name: "Languages",
 		DesiredChildren: func(ctx context.Context, site *websitev1.Website) ([]*corev1.ConfigMap, error) {
 			if site.DeletionTimestamp != nil {
-				return nil, nil // a set is asked then, too, and no theme has been looked up
+				return nil, nil // DesiredChildren is called then, too, without a theme
 			}
 			var children []*corev1.ConfigMap
 			for _, language := range site.Spec.Languages {
@@ -48,7 +48,7 @@ func LanguagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 					markChildError(ctx, site, websitev1.ConditionContentReady, language.Err)
 					return reconcilers.ErrHaltSubReconcilers
 				}
-				if language.Child != nil { // nil when it was taken out
+				if language.Child != nil { // nil if the language was removed
 					site.Status.Languages = append(site.Status.Languages, language.Id)
 					files[language.Id] = language.Child.Data
 				}

@@ -4,5 +4,5 @@
 
 package controller_test
 
-// raceDetector tells whether tests run with the race detector.
+// raceDetector reports whether tests run with the race detector.
 const raceDetector = true

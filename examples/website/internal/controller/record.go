@@ -14,8 +14,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// RecordReconciler publishes the domain in an external system. Garbage collection does not reach that far, so a
-// finalizer is on the site before the first record is out, and goes after the last one is withdrawn.
+// RecordReconciler publishes the domain in an external system, which garbage collection does not reach. Therefore it
+// adds a finalizer to the site before it publishes the first record, and removes it after the last record is withdrawn.
 func RecordReconciler(records dns.Provider, recheck time.Duration) reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.WithFinalizer[*websitev1.Website]{
 		Finalizer: websitev1.Finalizer,
@@ -26,7 +26,7 @@ func RecordReconciler(records dns.Provider, recheck time.Duration) reconcilers.S
 				address := addressStash.RetrieveOrEmpty(ctx)
 				if address == "" {
 					conditions.MarkUnknown(
-						websitev1.ConditionRecordReady, "NoAddress", "there is no address to point %s at", site.Spec.Domain,
+						websitev1.ConditionRecordReady, "NoAddress", "no address for %s", site.Spec.Domain,
 					)
 					return reconcilers.Result{}, nil
 				}
@@ -42,7 +42,7 @@ func RecordReconciler(records dns.Provider, recheck time.Duration) reconcilers.S
 					site.Status.URL = "http://" + site.Spec.Domain
 					conditions.MarkTrue(websitev1.ConditionRecordReady, "Published", "")
 				}
-				// Nobody tells us when a record changes or a taken domain becomes free: look again.
+				// The external system sends no events: poll for changed records and for domains that became free.
 				return reconcilers.Result{RequeueAfter: recheck}, nil
 			},
 			Finalize: func(ctx context.Context, site *websitev1.Website) error {

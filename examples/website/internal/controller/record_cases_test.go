@@ -36,13 +36,13 @@ func TestRecordReconciler(t *testing.T) {
 	}
 	again := reconcilers.Result{RequeueAfter: recheck}
 
-	// records says, for a case by its name, what is published before and after it.
+	// records contains, by the name of a case, the published records before and after it.
 	records := map[string]struct {
 		before, after []dns.Record
 		err           error
 	}{
-		"it is published, behind a finalizer": {after: []dns.Record{ours}},
-		"it is published still":               {before: []dns.Record{ours}, after: []dns.Record{ours}},
+		"it is published after a finalizer is added": {after: []dns.Record{ours}},
+		"it is published already":                    {before: []dns.Record{ours}, after: []dns.Record{ours}},
 		"the domain has changed": {
 			before: []dns.Record{{Name: "old.example.com", Target: ours.Target, Owner: ours.Owner}}, after: []dns.Record{ours},
 		},
@@ -52,13 +52,13 @@ func TestRecordReconciler(t *testing.T) {
 		"withdrawing fails":   {before: []dns.Record{ours}, after: []dns.Record{ours}, err: errBroken},
 	}
 	cases := subCases{
-		"without an address there is nothing to publish": {
+		"without an address, nothing is published": {
 			Resource: held,
 			ExpectResource: rtesting.With(
-				held, is(metav1.ConditionUnknown, "NoAddress", "there is no address to point shop.example.com at"),
+				held, is(metav1.ConditionUnknown, "NoAddress", "no address for shop.example.com"),
 			),
 		},
-		"it is published, behind a finalizer": {
+		"it is published after a finalizer is added": {
 			Resource:           shop,
 			GivenStashedValues: address,
 			ExpectPatches: []rtesting.PatchRef{{
@@ -70,7 +70,7 @@ func TestRecordReconciler(t *testing.T) {
 			ExpectResource: rtesting.With(held, is(metav1.ConditionTrue, "Published", ""), at("http://shop.example.com")),
 			ExpectedResult: again,
 		},
-		"it is published still": {
+		"it is published already": {
 			Resource:           held,
 			GivenStashedValues: address,
 			ExpectResource:     rtesting.With(held, is(metav1.ConditionTrue, "Published", ""), at("http://shop.example.com")),
@@ -124,7 +124,7 @@ func TestRecordReconciler(t *testing.T) {
 	})
 }
 
-// published returns an error unless just these of all records are published.
+// published returns an error unless exactly these of all records are published.
 func published(ctx context.Context, records dns.Provider, want, all []dns.Record) error {
 	errs := []error{}
 	for _, record := range all {
@@ -149,7 +149,7 @@ func published(ctx context.Context, records dns.Provider, want, all []dns.Record
 	return errors.Join(errs...)
 }
 
-// failingBook fails with err, unless that is nil.
+// failingBook fails with err, if it is not nil.
 type failingBook struct {
 	dns.Provider
 	err error

@@ -21,7 +21,7 @@ import (
 	"trueup.dev/examples/website/dns"
 )
 
-// What somebody changes on a child is put right, and what is none of the site's business stays.
+// Changes of other clients to children are repaired; fields that the site does not manage stay.
 func TestDrift_isRepaired(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
@@ -78,7 +78,7 @@ func TestDrift_isRepaired(t *testing.T) {
 					return err
 				}
 				if tc.stays != nil && !tc.stays(current) {
-					return fmt.Errorf("what others have put on it is gone: %v", current)
+					return fmt.Errorf("labels or annotations of other clients were removed: %v", current)
 				}
 				if diff := cmp.Diff(spec(want), spec(current)); diff != "" {
 					return fmt.Errorf("not repaired (-want +got):\n%s", diff)
@@ -90,7 +90,7 @@ func TestDrift_isRepaired(t *testing.T) {
 	e.ready("shop")
 }
 
-// spec is what a site decides about a child.
+// spec returns the fields of a child that the site manages.
 func spec(object client.Object) any {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
@@ -102,7 +102,7 @@ func spec(object client.Object) any {
 	case *corev1.Service:
 		return []any{o.Spec.Selector, o.Spec.Ports, o.Labels}
 	}
-	return errors.New("no child of a site")
+	return errors.New("unexpected kind of child")
 }
 
 func TestDrift_deletedChildrenComeBack(t *testing.T) {
@@ -125,17 +125,17 @@ func TestDrift_deletedChildrenComeBack(t *testing.T) {
 				return err
 			}
 			if child.GetUID() == before.GetUID() {
-				return fmt.Errorf("%T %s is not deleted yet", child, name)
+				return fmt.Errorf("%T %s still exists", child, name)
 			}
 			if !equality.Semantic.DeepEqual(spec(before), spec(child)) {
-				return fmt.Errorf("%T %s is back, but different: %v", child, name, child)
+				return fmt.Errorf("%T %s was created again, but differs: %v", child, name, child)
 			}
 			return nil
 		})
 	}
 	e.ready("shop")
 
-	// A new Service has a new address, and the record follows.
+	// A new Service has a new address, and the record is updated.
 	var service corev1.Service
 	e.Must(e.get(&service, "shop"))
 	uid := service.UID
@@ -154,8 +154,8 @@ func TestDrift_deletedChildrenComeBack(t *testing.T) {
 	})
 }
 
-// A ConfigMap of somebody else that has the name of a child is reported, not taken, and not served; when it goes, the
-// site goes on.
+// A ConfigMap of another owner that has the name of a child is reported, neither adopted nor served. When it is
+// deleted, the site continues.
 func TestForeignConfigMap_isNotTaken(t *testing.T) {
 	for _, name := range []string{"shop-content", "shop-lang-de"} {
 		t.Run(name, func(t *testing.T) {
@@ -168,19 +168,19 @@ func TestForeignConfigMap_isNotTaken(t *testing.T) {
 
 			got := e.condition("shop", websitev1.ConditionContentReady, metav1.ConditionFalse, "AlreadyExists")
 			if message := got.Status.GetCondition(websitev1.ConditionReady).Message; !strings.Contains(message, name) {
-				t.Errorf("the message does not name the ConfigMap: %s", message)
+				t.Errorf("the message does not contain the name of the ConfigMap: %s", message)
 			}
 			now := e.configMap(name)
 			if diff := cmp.Diff(foreign.Data, now.Data); diff != "" || now.ResourceVersion != foreign.ResourceVersion {
-				t.Errorf("it was changed (-want +got):\n%s", diff)
+				t.Errorf("the ConfigMap was changed (-want +got):\n%s", diff)
 			}
 			if err := e.get(&appsv1.Deployment{}, "shop"); !apierrs.IsNotFound(err) {
-				t.Errorf("there is a Deployment, or no telling: %v", err)
+				t.Errorf("reading the Deployment: error = %v, want NotFound", err)
 			}
 			e.Must(e.Delete(t.Context(), foreign))
 			e.ready("shop")
 			if !metav1.IsControlledBy(e.configMap(name), got) {
-				t.Error("the ConfigMap is still not that of the site")
+				t.Error("the ConfigMap is not owned by the site")
 			}
 		})
 	}
@@ -198,8 +198,8 @@ func TestDeletion_leavesNothing(t *testing.T) {
 	}
 
 	e.Must(e.Delete(t.Context(), site))
-	e.gone(&websitev1.Website{}, "shop")
-	// The finalizer was what held the site: with the site, the record is gone.
+	e.waitForDeletion(&websitev1.Website{}, "shop")
+	// The finalizer is removed after the record: when the site is deleted, the record no longer exists.
 	if _, err := e.records.Lookup(t.Context(), "shop.example.com"); !errors.Is(err, dns.ErrNotFound) {
 		t.Errorf("record: error = %v, want %v", err, dns.ErrNotFound)
 	}
@@ -208,23 +208,23 @@ func TestDeletion_leavesNothing(t *testing.T) {
 
 func (e *env) childrenGone(name string) {
 	e.Helper()
-	e.gone(&corev1.ConfigMap{}, name+"-content")
-	e.gone(&corev1.ConfigMap{}, name+"-lang-de")
-	e.gone(&appsv1.Deployment{}, name)
-	e.gone(&corev1.Service{}, name)
+	e.waitForDeletion(&corev1.ConfigMap{}, name+"-content")
+	e.waitForDeletion(&corev1.ConfigMap{}, name+"-lang-de")
+	e.waitForDeletion(&appsv1.Deployment{}, name)
+	e.waitForDeletion(&corev1.Service{}, name)
 	e.Eventually(func() error {
 		var pods corev1.PodList
 		err := e.List(e.Context(), &pods, client.InNamespace(e.Namespace), client.MatchingLabels{
 			websitev1.LabelWebsite: name,
 		})
 		if err == nil && len(pods.Items) > 0 {
-			err = fmt.Errorf("%d pods are still there", len(pods.Items))
+			err = fmt.Errorf("%d pods still exist", len(pods.Items))
 		}
 		return err
 	})
 }
 
-// stuckBook does not let go of records.
+// stuckBook cannot withdraw records.
 type stuckBook struct{ dns.Provider }
 
 func (stuckBook) Withdraw(context.Context, string) error { return errBroken }
@@ -240,7 +240,7 @@ func TestDeletion_waitsForTheRecord(t *testing.T) {
 	e.records.Provider = stuckBook{published}
 	stop = e.startController()
 	e.Must(e.Delete(t.Context(), site))
-	e.gone(&appsv1.Deployment{}, "shop") // so the controller has been at it
+	e.waitForDeletion(&appsv1.Deployment{}, "shop") // the controller has reconciled the deletion
 	e.Must(e.get(site, "shop"))
 	if diff := cmp.Diff([]string{websitev1.Finalizer}, site.Finalizers); diff != "" {
 		t.Errorf("finalizers while the record is not withdrawn (-want +got):\n%s", diff)
@@ -249,10 +249,10 @@ func TestDeletion_waitsForTheRecord(t *testing.T) {
 
 	e.records.Provider = published
 	e.startController()
-	e.gone(&websitev1.Website{}, "shop")
+	e.waitForDeletion(&websitev1.Website{}, "shop")
 }
 
-// Without a controller, the owner references alone see to it that nothing stays.
+// Without a controller, the owner references ensure that all children are deleted.
 func TestDeletion_isGarbageCollected(t *testing.T) {
 	e := newEnv(t)
 	stop := e.startController()

@@ -14,7 +14,7 @@ import (
 	websitev1 "trueup.dev/examples/website/api/v1"
 )
 
-// Everything changes while there is no controller. The next one brings all of it in line.
+// Everything changes while no controller runs. The next controller applies all changes.
 func TestRestart_catchesUp(t *testing.T) {
 	e := newEnv(t)
 	stop := e.startController()
@@ -32,21 +32,21 @@ func TestRestart_catchesUp(t *testing.T) {
 		site.Spec.Domain = "store.example.com"
 	})
 	e.Must(e.Delete(t.Context(), e.configMap("shop-content")))
-	e.Must(e.Delete(t.Context(), old)) // the finalizer holds it
+	e.Must(e.Delete(t.Context(), old)) // the finalizer keeps it
 	e.Add(newSite("new"))
 	e.Must(e.get(old, "old"))
 
 	e.startController()
-	e.wears("shop", "h2 {}", "shop-content", "shop-lang-fr")
-	e.gone(&corev1.ConfigMap{}, "shop-lang-de")
-	e.gone(&websitev1.Website{}, "old")
+	e.waitForStyle("shop", "h2 {}", "shop-content", "shop-lang-fr")
+	e.waitForDeletion(&corev1.ConfigMap{}, "shop-lang-de")
+	e.waitForDeletion(&websitev1.Website{}, "old")
 	e.ready("new")
 	if _, err := e.records.Lookup(t.Context(), "store.example.com"); err != nil {
 		t.Error(err)
 	}
 }
 
-// A restart in the middle of turning ready loses nothing.
+// A restart while sites become ready loses nothing.
 func TestRestart_inTheMiddle(t *testing.T) {
 	const sites = 8
 	e := newEnv(t)
@@ -58,7 +58,7 @@ func TestRestart_inTheMiddle(t *testing.T) {
 	}
 	e.Eventually(func() error {
 		if e.records.published.Load() == 0 {
-			return fmt.Errorf("no site has got anywhere")
+			return fmt.Errorf("no site has any child")
 		}
 		return nil
 	})
@@ -69,7 +69,7 @@ func TestRestart_inTheMiddle(t *testing.T) {
 	}
 }
 
-// versions are the resource versions of all that belongs to a site: they move with every write that changes something.
+// versions are the resource versions of all objects of a site: they change with every write that changes something.
 func (e *env) versions(name string) map[string]string {
 	e.Helper()
 	var service corev1.Service
@@ -98,14 +98,13 @@ func TestRestart_changesNothingOfASettledSite(t *testing.T) {
 	e.records.published.Store(0)
 	e.recheck = 50 * time.Millisecond
 	e.startController()
-	e.passes(3) // two of them are over then
+	e.passes(3) // two reconciles are complete then
 	if diff := cmp.Diff(before, e.versions("shop")); diff != "" {
 		t.Errorf("resource versions (-before +after the restart):\n%s", diff)
 	}
 }
 
-// The server adds defaults to what is written. That is not mistaken for drift: passes over a settled site write
-// nothing.
+// The server adds defaults to written objects. They are not drift: reconciles of a settled site write nothing.
 func TestSettledSite_makesNoWrites(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
@@ -117,18 +116,18 @@ func TestSettledSite_makesNoWrites(t *testing.T) {
 	before := e.writes.Load()
 	e.touch("shop", 5)
 	if writes := e.writes.Load() - before; writes != 0 {
-		t.Errorf("5 passes over a settled site made %d writes", writes)
+		t.Errorf("5 reconciles of a settled site made %d writes", writes)
 	}
 }
 
-// settle waits until a site is ready, and the pass after that is over.
+// settle waits until a site is ready, and the reconcile after that is complete.
 func (e *env) settle(name string) {
 	e.Helper()
 	e.ready(name)
 	e.touch(name, 2)
 }
 
-// touch triggers passes, one after the other, each beginning after the one before has ended.
+// touch triggers reconciles one after the other: each starts after the previous one is complete.
 func (e *env) touch(name string, times int) {
 	e.Helper()
 	site := &websitev1.Website{}
@@ -140,19 +139,19 @@ func (e *env) touch(name string, times int) {
 		})
 		e.Eventually(func() error {
 			if e.records.published.Load() == published {
-				return fmt.Errorf("%s: no pass after a touch", name)
+				return fmt.Errorf("%s: no reconcile after a touch", name)
 			}
 			return nil
 		})
 	}
 }
 
-// passes waits until so many passes have got to their end.
+// passes waits until n reconciles are complete.
 func (e *env) passes(n int64) {
 	e.Helper()
 	e.Eventually(func() error {
 		if got := e.records.published.Load(); got < n {
-			return fmt.Errorf("%d of %d passes", got, n)
+			return fmt.Errorf("%d of %d reconciles", got, n)
 		}
 		return nil
 	})

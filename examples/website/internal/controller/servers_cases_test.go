@@ -57,13 +57,13 @@ func TestDeploymentReconciler(t *testing.T) {
 			GivenStashedValues: files,
 			ExpectResource:     is(metav1.ConditionTrue, "RolledOut", "", 2),
 		},
-		"its status is about an older generation": {
+		"its status is of an older generation": {
 			Resource:           shop,
 			GivenObjects:       with(func(s *appsv1.DeploymentStatus) { s.ObservedGeneration = 0 }),
 			GivenStashedValues: files,
 			ExpectResource:     rollingOut(2),
 		},
-		"pods with the old content are up": {
+		"pods with the old content are running": {
 			Resource:           shop,
 			GivenObjects:       with(func(s *appsv1.DeploymentStatus) { s.Replicas = 3 }),
 			GivenStashedValues: files,
@@ -75,13 +75,13 @@ func TestDeploymentReconciler(t *testing.T) {
 			GivenStashedValues: files,
 			ExpectResource:     rollingOut(2),
 		},
-		"pods do not answer": {
+		"pods are not ready": {
 			Resource:           shop,
 			GivenObjects:       with(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas, s.ReadyReplicas = 0, 0 }),
 			GivenStashedValues: files,
 			ExpectResource:     rollingOut(0),
 		},
-		"it has given up": {
+		"its rollout has failed": {
 			Resource: shop,
 			GivenObjects: with(func(s *appsv1.DeploymentStatus) {
 				s.AvailableReplicas, s.ReadyReplicas = 0, 0
@@ -93,7 +93,7 @@ func TestDeploymentReconciler(t *testing.T) {
 			GivenStashedValues: files,
 			ExpectResource:     is(metav1.ConditionFalse, "ProgressDeadlineExceeded", "100% slow", 0),
 		},
-		"it is scaled back, and stays restarted": {
+		"its replicas are repaired, and the restart annotation stays": {
 			Resource:           shop,
 			GivenObjects:       []client.Object{rtesting.With(deployment, scaled(5), restarted)},
 			GivenStashedValues: files,
@@ -101,7 +101,7 @@ func TestDeploymentReconciler(t *testing.T) {
 			ExpectEvents:       []rtesting.Event{updated(deployment, "Deployment")},
 			ExpectResource:     rollingOut(0),
 		},
-		"its name is taken": {
+		"its name is in use": {
 			Resource:           shop,
 			GivenObjects:       []client.Object{foreign(deployment)},
 			APIGivenObjects:    []client.Object{foreign(deployment)},
@@ -149,7 +149,7 @@ func TestServiceReconciler(t *testing.T) {
 				condition(websitev1.ConditionServiceReady, metav1.ConditionUnknown, "NoAddress", "the Service has no address yet")),
 			ExpectStashedValues: map[stash.Key]any{controller.AddressStash.Key(): nil},
 		},
-		"it is repaired, and keeps its address": {
+		"it is repaired and keeps its address": {
 			Resource:            shop,
 			GivenObjects:        []client.Object{drifted},
 			ExpectUpdates:       []client.Object{addressed},
@@ -164,7 +164,7 @@ func TestServiceReconciler(t *testing.T) {
 			ExpectEvents:  []rtesting.Event{notCreated("Service", "shop", `inducing failure for create Service`)},
 			ShouldErr:     true,
 		},
-		"its name is taken": {
+		"its name is in use": {
 			Resource:        shop,
 			GivenObjects:    []client.Object{foreign(addressed)},
 			APIGivenObjects: []client.Object{foreign(addressed)},

@@ -14,7 +14,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
 
-// addressStash hands on the address of the Service; there is none while the Service has none.
+// addressStash passes the address of the Service. It is empty while the Service has no address.
 var addressStash = reconcilers.NewStasher[string]("address")
 
 // ServiceReconciler manages the Service in front of the web servers.

@@ -14,11 +14,12 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// themeStash hands the theme to the steps that render.
+// themeStash passes the theme to the steps that render.
 var themeStash = reconcilers.NewStasher[*render.Theme]("theme")
 
-// ThemeReconciler looks up the theme. Without one there is nothing to render, so the pass ends here, and what a site
-// already serves stays as it is. The theme is tracked even while it does not exist: when it appears, the site is next.
+// ThemeReconciler reads the theme. Without a theme no page can be rendered, so the reconcile halts, and existing
+// content stays as it is. The theme is tracked even while it does not exist: when it is created, the site is
+// reconciled.
 func ThemeReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.SyncReconciler[*websitev1.Website]{
 		Name: "Theme",
@@ -33,7 +34,7 @@ func ThemeReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 				key := types.NamespacedName{Namespace: site.Namespace, Name: ref.Name}
 				err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, key, &source)
 				if apierrs.IsNotFound(err) {
-					status.MarkFalse(websitev1.ConditionContentReady, "ThemeNotFound", "there is no ConfigMap %q", ref.Name)
+					status.MarkFalse(websitev1.ConditionContentReady, "ThemeNotFound", "ConfigMap %q does not exist", ref.Name)
 					return reconcilers.ErrHaltSubReconcilers
 				}
 				if err != nil {

@@ -28,24 +28,24 @@ func TestThemeReconciler(t *testing.T) {
 	follows := []rtesting.TrackRequest{rtesting.NewTrackRequest(paper, shop, scheme())}
 
 	runSteps(t, subCases{
-		"without a reference it is the plain theme": {
+		"without a reference, the built-in theme is used": {
 			Resource:            shop,
 			ExpectStashedValues: map[stash.Key]any{controller.ThemeStash.Key(): plainTheme()},
 			VerifyStashedValue:  sameTheme,
 		},
-		"the theme is read and followed": {
+		"the theme is read and tracked": {
 			Resource:            themed,
 			GivenObjects:        []client.Object{paper},
 			ExpectTracks:        follows,
 			ExpectStashedValues: map[stash.Key]any{controller.ThemeStash.Key(): must(render.ParseTheme(paper.Data))},
 			VerifyStashedValue:  sameTheme,
 		},
-		"a missing theme is followed, too": {
+		"a missing theme is tracked, too": {
 			Resource:     themed,
 			ExpectTracks: follows,
 			ExpectResource: rtesting.With(themed,
 				condition(
-					websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound", `there is no ConfigMap "paper"`,
+					websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound", `ConfigMap "paper" does not exist`,
 				)),
 			ShouldErr: true,
 			Verify:    halted,
@@ -66,13 +66,13 @@ func TestThemeReconciler(t *testing.T) {
 			ExpectTracks: follows,
 			ShouldErr:    true,
 		},
-		"a site that leaves needs no theme": {Resource: rtesting.With(leavingShop, func(site *websitev1.Website) {
+		"a site that is being deleted needs no theme": {Resource: rtesting.With(leavingShop, func(site *websitev1.Website) {
 			site.Spec.ThemeRef = &websitev1.ThemeReference{Name: "paper"}
 		})},
 	}, func(*testing.T) subReconcile { return controller.ThemeReconciler() })
 }
 
-// sameTheme compares what themes make of a page: that is all there is to see of them.
+// sameTheme compares themes by a page that they render, because their fields are not exported.
 func sameTheme(t *testing.T, key stash.Key, expected, actual any) {
 	t.Helper()
 	look := func(theme any) map[string]string {

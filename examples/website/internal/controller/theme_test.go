@@ -13,8 +13,8 @@ import (
 	websitev1 "trueup.dev/examples/website/api/v1"
 )
 
-// wears waits until the pages of a site, in all languages, have a style, and the web servers have rolled over to them.
-func (e *env) wears(site, style string, configMaps ...string) {
+// waitForStyle waits until the pages of a site, in all languages, have a style, and the web servers have rolled over.
+func (e *env) waitForStyle(site, style string, configMaps ...string) {
 	e.Helper()
 	e.Eventually(func() error {
 		for _, name := range configMaps {
@@ -37,7 +37,7 @@ func themed(name, theme string) *websitev1.Website {
 	return site
 }
 
-func TestTheme_isFollowed(t *testing.T) {
+func TestTheme_isTracked(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
 	paper := newTheme("paper", "h1 {}")
@@ -51,32 +51,32 @@ func TestTheme_isFollowed(t *testing.T) {
 	other := e.deployment("cinema")
 
 	change(e, paper, func(theme *corev1.ConfigMap) { theme.Data["style.css"] = "h1 { color: teal; }" })
-	e.wears("shop", "h1 { color: teal; }", "shop-content", "shop-lang-de")
-	e.wears("blog", "h1 { color: teal; }", "blog-content")
+	e.waitForStyle("shop", "h1 { color: teal; }", "shop-content", "shop-lang-de")
+	e.waitForStyle("blog", "h1 { color: teal; }", "blog-content")
 
-	// ready may have been true still, of the old content: what counts is that the servers roll over.
+	// The site may still have been ready with the old content, so check that the servers roll over.
 	e.Eventually(func() error {
 		after := e.deployment("shop")
 		was := before.Spec.Template.Annotations[websitev1.AnnotationContentHash]
 		is := after.Spec.Template.Annotations[websitev1.AnnotationContentHash]
 		if was == is || after.Status.ObservedGeneration != after.Generation || after.Status.UpdatedReplicas != 1 {
-			return fmt.Errorf("the web servers have not rolled over: content hash %s, was %s, status %+v", is, was, after.Status)
+			return fmt.Errorf("the web servers did not roll over: content hash %s, was %s, status %+v", is, was, after.Status)
 		}
 		return nil
 	})
 	if after := e.deployment("cinema"); after.Generation != other.Generation {
-		t.Error("a site with another theme has rolled over, too")
+		t.Error("a site with another theme rolled over, too")
 	}
 }
 
-func TestTheme_isSwapped(t *testing.T) {
+func TestTheme_isReplaced(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
 	site := themed("shop", "paper")
 	e.Add(newTheme("paper", "h1 {}"), newTheme("night", "h2 {}"), site)
-	e.wears("shop", "h1 {}", "shop-content")
+	e.waitForStyle("shop", "h1 {}", "shop-content")
 	change(e, site, func(site *websitev1.Website) { site.Spec.ThemeRef.Name = "night" })
-	e.wears("shop", "h2 {}", "shop-content")
+	e.waitForStyle("shop", "h2 {}", "shop-content")
 	change(e, site, func(site *websitev1.Website) { site.Spec.ThemeRef = nil })
 	e.Eventually(func() error {
 		if index := e.configMap("shop-content").Data["index.html"]; !strings.Contains(index, "<!doctype html>") {
@@ -92,15 +92,15 @@ func TestTheme_isWaitedFor(t *testing.T) {
 	e.Add(themed("shop", "paper"))
 	site := e.condition("shop", websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound")
 	if ready := site.Status.GetCondition(websitev1.ConditionReady); ready.Status != metav1.ConditionFalse ||
-		ready.Message != `there is no ConfigMap "paper"` {
-		t.Errorf("Ready does not say what is missing: %+v", ready)
+		ready.Message != `ConfigMap "paper" does not exist` {
+		t.Errorf("Ready does not name the missing ConfigMap: %+v", ready)
 	}
 	e.Add(newTheme("paper", "h1 {}"))
-	e.wears("shop", "h1 {}", "shop-content")
+	e.waitForStyle("shop", "h1 {}", "shop-content")
 }
 
-// A site whose theme is lost or broken says so, and goes on serving what it has.
-func TestTheme_isLostAndBroken(t *testing.T) {
+// A site whose theme is deleted or broken reports it, and keeps serving its content.
+func TestTheme_isDeletedAndBroken(t *testing.T) {
 	e := newEnv(t)
 	e.startController()
 	paper := newTheme("paper", "h1 {}")
@@ -121,17 +121,17 @@ func TestTheme_isLostAndBroken(t *testing.T) {
 		message := e.condition("shop", websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeBroken").
 			Status.GetCondition(websitev1.ConditionContentReady).Message
 		if !strings.Contains(message, "can't evaluate field Price") {
-			return fmt.Errorf("the condition does not name the mistake: %s", message)
+			return fmt.Errorf("the condition does not contain the error: %s", message)
 		}
 		return nil
 	})
 	if now := e.deployment("shop"); now.UID != served.UID || now.Generation != served.Generation ||
 		now.Status.AvailableReplicas != 1 {
 		t.Errorf(
-			"the web servers were touched: generation %d, was %d; status %+v", now.Generation, served.Generation, now.Status,
+			"the Deployment was changed: generation %d, was %d; status %+v", now.Generation, served.Generation, now.Status,
 		)
 	}
 
 	change(e, paper, func(theme *corev1.ConfigMap) { theme.Data["layout.html"] = "{{.Title}}" })
-	e.wears("shop", "h2 {}", "shop-content")
+	e.waitForStyle("shop", "h2 {}", "shop-content")
 }

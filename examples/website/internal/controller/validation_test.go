@@ -14,7 +14,7 @@ import (
 	websitev1 "trueup.dev/examples/website/api/v1"
 )
 
-// The API refuses what could not work, and says which field is wrong and why.
+// The API server rejects invalid specs, and names the invalid field and the reason.
 func TestSpec_validation(t *testing.T) {
 	e := newEnv(t)
 	page := func(name string) websitev1.Page { return websitev1.Page{Name: name, Title: "Title"} }
@@ -52,7 +52,7 @@ func TestSpec_validation(t *testing.T) {
 			change: func(s *websitev1.Website) { s.Spec.Pages = []websitev1.Page{page("index"), page("index")} },
 			field:  "spec.pages[1]", want: "Duplicate value",
 		},
-		"a page that is no file name": {
+		"a page whose name is not a file name": {
 			change: func(s *websitev1.Website) { s.Spec.Pages = []websitev1.Page{page("index"), page("../x")} },
 			field:  "spec.pages[1].name", want: "must be lower-case letters, digits and dashes, such as opening-hours",
 		},
@@ -60,7 +60,7 @@ func TestSpec_validation(t *testing.T) {
 			change: func(s *websitev1.Website) { s.Spec.Pages[0].Title = "" },
 			field:  "spec.pages[0].title", want: "should be at least 1 chars long",
 		},
-		"a language that is none": {
+		"an invalid language": {
 			change: func(s *websitev1.Website) { s.Spec.Languages = []websitev1.Language{{Code: "Deutsch"}} },
 			field:  "spec.languages[0].code", want: "must be a lower-case language code, such as de or pt-br",
 		},
@@ -68,13 +68,13 @@ func TestSpec_validation(t *testing.T) {
 			change: func(s *websitev1.Website) { s.Spec.Languages = []websitev1.Language{{Code: "de"}, {Code: "de"}} },
 			field:  "spec.languages[1]", want: "Duplicate value",
 		},
-		"a translation of nothing": {
+		"a translation of an unknown page": {
 			change: func(s *websitev1.Website) {
 				s.Spec.Languages = []websitev1.Language{{Code: "de", Pages: []websitev1.Page{page("prices")}}}
 			},
 			field: "spec", want: "a language may only translate pages that are listed in spec.pages",
 		},
-		"a name that no Service can have": {
+		"a name that is invalid for a Service": {
 			change: func(s *websitev1.Website) { s.Name = "1.shop" },
 			field:  "", want: "metadata.name must start with a letter",
 		},
@@ -100,7 +100,7 @@ func TestSpec_validation(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("no cause for %q says %q: %+v", tc.field, tc.want, status.Status().Details.Causes)
+			t.Errorf("no cause for %q contains %q: %+v", tc.field, tc.want, status.Status().Details.Causes)
 		})
 	}
 }

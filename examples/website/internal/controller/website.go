@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller keeps what belongs to a Website in line with it. Read [NewWebsiteReconciler] first: it lists the
-// steps of a pass in their order. Each step is a file of its own:
+// Package controller reconciles Websites. Read [NewWebsiteReconciler] first: it lists the steps of a reconcile in
+// order. Each step has its own file:
 //
-//	theme.go       look up a ConfigMap that is not ours, follow its changes, hand it on
+//	theme.go       read and track a ConfigMap that is not owned, and pass it on
 //	content.go     a child: the ConfigMap with the rendered pages
 //	languages.go   a set of children: one ConfigMap per language
-//	deployment.go  a child whose own status decides about ours
-//	service.go     a child that yields a value for a later step
-//	record.go      something outside the cluster, cleaned up behind a finalizer
+//	deployment.go  a child whose status determines the status of its parent
+//	service.go     a child that provides a value for a later step
+//	record.go      an external object, cleaned up with a finalizer
 //
-// Steps say what should be and what it means for the status. Creating, updating, deleting, owning, watching, retrying
-// and writing the status are done for them. What one step finds out for the next travels in a stash that lives for one
-// pass.
+// Steps define the desired state and its effect on the status. The framework creates, updates, deletes, owns and
+// watches children, retries, and writes the status. Steps pass values to later steps in a stash, which lives for one
+// reconcile.
 package controller
 
 import (
@@ -33,8 +33,8 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 
-// NewWebsiteReconciler returns the reconciler of the kind Website. It publishes sites with records, and asks that
-// external system again every recheck whether its answer still stands.
+// NewWebsiteReconciler returns the reconciler of the kind Website. It publishes sites with records, and reconciles each
+// published site again every recheck, because the external system sends no events.
 func NewWebsiteReconciler(
 	c reconcilers.Config, records dns.Provider, recheck time.Duration,
 ) *reconcilers.ResourceReconciler[*websitev1.Website] {
@@ -52,7 +52,7 @@ func NewWebsiteReconciler(
 	}
 }
 
-// markChildError notes on the status why a child is not as desired, in the words of the API.
+// markChildError sets a condition to the error of the API server for a child.
 func markChildError(ctx context.Context, site *websitev1.Website, condition string, err error) {
 	site.Status.ConditionManager(ctx).MarkFalse(condition, string(apierrs.ReasonForError(err)), "%s", err)
 }

@@ -19,7 +19,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// The steps have cases of their own. These are about what they make together.
+// The steps have their own cases. These cases are about the whole controller.
 func TestWebsiteReconciler(t *testing.T) {
 	request := reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(shop)}
 	initialized := func(site *websitev1.Website) { site.Status.InitializeConditions(t.Context()) }
@@ -52,8 +52,8 @@ func TestWebsiteReconciler(t *testing.T) {
 	}
 
 	cases := rtesting.ReconcilerTests{
-		"a site that is gone": {Request: request},
-		"the first pass makes all of it": {
+		"a site that does not exist": {Request: request},
+		"the first reconcile creates everything": {
 			Request:                request,
 			StatusSubResourceTypes: statusKinds,
 			GivenObjects:           []client.Object{shop},
@@ -69,13 +69,13 @@ func TestWebsiteReconciler(t *testing.T) {
 				event(corev1.EventTypeNormal, "StatusUpdated", "Updated status"),
 			},
 		},
-		"a site that is ready is only looked at": {
+		"a ready site is not changed": {
 			Request:                request,
 			StatusSubResourceTypes: statusKinds,
 			GivenObjects:           []client.Object{ready, content, settled, addressed},
 			ExpectedResult:         reconcilers.Result{RequeueAfter: recheck},
 		},
-		"a missing theme keeps what is served": {
+		"the content stays while the theme does not exist": {
 			Request:                request,
 			StatusSubResourceTypes: statusKinds,
 			GivenObjects: []client.Object{content, settled, addressed, rtesting.With(ready, func(site *websitev1.Website) {
@@ -86,11 +86,11 @@ func TestWebsiteReconciler(t *testing.T) {
 			},
 			ExpectStatusUpdates: []client.Object{rtesting.With(ready,
 				condition(
-					websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound", `there is no ConfigMap "paper"`,
+					websitev1.ConditionContentReady, metav1.ConditionFalse, "ThemeNotFound", `ConfigMap "paper" does not exist`,
 				))},
 			ExpectEvents: []rtesting.Event{event(corev1.EventTypeNormal, "StatusUpdated", "Updated status")},
 		},
-		"a site that leaves is cleaned up, whatever has become of its theme": {
+		"a deleted site is cleaned up, also without its theme": {
 			Request:                request,
 			StatusSubResourceTypes: statusKinds,
 			GivenObjects: []client.Object{rtesting.With(leavingShop, func(site *websitev1.Website) {
@@ -102,7 +102,7 @@ func TestWebsiteReconciler(t *testing.T) {
 				event(corev1.EventTypeNormal, "FinalizerPatched", `Patched finalizer "demo.trueup.dev/dns-record"`),
 			},
 		},
-		"what it is triggered by": {
+		"its watches": {
 			Request: request,
 			ExpectWiring: &rtesting.Wiring{
 				Controller: "Website",

@@ -75,10 +75,10 @@ func TestWebsite_becomesReady(t *testing.T) {
 	}
 	deployment := e.deployment("shop")
 	if deployment.Status.AvailableReplicas != 2 || deployment.Status.ObservedGeneration != deployment.Generation {
-		t.Errorf("the site is ready, its Deployment is not: %+v", deployment.Status)
+		t.Errorf("the site is ready, but its Deployment is not: %+v", deployment.Status)
 	}
 	if theme := e.configMap("paper"); len(theme.OwnerReferences) != 0 {
-		t.Errorf("the theme has owners, it must stay when the site goes: %v", theme.OwnerReferences)
+		t.Errorf("the theme has owners and would be deleted with the site: %v", theme.OwnerReferences)
 	}
 }
 
@@ -157,10 +157,10 @@ func TestWebsite_waitsForATakenDomain(t *testing.T) {
 		t.Errorf("a site without a record has the URL %s", got.Status.URL)
 	}
 	e.Must(e.Delete(t.Context(), first))
-	e.ready("second") // nothing has told it; it has asked again
+	e.ready("second") // no event has triggered this: the controller polls
 }
 
-// An external system that fails is asked again, although the status that tells of the failure has been written.
+// A failed call of an external system is retried, although the status with the failure has been written.
 func TestWebsite_retriesAfterAFailure(t *testing.T) {
 	e := newEnv(t)
 	e.records.broken.Store(true)
@@ -173,12 +173,12 @@ func TestWebsite_retriesAfterAFailure(t *testing.T) {
 		}
 		c := site.Status.GetCondition(websitev1.ConditionRecordReady)
 		if c == nil || c.Reason != "PublishFailed" || c.Message != errBroken.Error() {
-			return fmt.Errorf("the failure is not told: %+v", site.Status)
+			return fmt.Errorf("the status does not contain the failure: %+v", site.Status)
 		}
 		return nil
 	})
 	if site.Status.ObservedGeneration != 0 {
-		t.Errorf("a pass that failed claims to have seen generation %d through", site.Status.ObservedGeneration)
+		t.Errorf("observedGeneration = %d after a failed reconcile", site.Status.ObservedGeneration)
 	}
 	e.records.broken.Store(false)
 	e.ready("shop")

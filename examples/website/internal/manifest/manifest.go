@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest says what the objects of a Website look like: their names, and their content as it should be. It is
-// plain Go; comparing with what is in the cluster is the business of the controller.
+// Package manifest builds the desired objects of a Website. It does not access the cluster; the controller compares
+// them with the current objects.
 package manifest
 
 import (
@@ -19,8 +19,7 @@ import (
 	"trueup.dev/examples/website/internal/render"
 )
 
-// Files are the files that a site serves: by the path below which they are served, which is the code of the language or
-// empty for the original, and by name.
+// Files are the files of a site: by path, which is the code of the language or empty for the original, and by name.
 type Files = map[string]map[string]string
 
 const (
@@ -29,7 +28,7 @@ const (
 	languageInfix = "-lang-"
 )
 
-// ContentName is the name of the ConfigMap with the pages in one language, "" being the original one.
+// ContentName returns the name of the ConfigMap with the pages in a language; "" is the original one.
 func ContentName(site *websitev1.Website, language string) string {
 	if language == "" {
 		return site.Name + contentSuffix
@@ -37,23 +36,23 @@ func ContentName(site *websitev1.Website, language string) string {
 	return site.Name + languageInfix + language
 }
 
-// IsLanguage tells whether a name is one that ContentName gives for a language.
+// IsLanguage reports whether a name is a result of ContentName for a language.
 func IsLanguage(site *websitev1.Website, name string) bool {
 	return strings.HasPrefix(name, site.Name+languageInfix)
 }
 
-// LanguageOf is the code of the language in a name that ContentName gave. A code never has the infix in it, a name of a
-// site may.
+// LanguageOf returns the code of the language in a result of ContentName. The name of a site may contain the infix, a
+// code cannot.
 func LanguageOf(name string) string {
 	return name[strings.LastIndex(name, languageInfix)+len(languageInfix):]
 }
 
-// Content is the ConfigMap with the files of one language.
+// Content returns the ConfigMap with the files of one language.
 func Content(site *websitev1.Website, language string, files map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: childMeta(site, ContentName(site, language)), Data: files}
 }
 
-// Deployment are the web servers. All files are mounted as one tree.
+// Deployment returns the Deployment of the web servers. All files are mounted as one tree.
 func Deployment(site *websitev1.Website, files Files) *appsv1.Deployment {
 	var sources []corev1.VolumeProjection
 	for _, language := range slices.Sorted(maps.Keys(files)) {
@@ -91,7 +90,7 @@ func Deployment(site *websitev1.Website, files Files) *appsv1.Deployment {
 	}
 }
 
-// Service is what stands in front of the web servers.
+// Service returns the Service in front of the web servers.
 func Service(site *websitev1.Website) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: childMeta(site, site.Name),

@@ -71,10 +71,10 @@ func TestDeployment_rollsOverWithTheContent(t *testing.T) {
 	}
 	before := hash(manifest.Files{"": {"index.html": "hello"}})
 	if before == "" || before == hash(manifest.Files{"": {"index.html": "hello!"}}) {
-		t.Errorf("the hash %q is empty, or does not follow the content", before)
+		t.Errorf("the hash %q is empty, or does not change with the content", before)
 	}
 	if before != hash(manifest.Files{"": {"index.html": "hello"}}) {
-		t.Error("the hash of the same content differs: servers would roll over for nothing")
+		t.Error("the hash of the same content differs: servers would roll over needlessly")
 	}
 }
 
@@ -85,6 +85,6 @@ func TestService_selectsThePods(t *testing.T) {
 		t.Errorf("selector against labels of the pods (-want +got):\n%s", diff)
 	}
 	if got, want := service.Spec.Ports[0].TargetPort.StrVal, pods.Spec.Containers[0].Ports[0].Name; got != want {
-		t.Errorf("the Service leads to port %q, the container has %q", got, want)
+		t.Errorf("the target port of the Service is %q, the container has %q", got, want)
 	}
 }

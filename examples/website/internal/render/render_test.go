@@ -40,7 +40,7 @@ func TestSite(t *testing.T) {
 			pages: []render.Page{{Name: "index", Title: "<script>alert(1)</script>"}},
 			want:  map[string]string{"index.html": "<h1>&lt;script&gt;alert(1)&lt;/script&gt;</h1>", "style.css": ""},
 		},
-		"the language is known to the layout": {
+		"the layout has the language": {
 			theme:    map[string]string{"layout.html": "{{.Language}}", "style.css": ""},
 			language: "de",
 			pages:    []render.Page{{Name: "index", Title: "Willkommen"}},
@@ -91,7 +91,7 @@ func TestSite_brokenThemes(t *testing.T) {
 		want   string
 	}{
 		"does not parse": {layout: "{{.Title", want: "the layout is broken: template: layout.html:1: unclosed action"},
-		"uses what is not": {
+		"uses an unknown field": {
 			layout: "{{.Price}}", want: "page index: template: layout.html:1:2: executing \"layout.html\" at <.Price>",
 		},
 		"writes without bound": {

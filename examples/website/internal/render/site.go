@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// MaxFile is the size, in bytes, of the largest file that is rendered. A layout that writes more is an error: what one
-// author put into a theme must not fill the memory of a controller that works for many.
+// MaxFile is the maximum size of a rendered file, in bytes. A larger result is an error, so that the theme of one
+// author cannot exhaust the memory of the controller.
 const MaxFile = 256 << 10
 
 // Page is one page in one language.
@@ -24,7 +24,7 @@ type Page struct {
 	Body  string
 }
 
-// view is what a layout can use.
+// view is the data of a layout.
 type view struct {
 	Site       string
 	Language   string
@@ -38,8 +38,8 @@ type link struct {
 	Title string
 }
 
-// Site renders pages in one language, "" being the original one. The result has a file per page, named <name>.html, and
-// the style sheet of the theme.
+// Site renders pages in one language; "" is the original one. The result has one file for each page, named <name>.html,
+// and the style sheet of the theme.
 func (t *Theme) Site(domain, language string, pages []Page) (map[string]string, error) {
 	files := map[string]string{StyleKey: t.style}
 	navigation := make([]link, len(pages))
@@ -63,7 +63,7 @@ func (t *Theme) Site(domain, language string, pages []Page) (map[string]string, 
 	return files, nil
 }
 
-// Translate returns the pages with the translated ones in their places.
+// Translate returns the pages, with translated pages in place of the original ones.
 func Translate(pages, translated []Page) []Page {
 	result := slices.Clone(pages)
 	for i := range result {
@@ -74,14 +74,14 @@ func Translate(pages, translated []Page) []Page {
 	return result
 }
 
-// Hash is short, and differs when any file or path differs.
+// Hash returns a short hash of all files and paths.
 func Hash(files map[string]map[string]string) string {
 	sum := sha256.New()
-	encoder := json.NewEncoder(sum) // quotes: no two sets of files run together into the same bytes
+	encoder := json.NewEncoder(sum) // quotes: two different sets of files never have the same encoding
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		for _, name := range slices.Sorted(maps.Keys(files[path])) {
 			if err := encoder.Encode([]string{path, name, files[path][name]}); err != nil {
-				panic(err) // strings always encode, and a hash takes every write
+				panic(err) // strings can always be encoded, and a hash accepts every write
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func paragraphs(body string) []string {
 	return result
 }
 
-// limitedBuilder ends a template that writes too much.
+// limitedBuilder fails when a template writes too much.
 type limitedBuilder struct{ strings.Builder }
 
 var errTooLarge = errors.New("the layout writes more than 256 KiB")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render turns the pages of a Website and a theme into the files that its web servers serve. It knows nothing
-// of Kubernetes: text goes in, text comes out, and the same input gives the same bytes.
+// Package render renders the pages of a Website with a theme. It does not use Kubernetes; the same input gives the same
+// bytes.
 package render
 
 import (
@@ -38,8 +38,8 @@ type Theme struct {
 	style  string
 }
 
-// ParseTheme reads a theme. What the data does not have comes from the built-in theme, so nil gives just that. The
-// error of a broken layout says where it is broken.
+// ParseTheme parses a theme. Missing keys are taken from the built-in theme, so nil returns the built-in theme. The
+// error of a broken layout contains the position.
 func ParseTheme(data map[string]string) (*Theme, error) {
 	layout, ok := data[LayoutKey]
 	if !ok {

@@ -27,7 +27,7 @@ var shop = &databasev1.Database{
 	Spec:       databasev1.DatabaseSpec{Version: 18, Replicas: new(int32(1)), Storage: resource.MustParse("1Gi")},
 }
 
-// request is what the API server sends. A request without an object has no old one, either.
+// request is a request of the API server. A request without an object has no old object, either.
 func request(operation admissionv1.Operation, object, old *databasev1.Database, options string) *admission.Request {
 	raw := func(db *databasev1.Database) runtime.RawExtension {
 		if db == nil {
@@ -72,7 +72,7 @@ func TestDefaultingCases(t *testing.T) {
 		})
 	}
 	run(t, rtesting.AdmissionWebhookTests{
-		"nothing to fill in": {
+		"no defaults needed": {
 			Request:          request(admissionv1.Create, named("work_mem"), nil, ""),
 			ExpectedResponse: allowed(),
 		},
@@ -81,7 +81,7 @@ func TestDefaultingCases(t *testing.T) {
 			ExpectedResponse: allowed(
 				jsonpatch.NewOperation("add", "/spec/backup/target", "backups/cases/shop")),
 		},
-		"a name that is given twice is left to the schema, which refuses it": {
+		"a duplicate name is left to the schema, which rejects it": {
 			Request:          request(admissionv1.Create, named("work_mem", "Work_Mem"), nil, ""),
 			ExpectedResponse: allowed(),
 		},
@@ -97,7 +97,7 @@ func TestValidatingCases(t *testing.T) {
 		Details: &metav1.StatusDetails{Group: "database.trueup.dev", Kind: "databases", Name: "shop"},
 	}}}
 	warned := allowed()
-	warned.Warnings = []string{"spec.storage: volumes that exist keep their size, the change from 1Gi to 2Gi is refused"}
+	warned.Warnings = []string{"spec.storage: the size of existing volumes cannot change from 1Gi to 2Gi"}
 	grown := rtesting.With(shop, func(db *databasev1.Database) { db.Spec.Storage = resource.MustParse("2Gi") })
 	same := rtesting.With(shop, func(db *databasev1.Database) { db.Spec.Storage = resource.MustParse("1024Mi") })
 
@@ -118,7 +118,7 @@ func TestValidatingCases(t *testing.T) {
 			Request:          request(admissionv1.Update, grown, shop, ""),
 			ExpectedResponse: warned,
 		},
-		"the same storage in other words": {
+		"the same storage in another notation": {
 			Request:          request(admissionv1.Update, same, shop, ""),
 			ExpectedResponse: allowed(),
 		},

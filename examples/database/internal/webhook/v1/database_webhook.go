@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 has the admission webhooks of the kind Database. They are reconcilers like any other, below an
-// AdmissionWebhookAdapter: what they change of the Database becomes a patch, and what they refuse they say on the
+// Package v1 contains the admission webhooks of the kind Database. They are ordinary reconcilers below an
+// AdmissionWebhookAdapter: their changes to the Database become a patch, and they reject a request by setting the
 // response.
 //
-// They do only what the schema cannot. The controller does not rely on them, because a webhook can be switched off.
+// They do only what the schema cannot do. The controller does not rely on them, because webhooks can be disabled.
 package v1
 
 import (
@@ -30,7 +30,7 @@ import (
 // +kubebuilder:webhook:path=/mutate-database-trueup-dev-v1-database,mutating=true,failurePolicy=fail,sideEffects=None,groups=database.trueup.dev,resources=databases,verbs=create;update,versions=v1,name=mdatabase-v1.database.trueup.dev,admissionReviewVersions=v1
 // +kubebuilder:webhook:path=/validate-database-trueup-dev-v1-database,mutating=false,failurePolicy=fail,sideEffects=None,groups=database.trueup.dev,resources=databases,verbs=update;delete,versions=v1,name=vdatabase-v1.database.trueup.dev,admissionReviewVersions=v1
 
-// The paths that the markers above name.
+// The paths in the markers above.
 const (
 	defaultingPath = "/mutate-database-trueup-dev-v1-database"
 	validatingPath = "/validate-database-trueup-dev-v1-database"
@@ -38,7 +38,7 @@ const (
 
 // SetupDatabaseWebhookWithManager serves both webhooks from the manager's webhook server.
 func SetupDatabaseWebhookWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	c := reconcilers.NewConfig(mgr, &databasev1.Database{}, 0) // nothing is tracked, so there is no sync period
+	c := reconcilers.NewConfig(mgr, &databasev1.Database{}, 0) // nothing is tracked, so the sync period is not used
 	defaulting, defaultingErr := NewDefaultingWebhook(c).BuildWithContext(ctx)
 	validating, validatingErr := NewValidatingWebhook(c).BuildWithContext(ctx)
 	if err := errors.Join(defaultingErr, validatingErr); err != nil {
@@ -49,8 +49,8 @@ func SetupDatabaseWebhookWithManager(ctx context.Context, mgr ctrl.Manager) erro
 	return nil
 }
 
-// NewDefaultingWebhook returns the webhook that fills in what depends on other fields, which a default in the schema
-// cannot.
+// NewDefaultingWebhook returns the webhook that sets defaults which depend on other fields, which the schema cannot
+// express.
 func NewDefaultingWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*databasev1.Database] {
 	return &reconcilers.AdmissionWebhookAdapter[*databasev1.Database]{
 		Name: "DatabaseDefaulting",
@@ -60,7 +60,8 @@ func NewDefaultingWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAda
 				if db.Spec.Backup != nil && db.Spec.Backup.Target == "" {
 					db.Spec.Backup.Target = db.DefaultTarget()
 				}
-				// PostgreSQL takes any case, the schema takes lower case. Of a name that is given twice, both stay and are refused.
+				// PostgreSQL accepts any case, the schema only lower case. A duplicate name is kept, so that the schema
+				// rejects it.
 				for _, name := range slices.Sorted(maps.Keys(db.Spec.Parameters)) {
 					lower := strings.ToLower(name)
 					if _, twice := db.Spec.Parameters[lower]; !twice {
@@ -75,7 +76,8 @@ func NewDefaultingWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAda
 	}
 }
 
-// NewValidatingWebhook returns the webhook that refuses what costs data, and warns about what has no effect.
+// NewValidatingWebhook returns the webhook that rejects changes which would lose data, and warns about changes without
+// an effect.
 func NewValidatingWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*databasev1.Database] {
 	return &reconcilers.AdmissionWebhookAdapter[*databasev1.Database]{
 		Name: "DatabaseValidation",
@@ -87,8 +89,8 @@ func NewValidatingWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAda
 	}
 }
 
-// BackgroundDeletion refuses to delete a Database in the foreground: the garbage collector would delete the servers
-// first, and the final backup would find none.
+// BackgroundDeletion rejects the foreground deletion of a Database: the garbage collector would delete the servers
+// first, and the final backup would fail.
 func BackgroundDeletion() reconcilers.SubReconciler[*databasev1.Database] {
 	return &reconcilers.SyncReconciler[*databasev1.Database]{
 		Name: "BackgroundDeletion",
@@ -107,7 +109,7 @@ func BackgroundDeletion() reconcilers.SubReconciler[*databasev1.Database] {
 			if options.PropagationPolicy == nil || *options.PropagationPolicy != metav1.DeletePropagationForeground {
 				return nil
 			}
-			// An error that is returned denies the request, too, but with code 500: as if the webhook were broken.
+			// A returned error also rejects the request, but with code 500, as if the webhook had failed.
 			resource := databasev1.GroupVersion.WithResource("databases").GroupResource()
 			denied := apierrs.NewForbidden(resource, db.Name, fmt.Errorf(
 				"foreground deletion stops the servers before the final backup: use --cascade=background, "+
@@ -120,8 +122,8 @@ func BackgroundDeletion() reconcilers.SubReconciler[*databasev1.Database] {
 	}
 }
 
-// StorageStays warns about another size of the volumes. It does not refuse it: the controller says in the condition
-// that the change has no effect.
+// StorageStays warns about a change of the volume size. It does not reject the change: the controller reports in a
+// condition that it has no effect.
 func StorageStays() reconcilers.SubReconciler[*databasev1.Database] {
 	return &reconcilers.SyncReconciler[*databasev1.Database]{
 		Name: "StorageStays",
@@ -137,7 +139,7 @@ func StorageStays() reconcilers.SubReconciler[*databasev1.Database] {
 			if old.Spec.Storage.Cmp(db.Spec.Storage) != 0 {
 				response := reconcilers.RetrieveAdmissionResponse(ctx)
 				response.Warnings = append(response.Warnings, fmt.Sprintf(
-					"spec.storage: volumes that exist keep their size, the change from %s to %s is refused",
+					"spec.storage: the size of existing volumes cannot change from %s to %s",
 					&old.Spec.Storage, &db.Spec.Storage))
 			}
 			return nil

@@ -78,7 +78,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// What would cost data is refused, on the way that users take.
+// Deletions that would lose data are rejected, whatever the options of the client.
 func TestForegroundDeletion(t *testing.T) {
 	e := newEnv(t, func(ctx context.Context, mgr ctrl.Manager) error {
 		return database.SetupWithManager(ctx, mgr, database.Options{Backups: &backup.Fake{}})
@@ -94,11 +94,11 @@ func TestForegroundDeletion(t *testing.T) {
 			options: []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationForeground)},
 			refused: true,
 		},
-		"in the foreground, and there are no backups": {
+		"in the foreground, without backups": {
 			db:      newDatabase("no-backups"),
 			options: []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationForeground)},
 		},
-		"in the foreground, and the final backup is skipped": {
+		"in the foreground, with the final backup skipped": {
 			db: rtesting.With(newDatabase("skipped"), withBackup, func(db *databasev1.Database) {
 				db.Annotations = map[string]string{databasev1.AnnotationSkipFinalBackup: "true"}
 			}),
@@ -111,19 +111,19 @@ func TestForegroundDeletion(t *testing.T) {
 			err := e.Delete(t.Context(), tc.db, tc.options...)
 			if tc.refused {
 				if !apierrs.IsForbidden(err) || !strings.Contains(err.Error(), "use --cascade=background") {
-					t.Errorf("error = %v, want Forbidden with what to do", err)
+					t.Errorf("error = %v, want Forbidden and a message that names the annotation", err)
 				}
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			e.Gone(tc.db)
+			e.WaitForDeletion(tc.db)
 		})
 	}
 }
 
-// A change that has no effect is a warning, which kubectl prints.
+// A change without an effect causes a warning, which kubectl prints.
 func TestStorageWarning(t *testing.T) {
 	e := newEnv(t)
 	db := newDatabase("shop")
@@ -137,7 +137,7 @@ func TestStorageWarning(t *testing.T) {
 	e.Must(c.Update(t.Context(), db))
 	db.Spec.Storage = resource.MustParse("2Gi")
 	e.Must(c.Update(t.Context(), db))
-	want := []string{"spec.storage: volumes that exist keep their size, the change from 1Gi to 2Gi is refused"}
+	want := []string{"spec.storage: the size of existing volumes cannot change from 1Gi to 2Gi"}
 	if diff := cmp.Diff(want, warnings.texts); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}

@@ -27,7 +27,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// shop has all that defaulting fills in.
+// shop has all defaults.
 var shop = &websitev1.Website{
 	TypeMeta:   metav1.TypeMeta{APIVersion: websitev1.GroupVersion.String(), Kind: "Website"},
 	ObjectMeta: metav1.ObjectMeta{Namespace: "cases", Name: "shop"},
@@ -47,7 +47,7 @@ func protected(value string) func(*websitev1.Website) {
 	}
 }
 
-// asks is the request of the API server to let a site be written, or deleted: then there is an old one only.
+// asks returns a request to write a site, or to delete it: then only oldObject is set.
 func asks(operation admissionv1.Operation, object, old *websitev1.Website) *admission.Request {
 	raw := func(site *websitev1.Website) runtime.RawExtension {
 		if site == nil {
@@ -113,7 +113,7 @@ func runOnBoth(
 	})
 }
 
-// cacheHas answers lists as a cache does that has not yet seen a site go.
+// cacheHas answers lists like a stale cache that still contains deleted sites.
 func cacheHas(site *websitev1.Website) rtesting.ReactionFunc {
 	return func(action rtesting.Action) (bool, runtime.Object, error) {
 		return action.GetVerb() == "list", &websitev1.WebsiteList{Items: []websitev1.Website{*site}}, nil
@@ -123,7 +123,7 @@ func cacheHas(site *websitev1.Website) rtesting.ReactionFunc {
 func TestDefaultingCases(t *testing.T) {
 	replace := func(path, value string) jsonpatch.Operation { return jsonpatch.NewOperation("replace", path, value) }
 	runOnBoth(t, rtesting.AdmissionWebhookTests{
-		"nothing is left out": {
+		"no fields are missing": {
 			Request:          asks(admissionv1.Create, shop, nil),
 			ExpectedResponse: allowed(),
 		},
@@ -144,7 +144,7 @@ func TestDefaultingCases(t *testing.T) {
 				replace("/spec/languages/0/pages/1/title", "Opening hours"),
 			),
 		},
-		"a page without a name is for the schema to refuse": {
+		"a page without a name is left to the schema, which rejects it": {
 			Request: asks(
 				admissionv1.Create, rtesting.With(shop, func(site *websitev1.Website) { site.Spec.Pages = []websitev1.Page{{}} }),
 				nil,
@@ -155,7 +155,7 @@ func TestDefaultingCases(t *testing.T) {
 }
 
 func TestValidatingCases(t *testing.T) {
-	const forbidden = `websites.demo.trueup.dev "shop" is forbidden: it is protected, take the annotation demo.trueup.dev/protected off first`
+	const forbidden = `websites.demo.trueup.dev "shop" is forbidden: it is protected: remove the annotation demo.trueup.dev/protected first`
 	other := rtesting.With(shop, func(site *websitev1.Website) {
 		site.TypeMeta = metav1.TypeMeta{}
 		site.Name = "other"
@@ -167,31 +167,31 @@ func TestValidatingCases(t *testing.T) {
 	})
 	cause := metav1.StatusCause{
 		Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.domain",
-		Message: `Invalid value: "shop.example.com": the Website "other" in this namespace has this domain, choose another one`,
+		Message: `Invalid value: "shop.example.com": the Website "other" in this namespace already has this domain`,
 	}
 	taken := denied(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 		fmt.Sprintf(`Website.demo.trueup.dev "shop" is invalid: spec.domain: %s`, cause.Message), cause)
 	failure := admission.Errored(http.StatusInternalServerError, errors.New("inducing failure for list WebsiteList"))
 
 	runOnBoth(t, rtesting.AdmissionWebhookTests{
-		"a new site, and its domain is free": {
+		"a new site with a free domain": {
 			Request:          asks(admissionv1.Create, shop, nil),
 			GivenObjects:     []client.Object{moved},
 			ExpectedResponse: allowed(),
 		},
-		"a new site, and its domain is taken": {
+		"a new site with a taken domain": {
 			Request:          asks(admissionv1.Create, shop, nil),
 			GivenObjects:     []client.Object{other},
 			APIGivenObjects:  []client.Object{other},
 			ExpectedResponse: taken,
 		},
-		"a new site, and the holder of its domain is on its way out": {
+		"a new site with the domain of a site that is being deleted": {
 			Request:          asks(admissionv1.Create, shop, nil),
 			GivenObjects:     []client.Object{leaving},
 			APIGivenObjects:  []client.Object{leaving},
 			ExpectedResponse: allowed(),
 		},
-		"a new site, and only the cache still has the holder of its domain": {
+		"a new site with the domain of a site that only the cache still has": {
 			Request:          asks(admissionv1.Create, shop, nil),
 			WithReactors:     []rtesting.ReactionFunc{cacheHas(other)},
 			ExpectedResponse: allowed(),
@@ -202,7 +202,7 @@ func TestValidatingCases(t *testing.T) {
 			APIGivenObjects:  []client.Object{other},
 			ExpectedResponse: taken,
 		},
-		"a site stays where it was before there was a webhook": {
+		"a site keeps the domain that it had before the webhook existed": {
 			Request:          asks(admissionv1.Update, rtesting.With(shop, protected("true")), shop),
 			GivenObjects:     []client.Object{other},
 			APIGivenObjects:  []client.Object{other},

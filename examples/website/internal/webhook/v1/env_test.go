@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { apitest.Main(m) }
 
-// env is a namespace of a real Kubernetes API that asks the webhooks of this test.
+// env is a namespace of a real Kubernetes API that calls the webhooks of this test.
 type env struct{ *apitest.Env }
 
 func newEnv(t *testing.T) *env {
@@ -36,7 +36,7 @@ func newEnv(t *testing.T) *env {
 	return &env{apitest.New(t, scheme, sandbox.TestOptions{CRDs: []any{website.CRDs()}})}
 }
 
-// serve starts a manager with the webhooks, and with what else setup adds, and returns when the API server calls them.
+// serve starts a manager with the webhooks and further setups, and returns when the API server calls the webhooks.
 func (e *env) serve(setup ...func(context.Context, ctrl.Manager) error) {
 	e.Helper()
 	hooks := e.Webhooks(e, sandbox.WebhookOptions{Configurations: []any{website.Webhooks()}})

@@ -12,9 +12,9 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Defaults fills in what the author has left out: a default in the schema is a constant, these depend on other fields.
+// Defaults sets defaults that depend on other fields. Constant defaults are in the schema.
 //
-// A SyncReconciler is not called for a site that is being deleted, so nothing is in the way of its finalizers.
+// A SyncReconciler is not called for a site that is being deleted, so finalizers can be removed.
 func Defaults() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.SyncReconciler[*websitev1.Website]{
 		Name: "Defaults",
@@ -40,7 +40,7 @@ func Defaults() reconcilers.SubReconciler[*websitev1.Website] {
 	}
 }
 
-// titleOf makes "Opening hours" of "opening-hours".
+// titleOf converts "opening-hours" to "Opening hours".
 func titleOf(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
 	if size == 0 {

@@ -18,7 +18,7 @@ import (
 
 // +kubebuilder:rbac:groups=demo.trueup.dev,resources=websites,verbs=get;list;watch
 
-// Protection refuses to delete a site that has the annotation for that. Mind that a namespace with such a site in it
+// Protection rejects the deletion of a site that has the annotation AnnotationProtected. A namespace with such a site
 // cannot be deleted either.
 func Protection() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.SyncReconciler[*websitev1.Website]{
@@ -30,14 +30,14 @@ func Protection() reconcilers.SubReconciler[*websitev1.Website] {
 			}
 			return deny(ctx, apierrs.NewForbidden(
 				websitev1.GroupVersion.WithResource("websites").GroupResource(), site.Name,
-				fmt.Errorf("it is protected, take the annotation %s off first", websitev1.AnnotationProtected),
+				fmt.Errorf("it is protected: remove the annotation %s first", websitev1.AnnotationProtected),
 			))
 		},
 	}
 }
 
-// DomainIsFree refuses a domain that another Website of the namespace has. It looks at new and changed domains only:
-// what is stored already must stay writable, or nobody, the controller included, could change anything else about it.
+// DomainIsFree rejects a domain that another Website of the namespace has. It checks only new and changed domains:
+// stored sites must stay writable, or no client, including the controller, could change any of their other fields.
 func DomainIsFree() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.SyncReconciler[*websitev1.Website]{
 		Name: "DomainIsFree",
@@ -53,13 +53,13 @@ func DomainIsFree() reconcilers.SubReconciler[*websitev1.Website] {
 			return deny(ctx, apierrs.NewInvalid(
 				websitev1.GroupVersion.WithKind("Website").GroupKind(), site.Name,
 				field.ErrorList{field.Invalid(field.NewPath("spec", "domain"), site.Spec.Domain,
-					fmt.Sprintf("the Website %q in this namespace has this domain, choose another one", holder))},
+					fmt.Sprintf("the Website %q in this namespace already has this domain", holder))},
 			))
 		},
 	}
 }
 
-// choosesDomain is true when the request gives the site a domain that it has not had.
+// choosesDomain reports whether the request sets or changes the domain of the site.
 func choosesDomain(ctx context.Context, site *websitev1.Website) (bool, error) {
 	req := reconcilers.RetrieveAdmissionRequest(ctx)
 	switch req.Operation {
@@ -76,10 +76,11 @@ func choosesDomain(ctx context.Context, site *websitev1.Website) (bool, error) {
 	}
 }
 
-// holderOf returns the name of another site in the namespace that has the domain of this one, "" if there is none.
+// holderOf returns the name of another site in the namespace that has the domain of this one, or "".
 //
-// The cache answers at once, and may be behind. A site it has not seen is no harm: the DNS record decides in the end,
-// and the controller says so. But nobody is refused on the cache's word alone.
+// The cache responds immediately, but may be stale. If a site is not in the cache yet, the DNS record decides later,
+// and the controller reports the conflict. If the cache finds a holder, the API server is asked before the request is
+// rejected.
 func holderOf(ctx context.Context, site *websitev1.Website) (string, error) {
 	c := reconcilers.RetrieveConfigOrDie(ctx)
 	var known websitev1.WebsiteList
@@ -103,9 +104,8 @@ func holderOf(ctx context.Context, site *websitev1.Website) (string, error) {
 	return "", nil
 }
 
-// deny answers the request with an error as the API has them, so that clients can tell the reason and the field, and
-// ends the pass. To return the error instead would deny the request as well, but with code 500: as if the webhook were
-// broken.
+// deny responds with an API error, so that clients get the reason and the field, and halts. A returned error would also
+// reject the request, but with code 500, as if the webhook had failed.
 func deny(ctx context.Context, err *apierrs.StatusError) error {
 	response := reconcilers.RetrieveAdmissionResponse(ctx)
 	response.Allowed, response.Result = false, new(err.Status())

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 has the admission webhooks of the kind Website. They see a Website before it is stored:
+// Package v1 contains the admission webhooks of the kind Website. They receive a Website before it is stored:
 //
-//	website_defaults.go     fills in what a schema cannot: what depends on other fields
-//	website_validation.go   refuses what a schema cannot: what depends on other objects, and deletions
+//	website_defaults.go     sets defaults that a schema cannot express: they depend on other fields
+//	website_validation.go   rejects what a schema cannot check: it depends on other objects, or is a deletion
 //
-// Webhooks are reconcilers like any other, below an AdmissionWebhookAdapter. What they change of the resource becomes a
-// patch; what they want refused, they say on the response.
+// Webhooks are ordinary reconcilers below an AdmissionWebhookAdapter. Their changes to the resource become a patch, and
+// they reject a request by setting the response.
 //
-// The controller does not rely on them. A webhook can be switched off, and what it has let pass can be wrong a moment
-// later, so all that must hold is checked by the schema or by the controller as well. Webhooks are there to help
-// authors.
+// The controller does not rely on them. A webhook can be disabled, and a value that it accepted can become invalid a
+// moment later, so every requirement is also checked by the schema or by the controller. Webhooks give authors early
+// feedback.
 package v1
 
 import (
@@ -29,7 +29,7 @@ import (
 // +kubebuilder:webhook:path=/mutate-demo-trueup-dev-v1-website,mutating=true,failurePolicy=fail,sideEffects=None,groups=demo.trueup.dev,resources=websites,verbs=create;update,versions=v1,name=mwebsite-v1.demo.trueup.dev,admissionReviewVersions=v1
 // +kubebuilder:webhook:path=/validate-demo-trueup-dev-v1-website,mutating=false,failurePolicy=fail,sideEffects=None,groups=demo.trueup.dev,resources=websites,verbs=create;update;delete,versions=v1,name=vwebsite-v1.demo.trueup.dev,admissionReviewVersions=v1
 
-// The paths that the markers above name.
+// The paths in the markers above.
 const (
 	defaultingPath = "/mutate-demo-trueup-dev-v1-website"
 	validatingPath = "/validate-demo-trueup-dev-v1-website"
@@ -40,7 +40,7 @@ func SetupWebsiteWebhookWithManager(ctx context.Context, mgr ctrl.Manager) error
 	if err := indexDomains(ctx, mgr); err != nil {
 		return err
 	}
-	// Nothing is tracked in answering a request, so there is no sync period to tell.
+	// The webhooks track nothing, so the sync period is not used.
 	c := reconcilers.NewConfig(mgr, &websitev1.Website{}, 0)
 	defaulting, defaultingErr := NewDefaultingWebhook(c).BuildWithContext(ctx)
 	validating, validatingErr := NewValidatingWebhook(c).BuildWithContext(ctx)
@@ -52,7 +52,7 @@ func SetupWebsiteWebhookWithManager(ctx context.Context, mgr ctrl.Manager) error
 	return nil
 }
 
-// NewDefaultingWebhook returns the webhook that fills in fields.
+// NewDefaultingWebhook returns the webhook that sets defaults.
 func NewDefaultingWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*websitev1.Website] {
 	return &reconcilers.AdmissionWebhookAdapter[*websitev1.Website]{
 		Name:       "WebsiteDefaulting",
@@ -61,7 +61,7 @@ func NewDefaultingWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAda
 	}
 }
 
-// NewValidatingWebhook returns the webhook that refuses requests.
+// NewValidatingWebhook returns the webhook that rejects requests.
 func NewValidatingWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAdapter[*websitev1.Website] {
 	return &reconcilers.AdmissionWebhookAdapter[*websitev1.Website]{
 		Name: "WebsiteValidation",
@@ -73,7 +73,7 @@ func NewValidatingWebhook(c reconcilers.Config) *reconcilers.AdmissionWebhookAda
 	}
 }
 
-// domainField is an index of the cache: Websites by their domain.
+// domainField is an index of the cache: Websites by domain.
 const domainField = "spec.domain"
 
 func indexDomains(ctx context.Context, mgr ctrl.Manager) error {

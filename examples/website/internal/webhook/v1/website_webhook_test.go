@@ -55,7 +55,7 @@ func TestDefaulting(t *testing.T) {
 	}
 }
 
-// A client that has no Go type, kubectl for example, leaves out what it does not know: here there is no title at all.
+// A client without the Go type, such as kubectl, omits fields that it does not set: here, the title.
 func TestDefaulting_ofAnAppliedManifest(t *testing.T) {
 	e := newEnv(t)
 	e.serve()
@@ -68,7 +68,7 @@ func TestDefaulting_ofAnAppliedManifest(t *testing.T) {
 			"pages":  []any{map[string]any{"name": "index"}},
 		},
 	}}
-	for range 2 { // a user applies the same again
+	for range 2 { // a user applies the same manifest again
 		e.Must(
 			e.Apply(
 				t.Context(), client.ApplyConfigurationFromUnstructured(manifest.DeepCopy()), client.FieldOwner("kubectl"),
@@ -86,7 +86,7 @@ func TestDefaulting_ofAnAppliedManifest(t *testing.T) {
 		t.Errorf("domain = %s", stored.Spec.Domain)
 	}
 	if stored.Generation != 1 {
-		t.Errorf("generation = %d: to apply the same again has changed something", stored.Generation)
+		t.Errorf("generation = %d: applying the same manifest again changed the object", stored.Generation)
 	}
 }
 
@@ -97,15 +97,15 @@ func TestDomainIsFree(t *testing.T) {
 	e.Add(first)
 
 	second := newSite("second")
-	second.Namespace, second.Spec.Domain = e.Namespace, "First.example.com" // what counts is what will be stored
+	second.Namespace, second.Spec.Domain = e.Namespace, "First.example.com" // the stored domain counts
 	var err error
-	e.Eventually(func() error { // the cache may be behind
+	e.Eventually(func() error { // the cache may be stale
 		if err = e.Create(t.Context(), second.DeepCopy(), client.DryRunAll); err == nil {
-			return errors.New("the domain of another site is free")
+			return errors.New("the domain of another site is accepted")
 		}
 		return nil
 	})
-	const complaint = `spec.domain: Invalid value: "first.example.com": the Website "first" in this namespace has this domain, choose another one`
+	const complaint = `spec.domain: Invalid value: "first.example.com": the Website "first" in this namespace already has this domain`
 	wantDenied(t, err, metav1.StatusReasonInvalid, complaint)
 	var status apierrs.APIStatus
 	if errors.As(err, &status) {
@@ -128,11 +128,11 @@ func TestDomainIsFree(t *testing.T) {
 	e.Must(e.Update(t.Context(), first))
 	second.Spec.Domain = "first.example.com"
 	if err := e.Update(t.Context(), second); err != nil {
-		t.Errorf("a domain that has just become free: %v", err)
+		t.Errorf("a domain that is free since a moment ago: %v", err)
 	}
 }
 
-// A cache still shows a site that has just been deleted; its domain is free all the same.
+// A stale cache still contains a deleted site; its domain is free nevertheless.
 func TestDomainIsFree_afterADeletion(t *testing.T) {
 	e := newEnv(t)
 	e.serve()
@@ -150,10 +150,10 @@ func TestDomainIsFree_afterADeletion(t *testing.T) {
 	e.Add(next)
 
 	change(e, leaving, func(site *websitev1.Website) { site.Finalizers = nil })
-	e.Gone(leaving)
+	e.WaitForDeletion(leaving)
 }
 
-// What was stored before there was a webhook stays writable.
+// Sites that were stored before the webhook existed stay writable.
 func TestDomainIsFree_leavesOldSitesAlone(t *testing.T) {
 	e := newEnv(t)
 	first, second := newSite("first"), newSite("second")
@@ -165,7 +165,7 @@ func TestDomainIsFree_leavesOldSitesAlone(t *testing.T) {
 	change(e, second, func(site *websitev1.Website) { site.Finalizers = []string{"example.com/hold"} })
 	e.Must(e.Delete(t.Context(), second))
 	change(e, second, func(site *websitev1.Website) { site.Finalizers = nil })
-	e.Gone(second)
+	e.WaitForDeletion(second)
 }
 
 func TestProtection(t *testing.T) {
@@ -174,17 +174,17 @@ func TestProtection(t *testing.T) {
 	site := newSite("shop")
 	site.Annotations = map[string]string{websitev1.AnnotationProtected: "true"}
 	e.Add(site)
-	const complaint = `websites.demo.trueup.dev "shop" is forbidden: it is protected, take the annotation demo.trueup.dev/protected off first`
+	const complaint = `websites.demo.trueup.dev "shop" is forbidden: it is protected: remove the annotation demo.trueup.dev/protected first`
 	wantDenied(t, e.Delete(t.Context(), site), metav1.StatusReasonForbidden, complaint)
 	err := e.DeleteAllOf(t.Context(), &websitev1.Website{}, client.InNamespace(e.Namespace))
 	wantDenied(t, err, metav1.StatusReasonForbidden, complaint)
 
 	change(e, site, func(site *websitev1.Website) { site.Annotations[websitev1.AnnotationProtected] = "false" })
 	e.Must(e.Delete(t.Context(), site))
-	e.Gone(site)
+	e.WaitForDeletion(site)
 }
 
-// The controller writes Websites too: finalizers, while they are alive and while they go.
+// The controller writes Websites too: it adds finalizers, and removes them from sites that are being deleted.
 func TestWebhooksBesideTheController(t *testing.T) {
 	e := newEnv(t)
 	e.serve(e.withController)
@@ -202,10 +202,10 @@ func TestWebhooksBesideTheController(t *testing.T) {
 	var content corev1.ConfigMap
 	e.Must(e.Get(t.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "shop-content"}, &content))
 	if page := content.Data["opening-hours.html"]; !strings.Contains(page, "Opening hours") {
-		t.Errorf("the page does not have the title that was filled in:\n%s", page)
+		t.Errorf("the page does not have the default title:\n%s", page)
 	}
 	e.Must(e.Delete(t.Context(), site))
-	e.Gone(site)
+	e.WaitForDeletion(site)
 }
 
 func wantDenied(t *testing.T, err error, reason metav1.StatusReason, message string) {
