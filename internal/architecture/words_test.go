@@ -46,7 +46,6 @@ var unedited = []string{
 	"benchmarks/internal/workload",
 	"converge",
 	"internal/convergence",
-	"internal/integration",
 	"internal/memapi",
 	"internal/memapi/apply",
 	"internal/memapi/kinds",

@@ -16,8 +16,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// summary aggregates the ConfigMaps of the namespace that have the label part into one, and has none when there are no
-// parts.
+// summary aggregates the ConfigMaps of the namespace that have the label part into one. It has no child if no parts
+// exist.
 func summary(e *env) setup {
 	parts := reconcilers.NewStasher[map[string]string]("parts")
 	return func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
@@ -79,7 +79,7 @@ func TestAggregate(t *testing.T) {
 	e.start(summary(e))
 
 	got := newConfigMap("summary", nil)
-	until(e, got, dataIs(map[string]string{"a": "1", "b": "2"})) // created, although nothing told of it
+	until(e, got, dataIs(map[string]string{"a": "1", "b": "2"})) // created, although no event triggered it
 
 	change(e, got, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"drift": "by hand"} })
 	until(e, got, dataIs(map[string]string{"a": "1", "b": "2"}))
@@ -91,7 +91,7 @@ func TestAggregate(t *testing.T) {
 	e.Must(e.Delete(t.Context(), got))
 	until(e, got, func(cm *corev1.ConfigMap) error {
 		if cm.UID == uid {
-			return fmt.Errorf("the summary is still the one that was deleted")
+			return fmt.Errorf("the deleted summary still exists")
 		}
 		return dataIs(map[string]string{"a": "3", "b": "2"})(cm)
 	})
@@ -105,8 +105,8 @@ func TestAggregate(t *testing.T) {
 	until(e, newConfigMap("summary", nil), dataIs(map[string]string{"c": "4"}))
 }
 
-// A manager that starts and finds all as it should be writes nothing.
-func TestAggregate_writesNothingWhenThereIsNothingToDo(t *testing.T) {
+// A manager that starts when everything is up to date writes nothing.
+func TestAggregate_writesNothingIfUpToDate(t *testing.T) {
 	e := newEnv(t)
 	e.Add(newPart("a", "1"))
 	stop := e.start(summary(e))

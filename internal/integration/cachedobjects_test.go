@@ -37,7 +37,8 @@ func spoil(obj client.Object) {
 	}
 }
 
-// What authors do to the objects they are given stays with them, although the engine copies as little as it can.
+// Changes that authors make to the objects they receive do not reach the cache, although the engine copies as little as
+// possible.
 func TestNothingReachesTheObjectsInTheCache(t *testing.T) {
 	e := newEnv(t)
 	var passes atomic.Int64
@@ -109,7 +110,7 @@ func TestNothingReachesTheObjectsInTheCache(t *testing.T) {
 		e.touch(resource)
 		e.Eventually(func() error {
 			if passes.Load() == before {
-				return fmt.Errorf("no pass for a change of the resource")
+				return fmt.Errorf("no reconcile for a change of the resource")
 			}
 			return nil
 		})

@@ -27,7 +27,7 @@ const (
 type childSet struct {
 	namespace string
 	passes    atomic.Int64
-	known     atomic.Int64 // in the last pass
+	known     atomic.Int64 // in the last reconcile
 }
 
 func (s *childSet) reconciler() reconcilers.SubReconciler[*fixture.Resource] {
@@ -76,7 +76,7 @@ func (s *childSet) reconciler() reconcilers.SubReconciler[*fixture.Resource] {
 	}
 }
 
-// children waits until the children of a parent are as they should be, by id.
+// children waits until the children of a parent match want, by id.
 func (e *env) children(s *childSet, want map[string]string) {
 	e.Helper()
 	e.Eventually(func() error {
@@ -115,7 +115,7 @@ func TestChildSet_inAnotherNamespace(t *testing.T) {
 		return nil
 	})
 
-	// There is no owner reference to follow from a child to its parent.
+	// The child has no owner reference that leads to its parent.
 	child := newConfigMap("parent-b", nil)
 	child.Namespace = set.namespace
 	change(e, child, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"value": "by hand"} })
@@ -125,7 +125,7 @@ func TestChildSet_inAnotherNamespace(t *testing.T) {
 	e.events("parent", "FinalizerPatched", "Created", "Updated", "Deleted")
 }
 
-func TestChildSet_keepsItsFinalizerUntilTheLastChildIsGone(t *testing.T) {
+func TestChildSet_keepsItsFinalizerUntilTheLastChildIsDeleted(t *testing.T) {
 	e := newEnv(t)
 	set := &childSet{namespace: e.anotherNamespace()}
 	parent := newResource("parent", map[string]string{"a": "1", "b": "2"})
@@ -138,10 +138,10 @@ func TestChildSet_keepsItsFinalizerUntilTheLastChildIsGone(t *testing.T) {
 
 	e.Must(e.Delete(t.Context(), parent))
 	e.children(set, map[string]string{"b": "2"})
-	// The pass that has seen one child left is over once the next one has begun.
+	// The reconcile that saw one child left is complete when the next one has started.
 	e.Eventually(func() error {
 		if known := set.known.Load(); known != 1 {
-			return fmt.Errorf("%d children are known", known)
+			return fmt.Errorf("the last reconcile saw %d children", known)
 		}
 		return nil
 	})
@@ -149,13 +149,13 @@ func TestChildSet_keepsItsFinalizerUntilTheLastChildIsGone(t *testing.T) {
 	e.touch(held)
 	e.Eventually(func() error {
 		if set.passes.Load() == passes {
-			return fmt.Errorf("the parent has not been called for a change of a child that is being deleted")
+			return fmt.Errorf("the parent was not reconciled for a change of a child that is being deleted")
 		}
 		return nil
 	})
 	e.Must(e.Read(parent))
 	if diff := cmp.Diff([]string{setFinalizer}, parent.Finalizers); diff != "" {
-		t.Errorf("finalizers while a child is left (-want +got):\n%s", diff)
+		t.Errorf("finalizers while a child exists (-want +got):\n%s", diff)
 	}
 
 	change(e, held, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
@@ -163,7 +163,8 @@ func TestChildSet_keepsItsFinalizerUntilTheLastChildIsGone(t *testing.T) {
 	e.children(set, map[string]string{})
 }
 
-// What a manager has created just before it ended, and the next one has not in its cache yet, is deleted all the same.
+// A child that a manager creates just before it stops, and that is not in the cache of the next manager, is deleted
+// too.
 func TestChildSet_cleansUpAfterARestart(t *testing.T) {
 	e := newEnv(t)
 	set := &childSet{namespace: e.anotherNamespace()}

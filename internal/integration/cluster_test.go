@@ -19,7 +19,8 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// intoCluster is a controller whose resources are in the cluster of the manager, and their children in another.
+// intoCluster is a controller whose resources are in the cluster of the manager, and whose children are in another
+// cluster.
 func intoCluster(other *sandbox.Sandbox) setup {
 	return func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
 		remote, err := cluster.New(other.RESTConfig(), func(o *cluster.Options) { o.Scheme = mgr.GetScheme() })
@@ -69,7 +70,7 @@ func TestWithConfig_anotherCluster(t *testing.T) {
 	}
 	childIs("1")
 	if len(child.OwnerReferences) != 0 {
-		t.Errorf("the child has owners, which are in another cluster: %v", child.OwnerReferences)
+		t.Errorf("the child has owner references to another cluster: %v", child.OwnerReferences)
 	}
 	if err := e.Read(newConfigMap("it", nil)); !apierrs.IsNotFound(err) {
 		t.Errorf("reading the child in the cluster of its parent: %v", err)
@@ -78,12 +79,12 @@ func TestWithConfig_anotherCluster(t *testing.T) {
 	if len(parent.Finalizers) != 1 {
 		t.Errorf("finalizers of the parent: %v", parent.Finalizers)
 	}
-	e.events("it", "FinalizerPatched", "Created") // of the parent, in its own cluster
+	e.events("it", "FinalizerPatched", "Created") // the cluster of the parent
 
 	change(e, parent, func(r *fixture.Resource) { r.Spec.Fields["value"] = "2" })
 	childIs("2")
 
-	// What happens to the child over there triggers the parent over here.
+	// A change of the child in the other cluster triggers the parent.
 	child.Data = map[string]string{"value": "by hand"}
 	e.Must(there.Update(t.Context(), child))
 	childIs("2")
@@ -95,7 +96,7 @@ func TestWithConfig_anotherCluster(t *testing.T) {
 	e.Eventually(func() error {
 		err := there.Get(t.Context(), client.ObjectKeyFromObject(child), child)
 		if err == nil {
-			return fmt.Errorf("the child is still there")
+			return fmt.Errorf("the child still exists")
 		}
 		return client.IgnoreNotFound(err)
 	})

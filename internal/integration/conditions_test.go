@@ -15,8 +15,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Every condition follows the generation of the resource, also one whose status does not change, with one write of the
-// status for each generation.
+// The observed generation of every condition follows the generation of the resource, also if the status of the
+// condition does not change, with one write of the status for each generation.
 func TestConditionsHaveTheObservedGeneration(t *testing.T) {
 	e := newEnv(t)
 	conditions := apis.NewLivingConditionSet("Published")
@@ -54,7 +54,7 @@ func TestConditionsHaveTheObservedGeneration(t *testing.T) {
 			e.touch(resource)
 			e.Eventually(func() error {
 				if passes.Load() == before {
-					return fmt.Errorf("no pass for a change of the resource")
+					return fmt.Errorf("no reconcile for a change of the resource")
 				}
 				return nil
 			})

@@ -19,7 +19,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// deployment is a child whose spec is taken over whole, without the dozen fields that the API server fills in.
+// deployment is a child whose desired spec replaces the whole spec, without the dozen fields that the API server
+// defaults.
 func deployment(passes *atomic.Int64) reconcilers.SubReconciler[*fixture.Resource] {
 	return &reconcilers.ChildReconciler[*fixture.Resource, *appsv1.Deployment, *appsv1.DeploymentList]{
 		DesiredChild: func(_ context.Context, parent *fixture.Resource) (*appsv1.Deployment, error) {
@@ -50,7 +51,7 @@ func deployment(passes *atomic.Int64) reconcilers.SubReconciler[*fixture.Resourc
 	}
 }
 
-func TestServerDefaultsAreNoDrift(t *testing.T) {
+func TestServerDefaultsAreNotDrift(t *testing.T) {
 	e := newEnv(t)
 	var passes atomic.Int64
 	ready := func(r *fixture.Resource) error {
@@ -66,7 +67,7 @@ func TestServerDefaultsAreNoDrift(t *testing.T) {
 			e.touch(resource)
 			e.Eventually(func() error {
 				if passes.Load() == before {
-					return fmt.Errorf("no pass for a change of the resource")
+					return fmt.Errorf("no reconcile for a change of the resource")
 				}
 				return nil
 			})
@@ -91,7 +92,7 @@ func TestServerDefaultsAreNoDrift(t *testing.T) {
 	again(resource, 5)
 	wrote("after one change", "POST", "PUT")
 
-	// A new process has not seen what the server fills in. It knows.
+	// A new process has not seen the defaults of the server, and knows them nevertheless.
 	child := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	e.Must(e.Read(child))
 	stop()
@@ -99,7 +100,7 @@ func TestServerDefaultsAreNoDrift(t *testing.T) {
 	again(resource, 5)
 	wrote("after a restart", "POST", "PUT")
 
-	// Whatever is changed by hand is repaired, in fields with a default and in those without one.
+	// Every change by hand is repaired, in fields with and without a default.
 	e.Must(e.Patch(e.Context(), child, client.RawPatch(types.MergePatchType,
 		[]byte(`{"spec":{"replicas":3,"template":{"spec":{"hostNetwork":true,"nodeSelector":{"by":"hand"}}}}}`))))
 	until(e, child, func(d *appsv1.Deployment) error {

@@ -82,8 +82,8 @@ func (g *gizmo) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// TestUnseenCustomResourcesAreInSync creates custom resources whose definition has defaults. A manager that has not
-// seen them has nothing to write.
+// TestUnseenCustomResourcesAreInSync creates custom resources whose definition has defaults. A manager that starts
+// after that writes nothing.
 func TestUnseenCustomResourcesAreInSync(t *testing.T) {
 	e := newEnv(t)
 	e.Scheme().AddKnownTypeWithName(gizmoKind, &gizmo{})
@@ -113,8 +113,7 @@ func TestUnseenCustomResourcesAreInSync(t *testing.T) {
 	check("an unstructured Gizmo", 1, w, d)
 }
 
-// gizmos is a controller that assigns the status of its resources as a whole, without the fields that the server fills
-// in.
+// gizmos is a controller that assigns the whole status of its resources, without the fields that the server defaults.
 func gizmos(passes *atomic.Int64) setup {
 	type object = *unstructured.Unstructured
 	return func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
@@ -146,7 +145,7 @@ func TestStatusWithServerDefaultsIsWrittenOnce(t *testing.T) {
 			e.touch(resource)
 			e.Eventually(func() error {
 				if passes.Load() == before {
-					return fmt.Errorf("no pass for a change of the resource")
+					return fmt.Errorf("no reconcile for a change of the resource")
 				}
 				return nil
 			})

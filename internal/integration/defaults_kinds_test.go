@@ -29,8 +29,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// manageNew creates an object, and returns what a manager writes that has not seen it before, and then what one writes
-// after a change by hand.
+// manageNew creates an object. It returns the writes of a manager that has not seen the object before, and then the
+// writes after a change by hand.
 func manageNew[T client.Object](
 	e *env, desired T, merge func(current, desired T), drift func(T),
 ) (writes int, afterDrift int) {
@@ -56,7 +56,7 @@ func manageNew[T client.Object](
 
 	manage := func(manager *reconcilers.UpdatingObjectManager[T]) {
 		e.Helper()
-		e.Eventually(func() error { // controllers of Kubernetes write to it as well
+		e.Eventually(func() error { // controllers of Kubernetes also write it
 			e.Must(e.Get(e.Context(), client.ObjectKeyFromObject(actual), actual))
 			_, err := manager.Manage(ctx, parent, actual, desired.DeepCopyObject().(T))
 			if err != nil && !apierrs.IsConflict(err) {
@@ -67,7 +67,7 @@ func manageNew[T client.Object](
 	}
 	fresh := manager()
 	manage(fresh)
-	manage(fresh) // now it remembers
+	manage(fresh) // now it has seen the object
 	writes = counting.updates
 	if drift == nil {
 		return writes, 0
@@ -104,7 +104,7 @@ var (
 	}
 )
 
-// podTemplate has a bit of everything that has defaults in pods.
+// podTemplate has some of every part of pods that has defaults.
 func podTemplate() corev1.PodTemplateSpec {
 	get := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}
 	fieldRef := &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}
@@ -157,7 +157,7 @@ func jobTemplate() corev1.PodTemplateSpec {
 }
 
 // TestUnseenObjectsAreInSync creates an object of each kind that has defaults. A manager that has not seen it, as after
-// a restart, has nothing to write; what is changed by hand is written once.
+// a restart, writes nothing; a change by hand is repaired with one write.
 func TestUnseenObjectsAreInSync(t *testing.T) {
 	e := newEnv(t)
 	type counts struct{ Writes, AfterDrift int }
@@ -304,7 +304,7 @@ func others[C any](e *env, check func(kind string, want C, writes, afterDrift in
 		func(current, desired *corev1.LimitRange) { current.Spec = desired.Spec }, nil)
 	check("LimitRange", inSync, w, d)
 
-	// Objects of the cluster.
+	// Objects without a namespace.
 	name := e.Namespace
 	w, d = manageNew(e, &corev1.Namespace{ObjectMeta: named(name + "-other")},
 		func(current, desired *corev1.Namespace) { current.Labels, current.Spec = desired.Labels, desired.Spec }, nil)

@@ -21,7 +21,7 @@ import (
 
 var resourceKind = fixture.GroupVersion.WithKind("Resource")
 
-// ducks is a controller that knows a part of its resources.
+// ducks is a controller that knows only some fields of its resources.
 func ducks(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
 	return (&reconcilers.ResourceReconciler[*fixture.Duck]{
 		Type:         fixture.NewDuck("", ""),
@@ -53,7 +53,7 @@ func TestDuck(t *testing.T) {
 	e.start(ducks)
 
 	until(e, resource, statusIs(map[string]any{
-		"swims":              true, // not the duck's
+		"swims":              true, // not a field of the duck
 		"observedGeneration": int64(1),
 		"fields":             map[string]any{"quack": "quack"},
 	}))
@@ -70,7 +70,7 @@ func TestDuck(t *testing.T) {
 	e.events("it", "StatusPatched", "Created")
 	for _, verb := range e.traffic.of("resources/status") {
 		if verb != "PATCH" {
-			t.Errorf("the status was written by %s: what the duck does not know would be lost", verb)
+			t.Errorf("the status was written by %s: unknown fields would be lost", verb)
 		}
 	}
 
@@ -97,7 +97,7 @@ func TestCastResource(t *testing.T) {
 					Sync: func(_ context.Context, duck *fixture.Duck) error {
 						duck.Status.Fields = map[string]string{"quack": duck.Spec.Fields["sound"]}
 						if duck.Spec.Fields["sound"] == "none" {
-							return errors.New("a duck has to make a sound")
+							return errors.New("a duck must make a sound")
 						}
 						return nil
 					},
@@ -127,11 +127,11 @@ func TestCastResource(t *testing.T) {
 		owner.Kind != "Resource" {
 		t.Errorf("owner of the child: %+v", owner)
 	}
-	change(e, child, func(cm *corev1.ConfigMap) { cm.Data = nil }) // the owner is called, by the root's watch
+	change(e, child, func(cm *corev1.ConfigMap) { cm.Data = nil }) // the watch of the root triggers the owner
 	until(e, child, dataIs(map[string]string{"sound": "quack"}))
 	e.events("it", "FinalizerPatched", "Created", "Updated")
 
-	// What a sub reconciler says of a resource arrives also when it fails.
+	// Changes of a sub reconciler to a resource are also stored if it fails.
 	change(e, resource, func(r *fixture.Resource) { r.Spec.Fields["sound"] = "none" })
 	until(e, resource, func(r *fixture.Resource) error {
 		if r.Status.Fields["quack"] != "none" {
@@ -140,7 +140,7 @@ func TestCastResource(t *testing.T) {
 		return nil
 	})
 	if resource.Status.ObservedGeneration != 1 {
-		t.Errorf("observed generation = %d, although the pass of generation 2 has failed", resource.Status.ObservedGeneration)
+		t.Errorf("observed generation = %d after a failed reconcile of generation 2", resource.Status.ObservedGeneration)
 	}
 
 	e.Must(e.Delete(t.Context(), resource))
@@ -167,7 +167,7 @@ func TestCastResource_toAnInterface(t *testing.T) {
 	}
 }
 
-// Children of which only a part is known. To create and update them has to be asked for.
+// Children with only some known fields. Creating and updating them must be enabled.
 func TestDuck_asAChild(t *testing.T) {
 	e := newEnv(t)
 	ours := func(parent *unstructured.Unstructured, duck *fixture.Duck) bool {

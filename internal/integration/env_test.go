@@ -37,7 +37,7 @@ func newEnv(t *testing.T) *env {
 	return newBenchmarkEnv(t)
 }
 
-// newBenchmarkEnv is newEnv for what does not run in parallel.
+// newBenchmarkEnv is newEnv for tests that do not run in parallel.
 func newBenchmarkEnv(t testing.TB) *env {
 	t.Helper()
 	e := &env{Env: apitest.New(t, fixture.NewScheme(), sandbox.TestOptions{CRDs: crds()})}
@@ -46,7 +46,7 @@ func newBenchmarkEnv(t testing.TB) *env {
 	return e
 }
 
-// anotherNamespace creates a namespace that managers, started later, see as well.
+// anotherNamespace creates a namespace that managers that start later see as well.
 func (e *env) anotherNamespace() string {
 	e.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "other-"}}
@@ -105,14 +105,14 @@ func until[T client.Object](e *env, object T, check func(T) error) {
 	apitest.Until(e.Env, object, check)
 }
 
-// touch makes an event that no reconciler takes an interest in.
+// touch causes an event that no reconciler uses.
 func (e *env) touch(object client.Object) {
 	e.Helper()
 	e.Must(e.Patch(e.Context(), object, client.RawPatch("application/merge-patch+json",
 		fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%d"}}}`, time.Now().UnixNano()))))
 }
 
-// events waits until there are events for an object with all of these reasons.
+// events waits until events with all of these reasons exist for an object.
 func (e *env) events(name string, reasons ...string) {
 	e.Helper()
 	e.Eventually(func() error {
@@ -129,7 +129,7 @@ func (e *env) events(name string, reasons ...string) {
 		errs := []error{}
 		for _, reason := range reasons {
 			if !seen[reason] {
-				errs = append(errs, fmt.Errorf("no event %s for %s, only %v", reason, name, seen))
+				errs = append(errs, fmt.Errorf("no event %s for %s, got %v", reason, name, seen))
 			}
 		}
 		return errors.Join(errs...)

@@ -21,7 +21,7 @@ import (
 
 var errFlaky = errors.New("not this time")
 
-// flaky fails the first times, and says in the status how it went.
+// flaky fails the first calls, and writes the result of each call to the status.
 func flaky(failures int64, attempts *atomic.Int64) reconcilers.SubReconciler[*fixture.Resource] {
 	return &reconcilers.SuppressTransientErrors[*fixture.Resource, *fixture.ResourceList]{
 		Reconciler: &reconcilers.TryCatch[*fixture.Resource]{
@@ -72,13 +72,13 @@ func TestSuppressTransientErrors_untilTheyPersist(t *testing.T) {
 	e.Add(resource)
 	until(e, resource, resultIs(errFlaky.Error()))
 	if got := attempts.Load(); got < 3 {
-		t.Errorf("the status tells of the error after %d attempts", got)
+		t.Errorf("the status contains the error after %d attempts", got)
 	}
 	until(e, resource, resultIs("<nil>"))
 }
 
-// The predicate keeps from the controller that its own status write has changed the resource: nothing else than the
-// error, and then the result, makes it look again.
+// The predicate drops the event of the controller's own write of the status. Only the error, and then the result,
+// triggers the next reconcile.
 func TestGenerationChangedPredicate(t *testing.T) {
 	e := newEnv(t)
 	const failures, requeues = 3, 3
@@ -89,7 +89,7 @@ func TestGenerationChangedPredicate(t *testing.T) {
 			Reconciler: &reconcilers.SyncReconciler[*fixture.Resource]{
 				SyncWithResult: func(_ context.Context, resource *fixture.Resource) (reconcilers.Result, error) {
 					attempt := attempts.Add(1)
-					resource.Status.Fields = map[string]string{"result": fmt.Sprint(attempt)} // each pass writes the status
+					resource.Status.Fields = map[string]string{"result": fmt.Sprint(attempt)} // each reconcile writes the status
 					switch {
 					case attempt <= failures:
 						return reconcilers.Result{}, errFlaky

@@ -21,7 +21,7 @@ import (
 
 var errNoPassword = errors.New("no password")
 
-// undecided is a child whose author fails to say how it should look.
+// undecided is a child whose author returns an error instead of the desired state.
 func undecided() reconcilers.SubReconciler[*fixture.Resource] {
 	return reconcilers.Sequence[*fixture.Resource]{
 		&reconcilers.SyncReconciler[*fixture.Resource]{Sync: func(context.Context, *fixture.Resource) error { return nil }},
@@ -58,7 +58,7 @@ func (l *logLines) add(prefix, args string) {
 	l.lines = append(l.lines, prefix+" "+args)
 }
 
-// with waits for a line with all of these parts, and returns it.
+// with waits for a line that contains all parts, and returns it.
 func (l *logLines) with(e *env, parts ...string) (found string) {
 	e.Helper()
 	e.Eventually(func() error {
@@ -74,12 +74,12 @@ func (l *logLines) with(e *env, parts ...string) (found string) {
 			found = line
 			return nil
 		}
-		return fmt.Errorf("no line with %q in:\n%s", parts, strings.Join(l.lines, "\n"))
+		return fmt.Errorf("no line contains %q:\n%s", parts, strings.Join(l.lines, "\n"))
 	})
 	return found
 }
 
-// startLogging starts a manager, as start does, that logs into the returned lines.
+// startLogging starts a manager, as start does, that logs to the returned lines.
 func (e *env) startLogging(setups ...setup) *logLines {
 	e.Helper()
 	lines := &logLines{}
@@ -87,7 +87,7 @@ func (e *env) startLogging(setups ...setup) *logLines {
 	return lines
 }
 
-// eventAbout waits for an event about a resource, and returns its text.
+// eventAbout waits for an event for a resource, and returns its text.
 func (e *env) eventAbout(resource client.Object, reason string) (text string) {
 	e.Helper()
 	e.Eventually(func() error {

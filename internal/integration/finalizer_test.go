@@ -34,7 +34,7 @@ func TestWithFinalizer(t *testing.T) {
 					return err
 				}
 				if !slices.Contains(stored.Finalizers, finalizer) {
-					e.Error("the finalizer is not stored when there is something to clean up")
+					e.Error("the finalizer is not stored before the object to clean up is created")
 				}
 				made.Store(true)
 				return nil
@@ -53,7 +53,7 @@ func TestWithFinalizer(t *testing.T) {
 	e.Add(resource)
 	e.Eventually(func() error {
 		if !made.Load() {
-			return errors.New("nothing is made")
+			return errors.New("nothing was created")
 		}
 		return nil
 	})
@@ -65,14 +65,14 @@ func TestWithFinalizer(t *testing.T) {
 		}
 		return nil
 	})
-	e.Must(e.Read(resource)) // it is still there
+	e.Must(e.Read(resource)) // it still exists
 	if !slices.Contains(resource.Finalizers, finalizer) {
-		t.Errorf("finalizers = %v, although nothing is cleaned up", resource.Finalizers)
+		t.Errorf("finalizers = %v before the cleanup", resource.Finalizers)
 	}
 	busy.Store(false)
 	e.WaitForDeletion(resource)
 	if made.Load() {
-		t.Error("the resource is gone and nothing is cleaned up")
+		t.Error("the resource was deleted before the cleanup")
 	}
 	e.events("resource", "FinalizerPatched")
 }

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A reconcile that halts because a tracked object is missing is not retried. It comes again when the object does.
+// A reconcile that halts because a tracked object is missing is not retried. It runs again when the object is created.
 func TestHalt_OnAMissingSecretIsNotPolled(t *testing.T) {
 	e := newEnv(t)
 	const name = "halts-on-a-missing-secret"
@@ -59,7 +59,7 @@ func TestHalt_OnAMissingSecretIsNotPolled(t *testing.T) {
 	e.Add(newResource("it", nil))
 	e.Eventually(func() error {
 		if waits() == 0 {
-			return fmt.Errorf("%d halted requests, and none of them waits", halted.Load())
+			return fmt.Errorf("%d halted requests, but none of them waits", halted.Load())
 		}
 		return nil
 	})

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// watches holds back what managers are told of changes: their caches do not move until they are let go.
+// watches delays watch events: the caches of managers do not change until the events are released.
 type watches struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // by plural
@@ -28,7 +28,7 @@ func (w *watches) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// hold holds back the changes of a kind from now on.
+// hold delays the changes of a kind from now on.
 func (w *watches) hold(plural string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,7 +40,7 @@ func (w *watches) hold(plural string) {
 	}
 }
 
-// release lets go what was held back.
+// release delivers the delayed changes.
 func (w *watches) release(plural string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ type heldBody struct {
 	closed  chan struct{}
 }
 
-// Read reads first and holds the data back then: what arrives while changes are held must not pass.
+// Read reads first and then delays the data, because data that arrives while changes are delayed must not pass.
 func (b *heldBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	select {

@@ -18,7 +18,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// hotLoops are reconcilers that are never done. Each counts its calls.
+// hotLoops are reconcilers that never converge. Each counts its calls.
 func hotLoops(calls *atomic.Int64) map[string]reconcilers.SubReconciler[*fixture.Resource] {
 	return map[string]reconcilers.SubReconciler[*fixture.Resource]{
 		"requeue": &reconcilers.SyncReconciler[*fixture.Resource]{
@@ -44,7 +44,7 @@ func hotLoops(calls *atomic.Int64) map[string]reconcilers.SubReconciler[*fixture
 				return nil
 			},
 		},
-		// Its own new generations are no progress.
+		// Its own new generations are not progress.
 		"spec": &reconcilers.SyncReconciler[*fixture.Resource]{
 			Sync: func(ctx context.Context, r *fixture.Resource) error {
 				changed := r.DeepCopy()
@@ -75,12 +75,12 @@ func TestHotLoopsAreDelayed(t *testing.T) {
 			text := e.eventAbout(resource, "HotLoop")
 			if want := strings.ReplaceAll(repeats, "%s", e.Namespace); !strings.HasPrefix(text, "Warning ") ||
 				!strings.Contains(text, want) {
-				t.Errorf("event: %s\nwant a warning with %s", text, want)
+				t.Errorf("event: %s\nwant a warning that contains %s", text, want)
 			}
-			// Nobody waits in vain: a user's change is reconciled at once, however long the delay.
+			// The delay does not hold up users: a change by a user is reconciled at once, however long the delay is.
 			e.Eventually(func() error {
 				if calls.Load() < found+1 {
-					return fmt.Errorf("it is not reconciled any more")
+					return fmt.Errorf("it is no longer reconciled")
 				}
 				return nil
 			})

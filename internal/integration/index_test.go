@@ -24,7 +24,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// countingClient counts the objects in lists.
+// countingClient counts the objects in the lists that it returns.
 type countingClient struct {
 	client.Client
 	listed *atomic.Int64
@@ -36,7 +36,7 @@ func (c countingClient) List(ctx context.Context, list client.ObjectList, opts .
 	return err
 }
 
-// A parent looks at its own children, however many there are of others.
+// A parent reads only its own children, however many children others have.
 func TestChildrenAreFoundByTheirOwner(t *testing.T) {
 	const siblings = 300
 	e := newEnv(t)
@@ -65,17 +65,17 @@ func TestChildrenAreFoundByTheirOwner(t *testing.T) {
 		e.touch(resource)
 		e.Eventually(func() error {
 			if passes.Load() == before {
-				return fmt.Errorf("no pass for a change of the resource")
+				return fmt.Errorf("no reconcile for a change of the resource")
 			}
 			return nil
 		})
 	}
 	if passes, listed := passes.Load(), listed.Load(); listed == 0 || listed > passes {
-		t.Errorf("%d objects were listed in %d passes, want one in each at most", listed, passes)
+		t.Errorf("%d objects were listed in %d reconciles, want at most one in each", listed, passes)
 	}
 }
 
-// Controllers whose children are of a kind that is not served yet start when it is.
+// Controllers whose children are of a kind that is not served yet start when the kind is served.
 func TestChildrenOfAKindThatIsServedLater(t *testing.T) {
 	e := newEnv(t)
 	type object = *unstructured.Unstructured
@@ -109,7 +109,7 @@ func TestChildrenOfAKindThatIsServedLater(t *testing.T) {
 	e.Add(resource)
 	e.Eventually(func() error {
 		if apitest.Counted(t, "trueup_owner_index_failures_total", map[string]string{"kind": late.Kind}) == 0 {
-			return errors.New("the controller does not wait for the kind")
+			return errors.New("the controller did not wait for the kind")
 		}
 		return nil
 	})

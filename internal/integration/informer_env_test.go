@@ -27,7 +27,7 @@ import (
 
 var configMaps = resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}
 
-// supply makes the informer of ConfigMaps, in the test's namespace unless there is another one.
+// supply makes the informer of ConfigMaps, in the namespace of the test unless the options set another one.
 func (e *env) supply(
 	supplier operator.InformerSupplier, mgr cluster.Cluster, options operator.InformerOptions,
 ) operator.Informer {
@@ -53,11 +53,11 @@ func (e *env) inView(supplier operator.InformerSupplier, setup setup) setup {
 	}
 }
 
-// calls is a watcher that notes what it is called for.
+// calls is a watcher that records its calls.
 type calls struct {
 	mu    sync.Mutex
 	lines []string
-	// fail tells what to return for a line.
+	// fail returns the error of a call.
 	fail func(line string) error
 }
 
@@ -107,24 +107,24 @@ func (c *calls) until(e *env, lines ...string) {
 		made := c.made()
 		for _, line := range lines {
 			if !slices.Contains(made, line) {
-				return fmt.Errorf("no call %q, only %q", line, made)
+				return fmt.Errorf("no call %q, got %q", line, made)
 			}
 		}
 		return nil
 	})
 }
 
-// line is the connection to the API server. When it is cut, watches end and cannot be taken up where they were: who
-// wants to go on has to list again.
-type line struct {
+// connection is the connection to the API server. When it is cut, watches end and cannot be resumed: clients must list
+// again.
+type connection struct {
 	mu   sync.Mutex
 	cut  bool
 	ends []func()
-	// refused counts requests since then.
+	// refused counts the requests since then.
 	refused int
 }
 
-func (l *line) wrap(next http.RoundTripper) http.RoundTripper {
+func (l *connection) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		query := request.URL.Query()
 		l.mu.Lock()
@@ -134,9 +134,9 @@ func (l *line) wrap(next http.RoundTripper) http.RoundTripper {
 		}
 		switch watches := query.Get("watch") == "true"; {
 		case l.cut && watches && query.Get("sendInitialEvents") == "":
-			return gone(request), nil
+			return expired(request), nil
 		case l.cut:
-			return nil, errors.New("the line is cut")
+			return nil, errors.New("the connection is cut")
 		case !watches:
 			return next.RoundTrip(request)
 		}
@@ -148,7 +148,7 @@ func (l *line) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (l *line) disconnect() {
+func (l *connection) disconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = true
@@ -158,21 +158,21 @@ func (l *line) disconnect() {
 	l.ends = nil
 }
 
-// reconnect waits until it is certain that nobody goes on where they were.
-func (l *line) reconnect(e *env) {
+// reconnect waits until every client must list again.
+func (l *connection) reconnect(e *env) {
 	e.Helper()
 	e.Eventually(func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.refused == 0 {
-			return errors.New("nobody has tried to go on")
+			return errors.New("no request since the cut")
 		}
 		l.cut, l.refused = false, 0
 		return nil
 	})
 }
 
-func gone(request *http.Request) *http.Response {
+func expired(request *http.Request) *http.Response {
 	status, _ := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old",
@@ -183,8 +183,8 @@ func gone(request *http.Request) *http.Response {
 	}
 }
 
-// overLine returns the cluster for informers that are behind a line of their own.
-func (e *env) overLine(l *line) cluster.Cluster {
+// overConnection returns the cluster for informers with their own connection.
+func (e *env) overConnection(l *connection) cluster.Cluster {
 	e.Helper()
 	cfg := e.RESTConfig()
 	cfg.Wrap(l.wrap)

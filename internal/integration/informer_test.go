@@ -37,7 +37,7 @@ func suppliers() map[string]operator.InformerSupplier {
 	}
 }
 
-// forgetful is a store that has lost everything.
+// forgetful is a store that has lost its content.
 type forgetful struct{}
 
 func (forgetful) Get(context.Context, []string) (map[string][]byte, error) { return nil, nil }
@@ -64,7 +64,7 @@ func TestInformers_Select(t *testing.T) {
 			tests := map[string]struct {
 				options operator.InformerOptions
 				want    int
-				// one is read, outside is not there for this informer.
+				// matched only for one informer
 				one, outside string
 			}{
 				"label": {
@@ -146,7 +146,7 @@ func lengthOf(list client.ObjectList) int {
 	return len(list.(*corev1.ConfigMapList).Items)
 }
 
-// The metadata of who has written what is as large as a small object. No cache needs it.
+// Managed fields are as large as a small object, and no cache needs them.
 func TestWeaknessC7_ManagedFieldsAreNotKept(t *testing.T) {
 	for supplier, supply := range suppliers() {
 		t.Run(supplier, func(t *testing.T) {
@@ -159,10 +159,10 @@ func TestWeaknessC7_ManagedFieldsAreNotKept(t *testing.T) {
 				_, err := operator.WithInformer(mgr, "test", informer)
 				return err
 			})
-			told := make(chan *corev1.ConfigMap, 10)
+			received := make(chan *corev1.ConfigMap, 10)
 			events, err := informer.GetInformer(e.Context(), &corev1.ConfigMap{})
 			e.Must(err)
-			_, err = events.AddEventHandler(handlerFunc(func(obj any) { told <- obj.(*corev1.ConfigMap) }))
+			_, err = events.AddEventHandler(handlerFunc(func(obj any) { received <- obj.(*corev1.ConfigMap) }))
 			e.Must(err)
 			read := &corev1.ConfigMap{}
 			e.Eventually(func() error {
@@ -170,9 +170,9 @@ func TestWeaknessC7_ManagedFieldsAreNotKept(t *testing.T) {
 					e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "test"}, read, client.UnsafeDisableDeepCopy,
 				)
 			})
-			for what, cm := range map[string]*corev1.ConfigMap{"told": <-told, "read": read} {
+			for what, cm := range map[string]*corev1.ConfigMap{"received": <-received, "read": read} {
 				if len(cm.ManagedFields) > 0 || cm.UID == "" {
-					t.Errorf("%s with the managed fields %v", what, cm.ManagedFields)
+					t.Errorf("%s has the managed fields %v", what, cm.ManagedFields)
 				}
 			}
 		})
@@ -185,7 +185,7 @@ func (f handlerFunc) OnAdd(obj any, _ bool) { f(obj) }
 func (f handlerFunc) OnUpdate(_, obj any)   { f(obj) }
 func (f handlerFunc) OnDelete(any)          {}
 
-// checks catches the checks that are added to a manager.
+// checks collects the checks that are added to a manager.
 type checks struct {
 	ctrl.Manager
 	ready map[string]healthz.Checker
@@ -221,7 +221,7 @@ func TestInformers_ReadyWhenFilled(t *testing.T) {
 			request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, "/readyz", nil)
 			e.Must(err)
 			if check(request) == nil {
-				t.Error("ready before all objects are known")
+				t.Error("ready before all objects are listed")
 			}
 			e.Add(newConfigMap("test", nil))
 			e.watches.release("configmaps")
@@ -231,7 +231,7 @@ func TestInformers_ReadyWhenFilled(t *testing.T) {
 	}
 }
 
-// The guard against stale caches works with informers, too, whether their store does or not.
+// The guard against stale caches works with informers, too, whether or not their store works.
 func TestInformers_StaleCache(t *testing.T) {
 	for supplier, supply := range suppliers() {
 		t.Run(supplier, func(t *testing.T) {
@@ -250,12 +250,12 @@ func TestInformers_StaleCache(t *testing.T) {
 				}
 				e.touch(resource)
 				if apitest.Counted(e, "trueup_stale_cache_waits_total", nil) < before+3 {
-					return errors.New("not put off yet")
+					return errors.New("not deferred yet")
 				}
 				return nil
 			})
 			if got := len(e.childrenOf("test")); got != 1 {
-				t.Errorf("there are %d children, want 1", got)
+				t.Errorf("%d children exist, want 1", got)
 			}
 			e.watches.release("configmaps")
 			change(e, newResource("test", nil), func(r *fixture.Resource) { r.Spec.Fields["value"] = "2" })
@@ -266,7 +266,7 @@ func TestInformers_StaleCache(t *testing.T) {
 				}
 				return fmt.Errorf("the children are %v", children)
 			})
-			e.Eventually(func() error { // a write is noted when it is answered, which may be later than it is seen
+			e.Eventually(func() error { // a write is recorded when its response arrives, which may be after the watch event
 				writes := slices.Sorted(slices.Values(e.traffic.of("configmaps")))
 				return want("POST POST PUT", strings.Join(writes, " "))
 			})
@@ -278,11 +278,11 @@ func TestInformers_ErrorHandler(t *testing.T) {
 	for supplier, supply := range suppliers() {
 		t.Run(supplier, func(t *testing.T) {
 			e := newEnv(t)
-			wire, handled := &line{}, make(chan error, 1000)
+			wire, handled := &connection{}, make(chan error, 1000)
 			watcher := &calls{}
 			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				c := operator.NewInformerController(operator.InformerControllerConfig{})
-				informer := e.supply(supply, e.overLine(wire), operator.InformerOptions{
+				informer := e.supply(supply, e.overConnection(wire), operator.InformerOptions{
 					ErrorHandler: func(_ context.Context, err error) { handled <- err },
 				})
 				e.Must(errors.Join(c.AddInformer(informer, "test"), c.AddWatcher(watcher, "test")))
@@ -301,7 +301,7 @@ func TestInformers_ErrorHandler(t *testing.T) {
 	}
 }
 
-// Objects without a Go type are as good as others.
+// Objects without a Go type work like others.
 func TestInformers_Forms(t *testing.T) {
 	for supplier, supply := range suppliers() {
 		t.Run(supplier, func(t *testing.T) {

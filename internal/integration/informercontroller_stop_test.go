@@ -19,7 +19,7 @@ import (
 	"trueup.dev/resource"
 )
 
-// An informer may wait for ever: for permissions, or because of a selector that the API server does not support.
+// An informer may wait forever: for permissions, or because of a selector that the API server does not support.
 func TestInformerController_RunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	e := newEnv(t)
 	mgr, err := ctrl.NewManager(e.RESTConfig(), ctrl.Options{
@@ -38,7 +38,7 @@ func TestInformerController_RunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	ctx, stop := context.WithCancel(e.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
-	e.Eventually(func() error { // it takes until now that the other one is filled
+	e.Eventually(func() error { // only now the other informer is filled
 		if !fine.WaitForCacheSync(ctx) {
 			return ctx.Err()
 		}
@@ -51,10 +51,10 @@ func TestInformerController_RunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 			!strings.HasSuffix(
 				err.Error(), "before the caches synced; they keep running until the process ends: "+e.Namespace+"-unsupported",
 			) {
-			t.Errorf("Run returned %v, want what was waited for", err)
+			t.Errorf("Run returned %v, want an error that names the informer", err)
 		}
 	case <-time.After(apitest.Timeout):
-		t.Error("Run does not return")
+		t.Error("Run did not return")
 	}
 }
 
@@ -91,7 +91,7 @@ func TestInformerController_SkipStatusUpdate(t *testing.T) {
 			stop() // after which nothing is written
 			e.Must(e.Read(object))
 			if skip && len(object.Status.Conditions) > 0 {
-				t.Errorf("conditions = %v in a status that belongs to others", object.Status.Conditions)
+				t.Errorf("conditions = %v in a status of other controllers", object.Status.Conditions)
 			}
 		})
 	}

@@ -19,8 +19,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A store that has failed, or forgets, made events disappear: of what had changed while it failed, of the deletion of
-// what it had forgotten, and of deletions without a connection when it could not list.
+// In the original, a store that failed or lost its content made events disappear: changes while it failed, deletions of
+// objects that it had lost, and deletions during a disconnection when it could not list.
 func TestWeaknessB8_NoStoreLosesEvents(t *testing.T) {
 	for name, store := range map[string]operator.Store{
 		"forgetful": forgetful{}, "failing": failing{}, "memory": operator.NewMemoryStore(),
@@ -30,10 +30,10 @@ func TestWeaknessB8_NoStoreLosesEvents(t *testing.T) {
 			for _, name := range []string{"stays", "changes", "goes", "is-replaced"} {
 				e.Add(newConfigMap(name, map[string]string{"value": "1"}))
 			}
-			watcher, wire := &calls{}, &line{}
+			watcher, wire := &calls{}, &connection{}
 			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				c := operator.NewInformerController(operator.InformerControllerConfig{})
-				informer := e.supply(over(store), e.overLine(wire), operator.InformerOptions{})
+				informer := e.supply(over(store), e.overConnection(wire), operator.InformerOptions{})
 				e.Must(errors.Join(c.AddInformer(informer, "test"), c.AddWatcher(watcher, "test")))
 				return c.SetupWithManager(ctx, mgr)
 			})
@@ -84,7 +84,7 @@ func (failing) Get(context.Context, []string) (map[string][]byte, error) { retur
 func (failing) Set(context.Context, string, []byte) error                { return errStore }
 func (failing) Delete(context.Context, string) error                     { return errStore }
 
-// Handlers for one kind of objects with different selectors were all called for what any of them had selected.
+// In the original, handlers for one kind with different selectors were all called for the objects of every selector.
 func TestWeaknessA8_SelectorsOfOneKindAreKeptApart(t *testing.T) {
 	e := newEnv(t)
 	blue, red, both := &calls{}, &calls{}, &calls{}
@@ -96,7 +96,7 @@ func TestWeaknessA8_SelectorsOfOneKindAreKeptApart(t *testing.T) {
 		e.Must(errors.Join(
 			c.AddInformer(selected("team=blue"), "blue"), c.AddWatcher(blue, "blue"),
 			c.AddInformer(selected("team=red"), "red"), c.AddWatcher(red, "red"),
-			// Two informers under one name is how to ask for it.
+			// Two informers under one name are how callers request this.
 			c.AddInformer(
 				selected("team=blue"), "both",
 			), c.AddInformer(selected("team=red"), "both"), c.AddWatcher(both, "both"),
@@ -171,14 +171,14 @@ func TestInformerController_Handlers(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	if err := c.AddWatcher(first, "handlers"); err == nil {
-		t.Error("a watcher can be added to a controller that runs")
+		t.Error("a watcher was added to a running controller")
 	}
 }
 
 func TestInformerController_RunsByItself(t *testing.T) {
 	e := newEnv(t)
 	e.Add(newConfigMap("test", map[string]string{"value": "1"}))
-	behind := e.overLine(&line{})
+	behind := e.overConnection(&connection{})
 	watcher := &calls{}
 	c := operator.NewInformerController(operator.InformerControllerConfig{
 		KubeConfig: e.RESTConfig(), Scheme: fixture.NewScheme(),

@@ -17,13 +17,13 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Kinds that no Go type is for.
+// Kinds without a Go type.
 var (
 	widgetKind = schema.GroupVersionKind{Group: "integration.trueup.dev", Version: "v1", Kind: "Widget"}
 	gadgetKind = schema.GroupVersionKind{Group: "integration.trueup.dev", Version: "v1", Kind: "Gadget"}
 )
 
-// crds are the kinds of the tests. Schemas keep every field, known or not, but that of gizmos.
+// crds are the kinds of the tests. Schemas keep unknown fields, except the schema of gizmos.
 func crds() []any {
 	return []any{
 		crd(fixture.GroupVersion.WithKind("Resource"), "resources"),
@@ -76,7 +76,7 @@ func newUnstructuredList(kind schema.GroupVersionKind) *unstructured.Unstructure
 	return list
 }
 
-// configMapOf returns a reconciler for one ConfigMap, which the suffix tells from those of other reconcilers.
+// configMapOf returns a reconciler for one ConfigMap, whose suffix distinguishes it from those of other reconcilers.
 func configMapOf[T client.Object](
 	suffix string, fields func(T) map[string]string,
 ) *reconcilers.ChildReconciler[T, *corev1.ConfigMap, *corev1.ConfigMapList] {

@@ -17,7 +17,7 @@ import (
 // sub is a sub reconciler of Resources.
 type sub = reconcilers.SubReconciler[*fixture.Resource]
 
-// around has every reconciler that nests others, around one.
+// around contains every reconciler that nests others, around a given one.
 var around = map[string]func(nested sub) sub{
 	"sequence": func(nested sub) sub { return reconcilers.Sequence[*fixture.Resource]{nested} },
 	"always":   func(nested sub) sub { return reconcilers.Always[*fixture.Resource]{nested} },
@@ -80,7 +80,7 @@ var around = map[string]func(nested sub) sub{
 	},
 }
 
-// Wherever a child is in the tree, what happens to it triggers its parent. Nothing else does: no status is written.
+// A change of a child triggers its parent, wherever the child is in the tree. Nothing else does: no status is written.
 func TestWatchesAreSetUpBelowEveryReconciler(t *testing.T) {
 	e := newEnv(t)
 	value := map[string]string{"value": "right"}

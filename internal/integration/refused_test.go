@@ -37,8 +37,8 @@ func secretOf() reconcilers.SubReconciler[*fixture.Resource] {
 	}
 }
 
-// A quota that refuses a child announces nothing when it is lifted.
-func TestChildReconciler_TriesAgainWhatAQuotaRefused(t *testing.T) {
+// Lifting the quota that rejects a child triggers no event.
+func TestChildReconciler_RetriesWhatAQuotaRejected(t *testing.T) {
 	e := newEnv(t)
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "quota"},
@@ -61,8 +61,8 @@ func TestChildReconciler_TriesAgainWhatAQuotaRefused(t *testing.T) {
 	until(e, parent, resultIs("it"))
 }
 
-// Another part of the controller has made a Secret with a generated password.
-func TestChildReconciler_LeavesTheSecretsOfOthersAlone(t *testing.T) {
+// Another part of the controller has created a Secret with a generated password.
+func TestChildReconciler_DoesNotChangeSecretsOfOtherOwners(t *testing.T) {
 	e := newEnv(t)
 	parent := newResource("it", map[string]string{"key": "value"})
 	e.Add(parent)

@@ -21,7 +21,7 @@ func TestTwoControllersForOneKind(t *testing.T) {
 	named := func(name string, skipStatus bool) setup {
 		return func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
 			return (&reconcilers.ResourceReconciler[*fixture.Resource]{
-				Name: name + "Of" + e.Namespace, // unique in this process: here it is checked
+				Name: name + "Of" + e.Namespace, // names must be unique in this process: this test checks that
 				Setup: func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
 					bldr.WithOptions(controller.Options{SkipNameValidation: new(false)})
 					return nil

@@ -14,8 +14,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A manager that is stopped cuts off what is under way. That is no failure of anything, and no event says so.
-func TestShutdownIsNoFailure(t *testing.T) {
+// A manager that stops interrupts running reconciles. This is not a failure, and no event reports it.
+func TestShutdownIsNotAFailure(t *testing.T) {
 	stopped := func(entered chan<- string) reconcilers.SubReconciler[*fixture.Resource] {
 		return &reconcilers.SyncReconciler[*fixture.Resource]{
 			Sync: func(ctx context.Context, resource *fixture.Resource) error {

@@ -19,8 +19,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// generated is a child whose name the API server makes up, so that only the cache can tell whether there is one
-// already. It exists as long as the parent has the field "want", and its data are the parent's fields.
+// generated is a child with a generated name, so that only the cache shows whether it exists. It exists while the
+// parent has the field "want", and its data are the parent's fields.
 func generated(
 	finalizer string,
 ) *reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList] {
@@ -46,7 +46,7 @@ func generated(
 	}
 }
 
-// childrenOf lists the children of a Resource that are there to stay.
+// childrenOf lists the children of a Resource that are not being deleted.
 func (e *env) childrenOf(parent string) []corev1.ConfigMap {
 	e.Helper()
 	var list corev1.ConfigMapList
@@ -66,7 +66,7 @@ func TestStaleCache_GeneratedNames(t *testing.T) {
 		most  int
 	}{
 		"guarded": {most: 1},
-		// Without the guard the same events make duplicates: this is what it is for.
+		// Without the guard, the same events create duplicates, which the guard prevents.
 		"not guarded": {allow: true, most: 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,12 +96,12 @@ func TestStaleCache_GeneratedNames(t *testing.T) {
 					return fmt.Errorf("no duplicate yet")
 				}
 				if !tc.allow && apitest.Counted(e, "trueup_stale_cache_waits_total", nil) < before+3 {
-					return fmt.Errorf("not put off yet")
+					return fmt.Errorf("not deferred yet")
 				}
 				return nil
 			})
 			if got := len(e.childrenOf("test")); got > tc.most {
-				t.Errorf("there are %d children, want %d", got, tc.most)
+				t.Errorf("%d children exist, want %d", got, tc.most)
 			}
 			put := runs.Load()
 			e.watches.release("configmaps")
@@ -122,7 +122,7 @@ func TestStaleCache_GeneratedNames(t *testing.T) {
 func TestStaleCache_AnySequence(t *testing.T) {
 	for name, tc := range map[string]struct {
 		finalizer string
-		// named children come again under the same name.
+		// named children are created again under the same name
 		child string
 	}{
 		"generated name": {},
@@ -168,7 +168,7 @@ func TestStaleCache_AnySequence(t *testing.T) {
 					}
 				})
 				if got := len(e.childrenOf("test")); got > 1 {
-					t.Fatalf("step %d: there are %d children", step, got)
+					t.Fatalf("step %d: %d children exist", step, got)
 				}
 				if random.IntN(8) == 0 {
 					stop()
@@ -189,16 +189,16 @@ func TestStaleCache_AnySequence(t *testing.T) {
 			e.watches.release("configmaps")
 			e.watches.release("resources")
 			converged()
-			// The test writes the spec of the Resource, so a status may come too late; a child is written by one controller
-			// only.
-			for _, write := range e.traffic.tooLate() {
+			// The test writes the spec of the Resource, so writes of the status may conflict; a child has a single
+			// writer.
+			for _, write := range e.traffic.conflicted() {
 				if write != "PUT /apis/fixture.trueup.dev/v1/namespaces/"+e.Namespace+"/resources/test/status" &&
 					write != "PATCH /apis/fixture.trueup.dev/v1/namespaces/"+e.Namespace+"/resources/test" {
-					t.Errorf("too late: %s", write)
+					t.Errorf("conflict: %s", write)
 				}
 			}
 			if got := apitest.Counted(e, "trueup_stale_cache_timeouts_total", nil) - timeouts; got > 0 {
-				t.Errorf("%v requests waited in vain", got)
+				t.Errorf("%v requests timed out waiting for the cache", got)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func TestTrackAndList(t *testing.T) {
 	var passes, found atomic.Int64
 	e.start(func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
 		return (&reconcilers.ResourceReconciler[*fixture.Resource]{
-			SkipStatusUpdate: true, // whose events are triggers too
+			SkipStatusUpdate: true, // its events are triggers too
 			Reconciler: &reconcilers.SyncReconciler[*fixture.Resource]{
 				Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
 					bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
@@ -44,13 +44,13 @@ func TestTrackAndList(t *testing.T) {
 		e.Eventually(func() error {
 			if found.Load() != wantFound || passes.Load() < wantPasses {
 				return fmt.Errorf(
-					"%s: %d found after %d passes, want %d after %d", what, found.Load(), passes.Load(), wantFound, wantPasses,
+					"%s: %d found after %d reconciles, want %d after %d", what, found.Load(), passes.Load(), wantFound, wantPasses,
 				)
 			}
 			return nil
 		})
 		if got := passes.Load(); got != wantPasses {
-			t.Errorf("%s: %d passes, want %d", what, got, wantPasses)
+			t.Errorf("%s: %d reconciles, want %d", what, got, wantPasses)
 		}
 	}
 	labelled := func(name, value string) *corev1.ConfigMap {
@@ -68,9 +68,9 @@ func TestTrackAndList(t *testing.T) {
 	change(e, part, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"changed": ""} })
 	expect("with a part that has changed", 1, 3)
 	change(e, part, func(cm *corev1.ConfigMap) { cm.Labels["part-of"] = "another" })
-	expect("with a part that is none any more", 0, 4)
+	expect("with a part whose label was removed", 0, 4)
 	change(e, part, func(cm *corev1.ConfigMap) { cm.Labels["part-of"] = "it" })
-	expect("with a part that is one again", 1, 5)
+	expect("with a part whose label was added again", 1, 5)
 	e.Must(e.Delete(t.Context(), part))
 	expect("without", 0, 6)
 }

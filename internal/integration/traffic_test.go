@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// traffic remembers the requests that change something, events apart, and those among them that came too late.
+// traffic records the write requests, without events, and those that were answered with a conflict.
 type traffic struct {
 	mu        sync.Mutex
 	writes    []string
@@ -37,15 +37,15 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// tooLate returns the writes that were answered with a conflict.
-func (t *traffic) tooLate() []string {
+// conflicted returns the writes that were answered with a conflict.
+func (t *traffic) conflicted() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.conflicts)
 }
 
-// of returns the verbs of the writes to a resource, "configmaps" or "resources/status" for example, in their order,
-// without those that were answered with a conflict: other controllers write the same objects.
+// of returns the verbs of the writes to a resource, "configmaps" or "resources/status" for example, in order, without
+// those that were answered with a conflict, because other controllers write the same objects.
 func (t *traffic) of(resource string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// widgets is a controller that knows neither its resources nor their children by a Go type.
+// widgets is a controller without Go types for its resources and their children.
 func widgets(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
 	type object = *unstructured.Unstructured
 	return (&reconcilers.ResourceReconciler[object]{
@@ -68,7 +68,7 @@ func TestUnstructured(t *testing.T) {
 	e := newEnv(t)
 	e.start(widgets)
 	widget, gadget := newUnstructured(widgetKind, "it"), newUnstructured(gadgetKind, "it")
-	widget.Object["spec"] = map[string]any{"size": int64(1), "colour": "red"}
+	widget.Object["spec"] = map[string]any{"size": int64(1), "color": "red"}
 	e.Add(widget)
 
 	until(e, gadget, specIs(map[string]any{"size": int64(1)}))
@@ -80,7 +80,7 @@ func TestUnstructured(t *testing.T) {
 		(owner.APIVersion != "integration.trueup.dev/v1" || owner.Kind != "Widget") {
 		t.Errorf("owner of the child: %+v", owner)
 	}
-	if diff := cmp.Diff(map[string]any{"size": int64(1), "colour": "red"}, widget.Object["spec"]); diff != "" {
+	if diff := cmp.Diff(map[string]any{"size": int64(1), "color": "red"}, widget.Object["spec"]); diff != "" {
 		t.Errorf("spec of the resource (-want +got):\n%s", diff)
 	}
 

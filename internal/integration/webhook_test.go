@@ -23,7 +23,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// mutate serves a webhook for Resources and returns when the API server asks it for those of the test's namespace.
+// mutate serves a webhook for Resources and returns when the API server calls it for the namespace of the test.
 func (e *env) mutate(reconciler reconcilers.SubReconciler[*fixture.Resource]) {
 	e.Helper()
 	const path = "/mutate"
@@ -72,24 +72,24 @@ func (e *env) mutate(reconciler reconcilers.SubReconciler[*fixture.Resource]) {
 			return err
 		}
 		if probe.Spec.Fields["seen"] == "" {
-			return errors.New("the webhook is not called")
+			return errors.New("the webhook was not called")
 		}
 		return nil
 	})
 }
 
-// The Go type of the webhook knows less of the resource than the client that writes it.
+// The Go type of the webhook has fewer fields than the client that writes the resource.
 func TestWebhook_keepsWhatItsTypeDoesNotKnow(t *testing.T) {
 	e := newEnv(t)
 	e.mutate(reconcilers.Sequence[*fixture.Resource]{
 		&reconcilers.SyncReconciler[*fixture.Resource]{
 			Sync: func(ctx context.Context, resource *fixture.Resource) error {
 				if resource.Spec.Fields["refuse"] != "" {
-					return fmt.Errorf("%s is refused", resource.Name)
+					return fmt.Errorf("%s is rejected", resource.Name)
 				}
 				resource.Spec.Fields["seen"] = string(reconcilers.RetrieveAdmissionRequest(ctx).Operation)
 				delete(resource.Spec.Fields, "unwanted")
-				return reconcilers.ErrHaltSubReconcilers // which is not to say no
+				return reconcilers.ErrHaltSubReconcilers // a halt does not reject
 			},
 		},
 		&reconcilers.SyncReconciler[*fixture.Resource]{
@@ -108,7 +108,7 @@ func TestWebhook_keepsWhatItsTypeDoesNotKnow(t *testing.T) {
 	e.Add(resource)
 	until(e, resource, specIs(spec(map[string]any{"mine": "1", "seen": "CREATE", fixture.DefaulterField: "ran"})))
 	if resource.Object["besides"] != "the spec" {
-		t.Errorf("a field besides the spec: %v", resource.Object["besides"])
+		t.Errorf("a field outside of the spec: %v", resource.Object["besides"])
 	}
 
 	change(e, resource, func(u *unstructured.Unstructured) { u.Object["spec"] = spec(map[string]any{"unwanted": "x"}) })
@@ -119,15 +119,15 @@ func TestWebhook_keepsWhatItsTypeDoesNotKnow(t *testing.T) {
 	err := e.Create(t.Context(), refused)
 	if err == nil ||
 		!strings.Contains(
-			err.Error(), `admission webhook "resources.integration.trueup.dev" denied the request: another is refused`,
+			err.Error(), `admission webhook "resources.integration.trueup.dev" denied the request: another is rejected`,
 		) {
 		t.Errorf("error = %v", err)
 	}
 	if diff := cmp.Diff(true, client.IgnoreNotFound(e.Read(refused)) == nil); diff != "" {
-		t.Errorf("reading what was refused (-want +got):\n%s", diff)
+		t.Errorf("the rejected request (-want +got):\n%s", diff)
 	}
 
-	// There is nothing that a patch could change in a deletion; the API server would refuse it.
+	// A patch cannot change anything in a deletion; the API server would reject it.
 	e.Must(e.Delete(t.Context(), resource))
 	e.WaitForDeletion(resource)
 }
