@@ -34,12 +34,47 @@ type runFunc func(context.Context) error
 // newAPIServer prepares kube-apiserver with all its parts. It serves when the returned function runs. It takes
 // ownership of listener.
 func newAPIServer(
-	ctx context.Context,
-	listener net.Listener,
-	etcdSocket string,
-	keys *pki,
-	controllers []string,
+	ctx context.Context, listener net.Listener, etcdSocket string, keys *pki, controllers []string,
 ) (runFunc, error) {
+	s := apiServerOptions(listener, etcdSocket, keys, controllers)
+	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, fmt.Errorf("kube-apiserver: %w", err)
+	}
+	completed, err := s.Complete(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("kube-apiserver: %w", err)
+	}
+	if errs := completed.Validate(); len(errs) > 0 {
+		return nil, fmt.Errorf("kube-apiserver: %w", errors.Join(errs...))
+	}
+	config, err := app.NewConfig(completed)
+	if err != nil {
+		return nil, fmt.Errorf("kube-apiserver: %w", err)
+	}
+	generic := config.KubeAPIs.ControlPlane.Generic
+	version := reportedVersion{EffectiveVersion: generic.EffectiveVersion, git: KubernetesVersion()}
+	generic.EffectiveVersion = version
+	config.ApiExtensions.GenericConfig.EffectiveVersion = version
+	config.Aggregator.GenericConfig.EffectiveVersion = version
+
+	completedConfig, err := config.Complete()
+	if err != nil {
+		return nil, fmt.Errorf("kube-apiserver: %w", err)
+	}
+	chain, err := app.CreateServerChain(completedConfig)
+	if err != nil {
+		return nil, fmt.Errorf("kube-apiserver: %w", err)
+	}
+	prepared, err := chain.PrepareRun()
+	if err != nil {
+		return nil, fmt.Errorf("kube-apiserver: %w", err)
+	}
+	return prepared.Run, nil
+}
+
+func apiServerOptions(
+	listener net.Listener, etcdSocket string, keys *pki, controllers []string,
+) *options.ServerRunOptions {
 	s := options.NewServerRunOptions()
 
 	s.SecureServing.Listener = listener
@@ -87,40 +122,7 @@ func newAPIServer(
 		// case.
 		s.Admission.GenericAdmission.DisablePlugins = append(s.Admission.GenericAdmission.DisablePlugins, "ServiceAccount")
 	}
-
-	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w", err)
-	}
-	completed, err := s.Complete(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w", err)
-	}
-	if errs := completed.Validate(); len(errs) > 0 {
-		return nil, fmt.Errorf("kube-apiserver: %w", errors.Join(errs...))
-	}
-	config, err := app.NewConfig(completed)
-	if err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w", err)
-	}
-	generic := config.KubeAPIs.ControlPlane.Generic
-	version := reportedVersion{EffectiveVersion: generic.EffectiveVersion, git: KubernetesVersion()}
-	generic.EffectiveVersion = version
-	config.ApiExtensions.GenericConfig.EffectiveVersion = version
-	config.Aggregator.GenericConfig.EffectiveVersion = version
-
-	completedConfig, err := config.Complete()
-	if err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w", err)
-	}
-	chain, err := app.CreateServerChain(completedConfig)
-	if err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w", err)
-	}
-	prepared, err := chain.PrepareRun()
-	if err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w", err)
-	}
-	return prepared.Run, nil
+	return s
 }
 
 // reportedVersion makes /version return the version that was compiled in. Kubernetes relies on linker flags for it,

@@ -73,24 +73,34 @@ func newControllers(ctx context.Context, config *rest.Config, enabled []string, 
 		ControllerManagerMetrics:        controllersmetrics.NewControllerManagerMetrics("kube-controller-manager"),
 	}}
 
+	if err := group.build(ctx, enabled, metadataClient, dynamic); err != nil {
+		return nil, fmt.Errorf("controllers: %w", err)
+	}
+	return group, nil
+}
+
+// build creates the enabled controllers.
+func (g *controllerGroup) build(
+	ctx context.Context, enabled []string, metadataClient metadata.Interface, dynamic *kindInformers,
+) (err error) {
 	own := map[string]func() (kcm.Controller, error){
-		names.ServiceAccountTokenController: func() (kcm.Controller, error) { return newTokenController(ctx, group.context) },
+		names.ServiceAccountTokenController: func() (kcm.Controller, error) { return newTokenController(ctx, g.context) },
 		names.NamespaceController: func() (kcm.Controller, error) {
-			return newNamespaceController(ctx, group.context)
+			return newNamespaceController(ctx, g.context)
 		},
 		names.GarbageCollectorController: func() (kcm.Controller, error) {
 			var err error
-			group.gc, err = newCollector(ctx, group.context, metadataClient, dynamic)
-			return group.gc, err
+			g.gc, err = newCollector(ctx, g.context, metadataClient, dynamic)
+			return g.gc, err
 		},
 	}
 	descriptors := kcm.NewControllerDescriptors()
 	for name := range own {
 		delete(descriptors, name)
 	}
-	group.controllers, err = kcm.BuildControllers(ctx, group.context, descriptors, nil, noHealthChecks{})
+	g.controllers, err = kcm.BuildControllers(ctx, g.context, descriptors, nil, noHealthChecks{})
 	if err != nil {
-		return nil, fmt.Errorf("controllers: %w", err)
+		return err
 	}
 	for name, build := range own {
 		if !slices.Contains(enabled, name) {
@@ -98,11 +108,11 @@ func newControllers(ctx context.Context, config *rest.Config, enabled []string, 
 		}
 		controller, err := build()
 		if err != nil {
-			return nil, fmt.Errorf("controllers: %s: %w", name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		group.controllers = append(group.controllers, controller)
+		g.controllers = append(g.controllers, controller)
 	}
-	return group, nil
+	return nil
 }
 
 // run starts the controllers and returns when ctx is done and all have ended.

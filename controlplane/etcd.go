@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
 )
 
 // etcdMemberURL is the peer URL of the only member. No server listens there. It must stay the same across restarts.
@@ -31,29 +32,11 @@ type etcdServer struct {
 // startEtcd runs etcd on a unix socket in a directory that only its owner can enter. It needs no port, and no other
 // user of the machine can bypass the API server to read the cluster's secrets.
 func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, verbosity int) (*etcdServer, error) {
-	member, err := url.Parse(etcdMemberURL)
+	logger, panics := log.etcdLogger(verbosity)
+	cfg, err := etcdConfig(dataDir, socket, logger)
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
-	client := url.URL{Scheme: "unix", Path: socket}
-	logger, panics := log.etcdLogger(verbosity)
-
-	cfg := embed.NewConfig()
-	cfg.Dir = dataDir
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger)
-	cfg.ListenPeerUrls = nil
-	cfg.AdvertisePeerUrls = []url.URL{*member}
-	cfg.ListenClientUrls = []url.URL{client}
-	cfg.AdvertiseClientUrls = []url.URL{client}
-	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
-	cfg.EnableGRPCGateway = false
-	// The data must survive a restart of the process, but not of the machine.
-	cfg.UnsafeNoFsync = true
-	cfg.QuotaBackendBytes = etcdQuotaBytes
-	// A single member waits for no other members.
-	cfg.TickMs = 10
-	cfg.ElectionMs = 100
-
 	type result struct {
 		server *embed.Etcd
 		err    error
@@ -101,6 +84,30 @@ func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, v
 	}
 	server.Close()
 	return nil, fmt.Errorf("etcd: %w", err)
+}
+
+func etcdConfig(dataDir, socket string, logger *zap.Logger) (*embed.Config, error) {
+	member, err := url.Parse(etcdMemberURL)
+	if err != nil {
+		return nil, err
+	}
+	client := url.URL{Scheme: "unix", Path: socket}
+	cfg := embed.NewConfig()
+	cfg.Dir = dataDir
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger)
+	cfg.ListenPeerUrls = nil
+	cfg.AdvertisePeerUrls = []url.URL{*member}
+	cfg.ListenClientUrls = []url.URL{client}
+	cfg.AdvertiseClientUrls = []url.URL{client}
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	cfg.EnableGRPCGateway = false
+	// The data must survive a restart of the process, but not of the machine.
+	cfg.UnsafeNoFsync = true
+	cfg.QuotaBackendBytes = etcdQuotaBytes
+	// A single member waits for no other members.
+	cfg.TickMs = 10
+	cfg.ElectionMs = 100
+	return cfg, nil
 }
 
 func unusable(dataDir string, err error) error {

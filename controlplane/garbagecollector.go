@@ -40,10 +40,7 @@ type collector struct {
 }
 
 func newCollector(
-	ctx context.Context,
-	c kcm.ControllerContext,
-	metadataClient metadata.Interface,
-	kinds *kindInformers,
+	ctx context.Context, c kcm.ControllerContext, metadataClient metadata.Interface, kinds *kindInformers,
 ) (*collector, error) {
 	const clientName = "generic-garbage-collector"
 	client, err := c.NewClient(clientName)
@@ -63,12 +60,7 @@ func newCollector(
 		return nil, err
 	}
 	graph := garbagecollector.NewDependencyGraphBuilder(
-		ctx,
-		metadataClient,
-		c.RESTMapper,
-		garbagecollector.DefaultIgnoredResources(),
-		kinds,
-		c.InformersStarted,
+		ctx, metadataClient, c.RESTMapper, garbagecollector.DefaultIgnoredResources(), kinds, c.InformersStarted,
 	)
 	gc, err := garbagecollector.NewComposedGarbageCollector(ctx, client, deletingClient, c.RESTMapper, graph)
 	if err != nil {

@@ -21,8 +21,7 @@ func TestKindInformersEndWithTheirKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	kinds := newKindInformers(
-		informers.NewSharedInformerFactory(fake.NewClientset(), 0),
-		metadatafake.NewSimpleMetadataClient(scheme),
+		informers.NewSharedInformerFactory(fake.NewClientset(), 0), metadatafake.NewSimpleMetadataClient(scheme),
 	)
 	stop := make(chan struct{})
 	defer close(stop)

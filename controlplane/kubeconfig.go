@@ -64,8 +64,7 @@ func checkKubeconfigTarget(file string) error {
 	existing, err := clientcmd.Load(content)
 	if err != nil || existing.CurrentContext != contextName {
 		return fmt.Errorf(
-			"kubeconfig %s: exists and was not written by a control plane; choose another file or remove it",
-			file,
+			"kubeconfig %s: exists and was not written by a control plane; choose another file or remove it", file,
 		)
 	}
 	return nil

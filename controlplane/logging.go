@@ -132,10 +132,7 @@ func (l *componentLog) etcdLogger(verbosity int) (*zap.Logger, <-chan error) {
 	panics := make(chan error, 1)
 	hook := panicHook{reasons: panics}
 	return zap.New(
-		zapcore.NewCore(encoder, l, level),
-		zap.AddCaller(),
-		zap.WithPanicHook(hook),
-		zap.WithFatalHook(hook),
+		zapcore.NewCore(encoder, l, level), zap.AddCaller(), zap.WithPanicHook(hook), zap.WithFatalHook(hook),
 	).Named("etcd"), panics
 }
 

@@ -40,11 +40,8 @@ func newTokenController(ctx context.Context, c kcm.ControllerContext) (*tokenCon
 		return nil, err
 	}
 	controller, err := serviceaccounts.NewTokensController(
-		klog.FromContext(ctx),
-		c.InformerFactory.Core().V1().ServiceAccounts(),
-		c.InformerFactory.Core().V1().Secrets(),
-		client,
-		serviceaccounts.TokensControllerOptions{TokenGenerator: generator, RootCA: rootCA},
+		klog.FromContext(ctx), c.InformerFactory.Core().V1().ServiceAccounts(), c.InformerFactory.Core().V1().Secrets(),
+		client, serviceaccounts.TokensControllerOptions{TokenGenerator: generator, RootCA: rootCA},
 	)
 	if err != nil {
 		return nil, err

@@ -58,13 +58,25 @@ another outcome: Pending, Running, NotReady, Succeeded or Failed.`,
 	}
 	command.SetOut(stdout)
 	command.SetErr(stderr)
+	s.addFlags(command)
+	command.AddCommand(&cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of this command, Kubernetes and etcd",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(stdout, "trueup-controlplane %s kubernetes %s etcd %s\n",
+				controlplane.Version(), controlplane.KubernetesVersion(), controlplane.EtcdVersion())
+			return err
+		},
+	})
+	return command
+}
+
+func (s *settings) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.SortFlags = false
 	flags.StringVar(
-		&s.Dir,
-		"dir",
-		"",
-		"directory for all data, kept for a restart (default: a temporary directory, removed at exit)",
+		&s.Dir, "dir", "", "directory for all data, kept for a restart (default: a temporary directory, removed at exit)",
 	)
 	flags.StringVar(&s.Kubeconfig, "kubeconfig", "", "also write the admin's kubeconfig to this file; removed at exit")
 	flags.IntVar(&s.Port, "port", 0, "port of kube-apiserver on 127.0.0.1 (default: a free port)")
@@ -77,29 +89,13 @@ another outcome: Pending, Running, NotReady, Succeeded or Failed.`,
 	)
 	flags.BoolVar(&s.pods, "pods", true, "run pods on a simulated node")
 	flags.BoolVar(
-		&s.stopWithStdin,
-		"stop-with-stdin",
-		false,
+		&s.stopWithStdin, "stop-with-stdin", false,
 		"stop when standard input ends, for example because the parent process ended",
 	)
 	flags.StringVar(
-		&s.output,
-		"output",
-		outputText,
-		`output format when ready: "text", or "json" for one machine-readable line`,
+		&s.output, "output", outputText, `output format when ready: "text", or "json" for one machine-readable line`,
 	)
 	flags.IntVarP(&s.Verbosity, "v", "v", 0, "log level; above 0, logs of the components are written to standard error")
-	command.AddCommand(&cobra.Command{
-		Use:   "version",
-		Short: "Print the versions of this command, Kubernetes and etcd",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(stdout, "trueup-controlplane %s kubernetes %s etcd %s\n",
-				controlplane.Version(), controlplane.KubernetesVersion(), controlplane.EtcdVersion())
-			return err
-		},
-	})
-	return command
 }
 
 // serve runs the control plane until a signal or the end of stdin.

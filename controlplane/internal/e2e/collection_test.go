@@ -64,11 +64,7 @@ func (p *process) removeCRD(t *testing.T, resource schema.GroupVersionResource) 
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	name := resource.GroupResource().String()
-	if err := p.dynamic.Resource(crdResource).Delete(
-		ctx,
-		name,
-		metav1.DeleteOptions{},
-	); err != nil &&
+	if err := p.dynamic.Resource(crdResource).Delete(ctx, name, metav1.DeleteOptions{}); err != nil &&
 		!apierrors.IsNotFound(err) {
 		t.Error(err)
 	}
@@ -83,10 +79,7 @@ func (p *process) removeCRD(t *testing.T, resource schema.GroupVersionResource) 
 
 // create creates an object with an optional owner.
 func create(
-	t *testing.T,
-	client dynamic.ResourceInterface,
-	apiVersion, kind, name string,
-	owner *unstructured.Unstructured,
+	t *testing.T, client dynamic.ResourceInterface, apiVersion, kind, name string, owner *unstructured.Unstructured,
 ) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
@@ -207,10 +200,7 @@ func TestForegroundDeletionWaitsForChildren(t *testing.T) {
 		t.Errorf("owner while its child is held: %v, want it to wait", err)
 	}
 	if _, err := configMaps.Patch(
-		t.Context(),
-		"child",
-		"application/merge-patch+json",
-		[]byte(`{"metadata":{"finalizers":null}}`),
+		t.Context(), "child", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`),
 		metav1.PatchOptions{},
 	); err != nil {
 		t.Fatal(err)

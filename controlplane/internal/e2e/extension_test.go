@@ -88,9 +88,7 @@ func TestWebhookByURLIsCalled(t *testing.T) {
 		return nil
 	})
 	if _, err := configMaps.Create(
-		t.Context(),
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "allowed"}},
-		metav1.CreateOptions{},
+		t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "allowed"}}, metav1.CreateOptions{},
 	); err != nil {
 		t.Errorf("another name: %v, want it allowed", err)
 	}

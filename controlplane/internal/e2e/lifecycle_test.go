@@ -199,11 +199,7 @@ func TestDataSurvivesARestart(t *testing.T) {
 
 	// While it runs, no other control plane can use the directory.
 	_, err := launch(t.TempDir(), "--dir", dir)
-	if want := fmt.Sprintf(
-		"error: dir %s: in use by another control plane (process %d)",
-		dir,
-		first.PID,
-	); err == nil ||
+	if want := fmt.Sprintf("error: dir %s: in use by another control plane (process %d)", dir, first.PID); err == nil ||
 		!containsLine(err, want) {
 		t.Errorf("second control plane in the same directory: %v, want %q", err, want)
 	}
@@ -215,9 +211,7 @@ func TestDataSurvivesARestart(t *testing.T) {
 
 	second := start(t, "--dir", dir)
 	found, err := second.dynamic.Resource(configMapResource).Namespace("default").Get(
-		t.Context(),
-		"kept",
-		metav1.GetOptions{},
+		t.Context(), "kept", metav1.GetOptions{},
 	)
 	if err != nil {
 		t.Fatal(err)

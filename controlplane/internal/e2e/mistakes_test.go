@@ -17,8 +17,7 @@ import (
 
 func containsLine(err error, want string) bool {
 	return slices.ContainsFunc(
-		strings.Split(err.Error(), "\n"),
-		func(line string) bool { return strings.Contains(line, want) },
+		strings.Split(err.Error(), "\n"), func(line string) bool { return strings.Contains(line, want) },
 	)
 }
 
@@ -31,9 +30,7 @@ func TestMistakesAreExplained(t *testing.T) {
 	taken := listener.Addr().(*net.TCPAddr).Port
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(
-		file,
-		[]byte("apiVersion: v1\nkind: Config\ncurrent-context: production\n"),
-		0o600,
+		file, []byte("apiVersion: v1\nkind: Config\ncurrent-context: production\n"), 0o600,
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +74,7 @@ func TestMistakesAreExplained(t *testing.T) {
 			"dir with broken data",
 			[]string{"--dir", corruptEtcd},
 			"error: etcd: cannot use the data in " + filepath.Join(
-				corruptEtcd,
-				"etcd",
+				corruptEtcd, "etcd",
 			) + " (remove it to start with empty data): …",
 		},
 		{

@@ -48,10 +48,7 @@ func TestServiceAccountHasNoRightsByDefault(t *testing.T) {
 	var token string
 	eventually(t, waitLimit, "token for the default service account", func(ctx context.Context) error {
 		request, err := p.client.CoreV1().ServiceAccounts(namespace).CreateToken(
-			ctx,
-			"default",
-			&authenticationv1.TokenRequest{},
-			metav1.CreateOptions{},
+			ctx, "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{},
 		)
 		if err == nil {
 			token = request.Status.Token
@@ -68,9 +65,7 @@ func TestServiceAccountHasNoRightsByDefault(t *testing.T) {
 		t.Errorf("list secrets: %v, want forbidden", err)
 	}
 	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(
-		t.Context(),
-		&authenticationv1.SelfSubjectReview{},
-		metav1.CreateOptions{},
+		t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
 	)
 	if err != nil {
 		t.Fatal(err)

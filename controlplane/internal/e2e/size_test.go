@@ -51,10 +51,7 @@ func TestReadySmallAndQuiet(t *testing.T) {
 		t.Errorf("resident memory = %d MiB, want at most %d", most, residentLimitMiB)
 	}
 	t.Logf(
-		"ready after %s, at most %d MiB resident in the %s after that",
-		p.took.Round(time.Millisecond),
-		most,
-		observedFor,
+		"ready after %s, at most %d MiB resident in the %s after that", p.took.Round(time.Millisecond), most, observedFor,
 	)
 	if got := p.stderr.String(); got != "" {
 		t.Errorf("stderr = %q, want no output", got)

@@ -249,10 +249,7 @@ func TestRunningJobIsDeleted(t *testing.T) {
 		}
 		if len(pods.Items) > 0 {
 			return fmt.Errorf(
-				"pod %s has finalizers %v and phase %s",
-				pods.Items[0].Name,
-				pods.Items[0].Finalizers,
-				pods.Items[0].Status.Phase,
+				"pod %s has finalizers %v and phase %s", pods.Items[0].Name, pods.Items[0].Finalizers, pods.Items[0].Status.Phase,
 			)
 		}
 		return nil
@@ -286,9 +283,7 @@ func TestResourceQuotaIsCountedAndEnforced(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = secrets.Create(
-		t.Context(),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "second"}},
-		metav1.CreateOptions{},
+		t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "second"}}, metav1.CreateOptions{},
 	)
 	if err == nil {
 		t.Error("second secret was allowed, want it over quota")

@@ -140,9 +140,7 @@ type containerMaker struct {
 }
 
 func (m containerMaker) all(
-	containers []corev1.Container,
-	before []corev1.ContainerStatus,
-	init bool,
+	containers []corev1.Container, before []corev1.ContainerStatus, init bool,
 ) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	for i := range containers {
@@ -159,9 +157,7 @@ func (m containerMaker) all(
 
 // one returns the status of a container. once is set for init containers, which have ended when others run.
 func (m containerMaker) one(
-	container *corev1.Container,
-	previous corev1.ContainerState,
-	once bool,
+	container *corev1.Container, previous corev1.ContainerState, once bool,
 ) corev1.ContainerStatus {
 	status := corev1.ContainerStatus{
 		Name: container.Name, Image: container.Image, ImageID: container.Image,
@@ -182,6 +178,10 @@ func (m containerMaker) one(
 			ExitCode: code, Reason: reason, StartedAt: startedAt, FinishedAt: m.now, ContainerID: status.ContainerID,
 		}
 	}
+	end := func(code int32, reason string) {
+		status.Started = new(false)
+		status.State.Terminated = exited(code, reason)
+	}
 	crashLoop := func(code int32, reason string) {
 		status.RestartCount = 1
 		status.Started = new(false)
@@ -201,21 +201,17 @@ func (m containerMaker) one(
 		status.State.Waiting = m.waiting()
 	case once:
 		status.Ready = true
-		status.Started = new(false)
-		status.State.Terminated = exited(0, "Completed")
+		end(0, "Completed")
 	case m.fate == fateKilled:
-		status.Started = new(false)
-		status.State.Terminated = exited(exitKilled, "Error")
+		end(exitKilled, "Error")
 	case m.fate == fateSucceeded && m.restarts:
 		crashLoop(0, "Completed")
 	case m.fate == fateFailed && m.restarts:
 		crashLoop(exitFailed, "Error")
 	case m.fate == fateSucceeded:
-		status.Started = new(false)
-		status.State.Terminated = exited(0, "Completed")
+		end(0, "Completed")
 	case m.fate == fateFailed:
-		status.Started = new(false)
-		status.State.Terminated = exited(exitFailed, "Error")
+		end(exitFailed, "Error")
 	default:
 		status.Ready = m.fate == fateRunning
 		status.Started = new(true)

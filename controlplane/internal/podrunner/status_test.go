@@ -178,11 +178,7 @@ func TestStatusFor(t *testing.T) {
 			if status.PodIP != "10.244.0.1" || status.HostIP != nodeIP || status.StartTime == nil ||
 				status.ObservedGeneration != 3 {
 				t.Errorf(
-					"ip %s on %s, started %v, generation %d",
-					status.PodIP,
-					status.HostIP,
-					status.StartTime,
-					status.ObservedGeneration,
+					"ip %s on %s, started %v, generation %d", status.PodIP, status.HostIP, status.StartTime, status.ObservedGeneration,
 				)
 			}
 			// The second status must be equal, or the runner would write endlessly.
