@@ -141,7 +141,6 @@ type outcome[CT client.Object] struct {
 func (c *children[T, CT]) manage(
 	ctx context.Context, parent T, known []CT, desiredChild func() (CT, error),
 ) (outcome[CT], error) {
-	log := logr.FromContextOrDiscard(ctx)
 	nothing := outcome[CT]{skip: true}
 	c.track(ctx, parent, known...)
 
@@ -163,12 +162,8 @@ func (c *children[T, CT]) manage(
 	}
 
 	chosen := c.choose(present, desired, deleting)
-	for _, extra := range chosen.extra {
-		log.Info("extra child detected", "child", identify(extra))
-		var none CT
-		if _, err := c.manageOne(ctx, parent, extra, none); err != nil {
-			return nothing, err
-		}
+	if err := c.deleteExtra(ctx, parent, chosen.extra); err != nil {
+		return nothing, err
 	}
 	c.warnUnidentified(ctx, parent, chosen.unidentified)
 	actual := chosen.child
@@ -182,7 +177,9 @@ func (c *children[T, CT]) manage(
 	}
 	if !isNil(desired) && !exists(actual) {
 		if i := slices.IndexFunc(terminating, func(child CT) bool { return sameName(child, desired) }); i >= 0 {
-			log.Info("waiting until a terminating child of the same name no longer exists", "child", identify(terminating[i]))
+			logr.FromContextOrDiscard(ctx).Info(
+				"waiting until a terminating child of the same name no longer exists", "child", identify(terminating[i]),
+			)
 			return outcome[CT]{child: c.private(terminating[i])}, nil
 		}
 	}
@@ -206,6 +203,18 @@ func (c *children[T, CT]) manage(
 		return nothing, err
 	}
 	return outcome[CT]{child: child, err: err}, nil
+}
+
+// deleteExtra deletes children until a deletion fails.
+func (c *children[T, CT]) deleteExtra(ctx context.Context, parent T, extra []CT) error {
+	var none CT
+	for _, child := range extra {
+		logr.FromContextOrDiscard(ctx).Info("extra child detected", "child", identify(child))
+		if _, err := c.manageOne(ctx, parent, child, none); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desired CT) (managed CT, err error) {

@@ -82,12 +82,18 @@ func (made planner) plan(t reflect.Type, hidden bool) *copyPlan {
 		}
 		return plan
 	}
+	made.planKind(plan, t, hidden)
+	return plan
+}
+
+// planKind completes the plan of a type that cannot copy itself.
+func (made planner) planKind(plan *copyPlan, t reflect.Type, hidden bool) {
 	// A plan must set its own function before it requests the plan of another type: the other type may contain this one.
 	var elem *copyPlan
 	switch t.Kind() {
 	case reflect.Pointer:
 		if hidden && copyMethod(t.Elem()) == nil {
-			return plan
+			return
 		}
 		plan.detach = func(v reflect.Value) {
 			if !v.IsNil() {
@@ -126,7 +132,6 @@ func (made planner) plan(t reflect.Type, hidden bool) *copyPlan {
 	case reflect.Struct:
 		plan.detach = made.detachFields(t, hidden)
 	}
-	return plan
 }
 
 // applyToEach applies the plan to the elements of a slice or an array.

@@ -104,16 +104,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}()
 	defer func() { err = causeOf(ctx, awaitControlPlaneEnd(ctx, err)) }()
 
-	api, err := discovery.NewDiscoveryClientForConfig(sb.RESTConfig())
-	if err != nil {
+	if err := d.printVersion(sb); err != nil {
 		return err
 	}
-	version, err := api.ServerVersion()
-	if err != nil {
-		return err
-	}
-	d.Done("Kubernetes %s is up at %s", version.GitVersion, sb.RESTConfig().Host)
-
 	published, discard, err := recordsDir(sb)
 	if err != nil {
 		return err
@@ -127,19 +120,8 @@ func Run(ctx context.Context, o Options) (err error) {
 		defer func() { err = errors.Join(err, d.tidyUp(ctx)) }()
 	}
 
-	for _, chapter := range []func(context.Context) error{
-		d.apply,
-		d.watchReady,
-		d.changeTheme,
-		d.deleteChildren,
-		d.deleteSite,
-	} {
-		if err := d.chapter(ctx, chapter); err != nil {
-			if err = awaitControlPlaneEnd(ctx, err); ctx.Err() != nil {
-				return err // the errors of the controller are consequences of that
-			}
-			return d.controller.explain(err)
-		}
+	if err := d.chapters(ctx); err != nil {
+		return err
 	}
 	d.summary()
 	if err := d.controller.explain(nil); err != nil {
@@ -160,6 +142,33 @@ func Run(ctx context.Context, o Options) (err error) {
 	case <-d.controller.ended.Done():
 		return d.controller.end()
 	}
+}
+
+func (d *demo) printVersion(sb *sandbox.Sandbox) error {
+	api, err := discovery.NewDiscoveryClientForConfig(sb.RESTConfig())
+	if err != nil {
+		return err
+	}
+	version, err := api.ServerVersion()
+	if err != nil {
+		return err
+	}
+	d.Done("Kubernetes %s is up at %s", version.GitVersion, sb.RESTConfig().Host)
+	return nil
+}
+
+func (d *demo) chapters(ctx context.Context) error {
+	for _, chapter := range []func(context.Context) error{
+		d.apply, d.watchReady, d.changeTheme, d.deleteChildren, d.deleteSite,
+	} {
+		if err := d.chapter(ctx, chapter); err != nil {
+			if err = awaitControlPlaneEnd(ctx, err); ctx.Err() != nil {
+				return err // the errors of the controller are consequences of that
+			}
+			return d.controller.explain(err)
+		}
+	}
+	return nil
 }
 
 // startController installs the kind, and starts its controller and the observer.

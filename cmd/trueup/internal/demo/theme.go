@@ -22,25 +22,9 @@ const styleKey = "style.css"
 // changeTheme changes the theme that most sites use, and shows that these sites follow and that the others do not
 // change.
 func (d *demo) changeTheme(ctx context.Context) error {
-	before := map[types.NamespacedName]*view{}
-	followers := map[types.NamespacedName][]types.NamespacedName{} // by theme
-	var popular types.NamespacedName
-	for _, key := range d.sites {
-		v, err := d.view(ctx, d.client, key)
-		if err != nil {
-			return err
-		}
-		if v == nil || v.pending() != "" {
-			return fmt.Errorf("the Website %s is no longer ready", d.label(key))
-		}
-		before[key] = v
-		if v.site.Spec.ThemeRef != nil {
-			theme := types.NamespacedName{Namespace: key.Namespace, Name: v.site.Spec.ThemeRef.Name}
-			followers[theme] = append(followers[theme], key)
-			if len(followers[theme]) > len(followers[popular]) {
-				popular = theme
-			}
-		}
+	before, popular, followers, err := d.popularTheme(ctx)
+	if err != nil {
+		return err
 	}
 	if popular.Name == "" {
 		d.Step("Change a theme")
@@ -70,9 +54,9 @@ func (d *demo) changeTheme(ctx context.Context) error {
 	d.Progress("added a line to %[2]s of %[1]s; no other object is changed", popular.Name, styleKey)
 
 	width, shown := d.widest(), map[types.NamespacedName]bool{}
-	err := d.observer.await(ctx, d.timeout, func(ctx context.Context) (string, error) {
+	err = d.observer.await(ctx, d.timeout, func(ctx context.Context) (string, error) {
 		var waiting []string
-		for _, key := range followers[popular] {
+		for _, key := range followers {
 			v, err := d.view(ctx, d.observer, key)
 			if err != nil {
 				return "", err
@@ -93,7 +77,33 @@ func (d *demo) changeTheme(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.unmoved(ctx, before, followers[popular])
+	return d.unmoved(ctx, before, followers)
+}
+
+// popularTheme returns the sites as they are now, the theme that most of them use, and the sites that use it.
+func (d *demo) popularTheme(ctx context.Context) (
+	before map[types.NamespacedName]*view, popular types.NamespacedName, followers []types.NamespacedName, err error,
+) {
+	before = map[types.NamespacedName]*view{}
+	byTheme := map[types.NamespacedName][]types.NamespacedName{}
+	for _, key := range d.sites {
+		v, err := d.view(ctx, d.client, key)
+		if err != nil {
+			return nil, popular, nil, err
+		}
+		if v == nil || v.pending() != "" {
+			return nil, popular, nil, fmt.Errorf("the Website %s is no longer ready", d.label(key))
+		}
+		before[key] = v
+		if v.site.Spec.ThemeRef != nil {
+			theme := types.NamespacedName{Namespace: key.Namespace, Name: v.site.Spec.ThemeRef.Name}
+			byTheme[theme] = append(byTheme[theme], key)
+			if len(byTheme[theme]) > len(byTheme[popular]) {
+				popular = theme
+			}
+		}
+	}
+	return before, popular, byTheme[popular], nil
 }
 
 // repainted describes what is missing until all children of a site have the new theme.
