@@ -27,7 +27,7 @@ type actorState struct {
 // reconciler.
 const maxActs = 2000
 
-var actorFaults = setOf(Late, Early)
+var actorFaults = faultsAt(atActor)
 
 // tellActors has the actors know of an event, and the garbage collector.
 func (r *run) tellActors(e memapi.Event) {
@@ -47,11 +47,11 @@ func (r *run) tellActors(e memapi.Event) {
 			continue
 		}
 		switch r.meet(site{"act " + a.Name, e.Kind.Kind, keyOf(e.Object)}, actorFaults) {
-		case Late:
+		case FaultLate:
 			a.late = append(a.late, e.Key)
-			r.log.fault(r, a.Name, "is late with "+e.Kind.Kind+" "+nameOf(e.Key), Late)
-		case Early:
-			r.log.fault(r, a.Name, "is quick with "+e.Kind.Kind+" "+nameOf(e.Key), Early)
+			r.log.fault(r, a.Name, "is late with "+e.Kind.Kind+" "+nameOf(e.Key), FaultLate)
+		case FaultEarly:
+			r.log.fault(r, a.Name, "is quick with "+e.Kind.Kind+" "+nameOf(e.Key), FaultEarly)
 			r.act(a, e.Key)
 		default:
 			a.due = append(a.due, e.Key)
@@ -102,9 +102,7 @@ func (r *run) act(a *actorState, key types.NamespacedName) {
 		return
 	}
 	if r.acts++; r.acts > maxActs {
-		r.violate(Violation{
-			Oracle: scenarioItself, Message: fmt.Sprintf("actor %s: it has acted %d times and finds no end", a.Name, maxActs),
-		})
+		r.violate(scenarioFailure(fmt.Sprintf("actor %s does not stop: it has acted %d times", a.Name, maxActs)))
 		return
 	}
 	defer r.as(a.Name)()
@@ -114,9 +112,7 @@ func (r *run) act(a *actorState, key types.NamespacedName) {
 		r.log.actor(r, a.Name, a.kind.Kind+" "+nameOf(key), err)
 	}
 	if err != nil && len(r.schedule) == 0 {
-		r.violate(Violation{
-			Oracle: scenarioItself, Message: fmt.Sprintf("actor %s: %s %s: %v", a.Name, a.kind.Kind, nameOf(key), err),
-		})
+		r.violate(scenarioFailure(fmt.Sprintf("actor %s: %s %s: %v", a.Name, a.kind.Kind, nameOf(key), err)))
 	}
 }
 
@@ -128,8 +124,8 @@ func (r *run) collect(late bool) bool {
 			continue
 		}
 		if _, known := r.spared[name]; !known && !late &&
-			r.meet(site{"collect", garbage.Kind.Kind, r.keyFor(garbage.Kind, garbage.Key)}, setOf(Late)) == Late {
-			r.log.fault(r, "gc", "is late with "+name, Late)
+			r.meet(site{"collect", garbage.Kind.Kind, r.keyFor(garbage.Kind, garbage.Key)}, setOf(FaultLate)) == FaultLate {
+			r.log.fault(r, "gc", "is late with "+name, FaultLate)
 			if r.spared == nil {
 				r.spared = map[string]bool{}
 			}
@@ -137,10 +133,9 @@ func (r *run) collect(late bool) bool {
 			continue
 		}
 		if r.acts++; r.acts > maxActs {
-			r.violate(Violation{
-				Oracle:  scenarioItself,
-				Message: fmt.Sprintf("the garbage collector has acted %d times and finds no end: %s", maxActs, name),
-			})
+			r.violate(scenarioFailure(
+				fmt.Sprintf("the garbage collector does not stop: it has acted %d times, last on %s", maxActs, name),
+			))
 			return false
 		}
 		delete(r.spared, name)

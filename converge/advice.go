@@ -27,22 +27,22 @@ func (r *run) advise(c *call) {
 	name := c.gvk.Kind + " " + nameOf(key)
 	switch {
 	case c.act == "delete" && seen.GetUID() != stored.GetUID():
-		r.advice(
-			fmt.Sprintf("the delete of %s hits another object than the one in the cache: use a precondition with its UID", name),
-		)
+		r.advice(CauseUnconditionalDelete, fmt.Sprintf(
+			"the delete of %s deletes another object than that of the cache: use a precondition with its UID", name,
+		))
 	case c.act == "update" && c.obj.GetResourceVersion() == "" && seen.GetResourceVersion() != stored.GetResourceVersion():
-		r.advice(
-			fmt.Sprintf("the update of %s has no resource version, and overwrites a change that the cache has not seen", name),
-		)
+		r.advice(CauseUnconditionalUpdate, fmt.Sprintf(
+			"the update of %s has no resource version, and overwrites a change that is not in the cache", name,
+		))
 	}
 }
 
 // advice notes something that is dangerous, and fails if the scenario is strict.
-func (r *run) advice(text string) {
+func (r *run) advice(cause Cause, text string) {
 	if !slices.Contains(r.advices, text) {
 		r.advices = append(r.advices, text)
 	}
 	if r.plan.Strict {
-		r.violate(Violation{Oracle: Advice, Message: text})
+		r.violate(Violation{Oracle: OracleAdvice, Cause: cause, Message: text})
 	}
 }

@@ -28,7 +28,7 @@ func (r *run) desired() error {
 func (r *run) checkState(s *snapshot) {
 	if r.plan.Desired != nil {
 		if err := r.desired(); err != nil {
-			r.violate(Violation{Oracle: EndState, Message: err.Error()})
+			r.violate(Violation{Oracle: OracleEndState, Cause: CauseNotDesired, Message: err.Error()})
 		}
 		return
 	}
@@ -47,15 +47,18 @@ func (r *run) checkState(s *snapshot) {
 	}
 	// What there is too much of tells more than what is otherwise.
 	slices.SortStableFunc(found, func(a, b difference) int { return cmp.Compare(a.rank(), b.rank()) })
-	v := Violation{Oracle: EndState, About: found[0].name, Message: found[0].lines[0], Details: found[0].lines[1:]}
+	v := Violation{
+		Oracle: OracleEndState, Cause: found[0].cause, About: found[0].name, Message: found[0].lines[0],
+		Details: found[0].lines[1:],
+	}
 	for _, d := range found[1:] {
 		v.Details = append(v.Details, d.lines...)
 	}
 	switch {
-	case strings.HasSuffix(v.Message, "should not be there") && r.leftOver(v.About):
-		v.Oracle = Deletion
-	case strings.HasSuffix(v.About, ")"):
-		v.Oracle = Duplicates
+	case found[0].cause == CauseUnexpected && r.leftOver(v.About):
+		v.Oracle = OracleDeletion
+	case found[0].extra:
+		v.Oracle, v.Cause = OracleDuplicates, CauseDuplicate
 	}
 	r.violate(v)
 }
@@ -85,8 +88,8 @@ func (r *run) checkGone(s *snapshot) {
 			if obj.GetDeletionTimestamp() != nil && r.step == len(r.plan.Steps)-1 {
 				name := r.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(obj))
 				r.violate(Violation{
-					Oracle: Deletion, About: name,
-					Message: fmt.Sprintf("%s is not gone: it has the finalizers %s", name, strings.Join(obj.GetFinalizers(), ", ")),
+					Oracle: OracleDeletion, Cause: CauseNotDeleted, About: name,
+					Message: fmt.Sprintf("%s still exists; finalizers: %s", name, strings.Join(obj.GetFinalizers(), ", ")),
 				})
 				return
 			}
@@ -98,7 +101,10 @@ func (r *run) checkGone(s *snapshot) {
 			if r.own[obj.GetUID()] {
 				name := thingOf(kind, obj).String()
 				r.violate(Violation{
-					Oracle: Deletion, About: name, Message: name + " is left over: nothing that it could belong to is there any more",
+					Oracle:  OracleDeletion,
+					Cause:   CauseLeftOver,
+					About:   name,
+					Message: name + " is left over: its owner no longer exists",
 				})
 				return
 			}
@@ -106,8 +112,8 @@ func (r *run) checkGone(s *snapshot) {
 	}
 	for _, key := range sortedKeys(s.cloud) {
 		r.violate(Violation{
-			Oracle: Deletion, About: "cloud " + key,
-			Message: "cloud " + key + " is left over: nothing that it could belong to is there any more",
+			Oracle: OracleDeletion, Cause: CauseLeftOver, About: "cloud " + key,
+			Message: "cloud " + key + " is left over: its owner no longer exists",
 		})
 		return
 	}
@@ -123,16 +129,30 @@ func (r *run) checkObserved() {
 		name := r.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(obj))
 		if status.observed != 0 && status.observed != obj.GetGeneration() {
 			r.violate(Violation{
-				Oracle: Status, About: name,
-				Message: fmt.Sprintf("%s: observedGeneration is %d, of generation %d", name, status.observed, obj.GetGeneration()),
+				Oracle: OracleStatus,
+				Cause:  CauseObservedGeneration,
+				About:  name,
+				Message: fmt.Sprintf(
+					"%s: observedGeneration is %d, of generation %d",
+					name,
+					status.observed,
+					obj.GetGeneration(),
+				),
 			})
 			return
 		}
 		for _, condition := range status.conditions {
 			if condition.ObservedGeneration != 0 && condition.ObservedGeneration != obj.GetGeneration() {
-				r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: observedGeneration is "+
-					"%d, of generation %d",
-					name, condition.Type, condition.ObservedGeneration, obj.GetGeneration())})
+				r.violate(
+					Violation{
+						Oracle: OracleStatus,
+						Cause:  CauseObservedGeneration,
+						About:  name,
+						Message: fmt.Sprintf("%s: condition %s: observedGeneration is "+
+							"%d, of generation %d",
+							name, condition.Type, condition.ObservedGeneration, obj.GetGeneration()),
+					},
+				)
 				return
 			}
 		}
@@ -158,15 +178,17 @@ func (r *run) checkStay() {
 		}
 		if effect := r.lastEffect; r.effects != effects {
 			v := Violation{
-				Oracle: Idempotence, About: effect, Message: "reconciling again, with nothing to do, writes: " + effect,
+				Oracle: OracleIdempotence, Cause: CauseRedundantWrite, About: effect,
+				Message: "another reconcile, without any change, writes: " + effect,
 			}
-			if _, off := r.plan.Off[Idempotence]; off {
+			if _, off := r.plan.Off[OracleIdempotence]; off {
 				continue
 			}
 			written := r.effects
 			r.again()
 			if !r.failed() && r.effects == written {
-				v.Message += onlyOnce
+				v.Cause = CauseMissedWork
+				v.Message += ", which was due before"
 			}
 			r.violations = nil // this came first
 			r.violate(v)
@@ -174,14 +196,12 @@ func (r *run) checkStay() {
 		}
 		if r.idle != idle && r.plan.Strict {
 			r.violate(Violation{
-				Oracle: Advice, Message: plural(r.idle-idle, "request") + " without an effect when everything is reconciled again",
+				Oracle: OracleAdvice, Cause: CauseNoOpWrite,
+				Message: plural(r.idle-idle, "request") + " without an effect when all objects are reconciled again",
 			})
 		}
 	}
 }
-
-// onlyOnce is what is said of a write that is not made in each reconcile.
-const onlyOnce = ", which was due before"
 
 // again reconciles everything.
 func (r *run) again() {
@@ -206,7 +226,12 @@ func (r *run) checkShared() {
 		for _, s := range i.shared {
 			if !reflect.DeepEqual(s.given, s.stored) {
 				name := i.kind.Kind + " " + nameOf(client.ObjectKeyFromObject(s.stored))
-				r.violate(Violation{Oracle: SharedObjects, About: name, Message: name + " of the cache was changed"})
+				r.violate(Violation{
+					Oracle:  OracleSharedObjects,
+					Cause:   CauseCacheModified,
+					About:   name,
+					Message: name + " of the cache was modified",
+				})
 				return
 			}
 		}
@@ -218,9 +243,8 @@ func (r *run) checkCounts() {
 	if r.plan.reference == nil || r.failed() || r.between {
 		return
 	}
-	if message := r.made.excess(r.plan.reference, r.skipped, r.plan.Desired != nil); message != "" {
-		about, _, _ := strings.Cut(message, ": ")
-		r.violate(Violation{Oracle: Duplicates, About: about, Message: message})
+	if v, ok := r.made.excess(r.plan.reference, r.skipped, r.plan.Desired != nil); ok {
+		r.violate(v)
 	}
 }
 
@@ -245,8 +269,8 @@ func (r *run) checkProtected() {
 	for _, u := range r.unprotected {
 		if r.finalized[u.name] {
 			r.violate(Violation{
-				Oracle: Deletion, About: u.name,
-				Message: fmt.Sprintf("%s has no finalizer yet when the first effect outside happens: %s", u.name, u.by),
+				Oracle: OracleDeletion, Cause: CauseUnprotected, About: u.name,
+				Message: fmt.Sprintf("%s has no finalizer yet at the first effect outside of the cluster: %s", u.name, u.by),
 			})
 			return
 		}

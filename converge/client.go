@@ -69,7 +69,13 @@ func (c *processClient) List(ctx context.Context, list client.ObjectList, opts .
 	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	call := &call{
-		site: site{act: "list", kind: gvk.Kind, key: types.NamespacedName{Namespace: options.Namespace}}, gvk: gvk, out: list,
+		site: site{
+			act:  "list",
+			kind: gvk.Kind,
+			key:  types.NamespacedName{Namespace: options.Namespace},
+		},
+		gvk: gvk,
+		out: list,
 	}
 	if call.cached = c.cached(list, gvk); call.cached {
 		call.do = func(client.Object) error { return c.process.list(gvk, list, options) }

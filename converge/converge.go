@@ -142,7 +142,7 @@ func (p *plan) check(t *testing.T, o Options) *Report {
 // certificate formats what was tried, and what was left out.
 func (p *plan) certificate(report *Report) string {
 	lines := []string{report.Certificate.String()}
-	if _, off := p.Off[Advice]; !off {
+	if _, off := p.Off[OracleAdvice]; !off {
 		for _, advice := range report.Certificate.Advice {
 			lines = append(lines, "advice: "+advice)
 		}
@@ -262,7 +262,9 @@ func (p *plan) failure(t *testing.T, file string, s schedule) *Failure {
 	if o.hit < len(s) && len(o.violations) == 0 {
 		t.Logf(
 			"%s: only %d of %d faults come true: the scenario or the reconciler has changed, and the file says nothing any more",
-			file, o.hit, len(s),
+			file,
+			o.hit,
+			len(s),
 		)
 	}
 	v, ok := o.violation()

@@ -21,21 +21,24 @@ import (
 func (r *run) disturb() bool {
 	disturbed := false
 	step := types.NamespacedName{Name: fmt.Sprint("step ", r.step+1)}
-	if r.meet(site{"quiet", "", step}, setOf(Restart)) == Restart {
-		r.log.fault(r, "process", "is ended", Restart)
+	if r.meet(site{"quiet", "", step}, setOf(FaultRestart)) == FaultRestart {
+		r.log.fault(r, "process", "is ended", FaultRestart)
 		r.crash()
 		disturbed = true
 	}
 	for _, i := range slices.Clone(r.process.informers) {
 		most := 0
-		if r.plan.faults.has(Stale) {
+		if r.plan.faults.has(FaultStaleStart) {
 			most = min(3, len(r.eventsOf(i.kind)))
 		}
 		for back := 1; back <= most; back++ {
 			at := site{"quiet", i.kind.Kind, types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}}
-			if r.meet(at, setOf(Stale)) == Stale {
+			if r.meet(at, setOf(FaultStaleStart)) == FaultStaleStart {
 				r.log.fault(
-					r, "process", fmt.Sprintf("is ended, and begins with %s of %s ago", i.kind.Kind, plural(back, "event")), Stale,
+					r,
+					"process",
+					fmt.Sprintf("is ended, and begins with %s of %s ago", i.kind.Kind, plural(back, "event")),
+					FaultStaleStart,
 				)
 				r.crash()
 				r.stale = append(r.stale, staleStart{i.kind, back})
@@ -49,28 +52,28 @@ func (r *run) disturb() bool {
 				continue
 			}
 			key := client.ObjectKeyFromObject(obj)
-			faults := setOf(ChildDeleted, Drift)
+			faults := setOf(FaultChildDeleted, FaultDrift)
 			if a := r.actorFor(kind); a != nil && a.restores {
 				if w, ok := workloadOf(kind, obj); ok && w.available > 0 {
-					faults |= setOf(Flap)
+					faults |= setOf(FaultFlap)
 				}
 			}
 			switch r.meet(site{"quiet", kind.Kind, keyOf(obj)}, faults) {
-			case ChildDeleted:
-				r.disturbObject(kind, key, "delete", ChildDeleted, func(obj client.Object) error {
+			case FaultChildDeleted:
+				r.disturbObject(kind, key, "delete", FaultChildDeleted, func(obj client.Object) error {
 					return r.other.Delete(r.ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))
 				})
 				disturbed = true
-			case Flap:
-				r.disturbObject(kind, key, "has no replica available", Flap, r.unavailable)
+			case FaultFlap:
+				r.disturbObject(kind, key, "has no replica available", FaultFlap, r.unavailable)
 				if a := r.actorFor(kind); slices.Contains(a.due, key) {
 					a.due = slices.DeleteFunc(a.due, func(due types.NamespacedName) bool { return due == key })
 					a.late = append(a.late, key)
 					r.flapped = thingOf(kind, obj)
 				}
 				disturbed = true
-			case Drift:
-				r.disturbObject(kind, key, "change", Drift, r.drift)
+			case FaultDrift:
+				r.disturbObject(kind, key, "change", FaultDrift, r.drift)
 				disturbed = true
 			}
 		}

@@ -77,10 +77,10 @@ func ExampleScenario() {
 		Owns:   []client.Object{&corev1.ConfigMap{}},
 		Given:  []client.Object{token},
 		Without: map[converge.Fault]string{
-			converge.ChildDeleted: "who deletes them wants them gone",
+			converge.FaultChildDeleted: "who deletes them wants them gone",
 		},
 		Off: map[converge.Oracle]string{
-			converge.Idempotence: "the nonce is renewed each time",
+			converge.OracleIdempotence: "the nonce is renewed each time",
 		},
 	}
 }

@@ -47,7 +47,9 @@ func (p *plan) execute(t *testing.T, s schedule, v variation, log *timeline) (o 
 				panic(recovered)
 			}
 			// Even if the oracle is off: such a run has no end, and may not have come far.
-			v := Violation{Oracle: Leaks, Message: "goroutines of the reconciler are still there after the end of the process"}
+			v := Violation{
+				Oracle: OracleLeaks, Cause: CauseGoroutines, Message: "goroutines of the reconciler outlive the process",
+			}
 			r.violations = append(r.violations, v)
 			r.log.violation(r, v)
 			o = r.outcome()
@@ -167,7 +169,10 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 				patient = append(
 					patient,
 					fmt.Sprintf(
-						"without users who do not wait at step %d, %s: without any fault that leads to %s", step+1, s.name, violation,
+						"without users who do not wait at step %d, %s: without any fault that leads to %s",
+						step+1,
+						s.name,
+						violation,
 					),
 				)
 				continue
@@ -177,7 +182,7 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 	}
 	for i := range one.met {
 		if m := &one.met[i]; quick[m.step] == nil {
-			m.faults &^= setOf(Meanwhile)
+			m.faults &^= setOf(FaultMeanwhile)
 		}
 	}
 	p.reference = &reference{outcome: one, quick: quick, patient: patient, masked: p.masks(one.settled, other.settled)}

@@ -94,9 +94,17 @@ func (x *exploration) progress() {
 		return
 	}
 	x.told = time.Now()
-	fmt.Fprintf(os.Stderr, "%s: %d schedules in %s: %d single faults, %d second faults, %d pairs, %d random\n",
-		x.t.Name(), x.cert.Schedules, time.Since(x.begin).Round(time.Second), x.cert.Singles, x.cert.Recoveries, x.cert.Pairs,
-		x.cert.Random)
+	fmt.Fprintf(
+		os.Stderr,
+		"%s: %d schedules in %s: %d single faults, %d second faults, %d pairs, %d random\n",
+		x.t.Name(),
+		x.cert.Schedules,
+		time.Since(x.begin).Round(time.Second),
+		x.cert.Singles,
+		x.cert.Recoveries,
+		x.cert.Pairs,
+		x.cert.Random,
+	)
 }
 
 // singles tries each fault at each point of the run without faults.
@@ -140,17 +148,17 @@ func candidates(met []meeting) (found []deviation, enumerated int) {
 		for _, fault := range m.faults.faults() {
 			enumerated++
 			switch fault {
-			case CrashBefore, CrashAfter:
+			case FaultCrashBefore, FaultCrashAfter:
 				at := end{m.version, m.step}
-				if fault == CrashAfter {
+				if fault == FaultCrashAfter {
 					at.version = m.after
 				}
 				if ends[at] {
 					continue
 				}
 				ends[at] = true
-			case TimeoutApplied:
-				if m.after == m.version && m.faults.has(TimeoutLost) {
+			case FaultTimeoutApplied:
+				if m.after == m.version && m.faults.has(FaultTimeoutLost) {
 					continue
 				}
 			}
@@ -158,21 +166,8 @@ func candidates(met []meeting) (found []deviation, enumerated int) {
 		}
 	}
 	// What finds the most comes first.
-	slices.SortStableFunc(found, func(a, b deviation) int { return rank(a.fault) - rank(b.fault) })
+	slices.SortStableFunc(found, func(a, b deviation) int { return a.fault.row().rank - b.fault.row().rank })
 	return found, enumerated
-}
-
-func rank(fault Fault) int {
-	switch fault {
-	case ListOrder:
-		return 0
-	case CrashAfter, TimeoutApplied, ChildDeleted:
-		return 1
-	case LagReconcile, LagLong, Conflict:
-		return 2
-	default:
-		return 3
-	}
 }
 
 // recoveries tries each fault at the points that are only there after another one.

@@ -2,124 +2,89 @@
 
 package converge
 
-import "slices"
-
-// Fault is something that goes otherwise than most of the time. Conflicts, missing and existing objects are never made
-// up: somebody else really writes, deletes or creates.
+// Fault is a failure that is injected at one point of a run. Conflicts, missing objects and existing objects are not
+// simulated responses: another client writes, deletes or creates the object.
 type Fault string
 
-// Faults of requests to the API server, and of calls to systems outside.
+// Faults of requests to the API server, and of calls to external systems.
 const (
-	// CrashBefore ends the process before a write has an effect.
-	CrashBefore Fault = "crash-before"
-	// CrashAfter ends the process after a write has had its effect, and before the answer.
-	CrashAfter Fault = "crash-after"
-	// TimeoutApplied has a write time out although it has an effect.
-	TimeoutApplied Fault = "timeout-applied"
-	// TimeoutLost has a request time out that has no effect.
-	TimeoutLost Fault = "timeout-lost"
-	// TooManyRequests has a request fail with status 429.
-	TooManyRequests Fault = "too-many-requests"
-	// ServerError has a request fail with status 500.
-	ServerError Fault = "server-error"
-	// Conflict has somebody else annotate the object just before it is written.
-	Conflict Fault = "conflict"
-	// Exists has the same object be there just before it is created, as if an earlier attempt had got through late.
-	Exists Fault = "exists"
-	// Taken has somebody else have an object of the same name just before it is created, with another controller if it is
-	// in a namespace, and delete it a moment later. When all is quiet the process is started again, because nobody else
-	// would tell the reconciler.
-	Taken Fault = "taken"
-	// TakenUnnoticed is Taken, and nothing is started again: only a reconciler that tries again by itself gets the name in
-	// the end. Only if it is asked for, because many take any object of the right name for their own.
-	TakenUnnoticed Fault = "taken-unnoticed"
-	// Deleted has somebody else delete an object just before it is written. Only objects of the reconciler are deleted.
-	Deleted Fault = "deleted"
-	// Recreated has somebody else delete an object and create it again, just before it is written or deleted. Only objects
-	// of the reconciler are.
-	Recreated Fault = "recreated"
-	// HandOver ends the process during a write, which has its effect only when the next process has made its first
-	// reconcile. Not for what the API server names, nor for what is created without an owner: nobody could clean that up.
-	HandOver Fault = "hand-over"
+	// FaultCrashBefore ends the process before a write takes effect.
+	FaultCrashBefore Fault = "crash-before"
+	// FaultCrashAfter ends the process after a write took effect, before the response.
+	FaultCrashAfter Fault = "crash-after"
+	// FaultTimeoutApplied lets a write time out although it takes effect.
+	FaultTimeoutApplied Fault = "timeout-applied"
+	// FaultTimeoutLost lets a request time out without an effect.
+	FaultTimeoutLost Fault = "timeout-lost"
+	// FaultTooManyRequests fails a request with status 429.
+	FaultTooManyRequests Fault = "too-many-requests"
+	// FaultServerError fails a request with status 500.
+	FaultServerError Fault = "server-error"
+	// FaultConflict annotates the object as another client, just before it is written.
+	FaultConflict Fault = "conflict"
+	// FaultExists creates the same object just before it is created, as if an earlier attempt took effect late.
+	FaultExists Fault = "exists"
+	// FaultTaken creates an object of the same name as another client, just before it is created, and deletes it a moment
+	// later. The object has another controller if it is in a namespace. The process restarts when the controller is idle,
+	// because no event reports to the reconciler that the name is free.
+	FaultTaken Fault = "taken"
+	// FaultTakenUnnoticed is FaultTaken without the restart: only a reconciler that retries gets the name in the end. It
+	// is disabled by default, because many reconcilers adopt each object that has the right name.
+	FaultTakenUnnoticed Fault = "taken-unnoticed"
+	// FaultDeleted deletes an object as another client, just before it is written. Only objects that the reconciler has
+	// created are deleted.
+	FaultDeleted Fault = "deleted"
+	// FaultRecreated deletes an object and creates it again as another client, just before it is written or deleted. Only
+	// objects that the reconciler has created are recreated.
+	FaultRecreated Fault = "recreated"
+	// FaultHandOver ends the process during a write, which takes effect only after the first reconcile of the next
+	// process. It does not apply to objects whose name the API server generates, nor to the creation of objects without an
+	// owner: these would be unrecoverable.
+	FaultHandOver Fault = "hand-over"
 )
 
 // Faults of watches and caches.
 const (
-	// LagRead has the cache of a kind miss an event, and all later ones, until something has been read from it once.
-	LagRead Fault = "lag-read"
-	// LagReconcile has the cache of a kind miss an event, and all later ones, until the end of the next reconcile that
+	// FaultLagRead delays a watch event and all later ones of the kind until the cache has been read once.
+	FaultLagRead Fault = "lag-read"
+	// FaultLagReconcile delays a watch event and all later ones of the kind until the end of the next reconcile that
 	// starts.
-	LagReconcile Fault = "lag-reconcile"
-	// LagLong has the cache of a kind miss an event, and all later ones, for 100 ms or five reconciles. Other lags do not
-	// last longer than that, either.
-	LagLong Fault = "lag-long"
-	// Relist is LagLong, at whose end the kind is listed anew: what happened in between is seen as one change, or not at
+	FaultLagReconcile Fault = "lag-reconcile"
+	// FaultLagLong delays a watch event and all later ones of the kind for 100 ms or five reconciles. No other delay lasts
+	// longer.
+	FaultLagLong Fault = "lag-long"
+	// FaultRelist is FaultLagLong that ends with a list: the changes in between become visible as one change, or not at
 	// all.
-	Relist Fault = "relist"
-	// Resync has the cache repeat everything as updates that change nothing, after an event.
-	Resync Fault = "resync"
-	// ListOrder has lists from a cache come in another order each time.
-	ListOrder Fault = "list-order"
-	// Stale has a process begin with a cache that has not seen the last events of a kind. Only with [TimeTravel], or if it
-	// is asked for.
-	Stale Fault = "stale-start"
+	FaultRelist Fault = "relist"
+	// FaultResync repeats, after a watch event, all objects of the cache as updates without a change.
+	FaultResync Fault = "resync"
+	// FaultListOrder returns lists from a cache in a different order each time.
+	FaultListOrder Fault = "list-order"
+	// FaultStaleStart starts a process with a cache that lacks the last events of a kind. It is enabled by [TimeTravel]
+	// and by [Scenario.With].
+	FaultStaleStart Fault = "stale-start"
 )
 
-// Faults of everything else.
+// Faults of processes, users, actors and dependents.
 const (
-	// Restart ends the process while no reconcile is going on.
-	Restart Fault = "restart"
-	// Meanwhile has users take their next steps in the middle of a reconcile, just before a request.
-	Meanwhile Fault = "meanwhile"
-	// Overtaken has another reconcile of the same process that waits for an answer, too, come to its end before a request
-	// is answered. Only where several reconciles go on at once: with several workers, or several controllers.
-	Overtaken Fault = "overtaken"
-	// Late has an actor act only when all else is quiet.
-	Late Fault = "late"
-	// Early has an actor act at once, in the middle of a reconcile.
-	Early Fault = "early"
-	// ChildDeleted has somebody delete an object of the reconciler when all is quiet. Jobs and pods that have come to
-	// their end are left alone.
-	ChildDeleted Fault = "child-deleted"
-	// Flap has a Deployment or a StatefulSet of the reconciler be unavailable when all is quiet, until all is quiet again.
-	// Only in a world with [Deployments] or [StatefulSets] that become ready.
-	Flap Fault = "flap"
-	// Drift has somebody change an object of the reconciler when all is quiet. Only if it is asked for, because it is not
-	// everybody's task to undo that.
-	Drift Fault = "drift"
+	// FaultRestart ends the process while no reconcile is running.
+	FaultRestart Fault = "restart"
+	// FaultMeanwhile performs the next steps of the users during a reconcile, just before a request.
+	FaultMeanwhile Fault = "meanwhile"
+	// FaultOvertaken finishes another reconcile of the same process before a request is answered. It applies where several
+	// reconciles run at once: with several workers, or several controllers.
+	FaultOvertaken Fault = "overtaken"
+	// FaultLate delays an actor until everything else is idle.
+	FaultLate Fault = "late"
+	// FaultEarly makes an actor act at once, during a reconcile.
+	FaultEarly Fault = "early"
+	// FaultChildDeleted deletes an object that the reconciler has created, when the controller is idle. Jobs and pods that
+	// have finished are not deleted.
+	FaultChildDeleted Fault = "child-deleted"
+	// FaultFlap makes a Deployment or StatefulSet that the reconciler has created unavailable when the controller is idle,
+	// until it is idle again. It requires [Deployments] or [StatefulSets] that become ready in [Scenario.World].
+	FaultFlap Fault = "flap"
+	// FaultDrift changes an object that the reconciler has created, when the controller is idle. It is disabled by
+	// default, because not every reconciler reverts such changes.
+	FaultDrift Fault = "drift"
 )
-
-// allFaults are all that there are.
-var allFaults = []Fault{
-	CrashBefore, CrashAfter, TimeoutApplied, TimeoutLost, TooManyRequests, ServerError, Conflict, Exists, Taken,
-	TakenUnnoticed, Deleted, Recreated, HandOver,
-	LagRead, LagReconcile, LagLong, Relist, Resync, ListOrder, Stale,
-	Restart, Meanwhile, Overtaken, Late, Early, ChildDeleted, Flap, Drift,
-}
-
-// askedFor are the faults that only happen when they are asked for.
-var askedFor = []Fault{Drift, TakenUnnoticed}
-
-// faultSet is a set of faults.
-type faultSet uint32
-
-func setOf(faults ...Fault) faultSet {
-	var set faultSet
-	for _, fault := range faults {
-		set |= 1 << slices.Index(allFaults, fault)
-	}
-	return set
-}
-
-func (s faultSet) has(fault Fault) bool { return s&setOf(fault) != 0 }
-
-// faults lists the set, in the order of allFaults.
-func (s faultSet) faults() []Fault {
-	var faults []Fault
-	for i, fault := range allFaults {
-		if s&(1<<i) != 0 {
-			faults = append(faults, fault)
-		}
-	}
-	return faults
-}

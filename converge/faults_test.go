@@ -69,11 +69,15 @@ func faultyScenario() Scenario {
 	}
 	s.World = []Actor{
 		Deployments(BecomeReady),
-		actorOn("watcher", &corev1.ConfigMap{}, func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }),
+		actorOn(
+			"watcher",
+			&corev1.ConfigMap{},
+			func(context.Context, client.Client, *corev1.ConfigMap) error { return nil },
+		),
 	}
 	s.Owns = append(s.Owns, &appsv1.Deployment{})
 	s.Consistency = TimeTravel
-	s.With = askedFor
+	s.With = []Fault{FaultDrift, FaultTakenUnnoticed}
 	return s
 }
 
@@ -102,9 +106,9 @@ func TestEachFault(t *testing.T) {
 		t.Fatal(reference.violations)
 	}
 	// What is not undone by a reconciler like this one, and need not be.
-	harmful := []Fault{TakenUnnoticed}
+	harmful := []Fault{FaultTakenUnnoticed}
 	for _, fault := range allFaults {
-		if fault == Overtaken {
+		if fault == FaultOvertaken {
 			continue // which takes two reconciles at once
 		}
 		t.Run(string(fault), func(t *testing.T) {
@@ -123,7 +127,7 @@ func TestEachFault(t *testing.T) {
 			}
 			// Lists in another order, and users who are quicker, are not marked line by line.
 			told := slices.ContainsFunc(log.entries, func(e entry) bool { return e.mark != "" })
-			if !told && fault != ListOrder && fault != Meanwhile {
+			if !told && fault != FaultListOrder && fault != FaultMeanwhile {
 				t.Errorf("it is not marked:\n%s", (&Failure{entries: log.entries}).full())
 			}
 		})
@@ -133,12 +137,12 @@ func TestEachFault(t *testing.T) {
 func TestFaultsThatAreLeftOut(t *testing.T) {
 	s := faultyScenario()
 	s.With = nil
-	s.Without = map[Fault]string{Restart: "it is never ended"}
+	s.Without = map[Fault]string{FaultRestart: "it is never ended"}
 	s.Consistency = None
 	p := mustPlan(t, s)
 	reference, _ := p.refer(t)
 	for _, m := range reference.met {
-		for _, fault := range []Fault{Restart, Drift, TakenUnnoticed, Stale} {
+		for _, fault := range []Fault{FaultRestart, FaultDrift, FaultTakenUnnoticed, FaultStaleStart} {
 			if m.faults.has(fault) {
 				t.Errorf("%s can happen at %s", fault, m.point)
 			}

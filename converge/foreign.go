@@ -45,7 +45,8 @@ func (r *run) checkAnnotated(c *call, uid types.UID) {
 	if !r.isAnnotated(c) {
 		name := c.gvk.Kind + " " + nameOf(c.key)
 		r.violate(Violation{
-			Oracle: EndState, About: name, Message: c.act + " " + name + " undoes what somebody else has written meanwhile",
+			Oracle: OracleEndState, Cause: CauseOverwritten, About: name,
+			Message: c.act + " " + name + " overwrites a change of another client",
 		})
 	}
 }

@@ -22,9 +22,17 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 func (f *Failure) HTML() ([]byte, error) {
 	d := newDrawing(f.entries, f.arrivals)
 	p := pageOf{
-		Test: f.test, Violation: f.Violation, Means: oracleMeanings[f.Violation.Oracle], Faults: f.faultRows(), Hint: f.Hint,
-		Command: f.command(),
-		Tried:   f.triedText(), LeftOut: f.leftOut, Drawing: d, Rows: f.rows(d), Lines: len(f.entries),
+		Test:      f.test,
+		Violation: f.Violation,
+		Means:     oracleMeanings[f.Violation.Oracle],
+		Faults:    f.shownFaults(),
+		Hint:      f.Hint,
+		Command:   f.command(),
+		Tried:     f.triedText(),
+		LeftOut:   f.leftOut,
+		Drawing:   d,
+		Rows:      f.rows(d),
+		Lines:     len(f.entries),
 	}
 	for _, r := range p.Rows {
 		if r.Matters && r.Gap == 0 {
@@ -43,7 +51,7 @@ type pageOf struct {
 	Test      string
 	Violation Violation
 	Means     string
-	Faults    []faultRow
+	Faults    []shownFault
 	Hint      string
 	Command   string
 	Tried     string
@@ -54,26 +62,26 @@ type pageOf struct {
 	Lines, Matters int
 }
 
-// faultRow is a fault, and the number of its line: 0 for one that has none.
-type faultRow struct {
+// shownFault is a fault, and the number of its line: 0 for one that has none.
+type shownFault struct {
 	Fault, At, Means string
 	Number           int
 }
 
-func (f *Failure) faultRows() []faultRow {
-	rows := make([]faultRow, 0, len(f.schedule))
+func (f *Failure) shownFaults() []shownFault {
+	rows := make([]shownFault, 0, len(f.schedule))
 	for _, d := range f.schedule {
-		rows = append(rows, faultRow{
-			Fault: string(d.fault), At: d.point.String(), Means: faultMeanings[d.fault], Number: f.lineOf(d),
+		rows = append(rows, shownFault{
+			Fault: string(d.fault), At: d.point.String(), Means: d.fault.row().meaning, Number: f.lineOf(d),
 		})
 	}
-	slices.SortStableFunc(rows, func(a, b faultRow) int { return a.Number - b.Number })
+	slices.SortStableFunc(rows, func(a, b shownFault) int { return a.Number - b.Number })
 	return rows
 }
 
 // lineOf returns the number of the line in which a fault comes true, or 0.
 func (f *Failure) lineOf(d deviation) int {
-	if i, ok := f.hits[d.point]; ok && i < len(f.entries) && d.fault != ListOrder {
+	if i, ok := f.hits[d.point]; ok && i < len(f.entries) && d.fault != FaultListOrder {
 		return i + 1
 	}
 	return 0
@@ -139,7 +147,7 @@ func (f *Failure) rows(d *drawing) []row {
 func rowOf(e entry, d *drawing) row {
 	return row{
 		Time: e.at.Round(time.Millisecond).String(), Who: e.who, What: e.what, Cache: e.cache,
-		Result: e.result, Short: shorten(e.result), Mark: e.mark, Means: faultMeanings[e.fault],
+		Result: e.result, Short: shorten(e.result), Mark: e.mark, Means: e.fault.row().meaning,
 		Process: e.process, Version: e.version, Shapes: d.row(e),
 	}
 }

@@ -210,7 +210,7 @@ func (d *drawing) arrow(e entry) []shape {
 	soon, almost := tenth(from+half), tenth(to-half)
 	class := "arrow " + string(e.mark)
 	switch {
-	case e.news != 0, e.fault == HandOver, e.from == theProcess && e.mark == staleMark && e.to == theServer:
+	case e.news != 0, e.fault == FaultHandOver, e.from == theProcess && e.mark == staleMark && e.to == theServer:
 		class += " event"
 	case d.effect(e) || e.to == theOutside && e.weight >= write:
 		class += " effect"
@@ -222,13 +222,13 @@ func (d *drawing) arrow(e entry) []shape {
 		head = "left"
 	}
 	switch {
-	case e.fault == CrashBefore:
+	case e.fault == FaultCrashBefore:
 		return []shape{line(soon), end("cross", soon)}
-	case e.fault == TimeoutLost, e.news == holding:
+	case e.fault == FaultTimeoutLost, e.news == holding:
 		return []shape{line(almost), end("cross", almost)}
-	case e.fault == HandOver:
+	case e.fault == FaultHandOver:
 		return []shape{line(almost)}
-	case e.fault == TimeoutApplied, e.fault == CrashAfter:
+	case e.fault == FaultTimeoutApplied, e.fault == FaultCrashAfter:
 		return []shape{
 			line(to), end(head, to),
 			{Class: "arrow event fault", X1: to, X2: soon, Y1: later, Y2: later},

@@ -130,7 +130,14 @@ func TestFailure_HTML(t *testing.T) {
 			}
 			said := strings.Join(texts(find(elements, "main", "")), "")
 			want := append(
-				[]string{t.Name(), string(f.Violation.Oracle), f.Violation.Message, f.Hint, f.command()}, f.Violation.Details...,
+				[]string{
+					t.Name(),
+					string(f.Violation.Oracle),
+					f.Violation.Message,
+					f.Hint,
+					f.command(),
+				},
+				f.Violation.Details...,
 			)
 			for _, want := range append(want, f.Faults...) {
 				if !strings.Contains(said, want) {
@@ -148,7 +155,7 @@ func TestFailure_HTML(t *testing.T) {
 
 // without turns an oracle off that has nothing to do with the failure.
 func without(s Scenario) Scenario {
-	s.Off = map[Oracle]string{Status: "there is no status"}
+	s.Off = map[Oracle]string{OracleStatus: "there is no status"}
 	return s
 }
 
@@ -166,7 +173,10 @@ func duplicated(t *testing.T) *Failure {
 		t.Fatal("no config map is created")
 	}
 	f := &Failure{
-		schedule: schedule{{p.reference.met[created].point, TimeoutApplied}, {p.reference.met[added].point, LagLong}},
+		schedule: schedule{
+			{p.reference.met[created].point, FaultTimeoutApplied},
+			{p.reference.met[added].point, FaultLagLong},
+		},
 	}
 	p.tell(t, f)
 	return f
@@ -248,7 +258,7 @@ func TestFailure_HTML_faults(t *testing.T) {
 	f := &Failure{schedule: s}
 	p.tell(t, f)
 	var got []string
-	for _, row := range f.faultRows() {
+	for _, row := range f.shownFaults() {
 		line := ""
 		if row.Number > 0 {
 			e := f.entries[row.Number-1]
@@ -279,7 +289,10 @@ func TestFailure_HTML_meanwhile(t *testing.T) {
 	p.refer(t)
 	f := &Failure{
 		schedule: schedule{
-			{point{site{act: "create", kind: "ConfigMap", key: client.ObjectKeyFromObject(newSecret("a"))}, 1}, Meanwhile},
+			{
+				point{site{act: "create", kind: "ConfigMap", key: client.ObjectKeyFromObject(newSecret("a"))}, 1},
+				FaultMeanwhile,
+			},
 		},
 	}
 	p.tell(t, f)
@@ -295,7 +308,7 @@ func TestFailure_HTML_escapes(t *testing.T) {
 	key := cacheOf(newSecret(evil).GroupVersionKind())
 	f := &Failure{
 		Violation: Violation{
-			Oracle: EndState, About: evil, Message: evil, Details: []string{evil},
+			Oracle: OracleEndState, About: evil, Message: evil, Details: []string{evil},
 		}, Faults: []string{evil}, Replay: evil, Hint: evil, test: evil,
 		tried: &Certificate{Schedules: 1}, leftOut: []string{evil},
 		schedule: schedule{{point{site{act: evil, kind: evil}, 1}, Fault(evil)}},
@@ -366,13 +379,13 @@ func TestTriedText(t *testing.T) {
 
 // TestMeanings checks that the page has a word for everything.
 func TestMeanings(t *testing.T) {
-	for _, oracle := range append([]Oracle{scenarioItself}, allOracles...) {
+	for _, oracle := range append([]Oracle{oracleScenario}, allOracles...) {
 		if oracleMeanings[oracle] == "" {
 			t.Errorf("nothing is said about the oracle %s", oracle)
 		}
 	}
 	for _, fault := range allFaults {
-		if faultMeanings[fault] == "" {
+		if fault.row().meaning == "" {
 			t.Errorf("nothing is said about the fault %s", fault)
 		}
 	}

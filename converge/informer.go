@@ -64,7 +64,7 @@ func (i *informer) due() bool {
 
 // ends is true when the hold ends with a reconcile.
 func (h *hold) ends(number int) bool {
-	if h.fault == LagReconcile {
+	if h.fault == FaultLagReconcile {
 		return number > h.reconcile
 	}
 	return number >= h.reconcile+longLagReconciles

@@ -95,7 +95,7 @@ func (r *run) pass(until time.Time) bool {
 	if until.IsZero() && !busy {
 		// What waits for the world to be quiet has waited long enough.
 		for _, i := range r.process.informers {
-			if i.held != nil && i.held.fault != LagLong && i.held.fault != Relist {
+			if i.held != nil && i.held.fault != FaultLagLong && i.held.fault != FaultRelist {
 				r.release(i)
 				return true
 			}
@@ -205,7 +205,7 @@ func (r *run) waitedFor(req request) bool {
 
 // checkHot looks for who looks all the time, with nothing to do.
 func (r *run) checkHot() {
-	if _, off := r.plan.Off[Quiescence]; off {
+	if _, off := r.plan.Off[OracleQuiescence]; off {
 		return // it comes to its end all the same
 	}
 	took := time.Since(r.stirred)
@@ -213,9 +213,9 @@ func (r *run) checkHot() {
 		if calm := r.calm[item.request]; calm >= maxPolls && took < hotTime {
 			name := nameOf(item.request.NamespacedName)
 			r.violate(Violation{
-				Oracle: Quiescence, About: name,
+				Oracle: OracleQuiescence, Cause: CauseHotLoop, About: name,
 				Message: fmt.Sprintf(
-					"%s was reconciled %d times in %s, with nothing to do, and will be again", name, calm,
+					"%s was reconciled %d times in %s without any change, and is queued again", name, calm,
 					took.Round(time.Millisecond),
 				),
 			})

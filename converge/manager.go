@@ -109,7 +109,7 @@ func (r *run) startManager(m *processManager) {
 		return
 	}
 	if err != nil {
-		r.violate(Violation{Oracle: scenarioItself, Message: "Setup: " + err.Error()})
+		r.violate(scenarioFailure("Setup: " + err.Error()))
 		return
 	}
 	m.cache.started = true
@@ -133,7 +133,7 @@ func (r *run) startManager(m *processManager) {
 			}
 			break
 		}
-		r.violate(Violation{Oracle: scenarioItself, Message: fmt.Sprintf("unable to start: %v", problem)})
+		r.violate(scenarioFailure(fmt.Sprintf("unable to start: %v", problem)))
 	}
 }
 

@@ -66,7 +66,7 @@ func TestNamespacesThatEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := report.Failure
-	if f == nil || f.Violation.Oracle != Quiescence ||
+	if f == nil || f.Violation.Oracle != OracleQuiescence ||
 		!strings.Contains(f.Violation.Message, "because it is being terminated") {
 		t.Errorf("got %v, want that it finds no end", f)
 	}

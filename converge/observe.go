@@ -105,14 +105,15 @@ func ownersOf(obj client.Object) []types.UID {
 
 // excess returns what there was more of than without faults, and than faults explain. If chosen is true the reconciler
 // may choose names, so that only those that it also chooses without faults say anything.
-func (l *ledger) excess(reference *reference, skipped []int, chosen bool) string {
+func (l *ledger) excess(reference *reference, skipped []int, chosen bool) (Violation, bool) {
 	for _, c := range []struct {
+		cause  Cause
 		verb   string
 		counts func(*ledger) map[thing]int
 	}{
-		{"deleted", func(l *ledger) map[thing]int { return l.deleted }},
-		{"created", func(l *ledger) map[thing]int { return l.created }},
-		{"live at once", func(l *ledger) map[thing]int { return l.most }},
+		{CauseDeletedAgain, "deleted", func(l *ledger) map[thing]int { return l.deleted }},
+		{CauseCreatedAgain, "created", func(l *ledger) map[thing]int { return l.created }},
+		{CauseLiveAtOnce, "live at once", func(l *ledger) map[thing]int { return l.most }},
 	} {
 		mine := c.counts(l)
 		for _, t := range slices.SortedFunc(maps.Keys(mine), func(a, b thing) int {
@@ -125,11 +126,14 @@ func (l *ledger) excess(reference *reference, skipped []int, chosen bool) string
 				}
 			}
 			if n := mine[t]; n > expected+l.explained[t] && (expected > 0 || !chosen) {
-				return fmt.Sprintf("%s: %d %s, %d without faults", t, n, c.verb, expected)
+				return Violation{
+					Oracle: OracleDuplicates, Cause: c.cause, About: t.String(),
+					Message: fmt.Sprintf("%s: %d %s, %d without faults", t, n, c.verb, expected),
+				}, true
 			}
 		}
 	}
-	return ""
+	return Violation{}, false
 }
 
 // primaryIsThere is true if the request that is being worked on is for a primary object that is there, and is not about
@@ -152,7 +156,7 @@ func (r *run) onlyAnew() bool {
 	return !slices.ContainsFunc(r.schedule, func(d deviation) bool { return !anewFaults.has(d.fault) })
 }
 
-var anewFaults = setOf(Resync, ListOrder, Stale, Restart)
+var anewFaults = setOf(FaultResync, FaultListOrder, FaultStaleStart, FaultRestart)
 
 // orphan is true for an object all of whose owners are gone, or are orphans themselves.
 func (r *run) orphan(obj client.Object) bool { return r.orphanWithin(obj, 10) }
@@ -228,27 +232,41 @@ func (r *run) observePrimary(e memapi.Event) {
 	switch {
 	case after.observed > generation:
 		r.violate(Violation{
-			Oracle: Status, About: name,
+			Oracle: OracleStatus, Cause: CauseObservedGeneration, About: name,
 			Message: fmt.Sprintf("%s: observedGeneration is %d, of generation %d", name, after.observed, generation),
 		})
 	case after.observed < before.observed && !r.late:
 		r.violate(Violation{
-			Oracle: Status, About: name,
+			Oracle: OracleStatus, Cause: CauseObservedGeneration, About: name,
 			Message: fmt.Sprintf("%s: observedGeneration goes from %d back to %d", name, before.observed, after.observed),
 		})
 	}
 	for _, condition := range after.conditions {
 		if condition.ObservedGeneration > generation {
-			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: observedGeneration is "+
-				"%d, of generation %d",
-				name, condition.Type, condition.ObservedGeneration, generation)})
+			r.violate(
+				Violation{
+					Oracle: OracleStatus,
+					Cause:  CauseObservedGeneration,
+					About:  name,
+					Message: fmt.Sprintf("%s: condition %s: observedGeneration is "+
+						"%d, of generation %d",
+						name, condition.Type, condition.ObservedGeneration, generation),
+				},
+			)
 		}
 		old := meta.FindStatusCondition(before.conditions, condition.Type)
 		if old != nil && old.Status == condition.Status && !old.LastTransitionTime.IsZero() &&
 			!old.LastTransitionTime.Equal(&condition.LastTransitionTime) {
-			r.violate(Violation{Oracle: Status, About: name, Message: fmt.Sprintf("%s: condition %s: lastTransitionTime "+
-				"changes, and the status stays %s",
-				name, condition.Type, condition.Status)})
+			r.violate(
+				Violation{
+					Oracle: OracleStatus,
+					Cause:  CauseTransitionTime,
+					About:  name,
+					Message: fmt.Sprintf("%s: condition %s: lastTransitionTime "+
+						"changes, but the status remains %s",
+						name, condition.Type, condition.Status),
+				},
+			)
 		}
 	}
 	r.observeReady(e, before, after)

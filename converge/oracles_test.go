@@ -59,17 +59,17 @@ func TestEachOracle(t *testing.T) {
 		"quiescence: a write each time": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, "seen", secret.ResourceVersion)
 			return reconcile.Result{}, e.Client.Update(ctx, secret)
-		}, Quiescence, "does not get quiet after 200 reconciles", "is written in each reconcile"},
+		}, OracleQuiescence, "did not converge after 200 reconciles", "each reconcile writes or fails"},
 		"quiescence: it does not return": {func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
 			time.Sleep(48 * time.Hour)
 			return reconcile.Result{}, nil
-		}, Quiescence, "the reconcile of default/a does not return", "in each reconcile"},
+		}, OracleQuiescence, "the reconcile of default/a does not return", "each reconcile writes or fails"},
 		"end state: an error is swallowed": {func(
 			ctx context.Context, e Env, secret *corev1.Secret,
 		) (reconcile.Result, error) {
 			_ = e.Client.Create(ctx, configMapOf(secret, true))
 			return reconcile.Result{}, nil
-		}, EndState, "data.value is", ""},
+		}, OracleEndState, "data.value is", ""},
 		"idempotence: a time in the data": {func(
 			ctx context.Context, e Env, secret *corev1.Secret,
 		) (reconcile.Result, error) {
@@ -79,7 +79,7 @@ func TestEachOracle(t *testing.T) {
 				return nil
 			})
 			return reconcile.Result{}, err
-		}, Idempotence, "writes: modified ConfigMap default/a", "compare before writing"},
+		}, OracleIdempotence, "writes: modified ConfigMap default/a", "compare before writing"},
 		"duplicates: deleted and created anew": {func(
 			ctx context.Context, e Env, secret *corev1.Secret,
 		) (reconcile.Result, error) {
@@ -92,16 +92,16 @@ func TestEachOracle(t *testing.T) {
 				}
 			}
 			return reconcile.Result{}, err
-		}, Duplicates, "ConfigMap default/a: 1 deleted, 0 without faults", "created again"},
+		}, OracleDuplicates, "ConfigMap default/a: 1 deleted, 0 without faults", "created again"},
 		"deletion: left over": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 			return reconcile.Result{}, client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, false)))
-		}, Deletion, "ConfigMap default/a is left over", "set an owner reference"},
+		}, OracleDeletion, "ConfigMap default/a is left over", "set an owner reference"},
 		"deletion: not gone": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 			if secret.DeletionTimestamp == nil && controllerutil.AddFinalizer(secret, "example.com/kept") {
 				return reconcile.Result{}, e.Client.Update(ctx, secret)
 			}
 			return reconcile.Result{}, nil
-		}, Deletion, "Secret default/a is not gone: it has the finalizers example.com/kept", "a finalizer is not removed"},
+		}, OracleDeletion, "Secret default/a still exists; finalizers: example.com/kept", "a finalizer is not removed"},
 		"deletion: an effect before the finalizer": {func(
 			ctx context.Context, e Env, secret *corev1.Secret,
 		) (reconcile.Result, error) {
@@ -120,7 +120,7 @@ func TestEachOracle(t *testing.T) {
 				return reconcile.Result{}, client.IgnoreNotFound(e.Client.Update(ctx, secret))
 			}
 			return reconcile.Result{}, nil
-		}, Deletion, "has no finalizer yet when the first effect outside happens: cloud put a", "before the first effect"},
+		}, OracleDeletion, "no finalizer yet at the first effect outside of the cluster: cloud put a", "store the finalizer"},
 		"idempotence: something that is due": {func(
 			ctx context.Context, e Env, secret *corev1.Secret,
 		) (reconcile.Result, error) {
@@ -129,19 +129,19 @@ func TestEachOracle(t *testing.T) {
 			}
 			secret.Labels = map[string]string{"old": "yes"}
 			return reconcile.Result{}, e.Client.Update(ctx, secret)
-		}, Idempotence, "writes: modified Secret default/a, which was due before", "is there a watch"},
+		}, OracleIdempotence, "writes: modified Secret default/a, which was due before", "is there a watch"},
 		"errors: a panic": {
 			func(_ context.Context, _ Env, secret *corev1.Secret) (reconcile.Result, error) {
 				return reconcile.Result{RequeueAfter: time.Duration(len(secret.Name) / len(secret.Finalizers))}, nil
-			}, Errors, "the reconcile of default/a panics: runtime error: integer divide by zero",
-			"check for what may be missing",
+			}, OracleErrors, "the reconcile of default/a panics: runtime error: integer divide by zero",
+			"check for fields that may be empty",
 		},
 		"errors: a terminal one": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 			if err := client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, true))); err != nil {
 				return reconcile.Result{}, reconcile.TerminalError(err)
 			}
 			return reconcile.Result{}, nil
-		}, Errors, "ends with a terminal error for what is transient", "a terminal error is not tried again"},
+		}, OracleErrors, "returns a terminal error for a temporary one", "a terminal error is not retried"},
 		"shared objects": {func(ctx context.Context, e Env, _ *corev1.Secret) (reconcile.Result, error) {
 			list := &corev1.SecretList{}
 			if err := e.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -151,11 +151,11 @@ func TestEachOracle(t *testing.T) {
 				list.Items[i].Data["value"][0] = 'x'
 			}
 			return reconcile.Result{}, nil
-		}, SharedObjects, "Secret default/a of the cache was changed", "copy objects"},
+		}, OracleSharedObjects, "Secret default/a of the cache was modified", "copy objects"},
 		"leaks": {func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
 			go func() { <-make(chan struct{}) }()
 			return reconcile.Result{}, nil
-		}, Leaks, "goroutines of the reconciler are still there", "end with the context"},
+		}, OracleLeaks, "goroutines of the reconciler outlive the process", "when the context ends"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, err := Check(t, secretScenario(c.reconcile), DefaultOptions())
@@ -183,8 +183,8 @@ func TestOraclesThatAreOff(t *testing.T) {
 		return reconcile.Result{}, client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, false)))
 	})
 	s.Steps = Steps(Apply(newSecret("a")), Settle(), Delete(newSecret("a")), Settle())
-	s.Off = map[Oracle]string{Deletion: "config maps are kept"}
-	s.Without = map[Fault]string{Taken: "names are ours", ChildDeleted: "nobody deletes them"}
+	s.Off = map[Oracle]string{OracleDeletion: "config maps are kept"}
+	s.Without = map[Fault]string{FaultTaken: "names are ours", FaultChildDeleted: "nobody deletes them"}
 	p := mustPlan(t, s)
 	report := p.check(t, DefaultOptions())
 	if report.Failure != nil {
@@ -248,7 +248,8 @@ func TestAStatusThatLies(t *testing.T) {
 			switch f := report.Failure; {
 			case c.want == "" && f != nil:
 				t.Errorf("a false alarm:\n%s", f)
-			case c.want != "" && (f == nil || f.Violation.Oracle != Status || !strings.Contains(f.Violation.Message, c.want)):
+			case c.want != "" && (f == nil || f.Violation.Cause != CauseObservedGeneration ||
+				!strings.Contains(f.Violation.Message, c.want)):
 				t.Errorf("got %v, want %s", f, c.want)
 			}
 		})
@@ -270,11 +271,11 @@ func TestAdviceFailsOnlyWhenStrict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := report.Failure; f == nil || f.Violation.Oracle != Advice ||
+	if f := report.Failure; f == nil || f.Violation.Oracle != OracleAdvice ||
 		!strings.Contains(f.Violation.Message, "without an effect") {
 		t.Errorf("strict: got %v, want requests without an effect", f)
 	}
-	s.Strict, s.Without = false, map[Fault]string{Taken: "it overwrites what others have"}
+	s.Strict, s.Without = false, map[Fault]string{FaultTaken: "it overwrites what others have"}
 	if report, err = Check(t, s, DefaultOptions()); err != nil || report.Failure != nil {
 		t.Errorf("not strict: got %v, %v", report.Failure, err)
 	}
@@ -298,7 +299,7 @@ func TestAdvice(t *testing.T) {
 		t.Fatal(report.Failure, err)
 	}
 	want := []string{
-		"the delete of ConfigMap default/a hits another object than the one in the cache: use a precondition with its UID",
+		"the delete of ConfigMap default/a deletes another object than that of the cache: use a precondition with its UID",
 	}
 	if diff := cmp.Diff(want, report.Certificate.Advice); diff != "" {
 		t.Errorf("advice (-want +got):\n%s", diff)
@@ -337,7 +338,7 @@ func TestSystemsOutsideAndOldCaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := report.Failure; f == nil || f.Violation.Message != "cloud b: 1 deleted, 0 without faults" ||
-		f.schedule[0].fault != Stale {
+		f.schedule[0].fault != FaultStaleStart {
 		t.Errorf("got %v, want that b is deleted because of an old list", f)
 	}
 }
@@ -368,7 +369,7 @@ func TestReadyBeforeWhatIsOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := report.Failure; f == nil ||
-		f.Violation.Message != "PodDisruptionBudget default/a is Ready before there is cloud address" {
+		f.Violation.Message != "PodDisruptionBudget default/a is Ready before cloud address exists" {
 		t.Errorf("got %v, want that it is Ready too early", f)
 	}
 }

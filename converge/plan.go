@@ -137,14 +137,14 @@ func newPlan(s Scenario) (*plan, error) {
 			kindOf(fmt.Sprintf("Masks[%d].Object", i), mask.Object)
 		}
 	}
-	p.faults = ^faultSet(0) &^ setOf(askedFor...)
-	if s.Consistency != TimeTravel {
-		p.faults &^= setOf(Stale)
+	p.faults = faultsWhere(func(row faultRow) bool { return !row.disabled })
+	if s.Consistency == TimeTravel {
+		p.faults |= setOf(FaultStaleStart)
 	}
 	for fault, reason := range s.Without {
 		switch {
 		case !slices.Contains(allFaults, fault):
-			problem("Without: %q is no fault", fault)
+			problem("Without: unknown fault %q", fault)
 		case reason == "":
 			problem("Without[%s]: a reason is required", fault)
 		default:
@@ -153,7 +153,7 @@ func newPlan(s Scenario) (*plan, error) {
 	}
 	for i, fault := range s.With {
 		if !slices.Contains(allFaults, fault) {
-			problem("With[%d]: %q is no fault", i, fault)
+			problem("With[%d]: unknown fault %q", i, fault)
 			continue
 		}
 		p.faults |= setOf(fault)
@@ -161,7 +161,7 @@ func newPlan(s Scenario) (*plan, error) {
 	for oracle, reason := range s.Off {
 		switch {
 		case !slices.Contains(allOracles, oracle):
-			problem("Off: %q is no oracle", oracle)
+			problem("Off: unknown oracle %q", oracle)
 		case reason == "":
 			problem("Off[%s]: a reason is required", oracle)
 		}

@@ -29,8 +29,8 @@ func TestAScenarioIsCheckedWhole(t *testing.T) {
 		Steps:   Steps(Sleep(0), Settle()),
 		World:   []Actor{{}, GC()},
 		Masks:   []Mask{{}},
-		Off:     map[Oracle]string{"O11": "none", EndState: ""},
-		Without: map[Fault]string{"flood": "too wet", Restart: ""},
+		Off:     map[Oracle]string{"O11": "none", OracleEndState: ""},
+		Without: map[Fault]string{"flood": "too wet", FaultRestart: ""},
 		With:    []Fault{"fire"},
 	})
 	if err == nil {
@@ -48,11 +48,11 @@ func TestAScenarioIsCheckedWhole(t *testing.T) {
 		"World[0].Act is required",
 		"World[0].For is required",
 		"Masks[0].Field is required",
-		`Off: "O11" is no oracle`,
+		`Off: unknown oracle "O11"`,
 		"Off[O2 end state]: a reason is required",
-		`Without: "flood" is no fault`,
+		`Without: unknown fault "flood"`,
 		"Without[restart]: a reason is required",
-		`With[0]: "fire" is no fault`,
+		`With[0]: unknown fault "fire"`,
 		"CRDs[0]: is required",
 	}
 	got := strings.Split(err.Error(), "\n")
@@ -128,7 +128,7 @@ func TestTheScenarioItselfMayNotWork(t *testing.T) {
 		}, "State.Get of *unstructured.Unstructured"},
 		"an actor finds no end": {func(s *Scenario) {
 			s.World = []Actor{actorOn("one", &corev1.Secret{}, labelled), actorOn("other", &corev1.Secret{}, labelled)}
-		}, "it has acted 2000 times and finds no end"},
+		}, "actor one does not stop: it has acted 2000 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := copierScenario(false)

@@ -115,7 +115,7 @@ func decodeSchedule(encoded string) (s schedule, seed uint64, err error) {
 func decodeDeviation(encoded string) (deviation, error) {
 	fault, at, ok := strings.Cut(encoded, "@")
 	if !ok || !slices.Contains(allFaults, Fault(fault)) {
-		return deviation{}, fmt.Errorf("%q is no fault", fault)
+		return deviation{}, fmt.Errorf("unknown fault %q", fault)
 	}
 	parts := strings.Split(at, ":")
 	if len(parts) != 4 {

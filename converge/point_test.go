@@ -12,10 +12,13 @@ import (
 
 func TestSchedulesCanBeWrittenDown(t *testing.T) {
 	s := schedule{
-		{point{site{"create", "ConfigMap", types.NamespacedName{Namespace: "default", Name: "a"}}, 1}, CrashAfter},
-		{point{site{"update", "Widget/status", types.NamespacedName{Namespace: "default", Name: "a"}}, 12}, TimeoutApplied},
-		{point{site{"get", "ClusterRole", types.NamespacedName{Name: "system:node@x,y/z"}}, 2}, ServerError},
-		{point{site{act: "lists"}, 1}, ListOrder},
+		{point{site{"create", "ConfigMap", types.NamespacedName{Namespace: "default", Name: "a"}}, 1}, FaultCrashAfter},
+		{
+			point{site{"update", "Widget/status", types.NamespacedName{Namespace: "default", Name: "a"}}, 12},
+			FaultTimeoutApplied,
+		},
+		{point{site{"get", "ClusterRole", types.NamespacedName{Name: "system:node@x,y/z"}}, 2}, FaultServerError},
+		{point{site{act: "lists"}, 1}, FaultListOrder},
 	}
 	encoded := s.encode(7)
 	want := "v1:7:crash-after@create:ConfigMap:default/a:1,timeout-applied@update:Widget%2Fstatus:default/a:12,"
@@ -52,8 +55,8 @@ func TestSchedulesThatNobodyHasWritten(t *testing.T) {
 		"v1:restart@quiet::a/b:1":           "a seed and a colon",
 		"v1:-1:":                            "a seed and a colon",
 		"v1:1":                              "a seed and a colon",
-		"v1:1:flood@create:ConfigMap:a/b:1": `"flood" is no fault`,
-		"v1:1:restart":                      "is no fault",
+		"v1:1:flood@create:ConfigMap:a/b:1": `unknown fault "flood"`,
+		"v1:1:restart":                      "unknown fault",
 		"v1:1:restart@quiet":                "separated by colons",
 		"v1:1:restart@quiet:%zz:a/b:1":      "invalid URL escape",
 		"v1:1:restart@quiet::%zz/b:1":       "invalid URL escape",

@@ -25,7 +25,7 @@ func TestCallsThatPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := report.Failure; f == nil || f.Violation.Oracle != Errors ||
+	if f := report.Failure; f == nil || f.Violation.Oracle != OracleErrors ||
 		f.Violation.Message != "the reconcile of default/a panics: boom" {
 		t.Errorf("got %v, want a panic", f)
 	}
@@ -37,12 +37,12 @@ func TestGoroutinesThatHoldUpTheEnd(t *testing.T) {
 		go func() { <-make(chan struct{}) }()
 		return reconcile.Result{}, nil
 	})
-	s.Off = map[Oracle]string{Leaks: "we know"}
+	s.Off = map[Oracle]string{OracleLeaks: "we know"}
 	report, err := Check(t, s, Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := report.Failure; f == nil || f.Violation.Oracle != Leaks {
+	if f := report.Failure; f == nil || f.Violation.Oracle != OracleLeaks {
 		t.Errorf("got %v, want a leak", f)
 	}
 }
@@ -76,12 +76,12 @@ func TestReconcilesThatOvertake(t *testing.T) {
 	if !ok {
 		t.Fatal(reference.violations)
 	}
-	at := slices.IndexFunc(reference.met, func(m meeting) bool { return m.faults.has(Overtaken) })
+	at := slices.IndexFunc(reference.met, func(m meeting) bool { return m.faults.has(FaultOvertaken) })
 	if at < 0 {
 		t.Fatal("nobody can be overtaken")
 	}
 	log := &timeline{}
-	o := p.execute(t, schedule{{reference.met[at].point, Overtaken}}, p.usual(), log)
+	o := p.execute(t, schedule{{reference.met[at].point, FaultOvertaken}}, p.usual(), log)
 	if o.hit != 1 || len(o.violations) > 0 {
 		t.Errorf("it has come true %d times, with %v", o.hit, o.violations)
 	}

@@ -139,7 +139,10 @@ func (p *process) byFields(
 		}
 		at := slices.IndexFunc(p.indexes, func(x index) bool { return x.kind == gvk && x.field == requirement.Field })
 		if at < 0 {
-			return nil, fmt.Errorf("Index with name field:%s does not exist", requirement.Field) //nolint:staticcheck // what client-go says
+			return nil, fmt.Errorf(
+				"Index with name field:%s does not exist",
+				requirement.Field,
+			) //nolint:staticcheck // what client-go says
 		}
 		extracts = append(extracts, p.indexes[at].extract)
 	}

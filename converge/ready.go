@@ -43,9 +43,16 @@ func (r *run) checkReady() {
 	for _, ready := range r.readies {
 		for _, w := range ready.workloads() {
 			if r.plan.waits && w.observed < w.generation {
-				r.violate(Violation{Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before %s is rolled "+
-					"out: its generation is %d, and that of its status %d",
-					ready.name, w.thing, w.generation, w.observed)})
+				r.violate(
+					Violation{
+						Oracle: OracleStatus,
+						Cause:  CauseReadyBeforeRollout,
+						About:  ready.name,
+						Message: fmt.Sprintf("%s is Ready before %s is rolled "+
+							"out: its generation is %d, and that of its status %d",
+							ready.name, w.thing, w.generation, w.observed),
+					},
+				)
 				return
 			}
 		}
@@ -57,7 +64,10 @@ func (r *run) checkReady() {
 			for _, key := range sortedKeys(r.settled[at].cloud) {
 				if _, ok := ready.state.cloud[key]; !ok && r.cloud.created[key].Sub(ready.at) < pollTime {
 					r.violate(Violation{
-						Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is cloud %s", ready.name, key),
+						Oracle:  OracleStatus,
+						Cause:   CauseReadyBeforeDependent,
+						About:   ready.name,
+						Message: fmt.Sprintf("%s is Ready before cloud %s exists", ready.name, key),
 					})
 					return
 				}
@@ -70,7 +80,10 @@ func (r *run) checkReady() {
 				created := obj.GetCreationTimestamp()
 				if then[name] == nil && created.Sub(ready.at) < pollTime && slices.Contains(ownersOf(obj), ready.uid) {
 					r.violate(Violation{
-						Oracle: Status, About: ready.name, Message: fmt.Sprintf("%s is Ready before there is %s", ready.name, name),
+						Oracle:  OracleStatus,
+						Cause:   CauseReadyBeforeDependent,
+						About:   ready.name,
+						Message: fmt.Sprintf("%s is Ready before %s exists", ready.name, name),
 					})
 					return
 				}
@@ -124,7 +137,10 @@ func (o outcome) waits() bool {
 	}
 	workloads := o.readies[0].workloads()
 	return len(workloads) > 0 &&
-		!slices.ContainsFunc(workloads, func(w workload) bool { return w.observed < w.generation || w.available < w.wanted })
+		!slices.ContainsFunc(
+			workloads,
+			func(w workload) bool { return w.observed < w.generation || w.available < w.wanted },
+		)
 }
 
 // checkUnready looks, before a workload that had no replica for a while has some again, whether anybody has noticed.
@@ -144,8 +160,8 @@ func (r *run) checkUnready(kind schema.GroupVersionKind, key types.NamespacedNam
 			statusOf(primary).ready(primary.GetGeneration()) {
 			name := r.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(primary))
 			r.violate(Violation{
-				Oracle: Status, About: name,
-				Message: fmt.Sprintf("%s is Ready although %s has no replica that is available", name, thingOf(kind, obj)),
+				Oracle: OracleStatus, Cause: CauseReadyUnavailable, About: name,
+				Message: fmt.Sprintf("%s is Ready although %s has no available replica", name, thingOf(kind, obj)),
 			})
 			return
 		}

@@ -213,7 +213,7 @@ func (r *run) take(step Step) {
 		r.log.user(r, step, err)
 		done()
 		if err != nil && len(r.schedule) == 0 {
-			r.violate(Violation{Oracle: scenarioItself, Message: "step " + step.name + ": " + err.Error()})
+			r.violate(scenarioFailure("step " + step.name + ": " + err.Error()))
 		}
 	}
 }
@@ -270,7 +270,7 @@ func (r *run) arrive(i *informer, e memapi.Event) {
 	}
 	switch fault := r.meet(site{"event " + eventNames[e.Type], e.Kind.Kind, keyOf(e.Object)}, eventFaults); fault {
 	case "":
-	case Resync:
+	case FaultResync:
 		r.log.watch(r, i, "all "+e.Kind.Kind+" again", fault)
 		i.resync = true
 	default:
@@ -288,14 +288,14 @@ func (r *run) arrive(i *informer, e memapi.Event) {
 
 var eventNames = map[watch.EventType]string{watch.Added: "added", watch.Modified: "modified", watch.Deleted: "deleted"}
 
-var eventFaults = setOf(LagRead, LagReconcile, LagLong, Relist, Resync)
+var eventFaults = faultsAt(atEvent)
 
 // release ends what holds up a watch.
 func (r *run) release(i *informer) {
 	if i.held == nil {
 		return
 	}
-	relist := i.held.fault == Relist
+	relist := i.held.fault == FaultRelist
 	i.held = nil
 	r.log.watch(r, i, i.kind.Kind+" catches up", "")
 	if relist {

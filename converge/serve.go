@@ -19,9 +19,12 @@ const byProcess = "manager"
 
 // What can happen to a request, besides what can happen before any.
 var (
-	readFaults    = setOf(TimeoutLost, TooManyRequests, ServerError)
-	writeFaults   = readFaults | setOf(CrashBefore, CrashAfter, TimeoutApplied)
-	outsideFaults = setOf(CrashBefore, CrashAfter, TimeoutApplied, TimeoutLost)
+	readFaults         = faultsAt(atRead)
+	writeFaults        = faultsAt(atWrite)
+	createFaults       = faultsAt(atCreate)
+	changeFaults       = faultsAt(atChange)
+	externalReadFaults = faultsAt(atExternalRead)
+	externalCallFaults = faultsAt(atExternalCall)
 )
 
 // unknown is a version unlike all others: nobody knows what a call to another system has changed.
@@ -43,11 +46,11 @@ func (r *run) serveNext() bool {
 	}
 	others := len(r.met)
 	fault := r.meetCall(c)
-	if fault == Overtaken {
+	if fault == FaultOvertaken {
 		return true
 	}
 	met := len(r.met)
-	if fault != "" && (readFaults | setOf(TimeoutApplied)).has(fault) {
+	if fault != "" && (readFaults | setOf(FaultTimeoutApplied)).has(fault) {
 		r.note(c, fault)
 	}
 	if c.cached {
@@ -103,11 +106,11 @@ func (r *run) meetCall(c *call) Fault {
 	}
 	faults, rival := r.faultsOf(c), r.process.rival(c)
 	if rival != "" {
-		faults |= setOf(Overtaken)
+		faults |= setOf(FaultOvertaken)
 	}
 	fault := r.meet(at, faults)
-	if fault == Overtaken {
-		r.log.fault(r, c.who, "is overtaken by "+rival, Overtaken)
+	if fault == FaultOvertaken {
+		r.log.fault(r, c.who, "is overtaken by "+rival, FaultOvertaken)
 		r.process.overtake(c, rival)
 	}
 	return fault
@@ -132,9 +135,9 @@ func (r *run) faultsOf(c *call) faultSet {
 	var faults faultSet
 	switch {
 	case c.outside && c.effect:
-		faults = outsideFaults
+		faults = externalCallFaults
 	case c.outside:
-		faults = setOf(TimeoutLost)
+		faults = externalReadFaults
 	case c.obj == nil && c.cached:
 	case c.obj == nil:
 		faults = readFaults
@@ -142,7 +145,7 @@ func (r *run) faultsOf(c *call) faultSet {
 		faults = writeFaults | r.foreign(c)
 	}
 	if r.canMeanwhile() {
-		faults |= setOf(Meanwhile)
+		faults |= setOf(FaultMeanwhile)
 	}
 	return faults
 }
@@ -156,7 +159,7 @@ func (r *run) foreign(c *call) faultSet {
 		// It would be one more, and nobody could help that.
 		return 0
 	}
-	faults := setOf(HandOver)
+	faults := setOf(FaultHandOver)
 	stored := r.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
 	if len(c.obj.GetOwnerReferences()) == 0 && (stored == nil || c.act == "create" || c.act == "apply") {
 		// If it came into being after everybody has cleaned up, it would stay, and nobody could help that.
@@ -164,20 +167,21 @@ func (r *run) foreign(c *call) faultSet {
 	}
 	if stored == nil {
 		if c.act == "create" {
-			faults |= setOf(Exists, Taken, TakenUnnoticed)
+			faults |= createFaults
 		}
 		return faults
 	}
-	if c.act != "create" {
-		faults |= setOf(Conflict)
+	if c.act == "create" {
+		return faults
 	}
-	if c.act != "create" && r.own[stored.GetUID()] && stored.GetDeletionTimestamp() == nil && !ended(stored) {
-		faults |= setOf(Deleted)
-		// What the API server has named does not come back under that name, and what was applied would have fields that are
-		// those of somebody else, for ever.
-		if len(stored.GetFinalizers()) == 0 && !thingOf(c.gvk, stored).generated && !applied(stored) {
-			faults |= setOf(Recreated)
-		}
+	faults |= changeFaults
+	if !r.own[stored.GetUID()] || stored.GetDeletionTimestamp() != nil || ended(stored) {
+		return faults &^ setOf(FaultDeleted, FaultRecreated)
+	}
+	// An object whose name the API server has generated would get another name, and an applied object would keep fields
+	// that the other client owns.
+	if len(stored.GetFinalizers()) > 0 || thingOf(c.gvk, stored).generated || applied(stored) {
+		faults &^= setOf(FaultRecreated)
 	}
 	return faults
 }
@@ -192,19 +196,19 @@ func applied(obj client.Object) bool {
 // answer makes a call happen, as a fault has it.
 func (r *run) answer(c *call, fault Fault) error {
 	target := c.obj
-	if c.obj != nil && slices.Contains([]Fault{CrashAfter, TimeoutApplied, HandOver}, fault) {
+	if c.obj != nil && slices.Contains([]Fault{FaultCrashAfter, FaultTimeoutApplied, FaultHandOver}, fault) {
 		// there will be no answer
 		target = c.obj.DeepCopyObject().(client.Object)
 	}
 	switch fault {
-	case CrashBefore:
+	case FaultCrashBefore:
 		r.crash()
 		return nil
-	case CrashAfter:
+	case FaultCrashAfter:
 		_ = c.do(target)
 		r.crash()
 		return nil
-	case HandOver:
+	case FaultHandOver:
 		who := c.who
 		r.landing = append(r.landing, landing{after: r.process.number, do: func() {
 			r.late = true
@@ -215,26 +219,29 @@ func (r *run) answer(c *call, fault Fault) error {
 		}})
 		r.crash()
 		return nil
-	case TimeoutApplied:
+	case FaultTimeoutApplied:
 		if err := r.write(c, target); err != nil && !c.outside {
 			return err
 		}
 		return r.timeout(c)
-	case TimeoutLost:
+	case FaultTimeoutLost:
 		return r.timeout(c)
-	case TooManyRequests:
-		return apierrs.NewTooManyRequests("the server has received too many requests and has asked us to try again later", 1)
-	case ServerError:
+	case FaultTooManyRequests:
+		return apierrs.NewTooManyRequests(
+			"the server has received too many requests and has asked us to try again later",
+			1,
+		)
+	case FaultServerError:
 		return apierrs.NewInternalError(fmt.Errorf("injected"))
-	case Conflict:
+	case FaultConflict:
 		r.annotate(c)
-	case Exists:
+	case FaultExists:
 		r.precede(c)
-	case Taken, TakenUnnoticed:
-		r.takeName(c, fault == Taken)
-	case Deleted, Recreated:
-		r.remove(c, fault == Recreated)
-	case Meanwhile:
+	case FaultTaken, FaultTakenUnnoticed:
+		r.takeName(c, fault == FaultTaken)
+	case FaultDeleted, FaultRecreated:
+		r.remove(c, fault == FaultRecreated)
+	case FaultMeanwhile:
 		r.meanwhile()
 	}
 	r.advise(c)
@@ -242,7 +249,7 @@ func (r *run) answer(c *call, fault Fault) error {
 		return r.write(c, target)
 	}
 	uid := c.obj.GetUID()
-	annotated := fault == Conflict || r.otherVersion(c) && r.isAnnotated(c)
+	annotated := fault == FaultConflict || r.otherVersion(c) && r.isAnnotated(c)
 	err := r.write(c, target)
 	if err == nil && annotated {
 		r.checkAnnotated(c, uid)
@@ -284,7 +291,7 @@ func (r *run) readFrom(gvk schema.GroupVersionKind) {
 	if i == nil || i.held == nil {
 		return
 	}
-	if i.held.fault == LagRead {
+	if i.held.fault == FaultLagRead {
 		r.release(i)
 	}
 }

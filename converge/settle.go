@@ -14,26 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Violation is something that an oracle has found.
-type Violation struct {
-	Oracle Oracle
-	// About is the object that it is about, if it is about one.
-	About string
-	// Message tells what is wrong.
-	Message string
-	// Details are further lines.
-	Details []string
-}
-
-// scenarioItself is not an oracle: the scenario makes no sense.
-const scenarioItself Oracle = "scenario"
-
-func (v Violation) String() string { return string(v.Oracle) + ": " + v.Message }
-
 // violate notes a violation. The first one ends the run: what comes after it comes of it.
 func (r *run) violate(v Violation) {
 	if _, off := r.plan.Off[v.Oracle]; off {
-		r.stopped = r.stopped || v.Oracle == Quiescence
+		r.stopped = r.stopped || v.Oracle == OracleQuiescence
 		return
 	}
 	r.violations = append(r.violations, v)
@@ -105,13 +89,16 @@ func (r *run) checkResult(a *activity) {
 	switch {
 	case a.panicked != nil:
 		r.violate(Violation{
-			Oracle: Errors, About: name, Message: fmt.Sprintf("the reconcile of %s panics: %v", name, a.panicked),
+			Oracle:  OracleErrors,
+			Cause:   CausePanic,
+			About:   name,
+			Message: fmt.Sprintf("the reconcile of %s panics: %v", name, a.panicked),
 			Details: userFrames(a.stack),
 		})
 	case isTerminal(a.err) && transient(a.err):
 		r.violate(Violation{
-			Oracle: Errors, About: name,
-			Message: fmt.Sprintf("the reconcile of %s ends with a terminal error for what is transient: %v", name, a.err),
+			Oracle: OracleErrors, Cause: CauseTerminalError, About: name,
+			Message: fmt.Sprintf("the reconcile of %s returns a terminal error for a temporary one: %v", name, a.err),
 		})
 	}
 	r.lastResult = a
@@ -128,7 +115,7 @@ func transient(err error) bool {
 
 // restless tells that reconciles do not come to an end.
 func (r *run) restless(long string) Violation {
-	v := Violation{Oracle: Quiescence, Message: "does not get quiet " + long}
+	v := Violation{Oracle: OracleQuiescence, Cause: CauseNotQuiet, Message: "did not converge " + long}
 	if a := r.lastResult; a != nil {
 		v.About = nameOf(a.NamespacedName)
 		switch {
@@ -139,6 +126,7 @@ func (r *run) restless(long string) Violation {
 		}
 	}
 	if len(r.process.active) > 0 && time.Since(r.quietAt) > r.plan.Patience {
+		v.Cause = CauseHangs
 		v.Message = "the reconcile of " + nameOf(r.process.active[0].NamespacedName) + " does not return"
 	}
 	return v

@@ -76,7 +76,7 @@ func TestReconcilingAgainPassesPredicates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := report.Failure; f == nil || f.Violation.Oracle != Idempotence || len(f.Faults) > 0 {
+	if f := report.Failure; f == nil || f.Violation.Oracle != OracleIdempotence || len(f.Faults) > 0 {
 		t.Errorf("got %v, want a write without a reason, and without faults", f)
 	}
 }
@@ -168,7 +168,7 @@ func TestPollsThatIgnoreErrors(t *testing.T) {
 			e.Client.Create(ctx, configMapOf(secret, true)),
 		)
 	})
-	s.Without = map[Fault]string{Taken: "any object of the name will do"}
+	s.Without = map[Fault]string{FaultTaken: "any object of the name will do"}
 	s.Steps = Steps(Apply(newSecret("a")), Settle())
 	report, err := Check(t, s, Options{Seed: 1})
 	if err != nil || report.Failure != nil {
@@ -191,7 +191,7 @@ func TestRenewalsOfTwo(t *testing.T) {
 			return reconcile.Result{RequeueAfter: lifetime}, e.Cloud.Put(ctx, secret.Name, time.Now().Format(time.RFC3339))
 		})
 		s.Steps = Steps(Apply(newSecret("a")), Apply(newSecret("b")), Settle())
-		s.Off = map[Oracle]string{Deletion: "what is outside stays"}
+		s.Off = map[Oracle]string{OracleDeletion: "what is outside stays"}
 		report, err := Check(t, s, Options{Seed: 1})
 		if err != nil || report.Failure != nil {
 			t.Fatal(lifetime, report.Failure, err)
@@ -207,13 +207,13 @@ func TestPollsThatMayBeHot(t *testing.T) {
 	s := secretScenario(func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: 5 * time.Millisecond}, nil
 	})
-	s.Off = map[Oracle]string{Quiescence: "it looks all the time"}
+	s.Off = map[Oracle]string{OracleQuiescence: "it looks all the time"}
 	s.Desired = func(State) error { return errors.New("never right") }
 	report, err := Check(t, s, Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := report.Failure; f == nil || f.Violation.Oracle != EndState {
+	if f := report.Failure; f == nil || f.Violation.Oracle != OracleEndState {
 		t.Errorf("got %v, want that the state is looked at", f)
 	}
 }

@@ -7,18 +7,6 @@ import (
 	"testing"
 )
 
-// simpler are the faults that are easier to understand than another one.
-var simpler = map[Fault][]Fault{
-	HandOver:        {CrashAfter, CrashBefore},
-	TimeoutApplied:  {CrashAfter},
-	ServerError:     {TimeoutLost},
-	TooManyRequests: {ServerError},
-	LagLong:         {LagRead, LagReconcile},
-	Relist:          {LagReconcile, LagLong},
-	LagReconcile:    {LagRead},
-	Recreated:       {Deleted},
-}
-
 // shrink looks for the fewest and simplest faults that violate the same.
 func (p *plan) shrink(t *testing.T, f *Failure) {
 	fails := func(s schedule) bool {
@@ -52,7 +40,7 @@ func drop(f *Failure, fails func(schedule) bool) {
 // simplify has simpler faults, or the same ones earlier, where that fails as well.
 func simplify(f *Failure, fails func(schedule) bool) {
 	for i := range f.schedule {
-		for _, fault := range simpler[f.schedule[i].fault] {
+		for _, fault := range f.schedule[i].fault.row().simpler {
 			easier := slices.Clone(f.schedule)
 			if easier[i].fault = fault; fails(easier) {
 				f.schedule = easier

@@ -23,7 +23,14 @@ type snapshot struct {
 	objects [][]client.Object
 	cloud   map[string]string
 	// flat is the state as a list of fields, once it was needed.
-	flat map[string]fields
+	flat map[string]*flatObject
+}
+
+// flatObject is an object as a list of fields.
+type flatObject struct {
+	fields fields
+	// extra is set for all but the first of several objects whose names the API server has generated from one prefix.
+	extra bool
 }
 
 // fields are the fields of an object, or of several that have names that the API server has made.
@@ -52,16 +59,19 @@ func (s *snapshot) count(kind schema.GroupVersionKind) int {
 // difference tells what an object has in a state that it has not in the state it should be in, or the other way round.
 type difference struct {
 	// name is that of the object.
-	name  string
+	name string
+	// extra is set if it is one object too many of several with generated names.
+	extra bool
+	cause Cause
 	lines []string
 }
 
 // rank is lower for what tells more: objects of which there are too many, then those that are missing or left over.
 func (d difference) rank() int {
 	switch {
-	case strings.HasSuffix(d.name, ")"):
+	case d.extra:
 		return 0
-	case strings.HasSuffix(d.lines[0], " is missing") || strings.HasSuffix(d.lines[0], " should not be there"):
+	case d.cause == CauseMissing || d.cause == CauseUnexpected:
 		return 1
 	default:
 		return 2
@@ -78,17 +88,17 @@ func (p *plan) differences(want, got *snapshot, masked map[string]bool) []differ
 	maps.Copy(names, there)
 	var found []difference
 	for _, name := range sortedKeys(names) {
-		var lines []string
+		d := difference{name: name, extra: names[name].extra}
 		switch {
 		case there[name] == nil:
-			lines = []string{name + " is missing"}
+			d.cause, d.lines = CauseMissing, []string{name + " is missing"}
 		case wanted[name] == nil:
-			lines = []string{name + " should not be there"}
+			d.cause, d.lines = CauseUnexpected, []string{name + " should not exist"}
 		default:
-			lines = differentFields(name, wanted[name], there[name], masked)
+			d.cause, d.lines = CauseDifferent, differentFields(name, wanted[name].fields, there[name].fields, masked)
 		}
-		if len(lines) > 0 {
-			found = append(found, difference{name, lines})
+		if len(d.lines) > 0 {
+			found = append(found, d)
 		}
 	}
 	return found
@@ -113,7 +123,7 @@ func differentFields(name string, want, got fields, masked map[string]bool) []st
 		case !there:
 			lines = append(lines, fmt.Sprintf("%s: %s is missing, want %s", name, path, w))
 		case !wanted:
-			lines = append(lines, fmt.Sprintf("%s: %s should not be there, is %s", name, path, g))
+			lines = append(lines, fmt.Sprintf("%s: %s should not be set, got %s", name, path, g))
 		default:
 			lines = append(lines, fmt.Sprintf("%s: %s is %s, want %s", name, path, g, w))
 		}
@@ -137,7 +147,7 @@ func maskKey(name, path string) string {
 
 // flatten makes of a state a list of fields by object, without what is different in each run: versions, UIDs, times,
 // and names that the API server has made.
-func (p *plan) flatten(s *snapshot) map[string]fields {
+func (p *plan) flatten(s *snapshot) map[string]*flatObject {
 	if s.flat != nil {
 		return s.flat
 	}
@@ -160,7 +170,7 @@ func (p *plan) flatten(s *snapshot) map[string]fields {
 			groups[name] = append(groups[name], p.fieldsOf(kind, obj, replace))
 		}
 	}
-	s.flat = map[string]fields{}
+	s.flat = map[string]*flatObject{}
 	for name, group := range groups {
 		slices.SortFunc(group, func(a, b fields) int { return strings.Compare(a.String(), b.String()) })
 		for i, f := range group {
@@ -168,11 +178,11 @@ func (p *plan) flatten(s *snapshot) map[string]fields {
 			if i > 0 {
 				unique = fmt.Sprintf("%s (%d)", name, i+1)
 			}
-			s.flat[unique] = f
+			s.flat[unique] = &flatObject{f, i > 0}
 		}
 	}
 	for _, key := range sortedKeys(s.cloud) {
-		s.flat["cloud "+key] = fields{"value": replace.Replace(s.cloud[key])}
+		s.flat["cloud "+key] = &flatObject{fields: fields{"value": replace.Replace(s.cloud[key])}}
 	}
 	return s.flat
 }
@@ -308,13 +318,17 @@ func (p *plan) masks(a, b []*snapshot) map[string]bool {
 	for i := range min(len(a), len(b)) {
 		one, other := p.flatten(a[i]), p.flatten(b[i])
 		for name, f := range one {
-			for path, value := range f {
-				if g, ok := other[name]; ok && g[path] != value {
+			g := other[name]
+			if g == nil {
+				continue
+			}
+			for path, value := range f.fields {
+				if g.fields[path] != value {
 					masked[maskKey(name, path)] = true
 				}
 			}
-			for path := range other[name] {
-				if _, ok := f[path]; !ok {
+			for path := range g.fields {
+				if _, ok := f.fields[path]; !ok {
 					masked[maskKey(name, path)] = true
 				}
 			}

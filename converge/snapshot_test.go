@@ -30,8 +30,8 @@ func TestKindsOfTheSameNameAreNotTheSame(t *testing.T) {
 	}
 	want := []difference{
 		{
-			"Service default/a of serving.example.com",
-			[]string{`Service default/a of serving.example.com: spec.value is "3", want "2"`},
+			name: "Service default/a of serving.example.com", cause: CauseDifferent,
+			lines: []string{`Service default/a of serving.example.com: spec.value is "3", want "2"`},
 		},
 	}
 	got := p.differences(state("1", "2"), state("1", "3"), nil)

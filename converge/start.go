@@ -62,8 +62,8 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	r.give()
 	for order := 1; order <= 3; order++ {
 		if r.meet(
-			site{act: "lists", key: types.NamespacedName{Name: fmt.Sprint("order ", order)}}, setOf(ListOrder),
-		) == ListOrder {
+			site{act: "lists", key: types.NamespacedName{Name: fmt.Sprint("order ", order)}}, setOf(FaultListOrder),
+		) == FaultListOrder {
 			r.shuffled = order
 		}
 	}
@@ -79,7 +79,7 @@ func (r *run) age(versions int) {
 		obj.SetNamespace(metav1.NamespaceDefault)
 		obj.SetName("converge-" + strconv.Itoa(n))
 		if err := errors.Join(r.user.Create(r.ctx, obj), r.user.Delete(r.ctx, obj)); err != nil {
-			r.violate(Violation{Oracle: scenarioItself, Message: err.Error()})
+			r.violate(scenarioFailure(err.Error()))
 			return
 		}
 	}
@@ -92,7 +92,7 @@ func (r *run) give() {
 		obj := given.DeepCopyObject().(client.Object)
 		obj.SetResourceVersion("")
 		if err := r.user.Create(r.ctx, obj); err != nil {
-			r.violate(Violation{Oracle: scenarioItself, Message: fmt.Sprintf("Given[%d]: %v", i, err)})
+			r.violate(scenarioFailure(fmt.Sprintf("Given[%d]: %v", i, err)))
 			return
 		}
 		gvk, err := apiutil.GVKForObject(given, r.plan.Scheme)
@@ -102,7 +102,7 @@ func (r *run) give() {
 		withStatus := given.DeepCopyObject().(client.Object)
 		withStatus.SetResourceVersion(obj.GetResourceVersion())
 		if err := r.user.Status().Update(r.ctx, withStatus); err != nil {
-			r.violate(Violation{Oracle: scenarioItself, Message: fmt.Sprintf("Given[%d]: status: %v", i, err)})
+			r.violate(scenarioFailure(fmt.Sprintf("Given[%d]: status: %v", i, err)))
 			return
 		}
 	}
@@ -143,7 +143,7 @@ func (r *run) start(number int, stale ...staleStart) {
 	}
 	if r.plan.Indexes != nil {
 		if err := r.plan.Indexes(m.cache); err != nil {
-			r.violate(Violation{Oracle: scenarioItself, Message: "Indexes: " + err.Error()})
+			r.violate(scenarioFailure("Indexes: " + err.Error()))
 			return
 		}
 	}
@@ -159,7 +159,7 @@ func (r *run) start(number int, stale ...staleStart) {
 		return // before it was ready
 	}
 	if p.reconciler = r.consistent(p, p.reconciler); p.reconciler == nil {
-		r.violate(Violation{Oracle: scenarioItself, Message: "New returned nil"})
+		r.violate(scenarioFailure("New returned nil"))
 		return
 	}
 	p.watch(r.plan.primary, func(obj client.Object) []reconcile.Request {
@@ -250,7 +250,7 @@ func (s staleStart) begin(r *run, i *informer) {
 	}
 	i.position = events[at].Version - 1
 	i.coming = append(i.coming, events[at:]...)
-	i.held = &hold{fault: LagReconcile, reconcile: r.reconciles}
+	i.held = &hold{fault: FaultLagReconcile, reconcile: r.reconciles}
 }
 
 // deliver tells those who watch a kind of changes.

@@ -57,7 +57,10 @@ func Apply(obj client.Object) Step {
 // Update is Apply for an object that must be there already.
 func Update(obj client.Object) Step {
 	return Step{
-		name: "update " + describe(obj), do: func(ctx context.Context, c client.Client) error { return replace(ctx, c, obj) },
+		name: "update " + describe(
+			obj,
+		),
+		do: func(ctx context.Context, c client.Client) error { return replace(ctx, c, obj) },
 	}
 }
 

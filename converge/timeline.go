@@ -151,11 +151,11 @@ func (t *timeline) fault(r *run, who, what string, fault Fault) {
 		who: who, what: what, result: string(fault), mark: faultMark, weight: crucial, from: other(who), fault: fault,
 	}
 	switch fault {
-	case Restart, Stale:
+	case FaultRestart, FaultStaleStart:
 		e.from, e.turn = theProcess, dying
-	case Overtaken:
+	case FaultOvertaken:
 		e.from = theProcess
-	case ChildDeleted, Flap, Drift:
+	case FaultChildDeleted, FaultFlap, FaultDrift:
 		e.to = theServer
 	}
 	t.add(r, e)
@@ -181,7 +181,7 @@ func (t *timeline) watch(r *run, i *informer, what string, fault Fault) {
 	if fault != "" {
 		e.result, e.mark, e.weight, e.fault, e.news = string(fault), faultMark, crucial, fault, holding
 	}
-	if fault == Resync {
+	if fault == FaultResync {
 		e.news = repeating
 	}
 	t.add(r, e)
@@ -218,7 +218,13 @@ func (t *timeline) violation(r *run, v Violation) {
 func (t *timeline) actor(r *run, name, what string, err error) {
 	if t != nil {
 		t.add(r, entry{
-			who: name, what: what, result: errorText(err), weight: notable, from: other(name), to: theServer, failed: err != nil,
+			who:    name,
+			what:   what,
+			result: errorText(err),
+			weight: notable,
+			from:   other(name),
+			to:     theServer,
+			failed: err != nil,
 		})
 	}
 }
@@ -236,9 +242,14 @@ func (t *timeline) foreign(r *run, verb string, c *call, err error) {
 func (t *timeline) late(r *run, c *call, who string, err error) {
 	if t != nil {
 		t.add(r, entry{
-			who: who, what: c.act + " " + c.kind + " " + nameOf(c.key) + " lands late", result: errorText(err), weight: crucial,
-			mark: staleMark,
-			from: theProcess, to: theServer, failed: err != nil,
+			who:    who,
+			what:   c.act + " " + c.kind + " " + nameOf(c.key) + " lands late",
+			result: errorText(err),
+			weight: crucial,
+			mark:   staleMark,
+			from:   theProcess,
+			to:     theServer,
+			failed: err != nil,
 		})
 	}
 }
@@ -317,11 +328,11 @@ func (t *timeline) call(r *run, c *call, fault Fault, err error) {
 	}
 	switch fault {
 	case "":
-	case CrashBefore, CrashAfter, HandOver:
+	case FaultCrashBefore, FaultCrashAfter, FaultHandOver:
 		e.result, e.mark, e.weight, e.turn = string(fault), faultMark, crucial, dying
-	case TimeoutApplied:
+	case FaultTimeoutApplied:
 		e.result, e.mark, e.weight = "timeout, APPLIED", faultMark, crucial
-	case TimeoutLost, TooManyRequests, ServerError:
+	case FaultTimeoutLost, FaultTooManyRequests, FaultServerError:
 		e.mark, e.weight = faultMark, crucial
 	}
 	t.add(r, e)

@@ -25,8 +25,8 @@ import (
 
 // cacheLessons are about stale caches and repeated watch events.
 var cacheLessons = map[converge.Fault]lesson{
-	converge.LagRead: {
-		oracle: converge.EndState,
+	converge.FaultLagRead: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			again := child.DeepCopy()
 			// region lag-read-wrong
@@ -52,8 +52,8 @@ var cacheLessons = map[converge.Fault]lesson{
 			return err
 		}),
 	},
-	converge.LagReconcile: {
-		oracle: converge.Duplicates,
+	converge.FaultLagReconcile: {
+		oracle: converge.OracleDuplicates,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region lag-reconcile-wrong
 			// Wrong: the list may be older than the last reconcile.
@@ -81,8 +81,8 @@ var cacheLessons = map[converge.Fault]lesson{
 			return r.tell(ctx, owner)
 		}),
 	},
-	converge.LagLong: {
-		oracle: converge.Duplicates,
+	converge.FaultLagLong: {
+		oracle: converge.OracleDuplicates,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region lag-long-wrong
 			// Wrong: no delay is long enough.
@@ -116,8 +116,8 @@ var cacheLessons = map[converge.Fault]lesson{
 			return r.tell(ctx, owner)
 		}),
 	},
-	converge.Relist: {
-		oracle: converge.EndState,
+	converge.FaultRelist: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			if r.Get(ctx, client.ObjectKeyFromObject(child), child) != nil {
 				return client.IgnoreAlreadyExists(r.Create(ctx, child))
@@ -145,8 +145,8 @@ var cacheLessons = map[converge.Fault]lesson{
 			return nil
 		}, restarting("at-nine", "at-ten")...),
 	},
-	converge.Resync: {
-		oracle: converge.Idempotence,
+	converge.FaultResync: {
+		oracle: converge.OracleIdempotence,
 		wrong: rolling(func(restart func()) handler.Funcs {
 			// region resync-wrong
 			// Wrong: an update is not always a change.
@@ -169,8 +169,8 @@ var cacheLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.ListOrder: {
-		oracle: converge.Quiescence,
+	converge.FaultListOrder: {
+		oracle: converge.OracleQuiescence,
 		wrong: leading(func(themes []corev1.ConfigMap) string {
 			// region list-order-wrong
 			// Wrong: a list has no order.
@@ -184,8 +184,8 @@ var cacheLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.Stale: {
-		oracle: converge.Duplicates,
+	converge.FaultStaleStart: {
+		oracle: converge.OracleDuplicates,
 		wrong: travelling(copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region stale-start-wrong
 			// Wrong: the owner may be an hour old, but the deleted object has current data.

@@ -18,8 +18,8 @@ import (
 
 // foreignLessons are about changes by other clients just before a write.
 var foreignLessons = map[converge.Fault]lesson{
-	converge.Conflict: {
-		oracle: converge.EndState,
+	converge.FaultConflict: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			found := &corev1.ConfigMap{}
 			if err := r.Get(ctx, client.ObjectKeyFromObject(child), found); apierrs.IsNotFound(err) {
@@ -48,8 +48,8 @@ var foreignLessons = map[converge.Fault]lesson{
 			// endregion
 		}, changed()...),
 	},
-	converge.Exists: {
-		oracle: converge.Quiescence,
+	converge.FaultExists: {
+		oracle: converge.OracleQuiescence,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			if owner.Annotations["example.com/done"] == "true" {
 				return nil
@@ -74,8 +74,8 @@ var foreignLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.Taken: {
-		oracle: converge.EndState,
+	converge.FaultTaken: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			if owner.Annotations["example.com/done"] == "true" {
 				return nil
@@ -91,8 +91,8 @@ var foreignLessons = map[converge.Fault]lesson{
 		}),
 		right: copying(ownOrFail),
 	},
-	converge.TakenUnnoticed: {
-		oracle: converge.EndState,
+	converge.FaultTakenUnnoticed: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region taken-unnoticed-wrong
 			// Wrong: no event reports that the name is free, because the object had another owner.
@@ -101,8 +101,8 @@ var foreignLessons = map[converge.Fault]lesson{
 		}),
 		right: copying(ownOrFail),
 	},
-	converge.Deleted: {
-		oracle: converge.EndState,
+	converge.FaultDeleted: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			if owner.Annotations["example.com/synced"] == child.Data["value"] {
 				return nil
@@ -123,8 +123,8 @@ var foreignLessons = map[converge.Fault]lesson{
 		}, changed()...),
 		right: copying(createOrUpdate, changed()...),
 	},
-	converge.Recreated: {
-		oracle: converge.Quiescence,
+	converge.FaultRecreated: {
+		oracle: converge.OracleQuiescence,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region recreated-wrong
 			// Wrong: the UID changes, for example when a backup is restored.

@@ -27,8 +27,8 @@ var faultLessons = func() map[converge.Fault]lesson {
 
 // requestLessons are about faults of requests.
 var requestLessons = map[converge.Fault]lesson{
-	converge.CrashBefore: {
-		oracle: converge.EndState,
+	converge.FaultCrashBefore: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			if owner.Annotations["example.com/done"] == "true" {
 				return nil
@@ -54,8 +54,8 @@ var requestLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.CrashAfter: {
-		oracle: converge.Duplicates,
+	converge.FaultCrashAfter: {
+		oracle: converge.OracleDuplicates,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			if owner.Annotations["example.com/child"] != "" {
 				return nil
@@ -78,8 +78,8 @@ var requestLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.TimeoutApplied: {
-		oracle: converge.EndState,
+	converge.FaultTimeoutApplied: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 			if owner.Annotations["example.com/disk"] != "" {
 				return nil
@@ -105,8 +105,8 @@ var requestLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.TimeoutLost: {
-		oracle: converge.EndState,
+	converge.FaultTimeoutLost: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region timeout-lost-wrong
 			// Wrong: the write may not have taken effect.
@@ -123,8 +123,8 @@ var requestLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.TooManyRequests: {
-		oracle: converge.EndState,
+	converge.FaultTooManyRequests: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region too-many-requests-wrong
 			// Wrong: there may be no next event.
@@ -142,8 +142,8 @@ var requestLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.ServerError: {
-		oracle: converge.Errors,
+	converge.FaultServerError: {
+		oracle: converge.OracleErrors,
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region server-error-wrong
 			// Wrong: a 500 is not a mistake of the user.
@@ -165,8 +165,8 @@ var requestLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.HandOver: {
-		oracle: converge.Duplicates,
+	converge.FaultHandOver: {
+		oracle: converge.OracleDuplicates,
 		wrong: replacing(func(ctx context.Context, r *parent, found *corev1.ConfigMap) error {
 			// region hand-over-wrong
 			// Wrong: a late request of the previous process may delete the object that this one recreated.

@@ -21,8 +21,8 @@ import (
 
 // worldLessons are about processes, users, actors, and changes while the controller is idle.
 var worldLessons = map[converge.Fault]lesson{
-	converge.Restart: {
-		oracle: converge.EndState,
+	converge.FaultRestart: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 			// region restart-wrong
 			// Wrong: the next process does not have this memory.
@@ -41,8 +41,8 @@ var worldLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.Meanwhile: {
-		oracle: converge.EndState,
+	converge.FaultMeanwhile: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			if owner.Annotations["example.com/applied"] == string(owner.Data["value"]) {
 				return nil
@@ -71,8 +71,8 @@ var worldLessons = map[converge.Fault]lesson{
 			// endregion
 		}, changed()...),
 	},
-	converge.Overtaken: {
-		oracle: converge.EndState,
+	converge.FaultOvertaken: {
+		oracle: converge.OracleEndState,
 		wrong: sharing(func(ctx context.Context, r *shared, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			// region overtaken-wrong
 			// Wrong: all workers share the field.
@@ -96,8 +96,8 @@ var worldLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.Late: {
-		oracle: converge.EndState,
+	converge.FaultLate: {
+		oracle: converge.OracleEndState,
 		wrong: running(func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error {
 			// region late-wrong
 			// Wrong: "not ready yet" does not mean "failed".
@@ -127,8 +127,8 @@ var worldLessons = map[converge.Fault]lesson{
 			return r.Update(ctx, owner)
 		}),
 	},
-	converge.Flap: {
-		oracle: converge.EndState,
+	converge.FaultFlap: {
+		oracle: converge.OracleEndState,
 		wrong: running(func(ctx context.Context, r client.Client, owner *corev1.Secret, deployment *appsv1.Deployment) error {
 			// region flap-wrong
 			// Wrong: a temporary failure is treated as permanent.
@@ -163,8 +163,8 @@ var worldLessons = map[converge.Fault]lesson{
 			return r.Update(ctx, owner)
 		}),
 	},
-	converge.Early: {
-		oracle: converge.EndState,
+	converge.FaultEarly: {
+		oracle: converge.OracleEndState,
 		wrong: waiting(func(
 			ctx context.Context, r *parent, waits map[string]bool, owner *corev1.Secret, deployment *appsv1.Deployment,
 		) error {
@@ -195,8 +195,8 @@ var worldLessons = map[converge.Fault]lesson{
 			return err
 		}),
 	},
-	converge.ChildDeleted: {
-		oracle: converge.EndState,
+	converge.FaultChildDeleted: {
+		oracle: converge.OracleEndState,
 		wrong: wired(func(mgr manager.Manager, r reconcile.Reconciler) error {
 			// region child-deleted-wrong
 			// Wrong: no event reports the deletion of a ConfigMap.
@@ -210,8 +210,8 @@ var worldLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
-	converge.Drift: {
-		oracle: converge.EndState,
+	converge.FaultDrift: {
+		oracle: converge.OracleEndState,
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region drift-wrong
 			// Wrong: an existing object may differ from the desired one.

@@ -156,16 +156,16 @@ func newScenario() converge.Scenario {
 	// endregion
 	// region converge-without
 	scenario.Without = map[converge.Fault]string{
-		converge.Taken: "no other client creates Jobs in these namespaces",
+		converge.FaultTaken: "no other client creates Jobs in these namespaces",
 	}
-	scenario.With = []converge.Fault{converge.Drift}
+	scenario.With = []converge.Fault{converge.FaultDrift}
 	// endregion
 	// region converge-off
 	scenario.Off = map[converge.Oracle]string{
-		converge.Deletion: "jobs are kept for an audit",
+		converge.OracleDeletion: "jobs are kept for an audit",
 	}
 	// endregion
-	scenario.Without[converge.Drift] = "what the guide shows would be found, otherwise"
+	scenario.Without[converge.FaultDrift] = "what the guide shows would be found, otherwise"
 	scenario.With = nil
 	return scenario
 }

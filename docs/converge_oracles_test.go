@@ -20,7 +20,7 @@ import (
 
 // oracleLessons are the lessons on the pages of oracles.
 var oracleLessons = map[converge.Oracle]lesson{
-	converge.Quiescence: {
+	converge.OracleQuiescence: {
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 			// region o1-wrong
 			// Wrong: each write is an event, which leads to the next write.
@@ -39,7 +39,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 			// endregion
 		}),
 	},
-	converge.EndState: {
+	converge.OracleEndState: {
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region o2-wrong
 			// Wrong: if it fails, it is not retried.
@@ -56,7 +56,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 			// endregion
 		}),
 	},
-	converge.Idempotence: {
+	converge.OracleIdempotence: {
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region o3-wrong
 			// Wrong: the value changes each minute.
@@ -78,7 +78,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 			// endregion
 		}),
 	},
-	converge.Duplicates: {
+	converge.OracleDuplicates: {
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			err := r.Get(ctx, client.ObjectKeyFromObject(child), &corev1.ConfigMap{})
 			if !apierrs.IsNotFound(err) {
@@ -100,7 +100,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 			// endregion
 		}),
 	},
-	converge.Deletion: {
+	converge.OracleDeletion: {
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			child.OwnerReferences = nil
 			// region o5-wrong
@@ -119,7 +119,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 			// endregion
 		}, converge.Apply(aSecret()), converge.Settle(), converge.Delete(aSecret()), converge.Settle()),
 	},
-	converge.Status: {
+	converge.OracleStatus: {
 		wrong: bannering(func(ctx context.Context, r client.Client, banner *bannerv1.Banner, page *corev1.ConfigMap) error {
 			// region o6-wrong
 			// Wrong: the status is Ready before the page exists.
@@ -141,7 +141,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 			// endregion
 		}),
 	},
-	converge.Errors: {
+	converge.OracleErrors: {
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
 			// region o7-wrong
 			// Wrong: a timeout is temporary, but a terminal error is not retried.
@@ -162,7 +162,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 			// endregion
 		}),
 	},
-	converge.SharedObjects: {
+	converge.OracleSharedObjects: {
 		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, _ *corev1.ConfigMap) error {
 			// region o8-wrong
 			// Wrong: these are the objects of the cache, which all readers share.
@@ -186,7 +186,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 			return err
 		}),
 	},
-	converge.Leaks: {
+	converge.OracleLeaks: {
 		wrong: copying(func(_ context.Context, _ *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 			notify := func(string) {}
 			// region o9-wrong
@@ -217,7 +217,7 @@ var oracleLessons = map[converge.Oracle]lesson{
 			return nil
 		}),
 	},
-	converge.Advice: {
+	converge.OracleAdvice: {
 		wrong: strictly(copying(func(ctx context.Context, r *parent, owner *corev1.Secret, child *corev1.ConfigMap) error {
 			found := &corev1.ConfigMap{}
 			switch err := r.Get(ctx, client.ObjectKeyFromObject(child), found); {

@@ -26,7 +26,7 @@ func TestChildReconciler_drift(t *testing.T) {
 	for name, named := range map[string]func(*corev1.ConfigMap){"fixed name": fixedName, "generated name": generatedName} {
 		t.Run(name, func(t *testing.T) {
 			s := under(t, func(converge.Env) sub { return newChild(named) })
-			s.With = []converge.Fault{converge.Drift}
+			s.With = []converge.Fault{converge.FaultDrift}
 			prove(t, s)
 		})
 	}

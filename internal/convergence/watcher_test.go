@@ -147,7 +147,8 @@ func TestOpinionatedWatcher_withoutGenerations(t *testing.T) {
 func TestWatcherReconciler(t *testing.T) {
 	s := handled(t, func(env converge.Env) []sub { return []sub{operator.WatcherReconciler(resourceMirror(env))} })
 	s.Without = map[converge.Fault]string{
-		converge.CrashBefore: missed, converge.CrashAfter: missed, converge.HandOver: missed, converge.Restart: missed,
+		converge.FaultCrashBefore: missed, converge.FaultCrashAfter: missed, converge.FaultHandOver: missed,
+		converge.FaultRestart: missed,
 	}
 	prove(t, s)
 }

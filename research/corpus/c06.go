@@ -89,7 +89,7 @@ func accounts() converge.Scenario {
 		For: &Widget{}, Owns: []client.Object{&corev1.ServiceAccount{}},
 		Given: []client.Object{widget("recorder", WidgetSpec{}), widget("player", WidgetSpec{})},
 		// It is a common idiom to ignore what exists already. Who does not want that to be an error has to say so.
-		With: []converge.Fault{converge.TakenUnnoticed},
+		With: []converge.Fault{converge.FaultTakenUnnoticed},
 	}
 }
 

@@ -59,7 +59,7 @@ func databaseScenario(t *testing.T) converge.Scenario {
 func withFinalBackups(t *testing.T) converge.Scenario {
 	t.Helper()
 	s := databaseScenario(t)
-	s.Off = map[converge.Oracle]string{converge.Deletion: "a final backup outlives its Database"}
+	s.Off = map[converge.Oracle]string{converge.OracleDeletion: "a final backup outlives its Database"}
 	return s
 }
 

@@ -108,9 +108,9 @@ func passwordScenario(
 	s.Steps = converge.Steps(converge.Apply(inDefault(newDatabase())), converge.Settle())
 	s.Desired = clientsCanLogIn
 	s.Without = map[converge.Fault]string{
-		converge.ChildDeleted: "deleting the Secret deletes the password, and the database must be given another one",
-		converge.Deleted:      "the same",
-		converge.Recreated:    "the same",
+		converge.FaultChildDeleted: "deleting the Secret deletes the password, and the database must be given another one",
+		converge.FaultDeleted:      "the same",
+		converge.FaultRecreated:    "the same",
 	}
 	s.Setup = func(mgr ctrl.Manager) error {
 		return (&reconcilers.ResourceReconciler[*databasev1.Database]{

@@ -157,8 +157,8 @@ func TestConverge_themeGoes(t *testing.T) {
 		converge.Delete(site), converge.Settle(),
 	)
 	s.Without = map[converge.Fault]string{
-		converge.ChildDeleted: "without its theme, a site keeps its content and cannot render it again",
-		converge.Meanwhile:    "without its theme, a site stays in the state that it has reached",
+		converge.FaultChildDeleted: "without its theme, a site keeps its content and cannot render it again",
+		converge.FaultMeanwhile:    "without its theme, a site stays in the state that it has reached",
 	}
 	prove(t, s)
 }

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import "slices"
+
+// faultRow is all that is known about a fault apart from how it is injected. The search, the hints, the pages and the
+// table of the guide read it.
+type faultRow struct {
+	fault Fault
+	// meaning describes the fault in the guide and on pages.
+	meaning string
+	// at lists where the fault applies. Some places have further conditions.
+	at places
+	// disabled is set for faults that only [Scenario.With] or [Scenario.Consistency] enables.
+	disabled bool
+	// rank is the position in the search. Faults that find the most bugs come first.
+	rank int
+	// simpler are the faults that are tried instead when a failure is shrunk, because they are easier to understand.
+	simpler []Fault
+	// mistake is the usual reason for a wrong end state under the fault.
+	mistake mistake
+}
+
+// places are kinds of injection points.
+type places uint16
+
+const (
+	atRead         places = 1 << iota // reads from the API server
+	atWrite                           // writes to the API server
+	atOwnedWrite                      // writes of objects that have a name and, if they are created, an owner
+	atCreate                          // creations of objects that do not exist
+	atChange                          // updates, patches and deletions of objects that exist
+	atExternalRead                    // reads from external systems
+	atExternalCall                    // other calls to external systems
+	atAnyRequest                      // requests of all kinds, also reads from a cache
+	atEvent                           // watch events of caches
+	atActor                           // changes that an actor or the garbage collector acts on
+	atIdle                            // moments when the controller is idle
+	atStart                           // the start of the scenario
+)
+
+// placeNames are the names of places in the guide, in the order of the constants.
+var placeNames = []string{
+	"live reads",
+	"writes",
+	"writes of owned objects",
+	"creates",
+	"updates, patches, deletes",
+	"external reads",
+	"external calls",
+	"all requests",
+	"watch events",
+	"actors",
+	"idle",
+	"start",
+}
+
+// mistake is a usual reason for a wrong end state. If several faults of a schedule suggest one, the lowest is the most
+// likely.
+type mistake int
+
+const (
+	noMistake mistake = iota
+	swallowsErrors
+	remembersState
+	ignoresDeletions
+	dependsOnEvents
+	sharesVariables
+	dependsOnOrder
+	readsStaleCache
+)
+
+// mistakeHints are what to do about mistakes.
+var mistakeHints = [...]string{
+	swallowsErrors: "an error is swallowed: return it, so that the request is retried",
+	remembersState: "the work that remains after the crash is not done: decide by the current state, not by what " +
+		"was done before",
+	ignoresDeletions: "an object that another client deletes is not recreated: watch it, and check in each reconcile " +
+		"that it exists",
+	dependsOnEvents: "decide by the current state, not by the event that reported it: events can be missed",
+	sharesVariables: "concurrent reconciles share state: keep the state of a reconcile in local variables, and lock " +
+		"everything else",
+	dependsOnOrder: "sort the items of a list, which has no order",
+	readsStaleCache: "a decision was based on a stale cache: use preconditions (UID, resource version), so that the API " +
+		"server rejects it",
+}
+
+// faultTable has a row for each fault. The order is that of the bits of a faultSet, and so part of the order in which
+// schedules are tried.
+var faultTable = []faultRow{
+	{
+		fault: FaultCrashBefore, meaning: "the process ends before a write takes effect",
+		at: atWrite | atExternalCall, rank: 3, mistake: remembersState,
+	},
+	{
+		fault: FaultCrashAfter, meaning: "the process ends after a write took effect, before the response",
+		at: atWrite | atExternalCall, rank: 1, mistake: remembersState,
+	},
+	{
+		fault: FaultTimeoutApplied, meaning: "a write times out, although it takes effect",
+		at: atWrite | atExternalCall, rank: 1, simpler: []Fault{FaultCrashAfter}, mistake: swallowsErrors,
+	},
+	{
+		fault: FaultTimeoutLost, meaning: "a request times out without an effect",
+		at: atRead | atWrite | atExternalRead | atExternalCall, rank: 3, mistake: swallowsErrors,
+	},
+	{
+		fault: FaultTooManyRequests, meaning: "the API server responds with status 429",
+		at: atRead | atWrite, rank: 3, simpler: []Fault{FaultServerError}, mistake: swallowsErrors,
+	},
+	{
+		fault: FaultServerError, meaning: "the API server responds with status 500",
+		at: atRead | atWrite, rank: 3, simpler: []Fault{FaultTimeoutLost}, mistake: swallowsErrors,
+	},
+	{
+		fault: FaultConflict, meaning: "another client changes the object just before the write",
+		at: atChange, rank: 2,
+	},
+	{
+		fault:   FaultExists,
+		meaning: "the object exists just before its creation, as if an earlier attempt took effect late",
+		at:      atCreate,
+		rank:    3,
+	},
+	{
+		fault: FaultTaken, meaning: "another client uses the name for a short time, with another controller",
+		at: atCreate, rank: 3,
+	},
+	{
+		fault: FaultTakenUnnoticed, meaning: "the same, and no event reports that the name is free again",
+		at: atCreate, disabled: true, rank: 3,
+	},
+	{
+		fault: FaultDeleted, meaning: "another client deletes the object just before the write",
+		at: atChange, rank: 3, mistake: ignoresDeletions,
+	},
+	{
+		fault: FaultRecreated, meaning: "another client deletes and recreates the object just before the write",
+		at: atChange, rank: 3, simpler: []Fault{FaultDeleted}, mistake: ignoresDeletions,
+	},
+	{
+		fault: FaultHandOver,
+		meaning: "the process ends during a write, which takes effect after the first reconcile of the " +
+			"next process",
+		at:      atOwnedWrite,
+		rank:    3,
+		simpler: []Fault{FaultCrashAfter, FaultCrashBefore},
+		mistake: remembersState,
+	},
+	{
+		fault: FaultLagRead, meaning: "a cache lacks this event and later ones until it has been read once",
+		at: atEvent, rank: 3, mistake: readsStaleCache,
+	},
+	{
+		fault: FaultLagReconcile, meaning: "a cache lacks this event and later ones until the end of a reconcile",
+		at: atEvent, rank: 2, simpler: []Fault{FaultLagRead}, mistake: readsStaleCache,
+	},
+	{
+		fault: FaultLagLong, meaning: "a cache lacks this event and later ones for 100 ms or five reconciles",
+		at: atEvent, rank: 2, simpler: []Fault{FaultLagRead, FaultLagReconcile}, mistake: readsStaleCache,
+	},
+	{
+		fault: FaultRelist,
+		meaning: "a cache lacks this event and later ones for 100 ms or five reconciles, and then lists " +
+			"again",
+		at:      atEvent,
+		rank:    3,
+		simpler: []Fault{FaultLagReconcile, FaultLagLong},
+		mistake: dependsOnEvents,
+	},
+	{
+		fault: FaultResync, meaning: "a cache repeats all objects as updates without a change",
+		at: atEvent, rank: 3, mistake: dependsOnEvents,
+	},
+	{
+		fault: FaultListOrder, meaning: "lists from a cache have a different order each time",
+		at: atStart, rank: 0, mistake: dependsOnOrder,
+	},
+	{
+		fault: FaultStaleStart, meaning: "a process starts with a cache that lacks the last events",
+		at: atIdle, disabled: true, rank: 3, mistake: readsStaleCache,
+	},
+	{
+		fault: FaultRestart, meaning: "the process ends while no reconcile is running",
+		at: atIdle, rank: 3, mistake: remembersState,
+	},
+	{
+		fault: FaultMeanwhile, meaning: "users perform their next steps during a reconcile",
+		at: atAnyRequest, rank: 3,
+	},
+	{
+		fault: FaultOvertaken, meaning: "another reconcile finishes before the request is answered",
+		at: atAnyRequest, rank: 3, mistake: sharesVariables,
+	},
+	{
+		fault: FaultLate, meaning: "an actor acts only when everything else is idle",
+		at: atActor, rank: 3,
+	},
+	{
+		fault: FaultEarly, meaning: "an actor acts at once, during a reconcile",
+		at: atActor, rank: 3,
+	},
+	{
+		fault: FaultChildDeleted, meaning: "another client deletes an object of the reconciler when the controller is idle",
+		at: atIdle, rank: 1, mistake: ignoresDeletions,
+	},
+	{
+		fault: FaultFlap, meaning: "a workload is unavailable for a short time",
+		at: atIdle, rank: 3,
+	},
+	{
+		fault: FaultDrift, meaning: "another client changes an object of the reconciler when the controller is idle",
+		at: atIdle, disabled: true, rank: 3,
+	},
+}
+
+// allFaults are the faults of the table, in its order.
+var allFaults = func() []Fault {
+	faults := make([]Fault, 0, len(faultTable))
+	for _, row := range faultTable {
+		faults = append(faults, row.fault)
+	}
+	return faults
+}()
+
+// row returns the row of a fault, or an empty row if no fault has that name.
+func (f Fault) row() *faultRow {
+	if i := slices.Index(allFaults, f); i >= 0 {
+		return &faultTable[i]
+	}
+	return &faultRow{}
+}
+
+// faultSet is a set of faults.
+type faultSet uint32
+
+func setOf(faults ...Fault) faultSet {
+	var set faultSet
+	for _, fault := range faults {
+		set |= 1 << slices.Index(allFaults, fault)
+	}
+	return set
+}
+
+// faultsAt returns the faults that apply at a place.
+func faultsAt(place places) faultSet {
+	return faultsWhere(func(row faultRow) bool { return row.at&place != 0 })
+}
+
+func faultsWhere(match func(faultRow) bool) faultSet {
+	var set faultSet
+	for i, row := range faultTable {
+		if match(row) {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+func (s faultSet) has(fault Fault) bool { return s&setOf(fault) != 0 }
+
+// faults lists the set, in the order of allFaults.
+func (s faultSet) faults() []Fault {
+	var faults []Fault
+	for i, fault := range allFaults {
+		if s&(1<<i) != 0 {
+			faults = append(faults, fault)
+		}
+	}
+	return faults
+}
