@@ -10,112 +10,152 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"trueup.dev/reconcilers"
+	"trueup.dev/testing/internal/wiring"
 )
 
 // Wiring is what a reconciler asks of a manager when it is set up: which kinds trigger a reconcile of what, which
-// indexes it needs, which options its controller has. A reconciler with a watch that was forgotten passes all other
-// tests, and does nothing when it should.
+// indexes it needs, and which options its controller has. A reconciler with a forgotten watch passes all other tests,
+// but does not react in a cluster.
 //
-// Wiring is observed, not read from the reconciler: it is set up with a manager that needs no API server, its
-// controller is started, and events are made up for all that it watches to see which requests come out. The reconciler
-// itself is not called.
+// Wiring is observed, not read from the reconciler. The reconciler is set up with a manager that needs no API server,
+// its controller is started, and made-up events for all watched kinds show which requests result. The reconciler itself
+// is not called.
 //
-// Each kind is listed once in a field, however many watches there are for it. The order does not matter.
+// Each field lists a kind once, even if there are several watches for it. The order does not matter.
 // [reconcilers.ChildReconciler] and [reconcilers.ChildSetReconciler] have their kind in Owns, in Tracks and in Indexes;
-// without owner references they have it in Tracks only. What the root asks for itself is not part of the wiring of a
-// sub reconciler.
+// without owner references they have it in Tracks only. The wiring of a sub reconciler does not contain what its root
+// asks for.
 //
-// Of sources that are not caches, such as channels, nothing is seen but the requests they make at once. Rate limiters
-// are not seen.
+// Of sources other than caches, such as channels, only the requests at the start are observed. Rate limiters are not
+// observed.
 type Wiring struct {
 	// Controller is the name of the controller. Empty for its default, the kind in lower case.
 	Controller string
-	// For are the kinds that are reconciled: an event makes a request with the name of its object.
+	// For are the reconciled kinds: an event leads to a request with the name of its object.
 	For []Watch
-	// Owns are the kinds whose events make a request with the name of the owner, which is of a kind in For.
+	// Owns are the kinds whose events lead to a request with the name of the owner, which is of a kind in For.
 	Owns []Watch
-	// Tracks are the kinds whose events make a request for each resource that tracks the object, as with
+	// Tracks are the kinds whose events lead to a request for each resource that tracks the object, as with
 	// [reconcilers.EnqueueTracked] and the tracker of the config.
 	Tracks []Watch
-	// Watches are the kinds that are watched in any other way, with a function that maps objects to requests, for example,
-	// and those whose events made no request.
+	// Watches are the kinds that are watched in another way, for example with a function that maps objects to requests,
+	// and the kinds whose events led to no request.
 	Watches []Watch
-	// AtStart are the requests that are made without an event when the controller starts. An aggregate has one.
+	// AtStart are the requests that the controller gets when it starts, without an event. An aggregate has one.
 	AtStart []reconcilers.Request
-	// Indexes of the caches. Nil asserts nothing; an empty slice says that there are none.
+	// Indexes of the caches. Nil asserts nothing; an empty slice expects no index.
 	Indexes []Index
-	// Options of the controller that are not the default.
+	// Options of the controller that differ from the default.
 	Options ControllerOptions
-	// Others are the wirings of further controllers, when there are several: in the order in which they are set up. They
-	// have no Indexes of their own.
+	// Others are the wirings of further controllers, in the order in which they are set up. Their Indexes are nil.
 	Others []Wiring
 
-	// notes are what a reader should know about how this was observed.
+	// notes are what a reader should know about the observation.
 	notes []string
 }
 
-// Watch is a kind that is watched.
+// Watch is a watched kind.
 type Watch struct {
-	// Object tells the kind, and in which form it is watched: an empty typed object, or an unstructured one or bare
+	// Object is of the kind, in the form that is watched: an empty typed object, or an unstructured object or bare
 	// metadata with API version and kind. Duck types are watched as unstructured objects.
 	Object client.Object
-	// Cluster is the name of the cluster it is watched in, see [OtherCluster]. Empty for that of the manager.
+	// Cluster is the name of the watched cluster, see [OtherCluster]. Empty for that of the manager.
 	Cluster string
-	// Ignores are the changes that trigger nothing, because a predicate filters them out. The default is none.
+	// Ignores are the changes that trigger no request, because a predicate filters them out. Defaults to none.
 	Ignores []Change
 }
 
+// Change is a change of an object, which leads to an event for those who watch it.
+type Change string
+
+// The changes that watches are tried with.
+const (
+	// Created is a new object.
+	Created Change = wiring.Created
+	// SpecChanged is a change of the spec, or of any field other than metadata and status. It increments the generation,
+	// except for kinds without one, such as ConfigMap and Secret: a predicate that compares generations filters out all
+	// changes of these.
+	SpecChanged Change = wiring.SpecChanged
+	// StatusChanged is a change of the status, or of any field that changes neither the generation nor labels or
+	// annotations.
+	StatusChanged Change = wiring.StatusChanged
+	// LabelsChanged is a change of labels.
+	LabelsChanged Change = wiring.LabelsChanged
+	// AnnotationsChanged is a change of annotations.
+	AnnotationsChanged Change = wiring.AnnotationsChanged
+	// Resynced is an event without a change, which caches send for each object from time to time. Tracked references are
+	// kept only as long as such events renew them.
+	Resynced Change = wiring.Resynced
+	// DeletionRequested is a deletion that waits for finalizers.
+	DeletionRequested Change = wiring.DeletionRequested
+	// Deleted is the end of an object.
+	Deleted Change = wiring.Deleted
+)
+
 // Index is an index of the cache for one kind.
 type Index struct {
-	// Object tells the kind and the form, as for a [Watch].
+	// Object is of the kind, in the form that is indexed, as for a [Watch].
 	Object client.Object
-	// Field is the name of the index, to be used in field selectors.
+	// Field is the name of the index, as field selectors use it.
 	Field string
-	// Cluster is the name of the cluster whose cache it is. Empty for that of the manager.
+	// Cluster is the name of the cluster that the cache is for. Empty for that of the manager.
 	Cluster string
 }
 
-// ControllerOptions are options of a controller. A zero field is the default, and so is the value that it stands for.
+// ControllerOptions are options of a controller. A zero field is equal to the default value.
 type ControllerOptions struct {
 	// MaxConcurrentReconciles is the number of workers. Defaults to 1.
 	MaxConcurrentReconciles int
-	// CacheSyncTimeout is how long caches may take until the controller gives up. Defaults to 2 minutes.
+	// CacheSyncTimeout is how long the controller waits for its caches to sync. Defaults to 2 minutes.
 	CacheSyncTimeout time.Duration
 	// ReconciliationTimeout is how long one request may take. Defaults to no limit.
 	ReconciliationTimeout time.Duration
-	// RecoverPanic tells whether the controller survives panics. Defaults to true.
+	// RecoverPanic reports whether the controller recovers from panics. Defaults to true.
 	RecoverPanic *bool
-	// NeedLeaderElection tells whether the controller runs on the leader only. Defaults to true.
+	// NeedLeaderElection reports whether the controller runs on the leader only. Defaults to true.
 	NeedLeaderElection *bool
-	// EnableWarmup tells whether sources are started before the manager is elected. Defaults to false.
+	// EnableWarmup reports whether sources are started before the manager is elected. Defaults to false.
 	EnableWarmup *bool
 }
 
-// RecordWiring has setUp set a reconciler up and returns its wiring. It fails the test when the set-up fails, with all
-// that is wrong. It takes some milliseconds, may be called concurrently and leaves nothing behind.
+// RecordWiring calls setUp, which sets up a reconciler, and returns the wiring of the reconciler. It fails the test with
+// all problems if the set-up fails. It takes some milliseconds, may be called concurrently and leaves no goroutine
+// behind.
 //
-// The config is what [reconcilers.NewConfig] returns for the manager. As in production, the client cannot read from the
-// cache during set-up. Nothing that is added to the manager is started but controllers, for an instant and without
-// workers; all their sources are.
+// The config is the result of [reconcilers.NewConfig] for the manager. As in production, the client cannot read from the
+// cache during set-up. Of what is added to the manager, only controllers are started: briefly, with all their sources
+// and without workers.
 //
-// Objects that are given are there for whoever asks the API, and events are made up for them, too. Give an object where
-// a predicate or a mapping wants certain contents: without one, no request is seen to come of that watch.
+// The API has the given objects, and events are made up for them, too. Give an object if a predicate or a mapping
+// accepts only certain objects: without one, no request is observed for that watch.
 func RecordWiring(
 	t testing.TB, scheme *runtime.Scheme, setUp func(
 		ctx context.Context, mgr ctrl.Manager, config reconcilers.Config,
 	) error, given ...client.Object,
 ) *Wiring {
 	t.Helper()
-	wiring, err := recordWiring(t.Context(), scheme, setUp, given...)
+	recorded, err := recordWiring(t.Context(), scheme, setUp, given...)
 	if err != nil {
 		t.Fatalf("unable to record the wiring: %s", err)
 	}
-	return wiring
+	return recorded
 }
 
-// Assert fails the test when the wiring is another one than expected, and tells what it is.
+// OtherCluster returns a cluster other than that of the manager, which must be the manager of [RecordWiring]. Its
+// watches and indexes are recorded with the name of the cluster, which is required. The same name is the same cluster.
+func OtherCluster(t testing.TB, mgr ctrl.Manager, name string) ctrlcluster.Cluster {
+	t.Helper()
+	other, err := wiring.OtherCluster(mgr, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// Assert fails the test if the wiring differs from the expected one, and prints the observed one.
 func (w *Wiring) Assert(t *testing.T, expected *Wiring) {
 	t.Helper()
 	if diff := diffWiring(expected, w); diff != "" {

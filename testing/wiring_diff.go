@@ -9,14 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"trueup.dev/reconcilers"
+	"trueup.dev/testing/internal/wiring"
 )
 
-// diffWiring returns the difference, "" when there is none. With a difference it tells what should be known about how
-// the wiring was observed.
+// diffWiring returns the difference, or "" if the wirings are equal. It appends the notes of the observation.
 func diffWiring(expected, observed *Wiring) string {
 	if expected == nil {
 		expected = &Wiring{}
@@ -35,8 +32,8 @@ func diffWiring(expected, observed *Wiring) string {
 	return strings.Join(difference.lines, "\n")
 }
 
-// wiringDifference has a line for each entry of two wirings: with a - when only the first has it, and with a + when
-// only the second has it.
+// wiringDifference has a line for each entry of two wirings, with a - if only the first has it, and with a + if only the
+// second has it.
 type wiringDifference struct {
 	lines []string
 	found bool
@@ -66,7 +63,7 @@ func (w Wiring) countOthers() []string {
 	return []string{fmt.Sprintf("further controllers: %d", len(w.Others))}
 }
 
-// other returns the wiring of a further controller, and an empty one when there is none.
+// other returns the wiring of a further controller, or an empty wiring if there is none.
 func (w Wiring) other(i int) Wiring {
 	if i < len(w.Others) {
 		return w.Others[i]
@@ -93,13 +90,13 @@ func (d *wiringDifference) add(field string, expected, observed []string) {
 }
 
 // text identifies what is watched.
-func (w Watch) text() string { return kindText(w.Object, w.Cluster) }
+func (w Watch) text() string { return wiring.Describe(w.Object, w.Cluster) }
 
-// describe is text with what is ignored.
+// describe returns text and the ignored changes.
 func (w Watch) describe() string {
 	ignored := []string{}
-	for _, change := range allChanges {
-		if slices.Contains(w.Ignores, change) {
+	for _, change := range wiring.Changes {
+		if slices.Contains(w.Ignores, Change(change)) {
 			ignored = append(ignored, string(change))
 		}
 	}
@@ -109,31 +106,9 @@ func (w Watch) describe() string {
 	return w.text() + ", ignores: " + strings.Join(ignored, ", ")
 }
 
-func (i Index) text() string { return kindText(i.Object, i.Cluster) + " by " + i.Field }
+func (i Index) text() string { return wiring.Index(i).String() }
 
-// kindText tells the kind of an object and its form.
-func kindText(obj client.Object, cluster string) string {
-	text := "nothing"
-	if !isNil(obj) {
-		obj = blank(obj)
-		goType := reflect.TypeOf(obj).Elem()
-		text = goType.PkgPath() + "." + goType.Name()
-		if carriesKind(obj) {
-			version, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-			form := "metadata only"
-			if _, ok := obj.(runtime.Unstructured); ok {
-				form = "unstructured"
-			}
-			text = fmt.Sprintf("%s %s (%s)", version, kind, form)
-		}
-	}
-	if cluster != "" {
-		text += fmt.Sprintf(" in cluster %q", cluster)
-	}
-	return text
-}
-
-// describe returns an entry for each option that is not the default.
+// describe returns an entry for each option that differs from the default.
 func (o ControllerOptions) describe() []string {
 	entries := []string{}
 	for field, value := range reflect.ValueOf(o.withoutDefaults()).Fields() {
@@ -144,7 +119,7 @@ func (o ControllerOptions) describe() []string {
 	return entries
 }
 
-// withoutDefaults returns the options with zero for all that are the default.
+// withoutDefaults returns the options, with zero instead of default values.
 func (o ControllerOptions) withoutDefaults() ControllerOptions {
 	if o.MaxConcurrentReconciles == 1 {
 		o.MaxConcurrentReconciles = 0
@@ -158,7 +133,7 @@ func (o ControllerOptions) withoutDefaults() ControllerOptions {
 	return o
 }
 
-// unless returns nil for the default value.
+// unless returns the value, or nil if it is the default value.
 func unless(value *bool, fallback bool) *bool {
 	if value != nil && *value == fallback {
 		return nil

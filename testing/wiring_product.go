@@ -15,10 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"trueup.dev/reconcilers"
+	"trueup.dev/testing/internal/wiring"
 )
 
-// recordReconciler records the wiring of the reconciler that a factory returns. Additional configs are on the context
-// of the set-up, each for a cluster of its name.
+// recordReconciler records the wiring of the reconciler that a factory returns. The context of the set-up has the
+// additional configs, each for a cluster with the name of the config.
 func recordReconciler(
 	ctx context.Context, scheme *runtime.Scheme, factory func(
 		config reconcilers.Config,
@@ -34,8 +35,7 @@ func recordReconciler(
 	}, given...)
 }
 
-// wiringClient is a [TestClient] for factories that ask for one. While something is set up there is nothing to react
-// to.
+// wiringClient is a [TestClient] for factories that need one. It ignores reactors, as a set-up makes no calls to react to.
 type wiringClient struct{ client.Client }
 
 var _ TestClient = wiringClient{}
@@ -44,7 +44,7 @@ func (wiringClient) AddGiven(...client.Object)                   {}
 func (wiringClient) AddReactor(string, string, ReactionFunc)     {}
 func (wiringClient) PrependReactor(string, string, ReactionFunc) {}
 
-// setUpProduct sets a reconciler up, whatever the signature of its method.
+// setUpProduct sets up a reconciler, with either signature of its method.
 func setUpProduct(ctx context.Context, mgr ctrl.Manager, reconciler any) error {
 	switch reconciler := reconciler.(type) {
 	case interface {
@@ -65,7 +65,7 @@ func setUpProduct(ctx context.Context, mgr ctrl.Manager, reconciler any) error {
 }
 
 // recordSubReconciler records the wiring of the sub reconciler that a factory returns, below a root reconciler for
-// resources like the one that is given. What the root asks for itself is left out.
+// resources like the given one, and omits what the root asks for.
 func recordSubReconciler[T client.Object](
 	ctx context.Context, scheme *runtime.Scheme, resource T, factory func(
 		config reconcilers.Config,
@@ -76,8 +76,8 @@ func recordSubReconciler[T client.Object](
 		resource = unwrapped
 	}
 	root := schema.GroupVersionKind{}
-	wiring, err := recordReconciler(ctx, scheme, func(config reconcilers.Config) any {
-		// Set-up fails when it does not find the kind either.
+	recorded, err := recordReconciler(ctx, scheme, func(config reconcilers.Config) any {
+		// The set-up reports an unknown kind.
 		root, _ = config.GroupVersionKindFor(resource)
 		return &reconcilers.ResourceReconciler[T]{Type: resource, Reconciler: factory(config), Config: config}
 	}, additional, given)
@@ -85,23 +85,23 @@ func recordSubReconciler[T client.Object](
 		return nil, err
 	}
 	var others []Watch
-	for _, watch := range wiring.For {
+	for _, watch := range recorded.For {
 		if kind, err := apiutil.GVKForObject(watch.Object, scheme); err != nil || kind != root {
 			others = append(others, watch)
 		}
 	}
-	wiring.For = others
-	return wiring, nil
+	recorded.For = others
+	return recorded, nil
 }
 
-// stashOtherClusters puts a config for each additional one of a case on the context. They share the tracker, as all
-// that is tracked triggers the same resources.
+// stashOtherClusters returns a context with a config for each additional config of a case. They share the tracker, as
+// all tracked objects trigger the same resources.
 func stashOtherClusters(
 	ctx context.Context, mgr ctrl.Manager, config reconcilers.Config, additional map[string]ExpectConfig,
 ) (context.Context, error) {
 	configs := map[string]reconcilers.Config{}
 	for _, name := range slices.Sorted(maps.Keys(additional)) {
-		other, err := otherCluster(mgr, name)
+		other, err := wiring.OtherCluster(mgr, name)
 		if err != nil {
 			return nil, err
 		}

@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -28,6 +29,7 @@ import (
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
+	"trueup.dev/testing/internal/wiring"
 )
 
 func TestRecordWiring_Errors(t *testing.T) {
@@ -92,7 +94,7 @@ func TestRecordWiring_Errors(t *testing.T) {
 				)
 			},
 			want: []string{
-				"indexer conflict: k8s.io/api/core/v1.Pod by spec.nodeName is there already",
+				"indexer conflict: k8s.io/api/core/v1.Pod by spec.nodeName already exists",
 				"no kind is registered for the type testing.unknownKind",
 			},
 		},
@@ -109,9 +111,9 @@ func TestRecordWiring_Errors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wiring, err := recordWiring(t.Context(), wiringScheme(t), tc.setUp, tc.given...)
-			if wiring != nil || err == nil {
-				t.Fatalf("want an error, got %v", wiring)
+			recorded, err := recordWiring(t.Context(), wiringScheme(t), tc.setUp, tc.given...)
+			if recorded != nil || err == nil {
+				t.Fatalf("want an error, got %v", recorded)
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
@@ -201,7 +203,8 @@ func TestRecordWiring_ManagerBehavesAsInProduction(t *testing.T) {
 		"get through the cache: cache not started", "list through the cache: cache not started", "get unstructured: ok",
 		"get from the API: ok",
 		"get from another API: not found", "create: ok", "ask the server: " +
-			`Get "http://nowhere.invalid/version?timeout=32s": GET /version: there is no API server when wiring is recorded`,
+			`Get "http://offline.invalid/version?timeout=32s": GET /version: the manager of this test has no API server: ` +
+			"use its clients",
 		"get in a mapping: ok", "list in a mapping: ok", "list from the cache in a mapping: ok",
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
@@ -210,29 +213,27 @@ func TestRecordWiring_ManagerBehavesAsInProduction(t *testing.T) {
 }
 
 func TestOtherCluster_NeedsTheManager(t *testing.T) {
-	mgr, err := newRecordingManager(wiringScheme(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := otherCluster(mgr, "remote")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if second, err := otherCluster(mgr, "remote"); err != nil || second != first {
-		t.Errorf("the same name is another cluster: %v", err)
-	}
-	for want, call := range map[string]func() (*recordingCluster, error){
-		`cluster "remote": the manager must be the one of RecordWiring, not a struct { manager.Manager }`: func() (*recordingCluster, error) {
-			return otherCluster(struct{ ctrl.Manager }{mgr}, "remote")
-		},
-		"cluster: a name is required, the one without is that of the manager": func() (*recordingCluster, error) {
-			return otherCluster(mgr, "")
-		},
-	} {
-		if _, err := call(); fmt.Sprint(err) != want {
-			t.Errorf("want %q, got %v", want, err)
+	RecordWiring(t, wiringScheme(t), func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
+		first := OtherCluster(t, mgr, "remote")
+		if second := OtherCluster(t, mgr, "remote"); second != first {
+			t.Error("the same name is another cluster")
 		}
-	}
+		for want, call := range map[string]func() (ctrlcluster.Cluster, error){
+			`cluster "remote": the manager must be the one of RecordWiring, not a struct { manager.Manager }`: func() (
+				ctrlcluster.Cluster, error,
+			) {
+				return wiring.OtherCluster(struct{ ctrl.Manager }{mgr}, "remote")
+			},
+			"cluster: a name is required, the one without is that of the manager": func() (ctrlcluster.Cluster, error) {
+				return wiring.OtherCluster(mgr, "")
+			},
+		} {
+			if _, err := call(); fmt.Sprint(err) != want {
+				t.Errorf("want %q, got %v", want, err)
+			}
+		}
+		return wiredWith()(ctx, mgr, config)
+	})
 }
 
 func TestRecordWiring_LeavesNoGoroutine(t *testing.T) {

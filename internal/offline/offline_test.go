@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -54,9 +55,7 @@ func TestController(t *testing.T) {
 	if c.Name() != "built" {
 		t.Errorf("name %q", c.Name())
 	}
-	if diff := cmp.Diff(options, c.Options(), cmp.FilterPath(func(p cmp.Path) bool {
-		return p.Last().String() == ".Logger"
-	}, cmp.Ignore())); diff != "" {
+	if diff := cmp.Diff(options, c.Options(), cmpopts.IgnoreFields(controller.Options{}, "Logger")); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}
 

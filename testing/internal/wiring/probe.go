@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package wiring
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 	"trueup.dev/tracker"
 )
 
-// prober makes up events for the watches of a controller, and looks at the requests that come of them.
+// prober makes up events for the watches of a controller, and classifies the watches by the resulting requests.
 type prober struct {
 	scheme  *runtime.Scheme
 	mapper  meta.RESTMapper
@@ -32,7 +32,16 @@ type prober struct {
 	notes   sets.Set[string]
 }
 
-// Names of things that do not exist.
+func newProber(
+	m *observedManager, tracker tracker.Tracker, given []client.Object, queue *requestQueue,
+) *prober {
+	return &prober{
+		scheme: m.Scheme, mapper: m.Mapper, tracker: tracker, given: given, queue: queue, atStart: queue.take(),
+		notes: sets.New[string](),
+	}
+}
+
+// Names in the made-up events.
 const (
 	probeNamespace = "wiring"
 	probeName      = "wiring-probe"
@@ -40,11 +49,11 @@ const (
 	observerName   = "wiring-observer"
 )
 
-// passes are the changes that lead to the requests that were looked for.
+// passes are the changes that lead to the expected requests.
 type passes = sets.Set[Change]
 
-// relation is how an object may lead to a request. It prepares the object for that and returns what a request has to
-// fulfil.
+// relation is a relation of an object to the request of an event. The function prepares the object and returns the
+// condition that the request must meet.
 type relation func(obj client.Object) func(reconcilers.Request) bool
 
 // itself expects a request for the object itself.
@@ -77,14 +86,14 @@ func (p *prober) tracked(obj client.Object) func(reconcilers.Request) bool {
 	}
 }
 
-// anyone expects any request.
-func anyone(client.Object) func(reconcilers.Request) bool {
+// anyRequest expects any request.
+func anyRequest(client.Object) func(reconcilers.Request) bool {
 	return func(reconcilers.Request) bool { return true }
 }
 
-// classify returns the wiring that the watches make.
-func (p *prober) classify(handlers []watchHandler) Wiring {
-	wiring := Wiring{}
+// classify returns what a controller with these handlers has asked for, without its name and options.
+func (p *prober) classify(handlers []eventHandler) Controller {
+	wiring := Controller{AtStart: p.atStart}
 	known := make([]bool, len(handlers))
 	note := func(i int, field *[]Watch, passes passes) {
 		if len(passes) > 0 {
@@ -108,23 +117,24 @@ func (p *prober) classify(handlers []watchHandler) Wiring {
 		if known[i] {
 			continue
 		}
-		passes := p.try(h, anyone)
+		passes := p.try(h, anyRequest)
 		wiring.Watches = append(wiring.Watches, h.watch.without(passes))
 		if len(passes) == 0 {
-			p.notes.Insert("no event of " + h.watch.text() +
-				" has made a request: predicates or the handler may want other objects, or a tracker that is not " +
-				"the one of the config. Give an object that they accept to see what it leads to.")
+			p.notes.Insert("no event of " + h.watch.String() +
+				" led to a request: the predicates or the handler may accept only certain objects, or use a tracker other " +
+				"than that of the config. Give an object that they accept to see what it leads to.")
 		}
 	}
 	for _, field := range []*[]Watch{&wiring.For, &wiring.Owns, &wiring.Tracks, &wiring.Watches} {
 		*field = mergeWatches(*field)
 	}
+	wiring.Notes = sets.List(p.notes)
 	return wiring
 }
 
-// try returns the changes of objects in a relation that lead to the requests that are to be expected.
-func (p *prober) try(h watchHandler, relation relation) passes {
-	// A request that an object with another name leads to as well does not tell anything about a relation.
+// try returns the changes of objects in a relation that lead to the expected requests.
+func (p *prober) try(h eventHandler, relation relation) passes {
+	// A request that an object of another name leads to as well says nothing about a relation.
 	constant := sets.New[types.NamespacedName]()
 	passes := passes{}
 	for i, obj := range p.objects(h) {
@@ -132,8 +142,8 @@ func (p *prober) try(h watchHandler, relation relation) passes {
 			continue
 		}
 		expected := relation(obj)
-		for _, change := range allChanges {
-			for _, request := range p.tell(h, change, obj) {
+		for _, change := range Changes {
+			for _, request := range p.deliver(h, change, obj) {
 				if expected(request) {
 					passes.Insert(change)
 				}
@@ -146,8 +156,8 @@ func (p *prober) try(h watchHandler, relation relation) passes {
 	return passes
 }
 
-// tryOwners tries owners of several kinds until there is one that the watch is for.
-func (p *prober) tryOwners(h watchHandler, kinds []schema.GroupVersionKind) passes {
+// tryOwners tries owners of several kinds until the watch is for one of them.
+func (p *prober) tryOwners(h eventHandler, kinds []schema.GroupVersionKind) passes {
 	for _, kind := range kinds {
 		if passes := p.try(h, ownedBy(kind)); len(passes) > 0 {
 			return passes
@@ -156,24 +166,24 @@ func (p *prober) tryOwners(h watchHandler, kinds []schema.GroupVersionKind) pass
 	return nil
 }
 
-// tell tells a handler of a change of an object and returns the requests that come of it.
-func (p *prober) tell(h watchHandler, change Change, obj client.Object) []reconcilers.Request {
+// deliver sends a handler the event of a change of an object and returns the resulting requests.
+func (p *prober) deliver(h eventHandler, change Change, obj client.Object) []reconcilers.Request {
 	defer func() {
 		// Predicates may rely on fields that every object in a real cluster has.
 		if cause := recover(); cause != nil {
 			p.notes.Insert(
-				fmt.Sprintf("an event of %s made a predicate or the handler of the watch panic: %v", h.watch.text(), cause),
+				fmt.Sprintf("an event of %s made a predicate or the handler of the watch panic: %v", h.watch.String(), cause),
 			)
 		}
 	}()
 	p.queue.take()
-	change.tell(h, obj.DeepCopyObject().(client.Object), fakeapi.CountsGenerations(h.kind.GroupKind()))
+	change.deliver(h, obj.DeepCopyObject().(client.Object), fakeapi.CountsGenerations(h.kind.GroupKind()))
 	return p.queue.take()
 }
 
-// objects returns the objects that a watch is tried with: one of no importance first, one with the name that each
-// request at the start has, and those that are given.
-func (p *prober) objects(h watchHandler) []client.Object {
+// objects returns the objects that a watch is tried with: first one with a name that nothing refers to, then one with
+// the name of each request at the start, then the given ones.
+func (p *prober) objects(h eventHandler) []client.Object {
 	objects := []client.Object{p.object(h, types.NamespacedName{Namespace: probeNamespace, Name: probeName})}
 	for _, request := range p.atStart {
 		objects = append(objects, p.object(h, request.NamespacedName))
@@ -186,7 +196,7 @@ func (p *prober) objects(h watchHandler) []client.Object {
 	return objects
 }
 
-func (p *prober) object(h watchHandler, name types.NamespacedName) client.Object {
+func (p *prober) object(h eventHandler, name types.NamespacedName) client.Object {
 	obj := h.watch.Object.DeepCopyObject().(client.Object)
 	mapping, err := p.mapper.RESTMapping(h.kind.GroupKind(), h.kind.Version)
 	if err != nil || mapping.Scope.Name() == meta.RESTScopeNameNamespace {
@@ -201,8 +211,8 @@ func (p *prober) object(h watchHandler, name types.NamespacedName) client.Object
 	return obj
 }
 
-// inForm returns a copy of an object in the form that is watched, and nil when it is not of the kind.
-func (p *prober) inForm(given client.Object, h watchHandler) client.Object {
+// inForm returns a copy of an object in the form that is watched, and nil if it is of another kind.
+func (p *prober) inForm(given client.Object, h eventHandler) client.Object {
 	if kind, err := apiutil.GVKForObject(given, p.scheme); err != nil || kind != h.kind {
 		return nil
 	}
@@ -216,7 +226,7 @@ func (p *prober) inForm(given client.Object, h watchHandler) client.Object {
 		}
 	}
 	if err != nil {
-		p.notes.Insert(fmt.Sprintf("unable to make an event of %s: %s", h.watch.text(), err))
+		p.notes.Insert(fmt.Sprintf("unable to make an event of %s: %s", h.watch.String(), err))
 		return nil
 	}
 	if carriesKind(obj) {
@@ -225,8 +235,8 @@ func (p *prober) inForm(given client.Object, h watchHandler) client.Object {
 	return obj
 }
 
-// allKinds returns all kinds that may be owners.
-func (p *prober) allKinds(handlers []watchHandler) []schema.GroupVersionKind {
+// allKinds returns all possible kinds of owners.
+func (p *prober) allKinds(handlers []eventHandler) []schema.GroupVersionKind {
 	kinds := map[schema.GroupKind]schema.GroupVersionKind{}
 	for kind := range p.scheme.AllKnownTypes() {
 		kinds[kind.GroupKind()] = kind
@@ -241,10 +251,10 @@ func (p *prober) allKinds(handlers []watchHandler) []schema.GroupVersionKind {
 	return all
 }
 
-// without returns the watch, which ignores all other changes than those that pass. It ignores nothing that is known
-// when none passes.
+// without returns the watch, which ignores all changes except for those that pass. If no change passes, it is unknown
+// what the watch ignores, and the watch returned ignores nothing.
 func (w Watch) without(passes passes) Watch {
-	for _, change := range allChanges {
+	for _, change := range Changes {
 		if len(passes) > 0 && !passes.Has(change) {
 			w.Ignores = append(w.Ignores, change)
 		}
@@ -252,11 +262,11 @@ func (w Watch) without(passes passes) Watch {
 	return w
 }
 
-// mergeWatches returns one watch for each kind, in order. It ignores what all watches for the kind ignore.
+// mergeWatches returns one watch for each kind, sorted. It ignores the changes that all watches for the kind ignore.
 func mergeWatches(watches []Watch) []Watch {
 	var merged []Watch
 	for _, watch := range watches {
-		i, ok := slices.BinarySearchFunc(merged, watch, func(a, b Watch) int { return strings.Compare(a.text(), b.text()) })
+		i, ok := slices.BinarySearchFunc(merged, watch, func(a, b Watch) int { return strings.Compare(a.String(), b.String()) })
 		if !ok {
 			merged = slices.Insert(merged, i, watch)
 			continue

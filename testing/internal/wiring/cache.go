@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package wiring
 
 import (
 	"context"
@@ -20,32 +20,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 )
 
-// recordingCache is the cache of a cluster. It notes who watches what, and which indexes it should have.
-type recordingCache struct {
+// observedCache is the cache of a cluster. It records event handlers and indexes, and reads from the API.
+type observedCache struct {
 	cluster string
 	scheme  *runtime.Scheme
-	// api is what the cluster holds.
+	// api has the objects of the cluster.
 	api     client.Reader
 	started atomic.Bool
 
 	mu       sync.Mutex
-	handlers []watchHandler
+	handlers []eventHandler
 	indexes  []Index
 	problems []error
 }
 
-// watchHandler is what is told of events of a kind.
-type watchHandler struct {
+// eventHandler is a handler of the events of a kind.
+type eventHandler struct {
 	toolscache.ResourceEventHandler
 
 	kind  schema.GroupVersionKind
 	watch Watch
 }
 
-var _ cache.Cache = (*recordingCache)(nil)
+var _ cache.Cache = (*observedCache)(nil)
 
-// takeHandlers returns the handlers that were added since it was called last.
-func (c *recordingCache) takeHandlers() []watchHandler {
+// takeHandlers returns the handlers that were added since the last call.
+func (c *observedCache) takeHandlers() []eventHandler {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	taken := c.handlers
@@ -53,7 +53,7 @@ func (c *recordingCache) takeHandlers() []watchHandler {
 	return taken
 }
 
-func (c *recordingCache) Get(
+func (c *observedCache) Get(
 	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
 ) error {
 	if !c.started.Load() {
@@ -62,18 +62,18 @@ func (c *recordingCache) Get(
 	return c.api.Get(ctx, key, obj, opts...)
 }
 
-func (c *recordingCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c *observedCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if !c.started.Load() {
 		return &cache.ErrCacheNotStarted{}
 	}
 	return c.api.List(ctx, list, opts...)
 }
 
-// GetInformer never fails: whoever watches tries again and again. A problem is kept for later.
-func (c *recordingCache) GetInformer(
+// GetInformer never fails, as sources retry until their timeout. It keeps problems for the end.
+func (c *observedCache) GetInformer(
 	_ context.Context, obj client.Object, _ ...cache.InformerGetOption,
 ) (cache.Informer, error) {
-	informer := &recordingInformer{FakeInformer: controllertest.NewFakeInformer(controllertest.Synced), cache: c}
+	informer := &observedInformer{FakeInformer: controllertest.NewFakeInformer(controllertest.Synced), cache: c}
 	kind, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {
 		c.mu.Lock()
@@ -85,7 +85,7 @@ func (c *recordingCache) GetInformer(
 	return informer, nil
 }
 
-func (c *recordingCache) GetInformerForKind(
+func (c *observedCache) GetInformerForKind(
 	ctx context.Context, kind schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
 	obj, err := c.scheme.New(kind)
@@ -95,7 +95,7 @@ func (c *recordingCache) GetInformerForKind(
 	return c.GetInformer(ctx, obj.(client.Object), opts...)
 }
 
-func (c *recordingCache) IndexField(_ context.Context, obj client.Object, field string, _ client.IndexerFunc) error {
+func (c *observedCache) IndexField(_ context.Context, obj client.Object, field string, _ client.IndexerFunc) error {
 	if _, err := apiutil.GVKForObject(obj, c.scheme); err != nil {
 		return err
 	}
@@ -103,65 +103,65 @@ func (c *recordingCache) IndexField(_ context.Context, obj client.Object, field 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, other := range c.indexes {
-		if other.text() == index.text() {
-			// The words are those of the real cache, and there are callers who look for them.
-			return fmt.Errorf("indexer conflict: %s is there already", index.text())
+		if other.String() == index.String() {
+			// The text begins as that of the real cache, which callers match.
+			return fmt.Errorf("indexer conflict: %s already exists", index)
 		}
 	}
 	c.indexes = append(c.indexes, index)
 	return nil
 }
 
-func (c *recordingCache) RemoveInformer(context.Context, client.Object) error { return nil }
-func (c *recordingCache) WaitForCacheSync(context.Context) bool               { return true }
+func (c *observedCache) RemoveInformer(context.Context, client.Object) error { return nil }
+func (c *observedCache) WaitForCacheSync(context.Context) bool               { return true }
 
-func (c *recordingCache) Start(ctx context.Context) error {
+func (c *observedCache) Start(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// recordingInformer notes the handlers for one kind.
-type recordingInformer struct {
+// observedInformer records the handlers of one kind.
+type observedInformer struct {
 	*controllertest.FakeInformer
 
-	cache  *recordingCache
+	cache  *observedCache
 	kind   schema.GroupVersionKind
 	object client.Object
 }
 
-func (i *recordingInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (
+func (i *observedInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (
 	toolscache.ResourceEventHandlerRegistration, error,
 ) {
-	i.note(handler)
+	i.record(handler)
 	return i.FakeInformer.AddEventHandler(handler)
 }
 
-func (i *recordingInformer) AddEventHandlerWithResyncPeriod(
+func (i *observedInformer) AddEventHandlerWithResyncPeriod(
 	handler toolscache.ResourceEventHandler, resync time.Duration,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	i.note(handler)
+	i.record(handler)
 	return i.FakeInformer.AddEventHandlerWithResyncPeriod(handler, resync)
 }
 
-func (i *recordingInformer) AddEventHandlerWithOptions(
+func (i *observedInformer) AddEventHandlerWithOptions(
 	handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	i.note(handler)
+	i.record(handler)
 	return i.FakeInformer.AddEventHandlerWithOptions(handler, options)
 }
 
-func (i *recordingInformer) note(handler toolscache.ResourceEventHandler) {
+func (i *observedInformer) record(handler toolscache.ResourceEventHandler) {
 	i.cache.mu.Lock()
 	defer i.cache.mu.Unlock()
 	watch := Watch{Object: i.object, Cluster: i.cache.cluster}
-	i.cache.handlers = append(i.cache.handlers, watchHandler{ResourceEventHandler: handler, kind: i.kind, watch: watch})
+	i.cache.handlers = append(i.cache.handlers, eventHandler{ResourceEventHandler: handler, kind: i.kind, watch: watch})
 }
 
-// cachedClient reads from the cache, but for unstructured objects, and writes to the API.
+// cachedClient writes to the API. It reads unstructured objects from the API and all others from the cache.
 type cachedClient struct {
 	client.Client
 
-	cache *recordingCache
+	cache *observedCache
 }
 
 func (c *cachedClient) Get(
@@ -182,7 +182,7 @@ func (c *cachedClient) List(ctx context.Context, list client.ObjectList, opts ..
 
 // blank returns an empty object of the same kind and form.
 func blank(obj client.Object) client.Object {
-	// An object may be wrapped in something that its copy is not.
+	// The copy of a wrapped object may be unwrapped.
 	obj = obj.DeepCopyObject().(client.Object)
 	empty := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 	if carriesKind(obj) {
@@ -191,7 +191,7 @@ func blank(obj client.Object) client.Object {
 	return empty
 }
 
-// carriesKind is true for objects whose Go type does not tell their kind.
+// carriesKind reports whether the kind of an object is not implied by its Go type.
 func carriesKind(obj client.Object) bool {
 	switch obj.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata:
