@@ -13,27 +13,27 @@ import (
 	"trueup.dev/testing/internal/fakeapi"
 )
 
-// api is where the objects of a config live: in a fake, or in a cluster.
+// api stores the objects of a config: in memory, or in a cluster.
 type api struct {
-	// client is what the recording client calls.
+	// client executes the calls of the recording client.
 	client client.Client
 	// reader is the APIReader of the config.
 	reader client.Reader
-	// discovery is that of the config. Nil for the one of the GivenAPIResources.
+	// discovery is that of the config. Nil for one that serves the GivenAPIResources.
 	discovery discovery.DiscoveryInterface
-	// addGiven adds objects as if they had been there from the start.
+	// addGiven adds objects as if they had been given from the start.
 	addGiven func(obj client.Object) error
-	// normalize returns what to compare: expected and observed without what only a server adds. Nil for a fake.
+	// normalize returns the objects to compare: without the fields that only a server adds. Nil in memory.
 	normalize func(expected, observed client.Object) (client.Object, client.Object)
-	// changedNothing is true for an update that the server has found nothing to change in. Nil for a fake.
+	// changedNothing reports whether a server found nothing to change in an update. Nil in memory.
 	changedNothing func(update client.Object) bool
-	// normalized tells what was normalized so far, a line each. Nil for a fake.
-	normalized func() []string
-	// close removes what is left. Nil for a fake.
+	// notes returns what helps to understand a failed case, a line each. Nil in memory.
+	notes func() []string
+	// close removes the objects of the case. Nil in memory.
 	close func() error
 }
 
-// newFakeAPI puts the given objects of a config into a fake, or into one for each of its clients.
+// newFakeAPI creates the given objects of a config in memory. Without Realistic, Client and APIReader have an API each.
 func newFakeAPI(c *ExpectConfig) (*api, error) {
 	options := fakeapi.Options{
 		Scheme:             c.Scheme,
@@ -65,7 +65,7 @@ func newFakeAPI(c *ExpectConfig) (*api, error) {
 		}
 		return api, nil
 	}
-	// It is made when needed, as few reconcilers read past the cache.
+	// created when needed, because few reconcilers use APIReader
 	options.Given = c.given.apiObjects
 	api.reader = lazyReader{open: sync.OnceValues(func() (client.Reader, error) {
 		fake, _, err := fakeapi.New(options)
@@ -83,7 +83,7 @@ func (c *ExpectConfig) except(objs, others []client.Object) []client.Object {
 	return slices.DeleteFunc(slices.Clone(objs), func(obj client.Object) bool { return known[c.identity(obj)] })
 }
 
-// lazyReader is a reader that is opened when it is first used.
+// lazyReader opens a reader when it is first used.
 type lazyReader struct {
 	open func() (client.Reader, error)
 }

@@ -26,6 +26,7 @@ import (
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/sandbox"
+	"trueup.dev/testing/internal/cluster"
 )
 
 // guide is where the rows of the table are explained.
@@ -136,23 +137,23 @@ func TestFidelity(t *testing.T) {
 	onCluster.applyTo(&options)
 
 	for i, trait := range traits {
-		observe := func(name string, realistic bool, clusters map[string]*cluster) (seen string) {
+		observe := func(name string, realistic bool, clusters map[string]*cluster.Cluster) (seen string) {
 			t.Run(trait.feature+"/"+name, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				p := &place{T: t, ctx: ctx, namespace: fmt.Sprintf("trait-%d", i), eventually: realistic && clusters != nil}
 				p.config = &ExpectConfig{
-					Name:                   defaultConfigName,
+					Name:                   cluster.DefaultName,
 					Scheme:                 fixture.NewScheme(),
 					StatusSubResourceTypes: []client.Object{&fixture.Resource{}},
 					Realistic:              realistic,
 					GivenObjects:           []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}},
 				}
 				if clusters != nil {
-					turn, err := takeTurn(clusters)
+					turn, err := cluster.TakeTurn(clusters)
 					p.must(err)
-					defer turn.end()
-					p.config.openAPI = turn.open
+					defer turn.End()
+					p.config.openAPI = func(c *ExpectConfig) (*api, error) { return newClusterAPI(turn, c) }
 					defer func() { p.must(p.config.opened.api.close()) }()
 				}
 				p.Client = p.config.Config().Client
@@ -160,14 +161,14 @@ func TestFidelity(t *testing.T) {
 			})
 			return seen
 		}
-		cluster := observe("OnCluster", false, options.clusters)
-		if realistic := observe("OnCluster and Realistic", true, options.clusters); realistic != cluster {
-			cluster = realistic + ", if Realistic"
+		onCluster := observe("OnCluster", false, options.clusters)
+		if realistic := observe("OnCluster and Realistic", true, options.clusters); realistic != onCluster {
+			onCluster = realistic + ", if Realistic"
 		}
 		for _, cell := range []struct{ column, got, want string }{
 			{"fake", observe("fake", false, nil), trait.fake},
 			{"Realistic", observe("Realistic", true, nil), trait.realistic},
-			{"OnCluster", cluster, trait.onCluster},
+			{"OnCluster", onCluster, trait.onCluster},
 		} {
 			if cell.got != cell.want {
 				t.Errorf("%s: %s: got %q, the table says %q", trait.feature, cell.column, cell.got, cell.want)

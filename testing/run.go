@@ -2,6 +2,8 @@
 
 package testing
 
+import "trueup.dev/testing/internal/cluster"
+
 // RunOption changes how cases are run. Options are the last arguments of the Run methods of cases and suites.
 type RunOption interface{ applyTo(options *runOptions) }
 
@@ -9,8 +11,8 @@ type RunOption interface{ applyTo(options *runOptions) }
 type runOptions struct {
 	parallel  bool
 	realistic bool
-	// clusters are those to run on, by the name of the config; none for the API in memory.
-	clusters map[string]*cluster
+	// clusters are the clusters to run on, by the name of the config. Empty for the API in memory.
+	clusters map[string]*cluster.Cluster
 }
 
 type runOption func(options *runOptions)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/reconcilers"
+	"trueup.dev/testing/internal/cluster"
 	rtime "trueup.dev/time"
 	"trueup.dev/validation"
 )
@@ -28,7 +29,7 @@ type caseRun struct {
 	// configs are the main config of the case and, after it, the additional ones in the order of their names.
 	configs []*ExpectConfig
 	// turn is that of the case on its clusters; nil without.
-	turn *clusterTurn
+	turn *cluster.Turn
 	// apis are those that were opened and have something to close.
 	apis []*api
 }
@@ -82,17 +83,17 @@ func (r *caseRun) close(t *testing.T) {
 		return
 	}
 	defer func() {
-		r.turn.end()
+		r.turn.End()
 		r.turn, r.apis = nil, nil
 	}()
 	for _, api := range r.apis {
-		if t.Failed() && api.normalized != nil {
-			for _, line := range api.normalized() {
+		if t.Failed() && api.notes != nil {
+			for _, line := range api.notes() {
 				t.Log(line)
 			}
 		}
 		if err := api.close(); err != nil {
-			t.Errorf("unable to remove what the case has left in the cluster: %s", err)
+			t.Errorf("unable to remove the objects of the case from the cluster: %s", err)
 		}
 	}
 }
@@ -132,10 +133,10 @@ func (r *caseRun) open(
 	t *testing.T, ctx context.Context, main *ExpectConfig, additional map[string]ExpectConfig,
 ) (context.Context, reconcilers.Config) {
 	t.Helper()
-	main.Name = defaultConfigName
+	main.Name = cluster.DefaultName
 	if len(r.options.clusters) > 0 {
 		var err error
-		if r.turn, err = takeTurn(r.options.clusters); err != nil {
+		if r.turn, err = cluster.TakeTurn(r.options.clusters); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +162,7 @@ func (r *caseRun) build(t *testing.T, config *ExpectConfig) reconcilers.Config {
 	config.Realistic = config.Realistic || r.options.realistic
 	if r.turn != nil {
 		config.openAPI = func(c *ExpectConfig) (*api, error) {
-			api, err := r.turn.open(c)
+			api, err := newClusterAPI(r.turn, c)
 			if err == nil {
 				r.apis = append(r.apis, api)
 			}
@@ -170,7 +171,7 @@ func (r *caseRun) build(t *testing.T, config *ExpectConfig) reconcilers.Config {
 	}
 	r.configs = append(r.configs, config)
 	c, err := config.build()
-	if reason, ok := errors.AsType[*notOnCluster](err); ok {
+	if reason, ok := errors.AsType[*cluster.SkipError](err); ok {
 		t.Skipf("cannot run on a cluster: %s", reason)
 	}
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"errors"
@@ -18,28 +18,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// givenOnCluster is what a cluster gets for a case.
-type givenOnCluster struct {
-	objects    []*clusterGiven
+// givenObjects are the objects and namespaces that a case needs.
+type givenObjects struct {
+	objects    []*givenObject
 	namespaces []string
 }
 
-// clusterGiven is an object that a case is given.
-type clusterGiven struct {
-	// origin is where the case has it.
+// givenObject is a given object of a case.
+type givenObject struct {
+	// origin is the field of the case that has the object.
 	origin     string
 	id         objectID
 	object     *unstructured.Unstructured
 	readerOnly bool
 }
 
-// check returns what a config gives to a cluster, with all mistakes in it, or otherwise with all reasons why a cluster
-// cannot have it.
-func (a *clusterAPI) check(c *ExpectConfig) (*givenOnCluster, error) {
-	given := &givenOnCluster{}
+// check returns the given objects of a case. The error has all mistakes in them or, if there are none, all reasons to
+// skip the case.
+func (a *API) check(c Case) (*givenObjects, error) {
+	given := &givenObjects{}
 	var mistakes, reasons []error
 	problem := func(err error) {
-		if _, ok := errors.AsType[*notOnCluster](err); ok {
+		if _, ok := errors.AsType[*SkipError](err); ok {
 			reasons = append(reasons, err)
 		} else if err != nil {
 			mistakes = append(mistakes, err)
@@ -49,7 +49,7 @@ func (a *clusterAPI) check(c *ExpectConfig) (*givenOnCluster, error) {
 		name       string
 		objects    []client.Object
 		readerOnly bool
-	}{{"GivenObjects", c.given.objects, false}, {"APIGivenObjects", c.given.apiObjects, true}} {
+	}{{"GivenObjects", c.GivenObjects, false}, {"APIGivenObjects", c.APIGivenObjects, true}} {
 		for i, obj := range field.objects {
 			entry, err := a.checkObject(fmt.Sprintf("%s[%d]", field.name, i), obj)
 			if err == nil {
@@ -62,34 +62,34 @@ func (a *clusterAPI) check(c *ExpectConfig) (*givenOnCluster, error) {
 	problem(a.checkResources(c.GivenAPIResources))
 	problem(checkBuilder(a.scheme, c.WithClientBuilder))
 	if len(mistakes) == 0 && len(reasons) > 0 {
-		return nil, &notOnCluster{reason: errors.Join(reasons...).Error()}
+		return nil, &SkipError{Reason: errors.Join(reasons...).Error()}
 	}
 	given.sort()
-	given.namespaces = a.namespaces(c, given.objects)
+	given.namespaces = namespaces(c.Created, given.objects)
 	return given, errors.Join(mistakes...)
 }
 
-// add adds an object, unless it is given already.
-func (g *givenOnCluster) add(entry *clusterGiven) error {
-	i := slices.IndexFunc(g.objects, func(other *clusterGiven) bool { return other.id == entry.id })
+// add adds an object, unless it has been added before.
+func (g *givenObjects) add(entry *givenObject) error {
+	i := slices.IndexFunc(g.objects, func(other *givenObject) bool { return other.id == entry.id })
 	if i < 0 {
 		g.objects = append(g.objects, entry)
 		return nil
 	}
 	other := g.objects[i]
 	if diff := cmp.Diff(withoutEmpty(other.object.Object), withoutEmpty(entry.object.Object)); diff != "" {
-		return notOnClusterf("%s and %s contradict each other about %s, and a cluster has no stale cache (-, +):\n%s",
+		return skipf("%s and %s differ in %s, and a cluster has no stale cache (-, +):\n%s",
 			other.origin, entry.origin, entry.id, strings.TrimRight(diff, "\n"))
 	}
 	return nil
 }
 
-// sort puts owners before what they own, and namespaces before all. Otherwise the order remains.
-func (g *givenOnCluster) sort() {
-	var sorted []*clusterGiven
+// sort moves namespaces to the front and owners before their dependents. Otherwise the order is kept.
+func (g *givenObjects) sort() {
+	var sorted []*givenObject
 	seen := map[objectID]bool{}
-	var visit func(entry *clusterGiven)
-	visit = func(entry *clusterGiven) {
+	var visit func(entry *givenObject)
+	visit = func(entry *givenObject) {
 		if seen[entry.id] {
 			return
 		}
@@ -113,8 +113,8 @@ func (g *givenOnCluster) sort() {
 	g.objects = sorted
 }
 
-// checkObject returns how a cluster knows an object.
-func (a *clusterAPI) checkObject(origin string, obj client.Object) (*clusterGiven, error) {
+// checkObject returns a given object with its id in the cluster.
+func (a *API) checkObject(origin string, obj client.Object) (*givenObject, error) {
 	u, err := a.toUnstructured(obj)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", origin, err)
@@ -130,15 +130,15 @@ func (a *clusterAPI) checkObject(origin string, obj client.Object) (*clusterGive
 	id := idIn(mapping, client.ObjectKeyFromObject(u))
 	switch {
 	case id.name == "":
-		return nil, notOnClusterf("%s: the %s has no name", origin, id.kind)
+		return nil, skipf("%s: the %s has no name", origin, id.kind)
 	case id.namespace == "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace:
-		return nil, notOnClusterf("%s: %s has no namespace", origin, id)
+		return nil, skipf("%s: %s has no namespace", origin, id)
 	}
-	return &clusterGiven{origin: origin, id: id, object: u}, nil
+	return &givenObject{origin: origin, id: id, object: u}, nil
 }
 
-// notServed says what to do about a kind that the API does not serve.
-func (a *clusterAPI) notServed(kind schema.GroupVersionKind) error {
+// notServed returns an error that explains how to install a kind.
+func (a *API) notServed(kind schema.GroupVersionKind) error {
 	if mapping, err := a.mapper.RESTMapping(kind.GroupKind()); err == nil {
 		return fmt.Errorf(
 			"the API at %s serves %s in %s, not in %s", a.restConfig.Host, kind.GroupKind(), mapping.GroupVersionKind.Version,
@@ -150,8 +150,8 @@ func (a *clusterAPI) notServed(kind schema.GroupVersionKind) error {
 		kind.GroupVersion())
 }
 
-// checkResources returns an error if a cluster does not serve what the case says.
-func (a *clusterAPI) checkResources(lists []*metav1.APIResourceList) error {
+// checkResources returns an error if the cluster does not serve the given API resources.
+func (a *API) checkResources(lists []*metav1.APIResourceList) error {
 	var differences []string
 	for i, list := range lists {
 		served, err := a.discovery.ServerResourcesForGroupVersion(list.GroupVersion)
@@ -171,13 +171,13 @@ func (a *clusterAPI) checkResources(lists []*metav1.APIResourceList) error {
 	if len(differences) == 0 {
 		return nil
 	}
-	return notOnClusterf(
+	return skipf(
 		"GivenAPIResources: the cluster does not serve, or not with that scope: %s", strings.Join(differences, ", "),
 	)
 }
 
-// namespaces returns those that must be there, without those that the case is given or creates itself.
-func (a *clusterAPI) namespaces(c *ExpectConfig, given []*clusterGiven) []string {
+// namespaces returns the namespaces that the case needs and does not create itself.
+func namespaces(created []Created, given []*givenObject) []string {
 	needed, own := map[string]bool{}, map[string]bool{}
 	for _, entry := range given {
 		needed[entry.id.namespace] = true
@@ -185,20 +185,11 @@ func (a *clusterAPI) namespaces(c *ExpectConfig, given []*clusterGiven) []string
 			own[entry.id.name] = true
 		}
 	}
-	expected := func(group, kind, namespace, name string) {
-		needed[namespace] = true
-		if isNamespace(objectID{group: group, kind: kind}) {
-			own[name] = true
+	for _, obj := range created {
+		needed[obj.Namespace] = true
+		if isNamespace(objectID{group: obj.Group, kind: obj.Kind}) {
+			own[obj.Name] = true
 		}
-	}
-	for _, obj := range c.ExpectCreates {
-		if obj, err := unwrap(obj); err == nil {
-			kind := c.kindOf(obj)
-			expected(kind.Group, kind.Kind, obj.GetNamespace(), obj.GetName())
-		}
-	}
-	for _, ref := range c.ExpectApplies {
-		expected(ref.Group, ref.Kind, ref.Namespace, ref.Name)
 	}
 	delete(needed, "")
 	for name := range own {

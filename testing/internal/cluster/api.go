@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"context"
@@ -13,54 +13,57 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// clusterAPI is the part of a cluster that a case has to do with.
-type clusterAPI struct {
-	*cluster
+// API is the part of a cluster that a case uses. It may be used concurrently.
+type API struct {
+	*Cluster
 	scheme *runtime.Scheme
-	// realistic is true if objects that are created get the metadata that the API in memory gives them when a case is
-	// Realistic.
+	// realistic is set if created objects are shown with the metadata that a realistic API in memory gives them.
 	realistic bool
 	uids      atomic.Int64
-	// real is the client that speaks to the cluster. All objects go through it as unstructured ones, so that nothing is
-	// lost that the server adds and that a Go type does not know.
+	// real is the client of the cluster. All objects pass it as unstructured objects, so that fields that the server adds
+	// are kept even if the Go type does not have them.
 	real client.Client
-	// build makes the indexes of the case. Nil for none.
+	// build sets the indexes of the case. Nil for none.
 	build func(*fake.ClientBuilder) *fake.ClientBuilder
-	// shownMapper is that of the client of the case.
+	// shownMapper is the RESTMapper of the client of the case.
 	shownMapper meta.RESTMapper
 
-	// lock guards what is below.
+	// lock guards the fields below.
 	lock sync.Mutex
-	// records are all objects the case has or had; ordered has them in the order in which they were created.
+	// records are all objects that the case has or had, by id; ordered has them in the order of their creation.
 	records map[objectID]*record
 	ordered []*record
 	byUID   map[types.UID]*record
-	// exchanges are all objects that were sent for an id, and what the server has made of them.
+	// exchanges are all objects that were sent, by id, with the responses of the server.
 	exchanges map[objectID][]exchange
-	// notCompared are fields, with their values, that were left out of comparisons.
+	// notCompared are the fields, with their values, that were left out of comparisons.
 	notCompared map[objectID][]string
-	// unchanged are the updates of the case in which the server has found nothing to change.
+	// unchanged are the updates of the case in which the server found nothing to change.
 	unchanged []*unstructured.Unstructured
-	// notes are what to know about a case that fails.
+	// notes are printed if the case fails.
 	notes []string
 }
 
-// newClusterAPI puts the given objects of a config into a cluster.
-func newClusterAPI(ctx context.Context, on *cluster, c *ExpectConfig) (*api, error) {
-	a := &clusterAPI{
-		cluster: on, scheme: c.Scheme, realistic: c.Realistic, shownMapper: on.mapper, build: c.WithClientBuilder,
+// newAPI creates the given objects of a case in a cluster.
+func newAPI(ctx context.Context, on *Cluster, c Case) (*API, error) {
+	a := &API{
+		Cluster: on, scheme: c.Scheme, realistic: c.Realistic, shownMapper: c.RESTMapper, build: c.WithClientBuilder,
 		records: map[objectID]*record{}, byUID: map[types.UID]*record{}, exchanges: map[objectID][]exchange{},
 		notCompared: map[objectID][]string{},
 	}
+	if a.shownMapper == nil {
+		a.shownMapper = on.mapper
+	}
 	config := rest.CopyConfig(on.restConfig)
 	config.WarningHandler = nil
-	config.WarningHandlerWithContext = clusterWarnings{a}
+	config.WarningHandlerWithContext = warnings{a}
 	var err error
 	if a.real, err = client.New(config, client.Options{
 		HTTPClient: on.http, Mapper: on.mapper, Scheme: c.Scheme,
@@ -71,32 +74,27 @@ func newClusterAPI(ctx context.Context, on *cluster, c *ExpectConfig) (*api, err
 	if err != nil {
 		return nil, err
 	}
-	result := &api{
-		client:         &clusterClient{a},
-		reader:         &clusterReader{a},
-		discovery:      on.discovery,
-		addGiven:       a.addGiven,
-		normalize:      a.normalize,
-		changedNothing: a.changedNothing,
-		normalized:     a.normalized,
-		close:          a.close,
-	}
-	if len(c.GivenAPIResources) > 0 {
-		result.discovery = nil
-		a.shownMapper = newMapper(c.GivenAPIResources)
-	}
 	if err := a.create(ctx, given); err != nil {
-		if closeErr := a.close(); closeErr != nil {
-			// No longer a reason to skip the case.
+		if closeErr := a.Close(); closeErr != nil {
+			// the case must fail now instead of being skipped
 			err = errors.Join(errors.New(err.Error()), closeErr)
 		}
 		return nil, err
 	}
-	return result, nil
+	return a, nil
 }
 
+// Client returns the client of the case.
+func (a *API) Client() client.Client { return &caseClient{a} }
+
+// Reader returns a reader that also sees the objects that are given to the reader only.
+func (a *API) Reader() client.Reader { return &caseReader{a} }
+
+// Discovery returns the discovery client of the cluster.
+func (a *API) Discovery() discovery.DiscoveryInterface { return a.discovery }
+
 // identify returns the id of an object.
-func (a *clusterAPI) identify(kind schema.GroupVersionKind, key client.ObjectKey) (objectID, error) {
+func (a *API) identify(kind schema.GroupVersionKind, key client.ObjectKey) (objectID, error) {
 	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return objectID{}, err
@@ -104,7 +102,7 @@ func (a *clusterAPI) identify(kind schema.GroupVersionKind, key client.ObjectKey
 	return idIn(mapping, key), nil
 }
 
-// idIn returns the id of an object whose kind has a mapping.
+// idIn returns the id of an object from the mapping of its kind.
 func idIn(mapping *meta.RESTMapping, key client.ObjectKey) objectID {
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		key.Namespace = ""
@@ -112,8 +110,8 @@ func idIn(mapping *meta.RESTMapping, key client.ObjectKey) objectID {
 	return objectID{mapping.GroupVersionKind.Group, mapping.GroupVersionKind.Kind, key.Namespace, key.Name}
 }
 
-// toUnstructured returns a copy of an object.
-func (a *clusterAPI) toUnstructured(obj runtime.Object) (*unstructured.Unstructured, error) {
+// toUnstructured returns an unstructured copy of an object.
+func (a *API) toUnstructured(obj runtime.Object) (*unstructured.Unstructured, error) {
 	kind, err := apiutil.GVKForObject(obj, a.scheme)
 	if err != nil {
 		return nil, err
@@ -127,8 +125,8 @@ func (a *clusterAPI) toUnstructured(obj runtime.Object) (*unstructured.Unstructu
 	return u, nil
 }
 
-// settle notes what a write of the case has led to.
-func (a *clusterAPI) settle(rec *record, sent map[string]any, live *unstructured.Unstructured) {
+// settle records the result of a write of the case.
+func (a *API) settle(rec *record, sent map[string]any, live *unstructured.Unstructured) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	rec.version(live)
@@ -141,22 +139,22 @@ func (a *clusterAPI) settle(rec *record, sent map[string]any, live *unstructured
 	}
 	if before != nil {
 		rec.changed = true
-		// What was there is not added by the server, even if the case has sent something else in its place.
+		// fields that existed before were not added by the server, even if the case has sent another value
 		sent = overlay(before.Object, sent)
 	}
 	a.exchanges[rec.id] = append(a.exchanges[rec.id], newExchange(sent, rec.shown))
 }
 
-// shownOf returns what the case sees of an object.
-func (a *clusterAPI) shownOf(rec *record, live *unstructured.Unstructured) *unstructured.Unstructured {
+// shownOf returns a live object as the case sees it.
+func (a *API) shownOf(rec *record, live *unstructured.Unstructured) *unstructured.Unstructured {
 	u := live.DeepCopy()
 	rec.show(u)
 	u.SetOwnerReferences(a.shownOwners(rec, live))
 	return u
 }
 
-// add notes a new object of the case.
-func (a *clusterAPI) add(rec *record) {
+// add records a new object of the case.
+func (a *API) add(rec *record) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	a.records[rec.id] = rec
@@ -164,22 +162,22 @@ func (a *clusterAPI) add(rec *record) {
 	a.ordered = append(a.ordered, rec)
 }
 
-// find returns the object of an id. Nil if the case has none.
-func (a *clusterAPI) find(id objectID) *record {
+// find returns the record of an object, or nil if the case does not have it.
+func (a *API) find(id objectID) *record {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	return a.records[id]
 }
 
-// blank returns an object with the identity of an object of the case.
-func (a *clusterAPI) blank(rec *record) *unstructured.Unstructured {
+// blank returns an object with only the identity of an object of the case.
+func (a *API) blank(rec *record) *unstructured.Unstructured {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	return newUnstructured(rec.kind, rec.id.namespace, rec.id.name)
 }
 
-// see returns what the case sees of an object that the cluster has. Nil if it does not see it.
-func (a *clusterAPI) see(live *unstructured.Unstructured, reader bool) *unstructured.Unstructured {
+// see returns a live object as the case sees it, or nil if it is hidden from the case.
+func (a *API) see(live *unstructured.Unstructured, reader bool) *unstructured.Unstructured {
 	kind := live.GroupVersionKind()
 	a.lock.Lock()
 	defer a.lock.Unlock()

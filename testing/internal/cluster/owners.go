@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// owner returns the object that an owner reference of the case is about. Nil if the case has none, or had another one
-// of that name.
-func (a *clusterAPI) owner(ref metav1.OwnerReference, namespace string) *record {
+// owner returns the object that an owner reference of the case refers to. It returns nil if the case does not have it,
+// or has another object with that name.
+func (a *API) owner(ref metav1.OwnerReference, namespace string) *record {
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
 		return nil
@@ -28,9 +28,9 @@ func (a *clusterAPI) owner(ref metav1.OwnerReference, namespace string) *record 
 	return nil
 }
 
-// realOwners returns owner references as the cluster knows them, and those of them that are for the case alone. The
-// cluster would refuse some of these, and soon delete the object because of the others.
-func (a *clusterAPI) realOwners(
+// realOwners splits owner references into those to send to the cluster, translated, and those to objects that the
+// cluster does not have. The cluster would refuse some of the latter, and garbage-collect the object because of others.
+func (a *API) realOwners(
 	refs []metav1.OwnerReference, namespace string,
 ) (known, foreign []metav1.OwnerReference) {
 	for _, ref := range refs {
@@ -44,9 +44,9 @@ func (a *clusterAPI) realOwners(
 	return known, foreign
 }
 
-// shownOwners returns the owner references of an object that the server has returned, as the case knows them and in the
-// order in which it has set them.
-func (a *clusterAPI) shownOwners(rec *record, live *unstructured.Unstructured) []metav1.OwnerReference {
+// shownOwners returns the owner references of a live object as the case knows them, in the order in which the case set
+// them.
+func (a *API) shownOwners(rec *record, live *unstructured.Unstructured) []metav1.OwnerReference {
 	var shown []metav1.OwnerReference
 	for _, ref := range live.GetOwnerReferences() {
 		if owner := a.byUID[ref.UID]; owner != nil {
@@ -69,9 +69,8 @@ func sameOwner(x, y metav1.OwnerReference) bool {
 	return x.UID == y.UID && x.Kind == y.Kind && x.Name == y.Name
 }
 
-// hideOwners sets the owner references of an object that the case sends to what the cluster knows, and returns those
-// that it does not.
-func (a *clusterAPI) hideOwners(u *unstructured.Unstructured) (foreign []metav1.OwnerReference) {
+// hideOwners translates the owner references of an object for the cluster, and returns those that are not sent.
+func (a *API) hideOwners(u *unstructured.Unstructured) (foreign []metav1.OwnerReference) {
 	refs := u.GetOwnerReferences()
 	if len(refs) == 0 {
 		return nil
@@ -81,8 +80,8 @@ func (a *clusterAPI) hideOwners(u *unstructured.Unstructured) (foreign []metav1.
 	return foreign
 }
 
-// realUID returns the uid of the server for one that the case knows, for objects that have one in the case.
-func (a *clusterAPI) realUID(shown types.UID) types.UID {
+// realUID returns the UID on the server for a UID of the case. Other UIDs are returned unchanged.
+func (a *API) realUID(shown types.UID) types.UID {
 	if shown != "" {
 		for _, rec := range a.records {
 			if rec.given.GetUID() == shown {

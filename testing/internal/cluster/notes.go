@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"context"
@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// clusterWarnings notes what the server warns of.
-type clusterWarnings struct{ *clusterAPI }
+// warnings records the warnings of the server.
+type warnings struct{ *API }
 
 // HandleWarningHeaderWithContext implements [rest.WarningHandlerWithContext].
-func (w clusterWarnings) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
-	// The only one that there is.
+func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
+	// the only code that the API server sends
 	if code == 299 && text != "" {
 		w.note("the API warns: %s", text)
 	}
 }
 
-// note adds to what is said about a case that fails, once.
-func (a *clusterAPI) note(format string, args ...any) {
+// note adds a note, once, that is printed if the case fails.
+func (a *API) note(format string, args ...any) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	if text := fmt.Sprintf(format, args...); !slices.Contains(a.notes, text) {
@@ -32,15 +32,15 @@ func (a *clusterAPI) note(format string, args ...any) {
 	}
 }
 
-// noteForeignWrite notes who else has written to an object of the case. What they have written is not shown, or cases
-// would depend on whether they were faster.
+// noteForeignWrite records which other clients have written to an object of the case. Their writes are hidden, because
+// the result of the case would otherwise depend on timing.
 func (r *record) noteForeignWrite(live *unstructured.Unstructured) {
 	if live.GetResourceVersion() == r.current().real || r.borrowed {
 		return
 	}
 	for name, written := range writersOf(live) {
-		// The fields that others have taken over are missing from ours.
-		if r.writers[name] != written && !strings.HasPrefix(name, clusterManager) {
+		// fields that another manager has taken over are missing from ours
+		if r.writers[name] != written && !strings.HasPrefix(name, manager) {
 			r.others[name] = true
 		}
 	}
@@ -49,7 +49,7 @@ func (r *record) noteForeignWrite(live *unstructured.Unstructured) {
 	}
 }
 
-// writersOf returns the field managers of an object, with what they have written and when.
+// writersOf returns the field managers of an object, with the fields and times of their writes.
 func writersOf(live *unstructured.Unstructured) map[string]string {
 	writers := map[string]string{}
 	for _, entry := range live.GetManagedFields() {
@@ -59,8 +59,9 @@ func writersOf(live *unstructured.Unstructured) map[string]string {
 	return writers
 }
 
-// normalized implements [api.normalized].
-func (a *clusterAPI) normalized() []string {
+// Notes returns what helps to understand a failed case: fields that the server added, writes of other clients,
+// warnings.
+func (a *API) Notes() []string {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	notes := slices.Clone(a.notes)
@@ -68,7 +69,7 @@ func (a *clusterAPI) normalized() []string {
 		if len(rec.others) > 0 {
 			names := strings.Join(slices.Sorted(maps.Keys(rec.others)), ", ")
 			notes = append(
-				notes, fmt.Sprintf("%s: changed by %s while the case ran, which the case does not see", rec.id, names),
+				notes, fmt.Sprintf("%s: changed by %s while the case ran, which is hidden from the case", rec.id, names),
 			)
 		}
 	}
@@ -90,13 +91,13 @@ func (a *clusterAPI) normalized() []string {
 			}
 		}
 		if len(lines) > 0 {
-			notes = append(notes, fmt.Sprintf("%s: the API has added\n\t%s", rec.id, strings.Join(lines, "\n\t")))
+			notes = append(notes, fmt.Sprintf("%s: the API added\n\t%s", rec.id, strings.Join(lines, "\n\t")))
 		}
 	}
 	return notes
 }
 
-// additions returns the fields that a server has added to what was sent.
+// additions returns the fields that a server added to what was sent.
 func additions(path string, sent, got any) []string {
 	if saysNothing(got) {
 		return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"encoding/json"
@@ -15,22 +15,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// hiddenPatch is a patch as the cluster knows it.
+// hiddenPatch is a patch translated for the cluster.
 type hiddenPatch struct {
-	// version is the resource version that the case has put into it. Empty for none.
+	// version is the resource version in the patch of the case. Empty for none.
 	version string
-	// data returns the patch with another version. All but JSON patches get it even if they have none. Empty for the
-	// version it has.
+	// data returns the patch with another resource version. JSON patches only replace a version that they have. If the
+	// version is empty, the patch keeps its own.
 	data func(version string) ([]byte, error)
-	// shown are the fields in the patch of the case. Nil if that is not known.
+	// shown are the fields in the patch of the case. Nil if they are not known.
 	shown map[string]any
-	// owners is true if the patch changes owner references, and what it makes of them.
+	// owners reports whether the patch changes owner references; allOwners and foreign are the result.
 	owners             bool
 	allOwners, foreign []metav1.OwnerReference
 }
 
-// hidePatch returns a patch as the cluster knows it. The record is nil for an object that is going to be created.
-func (c *clusterClient) hidePatch(
+// hidePatch translates a patch for the cluster. The record is nil for an object that will be created.
+func (c *caseClient) hidePatch(
 	rec *record, namespace string, patchType types.PatchType, data []byte,
 ) (*hiddenPatch, error) {
 	c.lock.Lock()
@@ -40,7 +40,7 @@ func (c *clusterClient) hidePatch(
 	}
 	patch := &hiddenPatch{data: func(string) ([]byte, error) { return data, nil }}
 	if asJSON, err := yaml.YAMLToJSON(data); err != nil || utiljson.Unmarshal(asJSON, &patch.shown) != nil {
-		// The server says what is wrong with it.
+		// the server reports what is wrong
 		return patch, nil
 	}
 	hidden := runtime.DeepCopyJSON(patch.shown)
@@ -70,13 +70,13 @@ func (c *clusterClient) hidePatch(
 
 const (
 	ownersField = "ownerReferences"
-	// orderField and directiveField are those of strategic merge patches.
+	// orderField and directiveField are fields of strategic merge patches.
 	orderField     = "$setElementOrder/" + ownersField
 	directiveField = "$patch"
 )
 
-// hidePatchedOwners sets the owner references in the metadata of a patch to what the cluster knows.
-func (a *clusterAPI) hidePatchedOwners(
+// hidePatchedOwners translates the owner references in the metadata of a patch.
+func (a *API) hidePatchedOwners(
 	rec *record, namespace string, patchType types.PatchType, metadata map[string]any, patch *hiddenPatch,
 ) {
 	value, ok := metadata[ownersField]
@@ -86,7 +86,7 @@ func (a *clusterAPI) hidePatchedOwners(
 	patch.owners = true
 	var before []metav1.OwnerReference
 	if rec != nil && patchType != types.MergePatchType {
-		// The others are merged with them.
+		// these patches merge owner references by UID
 		before = rec.owners
 	}
 	patch.allOwners = slices.Clone(before)
@@ -133,8 +133,8 @@ func (a *clusterAPI) hidePatchedOwners(
 	}
 }
 
-// hideOrder sets the order of owner references in a strategic merge patch to what the cluster knows.
-func (a *clusterAPI) hideOrder(order []any, refs []metav1.OwnerReference, namespace string) []any {
+// hideOrder translates the order of owner references in a strategic merge patch.
+func (a *API) hideOrder(order []any, refs []metav1.OwnerReference, namespace string) []any {
 	kept := []any{}
 	for _, item := range order {
 		fields, _ := item.(map[string]any)
@@ -149,9 +149,8 @@ func (a *clusterAPI) hideOrder(order []any, refs []metav1.OwnerReference, namesp
 	return kept
 }
 
-// hideJSONPatch returns a JSON patch as the cluster knows it. Its values are not followed further than into owner
-// references.
-func (a *clusterAPI) hideJSONPatch(rec *record, namespace string, data []byte) (*hiddenPatch, error) {
+// hideJSONPatch translates a JSON patch. In values it only translates owner references.
+func (a *API) hideJSONPatch(rec *record, namespace string, data []byte) (*hiddenPatch, error) {
 	patch := &hiddenPatch{data: func(string) ([]byte, error) { return data, nil }}
 	operations := operationsOf(data)
 	if operations == nil {
@@ -170,9 +169,8 @@ func (a *clusterAPI) hideJSONPatch(rec *record, namespace string, data []byte) (
 		case path == "/metadata/"+ownersField || strings.HasPrefix(path, "/metadata/"+ownersField+"/"):
 			patch.owners = true
 			if !a.hideOwnersIn(operation, namespace) || len(rec.foreign) > 0 {
-				return nil, fmt.Errorf("operation %d of the JSON patch of %s is about owner references, of which the case does "+
-					"not have all objects: "+
-					"that cannot be told to a cluster", i, rec.id)
+				return nil, fmt.Errorf("operation %d of the JSON patch of %s changes owner references to "+
+					"objects that the case does not have, which a cluster cannot store", i, rec.id)
 			}
 		}
 	}
@@ -185,7 +183,7 @@ func (a *clusterAPI) hideJSONPatch(rec *record, namespace string, data []byte) (
 	return patch, nil
 }
 
-// operationsOf returns the operations of a JSON patch. Nil if it is not one, which the server says more about.
+// operationsOf returns the operations of a JSON patch, or nil if it is invalid, which the server reports.
 func operationsOf(data []byte) []map[string]any {
 	var operations []map[string]any
 	if utiljson.Unmarshal(data, &operations) != nil {
@@ -194,9 +192,9 @@ func operationsOf(data []byte) []map[string]any {
 	return operations
 }
 
-// hideOwnersIn sets owner references in the value of an operation to what the cluster knows. It returns false if the
-// case does not have all owners.
-func (a *clusterAPI) hideOwnersIn(operation map[string]any, namespace string) bool {
+// hideOwnersIn translates the owner references in the value of an operation. It reports whether the case has all
+// owners.
+func (a *API) hideOwnersIn(operation map[string]any, namespace string) bool {
 	switch value := operation["value"].(type) {
 	case string:
 		operation["value"] = string(a.realUID(types.UID(value)))
@@ -213,7 +211,7 @@ func (a *clusterAPI) hideOwnersIn(operation map[string]any, namespace string) bo
 	return true
 }
 
-func (a *clusterAPI) hideOwnerIn(fields map[string]any, namespace string) bool {
+func (a *API) hideOwnerIn(fields map[string]any, namespace string) bool {
 	ref := metav1.OwnerReference{}
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &ref) != nil {
 		return true // the server says what is wrong with it

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"context"
@@ -14,21 +14,21 @@ import (
 )
 
 // Status implements [client.Client].
-func (c *clusterClient) Status() client.SubResourceWriter { return c.SubResource("status") }
+func (c *caseClient) Status() client.SubResourceWriter { return c.SubResource("status") }
 
 // SubResource implements [client.Client].
-func (c *clusterClient) SubResource(name string) client.SubResourceClient {
-	return &clusterSubResource{clusterClient: c, real: c.real.SubResource(name)}
+func (c *caseClient) SubResource(name string) client.SubResourceClient {
+	return &subresourceClient{caseClient: c, real: c.real.SubResource(name)}
 }
 
-// clusterSubResource is a client for a sub resource of a case on a cluster.
-type clusterSubResource struct {
-	*clusterClient
+// subresourceClient is the client for a subresource of a case on a cluster.
+type subresourceClient struct {
+	*caseClient
 	real client.SubResourceClient
 }
 
 // Get implements [client.SubResourceReader].
-func (s *clusterSubResource) Get(
+func (s *subresourceClient) Get(
 	ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceGetOption,
 ) error {
 	rec, u, err := s.parent(ctx, obj)
@@ -46,7 +46,7 @@ func (s *clusterSubResource) Get(
 }
 
 // Create implements [client.SubResourceWriter].
-func (s *clusterSubResource) Create(
+func (s *subresourceClient) Create(
 	ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceCreateOption,
 ) error {
 	rec, u, err := s.parent(ctx, obj)
@@ -65,7 +65,7 @@ func (s *clusterSubResource) Create(
 }
 
 // Update implements [client.SubResourceWriter].
-func (s *clusterSubResource) Update(
+func (s *subresourceClient) Update(
 	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
 ) error {
 	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
@@ -111,7 +111,7 @@ func (s *clusterSubResource) Update(
 }
 
 // Patch implements [client.SubResourceWriter].
-func (s *clusterSubResource) Patch(
+func (s *subresourceClient) Patch(
 	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 ) error {
 	options := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
@@ -151,7 +151,7 @@ func (s *clusterSubResource) Patch(
 }
 
 // Apply implements [client.SubResourceWriter].
-func (s *clusterSubResource) Apply(
+func (s *subresourceClient) Apply(
 	ctx context.Context, applied runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
 ) error {
 	options := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
@@ -160,8 +160,8 @@ func (s *clusterSubResource) Apply(
 	}, options.DryRun)
 }
 
-// parent returns the object of the case whose sub resource a call is about.
-func (s *clusterSubResource) parent(ctx context.Context, obj client.Object) (
+// parent returns the object of the case that has the subresource of a call.
+func (s *subresourceClient) parent(ctx context.Context, obj client.Object) (
 	*record, *unstructured.Unstructured, error,
 ) {
 	kind, err := apiutil.GVKForObject(obj, s.scheme)
@@ -173,8 +173,8 @@ func (s *clusterSubResource) parent(ctx context.Context, obj client.Object) (
 	return rec, u, err
 }
 
-// through has a call write to a sub resource that has a form of its own, and reads what this has changed of the object.
-func (s *clusterSubResource) through(
+// through calls a function that writes to a subresource with a type of its own, and reads the changed object.
+func (s *subresourceClient) through(
 	ctx context.Context, rec *record, u *unstructured.Unstructured, sent string, dryRun []string, call func(
 		version string,
 	) error,
@@ -188,7 +188,7 @@ func (s *clusterSubResource) through(
 			return nil, err
 		}
 		live := newUnstructured(kind, u.GetNamespace(), u.GetName())
-		err := s.clusterClient.real.Get(ctx, client.ObjectKeyFromObject(live), live)
+		err := s.caseClient.real.Get(ctx, client.ObjectKeyFromObject(live), live)
 		isGone = apierrs.IsNotFound(err)
 		return live, client.IgnoreNotFound(err)
 	})
@@ -199,8 +199,8 @@ func (s *clusterSubResource) through(
 	return nil
 }
 
-// intoBody sets a sub resource to what the server returns. It has the metadata of its object.
-func (s *clusterSubResource) intoBody(rec *record, body *unstructured.Unstructured, obj client.Object) error {
+// intoBody sets a subresource, which has the metadata of its object, to the response of the server.
+func (s *subresourceClient) intoBody(rec *record, body *unstructured.Unstructured, obj client.Object) error {
 	if body.GetUID() == rec.uid {
 		s.reveal(rec, body)
 	}

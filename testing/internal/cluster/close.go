@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"context"
@@ -16,9 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// close removes every object of the case, in the reverse order of their creation, and returns when they have gone.
-func (a *clusterAPI) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), clusterPatience)
+// Close removes every object of the case, in the reverse order of their creation, and returns when they no longer
+// exist.
+func (a *API) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	var errs []error
 	for _, rec := range slices.Backward(a.ordered) {
@@ -29,8 +30,8 @@ func (a *clusterAPI) close() error {
 	return errors.Join(errs...)
 }
 
-// remove removes an object of the case, if it is there.
-func (a *clusterAPI) remove(ctx context.Context, rec *record) error {
+// remove removes an object of the case, if it exists.
+func (a *API) remove(ctx context.Context, rec *record) error {
 	if rec.borrowed {
 		return nil
 	}
@@ -48,8 +49,8 @@ func (a *clusterAPI) remove(ctx context.Context, rec *record) error {
 	return nil
 }
 
-// removeFrom deletes an object, whatever wants to be asked before, and returns when it has gone. What has its name but
-// is another object stays.
+// removeFrom deletes an object and its finalizers, and returns when it no longer exists. Another object with the same
+// name is kept.
 func removeFrom(ctx context.Context, c client.Client, obj *unstructured.Unstructured) error {
 	uid := obj.GetUID()
 	err := c.Delete(
@@ -79,12 +80,12 @@ func removeFrom(ctx context.Context, c client.Client, obj *unstructured.Unstruct
 	})
 }
 
-// clusterInterval is the time between two looks at something that takes a moment.
-const clusterInterval = 5 * time.Millisecond
+// pollInterval is the time between two checks.
+const pollInterval = 5 * time.Millisecond
 
-// await calls check until it is done, fails, or the context ends.
+// await calls check until it returns true or an error, or the context ends.
 func await(ctx context.Context, check func() (done bool, err error)) error {
-	ticker := time.NewTicker(clusterInterval)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		if done, err := check(); done || err != nil {
@@ -93,7 +94,7 @@ func await(ctx context.Context, check func() (done bool, err error)) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return fmt.Errorf("still not done after %s: %w", clusterPatience, ctx.Err())
+			return fmt.Errorf("not done after %s: %w", timeout, ctx.Err())
 		}
 	}
 }

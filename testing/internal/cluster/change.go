@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"context"
@@ -12,18 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// changeCall makes a call that changes an object, with the resource version to send. Rebase adds what others have
-// written to it to what the case sends.
+// changeCall changes an object. It must send the given resource version. The rebase function adds the writes of other
+// clients to the object that the case sends.
 type changeCall func(
 	version string, rebase func(sent *unstructured.Unstructured),
 ) (changed *unstructured.Unstructured, err error)
 
-// change has a call change an object of the case, and returns what has become of it. Sent is the resource version that
-// the case has sent, empty for none.
+// change calls a function that changes an object of the case, and returns the changed object. Sent is the resource
+// version that the case sent, empty for none.
 //
-// What others have written to the object is hidden from the case. So their writes must not make its calls fail, be
-// undone by them, or come back with what the server returns.
-func (a *clusterAPI) change(
+// The writes of other clients to the object are hidden from the case. They must not make its calls fail, must not be
+// undone by them, and must not be part of their result.
+func (a *API) change(
 	ctx context.Context, rec *record, kind schema.GroupVersionKind, sent string, call changeCall,
 ) (*unstructured.Unstructured, error) {
 	for previous := ""; ; {
@@ -55,21 +55,21 @@ func (a *clusterAPI) change(
 	}
 }
 
-// catchUp returns an object as the cluster would have it without the writes of others, the version to send for the one
-// that the case has sent, and whether that is the current one.
-func (a *clusterAPI) catchUp(rec *record, live *unstructured.Unstructured, sent string) (
+// catchUp returns the object without the writes of other clients, the resource version to send for the one that the
+// case sent, and whether that is the current one.
+func (a *API) catchUp(rec *record, live *unstructured.Unstructured, sent string) (
 	known *unstructured.Unstructured, version string, isCurrent bool,
 ) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	rec.noteForeignWrite(live)
-	// The versions of others are no versions for the case.
+	// the writes of other clients are not versions for the case
 	rec.versions[len(rec.versions)-1].real = live.GetResourceVersion()
 	rec.generation += live.GetGeneration() - rec.known.GetGeneration()
 	rec.known.SetGeneration(live.GetGeneration())
 	known = rec.known
 	if live.GroupVersionKind() != rec.kind {
-		// There is nothing to tell their writes by.
+		// in another version of the API, the writes of other clients cannot be distinguished
 		known = live
 	}
 	if isCurrent = sent == "" || sent == rec.current().shown; isCurrent {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// create creates what a case is given.
-func (a *clusterAPI) create(ctx context.Context, given *givenOnCluster) error {
+// create creates the given objects of a case.
+func (a *API) create(ctx context.Context, given *givenObjects) error {
 	for _, name := range given.namespaces {
 		if err := a.ensureNamespace(ctx, name); err != nil {
 			return err
@@ -26,8 +26,8 @@ func (a *clusterAPI) create(ctx context.Context, given *givenOnCluster) error {
 	var errs []error
 	for _, entry := range given.objects {
 		err := a.createGiven(ctx, entry)
-		if reason, ok := errors.AsType[*notOnCluster](err); ok {
-			return notOnClusterf("%s: %s", entry.origin, reason)
+		if reason, ok := errors.AsType[*SkipError](err); ok {
+			return skipf("%s: %s", entry.origin, reason)
 		} else if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", entry.origin, err))
 		}
@@ -35,7 +35,7 @@ func (a *clusterAPI) create(ctx context.Context, given *givenOnCluster) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	// Only now: nothing can be created in a namespace that goes.
+	// deleted last, because nothing can be created in a namespace that is being deleted
 	for _, entry := range given.objects {
 		if entry.object.GetDeletionTimestamp() == nil {
 			continue
@@ -47,8 +47,8 @@ func (a *clusterAPI) create(ctx context.Context, given *givenOnCluster) error {
 	return errors.Join(errs...)
 }
 
-// createGiven creates an object, with its status.
-func (a *clusterAPI) createGiven(ctx context.Context, entry *clusterGiven) error {
+// createGiven creates an object and its status.
+func (a *API) createGiven(ctx context.Context, entry *givenObject) error {
 	sent := entry.object.DeepCopy()
 	a.lock.Lock()
 	foreign := a.hideOwners(sent)
@@ -87,15 +87,15 @@ func (a *clusterAPI) createGiven(ctx context.Context, entry *clusterGiven) error
 	return nil
 }
 
-// post creates an object. One that is there already is replaced if cases have made it, or borrowed if it is a
-// namespace.
-func (a *clusterAPI) post(
+// post creates an object. An existing object is replaced if an earlier case created it. An existing namespace is
+// borrowed.
+func (a *API) post(
 	ctx context.Context, id objectID, sent *unstructured.Unstructured,
 ) (live *unstructured.Unstructured, borrowed bool, err error) {
 	err = await(ctx, func() (bool, error) {
 		live = sent.DeepCopy()
 		err := a.real.Create(
-			ctx, live, client.FieldOwner(clusterManager), client.FieldValidation(metav1.FieldValidationStrict),
+			ctx, live, client.FieldOwner(manager), client.FieldValidation(metav1.FieldValidationStrict),
 		)
 		switch {
 		case err == nil:
@@ -107,11 +107,11 @@ func (a *clusterAPI) post(
 			borrowed = !ours
 			return err == nil, client.IgnoreNotFound(err)
 		case !a.host.namespaces[id.namespace]:
-			return false, fmt.Errorf("%s is there already, and cases do not touch what they have not made: "+
-				"delete it if an interrupted run has left it there", id)
+			return false, fmt.Errorf("%s already exists and was not created by a case: "+
+				"delete it if an interrupted run has left it", id)
 		}
-		// Left by an interrupted run, or made for each namespace by a controller, which will make it again: it is replaced in
-		// place if possible.
+		// an interrupted run has left it, or a controller creates it in each namespace, and will create it again: it is
+		// replaced in place if possible
 		return a.replace(ctx, sent, live)
 	})
 	if err != nil {
@@ -119,13 +119,13 @@ func (a *clusterAPI) post(
 	}
 	if borrowed &&
 		(!contains(live.GetLabels(), sent.GetLabels()) || !contains(live.GetAnnotations(), sent.GetAnnotations())) {
-		return nil, false, notOnClusterf("%s is there already, with other labels or annotations than the given one", id)
+		return nil, false, skipf("%s already exists, with other labels or annotations than the given one", id)
 	}
 	return live, borrowed, nil
 }
 
-// replace makes what is there already the same as an object. If that is not possible it makes room for it.
-func (a *clusterAPI) replace(ctx context.Context, sent, live *unstructured.Unstructured) (done bool, err error) {
+// replace makes an existing object equal to an object, or removes it if that is not possible.
+func (a *API) replace(ctx context.Context, sent, live *unstructured.Unstructured) (done bool, err error) {
 	old := newUnstructured(sent.GroupVersionKind(), sent.GetNamespace(), sent.GetName())
 	if err := a.client.Get(ctx, client.ObjectKeyFromObject(old), old); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -133,7 +133,7 @@ func (a *clusterAPI) replace(ctx context.Context, sent, live *unstructured.Unstr
 	if old.GetDeletionTimestamp() == nil {
 		sent.DeepCopyInto(live)
 		live.SetResourceVersion(old.GetResourceVersion())
-		if a.real.Update(ctx, live, client.FieldOwner(clusterManager)) == nil {
+		if a.real.Update(ctx, live, client.FieldOwner(manager)) == nil {
 			return true, nil
 		}
 	}
@@ -149,8 +149,8 @@ func contains(all, some map[string]string) bool {
 	return true
 }
 
-// giveStatus sets the status of an object that the server has returned to the given one, where that takes another call.
-func (a *clusterAPI) giveStatus(ctx context.Context, entry *clusterGiven, live *unstructured.Unstructured) error {
+// giveStatus writes the given status of an object that was created without it.
+func (a *API) giveStatus(ctx context.Context, entry *givenObject, live *unstructured.Unstructured) error {
 	given, _ := entry.object.Object["status"].(map[string]any)
 	status, _ := live.Object["status"].(map[string]any)
 	merged := overlay(status, given)
@@ -163,22 +163,22 @@ func (a *clusterAPI) giveStatus(ctx context.Context, entry *clusterGiven, live *
 	}
 	written := newUnstructured(live.GroupVersionKind(), live.GetNamespace(), live.GetName())
 	err = a.real.SubResource("status").Patch(ctx, written, client.RawPatch(types.MergePatchType, patch),
-		client.FieldOwner(clusterManager), client.FieldValidation(metav1.FieldValidationStrict))
+		client.FieldOwner(manager), client.FieldValidation(metav1.FieldValidationStrict))
 	if apierrs.IsNotFound(err) {
-		// The status is a field like any other, and has been sent with these.
+		// the status is not a subresource and was sent with the other fields
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("the API refuses the status of %s: %w", entry.id, err)
 	}
-	// Not what was returned: a controller may have written to it, too.
+	// not the returned object, because a controller may have written to it, too
 	live.Object["status"] = merged
 	live.SetResourceVersion(written.GetResourceVersion())
 	live.SetManagedFields(written.GetManagedFields())
 	return nil
 }
 
-// deleteGiven deletes an object that its finalizers keep.
-func (a *clusterAPI) deleteGiven(ctx context.Context, entry *clusterGiven) error {
+// deleteGiven deletes an object that has finalizers.
+func (a *API) deleteGiven(ctx context.Context, entry *givenObject) error {
 	rec := a.find(entry.id)
 	if err := a.real.Delete(
 		ctx, a.blank(rec), client.Preconditions{UID: &rec.uid}, client.PropagationPolicy(metav1.DeletePropagationBackground),
@@ -199,14 +199,10 @@ func (a *clusterAPI) deleteGiven(ctx context.Context, entry *clusterGiven) error
 	return nil
 }
 
-// addGiven implements [api.addGiven].
-func (a *clusterAPI) addGiven(obj client.Object) error {
-	ctx, cancel := context.WithTimeout(context.Background(), clusterPatience)
+// AddGiven creates an object as if it had been given from the start.
+func (a *API) AddGiven(obj client.Object) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	obj, err := givenObject(obj, a.scheme)
-	if err != nil {
-		return err
-	}
 	entry, err := a.checkObject("AddGiven", obj)
 	if err != nil {
 		return err
@@ -214,7 +210,7 @@ func (a *clusterAPI) addGiven(obj client.Object) error {
 	if a.find(entry.id) != nil {
 		return fmt.Errorf("the case has %s already", entry.id)
 	}
-	given := &givenOnCluster{objects: []*clusterGiven{entry}}
+	given := &givenObjects{objects: []*givenObject{entry}}
 	if entry.id.namespace != "" {
 		given.namespaces = []string{entry.id.namespace}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"context"
@@ -20,25 +20,25 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// clusterClient is the client of a case on a cluster. It speaks of objects as the case knows them.
-type clusterClient struct{ *clusterAPI }
+// caseClient is the client of a case on a cluster. Its objects are those that the case sees.
+type caseClient struct{ *API }
 
-var _ client.Client = (*clusterClient)(nil)
+var _ client.Client = (*caseClient)(nil)
 
 // Get implements [client.Client].
-func (c *clusterClient) Get(
+func (c *caseClient) Get(
 	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
 ) error {
 	return c.get(ctx, false, key, obj, opts)
 }
 
 // List implements [client.Client].
-func (c *clusterClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c *caseClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return c.list(ctx, false, list, opts)
 }
 
 // Create implements [client.Client].
-func (c *clusterClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+func (c *caseClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	options := (&client.CreateOptions{}).ApplyOptions(opts)
 	return c.write(obj, func(sent, live *unstructured.Unstructured) error {
 		foreign := c.hideNew(live)
@@ -49,8 +49,8 @@ func (c *clusterClient) Create(ctx context.Context, obj client.Object, opts ...c
 	})
 }
 
-// createNew creates an object. A namespace that another case has left becomes the one that is created.
-func (c *clusterClient) createNew(
+// createNew creates an object. If it is a namespace that an earlier case has left, that one is changed instead.
+func (c *caseClient) createNew(
 	ctx context.Context, live *unstructured.Unstructured, options *client.CreateOptions,
 ) error {
 	sent := live.DeepCopy()
@@ -69,7 +69,7 @@ func (c *clusterClient) createNew(
 }
 
 // Update implements [client.Client].
-func (c *clusterClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+func (c *caseClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	options := (&client.UpdateOptions{}).ApplyOptions(opts)
 	return c.write(obj, func(sent, live *unstructured.Unstructured) error {
 		rec, err := c.target(ctx, sent, true)
@@ -77,7 +77,7 @@ func (c *clusterClient) Update(ctx context.Context, obj client.Object, opts ...c
 			return err
 		}
 		if rec == nil {
-			// Some kinds are created then.
+			// an update creates objects of some kinds
 			foreign := c.hideNew(live)
 			if err := c.real.Update(ctx, live, options); err != nil {
 				return err
@@ -97,9 +97,9 @@ func (c *clusterClient) Update(ctx context.Context, obj client.Object, opts ...c
 	})
 }
 
-// update returns the call that updates an object of the case, or a sub resource that has its metadata. Foreign is set
-// to the owners that the cluster is not told of.
-func (c *clusterClient) update(
+// update returns the call that updates an object of the case, or a subresource that has its metadata. It sets foreign
+// to the owner references that are not sent to the cluster.
+func (c *caseClient) update(
 	rec *record, sent *unstructured.Unstructured, foreign *[]metav1.OwnerReference, send func(
 		*unstructured.Unstructured,
 	) error,
@@ -118,8 +118,8 @@ func (c *clusterClient) update(
 	}
 }
 
-// write has a call send a copy of an object, and sets the object to what has become of that.
-func (c *clusterClient) write(obj client.Object, call func(sent, live *unstructured.Unstructured) error) error {
+// write calls a function that sends a copy of an object, and sets the object to the result.
+func (c *caseClient) write(obj client.Object, call func(sent, live *unstructured.Unstructured) error) error {
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return errors.New("metadata alone cannot be created or updated, use Patch")
 	}
@@ -134,15 +134,15 @@ func (c *clusterClient) write(obj client.Object, call func(sent, live *unstructu
 	return into(live.Object, obj)
 }
 
-// hideNew sets the metadata of an object that is going to be created to what the cluster knows.
-func (c *clusterClient) hideNew(live *unstructured.Unstructured) (foreign []metav1.OwnerReference) {
+// hideNew translates the metadata of an object that will be created for the cluster.
+func (c *caseClient) hideNew(live *unstructured.Unstructured) (foreign []metav1.OwnerReference) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	return c.hideOwners(live)
 }
 
-// created notes a new object, and sets live to what the case sees of it.
-func (c *clusterClient) created(
+// created records a new object, and sets live to what the case sees.
+func (c *caseClient) created(
 	ctx context.Context, sent, live *unstructured.Unstructured, foreign []metav1.OwnerReference, dryRun []string,
 ) error {
 	id, err := c.identify(live.GroupVersionKind(), client.ObjectKeyFromObject(live))
@@ -165,8 +165,8 @@ func (c *clusterClient) created(
 	return nil
 }
 
-// updated notes what has become of an object and of its owners, and sets live to what the case sees of it.
-func (c *clusterClient) updated(
+// updated records an updated object and its owners, and sets live to what the case sees.
+func (c *caseClient) updated(
 	rec *record, sent, live *unstructured.Unstructured, foreign []metav1.OwnerReference, dryRun []string,
 ) {
 	if len(dryRun) == 0 {
@@ -177,24 +177,24 @@ func (c *clusterClient) updated(
 	c.written(rec, sent.Object, live, dryRun)
 }
 
-// written notes what has become of an object, and sets live to what the case sees of it.
-func (c *clusterClient) written(rec *record, sent map[string]any, live *unstructured.Unstructured, dryRun []string) {
+// written records a changed object, and sets live to what the case sees.
+func (c *caseClient) written(rec *record, sent map[string]any, live *unstructured.Unstructured, dryRun []string) {
 	if len(dryRun) == 0 {
 		c.settle(rec, sent, live)
 	}
 	c.reveal(rec, live)
 }
 
-// reveal sets live to what the case sees of it.
-func (a *clusterAPI) reveal(rec *record, live *unstructured.Unstructured) {
+// reveal sets live to what the case sees.
+func (a *API) reveal(rec *record, live *unstructured.Unstructured) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	live.Object = a.shownOf(rec, live).Object
 }
 
-// target returns the object of the case that a write is about. Nil if the write may create it: there is none, neither
-// of the case nor of others.
-func (a *clusterAPI) target(ctx context.Context, u *unstructured.Unstructured, creates bool) (*record, error) {
+// target returns the object of the case that a write is for. It returns nil if neither the case nor another client has
+// the object, and the write may create it.
+func (a *API) target(ctx context.Context, u *unstructured.Unstructured, creates bool) (*record, error) {
 	id, err := a.identify(u.GroupVersionKind(), client.ObjectKeyFromObject(u))
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (a *clusterAPI) target(ctx context.Context, u *unstructured.Unstructured, c
 	case rec != nil && rec.borrowed:
 		resource := schema.GroupResource{Group: id.group, Resource: "namespaces"}
 		return nil, apierrs.NewForbidden(
-			resource, id.name, errors.New("it is there without the case, which may only read it"),
+			resource, id.name, errors.New("the object was not created by the case, which may only read it"),
 		)
 	case rec != nil && !creates:
 		return rec, nil
@@ -219,12 +219,12 @@ func (a *clusterAPI) target(ctx context.Context, u *unstructured.Unstructured, c
 	case rec != nil && rec.uid == live.GetUID():
 		return rec, nil
 	}
-	a.note("%s is there without the case, which has written to it as if it were its own", id)
+	a.note("the case has written to %s, which it did not create", id)
 	return nil, a.notFound(u.GroupVersionKind(), id.name)
 }
 
 // Delete implements [client.Client].
-func (c *clusterClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+func (c *caseClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	kind, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {
 		return err
@@ -237,7 +237,7 @@ func (c *clusterClient) Delete(ctx context.Context, obj client.Object, opts ...c
 	return c.delete(ctx, rec, u, (&client.DeleteOptions{}).ApplyOptions(opts))
 }
 
-func (c *clusterClient) delete(
+func (c *caseClient) delete(
 	ctx context.Context, rec *record, u *unstructured.Unstructured, options *client.DeleteOptions,
 ) error {
 	preconditions, sent := &metav1.Preconditions{}, ""
@@ -275,9 +275,9 @@ func (c *clusterClient) delete(
 	return nil
 }
 
-// deleted returns an object that is being deleted as the cluster would have it without the writes of others. All that
-// deleting changes are finalizers.
-func (c *clusterClient) deleted(
+// deleted returns an object that is being deleted without the writes of other clients. A deletion changes only
+// finalizers.
+func (c *caseClient) deleted(
 	ctx context.Context, rec *record, live *unstructured.Unstructured,
 ) *unstructured.Unstructured {
 	c.lock.Lock()
@@ -294,13 +294,13 @@ func (c *clusterClient) deleted(
 	return known
 }
 
-// serverTime is the time of the case, as servers tell it.
+// serverTime returns the time of the case, in seconds as servers store it.
 func serverTime(ctx context.Context) metav1.Time {
 	return metav1.NewTime(rtime.RetrieveNow(ctx).Truncate(time.Second))
 }
 
 // DeleteAllOf implements [client.Client]. Only objects of the case are deleted, one by one: there may be others.
-func (c *clusterClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+func (c *caseClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	kind, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {
 		return err
@@ -334,17 +334,17 @@ func (c *clusterClient) DeleteAllOf(ctx context.Context, obj client.Object, opts
 }
 
 // Scheme implements [client.Client].
-func (c *clusterClient) Scheme() *runtime.Scheme { return c.scheme }
+func (c *caseClient) Scheme() *runtime.Scheme { return c.scheme }
 
 // RESTMapper implements [client.Client].
-func (c *clusterClient) RESTMapper() meta.RESTMapper { return c.shownMapper }
+func (c *caseClient) RESTMapper() meta.RESTMapper { return c.shownMapper }
 
 // GroupVersionKindFor implements [client.Client].
-func (c *clusterClient) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+func (c *caseClient) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
 	return c.real.GroupVersionKindFor(obj)
 }
 
 // IsObjectNamespaced implements [client.Client].
-func (c *clusterClient) IsObjectNamespaced(obj runtime.Object) (bool, error) {
+func (c *caseClient) IsObjectNamespaced(obj runtime.Object) (bool, error) {
 	return c.real.IsObjectNamespaced(obj)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"context"
@@ -16,23 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// clusterReader is the APIReader of a case on a cluster.
-type clusterReader struct{ *clusterAPI }
+// caseReader is the APIReader of a case on a cluster.
+type caseReader struct{ *API }
 
 // Get implements [client.Reader].
-func (r *clusterReader) Get(
+func (r *caseReader) Get(
 	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
 ) error {
 	return r.get(ctx, true, key, obj, opts)
 }
 
 // List implements [client.Reader].
-func (r *clusterReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (r *caseReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return r.list(ctx, true, list, opts)
 }
 
-// get reads an object.
-func (a *clusterAPI) get(
+// get reads an object of the case.
+func (a *API) get(
 	ctx context.Context, reader bool, key client.ObjectKey, obj client.Object, opts []client.GetOption,
 ) error {
 	kind, err := apiutil.GVKForObject(obj, a.scheme)
@@ -50,8 +50,8 @@ func (a *clusterAPI) get(
 	return into(shown.Object, obj)
 }
 
-// notFound is the answer about objects of others.
-func (a *clusterAPI) notFound(kind schema.GroupVersionKind, name string) error {
+// notFound is the error for objects that are hidden from the case.
+func (a *API) notFound(kind schema.GroupVersionKind, name string) error {
 	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return err
@@ -59,8 +59,8 @@ func (a *clusterAPI) notFound(kind schema.GroupVersionKind, name string) error {
 	return apierrs.NewNotFound(mapping.Resource.GroupResource(), name)
 }
 
-// list reads objects.
-func (a *clusterAPI) list(ctx context.Context, reader bool, list client.ObjectList, opts []client.ListOption) error {
+// list lists the objects of the case.
+func (a *API) list(ctx context.Context, reader bool, list client.ObjectList, opts []client.ListOption) error {
 	kind, err := apiutil.GVKForObject(list, a.scheme)
 	if err != nil {
 		return err
@@ -68,13 +68,13 @@ func (a *clusterAPI) list(ctx context.Context, reader bool, list client.ObjectLi
 	live := &unstructured.UnstructuredList{}
 	live.SetGroupVersionKind(kind)
 	if !strings.HasSuffix(kind.Kind, "List") {
-		// As the kind of a list of metadata may be given.
+		// the kind of a list of metadata may be that of its items
 		live.SetKind(kind.Kind + "List")
 	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	err = a.real.List(ctx, live, options)
 	if apierrs.IsBadRequest(err) && options.FieldSelector != nil && a.build != nil && !reader {
-		// Servers can only select by few fields, caches by all that they have an index of.
+		// servers select by few fields, caches by every field they have an index for
 		return a.listByIndex(ctx, live.GroupVersionKind(), list, options)
 	} else if err != nil {
 		return err
@@ -95,8 +95,7 @@ func (a *clusterAPI) list(ctx context.Context, reader bool, list client.ObjectLi
 	return into(content, list)
 }
 
-// isTyped is true for objects whose Go type says of which kind they are. As all clients do, what is read into them
-// leaves it at that.
+// isTyped reports whether the Go type of an object determines its kind. Clients leave the kind of such objects empty.
 func isTyped(obj runtime.Object) bool {
 	switch obj.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
@@ -105,7 +104,7 @@ func isTyped(obj runtime.Object) bool {
 	return true
 }
 
-// into sets an object or a list, which was copied before.
+// into sets an object or a list to content, which must not be used afterwards.
 func into(content map[string]any, obj runtime.Object) error {
 	if u, ok := obj.(runtime.Unstructured); ok {
 		u.SetUnstructuredContent(content)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"testing"
@@ -57,7 +57,7 @@ func TestNormalizer(t *testing.T) {
 			nil,
 		},
 		"Unknown": {
-			"nobody knows where it is from", nil,
+			"its origin is unknown", nil,
 			document{},
 			document{"d": "x"},
 			document{"d": "x"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"strconv"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// objectID is what tells an object from all others of a cluster, whatever the version it is written in.
+// objectID identifies an object in a cluster, independent of the version of its API.
 type objectID struct {
 	group, kind, namespace, name string
 }
@@ -23,30 +23,31 @@ func (id objectID) String() string {
 	return id.kind + " " + id.namespace + "/" + id.name
 }
 
-// record is an object of a case: as the case knows it, and as the cluster does.
+// record is an object of a case, as the case and as the cluster know it.
 type record struct {
 	id   objectID
 	kind schema.GroupVersionKind
-	// readerOnly hides it from Client.
+	// readerOnly hides it from the client.
 	readerOnly bool
-	// borrowed is for what was there before and stays. It cannot be written to.
+	// borrowed objects existed before the case and are kept. The case cannot write to them.
 	borrowed bool
-	// changed is set when the case has written to it.
+	// changed is set when the case writes to it.
 	changed bool
 
-	// given has the metadata that the case knows.
+	// given has the metadata that the case sees.
 	given *unstructured.Unstructured
-	// uid and generation are those of the server, the latter as far as it was not the case that has moved it.
+	// uid is that of the server. The generation of the server exceeds that of the case by generation, minus the given
+	// one.
 	uid        types.UID
 	generation int64
-	// versions are all that the case has seen, the last one is current.
+	// versions are all resource versions that the case has seen, the current one last.
 	versions []recordVersion
-	// owners are all owner references as the case has set them, foreign those of them that the cluster is not told of.
+	// owners are all owner references that the case has set, foreign those that are not sent to the cluster.
 	owners, foreign []metav1.OwnerReference
-	// writers are what field managers have written to it, others those of them that did so unseen by the case.
+	// writers are the writes of field managers, others the managers whose writes are hidden from the case.
 	writers map[string]string
 	others  map[string]bool
-	// known is what the cluster would have if nobody but the case had written to it, shown the same as the case sees it.
+	// known is the object in the cluster without the writes of other clients, shown the same object as the case sees it.
 	known, shown *unstructured.Unstructured
 }
 
@@ -56,7 +57,7 @@ type recordVersion struct{ shown, real string }
 // givenVersion is the resource version of given objects that have none.
 const givenVersion = "999"
 
-// newRecord returns the record of an object that the case gave and the server has made of it.
+// newRecord returns the record of an object that the case sent and the server returned as live.
 func newRecord(id objectID, given, live *unstructured.Unstructured, firstVersion string) *record {
 	return &record{
 		id: id, kind: live.GroupVersionKind(), given: given, uid: live.GetUID(), generation: live.GetGeneration(),
@@ -66,15 +67,15 @@ func newRecord(id objectID, given, live *unstructured.Unstructured, firstVersion
 
 func (r *record) current() recordVersion { return r.versions[len(r.versions)-1] }
 
-// version notes the version that an own write has led to.
+// version records the resource version after a write of the case.
 func (r *record) version(live *unstructured.Unstructured) {
 	current, real := r.current(), live.GetResourceVersion()
-	// What goes with its last finalizer gets no further version from a server, but from the API in memory.
+	// the removal with the last finalizer is a version in memory, but not on a server
 	isGone := live.GetDeletionTimestamp() != nil && len(live.GetFinalizers()) == 0
 	if current.real == real && !isGone {
 		return
 	}
-	// As the API in memory does, which refuses writes to objects whose version is no number.
+	// the API in memory refuses writes to objects whose version is not a number
 	number, err := strconv.ParseUint(current.shown, 10, 64)
 	if err != nil {
 		number, _ = strconv.ParseUint(givenVersion, 10, 64)
@@ -82,7 +83,7 @@ func (r *record) version(live *unstructured.Unstructured) {
 	r.versions = append(r.versions, recordVersion{shown: strconv.FormatUint(number+1, 10), real: real})
 }
 
-// realVersion returns what the cluster calls a version of the case.
+// realVersion returns the resource version of the cluster for one of the case.
 func (r *record) realVersion(shown string) string {
 	for i := len(r.versions) - 1; i >= 0; i-- {
 		if r.versions[i].shown == shown {
@@ -92,7 +93,7 @@ func (r *record) realVersion(shown string) string {
 	return shown
 }
 
-// show sets the metadata of an object that the server has returned to what the case knows.
+// show translates the metadata of an object from the cluster for the case.
 func (r *record) show(u *unstructured.Unstructured) {
 	u.SetResourceVersion(r.current().shown)
 	u.SetManagedFields(r.given.GetManagedFields())
@@ -107,7 +108,7 @@ func (r *record) show(u *unstructured.Unstructured) {
 	u.SetGeneration(r.given.GetGeneration() + u.GetGeneration() - r.generation)
 }
 
-// hide sets the metadata of an object that the case sends to what the server knows.
+// hide translates the metadata of an object from the case for the cluster.
 func (r *record) hide(u *unstructured.Unstructured) {
 	if version := u.GetResourceVersion(); version != "" {
 		u.SetResourceVersion(r.realVersion(version))
@@ -116,14 +117,14 @@ func (r *record) hide(u *unstructured.Unstructured) {
 		u.SetUID(r.uid)
 	}
 	if created := u.GetCreationTimestamp(); created.Equal(new(r.given.GetCreationTimestamp())) {
-		// The server keeps the one it has.
+		// the server keeps its own
 		u.SetCreationTimestamp(metav1.Time{})
 	}
-	// Likewise.
+	// likewise
 	u.SetManagedFields(nil)
 }
 
-// newUnstructured returns an object with nothing but an identity.
+// newUnstructured returns an object with only an identity.
 func newUnstructured(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)

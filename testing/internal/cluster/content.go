@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"maps"
@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// content returns an object without what servers alone decide on.
+// content returns an object without the metadata that only servers set.
 func content(u *unstructured.Unstructured) map[string]any {
 	fields := maps.Clone(u.Object)
 	if metadata, ok := fields["metadata"].(map[string]any); ok {
@@ -23,20 +23,20 @@ func content(u *unstructured.Unstructured) map[string]any {
 	return fields
 }
 
-// serverFields are the metadata that servers decide on.
+// serverFields are the metadata that only servers set.
 var serverFields = []string{
 	"resourceVersion", "uid", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
 	"managedFields", "selfLink",
 }
 
-// setContent sets all but what servers alone decide on.
+// setContent sets all fields except the metadata that only servers set.
 func setContent(u *unstructured.Unstructured, content map[string]any) {
 	changed := (&unstructured.Unstructured{Object: content}).DeepCopy()
 	copyIdentity(changed, u)
 	u.Object = changed.Object
 }
 
-// copyIdentity copies what servers alone decide on.
+// copyIdentity copies the metadata that only servers set.
 func copyIdentity(to, from *unstructured.Unstructured) {
 	for _, field := range serverFields {
 		value, ok, err := unstructured.NestedFieldCopy(from.Object, "metadata", field)
@@ -48,7 +48,7 @@ func copyIdentity(to, from *unstructured.Unstructured) {
 	}
 }
 
-// mergeChanges returns ours, with what theirs has changed of base where ours has not.
+// mergeChanges returns ours with the changes from base to theirs, where ours equals base.
 func mergeChanges(base, theirs, ours map[string]any) map[string]any {
 	merged := map[string]any{}
 	for _, side := range []map[string]any{theirs, ours} {
@@ -85,7 +85,7 @@ func mergeChangedValue(base, theirs, ours any) any {
 	return ours
 }
 
-// overlay returns base with the fields of a document, as a merge patch would.
+// overlay returns base with the fields of a document, like a merge patch.
 func overlay(base, document map[string]any) map[string]any {
 	merged := runtime.DeepCopyJSON(base)
 	if merged == nil {
@@ -105,7 +105,7 @@ func overlay(base, document map[string]any) map[string]any {
 	return merged
 }
 
-// withoutEmpty returns a value without what Go types write even if there is nothing to say.
+// withoutEmpty returns a value without the empty fields that Go types always write.
 func withoutEmpty(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 	"trueup.dev/testing/internal/fakeapi"
 )
 
-// takenOver are the fields of a builder that make sense on a cluster: the scheme is that of the config, indexes are
-// those of the cache that a client has in production, and which kinds have a status sub resource the cluster knows.
+// takenOver are the fields of a builder that a cluster supports: the scheme is that of the config, indexes are those of
+// a client's cache, and the cluster itself knows which kinds have a status subresource.
 var takenOver = []string{"scheme", "indexes", "withStatusSubresource"}
 
-// checkBuilder returns an error if a cluster cannot have what the case makes of the API in memory.
+// checkBuilder returns an error if the builder of the case sets anything that a cluster does not support.
 func checkBuilder(scheme *runtime.Scheme, build func(*fake.ClientBuilder) *fake.ClientBuilder) error {
 	if build == nil {
 		return nil
@@ -38,13 +38,13 @@ func checkBuilder(scheme *runtime.Scheme, build func(*fake.ClientBuilder) *fake.
 		}
 	}
 	if len(other) > 0 {
-		return notOnClusterf("WithClientBuilder sets %s, and only indexes make sense on a cluster", strings.Join(other, ", "))
+		return skipf("WithClientBuilder sets %s, and a cluster supports only indexes", strings.Join(other, ", "))
 	}
 	return nil
 }
 
-// listByIndex reads the objects that the index of a cache selects.
-func (a *clusterAPI) listByIndex(
+// listByIndex lists the objects that an index of a cache selects.
+func (a *API) listByIndex(
 	ctx context.Context, kind schema.GroupVersionKind, list client.ObjectList, options *client.ListOptions,
 ) error {
 	live := &unstructured.UnstructuredList{}
@@ -73,8 +73,8 @@ func (a *clusterAPI) listByIndex(
 	return cache.List(ctx, list, options)
 }
 
-// typed returns an object as the Go type that the scheme has for its kind, if there is one. Indexes are for these.
-func (a *clusterAPI) typed(u *unstructured.Unstructured) (client.Object, error) {
+// typed converts an object to the Go type that the scheme has for its kind, if any. Index functions expect that type.
+func (a *API) typed(u *unstructured.Unstructured) (client.Object, error) {
 	if !a.scheme.Recognizes(u.GroupVersionKind()) {
 		return u, nil
 	}

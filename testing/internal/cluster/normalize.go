@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// exchange is what was sent to a server, and what it has made of that. Of a field within it, both are of the same path;
-// nil stands for no value.
+// exchange is what was sent to a server, and what it returned. In the exchange of a field, both are values of the same
+// path; nil is no value.
 type exchange struct{ sent, got any }
 
-// newExchange returns the exchange of an object, without what is translated, so that the case expects it already.
+// newExchange returns the exchange of an object, without the metadata that is translated.
 func newExchange(sent map[string]any, got *unstructured.Unstructured) exchange {
 	fields := content(got)
 	if metadata, ok := fields["metadata"].(map[string]any); ok {
@@ -26,14 +26,14 @@ func newExchange(sent map[string]any, got *unstructured.Unstructured) exchange {
 	return exchange{sent: sent, got: fields}
 }
 
-// field is the exchange of a field.
+// field returns the exchange of a field.
 func (e exchange) field(name string) exchange {
 	sent, _ := e.sent.(map[string]any)
 	got, _ := e.got.(map[string]any)
 	return exchange{sent: sent[name], got: got[name]}
 }
 
-// item is the exchange of an item of a list.
+// item returns the exchange of an item of a list.
 func (e exchange) item(i int) exchange {
 	result := exchange{}
 	if sent, ok := e.sent.([]any); ok && i < len(sent) {
@@ -45,14 +45,23 @@ func (e exchange) item(i int) exchange {
 	return result
 }
 
-// added is true if the server has added a value where there was none.
+// descend returns the exchanges of a part of exchanges.
+func descend(exchanges []exchange, part func(exchange) exchange) []exchange {
+	parts := make([]exchange, len(exchanges))
+	for i, e := range exchanges {
+		parts[i] = part(e)
+	}
+	return parts
+}
+
+// added reports whether the server added a value that was not sent.
 func added(exchanges []exchange, value any) bool {
 	return slices.ContainsFunc(exchanges, func(e exchange) bool {
 		return saysNothing(e.sent) && e.got != nil && equality.Semantic.DeepEqual(e.got, value)
 	})
 }
 
-// saysNothing is true for no value, and for what Go types write and servers read as none.
+// saysNothing reports whether servers read a value that Go types write as no value.
 func saysNothing(value any) bool {
 	switch value {
 	case false, int64(0), float64(0):
@@ -61,9 +70,9 @@ func saysNothing(value any) bool {
 	return withoutEmpty(value) == nil
 }
 
-// normalize implements [api.normalize]. It removes from observed what is absent in expected and was added by the
-// server.
-func (a *clusterAPI) normalize(expected, observed client.Object) (client.Object, client.Object) {
+// Normalize returns expected and observed without the fields of observed that the server added and that expected does
+// not have.
+func (a *API) Normalize(expected, observed client.Object) (client.Object, client.Object) {
 	expectedContent, err := a.toUnstructured(expected)
 	if err != nil {
 		return expected, observed
@@ -97,10 +106,10 @@ func (a *clusterAPI) normalize(expected, observed client.Object) (client.Object,
 	return expected, normalized
 }
 
-// normalizer removes what a server has added.
+// normalizer removes the fields that a server added.
 type normalizer struct {
 	changed bool
-	// removed are the fields that were removed, with their values, unless there is nothing in them.
+	// removed are the removed fields, with their values, unless they are empty.
 	removed []string
 }
 
@@ -111,7 +120,7 @@ func (n *normalizer) remove(path string, value any) {
 	}
 }
 
-// value returns an observed value without what was added.
+// value returns an observed value without the added fields.
 func (n *normalizer) value(path string, expected, observed any, exchanges []exchange) any {
 	switch observed := observed.(type) {
 	case map[string]any:
@@ -130,7 +139,7 @@ func (n *normalizer) fields(path string, expected, observed map[string]any, exch
 	kept := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(observed)) {
 		path := fieldPath(path, name)
-		below := each(exchanges, func(e exchange) exchange { return e.field(name) })
+		below := descend(exchanges, func(e exchange) exchange { return e.field(name) })
 		value, want := observed[name], expected[name]
 		switch _, ok := expected[name]; {
 		case !saysNothing(want):
@@ -141,7 +150,7 @@ func (n *normalizer) fields(path string, expected, observed map[string]any, exch
 				kept[name] = want
 			}
 		default:
-			// Go types have structs that are empty rather than absent, in which fields may be absent.
+			// Go types write empty structs instead of leaving them out, and fields in them may be absent
 			rest := n.value(path, map[string]any{}, value, below)
 			if saysNothing(rest) && ok {
 				rest = want
@@ -156,7 +165,7 @@ func (n *normalizer) fields(path string, expected, observed map[string]any, exch
 
 func (n *normalizer) items(path string, expected, observed []any, exchanges []exchange) []any {
 	item := func(i int) (string, []exchange) {
-		return fmt.Sprintf("%s[%d]", path, i), each(exchanges, func(e exchange) exchange { return e.item(i) })
+		return fmt.Sprintf("%s[%d]", path, i), descend(exchanges, func(e exchange) exchange { return e.item(i) })
 	}
 	for i := len(expected); i < len(observed); i++ {
 		if _, below := item(i); !added(below, observed[i]) {
@@ -175,7 +184,7 @@ func (n *normalizer) items(path string, expected, observed []any, exchanges []ex
 	return kept
 }
 
-// fieldText is a field with its value.
+// fieldText formats a field with its value.
 func fieldText(path string, value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -184,7 +193,7 @@ func fieldText(path string, value any) string {
 	return fmt.Sprintf("%s = %s", path, text)
 }
 
-// fieldPath is the path of a field.
+// fieldPath returns the path of a field.
 func fieldPath(path, name string) string {
 	if path == "" {
 		return name

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Namespaces stay, for the next case and the next run. A cluster takes seconds to delete one, in which its name cannot
-// be used, and some objects of a new one of that name may still be deleted with the old one.
+// Namespaces are kept for the next case and the next run. A cluster needs seconds to delete a namespace. Until then its
+// name cannot be used, and objects in a new namespace with that name may be deleted with the old one.
 
-// madeByLabel is on the namespaces that cases have made, unless a case has one at the moment.
+// madeByLabel marks the namespaces that cases have created, except those that the current case was given.
 const madeByLabel = "trueup.dev/made-by"
 
 var (
@@ -28,8 +28,8 @@ func isNamespace(id objectID) bool {
 	return id.group == namespaceKind.Group && id.kind == namespaceKind.Kind
 }
 
-// ensureNamespace makes a namespace if there is none.
-func (c *cluster) ensureNamespace(ctx context.Context, name string) error {
+// ensureNamespace creates a namespace if it does not exist.
+func (c *Cluster) ensureNamespace(ctx context.Context, name string) error {
 	if c.host.namespaces[name] {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (c *cluster) ensureNamespace(ctx context.Context, name string) error {
 		err := c.client.Get(ctx, client.ObjectKeyFromObject(found), found)
 		switch {
 		case apierrs.IsNotFound(err):
-			found.SetLabels(map[string]string{madeByLabel: clusterManager})
+			found.SetLabels(map[string]string{madeByLabel: manager})
 			err := c.client.Create(ctx, found)
 			return false, client.IgnoreAlreadyExists(err)
 		case err != nil:
@@ -48,7 +48,7 @@ func (c *cluster) ensureNamespace(ctx context.Context, name string) error {
 		case !c.isOurs(found):
 			return true, nil
 		}
-		// What there is in it has been left by a run that was interrupted.
+		// an interrupted run has left objects in it
 		if err := c.sweepNamespace(ctx, name); err != nil {
 			return false, err
 		}
@@ -60,20 +60,20 @@ func (c *cluster) ensureNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// isOurs is true for namespaces that cases have made.
-func (c *cluster) isOurs(namespace *unstructured.Unstructured) bool {
-	return c.host.namespaces[namespace.GetName()] || namespace.GetLabels()[madeByLabel] == clusterManager
+// isOurs reports whether a case has created a namespace.
+func (c *Cluster) isOurs(namespace *unstructured.Unstructured) bool {
+	return c.host.namespaces[namespace.GetName()] || namespace.GetLabels()[madeByLabel] == manager
 }
 
-// equipNamespace gives a new namespace what pods need, or they are refused. A controller would do it, but in its own
-// time, and only if it runs.
-func (c *cluster) equipNamespace(ctx context.Context, name string) error {
+// equipNamespace creates the default service account in a new namespace, without which pods are refused. A controller
+// may not run, or may create it too late.
+func (c *Cluster) equipNamespace(ctx context.Context, name string) error {
 	c.host.namespaces[name] = true
 	return client.IgnoreAlreadyExists(c.client.Create(ctx, newUnstructured(serviceAccountKind, name, "default")))
 }
 
-// sweepNamespace removes everything from a namespace. What controllers give to each namespace they make again.
-func (c *cluster) sweepNamespace(ctx context.Context, name string) error {
+// sweepNamespace removes all objects from a namespace. Controllers recreate the objects that each namespace has.
+func (c *Cluster) sweepNamespace(ctx context.Context, name string) error {
 	resources, err := discovery.ServerPreferredNamespacedResources(c.discovery)
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return err
@@ -87,11 +87,11 @@ func (c *cluster) sweepNamespace(ctx context.Context, name string) error {
 			found := &unstructured.UnstructuredList{}
 			found.SetGroupVersionKind(version.WithKind(resource.Kind + "List"))
 			if err := c.client.List(ctx, found, client.InNamespace(name)); err != nil {
-				return fmt.Errorf("%s left in it: %w", resource.Name, err)
+				return fmt.Errorf("delete the %s left in it: %w", resource.Name, err)
 			}
 			for i := range found.Items {
 				if err := removeFrom(ctx, c.client, &found.Items[i]); err != nil {
-					return fmt.Errorf("%s left in it: %w", resource.Name, err)
+					return fmt.Errorf("delete the %s left in it: %w", resource.Name, err)
 				}
 			}
 		}
@@ -99,9 +99,9 @@ func (c *cluster) sweepNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// takeNamespace sets live to the namespace that is there already, after making it what a case has sent if cases have
-// made it.
-func (c *cluster) takeNamespace(ctx context.Context, sent, live *unstructured.Unstructured) (ours bool, err error) {
+// takeNamespace sets live to the existing namespace. If a case created it, it is first changed to what the current case
+// sent.
+func (c *Cluster) takeNamespace(ctx context.Context, sent, live *unstructured.Unstructured) (ours bool, err error) {
 	err = await(ctx, func() (bool, error) {
 		if err := c.client.Get(ctx, client.ObjectKeyFromObject(sent), live); err != nil {
 			return false, err
@@ -125,9 +125,9 @@ func (c *cluster) takeNamespace(ctx context.Context, sent, live *unstructured.Un
 	return ours, err
 }
 
-// leaveNamespace makes a namespace of a case one for other cases. If the case has deleted it, it returns when it has
-// gone.
-func (c *cluster) leaveNamespace(ctx context.Context, name string) error {
+// leaveNamespace prepares a namespace of a case for other cases. If the case has deleted it, leaveNamespace returns
+// when it no longer exists.
+func (c *Cluster) leaveNamespace(ctx context.Context, name string) error {
 	return await(ctx, func() (bool, error) {
 		left := newUnstructured(namespaceKind, "", name)
 		if err := c.client.Get(ctx, client.ObjectKeyFromObject(left), left); apierrs.IsNotFound(err) {
@@ -140,7 +140,7 @@ func (c *cluster) leaveNamespace(ctx context.Context, name string) error {
 		if isDeleted && len(left.GetFinalizers()) == 0 {
 			return false, nil
 		}
-		left.SetLabels(map[string]string{madeByLabel: clusterManager})
+		left.SetLabels(map[string]string{madeByLabel: manager})
 		left.SetAnnotations(nil)
 		left.SetFinalizers(nil)
 		err := c.client.Update(ctx, left)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package cluster
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // Patch implements [client.Client].
-func (c *clusterClient) Patch(
+func (c *caseClient) Patch(
 	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
 ) error {
 	options := (&client.PatchOptions{}).ApplyOptions(opts)
@@ -26,8 +26,8 @@ func (c *clusterClient) Patch(
 	})
 }
 
-// patch has a call send a patch as the cluster knows it, and sets the object to what the server returns.
-func (c *clusterClient) patch(
+// patch calls a function that sends the translated patch, and sets the object to the result.
+func (c *caseClient) patch(
 	ctx context.Context, obj client.Object, patch client.Patch, dryRun []string, call func(
 		live *unstructured.Unstructured, patch client.Patch,
 	) error,
@@ -81,8 +81,8 @@ func (c *clusterClient) patch(
 	return into(live.Object, obj)
 }
 
-// patched notes what a patch has made of an object, and sets live to what the case sees of it.
-func (c *clusterClient) patched(rec *record, patch *hiddenPatch, live *unstructured.Unstructured, dryRun []string) {
+// patched records a patched object, and sets live to what the case sees.
+func (c *caseClient) patched(rec *record, patch *hiddenPatch, live *unstructured.Unstructured, dryRun []string) {
 	if len(dryRun) == 0 {
 		c.lock.Lock()
 		if patch.owners {
@@ -94,7 +94,7 @@ func (c *clusterClient) patched(rec *record, patch *hiddenPatch, live *unstructu
 }
 
 // Apply implements [client.Client].
-func (c *clusterClient) Apply(
+func (c *caseClient) Apply(
 	ctx context.Context, applied runtime.ApplyConfiguration, opts ...client.ApplyOption,
 ) error {
 	return c.apply(ctx, applied, func(hidden *unstructured.Unstructured) error {
@@ -102,8 +102,8 @@ func (c *clusterClient) Apply(
 	}, (&client.ApplyOptions{}).ApplyOptions(opts).DryRun)
 }
 
-// apply has a call send an apply configuration as the cluster knows it, and sets it to what the server returns.
-func (c *clusterClient) apply(
+// apply calls a function that sends the translated apply configuration, and sets it to the result.
+func (c *caseClient) apply(
 	ctx context.Context, applied runtime.ApplyConfiguration, call func(live *unstructured.Unstructured) error,
 	dryRun []string,
 ) error {
