@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// serverClient is a client of a server that reads what is stored.
+// serverClient is a client that reads directly from a server.
 type serverClient struct {
 	server  *Server
 	manager string
@@ -22,8 +22,8 @@ type serverClient struct {
 
 var _ client.WithWatch = (*serverClient)(nil)
 
-// Client returns a client that reads from the server and not from a cache. What it writes belongs to a manager, unless
-// a request says otherwise.
+// Client returns a client that reads from the server, without a cache. Its writes belong to the given field manager,
+// unless a request sets another one.
 func (s *Server) Client(manager string) client.WithWatch {
 	return &serverClient{server: s, manager: manager}
 }
@@ -44,7 +44,7 @@ func (c *serverClient) IsObjectNamespaced(obj runtime.Object) (bool, error) {
 	return apiutil.IsObjectNamespaced(obj, c.Scheme(), c.RESTMapper())
 }
 
-// request returns what all requests that write have, by the options of one.
+// request returns the common part of a request that writes, from its options.
 func (c *serverClient) request(fieldManager string, dryRun []string, subresource string) request {
 	if fieldManager == "" {
 		fieldManager = c.manager
@@ -52,8 +52,8 @@ func (c *serverClient) request(fieldManager string, dryRun []string, subresource
 	return request{manager: fieldManager, dryRun: len(dryRun) > 0, subresource: subresource}
 }
 
-// target returns the table and the key of the object that a request names. As a client does, it refuses names that
-// cannot be part of a URL. Not all verbs are refused without a namespace.
+// target returns the table and the key of the object of a request. Like a real client, it refuses names that are
+// invalid in a URL. Only some verbs require a namespace.
 func (c *serverClient) target(
 	obj runtime.Object, key client.ObjectKey, needsNamespace bool,
 ) (*table, client.ObjectKey, error) {

@@ -47,7 +47,7 @@ func (c *subresourceClient) Apply(
 	return c.apply(ctx, obj, body, *options.AsPatchOptions(), c.subresource)
 }
 
-// apply applies a body to an object or one of its subresources.
+// apply applies a configuration to an object or one of its subresources.
 func (c *serverClient) apply(
 	ctx context.Context, obj, body runtime.ApplyConfiguration, options metav1.PatchOptions, subresource string,
 ) error {
@@ -97,7 +97,7 @@ func (c *serverClient) applyTo(
 	)
 }
 
-// configurationOf returns what a client sends for an applied configuration.
+// configurationOf returns the apply configuration as a client sends it.
 func configurationOf(obj runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(obj)
 	if err != nil {
@@ -107,7 +107,7 @@ func configurationOf(obj runtime.ApplyConfiguration) (*unstructured.Unstructured
 	return &unstructured.Unstructured{Object: content}, err
 }
 
-// applyData is apply for a patch that has not been decoded.
+// applyData applies a configuration that has not been decoded.
 func (s *Server) applyData(t *table, key client.ObjectKey, data []byte, force bool, req request) (*record, error) {
 	text, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -120,8 +120,8 @@ func (s *Server) applyData(t *table, key client.ObjectKey, data []byte, force bo
 	return s.apply(t, key, &unstructured.Unstructured{Object: content}, force, req)
 }
 
-// validatePatchOptions refuses options that do not go with a patch: only apply requests can be forced, and they need a
-// manager.
+// validatePatchOptions refuses options that are invalid for a type of patch: only an apply can be forced, and it
+// requires a manager.
 func validatePatchOptions(options *metav1.PatchOptions, kind types.PatchType) error {
 	if errs := metavalidation.ValidatePatchOptions(options, kind); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "PatchOptions"}, "", errs)

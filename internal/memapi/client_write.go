@@ -75,7 +75,7 @@ func (c *serverClient) put(ctx context.Context, obj, body client.Object, req req
 		return err
 	}
 	dropDuplicateOwners(sent)
-	if t.objects[key] == nil && t.kind.CreateOnUpdate { // by its status, too
+	if t.objects[key] == nil && t.kind.CreateOnUpdate { // also by a write to its status
 		if uid := sent.GetUID(); uid != "" {
 			return t.otherUID(key, uid, "", req.dryRun)
 		}
@@ -94,7 +94,7 @@ func (c *serverClient) put(ctx context.Context, obj, body client.Object, req req
 	return t.respondTo(obj, body, updated)
 }
 
-// respondTo is respond for requests that let the object they were made with keep the kind it says it has.
+// respondTo writes the response like respond does, but the object keeps its kind.
 func (t *table) respondTo(obj, body client.Object, r *record) error {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if err := t.respond(r, body); err != nil {
@@ -144,7 +144,7 @@ func (c *serverClient) patch(
 	if err != nil {
 		return err
 	}
-	if _, ok := obj.(*metav1.PartialObjectMetadata); ok { // what such a client reads into, whatever the body is
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok { // metadata is read into the object, not into the body
 		body = obj
 	}
 	return t.respondTo(obj, body, patched)

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// collector is the field manager of what the garbage collector does.
+// collector is the field manager of the garbage collector.
 const collector = "kube-controller-manager"
 
-// Collect does what Garbage has returned, now or some time ago. Nothing happens if the object is not there any more, or
-// is another one. What it fails with is that of a request; it can be tried again.
+// Collect executes a step that Garbage has returned, now or earlier. It does nothing if the object no longer exists or
+// has another UID. Errors are those of a request; the step can be repeated.
 func (s *Server) Collect(c Collection) error {
 	t := s.tables[c.Kind]
 	if t == nil || t.objects[c.Key] == nil || t.objects[c.Key].uid != c.UID {
@@ -70,7 +70,7 @@ func (s *Server) edit(t *table, c Collection, change func(client.Object)) error 
 	return err
 }
 
-// finalize removes the finalizer of a namespace, with which it is gone.
+// finalize removes the finalizer of a namespace, and thereby the namespace.
 func (s *Server) finalize(t *table, c Collection) {
 	r := t.objects[c.Key]
 	if len(r.object.GetFinalizers()) == 0 {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// isGeneric reports whether an object tells its kind by content rather than by its Go type.
+// isGeneric reports whether the kind of an object is part of its content rather than determined by its Go type.
 func isGeneric(obj runtime.Object) bool {
 	switch obj.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
@@ -29,8 +29,8 @@ func isGeneric(obj runtime.Object) bool {
 	}
 }
 
-// decode makes of an object that a client sends one that may be stored: a copy, of the right type, as it would arrive,
-// with defaults.
+// decode returns the object that a server would decode from what a client sends: a copy, of the stored type, with
+// defaults.
 func (t *table) decode(obj client.Object) (client.Object, error) {
 	u, isUnstructured := obj.(*unstructured.Unstructured)
 	var decoded client.Object
@@ -55,7 +55,7 @@ func (t *table) decode(obj client.Object) (client.Object, error) {
 	return decoded, t.kind.Default(decoded)
 }
 
-// decodeContent is decode for an object as maps and lists, which become part of the result.
+// decodeContent decodes an object from maps and lists, which become part of the result.
 func (t *table) decodeContent(content map[string]any) (client.Object, error) {
 	if t.kind.Custom {
 		obj := &unstructured.Unstructured{Object: content}
@@ -70,17 +70,16 @@ func (t *table) decodeContent(content map[string]any) (client.Object, error) {
 	return obj, t.kind.Default(obj)
 }
 
-// unfit reports whether an object is not of the type that is stored. Custom objects that were sent as content get as
-// far as validation with that: content can lack what a Go type always has, or have what does not fit into it, and it is
-// the schema that has to tell what is wrong.
+// unfit reports whether an object does not have the type in which its kind is stored. Custom objects that were sent as
+// content remain content until they are validated: content can lack fields that a Go type always has, or have values
+// that the Go type cannot hold, and the schema must report these.
 func (t *table) unfit(obj client.Object) bool {
 	_, ok := obj.(*unstructured.Unstructured)
 	return ok && t.goType != nil
 }
 
-// hasStatus reports whether a custom object that a request writes, and that is stored as a Go type, has a status on the
-// wire. One that a configuration was applied to is not sent as that type: if its status is empty, there need not be
-// any.
+// hasStatus reports whether a custom object that a request writes, and that is stored in a Go type, has a status on the
+// wire. Apply configurations are not sent in the Go type: if the status is empty, it may be absent.
 func (t *table) hasStatus(obj client.Object, req request) bool {
 	if !t.kind.Custom || t.goType == nil {
 		return false
@@ -100,7 +99,7 @@ func (t *table) hasStatus(obj client.Object, req request) bool {
 	return !status.IsZero()
 }
 
-// fit makes of an object that has been validated one that is stored.
+// fit converts a validated object to the type in which it is stored.
 func (t *table) fit(obj client.Object) (client.Object, error) {
 	if !t.unfit(obj) {
 		t.kind.Store(obj)
@@ -113,7 +112,7 @@ func (t *table) fit(obj client.Object) (client.Object, error) {
 	return obj, err
 }
 
-// parse makes of an object as maps and lists one that may be stored.
+// parse converts an object from maps and lists to the type in which it is stored.
 func (t *table) parse(content map[string]any) (client.Object, error) {
 	if t.goType == nil {
 		return &unstructured.Unstructured{Object: content}, nil
@@ -128,7 +127,7 @@ func (t *table) parse(content map[string]any) (client.Object, error) {
 	return obj, nil
 }
 
-// empty returns a new object as they are stored.
+// empty returns a new object of the stored type.
 func (t *table) empty() client.Object {
 	if t.goType == nil {
 		return newUnstructured(t.kind.GroupVersionKind)
@@ -142,18 +141,18 @@ func newUnstructured(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return obj
 }
 
-// contentOf returns a stored object as maps and lists, which are not to be changed.
+// contentOf returns a stored object as maps and lists, which must not be changed.
 func contentOf(obj client.Object, gvk schema.GroupVersionKind, custom bool) map[string]any {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u.Object
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
-		panic(fmt.Sprintf("convert a stored %s: %v", gvk, err)) // it came over the wire
+		panic(fmt.Sprintf("convert a stored %s: %v", gvk, err)) // cannot fail, because it was decoded
 	}
 	content["apiVersion"], content["kind"] = gvk.GroupVersion().String(), gvk.Kind
 	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 && custom {
-		delete(content, "status") // Go has no absent struct
+		delete(content, "status") // a struct field cannot be absent in Go
 	}
 	if metadata := content["metadata"].(map[string]any); metadata["creationTimestamp"] == nil {
 		delete(metadata, "creationTimestamp")
@@ -169,8 +168,7 @@ var (
 	claimKind       = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 )
 
-// nameClaims has the templates of claims in a stateful set say what they are. On their way to a typed client, that gets
-// lost.
+// nameClaims sets kind and API version in the volume claim templates of a stateful set. Typed objects lose them.
 func nameClaims(content map[string]any) {
 	claims, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "volumeClaimTemplates")
 	items, _ := claims.([]any)
@@ -184,7 +182,7 @@ func (t *table) contentOf(obj client.Object) map[string]any {
 	return contentOf(obj, t.kind.GroupVersionKind, t.kind.Custom)
 }
 
-// contents is contentOf, kept with the record.
+// contents returns the object as maps and lists, which are cached in the record.
 func (r *record) contents(t *table) map[string]any {
 	if r.content == nil {
 		r.content = t.contentOf(r.object)
@@ -200,8 +198,8 @@ func (r *record) encode(t *table) ([]byte, error) {
 	return json.Marshal(r.contents(t))
 }
 
-// respond writes a stored object into the one of the caller, as the clients of controller-runtime do: typed objects
-// lose their kind.
+// respond copies a stored object into the object of the caller. Like with the clients of controller-runtime, typed
+// objects have no kind.
 func (t *table) respond(r *record, obj client.Object) error {
 	stored := r.object
 	switch obj := obj.(type) {
@@ -240,7 +238,7 @@ func metadataOf(obj client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{}
 }
 
-// shallowCopy returns an object whose metadata may be replaced field by field.
+// shallowCopy returns a copy of an object whose metadata can be replaced field by field.
 func shallowCopy(obj client.Object) client.Object {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		content := maps.Clone(u.Object)

@@ -13,22 +13,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// generateAttempts is how often a server tries another generated name when there is an object with it already.
+// generateAttempts is how often a server generates another name if an object with the name exists.
 const generateAttempts = 8
 
-// request is what all requests that write have.
+// request is the common part of all requests that write.
 type request struct {
 	manager, subresource string
 	dryRun               bool
-	applied              bool           // as a configuration
-	managed              bool           // whether the object that is written has the managed fields it shall have
-	status               bool           // whether it has a status, see record
+	applied              bool           // whether it is an apply
+	managed              bool           // whether the object already has its new managed fields
+	status               bool           // whether the object has a status, see record
 	lost                 map[string]any // see tidy
-	// for managed fields: what is written, before the server adds anything but defaults; nil if it adds nothing
+	// the object before the server adds anything but defaults, for managed fields; nil if the server adds nothing
 	sent client.Object
 }
 
-// create stores an object that decode has returned, and returns what it is then. The result is not to be changed.
+// create stores a decoded object, and returns its record. The result must not be changed.
 func (s *Server) create(t *table, namespace string, obj client.Object, req request) (*record, error) {
 	if req.applied {
 		req.lost = t.tidy(obj)
@@ -50,7 +50,7 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 				break
 			}
 		}
-		obj = obj.DeepCopyObject().(client.Object) // a copy for each attempt: what defaults share is not shared any more
+		obj = obj.DeepCopyObject().(client.Object) // defaults may share values with the given object
 		obj.SetName(key.Name)
 	} else {
 		taken = t.objects[key]
@@ -89,14 +89,13 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 		return nil, alreadyExists(t, obj, taken)
 	}
 	if req.dryRun {
-		t.used(key) // nobody sees the same UID again
+		t.used(key) // the UID is not used again
 		return &record{object: obj, status: req.status}, nil
 	}
 	return s.put(t, key, obj, req), nil
 }
 
-// createByUpdate is create for a request that would have replaced an object, if there was one. Its resource version
-// does not matter.
+// createByUpdate creates an object for an update of an object that does not exist. Its resource version is ignored.
 func (s *Server) createByUpdate(t *table, namespace string, obj client.Object, req request) (*record, error) {
 	if err := s.admitToNamespace(t, obj); err != nil {
 		return nil, err
@@ -105,9 +104,9 @@ func (s *Server) createByUpdate(t *table, namespace string, obj client.Object, r
 		return nil, err
 	}
 	if !req.managed {
-		req.sent = shallowCopy(obj) // with all that it should not have
+		req.sent = shallowCopy(obj) // including fields that create removes
 	}
-	if !req.dryRun { // which shows it
+	if !req.dryRun { // a dry run returns it
 		obj.SetResourceVersion("")
 	}
 	return s.create(t, namespace, obj, req)
@@ -124,7 +123,7 @@ func alreadyExists(t *table, obj client.Object, taken *record) error {
 	return err
 }
 
-// wipeSystemFields drops what only a server sets.
+// wipeSystemFields removes the metadata that only a server sets.
 func wipeSystemFields(obj client.Object) {
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetUID("")
@@ -133,7 +132,7 @@ func wipeSystemFields(obj client.Object) {
 	obj.SetSelfLink("")
 }
 
-// matchNamespace makes an object one of the namespace that the request is for.
+// matchNamespace sets the namespace of an object to that of the request.
 func matchNamespace(t *table, namespace string, obj client.Object) error {
 	if !t.kind.Namespaced {
 		namespace = ""
@@ -150,7 +149,7 @@ func matchNamespace(t *table, namespace string, obj client.Object) error {
 	return nil
 }
 
-// dropDuplicateOwners drops owner references that are there twice.
+// dropDuplicateOwners removes duplicate owner references.
 func dropDuplicateOwners(obj client.Object) {
 	refs := obj.GetOwnerReferences()
 	if len(refs) < 2 {
@@ -175,7 +174,7 @@ next:
 	}
 }
 
-// seconds is a time as it is after its way over the wire.
+// seconds returns a time as it is encoded on the wire.
 func seconds(now time.Time) metav1.Time {
 	return metav1.Unix(now.Unix(), 0)
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// delete deletes an object, or marks it as being deleted.
+// delete deletes an object, or marks it for deletion.
 func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptions) error {
 	if errs := metavalidation.ValidateDeleteOptions(opts); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
@@ -46,14 +46,14 @@ func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptio
 		markDeleting(obj, s.now())
 	}
 	dryRun := len(opts.DryRun) > 0
-	// A graceful deletion that takes no time is stored as well, before the object goes.
+	// a graceful deletion with a grace period of zero is stored before the object is removed
 	if (graceful || len(finalizers) > 0) && !dryRun && (r.loose || !sameDeletion(obj, r.object)) {
 		r = s.put(t, key, obj, r.request())
 	}
 	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && len(r.object.GetFinalizers()) > 0 &&
 		len(finalizers) == 0 && !graceful && !dryRun {
-		// A real server has forgotten the version by the time it finds that the garbage collector need not be waited for any
-		// more.
+		// at this point, a real server no longer has the version from before it decided not to wait for the garbage
+		// collector
 		return t.failedPrecondition(key, "ResourceVersion", "", r.object.GetResourceVersion(), false)
 	}
 	if len(finalizers) > 0 || graceful && *obj.GetDeletionGracePeriodSeconds() > 0 || dryRun {
@@ -63,19 +63,19 @@ func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptio
 	return nil
 }
 
-// sameDeletion reports whether marking an object for deletion has changed nothing.
+// sameDeletion reports whether an object was already marked for deletion in the same way.
 func sameDeletion(obj, old client.Object) bool {
 	a, b := obj.GetDeletionGracePeriodSeconds(), old.GetDeletionGracePeriodSeconds()
 	return old.GetDeletionTimestamp() != nil && obj.GetDeletionTimestamp().Equal(old.GetDeletionTimestamp()) &&
 		a != nil && b != nil && *a == *b && slices.Equal(obj.GetFinalizers(), old.GetFinalizers())
 }
 
-// checkPreconditions compares an object to what the deletion was meant for.
+// checkPreconditions returns a conflict if an object does not match the preconditions of its deletion.
 func (t *table) checkPreconditions(r *record, preconditions *metav1.Preconditions) error {
 	if preconditions == nil {
 		return nil
 	}
-	// The resource is the kind here, as messages of real servers have it.
+	// real servers use the kind as resource in these messages
 	resource := schema.GroupResource{Group: t.kind.Group, Resource: t.kind.Kind}
 	if uid := preconditions.UID; uid != nil && *uid != r.uid {
 		return apierrors.NewConflict(resource, r.key.Name, fmt.Errorf("the UID in the precondition (%s) does not match the "+
@@ -90,8 +90,8 @@ func (t *table) checkPreconditions(r *record, preconditions *metav1.Precondition
 	return nil
 }
 
-// beGraceful gives an object time to end, if its kind does. It reports whether it has, or whether the object is ending
-// already and has no less time.
+// beGraceful sets the grace period of an object whose kind has one. It reports whether the deletion is graceful, and
+// whether the object already terminates with no longer grace period.
 func (s *Server) beGraceful(t *table, obj client.Object, opts *metav1.DeleteOptions) (graceful, pending bool) {
 	wanted := opts.GracePeriodSeconds
 	if wanted != nil && *wanted < 0 {
@@ -127,7 +127,7 @@ func (s *Server) beGraceful(t *table, obj client.Object, opts *metav1.DeleteOpti
 	return true, false
 }
 
-// markDeleting marks an object that has finalizers left.
+// markDeleting marks an object that has finalizers for deletion.
 func markDeleting(obj client.Object, now time.Time) {
 	deleted := obj.GetDeletionTimestamp()
 	if generation := obj.GetGeneration(); deleted == nil && generation > 0 {
@@ -139,8 +139,7 @@ func markDeleting(obj client.Object, now time.Time) {
 	obj.SetDeletionGracePeriodSeconds(new(int64(0)))
 }
 
-// deletionFinalizers returns the finalizers of an object that is deleted, among them those that the garbage collector
-// acts on.
+// deletionFinalizers returns the finalizers of an object that is deleted, including those for the garbage collector.
 func (t *table) deletionFinalizers(obj client.Object, opts *metav1.DeleteOptions) []string {
 	found := obj.GetFinalizers()
 	orphan, foreground := t.propagation(found, opts)
@@ -163,13 +162,13 @@ func (t *table) deletionFinalizers(obj client.Object, opts *metav1.DeleteOptions
 	return finalizers
 }
 
-// propagation tells what becomes of the dependents of an object: options go before finalizers, and those before the
-// default of the kind.
+// propagation returns what happens to the dependents of an object. Options take precedence over finalizers, and those
+// over the default of the kind.
 func (t *table) propagation(finalizers []string, opts *metav1.DeleteOptions) (orphan, foreground bool) {
 	if t.kind.Kind == "Event" {
-		return false, false // has no dependents
+		return false, false // its kind has no dependents
 	}
-	if opts.OrphanDependents != nil { //nolint:staticcheck // deprecated, but it is still there
+	if opts.OrphanDependents != nil { //nolint:staticcheck // deprecated, but still supported
 		return *opts.OrphanDependents, false //nolint:staticcheck // as above
 	}
 	if policy := opts.PropagationPolicy; policy != nil {

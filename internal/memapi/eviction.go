@@ -20,8 +20,8 @@ import (
 
 const evictionSubresource = "eviction"
 
-// evict deletes a pod, if the disruption budget it belongs to has something left. The answer is a status, of which a
-// typed eviction takes nothing but that it has to be emptied.
+// evict deletes a pod if its disruption budget allows a disruption. The response is a Status, which leaves a typed
+// eviction empty.
 func (c *subresourceClient) evict(ctx context.Context, obj, body client.Object, dryRun []string) error {
 	var eviction policyv1.Eviction
 	switch body := body.(type) {
@@ -78,7 +78,7 @@ func (c *subresourceClient) evictPod(
 	if r == nil {
 		return t.notFound(key.Name)
 	}
-	req := request{dryRun: len(opts.DryRun) > 0, subresource: statusSubresource} // of the server itself
+	req := request{dryRun: len(opts.DryRun) > 0, subresource: statusSubresource} // made by the server
 	pod := r.object.(*corev1.Pod)
 	if phase := pod.Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed &&
 		phase != corev1.PodPending && pod.DeletionTimestamp == nil {
@@ -122,7 +122,7 @@ func setDisruptionTarget(status *corev1.PodStatus, now metav1.Time) {
 	status.Conditions = append(status.Conditions, condition)
 }
 
-// disrupt takes one disruption from the budget of a pod, if it has any.
+// disrupt takes one disruption from the budget of a pod, if it has a budget.
 func (s *Server) disrupt(pod *corev1.Pod, req request) error {
 	t := s.tables[policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")]
 	if t == nil || t.goType == nil {
@@ -174,14 +174,14 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// spares reports whether pods that are not ready do not count.
+// spares reports whether a budget allows the eviction of pods that are not ready.
 func spares(budget *policyv1.PodDisruptionBudget) bool {
 	policy := budget.Spec.UnhealthyPodEvictionPolicy
 	return policy != nil && *policy == policyv1.AlwaysAllow ||
 		budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy && budget.Status.DesiredHealthy > 0
 }
 
-// exhausted returns the error of a budget that has no disruptions left.
+// exhausted returns an error if a budget allows no disruption.
 func exhausted(budget *policyv1.PodDisruptionBudget) error {
 	const text = "Cannot evict pod as it would violate the pod's disruption budget."
 	status := budget.Status

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// staleMessage is what an update from an older version is told.
+// staleMessage is the message of a conflict with a newer version.
 const staleMessage = "the object has been modified; please apply your changes to the latest version and try again"
 
 func (t *table) notFound(name string) error {
@@ -25,12 +25,12 @@ func (t *table) stale(name string) error {
 	return apierrors.NewConflict(t.resource, name, errors.New(staleMessage))
 }
 
-// otherUID is the conflict of an update that is meant for another object of the same name.
+// otherUID is the conflict of an update for an object with another UID.
 func (t *table) otherUID(key client.ObjectKey, wanted, found types.UID, dryRun bool) error {
 	return t.failedPrecondition(key, "UID", string(wanted), string(found), dryRun)
 }
 
-// failedPrecondition is a conflict as the storage words it.
+// failedPrecondition is the conflict that the storage of a server returns.
 func (t *table) failedPrecondition(key client.ObjectKey, field, wanted, found string, dryRun bool) error {
 	return apierrors.NewConflict(t.resource, key.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, "+
 		"ResourceVersion: 0, "+
@@ -38,14 +38,14 @@ func (t *table) failedPrecondition(key client.ObjectKey, field, wanted, found st
 		field, wanted, field, found))
 }
 
-// internal is an error that a server has no words for.
+// internal is the error that a server returns for an unexpected error.
 func internal(err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
 	}}
 }
 
-// notServed is what a client is told about a subresource that a kind does not have.
+// notServed is the error about a subresource that a kind does not have.
 func (t *table) notServed(name string) error {
 	if t.kind.Custom {
 		return t.notFound(name)
@@ -55,7 +55,7 @@ func (t *table) notServed(name string) error {
 	)
 }
 
-// notAllowed is what a client is told about a verb that a subresource does not have.
+// notAllowed is the error about a verb that a subresource does not support.
 func (t *table) notAllowed(verb string) error {
 	if t.kind.Custom {
 		return apierrors.NewMethodNotSupported(t.resource, verb)
@@ -63,8 +63,7 @@ func (t *table) notAllowed(verb string) error {
 	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, verb, schema.GroupResource{}, "", "", 0, false)
 }
 
-// needNamespace returns what a client is told about a patch whose path has no namespace: only of the other verbs it
-// knows by itself that there must be one.
+// needNamespace returns the error about a patch without a namespace. For other verbs, the client itself requires one.
 func (t *table) needNamespace(key client.ObjectKey) error {
 	if !t.kind.Namespaced || key.Namespace != "" {
 		return nil

@@ -11,41 +11,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CollectionType is what the garbage collector, or the controller of namespaces, does.
+// CollectionType is the type of a step of the garbage collector or the namespace controller.
 type CollectionType string
 
 const (
-	// DeleteOrphan deletes an object that had owners and has none left, or whose last owners wait for it to go.
+	// DeleteOrphan deletes an object whose owners no longer exist, or whose last owners wait for its deletion.
 	DeleteOrphan CollectionType = "delete"
-	// DropOwners removes references to owners that are gone, or going, from an object that has others.
+	// DropOwners removes references to owners that no longer exist or wait for the deletion, from an object that has
+	// other owners.
 	DropOwners CollectionType = "drop owners"
-	// Release removes references to an owner that was deleted on condition that its dependents stay.
+	// Release removes references to an owner that is being deleted with orphan propagation.
 	Release CollectionType = "release"
-	// Unblock has an object whose owners wait for it to go not keep them any more, because something that it owns waits as
-	// well, or has: they may own each other. A collector does not notice that an object has ceased to wait.
+	// Unblock sets blockOwnerDeletion to false in an object whose owners wait for its deletion, because one of its
+	// dependents waits for its own dependents too: there may be a cycle. A collector does not notice when an object stops
+	// waiting.
 	Unblock CollectionType = "unblock"
-	// FinishDeletion removes the finalizer of an owner that waited for its dependents: to go, or to be released.
+	// FinishDeletion removes the finalizer of an owner that has waited until its dependents were deleted or released.
 	FinishDeletion CollectionType = "finish deletion"
-	// DeleteContent deletes an object because its namespace goes.
+	// DeleteContent deletes an object because its namespace is being deleted.
 	DeleteContent CollectionType = "delete content"
-	// FinishNamespace removes the finalizer of a namespace that is empty.
+	// FinishNamespace removes the finalizer of an empty namespace.
 	FinishNamespace CollectionType = "finish namespace"
 )
 
-// Collection is one thing that the garbage collector, or the controller of namespaces, has to do about an object.
+// Collection is a step of the garbage collector or the namespace controller for one object.
 type Collection struct {
 	Type CollectionType
 	Kind schema.GroupVersionKind
 	Key  client.ObjectKey
-	// UID is that of the object, which may have been replaced by another one when its turn comes.
+	// UID is the UID of the object. Another object may have replaced it when the step is executed.
 	UID types.UID
 
-	owners []types.UID // to be dropped
+	owners []types.UID // to be removed
 	policy metav1.DeletionPropagation
 }
 
-// Garbage returns what the garbage collector and the controller of namespaces would do next, always in the same order.
-// It does not change anything. What becomes possible only by one of these steps is not among them.
+// Garbage returns the next steps of the garbage collector and the namespace controller, in a fixed order. It changes
+// nothing. Steps that require another step are not included.
 func (s *Server) Garbage() []Collection {
 	if s.garbageVersion == s.version {
 		return s.garbage
@@ -62,7 +64,7 @@ func (s *Server) Garbage() []Collection {
 	return s.garbage
 }
 
-// collection returns what the garbage collector has to do about an object, if anything.
+// collection returns the next step of the garbage collector for an object, if any.
 func (s *Server) collection(t *table, r *record) (Collection, bool) {
 	c := Collection{Kind: t.kind.GroupVersionKind, Key: r.key, UID: r.uid}
 	var released, gone, going []types.UID
@@ -72,7 +74,7 @@ func (s *Server) collection(t *table, r *record) (Collection, bool) {
 		case ownerReleases:
 			released = append(released, ref.UID)
 			solid++
-		case ownerGone:
+		case ownerMissing:
 			gone = append(gone, ref.UID)
 		case ownerWaits:
 			going = append(going, ref.UID)
@@ -80,7 +82,7 @@ func (s *Server) collection(t *table, r *record) (Collection, bool) {
 			solid++
 		}
 	}
-	if len(released) > 0 { // whatever else becomes of it
+	if len(released) > 0 { // takes precedence
 		c.Type, c.owners = Release, released
 		return c, true
 	}
@@ -121,35 +123,35 @@ func (s *Server) collection(t *table, r *record) (Collection, bool) {
 	return c, true
 }
 
-// waits reports whether an object is being deleted once its dependents are.
+// waits reports whether the deletion of an object waits for its dependents.
 func (r *record) waits() bool {
 	return r.object.GetDeletionTimestamp() != nil &&
 		slices.Contains(r.object.GetFinalizers(), metav1.FinalizerDeleteDependents)
 }
 
-// blocks reports whether an owner waits for what refers to it.
+// blocks reports whether a dependent blocks the deletion of its owner.
 func blocks(ref metav1.OwnerReference) bool {
 	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 }
 
-// ownerState is what the garbage collector makes of a reference to an owner.
+// ownerState is the state of the owner in an owner reference.
 type ownerState int
 
 const (
-	ownerThere    ownerState = iota // or not known to be gone
-	ownerGone                       // there is none with that UID
-	ownerWaits                      // is being deleted once its dependents are
-	ownerReleases                   // is being deleted once its dependents have other owners, or none
+	ownerExists   ownerState = iota // or cannot be looked up
+	ownerMissing                    // no object with that UID exists
+	ownerWaits                      // is being deleted after its dependents
+	ownerReleases                   // is being deleted after its dependents are released
 )
 
 func (s *Server) ownerState(t *table, r *record, ref metav1.OwnerReference) ownerState {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
-		return ownerThere
+		return ownerExists
 	}
 	kind, served := s.registry.For(gv.WithKind(ref.Kind))
 	if !served || kind.Namespaced && !t.kind.Namespaced {
-		return ownerThere // a collector cannot look for it
+		return ownerExists // the kind is not served
 	}
 	key := client.ObjectKey{Name: ref.Name}
 	if kind.Namespaced {
@@ -161,7 +163,7 @@ func (s *Server) ownerState(t *table, r *record, ref metav1.OwnerReference) owne
 			continue
 		}
 		if owner.object.GetDeletionTimestamp() == nil {
-			return ownerThere
+			return ownerExists
 		}
 		finalizers := owner.object.GetFinalizers()
 		switch {
@@ -170,12 +172,12 @@ func (s *Server) ownerState(t *table, r *record, ref metav1.OwnerReference) owne
 		case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
 			return ownerWaits
 		}
-		return ownerThere
+		return ownerExists
 	}
-	return ownerGone
+	return ownerMissing
 }
 
-// dependents returns the objects that an owner has, or only those that keep it from going.
+// dependents returns the dependents of an owner, or only those that block its deletion.
 func (s *Server) dependents(owner types.UID, blocking bool) []*record {
 	var found []*record
 	for _, t := range s.sorted {
@@ -191,8 +193,8 @@ func (s *Server) dependents(owner types.UID, blocking bool) []*record {
 	return found
 }
 
-// terminating adds what there is to do about namespaces that are being deleted: their content has to go, pods first,
-// and then their finalizer.
+// terminating adds the steps for namespaces that are being deleted: first their content is deleted, beginning with
+// pods, then their finalizer is removed.
 func (s *Server) terminating(garbage []Collection) []Collection {
 	namespaces := s.tables[namespaceKind]
 	if namespaces == nil {
@@ -211,7 +213,7 @@ func (s *Server) terminating(garbage []Collection) []Collection {
 			content = slices.DeleteFunc(content, func(c Collection) bool { return c.Kind != podKind })
 		}
 		for _, c := range content {
-			// The garbage collector may have the same in mind, and need not do it then.
+			// the garbage collector may already have this step
 			i := slices.IndexFunc(garbage, func(other Collection) bool { return other.UID == c.UID })
 			if obj := s.Get(c.Kind, c.Key); obj.GetDeletionTimestamp() == nil && i < 0 {
 				garbage = append(garbage, c)
@@ -221,7 +223,7 @@ func (s *Server) terminating(garbage []Collection) []Collection {
 	return garbage
 }
 
-// content returns what it takes to delete everything in a namespace, and how many pods are there.
+// content returns the steps that delete all objects in a namespace, and the number of its pods.
 func (s *Server) content(namespace string) (content []Collection, pods int) {
 	for _, t := range s.sorted {
 		if !t.kind.Namespaced {

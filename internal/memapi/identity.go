@@ -7,16 +7,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// nameAlphabet is what generated names consist of: it has no vowels, and nothing that looks like one.
+// nameAlphabet has the characters of generated names: no vowels, and no digits that look like vowels.
 const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 const (
 	generatedLength = 5
-	// maxNamePrefix leaves room for what is generated, in a name that may be used as a label.
+	// maxNamePrefix is the longest prefix of a generated name that is a valid label value.
 	maxNamePrefix = 63 - generatedLength
 )
 
-// generateName returns another name for each call, the same ones for the same seed and prefix.
+// generateName returns another name for each call. The names depend on the seed and the prefix.
 func (s *Server) generateName(prefix string) string {
 	if s.generated == nil {
 		s.generated = map[string]uint64{}
@@ -34,8 +34,8 @@ func (s *Server) generateName(prefix string) string {
 	return prefix + string(suffix[:])
 }
 
-// newUID returns the UID of the next object with a key. It depends on the seed, the key, and how many there have been,
-// and on nothing else that happens.
+// newUID returns the UID of the next object with a key. It depends only on the seed, the key, and the number of earlier
+// objects with that key.
 func (s *Server) newUID(t *table, key client.ObjectKey) types.UID {
 	h := hash(hash(hash(hash(s.seed, t.kind.Group), t.kind.Kind), key.Namespace), key.Name) + t.lives[key]
 	a, b := mix(h), mix(h^0x9e3779b97f4a7c15)
@@ -60,7 +60,7 @@ func hex(text []byte, number uint64) {
 	}
 }
 
-// hash is FNV-1a, from a start other than the usual one, with an end mark after the text.
+// hash is FNV-1a with another start value and an end mark after the text.
 func hash(start uint64, text string) uint64 {
 	const prime = 0x100000001b3
 	h := mix(start ^ 0xcbf29ce484222325)
@@ -70,7 +70,7 @@ func hash(start uint64, text string) uint64 {
 	return (h ^ 0xff) * prime
 }
 
-// mix spreads a number over all bits, as splitmix64 does.
+// mix distributes a number over all bits, like splitmix64.
 func mix(h uint64) uint64 {
 	h += 0x9e3779b97f4a7c15
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9

@@ -23,11 +23,11 @@ import (
 type page struct {
 	records   []*record
 	version   int64
-	next      string // where the next page begins
-	remaining *int64 // how many objects there are after this page, if that is known
+	next      string // the start of the next page
+	remaining *int64 // the number of objects after this page, nil if unknown
 }
 
-// list writes the objects that options select into a list of the caller.
+// list writes the selected objects into a list of the caller.
 func (s *Server) list(t *table, list client.ObjectList, options *client.ListOptions) error {
 	p, err := s.page(t, options)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Server) list(t *table, list client.ObjectList, options *client.ListOpti
 		}
 	}
 	list.SetResourceVersion(strconv.FormatInt(p.version, 10))
-	if p.next != "" || t.kind.Custom { // an empty one shows in unstructured lists
+	if p.next != "" || t.kind.Custom { // unstructured lists contain an empty token
 		list.SetContinue(p.next)
 	}
 	if p.remaining != nil {
@@ -67,7 +67,7 @@ func (s *Server) list(t *table, list client.ObjectList, options *client.ListOpti
 	return nil
 }
 
-// fill writes objects into a list of a Go type. Custom objects come with their kind, because they come as JSON.
+// fill writes objects into a list of a Go type. Custom objects have their kind set, because they are sent as JSON.
 func (t *table) fill(list client.ObjectList, records []*record) error {
 	reflect.ValueOf(list).Elem().SetZero()
 	pointer, err := meta.GetItemsPtr(list)
@@ -104,7 +104,7 @@ func (t *table) fill(list client.ObjectList, records []*record) error {
 	return nil
 }
 
-// page returns the objects that options select.
+// page returns the selected objects.
 func (s *Server) page(t *table, options *client.ListOptions) (page, error) {
 	sel, err := newSelector(t, options)
 	if err != nil {
@@ -132,8 +132,8 @@ func (s *Server) page(t *table, options *client.ListOptions) (page, error) {
 	return p, nil
 }
 
-// take leaves of all objects those that are selected, after a key, up to a limit. There is a next page if there are any
-// more objects in the namespace, even if it turns out to be empty because none of them is selected.
+// take returns the selected objects after a key, up to a limit. If the namespace has more objects there is a next page,
+// even if none of these is selected and the page will be empty.
 func (p *page) take(t *table, sel selector, after client.ObjectKey, limit int64) {
 	all := p.records
 	p.records = make([]*record, 0, len(all))
@@ -155,7 +155,7 @@ func (p *page) take(t *table, sel selector, after client.ObjectKey, limit int64)
 	}
 }
 
-// listVersion returns the version to list at, if one is asked for.
+// listVersion returns the resource version at which to list, if the options set one.
 func (s *Server) listVersion(raw *metav1.ListOptions, limit int64) (int64, error) {
 	version, err := strconv.ParseInt(raw.ResourceVersion, 10, 64)
 	if err != nil {
@@ -191,7 +191,7 @@ func expiredMessage(continued bool) string {
 	return "The resourceVersion for the provided list is too old."
 }
 
-// snapshot returns the objects of a kind as they were at a version.
+// snapshot returns the objects of a kind at a version.
 func (s *Server) snapshot(t *table, version int64) []*record {
 	records := slices.Clone(t.sorted)
 	events := s.Events(version)
@@ -235,7 +235,7 @@ func parseContinue(token string) (int64, client.ObjectKey, error) {
 	return version, client.ObjectKey{Namespace: parts[1], Name: parts[2]}, nil
 }
 
-// deleteAll deletes the objects that options select, one by one.
+// deleteAll deletes the selected objects one by one.
 func (s *Server) deleteAll(t *table, options *client.DeleteAllOfOptions) error {
 	p, err := s.page(t, &options.ListOptions)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// manage gives an object that replaces another the managed fields it has then, if they are kept.
+// manage updates the managed fields of an object that replaces another one, if they are kept.
 func (s *Server) manage(t *table, r *record, obj client.Object, req request) (client.Object, error) {
 	if !r.managed || req.manager == "" {
 		return obj, nil
@@ -27,8 +27,8 @@ func (s *Server) manage(t *table, r *record, obj client.Object, req request) (cl
 	return obj, nil
 }
 
-// onWire returns an object as a server that knows no Go types stores it: a custom one as content, since its type does
-// not tell an empty status from none.
+// onWire returns an object as a server stores it that has no Go types: custom objects as content, because their type
+// cannot represent an absent status.
 func (r *record) onWire(t *table) client.Object {
 	if t.kind.Custom && t.goType != nil {
 		return &unstructured.Unstructured{Object: r.contents(t)}
@@ -36,7 +36,7 @@ func (r *record) onWire(t *table) client.Object {
 	return r.object
 }
 
-// fromApplier returns what an applier has returned as it is stored.
+// fromApplier converts the result of an applier to the stored type.
 func (t *table) fromApplier(obj client.Object, err error) (client.Object, error) {
 	var status apierrors.APIStatus
 	switch {
@@ -48,8 +48,8 @@ func (t *table) fromApplier(obj client.Object, err error) (client.Object, error)
 	return obj, err
 }
 
-// withManagedFields returns a record of the same object that has managed fields: they are made up for from the history,
-// when something is applied to it for the first time.
+// withManagedFields returns a record of the same object with managed fields. They are reconstructed from the history
+// when the object is applied for the first time.
 func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
 	if r.managed {
 		return r, nil
@@ -61,7 +61,7 @@ func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
 			continue
 		}
 		stored := event.record.onWire(t)
-		if event.request.manager != "" { // and not a deletion
+		if event.request.manager != "" { // not a deletion
 			written := stored
 			if event.request.sent != nil {
 				written = event.request.sent
@@ -81,10 +81,10 @@ func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
 	return &managed, nil
 }
 
-// movesFields reports whether an update that changes nothing else changes who manages what, of an object whose managed
-// fields are not kept. That is a new version, too. It takes long to find out, but who sends what is stored changes
-// nothing: only the scale of an object is less than what is stored, and adds an entry that the next write of any kind
-// does away with.
+// movesFields reports whether an update that changes nothing else changes the field managers of an object whose managed
+// fields are not kept. That creates a version too. It is expensive to determine, but sending the stored object never
+// changes managers. The exception is the scale subresource: it has fewer fields than the object, so it adds an entry
+// that the next write of another type removes.
 func (s *Server) movesFields(t *table, r *record, req request) (bool, error) {
 	if r.managed || req.sent == nil || req.manager == "" {
 		return false, nil
@@ -117,7 +117,7 @@ func withFields(obj client.Object, fields []metav1.ManagedFieldsEntry) client.Ob
 	return obj
 }
 
-// ignoreManagedTimes keeps the managed fields of the old object if nothing but their times differs.
+// ignoreManagedTimes keeps the old managed fields if only their times differ.
 func ignoreManagedTimes(obj, old client.Object) {
 	fields, oldFields := obj.GetManagedFields(), old.GetManagedFields()
 	if !sameButTimes(fields, oldFields) {

@@ -16,7 +16,7 @@ import (
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
-// initialNamespaces are those that are there from the start. The last one may be deleted.
+// initialNamespaces exist from the start. Only the last one can be deleted.
 var initialNamespaces = []string{"default", "kube-node-lease", "kube-public", "kube-system"}
 
 // immortal reports whether a namespace cannot be deleted.
@@ -28,7 +28,7 @@ func isNamespace(t *table) bool {
 	return t.kind.GroupVersionKind == namespaceKind
 }
 
-// createNamespaces has the initial namespaces in the table, but not in the history.
+// createNamespaces adds the initial namespaces to the table, but not to the history.
 func (s *Server) createNamespaces() {
 	t, err := s.table(namespaceKind)
 	if err != nil {
@@ -53,10 +53,10 @@ func (s *Server) createNamespaces() {
 	}
 }
 
-// admitToNamespace refuses objects of namespaces that do not exist or are being deleted.
+// admitToNamespace refuses to create objects in namespaces that do not exist or are being deleted.
 func (s *Server) admitToNamespace(t *table, obj client.Object) error {
 	namespaces := s.tables[namespaceKind]
-	if namespaces == nil || !t.kind.Namespaced { // a scheme without namespaces, or a kind
+	if namespaces == nil || !t.kind.Namespaced { // the scheme has no namespaces, or the kind is not namespaced
 		return nil
 	}
 	name := obj.GetNamespace()
@@ -85,7 +85,7 @@ func (s *Server) admitToNamespace(t *table, obj client.Object) error {
 	return err
 }
 
-// admitDelete refuses to delete what a cluster cannot be without.
+// admitDelete refuses to delete namespaces that a cluster needs.
 func (t *table) admitDelete(key client.ObjectKey) error {
 	if isNamespace(t) && t.objects[key] != nil && immortal(key.Name) {
 		return apierrors.NewForbidden(t.resource, key.Name, fmt.Errorf("this namespace may not be deleted"))
@@ -93,13 +93,13 @@ func (t *table) admitDelete(key client.ObjectKey) error {
 	return nil
 }
 
-// terminate begins the deletion of a namespace, and reports whether there is nothing else to do about it: not until its
-// finalizers are gone.
+// terminate starts the deletion of a namespace, and reports whether the namespace must be kept until its finalizers are
+// removed.
 func (s *Server) terminate(t *table, r *record, opts *metav1.DeleteOptions) (done bool, err error) {
 	if p := opts.Preconditions; p != nil {
 		conflict := func(field, wanted, found string) error {
 			return apierrors.NewConflict(t.resource, r.key.Name,
-				fmt.Errorf("Precondition failed: %[1]s in precondition: %[2]s, %[1]s in object meta: %[3]s", field, wanted, found)) //nolint:staticcheck // as servers word it
+				fmt.Errorf("Precondition failed: %[1]s in precondition: %[2]s, %[1]s in object meta: %[3]s", field, wanted, found)) //nolint:staticcheck // the message of a server
 		}
 		if p.UID != nil && *p.UID != r.uid {
 			return true, conflict("UID", string(*p.UID), string(r.uid))
@@ -121,13 +121,13 @@ func (s *Server) terminate(t *table, r *record, opts *metav1.DeleteOptions) (don
 	return true, nil
 }
 
-// namespaceDeletionFinalizers is deletionFinalizers for namespaces, which do otherwise about the deprecated option.
+// namespaceDeletionFinalizers is deletionFinalizers for namespaces, which treat the deprecated option differently.
 func (t *table) namespaceDeletionFinalizers(found []string, opts *metav1.DeleteOptions) []string {
 	wanted := map[string]bool{
 		metav1.FinalizerOrphanDependents: slices.Contains(found, metav1.FinalizerOrphanDependents),
 		metav1.FinalizerDeleteDependents: slices.Contains(found, metav1.FinalizerDeleteDependents),
 	}
-	if orphan := opts.OrphanDependents; orphan != nil { //nolint:staticcheck // deprecated, but it is still there
+	if orphan := opts.OrphanDependents; orphan != nil { //nolint:staticcheck // deprecated, but still supported
 		wanted[metav1.FinalizerOrphanDependents], wanted[metav1.FinalizerDeleteDependents] = *orphan, !*orphan
 	} else if policy := opts.PropagationPolicy; policy != nil {
 		wanted[metav1.FinalizerOrphanDependents] = *policy == metav1.DeletePropagationOrphan

@@ -23,7 +23,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// patch changes an object by a patch other than apply.
+// patch patches an object. It does not handle apply.
 func (s *Server) patch(
 	t *table, key client.ObjectKey, kind types.PatchType, data []byte, req request,
 ) (*record, error) {
@@ -46,7 +46,7 @@ func (s *Server) patch(
 	})
 }
 
-// matchTarget refuses a patched object that is not the one that was meant.
+// matchTarget refuses a patch that changes the identity of the object.
 func (t *table) matchTarget(key client.ObjectKey, obj client.Object) error {
 	if err := matchNamespace(t, key.Namespace, obj); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (t *table) mergePatched(r *record, data []byte) (map[string]any, error) {
 	return merge(r.contents(t), patch), nil
 }
 
-// merge returns a copy of what a JSON merge patch makes of some content.
+// merge returns a copy of the content after a JSON merge patch.
 func merge(content, patch map[string]any) map[string]any {
 	merged := make(map[string]any, len(content)+len(patch))
 	for key, value := range content {
@@ -134,7 +134,7 @@ func merge(content, patch map[string]any) map[string]any {
 	return merged
 }
 
-// badPatches are what a strategic merge patch fails with that makes no sense.
+// badPatches are the errors about invalid strategic merge patches.
 var badPatches = []error{
 	mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
 	mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat,
@@ -179,7 +179,7 @@ func decodeContent(data []byte) (map[string]any, error) {
 	return content, kjson.UnmarshalCaseSensitivePreserveInts(data, &content)
 }
 
-// apply applies a configuration. It creates the object if there is none.
+// apply applies a configuration. It creates the object if it does not exist.
 func (s *Server) apply(
 	t *table, key client.ObjectKey, patch *unstructured.Unstructured, force bool, req request,
 ) (*record, error) {
@@ -226,9 +226,8 @@ func (s *Server) applied(
 	return obj, t.kind.DefaultApplied(obj)
 }
 
-// tidy makes of an object that a configuration was applied to what it is once it was stored and read again. It returns
-// what is lost of its metadata that way: custom objects are stored with all that was made of them, and when they are
-// read they have no maps and lists that are empty.
+// tidy changes the result of an apply to what a server reads back after it has stored it. It returns the metadata that
+// is lost: custom objects are stored with empty maps and lists, but read without them.
 func (t *table) tidy(obj client.Object) (lost map[string]any) {
 	if t.kind.Custom {
 		lost = dropEmptyMetadata(obj)
@@ -242,7 +241,7 @@ func dropEmptyMetadata(obj client.Object) map[string]any {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		metadata, _ := u.Object["metadata"].(map[string]any)
 		if metadata["namespace"] == "" {
-			delete(metadata, "namespace") // which is not stored either
+			delete(metadata, "namespace") // which is not stored
 		}
 		for _, name := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
 			if value, found := metadata[name]; found && (value == nil || reflect.ValueOf(value).Len() == 0) {

@@ -10,7 +10,7 @@ import (
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// gracePeriod returns how many seconds an object that is deleted has: none if nothing of it runs.
+// gracePeriod returns the grace period of an object in seconds. It is zero if the object is not running.
 func gracePeriod(obj client.Object, wanted *int64) int64 {
 	var node string
 	var phase corev1.PodPhase

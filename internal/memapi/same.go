@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// same reports whether two objects of a type are the same on the wire. Semantic equality is slow, so it is asked only
-// about the fields in which Go finds a difference, as it does between times of different places.
+// same reports whether two objects of a type are equal on the wire. Semantic equality is slow, so it is checked only
+// for fields that differ in Go, for example times in different locations.
 func same(a, b client.Object) bool {
 	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range x.NumField() {
@@ -23,8 +23,8 @@ func same(a, b client.Object) bool {
 	return true
 }
 
-// sameMetadata reports whether two objects have the same metadata, but for what a server counts by itself. If not, they
-// may still be the same.
+// sameMetadata reports whether two objects have equal metadata, except for what a server counts itself. If it returns
+// false, they may still be equal.
 func sameMetadata(a, b client.Object) bool {
 	x, y := metadataPointer(a), metadataPointer(b)
 	if x == nil || y == nil {

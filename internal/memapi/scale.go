@@ -23,10 +23,10 @@ import (
 
 const scaleSubresource = "scale"
 
-// scaleKind is what the objects of scale subresources are.
+// scaleKind is the kind of scale subresources.
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
-// noReplicas is what an object has that does not say how many.
+// noReplicas is the value of a replica count that is absent.
 const noReplicas = math.MinInt32
 
 func fieldPath(path string) []string {
@@ -71,7 +71,7 @@ func (t *table) scaleOf(obj client.Object) (*autoscalingv1.Scale, error) {
 	return scale, nil
 }
 
-// selectorText returns a selector as it is written in a query. Those of replication controllers are just labels.
+// selectorText returns a selector in the format of a query. Replication controllers have labels as selector.
 func selectorText(content map[string]any) (string, error) {
 	var selector metav1.LabelSelector
 	_, isSelector := content["matchLabels"]
@@ -88,7 +88,7 @@ func selectorText(content map[string]any) (string, error) {
 	return parsed.String(), nil
 }
 
-// rescale writes the scale of an object, which change makes of the one it has.
+// rescale writes the scale that change returns for the current scale of an object.
 func (s *Server) rescale(
 	t *table, key client.ObjectKey, uid types.UID, req request,
 	change func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error),
@@ -238,7 +238,7 @@ func (c *subresourceClient) patchScale(
 	if err != nil {
 		return err
 	}
-	if partial, ok := obj.(*metav1.PartialObjectMetadata); ok { // what such a client reads into, whatever the body is
+	if partial, ok := obj.(*metav1.PartialObjectMetadata); ok { // metadata is read into the object, not into the body
 		partial.ObjectMeta = scale.ObjectMeta
 		return nil
 	}

@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// selector tells which objects a list or a watch is about. Its zero value selects all.
+// selector selects the objects of a list or a watch. Its zero value selects all objects.
 type selector struct {
 	namespace string
 	labels    labels.Selector
 	fields    fields.Selector
 }
 
-// selectable are the fields that kinds can be selected by, besides name and namespace.
+// selectable are the fields, by kind, that field selectors support besides name and namespace.
 var selectable = map[string][]string{
 	"/Pod": {
 		"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
@@ -75,7 +75,7 @@ func newSelector(t *table, options *client.ListOptions) (selector, error) {
 	return sel, nil
 }
 
-// checkField refuses fields that objects cannot be selected by.
+// checkField refuses field selectors for unsupported fields.
 func (t *table) checkField(name string) error {
 	known := selectable[t.kind.Group+"/"+t.kind.Kind]
 	if t.kind.Custom {
@@ -99,7 +99,7 @@ func (sel *selector) all() bool {
 	return sel.labels == nil && sel.fields == nil
 }
 
-// single reports whether it is about one object, which is read as such.
+// single reports whether the selector selects one object by name, which is read directly.
 func (sel *selector) single() bool {
 	if sel.fields == nil {
 		return false

@@ -17,33 +17,31 @@ import (
 	"trueup.dev/internal/memapi/kinds"
 )
 
-// Options say what a server is like.
+// Options configure a server.
 type Options struct {
-	// Registry knows the kinds that are served. Required. It may be shared by servers.
+	// Registry has the kinds that are served. Required. Servers may share it.
 	Registry *kinds.Registry
-	// Applier does server-side apply, and accounts for the fields that other requests manage. The default is that apply
-	// requests are not supported.
+	// Applier implements server-side apply and tracks managed fields. Without one, apply requests fail.
 	Applier Applier
-	// Seed makes names and UIDs. Servers with the same seed give the same ones to the same objects.
+	// Seed determines generated names and UIDs. Servers with the same seed generate the same ones for the same objects.
 	Seed uint64
 	// Now is the clock. The default is time.Now.
 	Now func() time.Time
 }
 
-// Applier merges applied configurations, and keeps the managed fields of objects. The objects it gets are not to be
-// changed.
+// Applier merges apply configurations and tracks managed fields. It must not change its arguments.
 type Applier interface {
-	// Apply returns what becomes of the live object, which is nil if there is none, when a manager applies a
-	// configuration. It fails with a conflict.
+	// Apply returns the live object with a configuration applied by a manager. The live object is nil if it does not
+	// exist. The error is a conflict if another manager owns a field and force is false.
 	Apply(
 		live client.Object, patch *unstructured.Unstructured, manager string, force bool, subresource string, now time.Time,
 	) (client.Object, error)
-	// Update returns the updated object with the managed fields it has after a request other than apply. The live object
-	// is nil if the updated one is new.
+	// Update returns the updated object with the managed fields after a request other than apply. The live object is nil
+	// if the updated one is new.
 	Update(live, updated client.Object, manager, subresource string, now time.Time) (client.Object, error)
 }
 
-// Server is a Kubernetes API server in memory. Its methods, and those of its clients, are for one goroutine at a time.
+// Server is a Kubernetes API server in memory. Its methods, and those of its clients, must not be called concurrently.
 type Server struct {
 	registry *kinds.Registry
 	applier  Applier
@@ -51,7 +49,7 @@ type Server struct {
 	now      func() time.Time
 
 	version   int64
-	compacted int64 // the last version before which history is not served
+	compacted int64 // history before this version is not served
 	history   []Event
 	tables    map[schema.GroupVersionKind]*table
 	sorted    []*table                // by group, version and kind
@@ -63,7 +61,7 @@ type Server struct {
 	garbageVersion int64
 }
 
-// New returns a server that has the namespaces a new cluster has, and nothing else. They are not in its history of
+// New returns a server with the namespaces of a new cluster and no other objects. The namespaces are not part of its
 // events.
 func New(opts Options) *Server {
 	s := &Server{
@@ -79,18 +77,18 @@ func New(opts Options) *Server {
 	return s
 }
 
-// Event is a change of an object. A server never changes one again, and neither may anybody else.
+// Event is a change of an object. Events must not be changed.
 type Event struct {
-	// Version is the resource version that the change has led to.
+	// Version is the resource version after the change.
 	Version int64
 	// Type is Added, Modified or Deleted.
 	Type watch.EventType
-	// Kind and Key tell which object it is.
+	// Kind and Key identify the object.
 	Kind schema.GroupVersionKind
 	Key  client.ObjectKey
-	// Object is what became of it: for a deletion the last state, with the version of the deletion.
+	// Object is the object after the change. After a deletion it is the last state with the version of the deletion.
 	Object client.Object
-	// Old is what it was, or nil if it has just been created.
+	// Old is the object before the change. Nil if it was created.
 	Old client.Object
 
 	request        request
@@ -103,7 +101,7 @@ func (s *Server) Version() int64 {
 	return s.version
 }
 
-// Events returns all changes after a version, in their order. The slice is not to be changed.
+// Events returns all changes after a version, in order. The slice must not be changed.
 func (s *Server) Events(after int64) []Event {
 	from, _ := slices.BinarySearchFunc(s.history, after+1, func(e Event, version int64) int {
 		return cmp.Compare(e.Version, version)
@@ -111,7 +109,7 @@ func (s *Server) Events(after int64) []Event {
 	return s.history[from:len(s.history):len(s.history)]
 }
 
-// Get returns the object that is stored, which is not to be changed, or nil if there is none. Its type is that of the
+// Get returns the stored object, which must not be changed, or nil if it does not exist. Its type is that of the
 // scheme, without kind and API version, or *unstructured.Unstructured if the scheme has no type.
 func (s *Server) Get(kind schema.GroupVersionKind, key client.ObjectKey) client.Object {
 	if t := s.tables[kind]; t != nil {
@@ -122,7 +120,7 @@ func (s *Server) Get(kind schema.GroupVersionKind, key client.ObjectKey) client.
 	return nil
 }
 
-// List returns all objects of a kind that are stored, by namespace and name. They are not to be changed.
+// List returns all stored objects of a kind, sorted by namespace and name. They must not be changed.
 func (s *Server) List(kind schema.GroupVersionKind) []client.Object {
 	t := s.tables[kind]
 	if t == nil || len(t.sorted) == 0 {
@@ -135,7 +133,7 @@ func (s *Server) List(kind schema.GroupVersionKind) []client.Object {
 	return objects
 }
 
-// Kinds returns the kinds that there are objects of, sorted by group, version and kind.
+// Kinds returns the kinds that have objects, sorted by group, version and kind.
 func (s *Server) Kinds() []schema.GroupVersionKind {
 	var found []schema.GroupVersionKind
 	for _, t := range s.sorted {
@@ -152,8 +150,8 @@ func compareKinds(a, b schema.GroupVersionKind) int {
 	)
 }
 
-// Compact forgets the history before a version: lists and watches from older ones fail as expired. [Server.Events]
-// still has it.
+// Compact removes the history before a version for clients: lists and watches from older versions fail as expired.
+// [Server.Events] still returns it.
 func (s *Server) Compact(version int64) {
 	s.compacted = max(s.compacted, min(version, s.version))
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// subresourceClient is the part of a client that has to do with a subresource.
+// subresourceClient is the client for a subresource.
 type subresourceClient struct {
 	*serverClient
 	subresource string
@@ -28,8 +28,8 @@ func (c *serverClient) SubResource(subresource string) client.SubResourceClient 
 
 var errOnlyMetadata = errors.New("cannot update status using only metadata -- did you mean to patch?")
 
-// served refuses subresources that a kind does not have. It returns the error of a verb that a subresource does not
-// have, too.
+// served returns an error if a kind does not have the subresource. Otherwise it returns the error to use if the
+// subresource does not support the verb.
 func (c *subresourceClient) served(verb string, obj client.Object) (notAllowed, err error) {
 	t, _, err := c.target(obj, client.ObjectKeyFromObject(obj), verb != "patch")
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *subresourceClient) Create(
 	return c.evict(ctx, obj, subresource, options.DryRun)
 }
 
-// sameForm refuses a subresource that is not unstructured, to read or write that of an object that is.
+// sameForm refuses a typed subresource for an unstructured object.
 func sameForm(obj, subresource client.Object) error {
 	if _, ok := obj.(runtime.Unstructured); ok {
 		if _, ok := subresource.(runtime.Unstructured); !ok {

@@ -19,15 +19,15 @@ import (
 	"trueup.dev/internal/memapi/kinds"
 )
 
-// table has the objects of a kind.
+// table stores the objects of a kind.
 type table struct {
 	kind     *kinds.Kind
 	resource schema.GroupResource
-	goType   reflect.Type // what a pointer to is stored; nil for unstructured objects
+	goType   reflect.Type // objects are stored as pointers to it; nil for unstructured objects
 
 	objects map[client.ObjectKey]*record
 	sorted  []*record
-	lives   map[client.ObjectKey]uint64 // how many UIDs have been used
+	lives   map[client.ObjectKey]uint64 // the number of UIDs used
 }
 
 // record is a version of an object.
@@ -36,16 +36,16 @@ type record struct {
 	object  client.Object
 	uid     types.UID
 	version int64
-	managed bool // whether managed fields are kept, because something was applied
-	status  bool // whether a custom object has a status, if only an empty one: its Go type does not tell
-	waited  bool // whether it was being deleted once its dependents were, at any time
-	loose   bool // whether more is stored than can be read, so that no write leaves it as it is: see tidy
-	scaled  bool // whether the last write was that of its scale
+	managed bool // whether managed fields are kept, because it was applied
+	status  bool // whether a custom object has a status, which may be empty: its Go type cannot represent that
+	waited  bool // whether its deletion has waited for its dependents at any time
+	loose   bool // whether it was stored with fields that are not read, so that each write changes it: see tidy
+	scaled  bool // whether the last write was to its scale
 
-	content map[string]any // the object as maps and lists, once it has been needed
+	content map[string]any // the object as maps and lists; nil until needed
 }
 
-// table returns the table of a kind, or an error if it is not served.
+// table returns the table of a kind, or an error if the kind is not served.
 func (s *Server) table(gvk schema.GroupVersionKind) (*table, error) {
 	if t := s.tables[gvk]; t != nil {
 		return t, nil
@@ -66,7 +66,7 @@ func (s *Server) table(gvk schema.GroupVersionKind) (*table, error) {
 	return t, nil
 }
 
-// tableOf returns the table that an object, or the objects of a list, belong to.
+// tableOf returns the table for an object or a list.
 func (s *Server) tableOf(obj runtime.Object) (*table, error) {
 	goType := reflect.TypeOf(obj)
 	if t := s.types[goType]; t != nil {
@@ -99,12 +99,12 @@ func (t *table) find(key client.ObjectKey) (int, bool) {
 	})
 }
 
-// request is that of a change a server makes by itself.
+// request returns the request for a change that the server makes itself.
 func (r *record) request() request {
 	return request{managed: r.managed, status: r.status}
 }
 
-// put stores an object, which is not to be changed any more, as the next version, and returns its record.
+// put stores an object as the next version, and returns its record. The object must not be changed afterwards.
 func (s *Server) put(t *table, key client.ObjectKey, obj client.Object, req request) *record {
 	s.version++
 	obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
@@ -129,13 +129,13 @@ func (s *Server) put(t *table, key client.ObjectKey, obj client.Object, req requ
 	return r
 }
 
-// replace has another record of the same version of an object.
+// replace sets another record for the same version of an object.
 func (t *table) replace(r *record) {
 	i, _ := t.find(r.key)
 	t.sorted[i], t.objects[r.key] = r, r
 }
 
-// remove deletes an object.
+// remove removes an object.
 func (s *Server) remove(t *table, r *record) {
 	s.version++
 	last := shallowCopy(r.object)
@@ -150,7 +150,7 @@ func (s *Server) remove(t *table, r *record) {
 	})
 }
 
-// used has the next object with a key have another UID.
+// used makes the next object with a key get another UID.
 func (t *table) used(key client.ObjectKey) {
 	if t.lives == nil {
 		t.lives = map[client.ObjectKey]uint64{}
@@ -165,7 +165,7 @@ func (s *Server) record(t *table, event Event) {
 	}
 }
 
-// storagePaths are where resources are that are not stored under their name.
+// storagePaths are the storage paths of resources that are not stored under their name.
 var storagePaths = map[schema.GroupResource]string{
 	{Resource: "services"}:                              "services/specs",
 	{Resource: "endpoints"}:                             "services/endpoints",
@@ -174,7 +174,7 @@ var storagePaths = map[schema.GroupResource]string{
 	{Group: "networking.k8s.io", Resource: "ingresses"}: "ingress",
 }
 
-// storageKey is the path of an object as messages of the storage show it.
+// storageKey returns the path of an object in messages of the storage.
 func (t *table) storageKey(key client.ObjectKey, dryRun bool) string {
 	path := t.resource.Resource
 	if t.kind.Custom {

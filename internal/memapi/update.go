@@ -17,9 +17,8 @@ import (
 
 const statusSubresource = "status"
 
-// update replaces an object by what change makes of it, which gets the record of the object that is there and returns
-// one that decode has returned. The result is what is stored then, or the object that was sent if it has been deleted.
-// It is not to be changed.
+// update replaces an object by the decoded object that change returns for the current record. The result is the stored
+// object, or the object that was sent if the update removed it. It must not be changed.
 func (s *Server) update(
 	t *table, key client.ObjectKey, uid types.UID, req request, change func(*record) (client.Object, error),
 ) (*record, error) {
@@ -74,7 +73,7 @@ func (s *Server) update(
 			s.remove(t, r)
 		}
 		last := &record{object: obj, status: req.status}
-		if len(req.lost) > 0 { // it was not stored
+		if len(req.lost) > 0 { // the object was not stored
 			maps.Copy(last.contents(t)["metadata"].(map[string]any), req.lost)
 		}
 		return last, nil
@@ -110,7 +109,8 @@ func parseVersion(obj client.Object) (uint64, error) {
 	return number, nil
 }
 
-// matchVersion checks the resource version of an update, and fills it in where none is needed.
+// matchVersion compares the resource version of an update with the stored one, and sets it if the kind does not require
+// one.
 func (t *table) matchVersion(obj client.Object, r *record) error {
 	number, err := parseVersion(obj)
 	switch {
@@ -130,7 +130,7 @@ func (t *table) matchVersion(obj client.Object, r *record) error {
 	return nil
 }
 
-// prepareUpdate makes of an object what replaces the old one, or refuses it.
+// prepareUpdate prepares an object for storing in place of the old one, and validates it.
 func (t *table) prepareUpdate(obj, old client.Object, req request) error {
 	if err := matchNamespace(t, old.GetNamespace(), obj); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (t *table) prepareUpdate(obj, old client.Object, req request) error {
 	return t.validateUpdate(obj, old, req.subresource)
 }
 
-// emptied reports whether an update removes the last thing that keeps an object from being deleted.
+// emptied reports whether an update removes the last finalizer of an object that is being deleted.
 func emptied(t *table, obj, old client.Object) bool {
 	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
 		return false
@@ -170,7 +170,7 @@ func emptied(t *table, obj, old client.Object) bool {
 	return !isNamespace(t) || len(namespaceFinalizers(obj)) == 0
 }
 
-// matchName refuses an object that has another name than the request.
+// matchName refuses an object with another name than the request.
 func matchName(key client.ObjectKey, obj client.Object) error {
 	switch name := obj.GetName(); name {
 	case key.Name:

@@ -19,17 +19,17 @@ func pathSegment(name string, prefix bool) []string {
 	return content.IsPathSegmentName(name)
 }
 
-// validateCreate refuses an object that may not be created.
+// validateCreate returns an error if an object must not be created.
 func (t *table) validateCreate(obj client.Object) error {
 	return t.invalid(obj.GetName(), t.kind.Validate(obj))
 }
 
-// validateUpdate refuses an object that may not replace another.
+// validateUpdate returns an error if an object must not replace another one.
 func (t *table) validateUpdate(obj, old client.Object, subresource string) error {
 	var errs field.ErrorList
 	if !sameMetadata(obj, old) {
 		errs = validation.ValidateObjectMetaAccessor(obj, t.kind.Namespaced, pathSegment, metadataPath)
-		// and so does the kind: a real server checks twice
+		// the kind validates it too: a real server validates twice
 		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)...)
 	}
 	if subresource == statusSubresource {
@@ -44,7 +44,7 @@ func (t *table) invalid(name string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	if !t.kind.Custom { // whose errors a real server does repeat
+	if !t.kind.Custom { // for custom kinds, a real server repeats errors
 		errs = withoutRepetitions(errs)
 	}
 	return apierrors.NewInvalid(t.kind.GroupKind(), name, errs)

@@ -17,18 +17,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watchBuffer is how many events a watcher may leave unread, before the server ends the watch.
+// watchBuffer is the number of unread events after which the server ends a watch.
 const watchBuffer = 1024
 
-// watcher hands events to a client. It has no goroutine: the server writes into its channel, which the client reads in
-// its own time.
+// watcher sends events to a client. It has no goroutine: the server writes to its buffered channel.
 type watcher struct {
 	table     *table
 	selector  selector
-	prototype client.Object // of what the client wants to see
+	prototype client.Object // an object of the type that the client receives
 	bookmarks bool
 
-	mu      sync.Mutex // the client may stop while the server writes
+	mu      sync.Mutex // the client may stop the watch while the server writes
 	stopped bool
 	events  chan watch.Event
 }
@@ -37,7 +36,7 @@ func (w *watcher) ResultChan() <-chan watch.Event {
 	return w.events
 }
 
-// Stop ends the watch. Events that have been written already can still be read.
+// Stop ends the watch. Events that are already in the channel can still be read.
 func (w *watcher) Stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,7 +46,7 @@ func (w *watcher) Stop() {
 	}
 }
 
-// send writes an event, or ends the watch if the client is too slow.
+// send sends an event, or ends the watch if the channel is full.
 func (w *watcher) send(kind watch.EventType, obj runtime.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +61,7 @@ func (w *watcher) send(kind watch.EventType, obj runtime.Object) {
 	}
 }
 
-// see sends what an event means to those who see only what they have selected.
+// see sends an event as a watch with the selector of this watcher reports it.
 func (w *watcher) see(t *table, event Event) {
 	if t != w.table {
 		return
@@ -90,12 +89,12 @@ func (w *watcher) show(kind watch.EventType, r *record) {
 		return
 	}
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
-		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as clients leave it
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // clients leave it empty
 	}
 	w.send(kind, obj)
 }
 
-// bookmark tells the client that it has seen all up to a version.
+// bookmark sends the client a bookmark for a version.
 func (w *watcher) bookmark(version int64, annotations map[string]string) {
 	obj := w.prototype.DeepCopyObject().(client.Object)
 	obj.SetResourceVersion(strconv.FormatInt(version, 10))
@@ -103,7 +102,7 @@ func (w *watcher) bookmark(version int64, annotations map[string]string) {
 	w.send(watch.Bookmark, obj)
 }
 
-// Bookmark sends a bookmark to every watcher that has asked for them. A real server does so about once a minute.
+// Bookmark sends a bookmark to every watcher that has asked for bookmarks. A real server sends one about every minute.
 func (s *Server) Bookmark() {
 	for _, w := range s.open() {
 		if w.bookmarks {
@@ -122,8 +121,8 @@ func (s *Server) open() []*watcher {
 	return s.watchers
 }
 
-// Watch watches the objects of a kind, until the watch is stopped or the context ends. Changes after the resource
-// version in the raw options come first; without one, all objects there are come first, as if they had just been added.
+// Watch watches the objects of a kind until the watch is stopped or the context is done. With a resource version in the
+// raw options, later changes are sent first; without one, all existing objects are sent first as added.
 func (c *serverClient) Watch(
 	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
 ) (watch.Interface, error) {
@@ -193,7 +192,7 @@ func (c *serverClient) Watch(
 	return w, nil
 }
 
-// prototype returns an object of the kind that a list of the same client has.
+// prototype returns an object of the type that a list of the same client has.
 func (t *table) prototype(list client.ObjectList) (client.Object, error) {
 	switch list.(type) {
 	case *metav1.PartialObjectMetadataList:
