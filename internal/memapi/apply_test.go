@@ -20,7 +20,7 @@ func applied(data map[string]string) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap("a", "default").WithData(data)
 }
 
-// managers returns who manages fields of an object, and how.
+// managers lists the field managers of an object with the fields they own.
 func managers(obj client.Object) map[string]metav1.ManagedFieldsOperationType {
 	found := map[string]metav1.ManagedFieldsOperationType{}
 	for _, entry := range obj.GetManagedFields() {
@@ -43,7 +43,7 @@ func TestApply(t *testing.T) {
 			w.equal("answer", string(got.UID), string(*config.UID))
 			w.equal("managers", map[string]metav1.ManagedFieldsOperationType{"alice": "Apply"}, managers(got))
 		}},
-		{"changes what it says and removes what it has said before", func(w *world) {
+		{"sets applied fields and removes those applied before", func(w *world) {
 			w.must(w.c.Apply(w.Context(), applied(map[string]string{"x": "1", "y": "1"}), alice))
 			w.must(w.c.Apply(w.Context(), applied(map[string]string{"y": "2"}), alice))
 			w.equal("data", map[string]string{"y": "2"}, w.stored(configMap("a")).(*corev1.ConfigMap).Data)
@@ -64,7 +64,7 @@ func TestApply(t *testing.T) {
 			w.wantError(w.c.Apply(w.Context(), applied(nil)), 422, metav1.StatusReasonInvalid,
 				`PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch`)
 		}},
-		{"knows who has written before", func(w *world) {
+		{"keeps the managers of earlier writes", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
 			obj.Data["other"] = "1"
@@ -80,7 +80,7 @@ func TestApply(t *testing.T) {
 			)
 			w.equal("data", map[string]string{"key": "value", "other": "1", "x": "1"}, w.stored(obj).(*corev1.ConfigMap).Data)
 		}},
-		{"knows who writes afterwards", func(w *world) {
+		{"tracks the managers of later writes", func(w *world) {
 			w.must(w.c.Apply(w.Context(), applied(map[string]string{"x": "1"}), alice))
 			obj := configMap("a")
 			w.must(w.c.Patch(w.Context(), obj, mergePatch(`{"data":{"y":"1"}}`), bob))
@@ -89,7 +89,7 @@ func TestApply(t *testing.T) {
 		{"as a patch", func(w *world) {
 			obj := configMap("a")
 			obj.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
-			w.must(w.c.Patch(w.Context(), obj, client.Apply, alice)) //nolint:staticcheck // deprecated, but it is still there
+			w.must(w.c.Patch(w.Context(), obj, client.Apply, alice)) //nolint:staticcheck // deprecated, but still supported
 			w.equal("version", "2", obj.ResourceVersion)
 		}},
 		{"of unstructured content", func(w *world) {
@@ -120,7 +120,7 @@ func TestApply(t *testing.T) {
 				"managers", map[string]metav1.ManagedFieldsOperationType{"tester": "Update", "alicestatus": "Apply"}, managers(obj),
 			)
 		}},
-		{"of the status of what is not there", func(w *world) {
+		{"of the status of a missing object", func(w *world) {
 			patch := client.RawPatch(types.ApplyYAMLPatchType, []byte("{apiVersion: example.org/v1, kind: Widget}"))
 			w.wantError(
 				w.c.Status().Patch(w.Context(), widget("a"), patch, alice), 404, metav1.StatusReasonNotFound,
@@ -138,7 +138,7 @@ func TestApply(t *testing.T) {
 			w.must(w.c.Status().Update(w.Context(), obj, alice))
 			w.wantChanges(before)
 		}},
-		{"knows who has written a status without anything in it", func(w *world) {
+		{"keeps the manager of an empty status", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
 			w.must(w.c.Status().Patch(w.Context(), obj, mergePatch(`{"status":{"ready":null}}`), bob))
@@ -152,7 +152,7 @@ func TestApply(t *testing.T) {
 				"managers", map[string]metav1.ManagedFieldsOperationType{"tester": "Update", "bobstatus": "Update"}, managers(obj),
 			)
 		}},
-		{"knows that nobody has written what the server has added to an update", func(w *world) {
+		{"fields that the server adds to an update have no manager", func(w *world) {
 			obj := &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
 				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
@@ -160,7 +160,7 @@ func TestApply(t *testing.T) {
 			w.create(obj)
 			w.must(w.c.Patch(w.Context(), obj, mergePatch(`{"spec":{"type":"NodePort"}}`), bob))
 			if obj.Spec.Ports[0].NodePort == 0 {
-				w.Error("there is no node port")
+				w.Error("the service has no node port")
 			}
 			w.must(w.c.Apply(w.Context(), corev1ac.Service("a", "default"), alice))
 			for _, entry := range w.stored(obj).GetManagedFields() {

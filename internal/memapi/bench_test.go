@@ -136,7 +136,7 @@ func BenchmarkPatch(b *testing.B) {
 	}
 }
 
-// BenchmarkReconcile is a server and ten calls, as a reconciler makes them in a schedule.
+// BenchmarkReconcile creates a server and makes ten calls, like a reconciler in a schedule.
 func BenchmarkReconcile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
@@ -199,7 +199,7 @@ func BenchmarkGarbage(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		i++
-		objects[0].Data["key"] = fmt.Sprint(i) // what is known of the version before is of no use
+		objects[0].Data["key"] = fmt.Sprint(i) // cached results for the previous version are useless
 		if err := c.Update(b.Context(), objects[0]); err != nil {
 			b.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 
 func TestCreate(t *testing.T) {
 	runRules(t, []rule{
-		{"fills in what is the server's", func(w *world) {
+		{"sets the fields of the server", func(w *world) {
 			obj := configMap("a")
 			obj.UID, obj.Generation, obj.CreationTimestamp = "mine", 7, metav1.Now()
 			obj.DeletionTimestamp, obj.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(5))
@@ -43,7 +43,7 @@ func TestCreate(t *testing.T) {
 				w.Errorf("created %s, want %s", obj.CreationTimestamp, start)
 			}
 		}},
-		{"what exists already", func(w *world) {
+		{"of an existing object", func(w *world) {
 			w.create(configMap("a"))
 			before := w.Version()
 			obj := configMap("a")
@@ -51,7 +51,7 @@ func TestCreate(t *testing.T) {
 			w.equal("object after the error", configMap("a"), obj)
 			w.wantChanges(before)
 		}},
-		{"what exists already and is being deleted", func(w *world) {
+		{"of an object that is being deleted", func(w *world) {
 			obj := configMap("a")
 			obj.Finalizers = []string{"example.org/hold"}
 			w.create(obj)
@@ -84,7 +84,7 @@ func TestCreate(t *testing.T) {
 			w.create(obj)
 			w.equal("length", 63, len(obj.Name))
 		}},
-		{"a generated name that is taken is tried again", func(w *world) {
+		{"a generated name that is taken is replaced by another one", func(w *world) {
 			other := newWorld(w.TB)
 			obj := configMap("")
 			obj.GenerateName = "a-"
@@ -94,7 +94,7 @@ func TestCreate(t *testing.T) {
 			again.GenerateName = "a-"
 			w.create(again)
 			if again.Name == obj.Name {
-				w.Error("two objects of one name")
+				w.Error("two objects have the same name")
 			}
 		}},
 		{"a generated name that is taken eight times is an error", func(w *world) {
@@ -139,12 +139,12 @@ func TestCreate(t *testing.T) {
 			obj.Namespace = "nowhere"
 			w.wantError(w.c.Create(w.Context(), obj), 404, metav1.StatusReasonNotFound, `namespaces "nowhere" not found`)
 		}},
-		{"a kind of the cluster has no namespace", func(w *world) {
+		{"a cluster-scoped kind has no namespace", func(w *world) {
 			obj := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 			w.create(obj)
 			w.equal("namespace", "", obj.Namespace)
 		}},
-		{"equal owners are one", func(w *world) {
+		{"duplicate owners are merged", func(w *world) {
 			ref := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "s", UID: "1"}
 			other := ref
 			other.Name = "t"
@@ -205,6 +205,6 @@ func TestIdentity(t *testing.T) {
 		t.Error("two objects with one name have the same UID")
 	}
 	if diff := cmp.Diff(first.UID, again.UID); diff != "" {
-		t.Errorf("the UID depends on something else (-first +again):\n%s", diff)
+		t.Errorf("the UID does not only depend on the seed and the name (-first +again):\n%s", diff)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 const hold = "example.org/hold"
 
-// held returns a widget with a finalizer that is being deleted, as it is stored.
+// held returns the stored form of a widget that is being deleted and has a finalizer.
 func held(w *world, finalizers ...string) *Widget {
 	w.Helper()
 	obj := widget("a")
@@ -50,7 +50,7 @@ func TestDelete(t *testing.T) {
 			obj.ResourceVersion = "3"
 			w.equal("object", client.Object(obj), event.Object)
 		}},
-		{"of what is not there", func(w *world) {
+		{"of a missing object", func(w *world) {
 			w.wantError(w.c.Delete(w.Context(), configMap("a")), 404, metav1.StatusReasonNotFound, `configmaps "a" not found`)
 		}},
 		{"with finalizers marks the object, once", func(w *world) {
@@ -63,7 +63,7 @@ func TestDelete(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), obj))
 			w.wantChanges(before)
 		}},
-		{"ends when the last finalizer goes, and the answer has the version before", func(w *world) {
+		{"ends with the last finalizer, and the response has the previous version", func(w *world) {
 			obj := held(w)
 			version, before := obj.ResourceVersion, w.Version()
 			obj.Finalizers = nil
@@ -72,7 +72,7 @@ func TestDelete(t *testing.T) {
 			w.wantChanges(before, "DELETED Widget a +1")
 			w.equal("finalizers in the event", []string{hold}, w.Events(before)[0].Object.GetFinalizers())
 		}},
-		{"does not end when one of two finalizers goes", func(w *world) {
+		{"does not end when one of two finalizers is removed", func(w *world) {
 			obj := held(w, "example.org/other")
 			before := w.Version()
 			obj.Finalizers = []string{hold}
@@ -110,7 +110,7 @@ func TestDelete(t *testing.T) {
 					`The object might have been modified`)
 			w.must(w.c.Delete(w.Context(), obj, client.Preconditions{ResourceVersion: &obj.ResourceVersion}))
 		}},
-		{"precondition on the resource version never holds when dependents need not be waited for any more", func(w *world) {
+		{"precondition on the resource version fails when it no longer waits for dependents", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
 			w.must(w.c.Delete(w.Context(), obj, client.PropagationPolicy(metav1.DeletePropagationForeground)))
@@ -142,13 +142,13 @@ func TestDelete(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), obj, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 			w.equal("finalizers", []string{metav1.FinalizerOrphanDependents}, w.stored(obj).GetFinalizers())
 		}},
-		{"background forgets that it was foreground", func(w *world) {
+		{"background replaces foreground", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
 			w.must(w.c.Delete(w.Context(), obj, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 			w.must(w.c.Delete(w.Context(), obj, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 			if w.stored(obj) != nil {
-				w.Error("still there")
+				w.Error("the object still exists")
 			}
 		}},
 		{"jobs orphan their pods by default", func(w *world) {
@@ -169,7 +169,7 @@ func TestDelete(t *testing.T) {
 
 func TestDeletePod(t *testing.T) {
 	runRules(t, []rule{
-		{"gives it time", func(w *world) {
+		{"sets a grace period", func(w *world) {
 			pod := newPod("a")
 			w.create(pod)
 			w.must(w.c.Delete(w.Context(), pod))
@@ -180,7 +180,7 @@ func TestDeletePod(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), pod))
 			w.wantChanges(before)
 		}},
-		{"the time can be cut", func(w *world) {
+		{"the grace period can be reduced", func(w *world) {
 			pod := newPod("a")
 			w.create(pod)
 			w.must(w.c.Delete(w.Context(), pod))
@@ -190,7 +190,7 @@ func TestDeletePod(t *testing.T) {
 			w.equal("grace", int64(5), *got.GetDeletionGracePeriodSeconds())
 			w.equal("deletion", metav1.Unix(start.Unix()+5, 0), *got.GetDeletionTimestamp())
 		}},
-		{"the time cannot be extended", func(w *world) {
+		{"the grace period cannot be extended", func(w *world) {
 			pod := newPod("a")
 			w.create(pod)
 			w.must(w.c.Delete(w.Context(), pod, client.GracePeriodSeconds(5)))
@@ -198,33 +198,33 @@ func TestDeletePod(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), pod, client.GracePeriodSeconds(50)))
 			w.wantChanges(before)
 		}},
-		{"without grace it is marked and gone", func(w *world) {
+		{"without a grace period it is marked and removed", func(w *world) {
 			pod := newPod("a")
 			w.create(pod)
 			before := w.Version()
 			w.must(w.c.Delete(w.Context(), pod, client.GracePeriodSeconds(0)))
 			w.wantChanges(before, "MODIFIED Pod a +1", "DELETED Pod a +2")
 		}},
-		{"that runs nowhere is gone at once", func(w *world) {
+		{"that is not scheduled is removed immediately", func(w *world) {
 			pod := newPod("a")
 			pod.Spec.NodeName = ""
 			w.create(pod)
 			w.must(w.c.Delete(w.Context(), pod))
 			if w.stored(pod) != nil {
-				w.Error("still there")
+				w.Error("the object still exists")
 			}
 		}},
-		{"that has ended is gone at once", func(w *world) {
+		{"that has terminated is removed immediately", func(w *world) {
 			pod := newPod("a")
 			w.create(pod)
 			pod.Status.Phase = corev1.PodSucceeded
 			w.must(w.c.Status().Update(w.Context(), pod))
 			w.must(w.c.Delete(w.Context(), pod))
 			if w.stored(pod) != nil {
-				w.Error("still there")
+				w.Error("the object still exists")
 			}
 		}},
-		{"the last finalizer does not end it before its time", func(w *world) {
+		{"the last finalizer does not end it before its grace period", func(w *world) {
 			pod := newPod("a")
 			pod.Finalizers = []string{hold}
 			w.create(pod)
@@ -233,11 +233,11 @@ func TestDeletePod(t *testing.T) {
 			pod.Finalizers = nil
 			w.must(w.c.Update(w.Context(), pod))
 			if w.stored(pod) == nil {
-				w.Error("gone")
+				w.Error("the object no longer exists")
 			}
 			w.must(w.c.Delete(w.Context(), pod, client.GracePeriodSeconds(0)))
 			if w.stored(pod) != nil {
-				w.Error("still there")
+				w.Error("the object still exists")
 			}
 		}},
 	})
@@ -245,7 +245,7 @@ func TestDeletePod(t *testing.T) {
 
 func TestDeleteAllOf(t *testing.T) {
 	runRules(t, []rule{
-		{"deletes what is selected", func(w *world) {
+		{"deletes the selected objects", func(w *world) {
 			for _, name := range []string{"a", "b", "c"} {
 				obj := configMap(name)
 				if name == "b" {
@@ -261,7 +261,7 @@ func TestDeleteAllOf(t *testing.T) {
 			)
 			w.wantChanges(before, "DELETED ConfigMap a +1", "DELETED ConfigMap c +2")
 		}},
-		{"marks what has finalizers", func(w *world) {
+		{"marks objects with finalizers", func(w *world) {
 			obj := widget("a")
 			obj.Finalizers = []string{hold}
 			w.create(obj)

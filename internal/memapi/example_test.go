@@ -17,7 +17,7 @@ import (
 )
 
 func Example() {
-	// Once for all servers.
+	// All servers can share these.
 	registry, err := kinds.NewRegistry(clientgoscheme.Scheme)
 	if err != nil {
 		panic(err)

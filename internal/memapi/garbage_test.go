@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// refTo refers to an owner that waits for its dependents.
+// refTo returns a reference to an owner that blocks the owner's deletion.
 func refTo(obj client.Object, kind string) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: map[string]string{"Widget": "example.org/v1"}[kind] + map[string]string{
@@ -35,7 +35,7 @@ func (w *world) owned(name string, refs ...metav1.OwnerReference) *corev1.Config
 	return obj
 }
 
-// chain creates a widget, a config map that it owns, and one that that one owns, which is held by a finalizer.
+// chain creates a widget, a config map that the widget owns, and one with a finalizer that the first config map owns.
 func (w *world) chain() (owner *Widget, child, last *corev1.ConfigMap) {
 	w.Helper()
 	owner = widget("o")
@@ -60,7 +60,7 @@ func (w *world) wantGarbage(want ...string) {
 	w.equal("garbage", want, w.garbage())
 }
 
-// collect does all there is to do, until there is nothing left, and returns what it was.
+// collect executes all steps of the garbage collector until none is left, and returns them.
 func (w *world) collect() []string {
 	w.Helper()
 	var lines []string
@@ -72,7 +72,7 @@ func (w *world) collect() []string {
 		lines = append(lines, w.garbage()[0])
 		w.must(w.Collect(garbage[0]))
 	}
-	w.Fatalf("there is always something left: %v", lines)
+	w.Fatalf("steps remain after many rounds: %v", lines)
 	return nil
 }
 
@@ -81,17 +81,17 @@ func TestGarbage(t *testing.T) {
 		metav1.DeletePropagationForeground,
 	), client.PropagationPolicy(metav1.DeletePropagationOrphan)
 	runRules(t, []rule{
-		{"what has no owner stays", func(w *world) {
+		{"an object without owners is kept", func(w *world) {
 			w.create(configMap("a"))
 			w.wantGarbage()
 		}},
-		{"what has an owner stays", func(w *world) {
+		{"an object with an owner is kept", func(w *world) {
 			owner := widget("o")
 			w.create(owner)
 			w.owned("a", refTo(owner, "Widget"))
 			w.wantGarbage()
 		}},
-		{"what had an owner goes, and what it owned", func(w *world) {
+		{"an object whose owner is missing is deleted, and its dependents", func(w *world) {
 			owner := widget("o")
 			w.create(owner)
 			child := w.owned("b", refTo(owner, "Widget"))
@@ -99,7 +99,7 @@ func TestGarbage(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), owner))
 			w.equal("steps", []string{"delete ConfigMap b", "delete ConfigMap a"}, w.collect())
 		}},
-		{"an owner with another UID is gone", func(w *world) {
+		{"an owner with another UID does not exist", func(w *world) {
 			owner := widget("o")
 			w.create(owner)
 			w.owned("a", refTo(owner, "Widget"))
@@ -107,7 +107,7 @@ func TestGarbage(t *testing.T) {
 			w.create(widget("o"))
 			w.wantGarbage("delete ConfigMap a")
 		}},
-		{"an owner that is being deleted is there", func(w *world) {
+		{"an owner that is being deleted exists", func(w *world) {
 			owner := widget("o")
 			owner.Finalizers = []string{hold}
 			w.create(owner)
@@ -115,7 +115,7 @@ func TestGarbage(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), owner))
 			w.wantGarbage()
 		}},
-		{"an owner in another namespace is gone", func(w *world) {
+		{"an owner in another namespace does not exist", func(w *world) {
 			owner := widget("o")
 			owner.Namespace = "kube-public"
 			w.create(owner)
@@ -128,7 +128,7 @@ func TestGarbage(t *testing.T) {
 			w.owned("a", refTo(owner, "Namespace"))
 			w.wantGarbage()
 		}},
-		{"an owner of an unknown kind is not looked for", func(w *world) {
+		{"an owner of an unknown kind is ignored", func(w *world) {
 			w.owned("a", metav1.OwnerReference{APIVersion: "example.com/v7", Kind: "Thing", Name: "o", UID: "1"})
 			w.wantGarbage()
 		}},
@@ -139,7 +139,7 @@ func TestGarbage(t *testing.T) {
 			w.create(ns)
 			w.wantGarbage()
 		}},
-		{"one of two owners is dropped", func(w *world) {
+		{"a missing owner is removed if another owner exists", func(w *world) {
 			owner, other := widget("o"), widget("p")
 			w.create(owner)
 			w.create(other)
@@ -177,7 +177,7 @@ func TestGarbage(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), owner, foreground))
 			w.wantGarbage("delete ConfigMap a", "finish deletion Widget o")
 		}},
-		{"foreground: what has another owner loses this one", func(w *world) {
+		{"foreground: a dependent with another owner loses this one", func(w *world) {
 			owner, other := widget("o"), widget("p")
 			w.create(owner)
 			w.create(other)
@@ -185,7 +185,7 @@ func TestGarbage(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), owner, foreground))
 			w.equal("steps", []string{"drop owners ConfigMap a", "finish deletion Widget o"}, w.collect())
 		}},
-		{"foreground: a circle of owners is broken", func(w *world) {
+		{"foreground: a cycle of owners is broken", func(w *world) {
 			owner := widget("o")
 			w.create(owner)
 			child := w.owned("a", refTo(owner, "Widget"))
@@ -198,7 +198,7 @@ func TestGarbage(t *testing.T) {
 				w.collect(),
 			)
 		}},
-		{"foreground: what has ceased to wait is taken for a circle, too", func(w *world) {
+		{"foreground: an object that no longer waits is treated as a cycle, too", func(w *world) {
 			owner, _, last := w.chain()
 			w.must(w.c.Delete(w.Context(), last, foreground))
 			w.equal("steps", []string{"finish deletion ConfigMap a"}, w.collect())
@@ -212,7 +212,7 @@ func TestGarbage(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), owner, orphan))
 			w.equal("steps", []string{"release ConfigMap b", "finish deletion Widget o"}, w.collect())
 		}},
-		{"orphan: dependents are released, then the owner goes", func(w *world) {
+		{"orphan: dependents are released, then the owner is removed", func(w *world) {
 			owner := widget("o")
 			w.create(owner)
 			obj := w.owned("a", refTo(owner, "Widget"))
@@ -230,7 +230,7 @@ func TestGarbage(t *testing.T) {
 				w.Error("not marked")
 			}
 		}},
-		{"nothing happens to what has been replaced", func(w *world) {
+		{"a replaced object is not changed", func(w *world) {
 			w.owned("a", metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "o", UID: "1"})
 			garbage := w.Garbage()
 			w.must(w.c.Delete(w.Context(), configMap("a")))
@@ -238,7 +238,7 @@ func TestGarbage(t *testing.T) {
 			w.create(configMap("a"))
 			w.must(w.Collect(garbage[0]))
 			if w.stored(configMap("a")) == nil {
-				w.Error("the other object is gone")
+				w.Error("the other object no longer exists")
 			}
 		}},
 	})
@@ -251,7 +251,7 @@ func TestNamespace(t *testing.T) {
 		return ns
 	}
 	runRules(t, []rule{
-		{"some are there from the start, without events", func(w *world) {
+		{"some exist from the start, without events", func(w *world) {
 			var list corev1.NamespaceList
 			w.must(w.c.List(w.Context(), &list))
 			var names []string
@@ -276,7 +276,7 @@ func TestNamespace(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), ns))
 			w.wantChanges(before)
 		}},
-		{"that terminates takes nothing new", func(w *world) {
+		{"that terminates accepts no new objects", func(w *world) {
 			ns := create(w)
 			w.must(w.c.Delete(w.Context(), ns))
 			obj := configMap("a")
@@ -285,10 +285,10 @@ func TestNamespace(t *testing.T) {
 			w.wantError(err, 403, metav1.StatusReasonForbidden,
 				`configmaps "a" is forbidden: unable to create new content in namespace n because it is being terminated`)
 			if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-				w.Errorf("error %#v has not the cause", err)
+				w.Errorf("error %#v does not have the cause", err)
 			}
 		}},
-		{"its content goes, pods first, and then the namespace", func(w *world) {
+		{"its content is deleted, pods first, and then the namespace", func(w *world) {
 			ns := create(w)
 			pod, obj := newPod("p"), configMap("a")
 			pod.Namespace, obj.Namespace = "n", "n"
@@ -301,7 +301,7 @@ func TestNamespace(t *testing.T) {
 				w.collect(),
 			)
 			if w.stored(ns) != nil {
-				w.Error("still there")
+				w.Error("the object still exists")
 			}
 		}},
 		{"waits for finalizers of its content", func(w *world) {
@@ -316,14 +316,14 @@ func TestNamespace(t *testing.T) {
 			)
 			w.equal("steps", []string{"finish namespace Namespace n"}, w.collect())
 		}},
-		{"waits for its own finalizers at last", func(w *world) {
+		{"waits for its own finalizers last", func(w *world) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", Finalizers: []string{hold}}}
 			w.create(ns)
 			w.must(w.c.Delete(w.Context(), ns))
 			w.equal("steps", []string{"finish namespace Namespace n"}, w.collect())
 			w.must(w.c.Patch(w.Context(), ns, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 			if w.stored(ns) != nil {
-				w.Error("still there")
+				w.Error("the object still exists")
 			}
 		}},
 	})

@@ -71,7 +71,7 @@ func TestList(t *testing.T) {
 				"by namespace", []string{"kube-public/a"}, w.names(client.MatchingFields{"metadata.namespace": "kube-public"}),
 			)
 		}},
-		{"by a field that is none", func(w *world) {
+		{"by an unsupported field", func(w *world) {
 			w.wantError(w.c.List(w.Context(), &corev1.ConfigMapList{}, client.MatchingFields{"data.x": "a"}), 400,
 				metav1.StatusReasonBadRequest,
 				`"data.x" is not a known field selector: only "metadata.name", "metadata.namespace"`)
@@ -134,7 +134,7 @@ func TestList(t *testing.T) {
 			}
 			w.equal("names", []string{"default/b", "default/c"}, w.names(exact))
 		}},
-		{"at a version that is not there yet", func(w *world) {
+		{"at a future version", func(w *world) {
 			late := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "99"}}
 			w.wantError(
 				w.c.List(w.Context(), &corev1.ConfigMapList{}, late), 504, metav1.StatusReasonTimeout,
@@ -151,7 +151,7 @@ func TestList(t *testing.T) {
 			w.must(w.c.List(w.Context(), &list))
 			w.equal("config map", metav1.TypeMeta{}, list.Items[0].TypeMeta)
 		}},
-		{"forgets what was in the list", func(w *world) {
+		{"replaces the items of the list", func(w *world) {
 			list := corev1.ConfigMapList{Items: []corev1.ConfigMap{*configMap("x")}}
 			list.Continue = "x"
 			w.must(w.c.List(w.Context(), &list))

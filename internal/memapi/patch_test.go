@@ -21,7 +21,7 @@ func strategicPatch(text string) client.Patch {
 
 func TestPatch(t *testing.T) {
 	runRules(t, []rule{
-		{"merge: changes what it says", func(w *world) {
+		{"merge: changes the given fields", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
 			w.must(w.c.Patch(w.Context(), obj, mergePatch(`{"data":{"key":null,"other":"1"},"metadata":{"labels":{"x":"y"}}}`)))
@@ -92,7 +92,7 @@ func TestPatch(t *testing.T) {
 			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"metadata":{"uid":"b"}}`)), 422, metav1.StatusReasonInvalid,
 				`Widget.example.org "a" is invalid: metadata.uid: Invalid value: "b": field is immutable`)
 		}},
-		{"merge: no resource version is none of a custom kind's", func(w *world) {
+		{"merge: a custom kind without a resource version is refused", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
 			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"metadata":{"resourceVersion":null}}`)), 422,
@@ -112,7 +112,7 @@ func TestPatch(t *testing.T) {
 				` "" is invalid: patch: Invalid value`,
 			)
 		}},
-		{"of what is not there", func(w *world) {
+		{"of a missing object", func(w *world) {
 			w.wantError(
 				w.c.Patch(w.Context(), configMap("a"), mergePatch(`{}`)), 404, metav1.StatusReasonNotFound,
 				`configmaps "a" not found`,

@@ -122,7 +122,7 @@ func TestEviction(t *testing.T) {
 		return obj
 	}
 	runRules(t, []rule{
-		{"deletes a pod and says why", func(w *world) {
+		{"deletes a pod and sets the reason", func(w *world) {
 			pod := running(w)
 			eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{}}
 			w.must(w.c.SubResource("eviction").Create(w.Context(), pod, eviction))
@@ -137,7 +137,7 @@ func TestEviction(t *testing.T) {
 			w.must(w.c.SubResource("eviction").Create(w.Context(), pod, &policyv1.Eviction{}))
 			w.equal("left", int32(0), w.stored(obj).(*policyv1.PodDisruptionBudget).Status.DisruptionsAllowed)
 		}},
-		{"is refused when a budget has nothing left", func(w *world) {
+		{"is refused when a budget allows no disruption", func(w *world) {
 			budget(w, 0)
 			pod := running(w)
 			before := w.Version()
@@ -147,7 +147,7 @@ func TestEviction(t *testing.T) {
 			)
 			w.wantChanges(before)
 		}},
-		{"of what is not there", func(w *world) {
+		{"of a missing object", func(w *world) {
 			w.wantError(
 				w.c.SubResource("eviction").Create(w.Context(), newPod("a"), &policyv1.Eviction{}), 404,
 				metav1.StatusReasonNotFound, `pods "a" not found`,

@@ -34,7 +34,7 @@ func TestUpdate(t *testing.T) {
 			w.equal("version", "2", obj.ResourceVersion)
 			w.wantChanges(before)
 		}},
-		{"by an empty list, which is none on the wire, changes nothing", func(w *world) {
+		{"by an empty list, which is not encoded, changes nothing", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
 			before := w.Version()
@@ -42,7 +42,7 @@ func TestUpdate(t *testing.T) {
 			w.must(w.c.Update(w.Context(), obj))
 			w.wantChanges(before)
 		}},
-		{"that takes back what nobody else says is the next version, once", func(w *world) {
+		{"that removes a field without another manager is a new version, once", func(w *world) {
 			obj := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: corev1.ServiceSpec{
 				ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": "x"}, Ports: []corev1.ServicePort{{Port: 80}},
 			}}
@@ -55,7 +55,7 @@ func TestUpdate(t *testing.T) {
 			w.equal("address", corev1.ClusterIPNone, w.stored(obj).(*corev1.Service).Spec.ClusterIP)
 			w.wantChanges(before, "MODIFIED Service a +1")
 		}},
-		{"by empty data is a change of what is immutable, unless it is lost on the wire", func(w *world) {
+		{"by empty data changes an immutable field, unless the encoding drops it", func(w *world) {
 			obj := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Immutable: new(true)}
 			w.create(obj)
 			obj.Data = map[string][]byte{}
@@ -93,10 +93,10 @@ func TestUpdate(t *testing.T) {
 			w.must(w.c.Update(w.Context(), obj))
 			w.equal("version", "3", obj.ResourceVersion)
 		}},
-		{"of what is not there", func(w *world) {
+		{"of a missing object", func(w *world) {
 			w.wantError(w.c.Update(w.Context(), configMap("a")), 404, metav1.StatusReasonNotFound, `configmaps "a" not found`)
 		}},
-		{"of what is not there creates it, if it is a lease or the like", func(w *world) {
+		{"of a missing object creates it, if its kind allows that", func(w *world) {
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", ResourceVersion: "77"}}
 			w.must(w.c.Update(w.Context(), lease))
 			w.equal("version", "2", lease.ResourceVersion)
@@ -128,7 +128,7 @@ func TestUpdate(t *testing.T) {
 			w.equal("answer", WidgetStatus{}, obj.Status)
 			w.equal("version", "2", obj.ResourceVersion)
 		}},
-		{"keeps what is the server's", func(w *world) {
+		{"keeps the fields of the server", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
 			want := obj.DeepCopy()
@@ -174,7 +174,7 @@ func TestUpdate(t *testing.T) {
 			w.must(w.c.Update(w.Context(), obj))
 			w.equal("kind", metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, obj.TypeMeta)
 		}},
-		{"a failed one leaves the caller's object alone", func(w *world) {
+		{"a failed update does not change the caller's object", func(w *world) {
 			obj := widget("a")
 			w.create(obj)
 			obj.ResourceVersion, obj.Spec.Size = "1", 5
@@ -190,7 +190,7 @@ func TestUpdate(t *testing.T) {
 				w.Errorf("error %v", err)
 			}
 		}},
-		{"a resource version that is no number", func(w *world) {
+		{"a resource version that is not a number", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
 			obj.ResourceVersion = "x"
@@ -241,7 +241,7 @@ func TestStatus(t *testing.T) {
 			w.must(w.c.Status().Update(w.Context(), obj))
 			w.wantChanges(before)
 		}},
-		{"that is empty is another one than none", func(w *world) {
+		{"an empty status differs from none", func(w *world) {
 			obj, content := widget("a"), &unstructured.Unstructured{}
 			content.SetGroupVersionKind(widgets.WithKind("Widget"))
 			w.create(obj)
@@ -275,7 +275,7 @@ func TestStatus(t *testing.T) {
 				"the server could not find the requested resource",
 			)
 		}},
-		{"of what is not there", func(w *world) {
+		{"of a missing object", func(w *world) {
 			w.wantError(
 				w.c.Status().Update(w.Context(), widget("a")), 404, metav1.StatusReasonNotFound,
 				`widgets.example.org "a" not found`,

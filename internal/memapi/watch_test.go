@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watch begins a watch of config maps.
+// watch starts a watch of config maps.
 func (w *world) watch(opts ...client.ListOption) watch.Interface {
 	w.Helper()
 	watcher, err := w.c.Watch(w.Context(), &corev1.ConfigMapList{}, opts...)
@@ -22,7 +22,7 @@ func (w *world) watch(opts ...client.ListOption) watch.Interface {
 	return watcher
 }
 
-// seen returns what can be read of a watch without waiting.
+// seen returns the events of a watch that can be read without waiting.
 func seen(watcher watch.Interface) (lines []string) {
 	for {
 		select {
@@ -48,7 +48,7 @@ func raw(options metav1.ListOptions) client.ListOption {
 
 func TestWatch(t *testing.T) {
 	runRules(t, []rule{
-		{"sees what changes", func(w *world) {
+		{"reports changes", func(w *world) {
 			watcher := w.watch()
 			obj := configMap("a")
 			w.create(obj)
@@ -58,7 +58,7 @@ func TestWatch(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), obj))
 			w.equal("seen", []string{"ADDED a@2", "MODIFIED a@4", "DELETED a@5"}, seen(watcher))
 		}},
-		{"begins with what is there", func(w *world) {
+		{"starts with the existing objects", func(w *world) {
 			w.create(configMap("b"))
 			w.create(configMap("a"))
 			w.equal("seen", []string{"ADDED a@3", "ADDED b@2"}, seen(w.watch()))
@@ -69,7 +69,7 @@ func TestWatch(t *testing.T) {
 			w.must(w.c.Delete(w.Context(), configMap("b")))
 			w.equal("seen", []string{"ADDED a@3", "DELETED b@4"}, seen(w.watch(raw(metav1.ListOptions{ResourceVersion: "2"}))))
 		}},
-		{"what leaves a selection is deleted, what joins it is added", func(w *world) {
+		{"reports objects that leave a selection as deleted, and those that join as added", func(w *world) {
 			obj := configMap("a")
 			w.create(obj)
 			watcher := w.watch(client.MatchingLabels{"app": "web"}, raw(metav1.ListOptions{ResourceVersion: "2"}))
@@ -95,7 +95,7 @@ func TestWatch(t *testing.T) {
 				seen(w.watch(raw(metav1.ListOptions{ResourceVersion: "2"}))),
 			)
 		}},
-		{"bookmarks, for those who want them", func(w *world) {
+		{"sends bookmarks if requested", func(w *world) {
 			with, without := w.watch(raw(metav1.ListOptions{AllowWatchBookmarks: true})), w.watch()
 			w.create(widget("a"))
 			w.Bookmark()
@@ -130,7 +130,7 @@ func TestWatch(t *testing.T) {
 			w.create(configMap("a"))
 			w.equal("seen", []string{"closed"}, seen(watcher))
 		}},
-		{"ends when nobody reads", func(w *world) {
+		{"ends when the client does not read", func(w *world) {
 			watcher := w.watch()
 			obj := configMap("a")
 			w.create(obj)

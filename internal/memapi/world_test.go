@@ -26,7 +26,7 @@ import (
 
 var widgets = schema.GroupVersion{Group: "example.org", Version: "v1"}
 
-// Widget is a custom kind in a namespace, with a status.
+// Widget is a namespaced custom kind with a status.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -77,10 +77,10 @@ var registry = sync.OnceValue(func() *kinds.Registry {
 
 var applier = sync.OnceValue(func() *apply.Applier { return apply.New(registry()) })
 
-// start is when the clock of a world begins.
+// start is the initial time of the clock of a world.
 var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world is a server and a client of it.
+// world is a server with a client.
 type world struct {
 	testing.TB
 	*memapi.Server
@@ -110,7 +110,7 @@ func (w *world) create(obj client.Object) {
 	w.must(w.c.Create(w.Context(), obj))
 }
 
-// stored returns what the server has of an object, or nil.
+// stored returns the stored object, or nil if it does not exist.
 func (w *world) stored(obj client.Object) client.Object {
 	w.Helper()
 	gvk, err := apiutil.GVKForObject(obj, w.c.Scheme())
@@ -118,7 +118,7 @@ func (w *world) stored(obj client.Object) client.Object {
 	return w.Get(gvk, client.ObjectKeyFromObject(obj))
 }
 
-// changes returns what has happened after a version, in short.
+// changes returns a summary of the events after a version.
 func (w *world) changes(after int64) []string {
 	var lines []string
 	for _, e := range w.Events(after) {
@@ -139,7 +139,7 @@ func (w *world) equal(what string, want, got any) {
 	}
 }
 
-// wantError checks code, reason and text of an error. The text may be the beginning of it.
+// wantError checks code, reason and text of an error. The expected text may be a prefix.
 func (w *world) wantError(err error, code int32, reason metav1.StatusReason, text string) {
 	w.Helper()
 	status, ok := err.(apierrors.APIStatus)
@@ -152,7 +152,7 @@ func (w *world) wantError(err error, code int32, reason metav1.StatusReason, tex
 	}
 }
 
-// rule is a test of one thing that a server does.
+// rule is a test of one behavior of a server.
 type rule struct {
 	name string
 	test func(*world)

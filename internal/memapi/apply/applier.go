@@ -21,7 +21,8 @@ import (
 	"trueup.dev/internal/memapi/kinds"
 )
 
-// Applier knows who owns which fields. It is safe for concurrent use, and may be shared by any number of servers.
+// Applier merges apply configurations and tracks field owners. It is safe for concurrent use, and any number of servers
+// may share it.
 type Applier struct {
 	registry *kinds.Registry
 
@@ -30,32 +31,31 @@ type Applier struct {
 	managers map[endpoint]*fieldManager
 }
 
-// fieldManager is what knows the fields of a kind at one of its endpoints.
+// fieldManager manages the fields of a kind at one endpoint.
 type fieldManager struct {
 	*managedfields.FieldManager
 	converter managedfields.TypeConverter
 }
 
-// endpoint is where an object is written.
+// endpoint is an object or a subresource of a kind.
 type endpoint struct {
 	kind        *kinds.Kind
 	subresource string
 }
 
-// New returns an applier for the kinds of a registry. What it knows of a kind is made when it is first needed.
+// New returns an applier for the kinds of a registry. Its models of a kind are created when they are first needed.
 func New(registry *kinds.Registry) *Applier {
 	return &Applier{registry: registry, managers: map[endpoint]*fieldManager{}}
 }
 
-// Apply returns what becomes of a live object when a manager applies a configuration. The live object is nil if there
-// is none yet. Fields that the manager has applied before, and does no longer, are removed unless somebody else owns
-// them, too.
+// Apply returns the live object with a configuration applied by a manager. The live object is nil if it does not exist.
+// Fields that the manager applied before and no longer applies are removed, unless they have another owner.
 //
-// Fields that somebody else owns can only be changed by force: otherwise Apply fails with a conflict that lists them.
-// Other errors are those of a bad request if they have a status, and of the server's own if they do not. The result is
-// of the type the scheme has for the kind, or unstructured if it is of a custom kind and its type cannot hold it, which
-// is for the schema to refuse. It is neither defaulted nor validated. It shares nothing with the arguments, which are
-// not changed.
+// Changing a field of another owner requires force. Without it, Apply returns a conflict that lists these fields. Other
+// errors with a status are those of a bad request, errors without one are internal errors of the server. The result has
+// the type that the scheme has for the kind. It is unstructured if the type of a custom kind cannot hold it, which the
+// schema must refuse. It is neither defaulted nor validated. It shares nothing with the arguments, which are not
+// changed.
 func (a *Applier) Apply(
 	live client.Object, patch *unstructured.Unstructured, manager string, force bool, subresource string, now time.Time,
 ) (client.Object, error) {
@@ -99,10 +99,10 @@ func (a *Applier) apply(
 	return obj, nil
 }
 
-// Update returns an updated object with the managed fields it has after a request of a manager other than apply. The
-// live object is nil if the updated one is created. Neither of them is changed.
+// Update returns an updated object with the managed fields after a request of a manager other than apply. The live
+// object is nil if the updated one is created. Neither of them is changed.
 //
-// Managed fields of the updated object are taken for an attempt to change them: it should have those of the live one.
+// Managed fields in the updated object that differ from those of the live one are an attempt to change them.
 func (a *Applier) Update(
 	live, updated client.Object, manager, subresource string, now time.Time,
 ) (client.Object, error) {
@@ -163,7 +163,7 @@ func (a *Applier) kindOf(obj client.Object) (*kinds.Kind, bool) {
 	return nil, false
 }
 
-// manager returns the field manager of an endpoint, which is made when it is first needed.
+// manager returns the field manager of an endpoint. It is created when it is first needed.
 func (a *Applier) manager(k *kinds.Kind, subresource string) (*fieldManager, error) {
 	at := endpoint{k, subresource}
 	a.mu.RLock()
@@ -209,7 +209,7 @@ func (a *Applier) manager(k *kinds.Kind, subresource string) (*fieldManager, err
 	return fields, nil
 }
 
-// versioned returns a copy of an object that says its kind, or an empty object for none.
+// versioned returns a copy of an object with its kind set, or an empty object for nil.
 func (a *Applier) versioned(k *kinds.Kind, obj client.Object) (client.Object, error) {
 	if obj == nil {
 		return a.empty(k)
@@ -219,8 +219,8 @@ func (a *Applier) versioned(k *kinds.Kind, obj client.Object) (client.Object, er
 	return obj, nil
 }
 
-// empty returns what a server starts from when it creates an object: a custom resource does not even have the fields
-// that its Go type always writes.
+// empty returns the object from which a server starts a creation. Custom resources lack even the fields that their Go
+// type always writes.
 func (a *Applier) empty(k *kinds.Kind) (client.Object, error) {
 	obj := client.Object(&unstructured.Unstructured{})
 	if !k.Custom && a.registry.Scheme().Recognizes(k.GroupVersionKind) {
@@ -234,8 +234,8 @@ func (a *Applier) empty(k *kinds.Kind) (client.Object, error) {
 	return obj, nil
 }
 
-// typed returns an object as the type the scheme has for its kind, if that can hold all of it. For custom kinds it is
-// the schema that has to tell what is wrong.
+// typed converts an object to the type that the scheme has for its kind, if the type can hold all fields. For custom
+// kinds, the schema must report fields that it cannot hold.
 func (a *Applier) typed(k *kinds.Kind, merged runtime.Object) (client.Object, error) {
 	t, ok := a.registry.Scheme().AllKnownTypes()[k.GroupVersionKind]
 	u, untyped := merged.(*unstructured.Unstructured)
@@ -257,8 +257,8 @@ func (a *Applier) typed(k *kinds.Kind, merged runtime.Object) (client.Object, er
 	}
 }
 
-// emptyNulls makes empty what is null in the metadata of an object, because something else that was in it is not
-// applied any more: metadata in Go has no nulls, and a server does tell it from what is not there.
+// emptyNulls replaces nulls in metadata, which remain when other fields in them are no longer applied, by empty values:
+// metadata in Go has no nulls, but a server distinguishes them from absent fields.
 func emptyNulls(u *unstructured.Unstructured) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	for name, empty := range map[string]any{
@@ -270,8 +270,8 @@ func emptyNulls(u *unstructured.Unstructured) {
 	}
 }
 
-// holds reports whether an object has all fields of the content that it was made of, if only those that are not omitted
-// when they are empty.
+// holds reports whether an object has all fields of the content that it was converted from. Empty fields that are
+// omitted may be missing.
 func holds(obj client.Object, made *unstructured.Unstructured) bool {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -285,7 +285,7 @@ func holds(obj client.Object, made *unstructured.Unstructured) bool {
 	return true
 }
 
-// contains reports whether content has a field, and all that is in it. A null is there.
+// contains reports whether content has a field with all values in it. A null counts as a value.
 func contains(content map[string]any, key string, made any) bool {
 	held, found := content[key]
 	fields, ok := made.(map[string]any)
@@ -303,8 +303,7 @@ func managedOf(obj client.Object) []metav1.ManagedFieldsEntry {
 	return slices.Clone(obj.GetManagedFields())
 }
 
-// stamp gives entries that were not there before the time of a server, and puts all of them in the order of a server,
-// of which time is a part.
+// stamp sets the time of new entries, and sorts all entries like a server, whose order depends on the times.
 func stamp(obj client.Object, before []metav1.ManagedFieldsEntry, now time.Time) {
 	entries := slices.Clone(obj.GetManagedFields())
 	for i := range entries {
@@ -321,7 +320,7 @@ func stamp(obj client.Object, before []metav1.ManagedFieldsEntry, now time.Time)
 	obj.SetManagedFields(entries)
 }
 
-// oneVersion is what field managers need of a scheme in which all objects are of the version they are stored in.
+// oneVersion is the part of a scheme that field managers need, if all objects have the stored version.
 type oneVersion struct {
 	applier *Applier
 	kind    *kinds.Kind

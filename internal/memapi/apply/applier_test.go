@@ -23,7 +23,7 @@ import (
 
 var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// owners lists who owns which fields, in the order of a server.
+// owners lists the owners of fields, in the order of a server.
 func owners(obj client.Object) []string {
 	lines := []string{}
 	for _, e := range obj.GetManagedFields() {
@@ -64,7 +64,7 @@ func (w *world) apply(manager, text string, force bool, subresource ...string) e
 	)
 	if err == nil {
 		w.live = result
-		w.live.SetUID("1") // as a server does
+		w.live.SetUID("1") // a server does this
 	}
 	return err
 }
@@ -167,7 +167,7 @@ func TestUpdatesTakeFields(t *testing.T) {
 	}
 	w.update("b", func(obj client.Object) {
 		obj.(*appsv1.Deployment).Spec.Replicas = new(int32(5))
-		obj.(*appsv1.Deployment).Status.Replicas = 7 // which is not written here
+		obj.(*appsv1.Deployment).Status.Replicas = 7 // an update of the object does not write the status
 	})
 	w.update("c", func(obj client.Object) { obj.(*appsv1.Deployment).Status.Replicas = 8 }, "status")
 	w.update("c", func(client.Object) {}, "status")
@@ -209,7 +209,7 @@ func TestKindsWithoutADefinitionAreDeduced(t *testing.T) {
 	if err := w.apply("a", text, false); err != nil {
 		t.Fatal(err)
 	}
-	w.live.(*fixture.Resource).Status = fixture.ResourceStatus{} // as a server does
+	w.live.(*fixture.Resource).Status = fixture.ResourceStatus{} // a server does this
 	if err := w.apply("s", text, false, "status"); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestKindsWithoutADefinitionAreDeduced(t *testing.T) {
 	}
 }
 
-// Content that a Go type loses is returned as it is: a schema may refuse it.
+// Content that a Go type cannot hold is returned unchanged: a schema may refuse it.
 func TestContentThatATypeCannotHold(t *testing.T) {
 	for spec, typed := range map[string]bool{
 		"{fields: {a: b}}": true, "{}": true, "{fields: {a: 1}}": false, "text": false, "{unknown: x}": false,

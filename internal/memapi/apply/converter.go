@@ -19,7 +19,7 @@ import (
 	"trueup.dev/internal/memapi/kinds"
 )
 
-// converterFor returns what knows how to merge objects of a kind.
+// converterFor returns the converter that merges objects of a kind.
 func converterFor(k *kinds.Kind) (managedfields.TypeConverter, error) {
 	switch structural := k.Schema(); {
 	case structural != nil:
@@ -34,7 +34,7 @@ func converterFor(k *kinds.Kind) (managedfields.TypeConverter, error) {
 	return managedfields.NewDeducedTypeConverter(), nil
 }
 
-// builtinConverter takes a while to be made, and is the same for all.
+// builtinConverter is expensive to create and shared by all appliers.
 var builtinConverter = sync.OnceValue(func() managedfields.TypeConverter {
 	return clientgoapply.NewTypeConverter(clientgoscheme.Scheme)
 })
@@ -45,7 +45,7 @@ const (
 	objectMetaRef = reference + metaPackage + "ObjectMeta"
 )
 
-// metaModels are the models of metadata, to which all others refer.
+// metaModels are the models of metadata, to which all other models refer.
 var metaModels = sync.OnceValue(func() map[string]*spec.Schema {
 	found := map[string]*spec.Schema{}
 	for name, definition := range generatedopenapi.GetOpenAPIDefinitions(func(path string) spec.Ref {
@@ -58,9 +58,9 @@ var metaModels = sync.OnceValue(func() map[string]*spec.Schema {
 	return found
 })
 
-// models returns the model of a custom resource, and those it refers to.
+// models returns the model of a custom resource, and the models it refers to.
 func models(k *kinds.Kind, structural *structuralschema.Structural) map[string]*spec.Schema {
-	model := structural.DeepCopy().Unfold().ToKubeOpenAPI() // to unfold it is to change it, and others may read it
+	model := structural.DeepCopy().Unfold().ToKubeOpenAPI() // Unfold changes the schema, which is shared
 	embed(model)
 	addObject(model)
 	model.AddExtension("x-kubernetes-group-version-kind", []any{
@@ -73,14 +73,14 @@ func models(k *kinds.Kind, structural *structuralschema.Structural) map[string]*
 	return all
 }
 
-// addObject gives a model what all objects have.
+// addObject adds the fields of all objects to a model.
 func addObject(model *spec.Schema) {
 	model.SetProperty("apiVersion", *spec.StringProperty())
 	model.SetProperty("kind", *spec.StringProperty())
 	model.SetProperty("metadata", *spec.RefSchema(objectMetaRef))
 }
 
-// embed does that for all objects that are part of a model.
+// embed adds these fields to all objects within a model.
 func embed(model *spec.Schema) {
 	if model == nil {
 		return

@@ -14,8 +14,7 @@ import (
 	"trueup.dev/internal/memapi/kinds"
 )
 
-// BenchmarkNew is what the first apply to a custom resource costs in a process, and after that what it costs in a
-// registry.
+// BenchmarkNew measures the first apply to a custom resource, in a process and then in a registry.
 func BenchmarkNew(b *testing.B) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict([]byte(gizmos), definition); err != nil {

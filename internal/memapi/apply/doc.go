@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply does what an API server does about the owners of fields: it merges applied configurations into live
-// objects, and keeps metadata.managedFields for all kinds of writes.
+// Package apply implements field ownership of an API server: it merges apply configurations into live objects, and
+// updates metadata.managedFields for all types of writes.
 //
-// Merging is that of Kubernetes' own libraries. Lists and maps of Kubernetes' kinds are merged as their Go types say,
-// those of custom resources as the schema of their definition says. Without a definition, what a list means is not
-// known: it is one value that has one owner.
+// It uses the merge library of Kubernetes. Lists and maps of built-in kinds are merged as their Go types declare, those
+// of custom resources as the schema of their definition declares. Without a definition, a list is atomic: it is one
+// value with one owner.
 //
-// Differences from a real server: a list that is sent empty to a kind of Kubernetes has no owner, and applying an empty
-// list to a custom resource that has none is no change, where a real server notes the time of it.
+// Differences from a real server: a list that is sent empty to a built-in kind has no owner. Applying an empty list to
+// a custom resource without the list is not a change, while a real server updates the time of the entry.
 package apply

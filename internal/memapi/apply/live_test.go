@@ -61,7 +61,7 @@ spec:
           status: {type: object, properties: {phase: {type: string}, size: {type: integer}}}
 `
 
-// scripts are requests to one object, each a line of verb, manager, and content.
+// scripts are requests for one object. Each line has a verb, a manager and content.
 var scripts = []string{
 	`apply a {apiVersion: v1, kind: ConfigMap, data: {k: v}}
 apply a {apiVersion: v1, kind: ConfigMap, data: {k: v}}
@@ -161,7 +161,8 @@ func TestApplyIsTheServers(t *testing.T) {
 				second := time.Now().Unix()
 				want = play(t, real, env.Namespace, name, script)
 				crossed := time.Now().Unix() != second
-				// Managed fields have times with seconds, and are in their order, so that the clock alone can make a version.
+				// Entries of managed fields have times in seconds and are sorted by them, so the clock alone can create a
+				// version.
 				if got = play(t, memory, env.Namespace, name, script); !crossed || cmp.Equal(want, got) {
 					break
 				}
@@ -175,7 +176,7 @@ func TestApplyIsTheServers(t *testing.T) {
 	}
 }
 
-// play executes a script and returns, for each line, what has become of the object.
+// play executes a script and returns the object after each line.
 func play(t *testing.T, c client.Client, namespace, name, script string) []any {
 	t.Helper()
 	var results []any
@@ -228,7 +229,7 @@ func play(t *testing.T, c client.Client, namespace, name, script string) []any {
 		}
 		applied = applied || fields[0] == "apply" || fields[0] == "force" || fields[0] == "status"
 		if !applied {
-			obj.SetManagedFields(nil) // which are not kept in memory before they are needed
+			obj.SetManagedFields(nil) // in memory they are kept only when they are needed
 		}
 		changed := obj.GetResourceVersion() != version
 		version = obj.GetResourceVersion()
@@ -237,7 +238,7 @@ func play(t *testing.T, c client.Client, namespace, name, script string) []any {
 	return results
 }
 
-// shown returns an object without what differs between servers.
+// shown returns an object without the fields that differ between servers.
 func shown(t *testing.T, obj *unstructured.Unstructured) any {
 	t.Helper()
 	obj = obj.DeepCopy()
@@ -257,7 +258,7 @@ func shown(t *testing.T, obj *unstructured.Unstructured) any {
 	for i := range fields {
 		fields[i].Time = nil
 	}
-	// They are in the order of their times, which depends on the second in which something is written.
+	// Entries are sorted by their times, which depend on the second of each write.
 	slices.SortStableFunc(fields, func(a, b metav1.ManagedFieldsEntry) int {
 		return strings.Compare(
 			a.Manager+" "+string(a.Operation)+" "+a.Subresource, b.Manager+" "+string(b.Operation)+" "+b.Subresource,

@@ -10,26 +10,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// memory remembers what came of requests. To merge a configuration takes hundreds of microseconds, and the same few
-// requests are made again and again when a scenario is run thousands of times: with the same objects, which differ in
-// nothing but their resource version.
+// memory caches results of requests. Merging a configuration takes hundreds of microseconds, and a scenario that runs
+// thousands of times repeats the same few requests with objects that differ only in their resource version.
 type memory struct {
 	mu      sync.Mutex
 	answers map[request]client.Object
 }
 
-// request is everything that an answer depends on.
+// request is everything that a result depends on. The objects in it are encoded.
 type request struct {
 	live, sent, manager, subresource string
 	applied, force                   bool
 	now                              int64
 }
 
-// maxAnswers is how many answers are kept. When there are more they are all forgotten, which is simple, and rare.
+// maxAnswers is the maximum number of cached results. The cache is cleared when it is reached.
 const maxAnswers = 4096
 
-// recall returns what came of the same request before, or of answer, with the resource version of an object that is
-// given.
+// recall returns the cached result of a request, or that of answer, with the resource version of the given object.
 func (m *memory) recall(
 	r request, live, sent any, version client.Object, now time.Time, answer func() (client.Object, error),
 ) (client.Object, error) {
@@ -40,7 +38,7 @@ func (m *memory) recall(
 	if r.sent, known = contentOf(sent); !known {
 		return answer()
 	}
-	r.now = now.Unix() // times of managed fields have seconds
+	r.now = now.Unix() // managed fields have times in seconds
 	m.mu.Lock()
 	remembered := m.answers[r]
 	m.mu.Unlock()

@@ -22,8 +22,8 @@ const scaleSubresource = "scale"
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
-// scaled returns the managed fields of an object after a manager has written its scale: whoever writes another number
-// of replicas owns that field alone, in an entry of its own, which gets no time.
+// scaled returns the managed fields of an object after a manager has written its scale. A manager that changes the
+// number of replicas becomes the only owner of that field, in a separate entry without a time.
 func (a *Applier) scaled(
 	k *kinds.Kind, live, updated client.Object, manager string,
 ) ([]metav1.ManagedFieldsEntry, error) {
@@ -55,7 +55,7 @@ func (a *Applier) scaled(
 	return handler.ToParent(fields.UpdateNoErrors(before, after, manager).(metav1.Object).GetManagedFields())
 }
 
-// scaleOf returns what the scale subresource shows of an object.
+// scaleOf returns the scale subresource of an object.
 func scaleOf(obj client.Object, entries []metav1.ManagedFieldsEntry, path []string) (*autoscalingv1.Scale, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -75,7 +75,7 @@ func scaleOf(obj client.Object, entries []metav1.ManagedFieldsEntry, path []stri
 	return scale, nil
 }
 
-// scaleFields is for scales of all kinds. Nobody has a schema of scales, but then there are no lists in them.
+// scaleFields converts scales of all kinds. Scales have no schema, but contain no lists that would need one.
 func scaleFields() (*managedfields.FieldManager, error) {
 	version := scaleVersion{}
 	fields, err := managedfields.NewDefaultFieldManager(
@@ -87,7 +87,7 @@ func scaleFields() (*managedfields.FieldManager, error) {
 	return fields, nil
 }
 
-// scaleVersion makes scales.
+// scaleVersion creates scales.
 type scaleVersion struct{ oneVersion }
 
 func (scaleVersion) New(schema.GroupVersionKind) (runtime.Object, error) {

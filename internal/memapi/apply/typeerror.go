@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
-// inOrder returns the error about a patch that does not have the types of its schema with all that is wrong, sorted.
-// The library visits fields in any order, and stops at the first one that is not in the schema, so that the same patch
-// gets several texts.
+// inOrder returns the error about a patch with wrong types with all problems, sorted. The library visits fields in
+// random order and stops at the first one that is not in the schema, so that its message varies.
 func inOrder(err error, converter managedfields.TypeConverter, patch *unstructured.Unstructured) error {
 	const end = "): "
 	text := err.Error()
@@ -44,7 +43,7 @@ func inOrder(err error, converter managedfields.TypeConverter, patch *unstructur
 	return errors.New(text[:at] + end + "errors:\n  " + strings.Join(sorted, "\n  "))
 }
 
-// visitLeaves calls visit for all that is not an object with fields of its own.
+// visitLeaves calls visit for all values that are not objects with fields.
 func visitLeaves(content map[string]any, path []string, visit func(path []string, leaf any)) {
 	for key, value := range content {
 		at := append(slices.Clone(path), key)

@@ -22,46 +22,47 @@ type builtin struct {
 	cluster     bool
 	status      bool
 	generations bool
-	// conditional kinds need a resource version for an update.
+	// conditional kinds require a resource version in updates.
 	conditional bool
 	orphans     bool
 	graceful    bool
 	scale       *Scale
-	// createsOnUpdate says that an update of what is not there creates it.
+	// createsOnUpdate reports whether an update of an object that does not exist creates it.
 	createsOnUpdate bool
-	// keepsStatus says that objects are created with their status.
+	// keepsStatus reports whether objects are created with their status.
 	keepsStatus bool
-	// keepsMetadata says that a write to the status does not change metadata either.
+	// keepsMetadata reports whether a write to the status does not change metadata.
 	keepsMetadata bool
 	strategy      strategy
 }
 
-// strategy is a strategyOf some type.
+// strategy is a strategyOf a type.
 type strategy interface {
 	rules(k *Kind, b builtin) rules
 }
 
-// strategyOf is what a kind does besides what all kinds do. All of it is optional.
+// strategyOf is the behavior of a kind in addition to that of all kinds. All fields are optional.
 type strategyOf[T client.Object] struct {
 	defaults func(T)
 	create   func(T)
 	update   func(obj, old T)
-	// changed reports whether desired state differs; otherwise all that is neither metadata nor status is desired state.
+	// changed reports whether the desired state differs. By default, all fields except metadata and status are desired
+	// state.
 	changed      func(obj, old T) bool
 	updateStatus func(obj, old T)
-	// validate is for objects that are created, and for those that are updated unless replaceValidate is set.
+	// validate applies to objects that are created or, unless replaceValidate is set, updated.
 	validate func(T) field.ErrorList
 	// validateUpdate adds to validate, or replaces it.
 	validateUpdate  func(obj, old T) field.ErrorList
 	replaceValidate bool
-	// exact says that validateUpdate takes empty content for another than none.
+	// exact makes validateUpdate distinguish empty from absent content.
 	exact                bool
 	validateStatusUpdate func(obj, old T) field.ErrorList
-	// statusFirst says that what is wrong with a status is told before what is wrong with the metadata that comes with it.
+	// statusFirst orders errors about a status before errors about the metadata sent with it.
 	statusFirst bool
 }
 
-// builtinScheme has the Go types of all built-in kinds, whatever is in the scheme of a registry.
+// builtinScheme has the Go types of all built-in kinds, independent of the scheme of a registry.
 var builtinScheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -73,7 +74,7 @@ var builtinScheme = sync.OnceValue(func() *runtime.Scheme {
 	return scheme
 })
 
-// builtinGroups are the groups in which there are no custom kinds.
+// builtinGroups are the groups without custom kinds.
 var builtinGroups = sync.OnceValue(func() map[string]bool {
 	groups := map[string]bool{}
 	for gvk := range builtinScheme().AllKnownTypes() {
@@ -98,7 +99,7 @@ func newBuiltin(gvk schema.GroupVersionKind, b builtin) *Kind {
 	return k
 }
 
-// builtinRules are rules for objects of the type of Kubernetes' own libraries.
+// builtinRules are rules for objects of the built-in Go types.
 type builtinRules[T client.Object] struct {
 	strategy strategyOf[T]
 	layout   *layout
@@ -174,7 +175,7 @@ func (r *builtinRules[T]) validateUpdate(obj, old client.Object, status bool) fi
 		return errs
 	}
 	if !r.strategy.exact && r.layout.equalOthers(obj, old) {
-		return errs // what was good before
+		return errs // unchanged content is valid
 	}
 	if r.strategy.validate != nil && !r.strategy.replaceValidate {
 		errs = append(errs, r.strategy.validate(obj.(T))...)

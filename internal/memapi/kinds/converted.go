@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// convertedRules are those of a kind of Kubernetes that the scheme of a registry does not know, or knows by another Go
-// type.
+// convertedRules are the rules of a built-in kind for which the scheme of a registry has no Go type, or another one.
 type convertedRules struct {
 	rules
 	gvk    schema.GroupVersionKind
@@ -34,7 +33,7 @@ func (r *convertedRules) defaults(obj client.Object) error {
 func (r *convertedRules) create(obj client.Object) {
 	if typed, err := r.typed(obj); err == nil {
 		r.rules.create(typed)
-		_ = convert(typed, obj) // what came from there goes back
+		_ = convert(typed, obj) // cannot fail, because it was converted from there
 	}
 }
 
@@ -42,7 +41,7 @@ func (r *convertedRules) update(obj, old client.Object) bool {
 	typed, err := r.typed(obj)
 	typedOld, oldErr := r.typed(old)
 	if err != nil || oldErr != nil {
-		return false // not what Default let through
+		return false // Default refuses such objects
 	}
 	changed := r.rules.update(typed, typedOld)
 	_ = convert(typed, obj)
@@ -85,7 +84,7 @@ func (r *convertedRules) typed(obj client.Object) (client.Object, error) {
 	return typed, err
 }
 
-// convert makes to what from is. One of them may be unstructured.
+// convert copies the content of from into to. One of them may be unstructured.
 func convert(from, to client.Object) error {
 	content, err := toContent(from)
 	if err != nil {
@@ -99,7 +98,7 @@ func convert(from, to client.Object) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, to)
 }
 
-// toContent returns an object as a tree of its own.
+// toContent returns an object as maps and lists, which share nothing with it.
 func toContent(obj client.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return runtime.DeepCopyJSON(u.Object), nil

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// newUndefined returns a custom kind that is only known by its Go type.
+// newUndefined returns a custom kind without a definition, from its Go type.
 func newUndefined(gvk schema.GroupVersionKind, t reflect.Type) *Kind {
 	_, status := t.FieldByName("Status")
 	plural, singular := meta.UnsafeGuessKindToResource(gvk)
@@ -29,7 +29,7 @@ func newUndefined(gvk schema.GroupVersionKind, t reflect.Type) *Kind {
 	return k
 }
 
-// newDefined returns the kinds of all versions of a definition that are served.
+// newDefined returns the kinds for all served versions of a definition.
 func newDefined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
 	crd = crd.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
@@ -69,7 +69,7 @@ func newDefined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) 
 	return kinds, errors.Join(errs...)
 }
 
-// customRules are those of a custom resource.
+// customRules are the rules of a custom resource.
 type customRules struct {
 	kind *Kind
 }
@@ -80,7 +80,7 @@ func (r *customRules) defaults(client.Object) error {
 
 func (r *customRules) create(client.Object) {}
 
-// update compares all but metadata, so that without a status subresource the status counts, too.
+// update compares all fields except metadata, so without a status subresource, the status is desired state.
 func (r *customRules) update(obj, old client.Object) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {

@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// schemaRules are those of a custom resource with a schema.
+// schemaRules are the rules of a custom resource with a schema.
 //
-// Most objects were seen before, by another server or before a write that changed nothing, and what a schema says only
-// depends on their content. So results are kept by content.
+// Results are cached by content, because most objects have been seen before, by another server or before a write that
+// changed nothing, and the result of a schema depends only on the content.
 type schemaRules struct {
 	customRules
 	schema *crdSchema
 
-	defaulted memo[client.Object] // without metadata; nil if nothing changes
+	defaulted memo[client.Object] // without metadata; nil if unchanged
 	validated memo[field.ErrorList]
 }
 
@@ -84,7 +84,7 @@ func (r *schemaRules) validateUpdate(obj, old client.Object, status bool) field.
 	}, fmt.Sprint("update ", status, found), obj, old)...)
 }
 
-// remember calls validate with the content of objects, unless it was called before with the same content.
+// remember calls validate with the content of objects, unless the result for this content is cached.
 func (r *schemaRules) remember(
 	validate func([]map[string]any) field.ErrorList, verb string, objects ...client.Object,
 ) field.ErrorList {
@@ -105,9 +105,9 @@ func (r *schemaRules) remember(
 			if content[i], err = toContent(obj); err != nil {
 				return nil, err
 			}
-			// nulls of which were dropped, or are to be refused
+			// nulls in it were removed, or must be refused
 			if _, untyped := bare[i].(*unstructured.Unstructured); !untyped {
-				// which Go types write for times that are not set
+				// Go types write null for times that are not set
 				defaulting.PruneNonNullableNullsWithoutDefaults(content[i], r.schema.structural)
 			}
 		}
@@ -119,7 +119,7 @@ func (r *schemaRules) remember(
 	return slices.Clone(errs)
 }
 
-// visible returns an object with only that part of its metadata that schemas can refer to.
+// visible returns an object with only the metadata that schemas can refer to.
 func (r *schemaRules) visible(obj client.Object) client.Object {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		content := withoutMetadata(u)
@@ -141,13 +141,13 @@ func (r *schemaRules) visible(obj client.Object) client.Object {
 	return visible
 }
 
-// memo keeps results by content. It is safe for concurrent use.
+// memo caches results by content. It is safe for concurrent use.
 type memo[T any] struct {
 	mu      sync.RWMutex
 	results map[string]T
 }
 
-// maxResults is the number of results after which a memo starts anew: objects of tests have few states.
+// maxResults is the number of results after which a memo is cleared. Objects in tests have few states.
 const maxResults = 4096
 
 func (m *memo[T]) get(key string, compute func() (T, error)) (T, error) {

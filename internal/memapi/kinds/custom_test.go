@@ -85,7 +85,7 @@ func content(t testing.TB, text string) map[string]any {
 	return (&unstructured.Unstructured{Object: jsonNumbers(u)}).Object
 }
 
-// jsonNumbers makes whole numbers what a decoder makes of them.
+// jsonNumbers converts whole numbers as a decoder does.
 func jsonNumbers(u map[string]any) map[string]any {
 	for key, value := range u {
 		switch v := value.(type) {
@@ -98,7 +98,7 @@ func jsonNumbers(u map[string]any) map[string]any {
 	return u
 }
 
-// website is the Go type of websites. Its author has forgotten the extra field and does not omit the class.
+// website is the Go type of websites. It lacks the extra field and does not omit an empty class.
 type website struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
@@ -131,7 +131,7 @@ func (w *website) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// websiteKinds returns the kind for those who know the Go type, and for those who do not.
+// websiteKinds returns the kind with and without the Go type in the scheme.
 func websiteKinds(t testing.TB) (typed, untyped *kinds.Kind) {
 	t.Helper()
 	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Website"}
@@ -189,7 +189,7 @@ func TestSchemaDefaultsAndPruning(t *testing.T) {
 
 func TestSchemaDefaultsOfAGoType(t *testing.T) {
 	k, _ := websiteKinds(t)
-	for range 2 { // the second time from memory
+	for range 2 { // the second result is cached
 		obj := &website{
 			ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"x": "y"}},
 			Spec:       websiteSpec{Image: "x", Unknown: "z"},
@@ -204,7 +204,7 @@ func TestSchemaDefaultsOfAGoType(t *testing.T) {
 		if diff := cmp.Diff(want, obj); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		*obj.Spec.Replicas = 5 // which is the caller's own
+		*obj.Spec.Replicas = 5 // belongs to the caller
 	}
 }
 

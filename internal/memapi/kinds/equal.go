@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// equal is equality.Semantic.DeepEqual for values of the same type, compiled for it: no list and an empty one are
-// equal, as are quantities and times that mean the same.
+// equal is equality.Semantic.DeepEqual for values of the same type, compiled for that type: an absent and an empty list
+// are equal, as are equivalent quantities and times.
 func equal(a, b reflect.Value) bool {
 	return comparerFor(a.Type())(a, b)
 }
@@ -34,7 +34,7 @@ func comparerFor(t reflect.Type) comparer {
 	return c
 }
 
-// comparison has the comparers of the types that are part of one, some of which contain themselves.
+// comparison has the comparers of all types within a type, which may be recursive.
 type comparison map[reflect.Type]*comparer
 
 func (c comparison) of(t reflect.Type) comparer {
@@ -87,7 +87,7 @@ func (c comparison) make(t reflect.Type) comparer {
 	return semantic
 }
 
-// semantic compares what is rare.
+// semantic compares types without a comparer of their own.
 func semantic(a, b reflect.Value) bool {
 	return equality.Semantic.DeepEqual(a.Interface(), b.Interface())
 }
@@ -96,7 +96,7 @@ func (c comparison) structs(t reflect.Type) comparer {
 	fields := make([]comparer, t.NumField())
 	for i := range fields {
 		if !t.Field(i).IsExported() {
-			return semantic // which may know the type
+			return semantic // has functions for some types
 		}
 		fields[i] = c.of(t.Field(i).Type)
 	}

@@ -2,5 +2,5 @@
 
 package kinds
 
-// Equal is for tests, which have a slow one to compare it to.
+// Equal exports equal for comparison with the slow implementation.
 var Equal = equal

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// filler fills Go values at random, with what programs leave in them: empty lists, times with a monotonic clock,
+// filler fills Go values at random with values that programs leave in them: empty lists, times with a monotonic clock,
 // quantities with several spellings.
 type filler struct {
 	*rand.Rand
-	// rare makes most fields stay empty, as they are in most objects.
+	// rare leaves most fields empty, as in most objects.
 	rare int
 }
 

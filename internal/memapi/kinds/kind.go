@@ -11,78 +11,78 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Kind is what a server knows of a kind.
+// Kind is the definition of a kind for a server.
 //
-// Its methods take objects of the Go type the scheme has for the kind, or *unstructured.Unstructured if it has none.
-// They change the object, which is to be the caller's own, but never the old one. After PrepareForUpdate and
-// PrepareForStatusUpdate the two share content. The Prepare methods only change fields of the object itself, not what
-// it points to, so that a shallow copy of it still says what was asked for.
+// Its methods take objects of the Go type that the scheme has for the kind, or *unstructured.Unstructured if it has
+// none. They change the object, which must belong to the caller, but never the old object. After PrepareForUpdate and
+// PrepareForStatusUpdate, both share content. The Prepare methods only change fields of the object itself, not values
+// that it points to, so a shallow copy keeps the request.
 type Kind struct {
 	schema.GroupVersionKind
 
-	// Plural is the name of the resource, Singular the other one that mappers know.
+	// Plural is the name of the resource, Singular its second name for mappers.
 	Plural, Singular string
-	// Namespaced is false for objects of the cluster.
+	// Namespaced is false for cluster-scoped kinds.
 	Namespaced bool
 	// Custom kinds come from a CustomResourceDefinition, or are treated as if they did.
 	Custom bool
-	// Status says that there is a status subresource: other writes do not change the status, and writes to it change
-	// nothing else that matters.
+	// Status reports whether the kind has a status subresource: other writes do not change the status, and writes to it
+	// do not change the desired state.
 	Status bool
-	// Generations says that changes of desired state are counted in metadata.generation.
+	// Generations reports whether metadata.generation counts changes of the desired state.
 	Generations bool
-	// UnconditionalUpdate says that an update needs no resource version.
+	// UnconditionalUpdate reports whether an update needs no resource version.
 	UnconditionalUpdate bool
-	// CreateOnUpdate says that an update of what is not there creates it.
+	// CreateOnUpdate reports whether an update of an object that does not exist creates it.
 	CreateOnUpdate bool
-	// Orphans says that dependents stay when an object is deleted without saying what becomes of them.
+	// Orphans reports whether dependents are orphaned by default when an object is deleted.
 	Orphans bool
-	// Graceful says that objects that run somewhere get time to end: their deletion is marked first, and a second delete
-	// without grace removes them.
+	// Graceful reports whether running objects have a grace period: their deletion is marked first, and a second deletion
+	// without a grace period removes them.
 	Graceful bool
-	// Scale says where the scale subresource finds its fields; nil if there is none.
+	// Scale has the fields of the scale subresource. Nil if the kind does not have it.
 	Scale *Scale
-	// Selectable are the fields that objects of a custom kind can be selected by, like spec.color, besides name and
+	// Selectable are the fields that field selectors for a custom kind support, like spec.color, besides name and
 	// namespace.
 	Selectable []string
 
 	layout *layout // of the scheme's Go type, nil if it has none
 	rules  rules
-	// protobuf says that clients get and send objects of the scheme's Go type as protobuf.
+	// protobuf reports whether clients send and receive objects of the scheme's Go type as protobuf.
 	protobuf bool
-	// keepsStatus says that objects are created with their status.
+	// keepsStatus reports whether objects are created with their status.
 	keepsStatus bool
 }
 
-// Scale has the JSON paths of the fields that a scale subresource shows, like ".spec.replicas".
+// Scale has the JSON paths of the fields in a scale subresource, like ".spec.replicas".
 type Scale struct {
 	SpecReplicas, StatusReplicas string
-	// Selector is the path of a label selector, or of its text; empty if there is none.
+	// Selector is the path of a label selector, or of its text. Empty if the kind has none.
 	Selector string
 }
 
-// rules is what differs between built-in kinds, custom kinds with a schema, and those without one.
+// rules differ between built-in kinds, custom kinds with a schema, and custom kinds without one.
 type rules interface {
-	// defaults also drops what the kind has no field for.
+	// defaults also removes unknown fields.
 	defaults(obj client.Object) error
 	create(obj client.Object)
-	// update gets an object that has the status and generation of the old one, if the kind keeps them, and reports whether
-	// its desired state changes.
+	// update prepares an object that has the status and generation of the old one, if the kind keeps them, and reports
+	// whether its desired state changes.
 	update(obj, old client.Object) (changed bool)
-	// updateStatus gets the object as it was written.
+	// updateStatus prepares an object as it was sent.
 	updateStatus(obj, old client.Object)
 	validate(obj client.Object) field.ErrorList
 	validateUpdate(obj, old client.Object, status bool) field.ErrorList
 }
 
-// Default fills in what is left out of an object, and drops what the kind has no field for. It is called after
-// decoding, for every write.
+// Default sets defaults, and removes fields that the kind does not have. It must be called after decoding, for every
+// write.
 func (k *Kind) Default(obj client.Object) error {
 	return k.rules.defaults(obj)
 }
 
-// DefaultApplied is Default for what a configuration was applied to, which a server does not decode: nothing is
-// dropped.
+// DefaultApplied sets defaults after an apply. It removes nothing, because a server does not decode the result of an
+// apply.
 func (k *Kind) DefaultApplied(obj client.Object) error {
 	if r, ok := k.rules.(*schemaRules); ok {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -93,7 +93,7 @@ func (k *Kind) DefaultApplied(obj client.Object) error {
 	return k.Default(obj)
 }
 
-// PrepareForCreate makes of an object what is created: without status, of the first generation.
+// PrepareForCreate prepares an object for its creation: it removes the status and sets the first generation.
 func (k *Kind) PrepareForCreate(obj client.Object) {
 	if k.Status && !k.keepsStatus {
 		k.setStatus(obj, nil)
@@ -104,8 +104,7 @@ func (k *Kind) PrepareForCreate(obj client.Object) {
 	k.rules.create(obj)
 }
 
-// PrepareForCreateByStatus is PrepareForCreate for an object that a write of its status creates: nothing is allocated
-// for it.
+// PrepareForCreateByStatus prepares an object for its creation by a write to its status. Nothing is allocated for it.
 func (k *Kind) PrepareForCreateByStatus(obj client.Object) {
 	if service, ok := obj.(*corev1.Service); ok {
 		service.Status = corev1.ServiceStatus{}
@@ -114,8 +113,8 @@ func (k *Kind) PrepareForCreateByStatus(obj client.Object) {
 	k.PrepareForCreate(obj)
 }
 
-// PrepareForUpdate makes of an object what replaces the old one: with the old status, of the next generation if its
-// desired state changes.
+// PrepareForUpdate prepares an object that replaces the old one: it keeps the old status, and sets the next generation
+// if the desired state changes.
 func (k *Kind) PrepareForUpdate(obj, old client.Object) {
 	if k.Status {
 		k.setStatus(obj, old)
@@ -126,29 +125,30 @@ func (k *Kind) PrepareForUpdate(obj, old client.Object) {
 	}
 }
 
-// PrepareForStatusUpdate makes of an object what replaces the old one when its status is written: all but the status is
-// the old one's. Kinds of Kubernetes let metadata through, too.
+// PrepareForStatusUpdate prepares an object that replaces the old one in a write to the status: all other fields are
+// those of the old one. Built-in kinds also accept metadata.
 func (k *Kind) PrepareForStatusUpdate(obj, old client.Object) {
 	obj.SetGeneration(old.GetGeneration())
 	k.rules.updateStatus(obj, old)
 }
 
-// Validate returns what is wrong with an object that is created.
+// Validate returns the problems of an object that is created.
 func (k *Kind) Validate(obj client.Object) field.ErrorList {
 	return inMapOrder(k.rules.validate(obj))
 }
 
-// ValidateUpdate returns what is wrong with an object that replaces the old one.
+// ValidateUpdate returns the problems of an object that replaces the old one.
 func (k *Kind) ValidateUpdate(obj, old client.Object) field.ErrorList {
 	return inMapOrder(k.rules.validateUpdate(obj, old, false))
 }
 
-// ValidateStatusUpdate returns what is wrong with an object whose status replaces the old one's.
+// ValidateStatusUpdate returns the problems of an object that replaces the old one in a write to the status.
 func (k *Kind) ValidateStatusUpdate(obj, old client.Object) field.ErrorList {
 	return inMapOrder(k.rules.validateUpdate(obj, old, true))
 }
 
-// setStatus gives an object the status of another one, or none. Nothing happens to objects without such a field.
+// setStatus sets the status of an object to that of another one, or removes it. It ignores objects without a status
+// field.
 func (k *Kind) setStatus(obj, from client.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		status, found := any(nil), false

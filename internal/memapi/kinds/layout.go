@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// layout is what of a Go type has a meaning for all kinds.
+// layout has the indexes of the fields in a Go type that are common to all kinds.
 type layout struct {
 	goType reflect.Type
 	meta   []int // the index of the field ObjectMeta
-	status int   // the index of the field Status, -1 if there is none
-	others []int // the fields that are neither of them nor the type
+	status int   // the index of the field Status, -1 if it does not exist
+	others []int // the other fields, without the type
 }
 
 func newLayout(t reflect.Type) *layout {
@@ -38,7 +38,7 @@ func (l *layout) value(obj client.Object) reflect.Value {
 	return reflect.ValueOf(obj).Elem()
 }
 
-// setStatus gives an object the status of another one, or none.
+// setStatus sets the status of an object to that of another one, or removes it.
 func (l *layout) setStatus(obj, from client.Object) {
 	if l.status < 0 {
 		return
@@ -50,7 +50,7 @@ func (l *layout) setStatus(obj, from client.Object) {
 	}
 }
 
-// setOthers gives an object all that is neither metadata nor status of another one.
+// setOthers copies all fields except metadata and status from another object.
 func (l *layout) setOthers(obj, from client.Object) {
 	to, source := l.value(obj), l.value(from)
 	for _, i := range l.others {
@@ -58,7 +58,7 @@ func (l *layout) setOthers(obj, from client.Object) {
 	}
 }
 
-// equalOthers compares all that is neither metadata nor status.
+// equalOthers compares all fields except metadata and status.
 func (l *layout) equalOthers(a, b client.Object) bool {
 	x, y := l.value(a), l.value(b)
 	for _, i := range l.others {
@@ -69,12 +69,12 @@ func (l *layout) equalOthers(a, b client.Object) bool {
 	return true
 }
 
-// setMeta gives an object the metadata of another one.
+// setMeta copies the metadata of another object.
 func (l *layout) setMeta(obj, from client.Object) {
 	l.value(obj).FieldByIndex(l.meta).Set(l.value(from).FieldByIndex(l.meta))
 }
 
-// equalMeta compares metadata but for what every write changes, and may be wrong about being different.
+// equalMeta compares the metadata that not every write changes. It may return false for equal metadata.
 func (l *layout) equalMeta(a, b client.Object) bool {
 	x, y := l.value(a).FieldByIndex(l.meta), l.value(b).FieldByIndex(l.meta)
 	for _, i := range lastingMeta {
@@ -85,7 +85,7 @@ func (l *layout) equalMeta(a, b client.Object) bool {
 	return true
 }
 
-// lastingMeta are the fields of metadata that stay when a client does not change them.
+// lastingMeta are the metadata fields that only a client changes.
 var lastingMeta = func() []int {
 	var fields []int
 	for f := range reflect.TypeFor[metav1.ObjectMeta]().Fields() {
@@ -96,10 +96,10 @@ var lastingMeta = func() []int {
 	return fields
 }()
 
-// of is true for objects of the Go type, and not for untyped ones of the kind.
+// of reports whether an object has the Go type, rather than being unstructured.
 func (l *layout) of(obj client.Object) bool { return reflect.TypeOf(obj).Elem() == l.goType }
 
-// validateMetaUpdate refuses changes of metadata. What is not changed was good before.
+// validateMetaUpdate validates changes of metadata. Unchanged metadata is valid.
 func (l *layout) validateMetaUpdate(obj, old client.Object) field.ErrorList {
 	if l != nil && l.of(obj) && l.of(old) && obj.GetResourceVersion() != "" && l.equalMeta(obj, old) {
 		return nil
@@ -107,7 +107,7 @@ func (l *layout) validateMetaUpdate(obj, old client.Object) field.ErrorList {
 	return validation.ValidateObjectMetaAccessorUpdate(obj, old, metaPath)
 }
 
-// equalStatus compares the status, if there is one.
+// equalStatus compares the status, if the type has one.
 func (l *layout) equalStatus(a, b client.Object) bool {
 	return l.status < 0 || equal(l.value(a).Field(l.status), l.value(b).Field(l.status))
 }

@@ -29,9 +29,9 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// TestKindsAreTheServers writes objects of many kinds to a real API server and to one in memory, which is to return the
-// same objects and errors. The files have documents that are separated by lines of "---": an object to create, then
-// merge patches to it. A patch of "status:" only is one to the status.
+// TestKindsAreTheServers writes objects of many kinds to a real API server and to one in memory, which must return
+// equal objects and errors. The files contain documents separated by lines of "---": an object to create, followed by
+// merge patches for it. A patch with only "status:" is sent to the status subresource.
 func TestKindsAreTheServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
@@ -76,7 +76,7 @@ func TestKindsAreTheServers(t *testing.T) {
 	}
 }
 
-// TestTableIsTheServers compares what is known of kinds to what a real API server says of itself.
+// TestTableIsTheServers compares the table of kinds with the discovery of a real API server.
 func TestTableIsTheServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
@@ -108,7 +108,7 @@ func TestTableIsTheServers(t *testing.T) {
 		for _, r := range list.APIResources {
 			gvk := schema.FromAPIVersionAndKind(list.GroupVersion, r.Kind)
 			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "update") || gvk.Group == "apiregistration.k8s.io" {
-				continue // not stored, or of another API server
+				continue // not stored, or served by an aggregated API server
 			}
 			resource := list.GroupVersion + "/" + r.Name
 			want[gvk] = row{
@@ -184,7 +184,7 @@ func play(t *testing.T, c client.Client, namespace, scenario string) []any {
 	return results
 }
 
-// result returns an object or error without what differs between servers.
+// result returns an object or error without the parts that differ between servers.
 func result(obj client.Object, err error) any {
 	if err != nil {
 		return "error: " + comparable(err)
@@ -207,7 +207,7 @@ func result(obj client.Object, err error) any {
 			s.Spec.HealthCheckNodePort = 30000
 		}
 	}
-	obj.SetFinalizers(nil) // which an admission plugin adds to volumes and claims
+	obj.SetFinalizers(nil) // an admission plugin adds them to volumes and claims
 	if p, ok := obj.(*corev1.Pod); ok {
 		for i := range p.Status.Conditions {
 			p.Status.Conditions[i].LastTransitionTime = metav1.Time{}
@@ -227,8 +227,7 @@ func result(obj client.Object, err error) any {
 	return content
 }
 
-// comparable returns the text of an error without the structures in it, which a real server shows as the types it uses
-// itself.
+// comparable returns the text of an error without the structures in it, which a real server prints as internal types.
 func comparable(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n@@")
 	text = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).ReplaceAllString(text, "UID")

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Normalize makes an object what it is after a way over the wire: times have seconds, quantities are canonical, what is
-// omitted when empty is nil, numbers of unstructured content are int64 or float64. It writes only where something
-// changes, so that it can be called for an object that shares content with a stored one.
+// Normalize changes an object to the form it has after encoding and decoding: times in seconds, canonical quantities,
+// nil instead of empty values that are omitted, int64 or float64 as numbers of unstructured content. It writes only to
+// values that change, so it can be called for an object that shares content with a stored one.
 //
-// The wire is protobuf for kinds of Kubernetes and JSON for others. The difference that shows: lists and maps that are
-// empty but not omitted are nil for the former. Raw JSON has its keys sorted, as a server that has decoded it writes
-// it. Text is taken for valid UTF-8.
+// The encoding is protobuf for built-in kinds and JSON for others. The visible difference is that protobuf decodes
+// empty lists and maps that are not omitted to nil. Keys in raw JSON are sorted, as a server encodes it. Strings are
+// assumed to be valid UTF-8.
 func (k *Kind) Normalize(obj client.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		normalizeContent(u)
@@ -28,9 +28,8 @@ func (k *Kind) Normalize(obj client.Object) {
 	planFor(wireType{Type: v.Type(), protobuf: k.protobuf, object: true}).apply(v)
 }
 
-// NormalizeDecoded is Normalize for an object that has been decoded from JSON: of an untyped client, or by a patch. A
-// server takes the data of a secret, and the binary data of a config map, that is there and empty for another one than
-// none, until it has stored it.
+// NormalizeDecoded is Normalize for an object that was decoded from JSON, sent by an untyped client or a patch. Until
+// it is stored, a server distinguishes empty from absent data of secrets and binary data of config maps.
 func (k *Kind) NormalizeDecoded(obj client.Object) {
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:
@@ -52,7 +51,7 @@ func keep(data *map[string][]byte, before map[string][]byte) {
 	}
 }
 
-// Store drops what NormalizeDecoded has left.
+// Store removes the empty data that NormalizeDecoded has kept.
 func (k *Kind) Store(obj client.Object) {
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:
@@ -68,7 +67,7 @@ func dropEmpty(data *map[string][]byte) {
 	}
 }
 
-// normalizeContent takes content through JSON unless it is what JSON is decoded to.
+// normalizeContent encodes content as JSON and decodes it, unless it consists of decoded values.
 func normalizeContent(u *unstructured.Unstructured) {
 	if isDecoded(u.Object) {
 		return
@@ -83,7 +82,7 @@ func normalizeContent(u *unstructured.Unstructured) {
 	}
 }
 
-// isDecoded reports whether JSON is decoded to such a value. Whole numbers never are floats.
+// isDecoded reports whether a value can be the result of decoding JSON. Whole numbers are never floats.
 func isDecoded(value any) bool {
 	switch v := value.(type) {
 	case nil, string, bool, int64:

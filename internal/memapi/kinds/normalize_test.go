@@ -55,7 +55,7 @@ type protobuf interface {
 	Unmarshal(data []byte) error
 }
 
-// overTheWire returns what a client gets that sends an object and reads it back.
+// overTheWire returns an object as a client receives it after sending it.
 func overTheWire(t *testing.T, obj client.Object) client.Object {
 	t.Helper()
 	decoded := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
@@ -68,7 +68,7 @@ func overTheWire(t *testing.T, obj client.Object) client.Object {
 		if err := decoded.(protobuf).Unmarshal(data); err != nil {
 			t.Fatal(err)
 		}
-		decoded.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind()) // which it does not contain
+		decoded.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind()) // it is not encoded
 		return decoded
 	}
 	data, err := json.Marshal(obj)
@@ -81,7 +81,7 @@ func overTheWire(t *testing.T, obj client.Object) client.Object {
 	return decoded
 }
 
-// exactly compares what == would, but quantities by their text.
+// exactly compares like ==, but quantities by their text.
 var exactly = cmp.Options{
 	cmp.Comparer(func(a, b resource.Quantity) bool { return a.String() == b.String() && a.Format == b.Format }),
 	cmp.Comparer(func(a, b metav1.Time) bool { return a == b }),
@@ -119,7 +119,7 @@ func TestNormalizeIsAWayOverTheWire(t *testing.T) {
 	}
 }
 
-// clearErrors takes out what makes encoding fail on purpose.
+// clearErrors removes values that deliberately fail to encode.
 func clearErrors(obj client.Object) {
 	if r, ok := obj.(*fixture.Resource); ok {
 		r.Spec.ErrOnMarshal, r.Spec.ErrOnUnmarshal = false, false

@@ -17,15 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Registry knows the kinds that are served. It does not change after it is made and is safe for concurrent use.
+// Registry has the kinds that are served. It is immutable and safe for concurrent use.
 type Registry struct {
 	scheme *runtime.Scheme
 	kinds  map[schema.GroupVersionKind]*Kind
 	mapper *meta.DefaultRESTMapper
 }
 
-// NewRegistry returns a registry of the kinds of Kubernetes, of all served versions of the definitions, and of all
-// other kinds in the scheme. It lists every definition that cannot be served.
+// NewRegistry returns a registry of the built-in kinds, of all served versions of the definitions, and of all other
+// kinds in the scheme. The error lists every definition that cannot be served.
 func NewRegistry(scheme *runtime.Scheme, crds ...*apiextensionsv1.CustomResourceDefinition) (*Registry, error) {
 	r := &Registry{scheme: scheme, kinds: map[schema.GroupVersionKind]*Kind{}}
 	for gvk, b := range builtins() {
@@ -72,18 +72,18 @@ func (r *Registry) add(k *Kind) {
 	r.kinds[k.GroupVersionKind] = k
 }
 
-// Scheme returns the scheme the registry was made from.
+// Scheme returns the scheme of the registry.
 func (r *Registry) Scheme() *runtime.Scheme {
 	return r.scheme
 }
 
-// For returns what is known of a kind, and whether it is served.
+// For returns a kind, and reports whether it is served.
 func (r *Registry) For(gvk schema.GroupVersionKind) (*Kind, bool) {
 	k, ok := r.kinds[gvk]
 	return k, ok
 }
 
-// Mapper returns a mapper of all kinds that are served.
+// Mapper returns a RESTMapper for all served kinds.
 func (r *Registry) Mapper() meta.RESTMapper {
 	return r.mapper
 }
@@ -105,7 +105,7 @@ func newMapper(kinds map[schema.GroupVersionKind]*Kind) *meta.DefaultRESTMapper 
 	return mapper
 }
 
-// isObject reports whether a type in a scheme is one of objects, and not of a list, of options or of metadata.
+// isObject reports whether a type in a scheme is a kind of objects, rather than of lists, options or metadata.
 func isObject(t reflect.Type) bool {
 	field, ok := t.FieldByName("ObjectMeta")
 	return ok && field.Anonymous && reflect.PointerTo(t).Implements(reflect.TypeFor[client.Object]()) &&

@@ -55,7 +55,7 @@ func TestDefinitionsAreServedOnce(t *testing.T) {
 	}
 }
 
-// TestKindsOutsideTheScheme has a registry whose scheme does not know the kinds of Kubernetes.
+// TestKindsOutsideTheScheme tests a registry whose scheme does not have the built-in kinds.
 func TestKindsOutsideTheScheme(t *testing.T) {
 	registry, err := kinds.NewRegistry(runtime.NewScheme())
 	if err != nil {

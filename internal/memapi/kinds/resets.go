@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Resets returns the paths of the fields that a write to a subresource, or to the object itself for "", leaves as they
-// are whatever it says. Who writes there does not become their owner.
+// Resets returns the paths of the fields that a write to a subresource, or to the object itself for "", does not
+// change. Its manager does not own them.
 func (k *Kind) Resets(subresource string) [][]string {
 	switch {
 	case !k.Status:
@@ -23,13 +23,13 @@ func (k *Kind) Resets(subresource string) [][]string {
 	return append([][]string{{"spec"}}, statusResets[k.GroupKind()]...)
 }
 
-// statusResets is the metadata that cannot be changed by a write to the status, of kinds that let the rest through.
+// statusResets is the metadata that a write to the status cannot change, for kinds that accept other metadata.
 var statusResets = map[schema.GroupKind][][]string{
 	{Group: "apps", Kind: "Deployment"}: {{"metadata", "labels"}},
 	{Kind: "Pod"}:                       {{"metadata", "deletionTimestamp"}, {"metadata", "ownerReferences"}},
 }
 
-// Schema returns the structural schema of a custom resource, which must not be changed; nil if it has none.
+// Schema returns the structural schema of a custom resource, which must not be changed. Nil if it has none.
 func (k *Kind) Schema() *structuralschema.Structural {
 	if r, ok := k.rules.(*schemaRules); ok {
 		return r.schema.structural

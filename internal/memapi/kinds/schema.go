@@ -26,17 +26,16 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// crdSchema is the compiled schema of a version of a custom resource. It works on content, and is safe for concurrent
-// use.
+// crdSchema is the compiled schema of a version of a custom resource. It is safe for concurrent use.
 type crdSchema struct {
 	structural *structuralschema.Structural
 	validator  validation.SchemaValidator
 	status     validation.SchemaValidator // nil without a status subresource, or if the schema has no status
-	rules      *cel.Validator             // nil if there are none
+	rules      *cel.Validator             // nil if the schema has none
 	scale      *Scale
 }
 
-// newSchema compiles the schema of a version, which it must have.
+// newSchema compiles the schema of a version, which must not be nil.
 func newSchema(version *apiextensionsv1.CustomResourceDefinitionVersion, scale *Scale) (*crdSchema, error) {
 	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
 		return nil, fmt.Errorf("version %s: schema.openAPIV3Schema is required", version.Name)
@@ -56,7 +55,7 @@ func newSchema(version *apiextensionsv1.CustomResourceDefinitionVersion, scale *
 	if errs := structuralschema.ValidateStructural(path, s.structural); len(errs) > 0 {
 		return nil, fmt.Errorf("version %s: %w", version.Name, errs.ToAggregate())
 	}
-	s.structural = s.structural.DeepCopy() // the defaults in it are the definition's
+	s.structural = s.structural.DeepCopy() // shares its defaults with the definition
 	if errs, err := defaulting.ValidateDefaults(context.Background(), path, s.structural, true, false); err != nil {
 		return nil, fmt.Errorf("version %s: %w", version.Name, err)
 	} else if len(errs) > 0 {
@@ -78,7 +77,7 @@ func newSchema(version *apiextensionsv1.CustomResourceDefinitionVersion, scale *
 	return s, nil
 }
 
-// defaults prunes unknown fields and fills in defaults.
+// defaults prunes unknown fields and sets defaults.
 func (s *crdSchema) defaults(content map[string]any) error {
 	meta, found, err := objectmeta.GetObjectMeta(content, false)
 	if err != nil {
@@ -98,7 +97,7 @@ func (s *crdSchema) defaults(content map[string]any) error {
 	return nil
 }
 
-// validate returns what is wrong with content that is created, besides what was found before in its metadata.
+// validate returns the problems of content that is created, in addition to the given problems of its metadata.
 func (s *crdSchema) validate(content map[string]any, found bool) field.ErrorList {
 	errs := inOrder(validation.ValidateCustomResource(nil, content, s.validator))
 	errs = append(errs, s.validateScale(content, false)...)
@@ -107,7 +106,8 @@ func (s *crdSchema) validate(content map[string]any, found bool) field.ErrorList
 	return s.checkRules(errs, found, content, nil)
 }
 
-// validateUpdate returns what is wrong with content that replaces old content. What was wrong before may stay.
+// validateUpdate returns the problems of content that replaces old content. Problems that the old content has are
+// accepted.
 func (s *crdSchema) validateUpdate(content, old map[string]any, status, found bool) field.ErrorList {
 	correlated := common.NewCorrelatedObject(content, old, &model.Structural{Structural: s.structural})
 	var errs field.ErrorList
@@ -128,8 +128,7 @@ func (s *crdSchema) validateUpdate(content, old map[string]any, status, found bo
 	return s.checkRules(errs, found, content, old, cel.WithRatcheting(correlated))
 }
 
-// checkRules adds what CEL rules find. They are not asked about content in which something else was found that prevents
-// it.
+// checkRules adds the problems that CEL rules find. Rules are not evaluated if other problems prevent it.
 func (s *crdSchema) checkRules(
 	errs field.ErrorList, found bool, content, old map[string]any, options ...cel.Option,
 ) field.ErrorList {
@@ -151,7 +150,7 @@ func (s *crdSchema) checkRules(
 	return append(errs, inOrder(violations)...)
 }
 
-// preventsRules reports whether content is too wrong for rules.
+// preventsRules reports whether a problem prevents the evaluation of rules.
 func preventsRules(errs field.ErrorList) bool {
 	return slices.ContainsFunc(errs, func(err *field.Error) bool {
 		switch err.Type {
@@ -163,7 +162,7 @@ func preventsRules(errs field.ErrorList) bool {
 	})
 }
 
-// validateScale returns what is wrong with the fields that the scale subresource shows.
+// validateScale returns the problems of the fields in the scale subresource.
 func (s *crdSchema) validateScale(content map[string]any, status bool) field.ErrorList {
 	if s.scale == nil {
 		return nil
@@ -198,9 +197,8 @@ func pathElements(path string) []string {
 	return strings.Split(strings.TrimPrefix(path, "."), ".")
 }
 
-// inOrder sorts what a validator returns, because validators visit the properties of an object in any order. What they
-// find of their own accord comes in the order of the schema: first problems of the object, then those of its
-// properties, then missing properties.
+// inOrder sorts the errors of a validator, because validators visit the properties of an object in random order. Errors
+// are sorted as in the schema: first problems of the object, then those of its properties, then missing properties.
 func inOrder(errs field.ErrorList) field.ErrorList {
 	slices.SortStableFunc(errs, func(a, b *field.Error) int {
 		x, y := strings.Split(a.Field, "."), strings.Split(b.Field, ".")

@@ -22,8 +22,8 @@ func createService(s *corev1.Service) {
 	allocate(s, nil)
 }
 
-// updateService keeps what was allocated for a service whose writer has left it out, and gives back what its new type
-// has no use for.
+// updateService keeps allocated values that an update of a service leaves out, and removes those that its new type does
+// not use.
 func updateService(s, old *corev1.Service) {
 	defaults.KeepAllocated(s, old)
 	dropUnused(s, old)
@@ -33,8 +33,7 @@ func updateService(s, old *corev1.Service) {
 	allocate(s, old)
 }
 
-// dropUnused removes what the type of the old service needed and the new one does not, unless its writer has changed
-// that as well.
+// dropUnused removes the values that only the old type of a service uses, unless the update changes them.
 func dropUnused(s, old *corev1.Service) {
 	spec, before := &s.Spec, &old.Spec
 	if before.Type != corev1.ServiceTypeExternalName && spec.Type == corev1.ServiceTypeExternalName {
@@ -72,7 +71,7 @@ func dropUnused(s, old *corev1.Service) {
 	}
 }
 
-// sameNodePorts reports whether a service has only node ports that the old one has, too.
+// sameNodePorts reports whether all node ports of a service are node ports of the old one.
 func sameNodePorts(s, old *corev1.Service) bool {
 	kept := map[int32]bool{0: true}
 	for _, p := range old.Spec.Ports {
@@ -81,16 +80,15 @@ func sameNodePorts(s, old *corev1.Service) bool {
 	return !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return !kept[p.NodePort] })
 }
 
-// allocate gives a service the addresses and ports that its type needs. They are made from its name and UID, so that
-// the same service has the same ones whenever its history is repeated, and others after it was deleted and created
-// again. Ports that the old one has are not free yet.
+// allocate assigns the addresses and ports that the type of a service needs. They derive from its name and UID: a
+// repeated history assigns the same ones, and a recreated service gets others. Ports of the old service are not free.
 func allocate(s, old *corev1.Service) {
 	spec := &s.Spec
 	if spec.Type == corev1.ServiceTypeExternalName {
 		return
 	}
 	name := s.Namespace + "/" + s.Name + "/" + string(s.UID)
-	// One that a write of its status has created never gets an address.
+	// a service that was created by a write to its status never gets an address
 	never := old != nil && old.Spec.ClusterIP == "" && old.Spec.Type != corev1.ServiceTypeExternalName
 	if spec.ClusterIP == "" && !never {
 		h := hash(name)
@@ -103,10 +101,10 @@ func allocate(s, old *corev1.Service) {
 	allocatePorts(s, old, name)
 }
 
-// allocateFamilies gives a service the families of its addresses. Who does not say how many, means as many as before.
+// allocateFamilies assigns the IP families of a service. Without a policy, the number of families is kept.
 func allocateFamilies(s, old *corev1.Service) {
 	spec := &s.Spec
-	free := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 // to have any
+	free := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 // to have any family
 	switch {
 	case spec.IPFamilyPolicy != nil:
 	case old != nil && old.Spec.IPFamilyPolicy != nil:
@@ -143,7 +141,7 @@ func allocatePorts(s, old *corev1.Service, name string) {
 	if old != nil {
 		for _, port := range old.Spec.Ports {
 			if used[port.NodePort] = true; port.NodePort != 0 {
-				name += fmt.Sprint("/", port.NodePort) // who replaces ports does not get one back that was replaced before
+				name += fmt.Sprint("/", port.NodePort) // a replaced port gets a number that it did not have before
 			}
 		}
 	}
@@ -158,7 +156,7 @@ func allocatePorts(s, old *corev1.Service, name string) {
 	if s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.AllocateLoadBalancerNodePorts == nil ||
 		*s.Spec.AllocateLoadBalancerNodePorts {
 		s.Spec.Ports = slices.Clone(s.Spec.Ports)
-		shared := map[int32]int32{} // of a new service, by ports of different protocols
+		shared := map[int32]int32{} // of a new service, for ports that differ only in protocol
 		for _, port := range slices.Backward(s.Spec.Ports) {
 			if port.NodePort != 0 && old == nil {
 				shared[port.Port] = port.NodePort
@@ -182,11 +180,11 @@ func allocatePorts(s, old *corev1.Service, name string) {
 	}
 }
 
-// lastNodePort is one more than the last that services get.
+// lastNodePort is the end of the range of node ports, exclusive.
 const lastNodePort = 32768
 
-// ShowDryRun makes of an object that was prepared for a dry run what the answer shows: ports that nobody has, instead
-// of those that a service would get. The old object is nil if there is none.
+// ShowDryRun changes an object that was prepared for a dry run to the response: it has unused ports instead of those
+// that the service would get. The old object is nil for a create.
 func (*Kind) ShowDryRun(obj, sent, old client.Object) {
 	s, ok := obj.(*corev1.Service)
 	if !ok {

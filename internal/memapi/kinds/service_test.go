@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Node ports of a service that needs none any more go, unless there are new ones among them, which are refused then.
+// Node ports of a service that no longer needs them are released. If the update changes them, it is refused.
 func TestUnusedNodePorts(t *testing.T) {
 	service := func(of corev1.ServiceType, ports ...int32) *corev1.Service {
 		s := &corev1.Service{
@@ -24,9 +24,9 @@ func TestUnusedNodePorts(t *testing.T) {
 	kind := kindOf(t, newRegistry(t), &corev1.Service{})
 	for _, c := range []struct {
 		name       string
-		ports      []int32 // of the update
+		ports      []int32 // in the update
 		want       []int32
-		healthPort int32 // of the old service
+		healthPort int32 // in the old service
 	}{
 		{"all", []int32{30001, 30002}, []int32{0, 0}, 0},
 		{"some of them", []int32{30002}, []int32{0}, 0},
@@ -49,7 +49,7 @@ func TestUnusedNodePorts(t *testing.T) {
 	}
 }
 
-// An address of a load balancer has a mode, which is a default only where the type of the service is sent along.
+// An address of a load balancer has a default mode only if the update contains the type of the service.
 func TestModeOfIngress(t *testing.T) {
 	kind := kindOf(t, newRegistry(t), &corev1.Service{})
 	for _, mode := range []*corev1.LoadBalancerIPMode{nil, new(corev1.LoadBalancerIPModeVIP)} {
@@ -73,7 +73,7 @@ func TestModeOfIngress(t *testing.T) {
 	}
 }
 
-// Who does not say how many families a service has, means as many as before.
+// Without a policy, the number of IP families of a service is kept.
 func TestFamilies(t *testing.T) {
 	kind := kindOf(t, newRegistry(t), &corev1.Service{})
 	const v4, v6 = corev1.IPv4Protocol, corev1.IPv6Protocol
@@ -134,7 +134,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// A dry run shows ports that no service has, for those that are new.
+// A dry run returns unused ports for new ports.
 func TestDryRunOfService(t *testing.T) {
 	kind := kindOf(t, newRegistry(t), &corev1.Service{})
 	ports := func(numbers ...int32) (ports []corev1.ServicePort) {

@@ -33,7 +33,7 @@ var (
 	}
 	nodes     = strategyOf[*corev1.Node]{defaults: defaults.Node}
 	events    = strategyOf[*corev1.Event]{validate: validateEvent}
-	endpoints = strategyOf[*corev1.Endpoints]{defaults: defaults.Endpoints} //nolint:staticcheck // deprecated, and served all the same
+	endpoints = strategyOf[*corev1.Endpoints]{defaults: defaults.Endpoints} //nolint:staticcheck // deprecated, but still served
 	leases    = strategyOf[*coordinationv1.Lease]{validate: validateLease}
 	ingresses = strategyOf[*networkingv1.Ingress]{validate: validateIngress}
 	budgets   = strategyOf[*policyv1.PodDisruptionBudget]{
@@ -89,7 +89,7 @@ var volumeClaims = strategyOf[*corev1.PersistentVolumeClaim]{
 	validateUpdate: validateVolumeClaimUpdate,
 }
 
-// syncDataSources lets clients write either of the fields that say where the data of a volume comes from.
+// syncDataSources copies the data source of a volume claim between its two fields. Clients may set either of them.
 func syncDataSources(spec *corev1.PersistentVolumeClaimSpec) {
 	switch source, ref := spec.DataSource, spec.DataSourceRef; {
 	case source != nil && ref == nil:
@@ -146,7 +146,7 @@ var definitions = strategyOf[*apiextensionsv1.CustomResourceDefinition]{
 	update: func(d, _ *apiextensionsv1.CustomResourceDefinition) { storeVersions(d) },
 }
 
-// storeVersions notes the version in which objects are stored from now on.
+// storeVersions records the storage version.
 func storeVersions(d *apiextensionsv1.CustomResourceDefinition) {
 	for _, v := range d.Spec.Versions {
 		if v.Storage && !slices.Contains(d.Status.StoredVersions, v.Name) {

@@ -17,7 +17,7 @@ var workloadScale = &Scale{
 	SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector",
 }
 
-// builtins is the table of the kinds that a server of Kubernetes 1.37 serves and stores by default.
+// builtins is the table of the kinds that Kubernetes 1.37 serves and stores by default.
 var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 	table := map[string]map[string]builtin{
 		"v1": {

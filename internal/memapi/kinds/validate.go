@@ -39,7 +39,7 @@ func nameOf(kind string) validation.ValidateNameFunc {
 	return validation.NameIsDNSSubdomain
 }
 
-// inMapOrder sorts errors about the entries of a map, which validators visit in any order.
+// inMapOrder sorts errors about the entries of a map, which validators visit in random order.
 func inMapOrder(errs field.ErrorList) field.ErrorList {
 	for i := 0; i < len(errs); {
 		end := i + 1
@@ -55,7 +55,7 @@ func inMapOrder(errs field.ErrorList) field.ErrorList {
 	return errs
 }
 
-// qualifiedFinalizers refuses finalizers of kinds of Kubernetes that say not whose they are.
+// qualifiedFinalizers refuses finalizers of built-in kinds without a domain.
 func qualifiedFinalizers(obj metav1.Object) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range obj.GetFinalizers() {
@@ -75,7 +75,7 @@ func qualifiedFinalizers(obj metav1.Object) field.ErrorList {
 	return errs
 }
 
-// notNegative checks a number that may be left out.
+// notNegative checks an optional number.
 func notNegative[N int32 | int64](n *N, at *field.Path) field.ErrorList {
 	if n == nil {
 		return nil
@@ -99,7 +99,7 @@ func dnsLabel(name string, at *field.Path) field.ErrorList {
 	return invalid(at, name, utilvalidation.IsDNS1123Label(name))
 }
 
-// oneOf checks a value that has to be one of some. The empty one is missing.
+// oneOf checks that a value is one of the given ones. An empty value is missing.
 func oneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(at, "")}
@@ -112,8 +112,8 @@ func oneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(at, value, allowed)}
 }
 
-// selects checks a selector and that it selects what is made from a template. What kind it is of is for the error about
-// an empty one.
+// selects checks a selector, and that it selects the labels of a template. The error about an empty selector contains
+// its type.
 func selects(selector *metav1.LabelSelector, template map[string]string, of string) field.ErrorList {
 	var errs field.ErrorList
 	at := specPath.Child("selector")
@@ -140,7 +140,7 @@ func selects(selector *metav1.LabelSelector, template map[string]string, of stri
 	return errs
 }
 
-// validateIntOrPercent checks a number or percentage. Percentages may be limited to one hundred.
+// validateIntOrPercent checks a number or percentage. Percentages may be limited to 100 %.
 func validateIntOrPercent(value *intstr.IntOrString, at *field.Path, limited bool) field.ErrorList {
 	if value == nil {
 		return nil
@@ -155,7 +155,7 @@ func validateIntOrPercent(value *intstr.IntOrString, at *field.Path, limited boo
 	return errs
 }
 
-// percent returns the number of a number or percentage.
+// percent returns the percentage of a number or percentage.
 func percent(value *intstr.IntOrString) int {
 	if value.Type == intstr.Int {
 		return int(value.IntVal)

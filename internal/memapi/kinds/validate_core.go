@@ -146,7 +146,7 @@ func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) f
 	return errs
 }
 
-// validateVolumeClaimUpdate lets a claim be bound once, and grow when it is.
+// validateVolumeClaimUpdate allows a claim to be bound once, and a bound claim to grow.
 func validateVolumeClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	var errs field.ErrorList
 	spec, before := c.Spec.DeepCopy(), old.Spec.DeepCopy()

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// jobStatusRules are what the status of a job must never say. A status that said so before may be kept.
+// jobStatusRules are contradictions in the status of a job. A status that had one before may keep it.
 var jobStatusRules = []struct {
 	violated func(*batchv1.Job) bool
 	err      func(*batchv1.JobStatus) *field.Error

@@ -92,7 +92,7 @@ func validateBackend(b *networkingv1.IngressBackend, at *field.Path) field.Error
 	return errs
 }
 
-// budgetSpec is what an error shows of a budget.
+// budgetSpec is the form of a budget in errors.
 type budgetSpec struct {
 	MinAvailable               *intstr.IntOrString
 	Selector                   any
@@ -224,7 +224,7 @@ func validateClusterRoleBindingUpdate(b, old *rbacv1.ClusterRoleBinding) field.E
 	return validation.ValidateImmutableField(roleRef(b.RoleRef), roleRef(old.RoleRef), field.NewPath("roleRef"))
 }
 
-// roleRef is what an error shows of a reference.
+// roleRef is the form of a role reference in errors.
 type roleRef struct{ APIGroup, Kind, Name string }
 
 func validateLease(l *coordinationv1.Lease) field.ErrorList {

@@ -26,7 +26,7 @@ func validatePodTemplate(
 	return append(errs, validatePodSpec(&t.Spec, at.Child("spec"), claims)...)
 }
 
-// validatePodSpec also takes the claims that become volumes of the same names.
+// validatePodSpec also takes the volume claims that become volumes of the same names.
 func validatePodSpec(spec *corev1.PodSpec, at *field.Path, claims []corev1.PersistentVolumeClaim) field.ErrorList {
 	var errs field.ErrorList
 	volumes := map[string]bool{}
@@ -179,7 +179,7 @@ func validateResources(r *corev1.ResourceRequirements, at *field.Path) field.Err
 	return errs
 }
 
-// updatableFields is what of the spec of a pod can be changed, in the words of the error about the rest.
+// updatableFields are the mutable fields in the spec of a pod, as the error about the other fields prints them.
 var updatableFields = strings.Join([]string{
 	"`spec.containers[*].image`", "`spec.initContainers[*].image`", "`spec.activeDeadlineSeconds`",
 	"`spec.tolerations` (only additions to existing tolerations)",

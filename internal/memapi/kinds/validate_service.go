@@ -135,7 +135,7 @@ func validateClusterIPs(spec *corev1.ServiceSpec) field.ErrorList {
 	return errs
 }
 
-// servicePort is what an error shows of a port that is there twice.
+// servicePort is the form of a duplicate port in errors.
 type servicePort struct {
 	Name        string
 	Protocol    corev1.Protocol
@@ -173,7 +173,7 @@ func validatePortNumbers(spec *corev1.ServiceSpec) field.ErrorList {
 
 func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	if errs := validateClusterIPs(&s.Spec); len(errs) > 0 {
-		return errs // they cannot be allocated
+		return errs // addresses cannot be allocated
 	}
 	if errs := validateFamilies(&s.Spec); len(errs) > 0 {
 		return errs
@@ -181,8 +181,8 @@ func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	return append(validateAddresses(s, old), validateService(s)...)
 }
 
-// validateFamilies refuses addresses that only a cluster of both families has. Services without any may have what they
-// like, as long as they select nothing.
+// validateFamilies refuses addresses that only a dual-stack cluster has. Headless services without a selector may have
+// any.
 func validateFamilies(spec *corev1.ServiceSpec) field.ErrorList {
 	if spec.Type == corev1.ServiceTypeExternalName || spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 {
 		return nil
@@ -202,7 +202,8 @@ func validateFamilies(spec *corev1.ServiceSpec) field.ErrorList {
 	return errs
 }
 
-// validateAddresses keeps the addresses of a service, unless its type changes to or from one without any.
+// validateAddresses refuses changes of the addresses of a service, unless its type changes to or from one without
+// addresses.
 func validateAddresses(s, old *corev1.Service) field.ErrorList {
 	ips, before := s.Spec.ClusterIPs, old.Spec.ClusterIPs
 	headless := s.Spec.ClusterIP == corev1.ClusterIPNone && old.Spec.ClusterIP == corev1.ClusterIPNone
@@ -230,7 +231,7 @@ func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i, ingress := range s.Status.LoadBalancer.Ingress {
-		// it is only a default for those who say that they write a load balancer
+		// the default applies only to updates that contain the load balancer type
 		if ingress.IP != "" && ingress.IPMode == nil {
 			errs = append(
 				errs,

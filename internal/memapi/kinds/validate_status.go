@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// count is a number in a status that is not more than all replicas, and may be not more than the ready ones.
+// count is a number in a status that must not exceed the number of replicas, and may be limited by the ready ones.
 type count struct {
 	name  string
 	value int32
@@ -86,7 +86,7 @@ func validateBudgetStatus(b, _ *policyv1.PodDisruptionBudget) field.ErrorList {
 	return append(errs, notNegative(&b.Status.ExpectedPods, statusPath.Child("expectedPods"))...)
 }
 
-// validateNamespaceStatus keeps the phase of a namespace to what becomes of it.
+// validateNamespaceStatus checks that the phase of a namespace matches its deletion.
 func validateNamespaceStatus(n, _ *corev1.Namespace) field.ErrorList {
 	at := statusPath.Child("Phase")
 	switch deleted := n.DeletionTimestamp != nil; {

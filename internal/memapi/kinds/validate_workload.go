@@ -18,7 +18,7 @@ import (
 
 var templatePath = specPath.Child("template")
 
-// runsAlways checks the template of what runs until it is deleted.
+// runsAlways checks the template of pods that are always restarted.
 func runsAlways(t *corev1.PodTemplateSpec, of string) field.ErrorList {
 	var errs field.ErrorList
 	if t.Spec.RestartPolicy != corev1.RestartPolicyAlways {
@@ -99,7 +99,7 @@ func validateReplicaSetUpdate(r, old *appsv1.ReplicaSet) field.ErrorList {
 	return validation.ValidateImmutableField(r.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))
 }
 
-// rollingUpdate is what an error shows of a strategy.
+// rollingUpdate is the form of a strategy in errors.
 type rollingUpdate struct {
 	Partition      *int32
 	MaxUnavailable *intstr.IntOrString
@@ -221,7 +221,7 @@ func validateJobSelector(j *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-// validateGenerated checks that nobody has got in the way of labels and selector that are made for a job.
+// validateGenerated checks that the labels and selector that are generated for a job are not set.
 func validateGenerated(j *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
 	want := labels.Set{}
@@ -308,8 +308,7 @@ func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 	)
 }
 
-// validateJobTemplateUpdate lets the pods of a job that is suspended and has none be placed elsewhere and get other
-// resources.
+// validateJobTemplateUpdate allows scheduling and resources of the pods of a suspended job without pods to change.
 func validateJobTemplateUpdate(spec *batchv1.JobSpec, old *batchv1.Job) field.ErrorList {
 	before := &old.Spec.Template
 	if old.Spec.Suspend != nil && *old.Spec.Suspend && old.Status.StartTime == nil && old.Status.Active == 0 {
@@ -356,7 +355,7 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 
 func validateNewCronJob(c *batchv1.CronJob) field.ErrorList {
 	errs := validateCronJob(c)
-	if len(c.Name) > 52 { // jobs get a suffix
+	if len(c.Name) > 52 { // the names of jobs have a suffix
 		errs = append(errs, field.Invalid(metaPath.Child("name"), c.Name, "must be no more than 52 characters"))
 	}
 	return errs

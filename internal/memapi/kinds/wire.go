@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// wireType is a type and the wire its values go over.
+// wireType is a type and the encoding of its values.
 type wireType struct {
 	reflect.Type
 	protobuf bool
-	// object is true for an object on its own, whose type is not encoded but known.
+	// object is set for a top-level object, whose type is not encoded but known.
 	object bool
 }
 
@@ -20,14 +20,13 @@ func (t wireType) part(of reflect.Type) wireType {
 	return wireType{Type: of, protobuf: t.protobuf}
 }
 
-// plan brings values of a type in the form they have after the wire.
+// plan changes values of a type to the form they have after encoding and decoding.
 type plan struct {
-	// run changes a value that can be set, and reports whether it did. It is nil if there is nothing to do.
+	// run changes a value that can be set, and reports whether it did. Nil if no value changes.
 	run func(reflect.Value) bool
-	// null reports whether a value is null on the wire, so that a pointer to it comes back as nil. It is nil if there is
-	// no such value.
+	// null reports whether a value is encoded as null, so that a pointer to it is decoded as nil. Nil if no value is.
 	null func(reflect.Value) bool
-	// whole says that what holds such a value has to go through JSON, too.
+	// whole reports whether the value that contains such a value must be encoded as JSON, too.
 	whole bool
 	ready bool
 }
@@ -36,7 +35,7 @@ func (p *plan) apply(v reflect.Value) bool {
 	return p.run != nil && p.run(v)
 }
 
-// needed is also true for a plan that is being made, of a type that contains itself.
+// needed reports whether values may change. It is also true for a recursive type whose plan is incomplete.
 func (p *plan) needed() bool {
 	return p.run != nil || !p.ready
 }
@@ -52,7 +51,7 @@ func planFor(t wireType) *plan {
 	return p
 }
 
-// planner has the plans of the types that are part of one.
+// planner has the plans of all types within a type.
 type planner map[wireType]*plan
 
 func (c planner) plan(t wireType) *plan {
@@ -102,8 +101,7 @@ func (c planner) structs(t wireType) plan {
 		name, options, _ := strings.Cut(tag, ",")
 		inline := f.Anonymous && name == ""
 		if inline && f.Type.Kind() == reflect.Pointer || !claim(names, f, name, inline) {
-			// which of several fields of a name is meant, or whether an embedded pointer is nil afterwards, is left to the JSON
-			// package
+			// the JSON package decides between fields with the same name, and whether an embedded pointer is nil afterwards
 			return throughJSON(t.Type)
 		}
 		switch {
@@ -134,7 +132,7 @@ func (c planner) structs(t wireType) plan {
 	}}
 }
 
-// claim notes the names that a field has in JSON, and reports whether all of them are new.
+// claim records the JSON names of a field, and reports whether all of them are new.
 func claim(names map[string]bool, f reflect.StructField, name string, inline bool) bool {
 	if inline && f.Type.Kind() == reflect.Struct {
 		for i := range f.Type.NumField() {
@@ -161,7 +159,7 @@ func claim(names map[string]bool, f reflect.StructField, name string, inline boo
 
 type zeroer interface{ IsZero() bool }
 
-// field returns what to do with a field, whose options say whether it is left out when it is empty.
+// field returns the plan for a field. Its options determine whether it is omitted when empty.
 func (c planner) field(t wireType, options string) func(reflect.Value) bool {
 	p := c.plan(t)
 	if strings.Contains(options, "omitzero") && !t.protobuf {

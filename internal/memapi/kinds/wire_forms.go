@@ -17,7 +17,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// formOf returns the plan for types that say themselves what they are on the wire.
+// formOf returns the plan for types with an encoding of their own.
 func formOf(t wireType) (plan, bool) {
 	switch t.Type {
 	case reflect.TypeFor[metav1.Time]():
@@ -49,7 +49,7 @@ func formOf(t wireType) (plan, bool) {
 		return raw, true
 	case reflect.TypeFor[metav1.TypeMeta]():
 		if t.protobuf {
-			return plan{run: clearValue}, true // of what is part of an object
+			return plan{run: clearValue}, true // only within an object
 		}
 		return plan{}, true
 	case reflect.TypeFor[metav1.FieldsV1]():
@@ -66,20 +66,20 @@ var marshalers = []reflect.Type{
 	reflect.TypeFor[encoding.TextUnmarshaler](),
 }
 
-// marshals reports whether a type, or pointers to it, have an encoding of their own.
+// marshals reports whether a type, or a pointer to it, has an encoding of its own.
 func marshals(t reflect.Type) bool {
 	if t.Kind() == reflect.Interface {
 		return false
 	}
 	for _, m := range marshalers {
 		if t.Implements(m) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(m) {
-			return t.Kind() != reflect.Pointer // a pointer may be nil, its element is asked again
+			return t.Kind() != reflect.Pointer // a pointer may be nil; its element is checked separately
 		}
 	}
 	return false
 }
 
-// throughJSON is the plan for what only its own code knows how to encode.
+// throughJSON is the plan for types that only their own code can encode.
 func throughJSON(t reflect.Type) plan {
 	return plan{whole: true, run: func(v reflect.Value) bool {
 		if v.IsZero() && t.Kind() != reflect.Struct {
@@ -99,7 +99,7 @@ func throughJSON(t reflect.Type) plan {
 	}}
 }
 
-// ofTime is the plan for times, which are local and have a precision of so many nanoseconds.
+// ofTime is the plan for times, which are local and have the given precision.
 func ofTime(t wireType, of func(reflect.Value) *time.Time, precision int) plan {
 	p := plan{run: func(v reflect.Value) bool {
 		t := of(v)
@@ -118,8 +118,8 @@ func ofTime(t wireType, of func(reflect.Value) *time.Time, precision int) plan {
 	return p
 }
 
-// quantity makes a quantity canonical. Its text is kept with it, so that reading it later writes nothing, and because
-// the text shows that it was here.
+// quantity makes a quantity canonical. The quantity caches its text, so that reading it later does not write, and the
+// cached text marks quantities that have been processed.
 func quantity(v reflect.Value) bool {
 	if v.FieldByIndex(quantityText).Len() > 0 {
 		return false
@@ -136,7 +136,7 @@ func quantity(v reflect.Value) bool {
 var quantityText = func() []int {
 	f, ok := reflect.TypeFor[resource.Quantity]().FieldByName("s")
 	if !ok || f.Type.Kind() != reflect.String {
-		panic("a quantity does not keep its text any more") // found by every test
+		panic("a quantity no longer caches its text") // found by every test
 	}
 	return f.Index
 }()
@@ -157,7 +157,7 @@ func intOrString(v reflect.Value) bool {
 	return true
 }
 
-// ofRaw is the plan for JSON within a value.
+// ofRaw is the plan for raw JSON within a value.
 func ofRaw(of func(reflect.Value) *[]byte) plan {
 	return plan{
 		null: func(v reflect.Value) bool { return len(*of(v)) == 0 || bytes.Equal(*of(v), []byte("null")) },

@@ -17,7 +17,7 @@ import (
 	"trueup.dev/internal/defaults"
 )
 
-// deployments count changes of annotations, which their replica sets get, too.
+// deployments also count changes of annotations, because their replica sets get them.
 var deployments = strategyOf[*appsv1.Deployment]{
 	defaults: defaults.Deployment,
 	changed: func(d, old *appsv1.Deployment) bool {
@@ -116,8 +116,8 @@ var pods = strategyOf[*corev1.Pod]{
 	},
 }
 
-// admitPod does what the admission plugins do that every server has: pods have a priority, and stay for a while on
-// nodes that are gone.
+// admitPod applies the admission plugins that are enabled by default: pods get a priority and tolerations for nodes
+// that are not ready.
 func admitPod(spec *corev1.PodSpec) {
 	if spec.PriorityClassName == "" {
 		defaults.SetPointer(&spec.Priority, 0)
@@ -135,7 +135,7 @@ func admitPod(spec *corev1.PodSpec) {
 	}
 }
 
-// qualityOf returns the class of a pod by what its containers request.
+// qualityOf returns the quality of service class of a pod.
 func qualityOf(p *corev1.Pod) corev1.PodQOSClass {
 	if r := p.Spec.Resources; r != nil {
 		return qualityOfRequests(r)
