@@ -4,6 +4,7 @@
 //
 //   - [trueup.dev/reconcilers]: compose a controller from small reconcilers
 //   - [trueup.dev/operator], [trueup.dev/simple]: be told what has happened, and apps made of that
+//   - [trueup.dev/informer]: the objects of a kind from a source other than the cache of the manager
 //   - [trueup.dev/resource], [trueup.dev/logging]: kinds without generated code, stores, and a logger
 //   - [trueup.dev/apis]: status and conditions of your resources
 //   - [trueup.dev/tracker]: follow objects you depend on and do not own

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"trueup.dev/app"
+	"trueup.dev/informer"
 	"trueup.dev/operator"
 	"trueup.dev/resource"
 	"trueup.dev/simple"
@@ -145,7 +146,7 @@ func NewTracker(config app.Config) (app.App, error) {
 		KubeConfig: config.KubeConfig,
 		Clients:    clients,
 		InformerConfig: simple.AppInformerConfig{
-			InformerOptions: operator.InformerOptions{Namespaces: specific.Namespaces},
+			InformerOptions: informer.Options{Namespaces: specific.Namespaces},
 		},
 		ManagedKinds: []simple.AppManagedKind{
 			{Kind: IssueKind(), Watcher: specific.Watcher, Validator: &simple.Validator{ValidateFunc: validateIssue}},

@@ -13,6 +13,6 @@
 // nothing while the controller is down. A [RetryPolicy] decides when to retry. All of them are built on [WithEdge],
 // which derives the action for any tree of reconcilers, see [EdgeFrom] and [PreviousFrom].
 //
-// Resources come from the cache of the manager, or from a separate [Informer], see [WithInformer]. An informer can
-// select objects, keep only metadata, or keep objects in any [Store], see [CustomCacheInformer].
+// Resources come from the cache of the manager, or from an informer of their own, see [trueup.dev/informer.View]. An
+// [InformerController] runs handlers on informers.
 package operator

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"trueup.dev/informer"
 	"trueup.dev/internal/lifecycle"
 	"trueup.dev/internal/nilcheck"
 	"trueup.dev/reconcilers"
@@ -65,7 +66,7 @@ type InformerControllerConfig struct {
 	// RetryDequeuePolicy decides whether a change replaces a retry. Default: [OpinionatedRetryDequeuePolicy].
 	RetryDequeuePolicy RetryDequeuePolicy
 	// PreviousState is how much of each object is kept in memory. Default: [PreviousFull]. For a
-	// [CustomCacheInformer], which keeps objects outside of memory, set a smaller value.
+	// [informer.CustomCache], which keeps objects outside of memory, set a smaller value.
 	PreviousState PreviousState
 	// SkipStatusUpdate is for kinds whose status belongs to another controller: the status is not written. Default:
 	// false, which for example adds a condition when a handler has given up.
@@ -82,7 +83,7 @@ func DefaultInformerControllerConfig() InformerControllerConfig {
 
 // informedKind holds the informers and handlers that were added under one name.
 type informedKind struct {
-	informers []Informer
+	informers []informer.Informer
 	handlers  []informedHandler
 	// stops holds all informers that were ever started, in order: an informer can run only once.
 	stops []startedInformerOf
@@ -90,7 +91,7 @@ type informedKind struct {
 
 // startedInformerOf is an informer that runs, or has run.
 type startedInformerOf struct {
-	informer Informer
+	informer informer.Informer
 	stop     context.CancelFunc
 }
 
@@ -146,7 +147,7 @@ func NewInformerController(config InformerControllerConfig) *InformerController 
 // AddInformer adds an informer for a kind. An informer belongs to one kind of one controller, which starts it. If the
 // controller already runs, AddInformer starts the informer at once; the informer then has no readiness check, and the
 // kind must have handlers.
-func (c *InformerController) AddInformer(informer Informer, kind string) error {
+func (c *InformerController) AddInformer(informer informer.Informer, kind string) error {
 	return c.change(kind, informer, func(k *informedKind) error {
 		if c.setUp {
 			if err := c.validateAdded(kind, informer); err != nil {
@@ -164,11 +165,11 @@ func (c *InformerController) AddInformer(informer Informer, kind string) error {
 // RemoveInformer reverts AddInformer. If the informer runs, it stops, and so do the handlers of its objects: they are
 // not called any more, not even for deletions, and the context of calls in progress is canceled. The informer cannot
 // be added again.
-func (c *InformerController) RemoveInformer(informer Informer, kind string) error {
-	return c.change(kind, informer, func(k *informedKind) error {
-		k.informers = slices.DeleteFunc(k.informers, func(other Informer) bool { return isSame(other, informer) })
+func (c *InformerController) RemoveInformer(removed informer.Informer, kind string) error {
+	return c.change(kind, removed, func(k *informedKind) error {
+		k.informers = slices.DeleteFunc(k.informers, func(other informer.Informer) bool { return isSame(other, removed) })
 		for _, started := range k.stops {
-			if isSame(started.informer, informer) {
+			if isSame(started.informer, removed) {
 				started.stop()
 			}
 		}
@@ -278,16 +279,16 @@ func (c *InformerController) Run(ctx context.Context) error {
 	if err := c.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	return lifecycle.Run(ctx, mgr, c.unfilled)
+	return lifecycle.Run(ctx, mgr, c.unsynced)
 }
 
-// unfilled returns the kinds with informers that do not have all objects yet.
-func (c *InformerController) unfilled() []string {
+// unsynced returns the kinds with informers that do not have all objects yet.
+func (c *InformerController) unsynced() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.order), func(kind string) bool {
-		return !slices.ContainsFunc(c.kinds[kind].informers, func(informer Informer) bool {
-			return !lifecycle.IsFilled(informer)
+		return !slices.ContainsFunc(c.kinds[kind].informers, func(i informer.Informer) bool {
+			return !lifecycle.IsSynced(i)
 		})
 	})
 }
@@ -317,7 +318,7 @@ func (c *InformerController) SetupWithManager(ctx context.Context, mgr ctrl.Mana
 
 // start adds a controller for the objects of an informer to the manager. running reports whether the manager may
 // already run.
-func (c *InformerController) start(kind string, informer Informer, running bool) error {
+func (c *InformerController) start(kind string, informer informer.Informer, running bool) error {
 	if nilcheck.IsNil(c.mgr) {
 		return errors.New("the manager must not be nil")
 	}
@@ -335,7 +336,7 @@ func (c *InformerController) start(kind string, informer Informer, running bool)
 }
 
 // validateAdded checks an informer that is added while the controller runs.
-func (c *InformerController) validateAdded(kind string, informer Informer) error {
+func (c *InformerController) validateAdded(kind string, informer informer.Informer) error {
 	if len(c.kinds[kind].handlers) == 0 {
 		return fmt.Errorf("kind %q must have a watcher or a reconciler", kind)
 	}
@@ -348,13 +349,13 @@ func (c *InformerController) validateAdded(kind string, informer Informer) error
 }
 
 func (c *InformerController) validate() error {
-	problems, all := []error{}, []Informer{}
+	problems, seen := []error{}, []informer.Informer{}
 	for _, kind := range c.order {
-		for _, informer := range c.kinds[kind].informers {
-			if slices.ContainsFunc(all, func(other Informer) bool { return isSame(other, informer) }) {
+		for _, added := range c.kinds[kind].informers {
+			if slices.ContainsFunc(seen, func(other informer.Informer) bool { return isSame(other, added) }) {
 				problems = append(problems, fmt.Errorf("kind %q must have its own informer, got one that was added before", kind))
 			}
-			all = append(all, informer)
+			seen = append(seen, added)
 		}
 		switch k := c.kinds[kind]; {
 		case len(k.informers) == 0 && len(k.handlers) > 0:
@@ -367,17 +368,17 @@ func (c *InformerController) validate() error {
 }
 
 func (c *InformerController) add(
-	ctx context.Context, mgr ctrl.Manager, name string, informer Informer, handlers []informedHandler,
+	ctx context.Context, mgr ctrl.Manager, name string, objects informer.Informer, handlers []informedHandler,
 ) error {
-	view, err := WithInformer(mgr, name, informer)
+	view, err := informer.View(mgr, name, objects)
 	if err != nil {
 		return err
 	}
 	controller := &Controller[resource.Object]{
-		Name: name, Type: informer.Object(), MaxConcurrentReconciles: c.config.MaxConcurrentReconciles,
+		Name: name, Type: objects.Object(), MaxConcurrentReconciles: c.config.MaxConcurrentReconciles,
 		SkipStatusUpdate: c.config.SkipStatusUpdate,
 		// A tree of reconcilers renews the references that it tracks with each resync.
-		Config: reconcilers.NewConfig(view, nil, defaultResync+time.Hour),
+		Config: reconcilers.NewConfig(view, nil, informer.DefaultResyncInterval+time.Hour),
 	}
 	for _, handler := range handlers {
 		controller.Handlers = append(controller.Handlers, handler.configured(c.config))

@@ -3,11 +3,136 @@
 package operator
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"trueup.dev/informer"
+	"trueup.dev/resource"
 )
+
+func TestInformerController_Adds(t *testing.T) {
+	source := informer.New(nil, &corev1.ConfigMap{})
+	watcher, other := &nothing{}, &nothing{name: "other"}
+	reconciler := &TypedReconciler[*corev1.ConfigMap]{}
+	for name, tc := range map[string]struct {
+		do   func(c *InformerController) error
+		want string // an error of validation, if any
+		n    int    // handlers
+	}{
+		"nothing": {do: func(*InformerController) error { return nil }},
+		"no handler": {
+			do:   func(c *InformerController) error { return c.AddInformer(source, "k") },
+			want: `kind "k" must have a watcher or a reconciler`,
+		},
+		"no informer": {
+			do: func(c *InformerController) error { return c.AddWatcher(watcher, "k") }, want: `kind "k" must have an informer`,
+			n: 1,
+		},
+		"shared informer": {
+			do: then(full(source, watcher, other, reconciler), func(c *InformerController) error {
+				return errors.Join(c.AddInformer(source, "l"), c.AddWatcher(watcher, "l"))
+			}), want: `kind "l" must have its own informer`, n: 3,
+		},
+		"all": {do: full(source, watcher, other, reconciler), n: 3},
+		"without one": {
+			do: then(full(source, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveWatcher(other, "k")
+			}),
+			n: 2,
+		},
+		"without first": {
+			do: then(full(source, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveReconciler(reconciler, "k")
+			}),
+			n: 2,
+		},
+		"other kind": {
+			do: then(full(source, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveWatcher(other, "l")
+			}),
+			n: 3,
+		},
+		"no watchers": {
+			do: then(full(source, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveAllWatchersForResource("k")
+			}),
+			n: 1,
+		},
+		"no reconcilers": {
+			do: then(full(source, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveAllReconcilersForResource("k")
+			}),
+			n: 2,
+		},
+		"informer is off": {
+			do: then(full(source, watcher, other, reconciler), func(c *InformerController) error {
+				return c.RemoveInformer(source, "k")
+			}),
+			want: "must have an informer", n: 3,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := NewInformerController(DefaultInformerControllerConfig())
+			if err := tc.do(c); err != nil {
+				t.Fatal(err)
+			}
+			err := c.validate()
+			if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+			if k := c.kinds["k"]; k != nil && len(k.handlers) != tc.n {
+				t.Errorf("%d handlers, want %d", len(k.handlers), tc.n)
+			}
+		})
+	}
+}
+
+func full(source informer.Informer, watcher, other ResourceWatcher, reconciler Reconciler) func(c *InformerController) error {
+	return func(c *InformerController) error {
+		return errors.Join(
+			c.AddInformer(source, "k"), c.AddWatcher(watcher, "k"), c.AddReconciler(reconciler, "k"), c.AddWatcher(other, "k"),
+		)
+	}
+}
+
+func then(first, second func(c *InformerController) error) func(c *InformerController) error {
+	return func(c *InformerController) error { return errors.Join(first(c), second(c)) }
+}
+
+// nothing is a watcher without effect.
+type nothing struct{ name string }
+
+func (*nothing) Add(context.Context, resource.Object) error                     { return nil }
+func (*nothing) Update(context.Context, resource.Object, resource.Object) error { return nil }
+func (*nothing) Delete(context.Context, resource.Object) error                  { return nil }
+
+func TestInformerController_Refuses(t *testing.T) {
+	c := NewInformerController(InformerControllerConfig{})
+	for name, err := range map[string]error{
+		"nil informer": c.AddInformer(nil, "k"), "nil watcher": c.AddWatcher(nil, "k"),
+		"nil reconciler": c.AddReconciler(nil, "k"),
+		"empty kind":     c.AddWatcher(&nothing{}, ""), "no cluster": c.Run(t.Context()),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if err := c.SetupWithManager(t.Context(), nil); err != nil {
+		t.Errorf("nothing to set up: %v", err)
+	}
+	source := informer.New(nil, &corev1.ConfigMap{})
+	for name, err := range map[string]error{
+		"late, without a handler": c.AddInformer(source, "k"), "second": c.SetupWithManager(t.Context(), nil),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
 
 // A nil handler behind an interface would panic at its first call.
 func TestInformerController_RefusesHandlersThatAreNil(t *testing.T) {

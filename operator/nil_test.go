@@ -3,7 +3,6 @@
 package operator_test
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,39 +39,6 @@ func TestOpinionatedRetryDequeuePolicy_WithNilObjects(t *testing.T) {
 				tc.newAction, tc.newObject, tc.retryAction, tc.retryObject, errTest,
 			); got != tc.want {
 				t.Errorf("replaces the retry = %t, want %t", got, tc.want)
-			}
-		})
-	}
-}
-
-// A nil argument is a set-up error, not a panic.
-func TestInformers_WithoutWhatTheyNeed(t *testing.T) {
-	kind := resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{})}
-	supplied := operator.CustomCacheInformerSupplier(nil)
-	for name, tc := range map[string]struct {
-		do   func() error
-		want string
-	}{
-		"an informer without a cluster": {func() error {
-			_, err := operator.DefaultInformerSupplier(kind, nil, operator.InformerOptions{})
-			return err
-		}, "informer of ConfigMap.v1 must have a cluster"},
-		"a custom cache without a cluster": {func() error {
-			_, err := operator.NewCustomCacheInformer(kind, nil, operator.NewMemoryStore(), operator.InformerOptions{})
-			return err
-		}, "informer of ConfigMap.v1 must have a cluster"},
-		"a supplier without a function": {func() error {
-			_, err := supplied(kind, nil, operator.InformerOptions{})
-			return err
-		}, "informer of ConfigMap.v1 must have a function that returns its store"},
-		"an informer made of nothing": {func() error {
-			_, err := operator.WithInformer(nil, "it", operator.NewInformer(nil, &corev1.ConfigMap{}))
-			return err
-		}, `informer "it" must not be nil`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := tc.do(); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error = %v, want %q", err, tc.want)
 			}
 		})
 	}

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"trueup.dev/app"
+	"trueup.dev/informer"
 	"trueup.dev/internal/lifecycle"
 	"trueup.dev/internal/nilcheck"
-	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 )
@@ -38,7 +38,7 @@ type App struct {
 	// configs are the configs of kinds whose informer has all objects.
 	configs map[schema.GroupVersionKind]reconcilers.Config
 	// informers are keyed by the names of their controllers.
-	informers map[string]operator.Informer
+	informers map[string]informer.Informer
 	webhooks  *webhookServer
 	// asked is the app that answers the API server, see ServeWebhooksOf.
 	asked atomic.Pointer[app.App]
@@ -64,7 +64,7 @@ func NewApp(config AppConfig) (*App, error) {
 		return nil, fmt.Errorf("invalid config of app %q:\n%w", config.Name, err)
 	}
 	a := &App{
-		config: config, configs: map[schema.GroupVersionKind]reconcilers.Config{}, informers: map[string]operator.Informer{},
+		config: config, configs: map[schema.GroupVersionKind]reconcilers.Config{}, informers: map[string]informer.Informer{},
 	}
 	if a.config.Clients == nil {
 		a.config.Clients = &Clients{}
@@ -96,13 +96,13 @@ func (a *App) Run(ctx context.Context) error {
 	if err := a.waitUntilServed(ctx); err != nil {
 		return fmt.Errorf("app %q: %w", a.config.Name, err)
 	}
-	return lifecycle.Run(ctx, a.mgr, a.unfilled)
+	return lifecycle.Run(ctx, a.mgr, a.unsynced)
 }
 
-// unfilled returns the names of informers that do not have all objects yet.
-func (a *App) unfilled() []string {
+// unsynced returns the names of informers that do not have all objects yet.
+func (a *App) unsynced() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.informers)), func(name string) bool {
-		return lifecycle.IsFilled(a.informers[name])
+		return lifecycle.IsSynced(a.informers[name])
 	})
 }
 
@@ -147,16 +147,13 @@ func (a *App) HealthChecks() []app.HealthCheck {
 
 type informerCheck struct {
 	name     string
-	informer operator.Informer
+	informer informer.Informer
 }
 
 func (c informerCheck) HealthCheckName() string { return "informer-" + c.name }
 
-func (c informerCheck) HealthCheck(context.Context) error {
-	if !lifecycle.IsFilled(c.informer) {
-		return errors.New("not all objects are known yet")
-	}
-	return nil
+func (c informerCheck) HealthCheck(ctx context.Context) error {
+	return lifecycle.CheckSynced(ctx, c.informer)
 }
 
 // ValidateManifest returns an error that lists everything that the manifest declares but the app does not do.

@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"trueup.dev/informer"
 	"trueup.dev/operator"
 )
 
@@ -70,9 +71,9 @@ type AppConfig struct {
 // AppInformerConfig configures how kinds are watched.
 type AppInformerConfig struct {
 	// InformerOptions selects the objects to watch. Namespaces are ignored for cluster-scoped kinds.
-	InformerOptions operator.InformerOptions
-	// InformerSupplier makes informers. Defaults to [operator.DefaultInformerSupplier].
-	InformerSupplier operator.InformerSupplier
+	InformerOptions informer.Options
+	// InformerSupplier makes informers. Defaults to [informer.DefaultSupplier].
+	InformerSupplier informer.Supplier
 	// RetryPolicy decides when to call handlers again after an error. Defaults to [operator.DefaultRetryPolicy].
 	RetryPolicy operator.RetryPolicy
 	// RetryDequeuePolicy decides whether a change replaces a retry. Defaults to

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"trueup.dev/informer"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
@@ -113,7 +114,7 @@ func TestOpinionatedHandlersAreNotWrappedAgain(t *testing.T) {
 				},
 			})
 			e.Must(err)
-			informer, err := operator.DefaultInformerSupplier(widgetKind, mgr, operator.InformerOptions{
+			informer, err := informer.DefaultSupplier(widgetKind, mgr, informer.Options{
 				Namespaces: []string{e.Namespace},
 			})
 			e.Must(err)

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/informer"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
@@ -146,7 +147,7 @@ func TestWeaknessD10_SettingsOfAKind(t *testing.T) {
 		{
 			Kind: configMapKind, Reconciler: failing,
 			ReconcileOptions: simple.ReconcileOptions{
-				FieldSelectors: []string{"metadata.name=map"}, InformerSupplier: operator.MetadataOnlyInformerSupplier,
+				FieldSelectors: []string{"metadata.name=map"}, InformerSupplier: informer.MetadataOnlySupplier,
 				OnExhausted: exhausted, MaxConcurrentReconciles: 2,
 			},
 		},

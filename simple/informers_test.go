@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"trueup.dev/informer"
 	"trueup.dev/operator"
 )
 
@@ -26,8 +27,8 @@ func TestInformerController_AddsAndRemovesInformersWhileRunning(t *testing.T) {
 		},
 	})
 	e.Must(err)
-	informer := func(team string) operator.Informer {
-		made, err := operator.DefaultInformerSupplier(widgetKind, mgr, operator.InformerOptions{
+	informer := func(team string) informer.Informer {
+		made, err := informer.DefaultSupplier(widgetKind, mgr, informer.Options{
 			Namespaces: []string{e.Namespace}, LabelFilters: []string{"team=" + team},
 		})
 		e.Must(err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"trueup.dev/informer"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
@@ -82,7 +83,7 @@ type ReconcileOptions struct {
 	// interval of the app. If neither is set, it is not called for unchanged objects.
 	CacheResyncInterval time.Duration
 	// InformerSupplier makes the informer of this kind. Defaults to that of the app.
-	InformerSupplier operator.InformerSupplier
+	InformerSupplier informer.Supplier
 
 	// React selects the changes that count. Defaults to [operator.ReactSpec] for opinionated handlers, and to
 	// [operator.ReactAny] for others.
@@ -234,7 +235,7 @@ func (r *reportingTree) Reconcile(ctx context.Context, object resource.Object) (
 }
 
 // informerOptions returns the options of the app, overridden by those of the kind.
-func (h *handled) informerOptions(options operator.InformerOptions) operator.InformerOptions {
+func (h *handled) informerOptions(options informer.Options) informer.Options {
 	if h.kind.Scope() == resource.ClusterScope {
 		options.Namespaces = nil
 	}

@@ -22,13 +22,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"trueup.dev/informer"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 )
-
-// defaultResync is the default CacheResyncInterval.
-const defaultResync = 10 * time.Hour
 
 // namespaceFile contains the namespace of the pod that the process runs in.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -126,32 +124,33 @@ func (a *App) makeControllers(kinds []*handled) error {
 	if len(a.config.Converters) > 0 {
 		base = uncheckedManager{a.mgr}
 	}
-	common, sharing := map[schema.GroupVersionKind]operator.Informer{}, map[*handled]operator.Informer{}
+	common, sharing := map[schema.GroupVersionKind]informer.Informer{}, map[*handled]informer.Informer{}
 	for _, h := range kinds {
 		if !h.takesAll(&a.config.InformerConfig) {
 			continue
 		}
 		gvk := h.kind.GroupVersionKind()
 		if common[gvk] == nil {
-			view, informer, err := a.inform(base, h)
+			view, made, err := a.inform(base, h)
 			if err != nil {
 				errs = append(errs, err)
 				continue
 			}
-			base, common[gvk] = view, informer
+			base, common[gvk] = view, made
 		}
 		sharing[h] = common[gvk]
 	}
 	a.base = reconcilers.NewConfig(
-		base, nil, cmp.Or(a.config.InformerConfig.InformerOptions.CacheResyncInterval, defaultResync),
+		base, nil,
+		cmp.Or(a.config.InformerConfig.InformerOptions.CacheResyncInterval, informer.DefaultResyncInterval),
 	)
 	for _, h := range kinds {
-		if informer, ok := sharing[h]; ok {
-			errs = append(errs, a.control(base, a.base.WithTracker(), h, informer))
+		if shared, ok := sharing[h]; ok {
+			errs = append(errs, a.control(base, a.base.WithTracker(), h, shared))
 		} else if !h.takesAll(&a.config.InformerConfig) {
-			view, informer, err := a.inform(base, h)
+			view, own, err := a.inform(base, h)
 			if err == nil {
-				err = a.control(view, a.base.WithCluster(view).WithTracker(), h, informer)
+				err = a.control(view, a.base.WithCluster(view).WithTracker(), h, own)
 			}
 			errs = append(errs, err)
 		}
@@ -160,23 +159,23 @@ func (a *App) makeControllers(kinds []*handled) error {
 }
 
 // inform makes an informer for a kind, and a view of the manager that uses it.
-func (a *App) inform(mgr ctrl.Manager, h *handled) (ctrl.Manager, operator.Informer, error) {
-	supplier := operator.InformerSupplier(operator.DefaultInformerSupplier)
-	for _, own := range []operator.InformerSupplier{a.config.InformerConfig.InformerSupplier, h.options.InformerSupplier} {
+func (a *App) inform(mgr ctrl.Manager, h *handled) (ctrl.Manager, informer.Informer, error) {
+	supplier := informer.Supplier(informer.DefaultSupplier)
+	for _, own := range []informer.Supplier{a.config.InformerConfig.InformerSupplier, h.options.InformerSupplier} {
 		if own != nil {
 			supplier = own
 		}
 	}
-	informer, err := supplier(h.kind, a.mgr, h.informerOptions(a.config.InformerConfig.InformerOptions))
+	made, err := supplier(h.kind, a.mgr, h.informerOptions(a.config.InformerConfig.InformerOptions))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", h.field, err)
 	}
-	view, err := operator.WithInformer(mgr, h.name, informer)
+	view, err := informer.View(mgr, h.name, made)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", h.field, err)
 	}
-	a.informers[h.name] = informer
-	return view, informer, nil
+	a.informers[h.name] = made
+	return view, made, nil
 }
 
 // uncheckedManager ignores readiness checks.
@@ -185,13 +184,13 @@ type uncheckedManager struct{ ctrl.Manager }
 func (uncheckedManager) AddReadyzCheck(string, healthz.Checker) error { return nil }
 
 // control makes the controller of a kind.
-func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, informer operator.Informer) error {
+func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, objects informer.Informer) error {
 	if gvk := h.kind.GroupVersionKind(); a.configs[gvk].IsEmpty() && h.selectsAll(&a.config.InformerConfig) {
 		a.configs[gvk] = config
 	}
 	controller := &operator.Controller[resource.Object]{
 		Name:                    h.name,
-		Type:                    informer.Object(),
+		Type:                    objects.Object(),
 		Handlers:                []reconcilers.SubReconciler[resource.Object]{h.handler(&a.config.InformerConfig)},
 		MaxConcurrentReconciles: h.options.MaxConcurrentReconciles,
 		SkipStatusUpdate:        !h.managed, // the status belongs to another controller

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"trueup.dev/informer"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
@@ -61,7 +62,7 @@ func TestNewAppChecksWhatIsSelected(t *testing.T) {
 	watcher := &simple.Watcher{}
 	config := simple.AppConfig{
 		InformerConfig: simple.AppInformerConfig{
-			InformerOptions: operator.InformerOptions{Namespaces: []string{""}, CacheResyncInterval: -1},
+			InformerOptions: informer.Options{Namespaces: []string{""}, CacheResyncInterval: -1},
 		},
 		ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{
 			LabelFilters: []string{

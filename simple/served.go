@@ -16,21 +16,21 @@ import (
 // waitUntilServed waits for the API server, and compares all kinds with the kinds that it serves. With a wrong plural
 // the API server would not call the webhooks, and with a wrong scope namespaces would be ignored.
 func (a *App) waitUntilServed(ctx context.Context) error {
-	var wrong error
+	var found problems
 	err := lifecycle.Retry(ctx, func(context.Context) (err error) {
-		wrong, err = a.checkServed()
+		found, err = a.checkServed()
 		return err
 	}, func(err error, failures int) bool {
 		if failures == 1 {
 			a.log.Info("unable to discover the kinds of the app, retrying", "reason", err.Error())
 		}
-		return ctx.Err() == nil
+		return true
 	})
-	return errors.Join(err, wrong)
+	return errors.Join(err, errors.Join(found...))
 }
 
 // checkServed returns the problems of the kinds, and an error if the request to the API server failed.
-func (a *App) checkServed() (wrong, err error) {
+func (a *App) checkServed() (problems, error) {
 	p := problems{}
 	for i := range a.config.ManagedKinds {
 		if err := a.checkKind(&p, fmt.Sprintf("ManagedKinds[%d].Kind", i), a.config.ManagedKinds[i].Kind); err != nil {
@@ -42,7 +42,7 @@ func (a *App) checkServed() (wrong, err error) {
 			return nil, err
 		}
 	}
-	return errors.Join(p...), nil
+	return p, nil
 }
 
 // checkKind returns an error if the request to the API server failed.

@@ -9,7 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/operator"
+	"trueup.dev/informer"
 	"trueup.dev/resource"
 	"trueup.dev/simple"
 )
@@ -17,10 +17,10 @@ import (
 // With one shard per instance, one instance handles each object for its whole life, and every instance can read all
 // objects.
 func TestShards(t *testing.T) {
-	for name, supplier := range map[string]operator.InformerSupplier{
-		"in memory": operator.DefaultInformerSupplier,
-		"in a store": operator.CustomCacheInformerSupplier(func(resource.Kind) (operator.Store, error) {
-			return operator.NewMemoryStore(), nil
+	for name, supplier := range map[string]informer.Supplier{
+		"in memory": informer.DefaultSupplier,
+		"in a store": informer.CustomCacheSupplier(func(resource.Kind) (informer.Store, error) {
+			return informer.NewMemoryStore(), nil
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestShards(t *testing.T) {
 			var calls [2]record
 			var stores [2]*resource.TypedStore[*Widget]
 			for i := range calls {
-				shard, err := operator.Shard(i, len(calls))
+				shard, err := informer.Shard(i, len(calls))
 				e.Must(err)
 				config := e.config("sharded")
 				config.Clients = &simple.Clients{}
@@ -87,7 +87,7 @@ func TestShards(t *testing.T) {
 		})
 	}
 	for _, wrong := range [][2]int{{0, 0}, {-1, 2}, {2, 2}} {
-		if _, err := operator.Shard(wrong[0], wrong[1]); err == nil {
+		if _, err := informer.Shard(wrong[0], wrong[1]); err == nil {
 			t.Errorf("Shard(%d, %d): no error", wrong[0], wrong[1])
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kvalidation "k8s.io/apimachinery/pkg/util/validation"
 
+	"trueup.dev/informer"
 	"trueup.dev/internal/nilcheck"
-	"trueup.dev/operator"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
 )
@@ -253,7 +253,7 @@ func (h *handled) validate(p *problems) {
 			p.add("%s.%s must not be nil or wrap nil", h.field, handler.name)
 		}
 	}
-	p.addAll(options, operator.InformerOptions{
+	p.addAll(options, informer.Options{
 		LabelFilters: o.LabelFilters, FieldSelectors: o.FieldSelectors, CacheResyncInterval: o.CacheResyncInterval,
 	}.Validate(context.Background()))
 	if o.Namespace != "" {

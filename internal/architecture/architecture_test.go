@@ -24,7 +24,7 @@ const module = "trueup.dev"
 // packages in its own directory.
 var layers = [][]string{
 	{"apis", "app", "duck", "logging", "resource", "sandbox", "stash", "time", "tracker", "validation", "internal"},
-	{"reconcilers"},
+	{"informer", "reconcilers"},
 	{"operator"},
 	{"simple", "testing"},
 	{"converge"},
@@ -42,7 +42,7 @@ var sameLayer = map[string][]string{
 // libraries are the modules that users inherit by importing packages of this module: controller-runtime and a few small
 // ones.
 var libraries = []string{
-	"github.com/bradfitz/gomemcache", // has no dependencies, and is only imported by operator/memcached
+	"github.com/bradfitz/gomemcache", // has no dependencies, and is only imported by informer/memcached
 	"github.com/evanphx/json-patch/v5",
 	"github.com/fatih/color",
 	"github.com/go-logr/logr",

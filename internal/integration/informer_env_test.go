@@ -20,7 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
-	"trueup.dev/operator"
+	"trueup.dev/informer"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 )
@@ -29,8 +29,8 @@ var configMaps = resource.Kind{Schema: resource.NewSimpleSchema("", "v1", &corev
 
 // supply makes the informer of ConfigMaps, in the namespace of the test unless the options set another one.
 func (e *env) supply(
-	supplier operator.InformerSupplier, mgr cluster.Cluster, options operator.InformerOptions,
-) operator.Informer {
+	supplier informer.Supplier, mgr cluster.Cluster, options informer.Options,
+) informer.Informer {
 	e.Helper()
 	if options.Namespaces == nil {
 		options.Namespaces = []string{e.Namespace}
@@ -40,14 +40,14 @@ func (e *env) supply(
 	return informer
 }
 
-func over(store operator.Store) operator.InformerSupplier {
-	return operator.CustomCacheInformerSupplier(func(resource.Kind) (operator.Store, error) { return store, nil })
+func over(store informer.Store) informer.Supplier {
+	return informer.CustomCacheSupplier(func(resource.Kind) (informer.Store, error) { return store, nil })
 }
 
 // inView is a setup with an informer of ConfigMaps in place of the manager's cache.
-func (e *env) inView(supplier operator.InformerSupplier, setup setup) setup {
+func (e *env) inView(supplier informer.Supplier, setup setup) setup {
 	return func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
-		view, err := operator.WithInformer(mgr, "configmaps", e.supply(supplier, mgr, operator.InformerOptions{}))
+		view, err := informer.View(mgr, "configmaps", e.supply(supplier, mgr, informer.Options{}))
 		e.Must(err)
 		return setup(ctx, view, reconcilers.NewConfig(view, nil, time.Hour))
 	}

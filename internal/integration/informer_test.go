@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
+	"trueup.dev/informer"
 	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/operator"
@@ -29,10 +30,10 @@ import (
 )
 
 // suppliers are all kinds of informers.
-func suppliers() map[string]operator.InformerSupplier {
-	return map[string]operator.InformerSupplier{
-		"default": operator.DefaultInformerSupplier, "memory store": over(
-			operator.NewMemoryStore(),
+func suppliers() map[string]informer.Supplier {
+	return map[string]informer.Supplier{
+		"default": informer.DefaultSupplier, "memory store": over(
+			informer.NewMemoryStore(),
 		), "forgetful store": over(forgetful{}),
 	}
 }
@@ -62,45 +63,45 @@ func TestInformers_Select(t *testing.T) {
 			e.Add(elsewhere)
 
 			tests := map[string]struct {
-				options operator.InformerOptions
+				options informer.Options
 				want    int
 				// matched only for one informer
 				one, outside string
 			}{
 				"label": {
-					options: operator.InformerOptions{LabelFilters: []string{"team=blue"}}, want: 12, one: "blue-1", outside: "red",
+					options: informer.Options{LabelFilters: []string{"team=blue"}}, want: 12, one: "blue-1", outside: "red",
 				},
 				"labels": {
-					options: operator.InformerOptions{LabelFilters: []string{"team in (blue, red)", "team!=blue"}}, want: 1,
+					options: informer.Options{LabelFilters: []string{"team in (blue, red)", "team!=blue"}}, want: 1,
 					one: "red", outside: "blue-1",
 				},
 				"field": {
-					options: operator.InformerOptions{FieldSelectors: []string{"metadata.name=red"}}, want: 1, one: "red",
+					options: informer.Options{FieldSelectors: []string{"metadata.name=red"}}, want: 1, one: "red",
 					outside: "blue-1",
 				},
 				"both": {
-					options: operator.InformerOptions{
+					options: informer.Options{
 						FieldSelectors: []string{"metadata.name!=red"}, LabelFilters: []string{"team=red"},
 					},
 					want: 0, outside: "red",
 				},
 				"namespaces": {
-					options: operator.InformerOptions{Namespaces: []string{e.Namespace, other}, LabelFilters: []string{"stage"}},
+					options: informer.Options{Namespaces: []string{e.Namespace, other}, LabelFilters: []string{"stage"}},
 					want:    14, one: "red", outside: "none",
 				},
 				"other namespace": {
-					options: operator.InformerOptions{Namespaces: []string{other}, LabelFilters: []string{"stage"}}, want: 1,
+					options: informer.Options{Namespaces: []string{other}, LabelFilters: []string{"stage"}}, want: 1,
 					outside: "red",
 				},
 				"metadata only": {
-					options: operator.InformerOptions{MetadataOnly: true, LabelFilters: []string{"stage"}}, want: 13, one: "red",
+					options: informer.Options{MetadataOnly: true, LabelFilters: []string{"stage"}}, want: 13, one: "red",
 					outside: "kube-root-ca.crt",
 				},
 			}
 			views := map[string]ctrl.Manager{}
 			e.start(func(_ context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				for name, tc := range tests {
-					view, err := operator.WithInformer(mgr, name, e.supply(supply, mgr, tc.options))
+					view, err := informer.View(mgr, name, e.supply(supply, mgr, tc.options))
 					e.Must(err)
 					views[name] = view
 				}
@@ -153,20 +154,20 @@ func TestWeaknessC7_ManagedFieldsAreNotKept(t *testing.T) {
 			e := newEnv(t)
 			e.Add(newConfigMap("test", map[string]string{"value": "1"}))
 			e.Must(e.Read(newConfigMap("test", nil)))
-			var informer operator.Informer
+			var source informer.Informer
 			e.start(func(_ context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
-				informer = e.supply(supply, mgr, operator.InformerOptions{})
-				_, err := operator.WithInformer(mgr, "test", informer)
+				source = e.supply(supply, mgr, informer.Options{})
+				_, err := informer.View(mgr, "test", source)
 				return err
 			})
 			received := make(chan *corev1.ConfigMap, 10)
-			events, err := informer.GetInformer(e.Context(), &corev1.ConfigMap{})
+			events, err := source.GetInformer(e.Context(), &corev1.ConfigMap{})
 			e.Must(err)
 			_, err = events.AddEventHandler(handlerFunc(func(obj any) { received <- obj.(*corev1.ConfigMap) }))
 			e.Must(err)
 			read := &corev1.ConfigMap{}
 			e.Eventually(func() error {
-				return informer.Get(
+				return source.Get(
 					e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "test"}, read, client.UnsafeDisableDeepCopy,
 				)
 			})
@@ -209,7 +210,7 @@ func TestInformers_ReadyWhenFilled(t *testing.T) {
 				c := operator.NewInformerController(operator.DefaultInformerControllerConfig())
 				e.Must(
 					errors.Join(
-						c.AddInformer(e.supply(supply, mgr, operator.InformerOptions{}), "test"), c.AddWatcher(watcher, "test"),
+						c.AddInformer(e.supply(supply, mgr, informer.Options{}), "test"), c.AddWatcher(watcher, "test"),
 					),
 				)
 				return c.SetupWithManager(ctx, caught)
@@ -282,7 +283,7 @@ func TestInformers_ErrorHandler(t *testing.T) {
 			watcher := &calls{}
 			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				c := operator.NewInformerController(operator.InformerControllerConfig{})
-				informer := e.supply(supply, e.overConnection(wire), operator.InformerOptions{
+				informer := e.supply(supply, e.overConnection(wire), informer.Options{
 					ErrorHandler: func(_ context.Context, err error) { handled <- err },
 				})
 				e.Must(errors.Join(c.AddInformer(informer, "test"), c.AddWatcher(watcher, "test")))
@@ -320,7 +321,7 @@ func TestInformers_Forms(t *testing.T) {
 			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				c := operator.NewInformerController(operator.InformerControllerConfig{})
 				for _, kind := range []resource.Kind{widgets, resources} {
-					informer, err := supply(kind, mgr, operator.InformerOptions{Namespaces: []string{e.Namespace}})
+					informer, err := supply(kind, mgr, informer.Options{Namespaces: []string{e.Namespace}})
 					e.Must(errors.Join(err, c.AddInformer(informer, kind.Kind()), c.AddWatcher(watcher, kind.Kind())))
 				}
 				return c.SetupWithManager(ctx, mgr)

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"trueup.dev/informer"
 	"trueup.dev/internal/apitest"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/operator"
@@ -27,10 +28,10 @@ func TestInformerController_RunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 	})
 	e.Must(err)
 	c := operator.NewInformerController(operator.InformerControllerConfig{Manager: mgr})
-	unsupported := e.supply(operator.DefaultInformerSupplier, mgr, operator.InformerOptions{
+	unsupported := e.supply(informer.DefaultSupplier, mgr, informer.Options{
 		FieldSelectors: []string{"data.value=1"},
 	})
-	fine := e.supply(operator.DefaultInformerSupplier, mgr, operator.InformerOptions{})
+	fine := e.supply(informer.DefaultSupplier, mgr, informer.Options{})
 	e.Must(errors.Join(
 		c.AddInformer(fine, e.Namespace), c.AddWatcher(&calls{}, e.Namespace),
 		c.AddInformer(unsupported, e.Namespace+"-unsupported"), c.AddWatcher(&calls{}, e.Namespace+"-unsupported"),
@@ -72,7 +73,7 @@ func TestInformerController_SkipStatusUpdate(t *testing.T) {
 				c := operator.NewInformerController(operator.InformerControllerConfig{
 					SkipStatusUpdate: skip, RetryPolicy: func(error, int) (bool, time.Duration) { return false, 0 },
 				})
-				informer, err := operator.DefaultInformerSupplier(kind, mgr, operator.InformerOptions{
+				informer, err := informer.DefaultSupplier(kind, mgr, informer.Options{
 					Namespaces: []string{e.Namespace},
 				})
 				e.Must(errors.Join(err, c.AddInformer(informer, e.Namespace), c.AddWatcher(watcher, e.Namespace)))

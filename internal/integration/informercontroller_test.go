@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"trueup.dev/informer"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
@@ -22,8 +23,8 @@ import (
 // In the original, a store that failed or lost its content made events disappear: changes while it failed, deletions of
 // objects that it had lost, and deletions during a disconnection when it could not list.
 func TestWeaknessB8_NoStoreLosesEvents(t *testing.T) {
-	for name, store := range map[string]operator.Store{
-		"forgetful": forgetful{}, "failing": failing{}, "memory": operator.NewMemoryStore(),
+	for name, store := range map[string]informer.Store{
+		"forgetful": forgetful{}, "failing": failing{}, "memory": informer.NewMemoryStore(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
@@ -33,7 +34,7 @@ func TestWeaknessB8_NoStoreLosesEvents(t *testing.T) {
 			watcher, wire := &calls{}, &connection{}
 			e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				c := operator.NewInformerController(operator.InformerControllerConfig{})
-				informer := e.supply(over(store), e.overConnection(wire), operator.InformerOptions{})
+				informer := e.supply(over(store), e.overConnection(wire), informer.Options{})
 				e.Must(errors.Join(c.AddInformer(informer, "test"), c.AddWatcher(watcher, "test")))
 				return c.SetupWithManager(ctx, mgr)
 			})
@@ -89,8 +90,8 @@ func TestWeaknessA8_SelectorsOfOneKindAreKeptApart(t *testing.T) {
 	e := newEnv(t)
 	blue, red, both := &calls{}, &calls{}, &calls{}
 	e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
-		selected := func(label string) operator.Informer {
-			return e.supply(operator.DefaultInformerSupplier, mgr, operator.InformerOptions{LabelFilters: []string{label}})
+		selected := func(label string) informer.Informer {
+			return e.supply(informer.DefaultSupplier, mgr, informer.Options{LabelFilters: []string{label}})
 		}
 		c := operator.NewInformerController(operator.InformerControllerConfig{})
 		e.Must(errors.Join(
@@ -152,7 +153,7 @@ func TestInformerController_Handlers(t *testing.T) {
 		ErrorHandler: func(_ context.Context, err error) { note(&handled, err.Error()) },
 	})
 	e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
-		informer := e.supply(over(operator.NewMemoryStore()), mgr, operator.InformerOptions{})
+		informer := e.supply(over(informer.NewMemoryStore()), mgr, informer.Options{})
 		e.Must(
 			errors.Join(
 				c.AddInformer(informer, "handlers"), c.AddWatcher(first, "handlers"), c.AddReconciler(second, "handlers"),
@@ -183,7 +184,7 @@ func TestInformerController_RunsByItself(t *testing.T) {
 	c := operator.NewInformerController(operator.InformerControllerConfig{
 		KubeConfig: e.RESTConfig(), Scheme: fixture.NewScheme(),
 	})
-	informer := e.supply(operator.MetadataOnlyInformerSupplier, behind, operator.InformerOptions{})
+	informer := e.supply(informer.MetadataOnlySupplier, behind, informer.Options{})
 	e.Must(errors.Join(c.AddInformer(informer, e.Namespace), c.AddWatcher(watcher, e.Namespace)))
 	ctx, cancel := context.WithCancel(e.Context())
 	ended := make(chan error, 1)

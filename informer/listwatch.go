@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	watchapi "k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// listWatch returns the ListerWatcher that controller-runtime uses for a kind, with the configuration of the cluster.
+func listWatch(
+	cluster cluster.Cluster, s selection, options Options, namespace string,
+) (toolscache.ListerWatcher, error) {
+	var found toolscache.ListerWatcher
+	namespaces := []string{}
+	if namespace != "" {
+		namespaces = append(namespaces, namespace)
+	}
+	cacheOptions := s.cacheOptions(cluster, options, namespaces)
+	cacheOptions.NewInformer = func(
+		lw toolscache.ListerWatcher, object runtime.Object, _ time.Duration, indexers toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
+		found = lw
+		return neverStarted{toolscache.NewSharedIndexInformer(lw, object, 0, indexers)}
+	}
+	unused, err := cache.New(cluster.GetConfig(), cacheOptions)
+	if err != nil {
+		return nil, err
+	}
+	_, err = unused.GetInformer(context.Background(), s.object, cache.BlockUntilSynced(false))
+	return found, err
+}
+
+// neverStarted reports that it has synced, because the goroutine of a multi-namespace cache waits for it.
+type neverStarted struct{ toolscache.SharedIndexInformer }
+
+func (i neverStarted) HasSyncedChecker() toolscache.DoneChecker { return i }
+
+func (neverStarted) Name() string { return "never started" }
+
+func (neverStarted) Done() <-chan struct{} { return closed }
+
+var closed = func() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}()
+
+// lazyListWatch calls find before the first list or watch, because find needs an API server that serves the kind. An
+// error of find becomes an error of the list or watch: the reflector reports it and retries.
+type lazyListWatch struct {
+	find func() (toolscache.ListerWatcher, error)
+
+	mu    sync.Mutex
+	found toolscache.ListerWatcherWithContext
+}
+
+var _ toolscache.ListerWatcherWithContext = (*lazyListWatch)(nil)
+
+func (l *lazyListWatch) get() (toolscache.ListerWatcherWithContext, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.found == nil {
+		found, err := l.find()
+		if err != nil {
+			return nil, err
+		}
+		l.found = toolscache.ToListerWatcherWithContext(found)
+	}
+	return l.found, nil
+}
+
+func (l *lazyListWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	source, err := l.get()
+	if err != nil {
+		return nil, err
+	}
+	return source.ListWithContext(ctx, options)
+}
+
+func (l *lazyListWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watchapi.Interface, error) {
+	source, err := l.get()
+	if err != nil {
+		return nil, err
+	}
+	return source.WatchWithContext(ctx, options)
+}
+
+func (l *lazyListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
+	return l.ListWithContext(context.Background(), options)
+}
+
+func (l *lazyListWatch) Watch(options metav1.ListOptions) (watchapi.Interface, error) {
+	return l.WatchWithContext(context.Background(), options)
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"trueup.dev/internal/apitest"
+	"trueup.dev/resource"
+)
+
+// Set-up makes no request. While the API server is unreachable, the manager is not ready and reports the reason.
+func TestView_NeedsNoAPIServer(t *testing.T) {
+	kind := resource.Kind{
+		Schema: resource.NewSimpleSchema(
+			"", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{}, resource.WithKind("ConfigMap"),
+		),
+	}
+	for name, supplier := range map[string]Supplier{
+		"in memory": DefaultSupplier,
+		"in a store": CustomCacheSupplier(func(resource.Kind) (Store, error) {
+			return NewMemoryStore(), nil
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			mgr, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, ctrl.Options{
+				Metrics: metricsserver.Options{BindAddress: "0"},
+			})
+			must(t, err)
+			informer, err := supplier(kind, mgr, Options{})
+			must(t, err)
+			_, err = View(mgr, "it", informer)
+			must(t, err)
+
+			started := startedInformer{informer, "ConfigMap", mgr.GetLogger()}
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil)
+			if err := started.check(req); err == nil {
+				t.Error("the informer is ready")
+			} else if name == "in memory" && !strings.Contains(err.Error(), "127.0.0.1:1") {
+				t.Errorf("the check does not report the reason: %v", err)
+			}
+			labels := map[string]string{"kind": "ConfigMap"}
+			before := apitest.Counted(t, "trueup_informer_start_failures_total", labels)
+			ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+			defer cancel()
+			if started.WaitForCacheSync(ctx) {
+				t.Error("the cache is synced")
+			}
+			if name == "in memory" && apitest.Counted(t, "trueup_informer_start_failures_total", labels) < before+2 {
+				t.Error("failures are not counted, or the informer is not retried")
+			}
+		})
+	}
+}
