@@ -75,11 +75,11 @@ var errPanicked = errors.New("the handler panicked")
 
 // judge decides on the outcome of an attempt.
 func (r *WithEdge[T]) judge(ctx context.Context, t turn[T], c *call, result reconcilers.Result, err error) outcome {
-	after, asked, failed := asksAgain(err)
+	after, requested, failed := requestedDelay(err)
 	switch {
-	case asked && failed:
+	case requested && failed:
 		return r.judgeFailure(ctx, t, c, result, err, &after)
-	case asked:
+	case requested:
 		again := r.again(t, c, time.Now().Add(after), nil)
 		again.attempt = t.attempt
 		return outcome{again: again, result: reconcilers.Result{RequeueAfter: max(after, 1)}, err: waiting{}}
@@ -97,7 +97,7 @@ func (r *WithEdge[T]) judge(ctx context.Context, t turn[T], c *call, result reco
 	return outcome{acked: true, result: result, err: err}
 }
 
-// judgeFailure decides on the outcome of a failed attempt. requested is set if the handler itself asked for another
+// judgeFailure decides on the outcome of a failed attempt. requested is set if the handler itself requested another
 // call. Then the policy is not called, the failure does not count as an attempt, and even a terminal error is retried.
 func (r *WithEdge[T]) judgeFailure(
 	ctx context.Context, t turn[T], c *call, result reconcilers.Result, err error, requested *time.Duration,

@@ -70,7 +70,7 @@ func (c *Controller[T]) init() {
 		handlers := FanOut[T](c.Handlers)
 		status := !c.SkipStatusUpdate && handlers.writesStatus()
 		handlers.under(place{
-			asksAbsent: true, patchesStatus: !c.SkipStatusUpdate &&
+			handlesAbsent: true, patchesStatus: !c.SkipStatusUpdate &&
 				!status, foreignStatus: c.SkipStatusUpdate, gaveUp: handlers.gaveUp,
 		})
 		c.root = &reconcilers.ResourceReconciler[T]{

@@ -17,4 +17,4 @@ func (r *WithEdge[T]) Events(resourceType client.Object) predicate.Predicate {
 func (r *WithEdge[T]) Records() int { return r.ledger.len() }
 
 // BelowController configures it as below a controller whose handlers receive only copies.
-func (r *WithEdge[T]) BelowController() { r.under(place{asksAbsent: true, patchesStatus: true}) }
+func (r *WithEdge[T]) BelowController() { r.under(place{handlesAbsent: true, patchesStatus: true}) }

@@ -135,7 +135,7 @@ func TestFanOut_HandlersAreIndependent(t *testing.T) {
 		_, err = handlers.Absent(ctx, testRequest)
 		wantErr(t, err)
 		_, err = operator.FanOut[*fixture.Resource]{returns(0, errTest)}.Absent(ctx, testRequest)
-		wantErr(t, err) // it does not want to know
+		wantErr(t, err) // the handler is not called for a resource that does not exist
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // A tree that is called for a resource that no longer exists must not recreate its children.
-func TestAsReconciler_ResourceThatIsGone(t *testing.T) {
+func TestAsReconciler_DeletedResource(t *testing.T) {
 	ctx, w := t.Context(), newWorld(t, version("1", 1, 1))
 	finalized := 0
 	tree := reconcilers.Sequence[*fixture.Resource]{

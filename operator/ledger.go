@@ -70,9 +70,9 @@ type pending struct {
 	// retry must not start the next attempt.
 	quietUntil time.Time
 	state      map[string]any
-	// err is the error of the last attempt, nil if it only asked to be called again.
+	// err is the error of the last attempt, nil if it only requested another call.
 	err error
-	// acked reports whether the last attempt succeeded and asked for another one.
+	// acked reports whether the last attempt succeeded and requested another one.
 	acked bool
 	// exhausted reports whether only a change of the resource leads to another attempt. reported is set once the
 	// condition of the resource was to be written.
@@ -138,21 +138,21 @@ func (l *ledger) changed(before, after client.Object) {
 
 // vanished records that the cache no longer has a resource. If no reconcile handles absent resources, the record ends
 // here. A reconcile may have handled another resource of the same name before this event arrived.
-func (l *ledger) vanished(obj client.Object, absentIsAsked bool) {
+func (l *ledger) vanished(obj client.Object, absentIsHandled bool) {
 	l.with(client.ObjectKeyFromObject(obj), func(r *record) {
 		uid := obj.GetUID()
 		if r.has(uid) {
 			obj = l.fullest(r, obj)
 			r.latest, r.listed, r.resynced = nil, false, false
 		}
-		if r.finished == uid && !absentIsAsked {
+		if r.finished == uid && !absentIsHandled {
 			r.finished = ""
 		}
 		switch {
 		case r.known == nil && r.pending != nil && r.pending.object.GetUID() == uid:
 			r.pending = nil
 		case r.known == nil || r.known.GetUID() != uid:
-		case absentIsAsked || r.busy:
+		case absentIsHandled || r.busy:
 			r.deleted = obj
 		default:
 			r.forget()

@@ -90,7 +90,7 @@ func (r *Opinionated[T]) init() {
 			return
 		}
 		if r.Handler.Finalizers == nil {
-			r.Handler.Finalizers = r.ours()
+			r.Handler.Finalizers = r.finalizers()
 		}
 		if r.Handler.Handled == nil {
 			r.Handler.Handled = r.wasHandled
@@ -98,8 +98,8 @@ func (r *Opinionated[T]) init() {
 	})
 }
 
-// ours returns the names of all finalizers that this reconciler sets or has set in the past.
-func (r *Opinionated[T]) ours() []string {
+// finalizers returns the names of all finalizers that this reconciler sets or has set in the past.
+func (r *Opinionated[T]) finalizers() []string {
 	names := append([]string{r.Finalizer}, r.Aliases...)
 	if r.InProgressFinalizer != "" {
 		names = append(names, r.InProgressFinalizer)
@@ -162,7 +162,7 @@ func (r *Opinionated[T]) Validate(ctx context.Context) error {
 	if slices.Contains(r.Aliases, "") {
 		errs = append(errs, fmt.Errorf("Opinionated %q must not have an empty name in Aliases", r.Name))
 	}
-	if names := r.ours(); len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
+	if names := r.finalizers(); len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
 		errs = append(
 			errs, fmt.Errorf("Opinionated %q must have different names in Finalizer, Aliases and InProgressFinalizer", r.Name),
 		)
@@ -218,9 +218,9 @@ func (r *Opinionated[T]) Absent(ctx context.Context, req reconcilers.Request) (r
 	return result, r.release(ctx, current)
 }
 
-// release removes all of our finalizers.
+// release removes all finalizers of this reconciler.
 func (r *Opinionated[T]) release(ctx context.Context, resource client.Object) error {
-	for _, name := range r.ours() {
+	for _, name := range r.finalizers() {
 		if err := reconcilers.ClearFinalizer(ctx, resource, name); err != nil {
 			return retryQuietly(err)
 		}

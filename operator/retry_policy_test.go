@@ -11,7 +11,7 @@ import (
 	"trueup.dev/resource"
 )
 
-// times returns what a policy says to attempts from 0 on, until it gives up.
+// times returns the delays of a policy for attempts from 0, until it gives up.
 func times(policy operator.RetryPolicy, most int) (after []time.Duration) {
 	for attempt := range most {
 		retry, d := policy(errTest, attempt)
@@ -63,11 +63,11 @@ func TestRetryPolicies(t *testing.T) {
 		}
 		if retry, after := operator.DefaultRetryPolicy(errTest, math.MaxInt); !retry || after < 4*time.Minute ||
 			after > 6*time.Minute {
-			t.Errorf("the default policy says %t, %s to a very late attempt", retry, after)
+			t.Errorf("the default policy returns %t, %s for a very late attempt", retry, after)
 		}
 	})
 	t.Run("jitter", func(t *testing.T) {
-		for _, jitter := range []float64{0, 0.5, 3} { // 0 is for 0.2, and all is the most
+		for _, jitter := range []float64{0, 0.5, 3} { // 0 means 0.2, and 1 is the maximum
 			policy := operator.BackoffPolicy{Initial: time.Minute, Jitter: jitter}.Policy()
 			part := min(jitter, 1)
 			if part == 0 {

@@ -58,11 +58,11 @@ func TestWithEdge_RetryIsSuperseded(t *testing.T) {
 			operator.ReactAny, version("a", 1, 2, with(testFinalizer), deleting), []string{"Deleted a 1"},
 		},
 		"by another object of the same name": {operator.ReactAny, version("b", 1, 2), []string{"Deleted a 1", "Created b 1"}},
-		"by a label that counts": {
+		"by a label that React selects": {
 			operator.ReactSpec | operator.ReactLabels, version("a", 1, 2, labeled("new")), []string{"Created a 1"},
 		},
-		"not by a label that does not": {operator.ReactSpec, version("a", 1, 2, labeled("new")), nil},
-		"not by a status":              {operator.ReactSpec | operator.ReactStatus, version("a", 1, 2, observed), nil},
+		"not by a label that React does not select": {operator.ReactSpec, version("a", 1, 2, labeled("new")), nil},
+		"not by a status": {operator.ReactSpec | operator.ReactStatus, version("a", 1, 2, observed), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestWithEdge_RetryIsSuperseded(t *testing.T) {
 	}
 }
 
-// Without finalizers a deletion that has begun is a change as any other, and the last one that there is.
-func TestWithEdge_RetryIsSupersededByTheBeginningOfADeletion(t *testing.T) {
+// Without finalizers, a deletion timestamp is a change like any other. No other change follows.
+func TestWithEdge_RetryIsSupersededByADeletionTimestamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.RetryPolicy = every(time.Hour)
@@ -95,14 +95,14 @@ func TestWithEdge_RetryDequeuePolicy(t *testing.T) {
 	for _, answer := range []bool{false, true} {
 		t.Run(fmt.Sprint(answer), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, asked := newBench(t), []string{}
+				b, decisions := newBench(t), []string{}
 				b.RetryPolicy = every(time.Hour)
 				b.RetryDequeuePolicy = func(
 					action operator.ResourceAction, object resource.Object, was operator.ResourceAction, wasObject resource.Object,
 					err error,
 				) bool {
-					asked = append(
-						asked,
+					decisions = append(
+						decisions,
 						fmt.Sprint(
 							action, " ", object.GetResourceVersion(), " for ", was, " ", wasObject.GetResourceVersion(), ": ", err,
 						),
@@ -112,9 +112,9 @@ func TestWithEdge_RetryDequeuePolicy(t *testing.T) {
 				b.handle(version("a", 1, 1))
 				b.errs = []error{errTest}
 				_, _ = b.see(version("a", 2, 2))
-				_, _ = b.see(version("a", 2, 2)) // no change, so it is not asked
+				_, _ = b.see(version("a", 2, 2)) // no change, so the policy is not called
 				result, _ := b.see(version("a", 3, 3))
-				equal(t, "asked", []string{"UPDATE 3 for UPDATE 2: failure of the test"}, asked)
+				equal(t, "calls of the policy", []string{"UPDATE 3 for UPDATE 2: failure of the test"}, decisions)
 				if answer {
 					equal(t, "result", reconcilers.Result{}, result)
 					b.want(t, "Created a 1", "Updated a 1>2", "Updated a 1>3")
@@ -145,59 +145,59 @@ func TestWithEdge_Outcomes(t *testing.T) {
 		do     func(*bench)
 		want   reconcilers.Result
 		errs   []error
-		// next is the calls for the same resource at once, and an hour later.
+		// next are the calls for the same resource immediately, and later those after an hour.
 		next, later []string
 	}{
-		"success": {reason: "that is all", do: func(*bench) {}},
-		"success and more": {
-			reason: "the same action again", do: given(nil, time.Minute), want: reconcilers.Result{
+		"success": {reason: "no call follows", do: func(*bench) {}},
+		"success, and another call": {
+			reason: "the action stays the same", do: given(nil, time.Minute), want: reconcilers.Result{
 				RequeueAfter: time.Minute,
 			}, later: []string{"Created a 1>1"},
 		},
 		"asks to be called again": {
-			reason: "it is not done", do: given(
+			reason: "the action is not finished", do: given(
 				operator.RequeueAfter(time.Minute),
 			), want: reconcilers.Result{RequeueAfter: time.Minute},
 			errs: []error{reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
 		},
-		"asks to be called again at once": {
-			reason: "that is not never", do: given(operator.RequeueAfter(0)), want: reconcilers.Result{RequeueAfter: 1},
+		"asks to be called again immediately": {
+			reason: "a zero delay still leads to a call", do: given(operator.RequeueAfter(0)), want: reconcilers.Result{RequeueAfter: 1},
 			errs: []error{reconcilers.ErrRetryAfter}, next: []string{"Created a 1"},
 		},
-		"asks to be called again, and says why": {
-			reason: "it is still no failure", do: given(fmt.Errorf("not ready: %w", operator.RequeueAfter(time.Minute))),
+		"asks to be called again, with a reason": {
+			reason: "it is not a failure", do: given(fmt.Errorf("not ready: %w", operator.RequeueAfter(time.Minute))),
 			want: reconcilers.Result{
 				RequeueAfter: time.Minute,
 			}, errs: []error{reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
 		},
 		"fails and asks to be called again": {
-			reason: "it is a failure, and has its time", do: given(errors.Join(errTest, operator.RequeueAfter(time.Minute))),
+			reason: "the failure keeps its delay", do: given(errors.Join(errTest, operator.RequeueAfter(time.Minute))),
 			want: reconcilers.Result{RequeueAfter: time.Minute}, errs: []error{
 				errTest, reconcilers.ErrRetryAfter,
 			}, later: []string{"Created a 1"},
 		},
 		"fails": {
-			reason: "the rate limiter tells the time", do: given(errTest), errs: []error{errTest},
+			reason: "the rate limiter determines the delay", do: given(errTest), errs: []error{errTest},
 			next: []string{"Created a 1, attempt 1"},
 		},
 		"fails quietly": {
-			reason: "policies are for failures that are heard of", do: func(b *bench) {
+			reason: "retry policies do not apply to quiet errors", do: func(b *bench) {
 				given(quiet)(b)
 				b.RetryPolicy = every(time.Minute)
 			},
 			errs: []error{quiet}, next: []string{"Created a 1, attempt 1"},
 		},
 		"halts": {
-			reason: "that is a success", do: given(reconcilers.ErrHaltSubReconcilers),
+			reason: "halting is a success", do: given(reconcilers.ErrHaltSubReconcilers),
 			errs: []error{reconcilers.ErrHaltSubReconcilers},
 		},
-		"fails for good": {
+		"fails with a terminal error": {
 			reason: "terminal errors are not retried", do: given(reconcile.TerminalError(errTest)), errs: []error{
 				reconcile.TerminalError(nil), errTest,
 			},
 		},
-		"is given up": {
-			reason: "the policy says so", do: func(b *bench) {
+		"is exhausted": {
+			reason: "the policy allows no retry", do: func(b *bench) {
 				given(errTest)(b)
 				b.RetryPolicy = func(error, int) (bool, time.Duration) { return false, 0 }
 			},
@@ -222,12 +222,12 @@ func TestWithEdge_Outcomes(t *testing.T) {
 	}
 }
 
-func TestWithEdge_DeletionThatIsNotDoneIsNotOver(t *testing.T) {
+func TestWithEdge_UnfinishedDeletionKeepsTheFinalizer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		give func(*bench)
 		want string
 	}{
-		"with a time": {func(b *bench) { b.after = time.Minute }, "waiting to be called again"},
+		"with a delay": {func(b *bench) { b.after = time.Minute }, "waiting to be called again"},
 		"by an error": {
 			func(b *bench) { b.errs = []error{operator.RequeueAfter(time.Minute)} }, "waiting to be called again",
 		},
@@ -241,18 +241,18 @@ func TestWithEdge_DeletionThatIsNotDoneIsNotOver(t *testing.T) {
 				b := newBench(t)
 				b.Finalizers = []string{testFinalizer}
 				tc.give(b)
-				gone := version("a", 2, 2, with(testFinalizer), deleting)
-				result, err := b.see(gone)
+				deleted := version("a", 2, 2, with(testFinalizer), deleting)
+				result, err := b.see(deleted)
 				equal(t, "result", reconcilers.Result{RequeueAfter: time.Minute}, result)
-				wantErr(t, err, reconcilers.ErrRetryAfter) // or the finalizer would be cleared
+				wantErr(t, err, reconcilers.ErrRetryAfter) // otherwise the finalizer would be removed
 				wantText(t, tc.want, err)
 				b.after, b.lines = 0, nil
 				time.Sleep(time.Second)
-				_, err = b.see(gone)
+				_, err = b.see(deleted)
 				wantErr(t, err, reconcilers.ErrRetryAfter)
 				b.want(t)
 				time.Sleep(time.Minute)
-				_, err = b.see(gone)
+				_, err = b.see(deleted)
 				wantErr(t, err)
 				equal(t, "calls", 1, len(b.lines))
 			})
@@ -260,7 +260,7 @@ func TestWithEdge_DeletionThatIsNotDoneIsNotOver(t *testing.T) {
 	}
 }
 
-// What asks to be called again with success is not kept from what happens until then.
+// A handler that succeeded and asked for another call is called earlier if the resource changes.
 func TestWithEdge_PollingIsSupersededByChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -279,7 +279,7 @@ func TestWithEdge_OnError(t *testing.T) {
 	var errs []error
 	b.OnError = func(_ context.Context, _ *fixture.Resource, err error) { errs = append(errs, err) }
 	b.errs = []error{errTest, operator.RequeueAfter(time.Nanosecond), reconcile.TerminalError(errTest)}
-	for generation := range 4 { // each a first attempt
+	for generation := range 4 { // each call is a first attempt
 		_, _ = b.see(version("a", generation+1, generation+1))
 	}
 	if len(errs) != 2 || !errors.Is(errs[0], errTest) || !errors.Is(errs[1], reconcile.TerminalError(nil)) {
@@ -287,8 +287,8 @@ func TestWithEdge_OnError(t *testing.T) {
 	}
 }
 
-// What was given up is tried again when something changes, and until then it stops whoever comes next: the finalizer
-// must not be cleared.
+// An exhausted call is made again when the resource changes. Until then it stops the reconcilers that follow, so that
+// the finalizer is not removed.
 func TestWithEdge_GivenUp(t *testing.T) {
 	b := newBench(t)
 	hooked := []string{}
@@ -318,8 +318,8 @@ func TestWithEdge_GivenUp(t *testing.T) {
 	}, b.world.events)
 }
 
-// A deletion of what is gone, and is given up, is over: nothing can change any more.
-func TestWithEdge_GivenUpOnWhatIsGone(t *testing.T) {
+// An exhausted deletion of a resource that no longer exists is dropped, because the resource cannot change.
+func TestWithEdge_GivenUpOnADeletedResource(t *testing.T) {
 	given := func() *bench {
 		b := newBench(t)
 		b.RetryPolicy = operator.ExponentialBackoffRetryPolicy(time.Nanosecond, -1)
@@ -329,14 +329,14 @@ func TestWithEdge_GivenUpOnWhatIsGone(t *testing.T) {
 		b.errs = []error{errTest}
 		return b
 	}
-	t.Run("and nothing follows", func(t *testing.T) {
+	t.Run("no other resource follows", func(t *testing.T) {
 		b := given()
 		_, err := b.absent()
 		wantErr(t, err, reconcile.TerminalError(nil))
 		b.want(t, "Created a 1", "Deleted a 1>1")
 		equal(t, "records", 0, b.Records())
 	})
-	t.Run("and another one follows", func(t *testing.T) {
+	t.Run("another resource follows", func(t *testing.T) {
 		b := given()
 		b.handle(version("b", 1, 3))
 		b.want(t, "Created a 1", "Deleted a 1>1", "Created b 1")

@@ -149,7 +149,7 @@ func (r *Runner) differences(made app.App, manifest app.ManifestData) []string {
 		managed[kind.GroupVersionKind()] = false
 	}
 	_, owner := made.(webhookOwner)
-	asks := false
+	hasWebhooks := false
 	for _, version := range manifest.Versions {
 		for _, kind := range version.Kinds {
 			gvk := schema.GroupVersionKind{Group: manifest.Group, Version: version.Name, Kind: kind.Kind}
@@ -157,7 +157,7 @@ func (r *Runner) differences(made app.App, manifest app.ManifestData) []string {
 				differences = append(differences, fmt.Sprintf("%s is not among ManagedKinds", gvk))
 			}
 			managed[gvk] = true
-			asks = asks || kind.SupportsMutation() || kind.SupportsValidation() || kind.Conversion
+			hasWebhooks = hasWebhooks || kind.SupportsMutation() || kind.SupportsValidation() || kind.Conversion
 		}
 	}
 	if checker, ok := made.(interface{ ValidateManifest(app.ManifestData) error }); ok {
@@ -165,7 +165,7 @@ func (r *Runner) differences(made app.App, manifest app.ManifestData) []string {
 			differences = linesOf(err)
 		}
 	}
-	if asks && !owner && !r.servesWebhooks() {
+	if hasWebhooks && !owner && !r.servesWebhooks() {
 		differences = append(
 			differences, "the manifest has webhooks, but no server is configured: set RunnerConfig.WebhookConfig",
 		)

@@ -127,7 +127,7 @@ func (h *scheduleHandler) decide(m *memory, call *handlerCall) (ReconcileResult,
 		m.repeats(call, left, 5*time.Second)
 		return ReconcileResult{State: left, RequeueAfter: 5 * time.Second}, nil
 	case 5:
-		w.tracef("  it fails for good")
+		w.tracef("  it fails with a terminal error")
 		w.count("terminal failures")
 		m.failed(call, left)
 		m.givesUp(call)

@@ -204,7 +204,7 @@ func (r *WithEdge[T]) settle(t turn[T], absent bool, outcome outcome) {
 		default:
 			rec.acked, rec.known, rec.pending = t.snapshot, t.snapshot, nil
 		}
-		if !r.place.asksAbsent && rec.deleted != nil && rec.deleted.GetUID() == t.resource.GetUID() {
+		if !r.place.handlesAbsent && rec.deleted != nil && rec.deleted.GetUID() == t.resource.GetUID() {
 			// It was deleted during the call, and no request will follow.
 			rec.forget()
 			rec.finished = ""

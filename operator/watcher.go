@@ -116,7 +116,7 @@ func withTyped[T resource.Object](
 	return call(ctx, typed)
 }
 
-// RequeueAfter returns an error by which a watcher asks for another call with the same action after d. It is not a
+// RequeueAfter returns an error by which a watcher requests another call with the same action after d. It is not a
 // failure: it is neither logged nor counted, and the retry policy is not called. If it is joined with another error,
 // that error is a failure that is retried after d instead of the delay of the retry policy.
 func RequeueAfter(d time.Duration) error {
@@ -129,7 +129,7 @@ func (d requeueAfter) Error() string {
 	return fmt.Sprintf("call again after %s", time.Duration(d))
 }
 
-// failedUntil is a failure with the delay after which its handler asks to be called again.
+// failedUntil is a failure with the delay after which its handler requests another call.
 type failedUntil struct {
 	after requeueAfter
 	cause error
@@ -139,9 +139,9 @@ func (e failedUntil) Error() string { return e.cause.Error() }
 
 func (e failedUntil) Unwrap() []error { return []error{e.cause, e.after} }
 
-// asksAgain returns the delay that a handler asks for by its error. failed reports whether the error also contains a
-// failure.
-func asksAgain(err error) (after time.Duration, asked, failed bool) {
+// requestedDelay returns the delay that a handler requests by its error. failed reports whether the error also contains
+// a failure.
+func requestedDelay(err error) (after time.Duration, requested, failed bool) {
 	var d requeueAfter
 	if !errors.As(err, &d) {
 		return 0, false, err != nil

@@ -101,8 +101,8 @@ type WithEdge[Type client.Object] struct {
 
 // place describes the root that a handler runs below.
 type place struct {
-	// asksAbsent reports whether the root calls Absent for resources that do not exist.
-	asksAbsent bool
+	// handlesAbsent reports whether the root calls Absent for resources that do not exist.
+	handlesAbsent bool
 	// patchesStatus reports whether the handler must write its changes of the status itself.
 	patchesStatus bool
 	// foreignStatus reports whether the status belongs to another controller.
@@ -200,7 +200,7 @@ func (r *WithEdge[T]) notes(resourceType client.Object) predicate.Predicate {
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			if ours(e.Object) {
-				r.ledger.vanished(e.Object, r.place.asksAbsent)
+				r.ledger.vanished(e.Object, r.place.handlesAbsent)
 			}
 			return true
 		},

@@ -83,7 +83,7 @@ func validateEach[T client.Object](ctx context.Context, kind string, list []SubR
 }
 
 // interrupted returns the error that stops a list of reconcilers between two steps after the context has ended. On a
-// shutdown the error is quiet. It is not quiet if a deadline was exceeded or user code cancelled the context.
+// shutdown the error is quiet. It is not quiet if a deadline was exceeded or user code canceled the context.
 func interrupted(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:
@@ -95,7 +95,7 @@ func interrupted(ctx context.Context) error {
 	}
 }
 
-// isShutdown reports whether the context of the whole request was cancelled, not only a context derived from it.
+// isShutdown reports whether the context of the whole request was canceled, not only a context derived from it.
 func isShutdown(ctx context.Context) bool {
 	if request := scopeFrom(ctx).requestErr; request != nil {
 		return errors.Is(request(), context.Canceled)

@@ -68,7 +68,7 @@ func TestChildSetReconciler_Finalizer(t *testing.T) {
 		"delete ConfigMap default/child-a", eventOn("Deleted", "child-a"), "delete ConfigMap default/child-c",
 		eventOn("Deleted", "child-c"), "reflect []",
 	)
-	reconcile("one child is still there", list, live, "reflect []")
+	reconcile("one child still exists", list, live, "reflect []")
 	held = stored(w, held)
 	held.Finalizers = nil
 	wantErr(t, nil, w.Server.Update(context.Background(), held))

@@ -41,7 +41,7 @@ func TestInterrupted(t *testing.T) {
 			}
 			return calls, err
 		}
-		t.Run(name+", cancelled between two steps", func(t *testing.T) {
+		t.Run(name+", canceled between two steps", func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			calls, err := run(t, ctx, func() { cancel(errTest) })
 			equal(t, "calls", 2, calls)
@@ -62,7 +62,7 @@ func TestInterrupted(t *testing.T) {
 				t.Errorf("an exceeded deadline must not be quiet, got %v", err)
 			}
 		})
-		t.Run(name+", cancelled before the first step", func(t *testing.T) {
+		t.Run(name+", canceled before the first step", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			calls, err := run(t, ctx, func() {})
@@ -73,7 +73,7 @@ func TestInterrupted(t *testing.T) {
 		if name == "While" {
 			continue // it has no last step
 		}
-		t.Run(name+", cancelled in the last step", func(t *testing.T) {
+		t.Run(name+", canceled in the last step", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			calls := 0
 			_, err := loop(&syncReconciler{Sync: func(context.Context, *fixture.Resource) error {

@@ -40,8 +40,8 @@ type App struct {
 	// informers are keyed by the names of their controllers.
 	informers map[string]informer.Informer
 	webhooks  *webhookServer
-	// asked is the app that answers the API server, see ServeWebhooksOf.
-	asked atomic.Pointer[app.App]
+	// serving is the app that answers the API server, see ServeWebhooksOf.
+	serving atomic.Pointer[app.App]
 }
 
 // NewApp makes an app. It makes no request. The error lists all problems of the config, with their fields.

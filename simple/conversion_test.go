@@ -89,7 +89,7 @@ func TestConverterServesTheAPI(t *testing.T) {
 
 	e.Add(newGadgetV1("nemo", "Nemo")) // is stored unchanged
 	err := e.Get(e.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "nemo"}, &GadgetV2{})
-	if want := "Gadget " + e.Namespace + "/nemo: Nemo is the name of nobody"; err == nil ||
+	if want := "Gadget " + e.Namespace + "/nemo: Nemo is not a valid name"; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("error = %v, want %s", err, want)
 	}
@@ -173,9 +173,9 @@ func TestConversionReview(t *testing.T) {
 		"no objects": {body: review("v2")},
 		"one fails": {
 			body: review("v2", two, string(rawGadget("v1", `{"name":"Nemo"}`).Raw)),
-			want: "Gadget it: Nemo is the name of nobody",
+			want: "Gadget it: Nemo is not a valid name",
 		},
-		"one is no object": {
+		"one is invalid": {
 			body: review("v2", `{"kind":"Gadget"}`), want: `object 0: invalid object: apiVersion and kind are required, got "" and "Gadget"`,
 		},
 		"the converter panics": {

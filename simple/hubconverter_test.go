@@ -76,7 +76,7 @@ func TestHubConverter(t *testing.T) {
 			from: rawGadget("v3", `{"names":["Ada","Lovelace"]}`), to: "v2", want: `{"first":"Ada","last":"Lovelace"}`,
 		},
 		"a conversion fails": {
-			from: rawGadget("v1", `{"name":"Nemo"}`), to: "v2", wantErr: "Nemo is the name of nobody",
+			from: rawGadget("v1", `{"name":"Nemo"}`), to: "v2", wantErr: "Nemo is not a valid name",
 		},
 		"a function fails": {from: rawGadget("v3", `{"names":[]}`), to: "v2", wantErr: "two names are needed"},
 		"from a version not known": {

@@ -57,7 +57,7 @@ func (g *GadgetV1) DeepCopyInto(out *GadgetV1) { *out = *g.DeepCopyObject().(*Ga
 
 func (g *GadgetV1) ConvertTo(hub *GadgetV2) error {
 	if g.Spec.Name == "Nemo" {
-		return errors.New("Nemo is the name of nobody")
+		return errors.New("Nemo is not a valid name")
 	}
 	hub.Spec.First, hub.Spec.Last, _ = strings.Cut(g.Spec.Name, " ")
 	return nil

@@ -53,30 +53,30 @@ func (a *App) ServeWebhooksOf(outer app.App) {
 		a.webhooks.elsewhere.Store(true)
 		return
 	}
-	a.asked.Store(&outer)
+	a.serving.Store(&outer)
 }
 
-// askedApp is the app that answers the API server.
-type askedApp struct{ *App }
+// servingApp is the app that answers the API server.
+type servingApp struct{ *App }
 
-func (a askedApp) Validate(ctx context.Context, req *app.AdmissionRequest) error {
-	return (*a.asked.Load()).Validate(ctx, req)
+func (a servingApp) Validate(ctx context.Context, req *app.AdmissionRequest) error {
+	return (*a.serving.Load()).Validate(ctx, req)
 }
 
-func (a askedApp) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.MutatingResponse, error) {
-	return (*a.asked.Load()).Mutate(ctx, req)
+func (a servingApp) Mutate(ctx context.Context, req *app.AdmissionRequest) (*app.MutatingResponse, error) {
+	return (*a.serving.Load()).Mutate(ctx, req)
 }
 
-func (a askedApp) Convert(ctx context.Context, req app.ConversionRequest) (*app.RawObject, error) {
-	return (*a.asked.Load()).Convert(ctx, req)
+func (a servingApp) Convert(ctx context.Context, req app.ConversionRequest) (*app.RawObject, error) {
+	return (*a.serving.Load()).Convert(ctx, req)
 }
 
 // serveWebhooks registers the webhooks. It starts no server if the app has none, because a server needs certificates.
 func (a *App) serveWebhooks() error {
 	self := app.App(a)
-	a.asked.Store(&self)
+	a.serving.Store(&self)
 	hooks := &operator.AppWebhooks{
-		App:       askedApp{a},
+		App:       servingApp{a},
 		Name:      a.config.Name,
 		Mutated:   slices.Concat(a.kindsWith(hasMutator)...),
 		Validated: slices.Concat(a.kindsWith(hasValidator)...),

@@ -59,7 +59,7 @@ func TestWeaknessD13_ErrorIsNotSwallowedByRequeueAfter(t *testing.T) {
 		l.start(controller[*fixture.Resource](handler))
 		l.must(l.Create(l.Context(), newResource("a", "1")))
 		l.pass(24 * time.Hour)
-		at.wantLines(t, "5s", "1h0m5s", "2h0m5s") // RequeueAfter decides when, and the failure is reported all the same
+		at.wantLines(t, "5s", "1h0m5s", "2h0m5s") // RequeueAfter sets the delay, and the failure is still reported
 		if failed := failures() - before; failed != 2 {
 			t.Errorf("%v failures were counted, want 2", failed)
 		}
