@@ -3,9 +3,9 @@
 // Package trueup is the root of a framework for Kubernetes controllers. It holds no code; start with one of these:
 //
 //   - [trueup.dev/reconcilers]: compose a controller from small reconcilers
-//   - [trueup.dev/operator], [trueup.dev/simple]: be told what has happened, and apps made of that
+//   - [trueup.dev/operator], [trueup.dev/simple], [trueup.dev/app], [trueup.dev/resource], [trueup.dev/logging]: the event
+//     style, with the names of Grafana App SDK: handlers of changes, apps made of them, kinds and stores, a logger
 //   - [trueup.dev/informer]: the objects of a kind from a source other than the cache of the manager
-//   - [trueup.dev/resource], [trueup.dev/logging]: kinds without generated code, stores, and a logger
 //   - [trueup.dev/apis]: status and conditions of your resources
 //   - [trueup.dev/tracker]: follow objects you depend on and do not own
 //   - [trueup.dev/stash], [trueup.dev/time]: what lives as long as one request

@@ -60,7 +60,7 @@ func TicketReconciler(tickets Tickets) operator.Reconciler {
 			if req.Action == operator.ReconcileActionDeleted {
 				return operator.ReconcileResult{}, tickets.Close(ctx, req.Object.Name)
 			}
-			err := tickets.Open(ctx, req.Object.Name, string(operator.ResourceActionFromReconcile(req.Action)))
+			err := tickets.Open(ctx, req.Object.Name, string(operator.ResourceActionFromReconcileAction(req.Action)))
 			if errors.Is(err, errBusy) {
 				return operator.ReconcileResult{RequeueAfter: time.Minute}, nil
 			}

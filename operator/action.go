@@ -56,11 +56,6 @@ func ResourceActionFromReconcileAction(action ReconcileAction) ResourceAction {
 	return resourceActions[action]
 }
 
-// ResourceActionFromReconcile is a shorter name for [ResourceActionFromReconcileAction].
-func ResourceActionFromReconcile(action ReconcileAction) ResourceAction {
-	return ResourceActionFromReconcileAction(action)
-}
-
 // ReconcileActionFromResourceAction is the inverse of [ResourceActionFromReconcileAction]. It returns
 // [ReconcileActionUnknown] for any other value.
 func ReconcileActionFromResourceAction(action ResourceAction) ReconcileAction {

@@ -4,7 +4,7 @@ package operator
 
 import "trueup.dev/informer"
 
-// Names of Grafana App SDK for types that are declared elsewhere. `go fix` replaces them.
+// Second names, most of them of Grafana App SDK. `go fix` replaces them.
 
 // Informer is an [informer.Informer].
 //
@@ -26,3 +26,19 @@ type InformerOptions = informer.Options
 //
 //go:fix inline
 type CustomCacheInformer = informer.CustomCache
+
+// Watcher is a [ResourceWatcher].
+//
+// Deprecated: use [ResourceWatcher].
+//
+//go:fix inline
+type Watcher = ResourceWatcher
+
+// ResourceActionFromReconcile is [ResourceActionFromReconcileAction].
+//
+// Deprecated: use [ResourceActionFromReconcileAction].
+//
+//go:fix inline
+func ResourceActionFromReconcile(action ReconcileAction) ResourceAction {
+	return ResourceActionFromReconcileAction(action)
+}

@@ -73,7 +73,7 @@ func ExampleOpinionatedReconciler() {
 		ReconcileFunc: func(
 			_ context.Context, req operator.TypedReconcileRequest[*corev1.Secret],
 		) (operator.ReconcileResult, error) {
-			fmt.Println(operator.ResourceActionFromReconcile(req.Action), req.Object.Name)
+			fmt.Println(operator.ResourceActionFromReconcileAction(req.Action), req.Object.Name)
 			return operator.ReconcileResult{RequeueAfter: time.Hour}, nil
 		},
 	}

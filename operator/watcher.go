@@ -36,9 +36,6 @@ type Syncer[T resource.Object] interface {
 // ResourceWatcher is a [TypedWatcher] for objects of any type.
 type ResourceWatcher = TypedWatcher[resource.Object]
 
-// Watcher is a short name for [ResourceWatcher].
-type Watcher = ResourceWatcher
-
 // Untyped converts a watcher for objects of any type to a watcher for one Go type. It keeps Sync if the watcher has
 // it.
 func Untyped[T resource.Object](watcher ResourceWatcher) TypedWatcher[T] {

@@ -101,12 +101,6 @@ type ReconcileOptions struct {
 	MaxConcurrentReconciles int
 }
 
-// BasicReconcileOptions is the name of [ReconcileOptions] in Grafana App SDK for managed kinds.
-type BasicReconcileOptions = ReconcileOptions
-
-// UnmanagedKindReconcileOptions is the name of [ReconcileOptions] in Grafana App SDK for unmanaged kinds.
-type UnmanagedKindReconcileOptions = ReconcileOptions
-
 // handled is a kind with a handler.
 type handled struct {
 	// field is the field of the config, for messages.

@@ -18,13 +18,6 @@ var (
 // Go type.
 type Watcher = WatcherFuncs[resource.Object]
 
-// TypedWatcher is [WatcherFuncs] under its former name. It is not the interface [operator.TypedWatcher].
-//
-// Deprecated: use [WatcherFuncs].
-//
-//go:fix inline
-type TypedWatcher[T resource.Object] = WatcherFuncs[T]
-
 // WatcherFuncs is an [operator.ResourceWatcher] that calls functions, for one Go type. For a nil function it does
 // nothing and succeeds. For an object of another type it returns an [operator.CannotCastError], which is not retried.
 type WatcherFuncs[T resource.Object] struct {

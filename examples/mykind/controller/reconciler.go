@@ -29,7 +29,7 @@ func NewMyKindReconciler(infoClient InfoClient, store *resource.TypedStore[*v1.M
 			ctx context.Context, req operator.TypedReconcileRequest[*v1.MyKind],
 		) (operator.ReconcileResult, error) {
 			logging.FromContext(ctx).Info("Reconcile request", "name", req.Object.GetName(),
-				"action", operator.ResourceActionFromReconcile(req.Action), "generation", req.Object.GetGeneration())
+				"action", operator.ResourceActionFromReconcileAction(req.Action), "generation", req.Object.GetGeneration())
 			if req.Action == operator.ReconcileActionDeleted {
 				return operator.ReconcileResult{}, infoClient.Delete(req.Object.GetNamespace(), req.Object.GetName())
 			}
