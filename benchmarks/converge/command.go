@@ -19,7 +19,7 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// flags are as the command line has them.
+// flags are the flags of the command line.
 type flags struct {
 	workloads  []string
 	contenders []string
@@ -41,13 +41,13 @@ func newCommand() *cobra.Command {
 	f, defaults := flags{}, lab.Defaults()
 	command := &cobra.Command{
 		Use:   "converge",
-		Short: "Measure a controller written with trueup next to the same one written by hand",
-		Long: `converge measures what a controller costs that is written with trueup, next to the same one written by hand
-with controller-runtime, on a real Kubernetes API. Both take turns in the same run, and the medians of all rounds
-count.
+		Short: "Compare the cost of a controller written with trueup to one written by hand",
+		Long: `converge measures the cost of a controller that is written with trueup, compared to the same controller
+written by hand with controller-runtime, on a real Kubernetes API. Both take turns in the same run. The results are the
+medians of all rounds.
 
-Each measurement has a control plane of its own. With the environment variable TRUEUP_KUBECONFIG it has that cluster
-instead, where it uses and empties the namespace ` + lab.Namespace + `.`,
+Each measurement has its own control plane. If the environment variable TRUEUP_KUBECONFIG is set, that cluster is used
+instead, in the namespace ` + lab.Namespace + `, which is emptied.`,
 		Example: `  converge
   converge --workload all --rounds 5 --json results.json --svg pictures
   converge --sizes 5000 --contenders trueup --rounds 1 --cpuprofile cpu.prof`,
@@ -62,29 +62,29 @@ instead, where it uses and empties the namespace ` + lab.Namespace + `.`,
 	set := command.Flags()
 	set.StringSliceVar(
 		&f.workloads, "workload", []string{workload.Converge{}.About().Name},
-		"what to do, several or all of: "+strings.Join(names(workload.All(0)), ", "),
+		"workloads to measure, one or more of: "+strings.Join(names(workload.All(0)), ", "),
 	)
 	set.IntSliceVar(
 		&f.sizes, "sizes", nil,
-		"how many parents or children to measure with, for example 500,2000 (default: the workload's own)",
+		"numbers of parents or children, for example 500,2000 (default: the sizes of the workload)",
 	)
-	set.IntVar(&f.rounds, "rounds", defaults.Rounds, "how often to measure everything")
-	set.StringSliceVar(&f.contenders, "contenders", defaults.Contenders, "whom to measure")
-	set.IntVar(&f.workers, "workers", defaults.Workers, "how many reconciles a controller may have under way")
-	set.DurationVar(&f.latency, "latency", 20*time.Millisecond, "what the workload slow adds to every request")
-	set.DurationVar(&f.timeout, "timeout", defaults.Timeout, "how long one measurement may take")
+	set.IntVar(&f.rounds, "rounds", defaults.Rounds, "number of times to repeat each measurement")
+	set.StringSliceVar(&f.contenders, "contenders", defaults.Contenders, "controllers to measure")
+	set.IntVar(&f.workers, "workers", defaults.Workers, "maximum number of concurrent reconciles of a controller")
+	set.DurationVar(&f.latency, "latency", 20*time.Millisecond, "latency of every request in the workload slow")
+	set.DurationVar(&f.timeout, "timeout", defaults.Timeout, "timeout of one measurement")
 	set.BoolVar(
-		&f.logging, "logging", false, "give the controllers a logger, as in production; what they log is thrown away",
+		&f.logging, "logging", false, "log in the controllers, as in production; the logs are discarded",
 	)
-	set.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing while measuring")
-	set.StringVar(&f.from, "from", "", "measure nothing, and show what a `file` written with --json has")
-	set.StringVar(&f.json, "json", "", "write all that was measured to the `file`")
-	set.StringVar(&f.svg, "svg", "", "draw cost against size into the `folder`, one SVG file each")
+	set.BoolVarP(&f.quiet, "quiet", "q", false, "do not print progress")
+	set.StringVar(&f.from, "from", "", "do not measure; print the results of a `file` written with --json")
+	set.StringVar(&f.json, "json", "", "write all results to the `file`")
+	set.StringVar(&f.svg, "svg", "", "draw cost against size, as SVG files in the `directory`")
 	set.StringVar(
 		&f.cpu, "cpuprofile", "",
-		"write a CPU profile of no-op reconciles, of the last contender at the largest size, to the `file`",
+		"write a CPU profile of no-op reconciles of the last contender at the largest size to the `file`",
 	)
-	set.StringVar(&f.allocs, "memprofile", "", "write a profile of what these allocate to the `file`")
+	set.StringVar(&f.allocs, "memprofile", "", "write a profile of their allocations to the `file`")
 	for _, output := range []string{"json", "cpuprofile", "memprofile"} {
 		command.MarkFlagsMutuallyExclusive("from", output)
 	}
@@ -104,7 +104,7 @@ func (f *flags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	// What cannot be written is found out before it was measured.
+	// Open the outputs first: an error must not occur after the measurements.
 	results, err := f.outputs(&o)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (f *flags) run(cmd *cobra.Command) (err error) {
 
 	run, err := f.measure(cmd, o)
 	if run != nil && len(run.Workloads) > 0 {
-		// After an error, too: it took long enough.
+		// After an error, too: the measurements took long.
 		err = errors.Join(err, run.Table(cmd.OutOrStdout()))
 	}
 	if err != nil {
@@ -149,7 +149,7 @@ func (f *flags) measure(cmd *cobra.Command, o lab.Options) (*report.Run, error) 
 	}
 	o.Progress = func(line string) { fmt.Fprintln(progress, line) }
 	o.Profile.Prepare()
-	// Only the first time is there something to say about it.
+	// Only the first round prints this.
 	building := o.Sandbox
 	building.Progress = progress
 	if _, err := sandbox.Build(cmd.Context(), building); err != nil {
@@ -159,7 +159,7 @@ func (f *flags) measure(cmd *cobra.Command, o lab.Options) (*report.Run, error) 
 	return lab.Run(cmd.Context(), o)
 }
 
-// options checks the flags, and reports every mistake in them.
+// options returns the options of the flags, or an error with all mistakes.
 func (f *flags) options() (lab.Options, error) {
 	o := lab.Defaults()
 	o.Rounds, o.Workers, o.Timeout, o.Logging = f.rounds, f.workers, f.timeout, f.logging
@@ -168,7 +168,7 @@ func (f *flags) options() (lab.Options, error) {
 
 	all := workload.All(f.latency)
 	if len(f.workloads) == 0 {
-		mistake("--workload: there is none")
+		mistake("--workload: at least one is required")
 	}
 	for _, name := range f.workloads {
 		i, chosen := slices.Index(names(all), name), []lab.Workload{}
@@ -176,13 +176,13 @@ func (f *flags) options() (lab.Options, error) {
 		case name == "all":
 			chosen = all
 		case i < 0:
-			mistake("--workload: there is no %q, only all, %s", name, strings.Join(names(all), ", "))
+			mistake("--workload: unknown workload %q, must be one of all, %s", name, strings.Join(names(all), ", "))
 		default:
 			chosen = all[i : i+1]
 		}
 		for _, w := range chosen {
 			if slices.Contains(names(o.Workloads), w.About().Name) {
-				mistake("--workload: %s is there twice", w.About().Name)
+				mistake("--workload: %s is listed twice", w.About().Name)
 			}
 			o.Workloads = append(o.Workloads, w)
 		}
@@ -191,41 +191,41 @@ func (f *flags) options() (lab.Options, error) {
 		return !slices.Contains(f.contenders, name)
 	})
 	if len(f.contenders) == 0 {
-		mistake("--contenders: there is none")
+		mistake("--contenders: at least one is required")
 	}
 	for _, name := range f.contenders {
 		if !slices.Contains(o.Contenders, name) {
-			mistake("--contenders: there is no %q, only %s", name, strings.Join(report.Contenders(), ", "))
+			mistake("--contenders: unknown contender %q, must be one of %s", name, strings.Join(report.Contenders(), ", "))
 		}
 	}
 	o.Sizes = slices.Sorted(slices.Values(f.sizes))
 	for _, size := range o.Sizes {
 		if size < 1 {
-			mistake("--sizes: has to be more than 0, is %d", size)
+			mistake("--sizes: must be greater than 0, got %d", size)
 		}
 	}
 	if len(slices.Compact(slices.Clone(o.Sizes))) < len(o.Sizes) {
-		mistake("--sizes: a size is there twice")
+		mistake("--sizes: a size is listed twice")
 	}
 	if f.cpu+f.allocs != "" && (len(o.Workloads) != 1 || o.Workloads[0].About().Name == (workload.Slow{}).About().Name) {
-		mistake("--cpuprofile, --memprofile: can be of one workload, and not of slow, which has no no-op reconciles")
+		mistake("--cpuprofile, --memprofile: need exactly one workload other than slow, which has no no-op reconciles")
 	}
 	if f.rounds < 1 {
-		mistake("--rounds: has to be more than 0, is %d", f.rounds)
+		mistake("--rounds: must be greater than 0, got %d", f.rounds)
 	}
 	if f.workers < 1 {
-		mistake("--workers: has to be more than 0, is %d", f.workers)
+		mistake("--workers: must be greater than 0, got %d", f.workers)
 	}
 	if f.timeout <= 0 {
-		mistake("--timeout: has to be more than 0, is %s", f.timeout)
+		mistake("--timeout: must be greater than 0, got %s", f.timeout)
 	}
 	if f.latency < 0 {
-		mistake("--latency: may not be negative, is %s", f.latency)
+		mistake("--latency: must not be negative, got %s", f.latency)
 	}
 	return o, errors.Join(errs...)
 }
 
-// outputs are the files that were asked for.
+// outputs are the requested files.
 type outputs struct{ json, cpu, allocs *os.File }
 
 func (f *flags) outputs(o *lab.Options) (files outputs, err error) {
@@ -254,7 +254,7 @@ func (f *flags) outputs(o *lab.Options) (files outputs, err error) {
 			return files, fmt.Errorf("%s: %w", wanted.flag, err)
 		}
 	}
-	// A nil *os.File is not a nil io.Writer.
+	// An io.Writer with a nil *os.File is not nil.
 	if files.cpu != nil {
 		o.Profile.CPU = files.cpu
 	}

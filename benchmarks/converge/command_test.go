@@ -13,7 +13,7 @@ import (
 	"trueup.dev/benchmarks/internal/report"
 )
 
-// execute runs the command and returns its exit code and what it wrote.
+// execute runs the command and returns its exit code and output.
 func execute(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	out, errs := strings.Builder{}, strings.Builder{}
 	code = run(ctx, args, &out, &errs)
@@ -28,40 +28,41 @@ func TestMistakes(t *testing.T) {
 	}{
 		"workload": {
 			[]string{"--workload", "diverge"},
-			[]string{`--workload: there is no "diverge", only all, converge, childset, sequence, tracking, slow`},
+			[]string{`--workload: unknown workload "diverge", must be one of all, converge, childset, sequence, tracking, slow`},
 		},
-		"workload twice": {[]string{"--workload", "slow,slow"}, []string{"--workload: slow is there twice"}},
-		"all and one":    {[]string{"--workload", "all,slow"}, []string{"--workload: slow is there twice"}},
+		"workload twice": {[]string{"--workload", "slow,slow"}, []string{"--workload: slow is listed twice"}},
+		"all and one":    {[]string{"--workload", "all,slow"}, []string{"--workload: slow is listed twice"}},
 		"no workload":    {[]string{"--workload", ""}, []string{"--workload: "}},
 		"contender": {
-			[]string{"--contenders", "us"}, []string{`--contenders: there is no "us", only hand-written, trueup`},
+			[]string{"--contenders", "us"}, []string{`--contenders: unknown contender "us", must be one of hand-written, trueup`},
 		},
-		"no contender":     {[]string{"--contenders", ""}, []string{"--contenders: "}},
-		"size zero":        {[]string{"--sizes", "500,0"}, []string{"--sizes: has to be more than 0, is 0"}},
-		"size negative":    {[]string{"--sizes", "-5"}, []string{"--sizes: has to be more than 0, is -5"}},
-		"size twice":       {[]string{"--sizes", "5,50,5"}, []string{"--sizes: a size is there twice"}},
-		"size no number":   {[]string{"--sizes", "many"}, []string{"--sizes"}},
-		"no rounds":        {[]string{"--rounds", "0"}, []string{"--rounds: has to be more than 0, is 0"}},
-		"no workers":       {[]string{"--workers", "-1"}, []string{"--workers: has to be more than 0, is -1"}},
-		"no time":          {[]string{"--timeout", "0s"}, []string{"--timeout: has to be more than 0, is 0s"}},
-		"latency":          {[]string{"--latency", "-1ms"}, []string{"--latency: may not be negative, is -1ms"}},
-		"unknown flag":     {[]string{"--size", "5"}, []string{"unknown flag: --size"}},
-		"argument":         {[]string{"converge"}, []string{`"converge"`}},
-		"several mistakes": {[]string{"--rounds", "0", "--sizes", "0"}, []string{"--rounds: ", "--sizes: "}},
-		"json":             {[]string{"--json", missing}, []string{"--json: ", missing}},
-		"cpuprofile":       {[]string{"--cpuprofile", missing}, []string{"--cpuprofile: ", missing}},
-		"memprofile":       {[]string{"--memprofile", missing}, []string{"--memprofile: ", missing}},
+		"no contender":              {[]string{"--contenders", ""}, []string{"--contenders: "}},
+		"size zero":                 {[]string{"--sizes", "500,0"}, []string{"--sizes: must be greater than 0, got 0"}},
+		"size negative":             {[]string{"--sizes", "-5"}, []string{"--sizes: must be greater than 0, got -5"}},
+		"size twice":                {[]string{"--sizes", "5,50,5"}, []string{"--sizes: a size is listed twice"}},
+		"size that is not a number": {[]string{"--sizes", "many"}, []string{"--sizes"}},
+		"no rounds":                 {[]string{"--rounds", "0"}, []string{"--rounds: must be greater than 0, got 0"}},
+		"no workers":                {[]string{"--workers", "-1"}, []string{"--workers: must be greater than 0, got -1"}},
+		"no time":                   {[]string{"--timeout", "0s"}, []string{"--timeout: must be greater than 0, got 0s"}},
+		"latency":                   {[]string{"--latency", "-1ms"}, []string{"--latency: must not be negative, got -1ms"}},
+		"unknown flag":              {[]string{"--size", "5"}, []string{"unknown flag: --size"}},
+		"argument":                  {[]string{"converge"}, []string{`"converge"`}},
+		"several mistakes":          {[]string{"--rounds", "0", "--sizes", "0"}, []string{"--rounds: ", "--sizes: "}},
+		"json":                      {[]string{"--json", missing}, []string{"--json: ", missing}},
+		"cpuprofile":                {[]string{"--cpuprofile", missing}, []string{"--cpuprofile: ", missing}},
+		"memprofile":                {[]string{"--memprofile", missing}, []string{"--memprofile: ", missing}},
 		"profile of two": {
 			[]string{"--cpuprofile", "a", "--workload", "converge,childset"},
-			[]string{"--cpuprofile, --memprofile: can be of one workload"},
+			[]string{"--cpuprofile, --memprofile: need exactly one workload"},
 		},
 		"profile of slow": {
-			[]string{"--memprofile", "a", "--workload", "slow"}, []string{"--cpuprofile, --memprofile: can be of one workload"},
+			[]string{"--memprofile", "a", "--workload", "slow"},
+			[]string{"--cpuprofile, --memprofile: need exactly one workload"},
 		},
-		"svg":           {[]string{"--svg", "command_test.go"}, []string{"--svg: ", "command_test.go"}},
-		"from nowhere":  {[]string{"--from", missing}, []string{missing}},
-		"from no JSON":  {[]string{"--from", "command_test.go"}, []string{"command_test.go: not the JSON of a run: "}},
-		"from and json": {[]string{"--from", "a.json", "--json", "a.json"}, []string{"[from json]"}},
+		"svg":               {[]string{"--svg", "command_test.go"}, []string{"--svg: ", "command_test.go"}},
+		"from nowhere":      {[]string{"--from", missing}, []string{missing}},
+		"from invalid JSON": {[]string{"--from", "command_test.go"}, []string{"command_test.go: invalid JSON of a run: "}},
+		"from and json":     {[]string{"--from", "a.json", "--json", "a.json"}, []string{"[from json]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := execute(t.Context(), test.args...)
@@ -70,7 +71,7 @@ func TestMistakes(t *testing.T) {
 			}
 			for _, want := range test.want {
 				if !strings.Contains(stderr, want) {
-					t.Errorf("error output %q, want %q in it", stderr, want)
+					t.Errorf("error output %q does not contain %q", stderr, want)
 				}
 			}
 		})
@@ -93,15 +94,15 @@ func TestHelp(t *testing.T) {
 
 func TestFrom(t *testing.T) {
 	metric := report.Metric{Name: "wall to converge", Unit: "s", Drawn: true}
-	w := &report.Workload{Name: "converge", About: "something to do", Noun: "parents"}
+	w := &report.Workload{Name: "converge", About: "work", Noun: "parents"}
 	for _, contender := range report.Contenders() {
 		w.Add(
 			report.Sample{Contender: contender, Size: 500, Round: 1, Values: map[string]float64{metric.Name: 1.5}},
 			[]report.Metric{metric},
 		)
 	}
-	folder := t.TempDir()
-	path := filepath.Join(folder, "run.json")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "run.json")
 	file, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -113,21 +114,21 @@ func TestFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	pictures := filepath.Join(folder, "new", "pictures")
+	pictures := filepath.Join(dir, "new", "pictures")
 	code, stdout, stderr := execute(t.Context(), "--from", path, "--svg", pictures)
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, error output %q", code, stderr)
 	}
-	if !strings.Contains(stdout, "converge: something to do") ||
+	if !strings.Contains(stdout, "converge: work") ||
 		!strings.Contains(stdout, "wall to converge (s)  hand-written  1.50") {
-		t.Errorf("this is no table: %s", stdout)
+		t.Errorf("the output is not the expected table: %s", stdout)
 	}
 	if info, err := os.Stat(filepath.Join(pictures, "converge-wall-to-converge.svg")); err != nil || info.Size() == 0 {
-		t.Errorf("the picture: %v, %v", info, err)
+		t.Errorf("reading the picture: %v, %v", info, err)
 	}
 }
 
-// cancelAfter cancels once a line has been written.
+// cancelAfter cancels when a line has been written.
 type cancelAfter struct {
 	strings.Builder
 	cancel context.CancelFunc
@@ -138,10 +139,10 @@ func (w *cancelAfter) Write(line []byte) (int, error) {
 	return w.Builder.Write(line)
 }
 
-// TestInterrupt starts to measure on a control plane of its own, and interrupts that in the middle.
+// TestInterrupt starts a measurement on a control plane of its own, and interrupts it.
 func TestInterrupt(t *testing.T) {
 	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp) // where control planes put their folders
+	t.Setenv("TMPDIR", temp) // control planes create their directories here
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	stdout, stderr := strings.Builder{}, cancelAfter{cancel: cancel}
@@ -150,12 +151,12 @@ func TestInterrupt(t *testing.T) {
 		t.Errorf("exit code %d, want 130", code)
 	}
 	if !strings.Contains(stderr.String(), "interrupted: slow, 2 parents, round 1 of 3, trueup: ") {
-		t.Errorf("error output %q, want it to say what was interrupted", stderr.String())
+		t.Errorf("error output %q does not name the interrupted measurement", stderr.String())
 	}
 	if !strings.Contains(stdout.String(), "create configmaps") || strings.Contains(stdout.String(), report.Trueup) {
-		t.Errorf("output %q, want a table of what was measured before", stdout.String())
+		t.Errorf("output %q, want a table of the earlier measurements", stdout.String())
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("remaining files: %v, %v", left, err)
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Converge measures what a controller costs that is written with trueup, next to the same controller written by hand,
-// on a real Kubernetes API.
+// Converge measures the cost of a controller that is written with trueup, compared to the same controller written by
+// hand, on a real Kubernetes API.
 package main
 
 import (
@@ -18,19 +18,19 @@ import (
 )
 
 func main() {
-	// What the libraries would log of their own is about what the measurements do on purpose.
+	// The libraries would only log what the measurements cause on purpose.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		<-ctx.Done()
-		stop() // a second signal ends the program at once
+		stop() // a second signal ends the program immediately
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run runs the command and returns its exit code: 0 if all went well, 1 if not, 130 if it was interrupted.
+// run runs the command and returns its exit code: 0 for success, 1 for an error, 130 for an interrupt.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	command := newCommand()
 	command.SetArgs(args)

@@ -13,12 +13,12 @@ import (
 // GroupVersion is that of the Widget.
 var GroupVersion = schema.GroupVersion{Group: "benchmarks.trueup.dev", Version: "v1"}
 
-// CRDs holds the definition of the Widget.
+// CRDs contains the CustomResourceDefinition of the Widget.
 //
 //go:embed crd
 var CRDs embed.FS
 
-// AddToScheme makes the Widget known to clients.
+// AddToScheme registers the Widget with a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &Widget{}, &WidgetList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)

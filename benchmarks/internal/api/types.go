@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api has the kind that the workloads reconcile. It is small on purpose: what a reconcile costs beyond what the
-// kind costs shows best.
+// Package api defines the kind that the workloads reconcile. It is small, so that the cost of the framework is visible.
 //
 // +kubebuilder:object:generate=true
 // +groupName=benchmarks.trueup.dev
@@ -24,13 +23,13 @@ type Widget struct {
 	Status WidgetStatus `json:"status,omitempty"`
 }
 
-// WidgetSpec says what is to be there.
+// WidgetSpec is the desired state of a Widget.
 type WidgetSpec struct {
-	// Data is what each child holds.
+	// Data is the content of each child.
 	// +optional
 	Data map[string]string `json:"data,omitempty"`
 
-	// Children is the number of children, where a workload has many under one parent.
+	// Children is the number of children, in workloads with many children of one parent.
 	// +optional
 	Children int32 `json:"children,omitempty"`
 
@@ -39,13 +38,13 @@ type WidgetSpec struct {
 	Source string `json:"source,omitempty"`
 }
 
-// WidgetStatus says what is there.
+// WidgetStatus is the observed state of a Widget.
 type WidgetStatus struct {
-	// ObservedGeneration is the generation of the spec that the rest of the status is about.
+	// ObservedGeneration is the generation of the spec that the rest of the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Child is the name of the one child, or of the source.
+	// Child is the name of the only child, or of the source.
 	// +optional
 	Child string `json:"child,omitempty"`
 
@@ -53,7 +52,7 @@ type WidgetStatus struct {
 	// +optional
 	Children int32 `json:"children,omitempty"`
 
-	// Conditions has one of each child, where a workload has different ones.
+	// Conditions has one condition for each child, in workloads with different children.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// calledByController returns a context as a controller gives it to its reconciler, until the returned function is
-// called: with a logger, and with the id of a reconcile. That id is how a reconciler can know that it is not a test
-// that calls it, and nobody but a controller can make one.
+// calledByController returns a context as a controller passes it to its reconciler, with a logger and the ID of a
+// reconcile. It ends when the returned function is called. Reconcilers distinguish controllers from tests by this ID,
+// which only a controller can create.
 func (t *Trial) calledByController(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	given := make(chan context.Context, 1)
 	c, err := controller.NewUnmanaged("lab", controller.Options{

@@ -29,26 +29,26 @@ import (
 	"trueup.dev/benchmarks/internal/traffic"
 )
 
-// gracePeriod is what reconciles that are under way get to end.
+// gracePeriod is the time that in-flight reconciles have to finish.
 const gracePeriod = 30 * time.Second
 
 // SetUp adds a controller for widgets to a manager, built with the wiring, and returns its reconciler.
 type SetUp func(ctx context.Context, mgr ctrl.Manager, wiring *Wiring) (reconcile.Reconciler, error)
 
-// Wiring is what every controller is built with, whoever wrote it, so that all work alike and can be watched at it.
+// Wiring has what every controller is built with, so that all contenders work alike and can be measured.
 type Wiring struct {
 	workers int
 	log     logr.Logger
 	resync  chan event.GenericEvent
 
-	// told has the time when the timed handler was last told of a change.
-	told chan time.Time
+	// lastEvent is the time of the last call of the timed handler.
+	lastEvent chan time.Time
 
 	mu   sync.Mutex
 	made *queue
 }
 
-// Apply gives the builder of a controller its options, its queue and the source of resyncs.
+// Apply sets the options, the queue and the source of resyncs of the builder of a controller.
 func (w *Wiring) Apply(bldr *builder.Builder) {
 	bldr.WithOptions(controller.Options{
 		MaxConcurrentReconciles: w.workers,
@@ -63,7 +63,7 @@ func (w *Wiring) Apply(bldr *builder.Builder) {
 	}).WatchesRawSource(source.Channel(w.resync, &handler.EnqueueRequestForObject{}))
 }
 
-// Timed returns the handler of a watch that notes when it is told of a change, for [Trial.Fanout].
+// Timed returns a handler of a watch that records the time of its calls, for [Trial.Fanout].
 func (w *Wiring) Timed(next handler.EventHandler) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: next.Create,
@@ -71,8 +71,8 @@ func (w *Wiring) Timed(next handler.EventHandler) handler.EventHandler {
 			ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request],
 		) {
 			select {
-			case w.told <- time.Now():
-			default: // nobody has asked
+			case w.lastEvent <- time.Now():
+			default: // not measuring
 			}
 			next.Update(ctx, e, queue)
 		},
@@ -81,14 +81,14 @@ func (w *Wiring) Timed(next handler.EventHandler) handler.EventHandler {
 	}
 }
 
-// queue is there as soon as the controller runs.
+// queue is set as soon as the controller runs.
 func (w *Wiring) queue() *queue {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.made
 }
 
-// running is a controller under way.
+// running is a running controller.
 type running struct {
 	*Wiring
 	reconciler reconcile.Reconciler
@@ -96,13 +96,14 @@ type running struct {
 	ended      context.Context // done when the manager has returned; the cause is its error
 }
 
-// start starts a controller. The returned channel tells when the last of so many widgets has converged, as far as the
-// controller itself can know: through its own cache.
+// start starts a controller. The returned channel receives the time at which the last of the widgets converged, as seen
+// in the cache of the controller.
 func (t *Trial) start(
 	ctx context.Context, setUp SetUp, parents int, converged func(*api.Widget) bool,
 ) (<-chan time.Time, error) {
 	wiring := &Wiring{
-		workers: t.options.Workers, log: logr.Discard(), resync: make(chan event.GenericEvent), told: make(chan time.Time, 1),
+		workers: t.options.Workers, log: logr.Discard(), resync: make(chan event.GenericEvent),
+		lastEvent: make(chan time.Time, 1),
 	}
 	if t.options.Logging {
 		wiring.log = logr.FromSlogHandler(slog.NewJSONHandler(io.Discard, nil))
@@ -111,12 +112,12 @@ func (t *Trial) start(
 	if t.Latency > 0 {
 		cfg.Wrap(traffic.Delay(t.Latency))
 	}
-	cfg.Wrap(t.counter.Wrap) // around the delay: a request that waits is under way
+	cfg.Wrap(t.counter.Wrap) // outside of the delay: a delayed request is in flight
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                  t.scheme,
 		Logger:                  wiring.log,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
-		Controller:              config.Controller{SkipNameValidation: new(true)}, // there is one after the other
+		Controller:              config.Controller{SkipNameValidation: new(true)}, // controllers run in turn
 		GracefulShutdownTimeout: new(gracePeriod),
 	})
 	if err != nil {
@@ -137,7 +138,7 @@ func (t *Trial) start(
 	return done, nil
 }
 
-// watchConvergence tells the time when the last widget has converged.
+// watchConvergence sends the time at which the last widget has converged.
 func watchConvergence(
 	ctx context.Context, mgr ctrl.Manager, parents int, converged func(*api.Widget) bool,
 ) (<-chan time.Time, error) {
@@ -163,21 +164,21 @@ func watchConvergence(
 	return done, err
 }
 
-// stop ends the controller, and returns when it has ended.
+// stop stops the controller, and returns when it has stopped.
 func (r *running) stop() error {
 	r.cancel()
 	select {
 	case <-r.ended.Done():
 		return r.failure()
 	case <-time.After(2 * gracePeriod):
-		return errors.New("the controller does not stop")
+		return errors.New("the controller did not stop")
 	}
 }
 
-// failure is why the controller has ended, nil when it was stopped.
+// failure returns the reason why the controller ended, nil if it was stopped.
 func (r *running) failure() error {
 	if cause := context.Cause(r.ended); !errors.Is(cause, context.Canceled) {
-		return fmt.Errorf("the controller has ended: %w", cause)
+		return fmt.Errorf("the controller stopped: %w", cause)
 	}
 	return nil
 }

@@ -16,15 +16,15 @@ import (
 	"trueup.dev/benchmarks/internal/traffic"
 )
 
-// Plan is what there is to converge.
+// Plan is a workload whose parents converge.
 type Plan struct {
-	// Parents is the number of widgets there are.
+	// Parents is the number of widgets.
 	Parents int
 	// SetUp has the controller of each contender.
 	SetUp map[string]SetUp
-	// Converged tells a widget that is as it should be, as the cache of the controller has it.
+	// Converged reports whether a widget, as read from the cache of the controller, is up to date.
 	Converged func(w *api.Widget) bool
-	// Verify looks whether everything is as it should be, on the API server itself.
+	// Verify returns an error unless everything is up to date on the API server.
 	Verify func(ctx context.Context) error
 }
 
@@ -35,16 +35,16 @@ var (
 	Conflicts  = report.Metric{Name: "conflicts", Unit: "% of writes"}
 )
 
-// Refused is behind the name of a tally of requests in that of those that were answered with a conflict.
+// Refused is the suffix of the tally of requests that were answered with a conflict.
 const Refused = ", refused"
 
-// Writes is the number of writes for each of what the noun says.
+// Writes returns the name of the metric for the number of writes for each noun.
 func Writes(noun string) report.Metric {
 	return report.Metric{Name: "API writes per " + strings.TrimSuffix(strings.TrimSuffix(noun, "s"), "ren"), Drawn: true}
 }
 
-// Converge starts the controller, and reports what it takes until everything is as it should be, which it looks at, and
-// nothing happens any more. Events may still be on their way.
+// Converge starts the controller, and reports the cost until everything is up to date, which it verifies, and no
+// activity remains. Events may still be in flight.
 func (t *Trial) Converge(ctx context.Context, plan Plan, writes report.Metric) error {
 	t.heapBefore = heap()
 	done, err := t.start(ctx, plan.SetUp[t.Contender], plan.Parents, plan.Converged)
@@ -59,7 +59,7 @@ func (t *Trial) Converge(ctx context.Context, plan Plan, writes report.Metric) e
 		return err
 	}
 	if err := plan.Verify(ctx); err != nil {
-		return fmt.Errorf("the controller says that all is well, but: %w", err)
+		return fmt.Errorf("the controller has converged, but: %w", err)
 	}
 
 	counts := t.counter.Counts()
@@ -84,7 +84,7 @@ func (t *Trial) awaitConvergence(ctx context.Context, done <-chan time.Time) (ti
 	}
 }
 
-// tally reports the requests by verb and kind, and those about events after the others.
+// tally reports the requests by verb and kind, those for events last.
 func (t *Trial) tally(counts traffic.Counts) {
 	requests := slices.SortedFunc(maps.Keys(counts.Requests), func(a, b traffic.Request) int {
 		return strings.Compare(rank(a)+a.String(), rank(b)+b.String())
@@ -108,11 +108,11 @@ func rank(r traffic.Request) string {
 	}
 }
 
-// settlePoll is how often settle looks.
+// settlePoll is the poll interval of settle.
 const settlePoll = 20 * time.Millisecond
 
-// settle returns when the controller has been idle for a while: nothing in its queue, no reconcile and no request under
-// way, and none since.
+// settle returns when the controller has been idle for Quiet: an empty queue, no reconcile and no request in flight,
+// and none since.
 func (t *Trial) settle(ctx context.Context, events bool) error {
 	type state struct {
 		queueCount

@@ -6,5 +6,5 @@ package lab
 
 import "time"
 
-// cpuTime is not known here.
+// cpuTime is not available on this platform.
 func cpuTime() (time.Duration, bool) { return 0, false }

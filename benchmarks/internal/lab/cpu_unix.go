@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// cpuTime is what this process has spent on all processors so far, its garbage collector included. Unlike time by the
-// clock, it hardly depends on what else the machine is busy with.
+// cpuTime returns the processor time of this process, including garbage collection. Unlike wall-clock time, it hardly
+// depends on other load on the machine.
 func cpuTime() (time.Duration, bool) {
 	usage := syscall.Rusage{}
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

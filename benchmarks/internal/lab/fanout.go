@@ -9,7 +9,7 @@ import (
 	"trueup.dev/benchmarks/internal/report"
 )
 
-// Metrics of a change that concerns all parents.
+// Metrics of a change that affects all parents.
 var (
 	FanoutTime     = report.Metric{Name: "event to last enqueue", Unit: "ms", Drawn: true}
 	FanoutEnqueued = report.Metric{Name: "parents enqueued once", Unit: "% of parents"}
@@ -17,14 +17,14 @@ var (
 	FanoutWrites   = report.Metric{Name: "API writes after the event"}
 )
 
-// Fanout changes something that all parents depend on, and reports how often each is enqueued because of it, and the
-// time from the event, as the handler that was timed is told of it, to the last enqueue.
+// Fanout changes an object that all parents depend on. It reports the number of enqueues of each parent that result,
+// and the time from the call of the timed handler to the last enqueue.
 func (t *Trial) Fanout(ctx context.Context, parents int, change func(ctx context.Context) error) error {
 	if err := t.settle(ctx, true); err != nil {
 		return err
 	}
 	select {
-	case <-t.controller.told: // of something earlier
+	case <-t.controller.lastEvent: // of an earlier event
 	default:
 	}
 	queue, writes := t.controller.queue(), t.counter.Counts().Writes()
@@ -32,9 +32,9 @@ func (t *Trial) Fanout(ctx context.Context, parents int, change func(ctx context
 	if err := change(ctx); err != nil {
 		return err
 	}
-	var told time.Time
+	var eventTime time.Time
 	select {
-	case told = <-t.controller.told:
+	case eventTime = <-t.controller.lastEvent:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -49,7 +49,7 @@ func (t *Trial) Fanout(ctx context.Context, parents int, change func(ctx context
 			once++
 		}
 	}
-	took := float64(last.Sub(told).Nanoseconds()) / 1e6
+	took := float64(last.Sub(eventTime).Nanoseconds()) / 1e6
 	t.Note("all enqueued after %.3g ms", took)
 	t.Report(FanoutTime, took)
 	t.Report(FanoutEnqueued, 100*float64(once)/float64(parents))

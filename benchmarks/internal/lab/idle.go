@@ -17,9 +17,9 @@ import (
 	"trueup.dev/benchmarks/internal/report"
 )
 
-// Metrics of reconciles that find nothing to do. One at a time is what the reconciler alone needs, called by one
-// goroutine; in a storm it is the whole controller, with its queue and all its workers. CPU is that of the process,
-// with garbage collection.
+// Metrics of reconciles that have nothing to do. "One at a time" is the cost of the reconciler alone, called by one
+// goroutine; a storm measures the whole controller, with its queue and all its workers. CPU is that of the process,
+// including garbage collection.
 var (
 	alone = usageMetrics{
 		time:   report.Metric{Name: "no-op reconcile, one at a time", Unit: "µs"},
@@ -33,21 +33,20 @@ var (
 		bytes:  report.Metric{Name: "resync storm, memory per reconcile", Unit: "bytes"},
 		allocs: report.Metric{Name: "resync storm, allocations per reconcile"},
 	}
-	// StormWrites is 0 if there is really nothing to do.
+	// StormWrites must be 0.
 	StormWrites = report.Metric{Name: "resync storm, API writes"}
-	// Heap is what is held by the controller, with its caches.
+	// Heap is the memory of the controller, with its caches.
 	Heap = report.Metric{Name: "heap after", Unit: "MB"}
 )
 
 const (
-	// minPasses is how often everything is enqueued at least.
+	// minPasses is the minimum number of times that everything is enqueued.
 	minPasses = 3
-	// batches is how many times what is measured one at a time is measured. The best counts.
+	// batches is the number of repetitions of the one-at-a-time measurement. The best one counts.
 	batches = 5
 )
 
-// Idle reports what it costs to reconcile when there is nothing to do, and the memory that is held then. It begins once
-// all events have been sent.
+// Idle reports the cost of no-op reconciles, and the memory in use. It starts after all events have been sent.
 func (t *Trial) Idle(ctx context.Context) error {
 	if err := t.settle(ctx, true); err != nil {
 		return err
@@ -88,7 +87,7 @@ func (t *Trial) parents(ctx context.Context) ([]types.NamespacedName, error) {
 	return keys, nil
 }
 
-// oneAtATime calls the reconciler directly, from this goroutine alone.
+// oneAtATime calls the reconciler directly, in this goroutine.
 func (t *Trial) oneAtATime(ctx context.Context, parents []types.NamespacedName, passes int) error {
 	best := usage{}
 	for batch := range batches {
@@ -120,16 +119,16 @@ func (t *Trial) reconcileAll(ctx context.Context, parents []types.NamespacedName
 		}
 		result, err := t.controller.reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: parent})
 		if err == nil && !result.IsZero() {
-			err = fmt.Errorf("it wants to be called again: %+v", result)
+			err = fmt.Errorf("unexpected result: %+v", result)
 		}
 		if err != nil {
-			return fmt.Errorf("reconcile %s, with nothing to do: %w", parent, err)
+			return fmt.Errorf("no-op reconcile of %s: %w", parent, err)
 		}
 	}
 	return nil
 }
 
-// resync enqueues all parents at once, as a resync does, and again when all are done.
+// resync enqueues all parents at once, as a resync does, and again after all are done.
 func (t *Trial) resync(ctx context.Context, parents []types.NamespacedName, passes int) error {
 	events := make([]event.GenericEvent, len(parents))
 	for i, parent := range parents {

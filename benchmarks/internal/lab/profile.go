@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// Profile is where profiles of no-op reconciles, one at a time, are written. They are of the last contender at the
-// largest size, and made after everything else was measured, since they cost time themselves.
+// Profile receives profiles of no-op reconciles, one at a time. They are of the last contender at the largest size, and
+// recorded after all measurements, because profiling has a cost.
 type Profile struct {
 	// CPU receives a CPU profile, Allocs one of allocations. Optional.
 	CPU, Allocs io.Writer
 
-	// duration is how long the reconciles of a profile take at least.
+	// duration is the minimum duration of the reconciles in a profile.
 	duration time.Duration
 }
 
-// profileRate is how many bytes are allocated between two samples.
+// profileRate is the number of allocated bytes between two samples.
 const profileRate = 4096
 
-// record calls do for some time for each profile that is asked for.
+// record calls do repeatedly for each requested profile.
 func (p Profile) record(do func() error) error {
 	if p.CPU != nil {
 		if err := pprof.StartCPUProfile(p.CPU); err != nil {
@@ -38,17 +38,17 @@ func (p Profile) record(do func() error) error {
 	if p.Allocs == nil {
 		return nil
 	}
-	// Samples are scaled with the rate of the moment when they are written, so nothing may have been sampled at another:
-	// see Profile.Prepare.
+	// Samples are scaled with the rate at the time of writing, so none may have been taken at another rate: see
+	// Profile.Prepare.
 	runtime.MemProfileRate = profileRate
 	defer func() { runtime.MemProfileRate = 0 }()
 	err := p.repeat(do)
-	runtime.GC() // what was allocated is in the profile after a collection
+	runtime.GC() // allocations are in the profile after a collection
 	runtime.GC()
 	return errors.Join(err, pprof.Lookup("allocs").WriteTo(p.Allocs, 0))
 }
 
-// Prepare keeps allocations out of the profile that are not to be in it. It has to be called first thing in a program.
+// Prepare keeps unrelated allocations out of the profile. It must be called before anything else in a program.
 func (p Profile) Prepare() {
 	if p.Allocs != nil {
 		runtime.MemProfileRate = 0

@@ -23,7 +23,7 @@ func allocateInProfile() error {
 	return nil
 }
 
-func TestProfile_HasWhatWasDone(t *testing.T) {
+func TestProfile_ContainsTheCalls(t *testing.T) {
 	rate := runtime.MemProfileRate
 	defer func() { runtime.MemProfileRate = rate }()
 	cpu, allocs := bytes.Buffer{}, bytes.Buffer{}
@@ -45,7 +45,7 @@ func TestProfile_HasWhatWasDone(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if !bytes.Contains(content, []byte("allocateInProfile")) {
-			t.Errorf("the profile of %s does not mention what was done", name)
+			t.Errorf("the profile of %s does not contain the function", name)
 		}
 	}
 }
@@ -65,6 +65,6 @@ func TestProfile_Errors(t *testing.T) {
 	}
 	calls := 0
 	if err := (Profile{duration: time.Minute}).record(func() error { calls++; return nil }); err != nil || calls > 0 {
-		t.Errorf("nobody asks for a profile: error %v, %d calls", err, calls)
+		t.Errorf("without writers: error %v, %d calls", err, calls)
 	}
 }

@@ -13,24 +13,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// queue is the queue that a controller has by default, and counts. It is where reconciles are counted, because it is
-// the same for every contender.
+// queue is the default queue of a controller, with counters. Reconciles are counted here, because the queue is the same
+// for every contender.
 type queue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 
 	mu    sync.Mutex
 	count queueCount
-	// recorded are the requests that were added since record, with how often each was. Nil when nobody asks.
+	// recorded has the number of adds of each request since record. It is nil while not recording.
 	recorded  map[reconcile.Request]int
 	lastAdded time.Time
-	// firstTaken is when the first reconcile began.
+	// firstTaken is the start of the first reconcile.
 	firstTaken time.Time
 	// waiting is closed when done reaches target.
 	target  int
 	waiting chan struct{}
 }
 
-// queueCount is what has gone through a queue so far.
+// queueCount has the counters of a queue.
 type queueCount struct{ added, taken, done int }
 
 func newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request], log logr.Logger) *queue {
@@ -111,14 +111,14 @@ func (q *queue) started() time.Time {
 	return q.firstTaken
 }
 
-// record begins to note what is added.
+// record starts to record adds.
 func (q *queue) record() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.recorded = map[reconcile.Request]int{}
 }
 
-// playback returns what was added since record, and when the last of it was. It ends the record.
+// playback returns the recorded adds, and the time of the last one. It stops recording.
 func (q *queue) playback() (map[reconcile.Request]int, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -127,8 +127,7 @@ func (q *queue) playback() (map[reconcile.Request]int, time.Time) {
 	return recorded, q.lastAdded
 }
 
-// after returns a channel that is closed once that many more reconciles are done. There can be one such channel at a
-// time.
+// after returns a channel that is closed after that many more reconciles. Only one such channel can exist at a time.
 func (q *queue) after(reconciles int) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()

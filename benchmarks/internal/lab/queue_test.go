@@ -28,9 +28,9 @@ func testQueue(t *testing.T) *queue {
 	return q
 }
 
-func TestQueue_CountsEveryWayIn(t *testing.T) {
+func TestQueue_CountsEveryAdd(t *testing.T) {
 	q := testQueue(t)
-	q.Add(request(0)) // before the record begins
+	q.Add(request(0)) // before record
 	q.record()
 	q.Add(request(1))
 	q.AddAfter(request(2), time.Nanosecond)
@@ -44,11 +44,11 @@ func TestQueue_CountsEveryWayIn(t *testing.T) {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
 	if last.IsZero() || last.After(time.Now()) {
-		t.Errorf("the last was added at %s", last)
+		t.Errorf("the last request was added at %s", last)
 	}
 	q.Add(request(5))
 	if again, _ := q.playback(); len(again) > 0 {
-		t.Errorf("%v was recorded after the end of the record", again)
+		t.Errorf("%v was recorded after playback", again)
 	}
 	if got := q.counted().added; got != 7 {
 		t.Errorf("%d added, want 7", got)
@@ -59,7 +59,7 @@ func TestQueue_CountsReconciles(t *testing.T) {
 	q := testQueue(t)
 	begin := time.Now()
 	if !q.started().IsZero() {
-		t.Error("it has started before there was anything to do")
+		t.Error("it has started with an empty queue")
 	}
 	for i := range 3 {
 		q.Add(request(i))
@@ -72,11 +72,11 @@ func TestQueue_CountsReconciles(t *testing.T) {
 	}
 	b, _ := q.Get()
 	if diff := cmp.Diff(queueCount{added: 3, taken: 2}, q.counted(), cmp.AllowUnexported(queueCount{})); diff != "" {
-		t.Errorf("with two under way (-want +got):\n%s", diff)
+		t.Errorf("with two in flight (-want +got):\n%s", diff)
 	}
 	select {
 	case <-first:
-		t.Error("none is done, and it says one is")
+		t.Error("no reconcile is done, but after reports one")
 	default:
 	}
 
@@ -93,6 +93,6 @@ func TestQueue_CountsReconciles(t *testing.T) {
 		t.Errorf("at the end (-want +got):\n%s", diff)
 	}
 	if q.started() != started {
-		t.Error("the start has moved")
+		t.Error("the start has changed")
 	}
 }

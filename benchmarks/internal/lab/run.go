@@ -15,34 +15,35 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// Options say what is measured and how. All fields but Profile are required, see [Defaults].
+// Options define a run. All fields except Profile are required, see [Defaults].
 type Options struct {
 	Workloads []Workload
-	// Sizes are measured instead of each workload's own.
+	// Sizes replace the sizes of each workload.
 	Sizes []int
-	// Contenders are names of the package report.
+	// Contenders are the names of contenders in package report.
 	Contenders []string
 	Rounds     int
-	// Workers is how many reconciles a controller may have under way.
+	// Workers is the maximum number of concurrent reconciles of a controller.
 	Workers int
 	// Timeout bounds each measurement.
 	Timeout time.Duration
-	// Quiet is for how long nothing may happen before a controller counts as idle.
+	// Quiet is the time without any activity after which a controller counts as idle.
 	Quiet time.Duration
-	// Visits is how many children are looked at, about, to find out what it costs when there is nothing to do: what takes
-	// longer is told from noise, and has its share of garbage collection.
+	// Visits is the approximate number of visits to children when the no-op cost is measured. A larger number reduces
+	// noise and includes a share of the garbage collection.
 	Visits int
-	// Logging gives the controllers a logger, as they have in production. What they log is thrown away.
+	// Logging gives the controllers a logger, as in production. The logs are discarded.
 	Logging bool
-	// Sandbox says which control plane each measurement gets. On an existing cluster, everything is removed after each.
+	// Sandbox selects the control plane of each measurement. On an existing cluster, all objects are removed after
+	// each.
 	Sandbox sandbox.Options
-	// Profile is where profiles go, if anywhere. There can be one workload then.
+	// Profile receives profiles. Optional; requires a single workload.
 	Profile Profile
-	// Progress is told what is found as it is found.
+	// Progress receives a line for each result.
 	Progress func(line string)
 }
 
-// Defaults are the options for measurements worth keeping, but for the workloads.
+// Defaults returns the default options, without workloads.
 func Defaults() Options {
 	return Options{
 		Contenders: report.Contenders(),
@@ -51,15 +52,16 @@ func Defaults() Options {
 		Timeout:    10 * time.Minute,
 		Quiet:      time.Second,
 		Visits:     20_000,
-		// What else runs on a control plane is noise here.
+		// Other activity on a control plane would be noise.
 		Sandbox:  sandbox.Options{Controllers: []string{"none"}, DisablePods: true},
 		Profile:  Profile{duration: 10 * time.Second},
 		Progress: func(string) {},
 	}
 }
 
-// Run measures. Within a round, the contenders take turns at each size, and begin in turns from round to round, so that
-// whatever else the machine is busy with hits all alike. What was measured is returned also after an error.
+// Run measures. Within a round, the contenders take turns at each size, and which contender starts alternates from
+// round to round, so that other load on the machine affects all contenders. The measurements are also returned after an
+// error.
 func Run(ctx context.Context, o Options) (*report.Run, error) {
 	run := &report.Run{
 		Environment: report.Environment{
@@ -86,7 +88,7 @@ func Run(ctx context.Context, o Options) (*report.Run, error) {
 	return run, nil
 }
 
-// trials are all measurements there are to do, in their order.
+// trials are all measurements, in order.
 func (o Options) trials() []*Trial {
 	trials := []*Trial{}
 	for _, workload := range o.Workloads {
@@ -126,35 +128,35 @@ func (t *Trial) String() string {
 	)
 }
 
-// profiled is true for the measurement that is profiled: of the last contender at the largest size, in the last round.
+// profiled reports whether the measurement is profiled: the last contender at the largest size, in the last round.
 func (t *Trial) profiled() bool {
 	o := t.options
 	return t.sample.Round == o.Rounds && t.Size == slices.Max(o.sizes(t.workload)) &&
 		t.Contender == o.Contenders[len(o.Contenders)-1]
 }
 
-// run does one measurement, and leaves nothing behind.
+// run does one measurement, and removes everything that it created.
 func (t *Trial) run(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.options.Timeout, fmt.Errorf("not done after %s", t.options.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, t.options.Timeout, fmt.Errorf("timed out after %s", t.options.Timeout))
 	defer cancel()
 	defer func() { err = errors.Join(err, t.close()) }()
 	if err := t.open(ctx); err != nil {
 		return causeOf(ctx, err)
 	}
-	// A control plane that ends by itself ends the measurement.
+	// The measurement ends if the control plane ends unexpectedly.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
 		select {
 		case <-t.sandbox.Done():
-			stop(fmt.Errorf("the control plane has ended: %w", t.sandbox.Err()))
+			stop(fmt.Errorf("the control plane stopped: %w", t.sandbox.Err()))
 		case <-ctx.Done():
 		}
 	}()
 	return causeOf(ctx, t.workload.Run(ctx, t))
 }
 
-// causeOf replaces the error of something that a context has ended by the reason for that.
+// causeOf replaces the error of a canceled context by the cause of the cancellation.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

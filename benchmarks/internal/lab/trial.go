@@ -24,22 +24,22 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// Namespace is where all objects of a measurement are.
+// Namespace is the namespace of all objects of a measurement.
 const Namespace = "benchmark"
 
-// closing bounds what is removed at the end.
+// closing limits the time of the cleanup.
 const closing = 2 * time.Minute
 
-// creators is how many objects are created at the same time before a measurement.
+// creators is the number of concurrent writers that create the objects before a measurement.
 const creators = 32
 
 // Trial is one measurement of one contender at one size.
 type Trial struct {
-	// Contender is a name of the package report.
+	// Contender is the name of a contender in package report.
 	Contender string
-	// Size is what the workload makes of it.
+	// Size is interpreted by the workload.
 	Size int
-	// Live reads and writes past every cache, and is not counted.
+	// Live reads and writes without a cache, and is not counted.
 	Live client.Client
 	// Latency is added to every request of the controller. Default: none.
 	Latency time.Duration
@@ -58,7 +58,7 @@ type Trial struct {
 	notes   []string
 }
 
-// Report notes what was measured. A later value for the same metric replaces an earlier one.
+// Report records a value. A later value for the same metric replaces an earlier one.
 func (t *Trial) Report(metric report.Metric, value float64) {
 	if _, ok := t.sample.Values[metric.Name]; !ok {
 		t.metrics = append(t.metrics, metric)
@@ -73,7 +73,7 @@ func (t *Trial) tallied() []report.Metric {
 	return append(plain, slices.DeleteFunc(slices.Clone(t.metrics), func(m report.Metric) bool { return !isTally(m) })...)
 }
 
-// Note adds to what the progress says about this measurement.
+// Note adds text to the progress line of this measurement.
 func (t *Trial) Note(format string, args ...any) {
 	t.notes = append(t.notes, fmt.Sprintf(format, args...))
 }
@@ -106,9 +106,9 @@ func (t *Trial) open(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(t.Live.Create(ctx, namespace))
 }
 
-// close stops what was started and, on a cluster that stays, removes what was created. The context of the trial may
-// have ended. What had to be stopped by force is gone as well, and what was measured before is as good as ever: it is
-// only noted.
+// close stops everything that was started and, on an existing cluster, removes everything that was created. The context
+// of the trial may have ended. If a stop must be forced, it is only noted, because the earlier measurements remain
+// valid.
 func (t *Trial) close() error {
 	if t.sandbox == nil {
 		return nil
@@ -134,7 +134,7 @@ func (t *Trial) noteError(err error) {
 	}
 }
 
-// Create creates objects, as fast as it can.
+// Create creates objects, as fast as possible.
 func (t *Trial) Create(ctx context.Context, count int, object func(i int) client.Object) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(creators)

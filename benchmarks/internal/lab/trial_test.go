@@ -17,7 +17,7 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// workloadFunc is a workload of one size, with nothing but a function.
+// workloadFunc is a workload of one size that calls a function.
 type workloadFunc func(ctx context.Context, trial *Trial) error
 
 func (workloadFunc) About() About { return About{Name: "func", Noun: "parents", Sizes: []int{3}} }
@@ -49,14 +49,14 @@ func widgets(ctx context.Context, t *testing.T, trial *Trial) int {
 	return len(list.Items)
 }
 
-func TestRun_LeavesNothingBehind(t *testing.T) {
+func TestRun_CleansUp(t *testing.T) {
 	count := report.Metric{Name: "count"}
 	var last *Trial
 	var lines []string
 	o := testOptions(t, workloadFunc(func(ctx context.Context, trial *Trial) error {
 		last = trial
 		if before := widgets(ctx, t, trial); before != 0 {
-			t.Errorf("%d widgets are there from the measurement before", before)
+			t.Errorf("%d widgets remain of the previous measurement", before)
 		}
 		err := create(ctx, trial)
 		trial.Report(count, float64(widgets(ctx, t, trial)))
@@ -69,7 +69,7 @@ func TestRun_LeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := widgets(t.Context(), t, last); after != 0 {
-		t.Errorf("%d widgets are left", after)
+		t.Errorf("%d widgets remain", after)
 	}
 	if run.Rounds != 2 || len(run.Workloads) != 1 || len(run.Workloads[0].Samples) != 4 ||
 		run.Environment.Kubernetes == "" {
@@ -85,7 +85,7 @@ func TestRun_LeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestRun_KeepsWhatWasMeasured(t *testing.T) {
+func TestRun_KeepsMeasurements(t *testing.T) {
 	failed := errors.New("it does not converge")
 	o := testOptions(t, workloadFunc(func(ctx context.Context, trial *Trial) error {
 		if trial.Contender == report.Trueup {
@@ -95,10 +95,10 @@ func TestRun_KeepsWhatWasMeasured(t *testing.T) {
 	}))
 	run, err := Run(t.Context(), o)
 	if !errors.Is(err, failed) || !strings.Contains(err.Error(), "func, 3 parents, round 1 of 2, trueup: ") {
-		t.Errorf("error %v, want one that says what failed", err)
+		t.Errorf("error %v, want one that names the failed measurement", err)
 	}
 	if len(run.Workloads) != 1 || len(run.Workloads[0].Samples) != 1 || run.Rounds != 1 {
-		t.Errorf("measured %+v, want what was measured before", run)
+		t.Errorf("measured %+v, want the earlier measurements", run)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestRun_Timeout(t *testing.T) {
 		return ctx.Err()
 	}))
 	o.Timeout = 100 * time.Millisecond
-	if _, err := Run(t.Context(), o); err == nil || !strings.HasSuffix(err.Error(), "not done after 100ms") {
-		t.Errorf("error %v, want one that says that the time is up", err)
+	if _, err := Run(t.Context(), o); err == nil || !strings.HasSuffix(err.Error(), "timed out after 100ms") {
+		t.Errorf("error %v, want a timeout", err)
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"trueup.dev/benchmarks/internal/report"
 )
 
-// usage is what something took, of all goroutines together, each per reconcile.
+// usage is the consumption of all goroutines, per reconcile.
 type usage struct {
 	microseconds, bytes, allocs float64
-	// cpu is in microseconds, and false where it is not known.
+	// cpu is in microseconds. It is valid only if cpuKnown is set.
 	cpu      float64
 	cpuKnown bool
 }
 
-// measure does something that reconciles so many times.
+// measure calls a function that does that many reconciles.
 func measure(reconciles int, do func() error) (usage, error) {
 	runtime.GC()
 	before, after := runtime.MemStats{}, runtime.MemStats{}
@@ -41,7 +41,7 @@ func measure(reconciles int, do func() error) (usage, error) {
 // usageMetrics are the metrics of a usage.
 type usageMetrics struct{ time, cpu, bytes, allocs report.Metric }
 
-// least is the least of each: whatever else happens on a machine only ever adds.
+// least returns the minimum of each value: other load on a machine only adds to them.
 func least(a, b usage) usage {
 	return usage{
 		microseconds: min(a.microseconds, b.microseconds), bytes: min(a.bytes, b.bytes), allocs: min(a.allocs, b.allocs),
@@ -58,10 +58,10 @@ func (t *Trial) reportUsage(metrics usageMetrics, of usage) {
 	t.Report(metrics.allocs, of.allocs)
 }
 
-// heap returns how much memory is in use, without what is only waiting to be collected.
+// heap returns the used memory after garbage collection.
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // a second time for what finalizers and pools held
+	runtime.GC() // a second time for objects of finalizers and pools
 	stats := runtime.MemStats{}
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc

@@ -2,29 +2,29 @@
 
 // Package lab measures controllers on a real Kubernetes API.
 //
-// [Run] goes through workloads, sizes and contenders in rounds. Each measurement is a [Trial]: a control plane of its
-// own, parents in one namespace, and a manager with one controller. What is measured is up to the [Workload]; what most
-// have in common are methods of the Trial.
+// [Run] runs all combinations of workloads, sizes and contenders in rounds. Each measurement is a [Trial]: its own
+// control plane, parents in one namespace, and a manager with one controller. The [Workload] defines what is measured;
+// methods of the Trial provide the common parts.
 package lab
 
 import "context"
 
-// Workload is work for a controller, of any size, for which there is a controller of each contender.
+// Workload is a task for a controller, of any size, with a controller of each contender.
 type Workload interface {
 	// About describes the workload.
 	About() About
-	// Run measures the controller of one contender at one size. It reports what it finds to the trial.
+	// Run measures the controller of one contender at one size. It reports the results to the trial.
 	Run(ctx context.Context, trial *Trial) error
 }
 
 // About describes a workload.
 type About struct {
-	// Name is what the command line calls it.
+	// Name is the name on the command line.
 	Name string
-	// Text says in one line what is done.
+	// Text describes the workload in one line.
 	Text string
-	// Noun is what a size counts, in the plural.
+	// Noun is the unit of a size, in the plural.
 	Noun string
-	// Sizes are those to measure unless others are asked for, the smallest first.
+	// Sizes are the default sizes in ascending order.
 	Sizes []int
 }

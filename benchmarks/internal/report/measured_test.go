@@ -17,8 +17,8 @@ var (
 	events = report.Metric{Name: "create events", Tally: true}
 )
 
-// measured is a run of two rounds, with the odd things that happen: values that are 0, metrics that one contender alone
-// has, and big numbers.
+// measured is a run of two rounds with special cases: values that are 0, metrics that only one contender has, and large
+// numbers.
 func measured() *report.Run {
 	workload := &report.Workload{Name: "converge", About: "parents with a child each", Noun: "parents"}
 	add := func(round, size int, contender string, metrics []report.Metric, values ...float64) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// number shows a value with three digits that matter, and thousands apart.
+// number formats a value with three significant digits and thousands separators.
 func number(value float64) string {
 	decimals := 0
 	if size := math.Abs(value); size > 0 && size < 100 && value != math.Trunc(value) {
@@ -22,7 +22,7 @@ func number(value float64) string {
 	return whole
 }
 
-// thousands puts commas into a whole number.
+// thousands inserts thousands separators.
 func thousands(digits string) string {
 	sign := ""
 	if strings.HasPrefix(digits, "-") {
@@ -34,7 +34,7 @@ func thousands(digits string) string {
 	return sign + digits
 }
 
-// factor shows a ratio with two decimals, fewer for large ones.
+// factor formats a ratio with two decimals, or fewer for large ratios.
 func factor(value float64) string {
 	if value < 100 {
 		return strconv.FormatFloat(value, 'f', 2, 64)

@@ -28,7 +28,7 @@ const (
 var (
 	ink   = color.NRGBA{R: 0x33, G: 0x33, B: 0x33, A: 0xff}
 	faint = color.NRGBA{R: 0xdd, G: 0xdd, B: 0xdd, A: 0xff}
-	// looks tells contenders apart by shape too, for those who see colours otherwise.
+	// looks also distinguishes contenders by shape, for readers who are color-blind.
 	looks = map[string]look{
 		HandWritten: {
 			color: color.NRGBA{R: 0x6f, G: 0x75, B: 0x7d, A: 0xff}, shape: draw.BoxGlyph{},
@@ -44,9 +44,9 @@ type look struct {
 	dashes []vg.Length
 }
 
-// Draw writes an SVG file of each metric that is drawn into the folder, and returns the names of the files. What is 0
-// throughout has no picture.
-func (r *Run) Draw(folder string) ([]string, error) {
+// Draw writes an SVG file for each metric with Drawn into the directory, and returns the names of the files. A metric
+// that is always 0 has no picture.
+func (r *Run) Draw(dir string) ([]string, error) {
 	names := []string{}
 	for _, w := range r.Workloads {
 		for _, metric := range w.Metrics {
@@ -61,7 +61,7 @@ func (r *Run) Draw(folder string) ([]string, error) {
 				continue
 			}
 			name := w.Name + "-" + slug(metric.Name) + ".svg"
-			if err := writeSVG(filepath.Join(folder, name), picture); err != nil {
+			if err := writeSVG(filepath.Join(dir, name), picture); err != nil {
 				return names, err
 			}
 			names = append(names, name)
@@ -89,8 +89,8 @@ func writeSVG(path string, picture *plot.Plot) error {
 	return errors.Join(err, file.Close())
 }
 
-// picture draws cost against size, both on logarithmic axes: a line that is level costs the same at any size. Medians
-// are joined; around them are the rounds they come from. It returns the number of medians.
+// picture draws cost against size, both on logarithmic axes: a horizontal line means that the cost does not depend on
+// the size. Lines connect medians; the rounds are around them. It returns the number of medians.
 func (w *Workload) picture(metric Metric) (*plot.Plot, int, error) {
 	p := plot.New()
 	p.Title.Text = w.Name + ": " + metric.label()
@@ -115,7 +115,7 @@ func (w *Workload) picture(metric Metric) (*plot.Plot, int, error) {
 	return p, drawn, nil
 }
 
-// draw adds a contender, and returns the number of its points. What is 0 has no place on a logarithmic axis.
+// draw adds a contender, and returns the number of its points. A logarithmic axis cannot show 0.
 func (w *Workload) draw(p *plot.Plot, metric Metric, contender string) (int, error) {
 	points := func(samples []Sample) plotter.XYs {
 		xys := plotter.XYs{}
@@ -149,8 +149,8 @@ func (w *Workload) draw(p *plot.Plot, metric Metric, contender string) (int, err
 	return len(medians), nil
 }
 
-// frame leaves room around the points, and above them for the legend. A cost that hardly differs gets a whole decade:
-// else noise would look like a trend.
+// frame leaves room around the points, and above them for the legend. A cost that hardly differs spans a whole decade,
+// because noise would otherwise look like a trend.
 func frame(p *plot.Plot) {
 	p.X.Min, p.X.Max = p.X.Min/1.2, p.X.Max*1.3
 	low, high := p.Y.Min/1.2, p.Y.Max*1.2
@@ -183,7 +183,7 @@ func style(p *plot.Plot) {
 	p.Legend.ThumbnailWidth = vg.Points(28)
 }
 
-// sizeTicks are the sizes themselves.
+// sizeTicks are at the sizes.
 func (w *Workload) sizeTicks() plot.ConstantTicks {
 	ticks := plot.ConstantTicks{}
 	for _, size := range w.Sizes() {
@@ -192,7 +192,7 @@ func (w *Workload) sizeTicks() plot.ConstantTicks {
 	return ticks
 }
 
-// costTicks are 1, 2 and 5 of each decade, or only 1 where that would be too many.
+// costTicks are at 1, 2 and 5 of each decade, or only at 1 if there would be too many.
 func costTicks(low, high float64) []plot.Tick {
 	steps := []float64{1, 2, 5}
 	if high/low > 5000 {

@@ -18,8 +18,8 @@ import (
 	"trueup.dev/benchmarks/internal/report"
 )
 
-// readSVG returns the texts of a picture and how often each of its elements occurs, or fails the test if it is not
-// well-formed.
+// readSVG returns the texts of a picture and the number of each of its elements. It fails the test if the picture is
+// not well-formed.
 func readSVG(t *testing.T, path string) (texts []string, elements map[string]int) {
 	t.Helper()
 	file, err := os.Open(path)
@@ -52,8 +52,8 @@ func TestRun_Draw(t *testing.T) {
 	for i := range run.Workloads[0].Medians {
 		delete(run.Workloads[0].Medians[i].Values, stray.Name)
 	}
-	folder := t.TempDir()
-	names, err := run.Draw(folder)
+	dir := t.TempDir()
+	names, err := run.Draw(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,32 +62,32 @@ func TestRun_Draw(t *testing.T) {
 	); diff != "" {
 		t.Fatalf("pictures (-want +got):\n%s", diff)
 	}
-	texts, elements := readSVG(t, filepath.Join(folder, names[0]))
+	texts, elements := readSVG(t, filepath.Join(dir, names[0]))
 	for _, want := range []string{
 		"converge: wall to converge (s)", "parents", "500", "20,000", "10", "20", report.HandWritten, report.Trueup,
 	} {
 		if !slices.Contains(texts, want) {
-			t.Errorf("the picture does not say %q but %q", want, texts)
+			t.Errorf("the picture does not contain %q, only %q", want, texts)
 		}
 	}
 	if elements["svg"] != 1 || elements["path"] < 10 {
-		t.Errorf("there is hardly anything in the picture: %v", elements)
+		t.Errorf("the picture has too few elements: %v", elements)
 	}
 }
 
-func TestRun_DrawWhatIsPartlyZero(t *testing.T) {
-	folder := t.TempDir()
-	if _, err := measured().Draw(folder); err != nil {
+func TestRun_DrawPartlyZero(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := measured().Draw(dir); err != nil {
 		t.Fatal(err)
 	}
-	texts, _ := readSVG(t, filepath.Join(folder, "converge-stray-writes.svg"))
+	texts, _ := readSVG(t, filepath.Join(dir, "converge-stray-writes.svg"))
 	if slices.Contains(texts, report.HandWritten) || !slices.Contains(texts, report.Trueup) {
-		t.Errorf("only %s has something to draw, the picture says %q", report.Trueup, texts)
+		t.Errorf("only %s has values to draw, the picture contains %q", report.Trueup, texts)
 	}
 }
 
-func TestRun_DrawNoFolder(t *testing.T) {
+func TestRun_DrawNoDirectory(t *testing.T) {
 	if _, err := measured().Draw(filepath.Join(t.TempDir(), "missing")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error %v, want one that says that there is no such folder", err)
+		t.Errorf("error %v, want one that names the missing directory", err)
 	}
 }

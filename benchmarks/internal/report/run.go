@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report keeps what was measured, and shows it: as a table, as JSON and as pictures.
+// Package report stores measurements, and formats them as a table, as JSON and as pictures.
 package report
 
 import (
@@ -13,7 +13,7 @@ import (
 
 // The contenders of every workload.
 const (
-	// HandWritten is the baseline: controller-runtime and nothing else.
+	// HandWritten is the baseline. It uses only controller-runtime.
 	HandWritten = "hand-written"
 	// Trueup is the same controller as a tree of reconcilers.
 	Trueup = "trueup"
@@ -22,48 +22,48 @@ const (
 // Contenders are all contenders, the baseline first.
 func Contenders() []string { return []string{HandWritten, Trueup} }
 
-// Run is what one run of the program has measured.
+// Run is the result of one run of the program.
 type Run struct {
 	Environment Environment `json:"environment"`
-	// Rounds is how often everything was measured.
+	// Rounds is the number of measurements of each contender at each size.
 	Rounds    int         `json:"rounds"`
 	Workloads []*Workload `json:"workloads"`
 }
 
-// Environment is where it was measured, and how.
+// Environment describes the machine and the options of a run.
 type Environment struct {
 	Started    time.Time `json:"started"`
 	Go         string    `json:"go"`
 	Platform   string    `json:"platform"`
 	CPUs       int       `json:"cpus"`
 	Kubernetes string    `json:"kubernetes"`
-	// Workers is the number of reconciles that a controller may have under way at the same time.
+	// Workers is the maximum number of concurrent reconciles of a controller.
 	Workers int `json:"workers"`
-	// Logging is true when the controllers had a logger.
+	// Logging reports whether the controllers had a logger.
 	Logging bool `json:"logging"`
 }
 
-// Workload is what was measured with one workload.
+// Workload is the result of one workload.
 type Workload struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
-	// Noun is what a size counts, in the plural.
+	// Noun is the unit of a size, in the plural.
 	Noun string `json:"noun"`
-	// Metrics are in the order in which they are shown.
+	// Metrics are in display order.
 	Metrics []Metric `json:"metrics"`
 	Samples []Sample `json:"samples"`
-	// Medians are those of all rounds, for each size and contender.
+	// Medians are the medians over all rounds, for each size and contender.
 	Medians []Sample `json:"medians"`
 }
 
-// Metric is something that is measured.
+// Metric is a measured quantity.
 type Metric struct {
 	// Name is unique within a workload.
 	Name string `json:"name"`
 	Unit string `json:"unit,omitempty"`
-	// Tally is true for numbers that explain others. They are shown without ratios.
+	// Tally reports whether the metric is a count that explains others. Tallies are shown without ratios.
 	Tally bool `json:"tally,omitempty"`
-	// Drawn is true for what makes a picture.
+	// Drawn reports whether the metric has a picture.
 	Drawn bool `json:"drawn,omitempty"`
 }
 
@@ -74,18 +74,18 @@ func (m Metric) label() string {
 	return m.Name + " (" + m.Unit + ")"
 }
 
-// Sample is what was measured of one contender at one size.
+// Sample is the result of one contender at one size.
 type Sample struct {
 	Contender string `json:"contender"`
 	Size      int    `json:"size"`
 	// Round is 0 for a median.
 	Round int `json:"round,omitempty"`
-	// Values are by the names of the metrics.
+	// Values are the values by name of metric.
 	Values map[string]float64 `json:"values"`
 }
 
-// Add adds a sample. Its metrics are in the order in which they were measured; those that no sample had so far go
-// behind the ones they follow there.
+// Add adds a sample. Its metrics are in measuring order; metrics that no earlier sample has are inserted after the
+// metrics that they follow in the sample.
 func (w *Workload) Add(sample Sample, metrics []Metric) {
 	w.Samples = append(w.Samples, sample)
 	place := 0
@@ -100,7 +100,7 @@ func (w *Workload) Add(sample Sample, metrics []Metric) {
 	w.Medians = medians(w.Samples)
 }
 
-// Sizes are the sizes that were measured, the smallest first.
+// Sizes returns the measured sizes in ascending order.
 func (w *Workload) Sizes() []int {
 	sizes := []int{}
 	for _, sample := range w.Samples {
@@ -110,14 +110,14 @@ func (w *Workload) Sizes() []int {
 	return slices.Compact(sizes)
 }
 
-// Contenders are the contenders that were measured, the baseline first.
+// Contenders returns the measured contenders, the baseline first.
 func (w *Workload) Contenders() []string {
 	return slices.DeleteFunc(Contenders(), func(name string) bool {
 		return !slices.ContainsFunc(w.Samples, func(sample Sample) bool { return sample.Contender == name })
 	})
 }
 
-// Median returns the median of a metric over all rounds, and false when it was not measured.
+// Median returns the median of a metric over all rounds, and false if it was not measured.
 func (w *Workload) Median(metric, contender string, size int) (float64, bool) {
 	for _, median := range w.Medians {
 		if median.Contender == contender && median.Size == size {
@@ -141,10 +141,10 @@ func Read(in io.Reader) (*Run, error) {
 	decoder := json.NewDecoder(in)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(run); err != nil {
-		return nil, fmt.Errorf("not the JSON of a run: %w", err)
+		return nil, fmt.Errorf("invalid JSON of a run: %w", err)
 	}
 	if len(run.Workloads) == 0 {
-		return nil, fmt.Errorf("not the JSON of a run: no workloads")
+		return nil, fmt.Errorf("invalid JSON of a run: no workloads")
 	}
 	return run, nil
 }

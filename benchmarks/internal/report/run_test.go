@@ -25,7 +25,7 @@ func TestRun_JSON(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("after a round trip (-want +got):\n%s", diff)
 	}
-	// What was read can be added to.
+	// A run that was read can be extended.
 	got.Workloads[0].Add(
 		report.Sample{Contender: report.Trueup, Size: 500, Round: 3, Values: map[string]float64{noop.Name: 13.5}},
 		[]report.Metric{noop},
@@ -46,7 +46,7 @@ func TestRead_Errors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if run, err := report.Read(strings.NewReader(input)); err == nil ||
-				!strings.HasPrefix(err.Error(), "not the JSON of a run: ") {
+				!strings.HasPrefix(err.Error(), "invalid JSON of a run: ") {
 				t.Errorf("run %v, error %v", run, err)
 			}
 		})
@@ -60,7 +60,7 @@ func TestWorkload_MetricsKeepTheirOrder(t *testing.T) {
 	w.Add(report.Sample{}, []report.Metric{a, c, d})
 	w.Add(report.Sample{}, []report.Metric{b, c})
 	w.Add(report.Sample{}, []report.Metric{a})
-	// b was never seen behind a.
+	// b is after a in every sample
 	if diff := cmp.Diff([]report.Metric{b, a, c, d}, w.Metrics); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Median returns the value in the middle, or between the two in the middle. It is 0 for no values.
+// Median returns the middle value, or the mean of the two middle values. It is 0 for no values.
 func Median(values ...float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
@@ -21,8 +21,8 @@ func Median(values ...float64) float64 {
 	}
 }
 
-// medians returns a sample of each size and contender, ordered by these, with the medians of all rounds. A round
-// without a value, where other rounds have one, counts as 0: what is not tallied has not happened.
+// medians returns a sample for each size and contender, in that order, with the medians over all rounds. If only some
+// rounds have a value, it is 0 in the others: a missing count is 0.
 func medians(samples []Sample) []Sample {
 	type key struct {
 		size      int
@@ -56,7 +56,7 @@ func medians(samples []Sample) []Sample {
 	return result
 }
 
-// ratio divides, and is false where that says nothing: by a value that is missing or 0.
+// ratio returns value / by, or false if one is missing or by is 0.
 func ratio(value float64, ok bool, by float64, byOK bool) (float64, bool) {
 	if !ok || !byOK || by == 0 {
 		return 0, false
@@ -64,14 +64,14 @@ func ratio(value float64, ok bool, by float64, byOK bool) (float64, bool) {
 	return value / by, true
 }
 
-// Ratio is what a contender needs relative to the baseline.
+// Ratio returns the value of a contender relative to the baseline.
 func (w *Workload) Ratio(metric, contender string, size int) (float64, bool) {
 	value, ok := w.Median(metric, contender, size)
 	base, baseOK := w.Median(metric, HandWritten, size)
 	return ratio(value, ok, base, baseOK)
 }
 
-// Growth is what a contender needs at a size relative to the smallest size.
+// Growth returns the value of a contender at a size relative to the smallest size.
 func (w *Workload) Growth(metric, contender string, size int) (float64, bool) {
 	value, ok := w.Median(metric, contender, size)
 	base, baseOK := w.Median(metric, contender, w.Sizes()[0])

@@ -70,6 +70,6 @@ func TestWorkload_MedianOfRoundsWithoutValue(t *testing.T) {
 		w.Add(report.Sample{Contender: report.Trueup, Size: 1, Round: round + 1, Values: values}, []report.Metric{create})
 	}
 	if got, ok := w.Median(create.Name, report.Trueup, 1); got != 0 || !ok {
-		t.Errorf("median %v, %t: in two of three rounds there was none", got, ok)
+		t.Errorf("median %v, %t: two of three rounds have no value", got, ok)
 	}
 }

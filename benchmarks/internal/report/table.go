@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes the medians for people: a block of each metric with a line of each contender, behind each value the
-// factor to that at the smallest size, and below them the ratio to the baseline.
+// Table writes the medians as text: a block for each metric with a line for each contender. Each value is followed by
+// its factor to the value at the smallest size. Below are the ratios to the baseline.
 func (r *Run) Table(out io.Writer) error {
 	var text strings.Builder
 	e := r.Environment
@@ -58,7 +58,7 @@ func (w *Workload) rows() [][]string {
 			for _, size := range sizes {
 				cell, growth := "–", ""
 				if value, ok := w.Median(metric.Name, contender, size); ok || metric.Tally {
-					cell = number(value) // what was not tallied has not happened
+					cell = number(value) // a missing count is 0
 				}
 				if by, ok := w.Growth(metric.Name, contender, size); ok && size != sizes[0] && !metric.Tally {
 					growth = "×" + factor(by)
@@ -88,8 +88,8 @@ func (w *Workload) ratios(metric Metric, contender string) []string {
 	return row
 }
 
-// align writes rows with columns of equal width: the first two, which are labels, to the left, values to the right and
-// what belongs to them to the left.
+// align writes rows with columns of equal width: the first two, which are labels, are aligned to the left, values to
+// the right and their factors to the left.
 func align(text *strings.Builder, rows [][]string) {
 	widths := []int{}
 	for _, row := range rows {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package traffic counts what a client asks of a Kubernetes API, and can make that slow: both at the one place that
-// every request passes, the HTTP transport.
+// Package traffic counts the requests of a client to a Kubernetes API, and can delay them: both in the HTTP transport,
+// which every request passes.
 package traffic
 
 import (
@@ -10,29 +10,30 @@ import (
 	"sync"
 )
 
-// Counter counts the requests of the clients whose transports it wraps. The zero value is ready to use, from several
-// goroutines.
+// Counter counts the requests of the clients whose transports it wraps. The zero value is ready to use. It is safe for
+// concurrent use.
 type Counter struct {
 	mu     sync.Mutex
 	counts Counts
-	// activity is apart for requests about events, and others.
+	// activity counts requests for events separately.
 	activity map[bool]Activity
 }
 
-// Counts is how often each sort of request was sent. What is tried again counts again.
+// Counts has the number of requests of each sort. Retries count, too.
 type Counts struct {
 	Requests map[Request]int
-	// Refused are those of them that were answered with a conflict: somebody was faster, or it exists already.
+	// Refused has the number of them that were answered with a conflict: a concurrent change, or the object exists
+	// already.
 	Refused map[Request]int
 }
 
-// Activity is what is going on. Watches are left out, they last.
+// Activity is the current activity, without watches, which are long-running.
 type Activity struct {
-	// Begun is the number of requests so far, Open of those the number without an answer yet.
+	// Begun is the number of requests so far, Open the number of those without a response.
 	Begun, Open int
 }
 
-// Wrap returns a transport that counts and passes on. It is a [k8s.io/client-go/transport.WrapperFunc].
+// Wrap returns a transport that counts and forwards. It is a [k8s.io/client-go/transport.WrapperFunc].
 func (c *Counter) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		kind, ok := classify(request)
@@ -72,14 +73,14 @@ func (c *Counter) end(kind Request, refused bool) {
 	}
 }
 
-// Counts returns what was counted so far.
+// Counts returns the counts so far.
 func (c *Counter) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Counts{Requests: maps.Clone(c.counts.Requests), Refused: maps.Clone(c.counts.Refused)}
 }
 
-// Activity returns what is going on, with or without requests about events.
+// Activity returns the activity, with or without requests for events.
 func (c *Counter) Activity(events bool) Activity {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,10 +92,10 @@ func (c *Counter) Activity(events bool) Activity {
 	return sum
 }
 
-// Writes is the number of writes, events apart.
+// Writes returns the number of writes, without events.
 func (c Counts) Writes() int { return writes(c.Requests) }
 
-// Conflicts is the number of these that were refused.
+// Conflicts returns the number of writes that were answered with a conflict.
 func (c Counts) Conflicts() int { return writes(c.Refused) }
 
 func writes(counts map[Request]int) int {

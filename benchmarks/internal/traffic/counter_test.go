@@ -18,7 +18,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// answer returns a transport that gives the same answer to everything.
+// answer returns a transport that gives the same response to every request.
 func answer(status int, err error) http.RoundTripper {
 	return roundTripper(func(*http.Request) (*http.Response, error) {
 		if err != nil {
@@ -39,7 +39,7 @@ func send(t *testing.T, transport http.RoundTripper, method, path string) {
 func TestCounter_Kinds(t *testing.T) {
 	for name, test := range map[string]struct {
 		method, path string
-		want         traffic.Request // none for what is not counted
+		want         traffic.Request // empty for requests that are not counted
 	}{
 		"get": {
 			http.MethodGet, "/api/v1/namespaces/n/configmaps/c", traffic.Request{Verb: "get", Resource: "configmaps"},
@@ -115,13 +115,13 @@ func TestCounter_Refused(t *testing.T) {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 	if counts.Writes() != 4 || counts.Conflicts() != 1 {
-		t.Errorf("writes %d and conflicts %d, want 4 and 1: neither reads nor events", counts.Writes(), counts.Conflicts())
+		t.Errorf("writes %d and conflicts %d, want 4 and 1, without reads and events", counts.Writes(), counts.Conflicts())
 	}
 }
 
 func TestCounter_Activity(t *testing.T) {
 	counter := traffic.Counter{}
-	// The server looks at the counter while it has a request.
+	// The server reads the counter while a request is open.
 	look := func(path string) (all, objects traffic.Activity) {
 		send(t, counter.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 			all, objects = counter.Activity(true), counter.Activity(false)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Delay returns a wrapper for transports that holds every request back for the time, as a slow API server would. A
-// watch is slow to begin; what it then tells is not. A request whose context ends does not wait any longer.
+// Delay returns a wrapper for transports that delays every request, as a slow API server would. The start of a watch is
+// delayed, its events are not. A request ends early if its context ends.
 func Delay(latency time.Duration) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {

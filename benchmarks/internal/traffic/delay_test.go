@@ -37,7 +37,7 @@ func TestDelay_Interrupted(t *testing.T) {
 		begin := time.Now()
 		_, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, "/api/v1/nodes", nil).WithContext(ctx))
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v, want that of the context", err)
+			t.Errorf("error %v, want the error of the context", err)
 		}
 		if took := time.Since(begin); took != time.Second {
 			t.Errorf("the request took %s, want 1s", took)

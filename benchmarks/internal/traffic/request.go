@@ -17,10 +17,10 @@ type Request struct {
 
 func (r Request) String() string { return r.Verb + " " + r.Resource }
 
-// IsEvent is true for what is told about objects rather than done to them.
+// IsEvent reports whether the request is about events.
 func (r Request) IsEvent() bool { return r.Resource == "events" }
 
-// IsWrite is true for what changes objects.
+// IsWrite reports whether the request changes objects.
 func (r Request) IsWrite() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete":
@@ -37,8 +37,8 @@ var writeVerbs = map[string]string{
 	http.MethodDelete: "delete",
 }
 
-// classify tells what a request is, and false for those that are not about objects, as discovery. Paths are /api/v1/…
-// or /apis/<group>/<version>/…, then namespaces/<namespace>/ if the resource has one, then
+// classify returns the sort of a request, and false for requests that are not about objects, such as discovery. Paths
+// are /api/v1/… or /apis/<group>/<version>/…, then namespaces/<namespace>/ if the resource is namespaced, then
 // <resource>[/<name>[/<subresource>]].
 func classify(request *http.Request) (Request, bool) {
 	segments := strings.Split(strings.Trim(request.URL.Path, "/"), "/")

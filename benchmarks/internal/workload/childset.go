@@ -20,7 +20,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// ChildSet is one parent with many children: a reconcile visits all of them.
+// ChildSet has one parent with many children. A reconcile visits all of them.
 type ChildSet struct{}
 
 // About describes the workload.
@@ -33,7 +33,7 @@ func (ChildSet) About() lab.About {
 	}
 }
 
-// Run measures until all children are there, and then what it costs to find that so.
+// Run measures until all children exist, and then the cost of no-op reconciles.
 func (w ChildSet) Run(ctx context.Context, trial *lab.Trial) error {
 	count := int32(trial.Size)
 	if err := trial.Create(ctx, 1, func(i int) client.Object {
@@ -59,7 +59,7 @@ func (w ChildSet) Run(ctx context.Context, trial *lab.Trial) error {
 	return trial.Idle(ctx)
 }
 
-// numberLabel is the place of a child among its siblings.
+// numberLabel is the index of a child among its siblings.
 const numberLabel = "benchmarks.trueup.dev/number"
 
 func childNames(w *api.Widget) []string {
@@ -85,8 +85,8 @@ func desiredChildren(w *api.Widget) []*corev1.ConfigMap {
 	return children
 }
 
-// manyChildren is the hand-written controller: it brings every child up to date and deletes those that are too many,
-// which it finds through an index.
+// manyChildren is the hand-written controller. It updates every child and deletes the superfluous ones, which it finds
+// with an index.
 type manyChildren struct{ client.Client }
 
 const ownerField = ".metadata.controller"
@@ -146,7 +146,7 @@ func (r *manyChildren) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 	return ctrl.Result{}, r.Status().Update(ctx, w)
 }
 
-// setUpManyChildrenTree sets up the same as a tree of reconcilers.
+// setUpManyChildrenTree sets up the same controller as a tree of reconcilers.
 func setUpManyChildrenTree(ctx context.Context, mgr ctrl.Manager, wiring *lab.Wiring) (reconcile.Reconciler, error) {
 	children := &reconcilers.ChildSetReconciler[*api.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		DesiredChildren: func(_ context.Context, w *api.Widget) ([]*corev1.ConfigMap, error) {

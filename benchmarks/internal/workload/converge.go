@@ -18,7 +18,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Converge is what most controllers do: every parent gets a child and a status.
+// Converge is the task of most controllers: every parent gets a child and a status.
 type Converge struct{}
 
 // About describes the workload.
@@ -31,7 +31,7 @@ func (Converge) About() lab.About {
 	}
 }
 
-// Run measures until all are as they should be, and then what it costs to find that so.
+// Run measures until all parents have converged, and then the cost of no-op reconciles.
 func (w Converge) Run(ctx context.Context, trial *lab.Trial) error {
 	if err := oneChildEach(ctx, trial, w.About().Noun); err != nil {
 		return err
@@ -56,10 +56,10 @@ func oneChildEach(ctx context.Context, trial *lab.Trial, noun string) error {
 	}, lab.Writes(noun))
 }
 
-// childName is the name of the only child of a widget.
+// childName returns the name of the only child of a widget.
 func childName(w *api.Widget) []string { return []string{w.Name} }
 
-// oneChild is the hand-written controller, in the style that controller-runtime has helpers for.
+// oneChild is the hand-written controller. It uses the helpers of controller-runtime.
 type oneChild struct{ client.Client }
 
 func setUpOneChild(_ context.Context, mgr ctrl.Manager, wiring *lab.Wiring) (reconcile.Reconciler, error) {
@@ -91,7 +91,7 @@ func (r *oneChild) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, r.Status().Update(ctx, w)
 }
 
-// setUpOneChildTree sets up the same as a tree of reconcilers.
+// setUpOneChildTree sets up the same controller as a tree of reconcilers.
 func setUpOneChildTree(ctx context.Context, mgr ctrl.Manager, wiring *lab.Wiring) (reconcile.Reconciler, error) {
 	return setUpTree(ctx, mgr, wiring, &reconcilers.ChildReconciler[*api.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		DesiredChild: func(_ context.Context, w *api.Widget) (*corev1.ConfigMap, error) {

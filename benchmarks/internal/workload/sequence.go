@@ -21,14 +21,14 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Sequence is a controller with many steps: what a step costs that has nothing to do shows here.
+// Sequence is a controller with many steps. It shows the cost of a step that has nothing to do.
 type Sequence struct{}
 
 // steps is the number of steps.
 const steps = 20
 
-// roles are those of the steps, by their place, that manage a child and say so in a condition. The others look and find
-// nothing to do.
+// roles are the steps, by index, that manage a child and a condition. The other steps only check and find nothing to
+// do.
 var roles = map[int]string{4: "Config", 9: "Routes", 14: "Policy"}
 
 const roleLabel = "benchmarks.trueup.dev/role"
@@ -43,7 +43,7 @@ func (Sequence) About() lab.About {
 	}
 }
 
-// Run measures until all are as they should be, and then what it costs to find that so.
+// Run measures until all parents have converged, and then the cost of no-op reconciles.
 func (w Sequence) Run(ctx context.Context, trial *lab.Trial) error {
 	if err := trial.Create(ctx, trial.Size, parentObject); err != nil {
 		return err
@@ -97,7 +97,7 @@ func reflectRole(w *api.Widget, role string) {
 	})
 }
 
-// manySteps is the hand-written controller: functions that are called one after the other.
+// manySteps is the hand-written controller: functions called one after the other.
 type manySteps struct {
 	client.Client
 	steps []func(ctx context.Context, w *api.Widget) error
@@ -153,7 +153,7 @@ func (r *manySteps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, r.Status().Update(ctx, w)
 }
 
-// setUpStepsTree sets up the same as a tree of reconcilers.
+// setUpStepsTree sets up the same controller as a tree of reconcilers.
 func setUpStepsTree(ctx context.Context, mgr ctrl.Manager, wiring *lab.Wiring) (reconcile.Reconciler, error) {
 	sequence := reconcilers.Sequence[*api.Widget]{}
 	for i := range steps {

@@ -9,8 +9,7 @@ import (
 	"trueup.dev/benchmarks/internal/lab"
 )
 
-// Slow is [Converge] on an API server that takes its time: there, what is asked of it counts more than what is
-// computed.
+// Slow is [Converge] on a slow API server: the number of requests counts more than the computation.
 type Slow struct {
 	// Latency is added to every request.
 	Latency time.Duration
@@ -20,11 +19,11 @@ type Slow struct {
 func (w Slow) About() lab.About {
 	about := Converge{}.About()
 	about.Name, about.Sizes = "slow", []int{200, 1000}
-	about.Text += ", with " + w.Latency.String() + " more for every request to the API"
+	about.Text += ", with " + w.Latency.String() + " latency on every request to the API"
 	return about
 }
 
-// Run measures until all are as they should be.
+// Run measures until all parents have converged.
 func (w Slow) Run(ctx context.Context, trial *lab.Trial) error {
 	trial.Latency = w.Latency
 	return oneChildEach(ctx, trial, w.About().Noun)

@@ -19,8 +19,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Tracking is many parents that depend on one object none of them owns. When it changes, each has to be reconciled,
-// once.
+// Tracking has many parents that depend on one object that none of them owns. When it changes, each parent must be
+// reconciled exactly once.
 type Tracking struct{}
 
 const sourceName = "shared"
@@ -35,11 +35,10 @@ func (Tracking) About() lab.About {
 	}
 }
 
-// Run measures until all have seen the ConfigMap, then its change, and then what it costs to find that nothing has
-// changed.
+// Run measures until all parents have seen the ConfigMap, then its change, and then the cost of no-op reconciles.
 func (w Tracking) Run(ctx context.Context, trial *lab.Trial) error {
 	source := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: lab.Namespace, Name: sourceName}, Data: map[string]string{"colour": "red"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab.Namespace, Name: sourceName}, Data: map[string]string{"color": "red"},
 	}
 	if err := trial.Live.Create(ctx, source); err != nil {
 		return err
@@ -65,7 +64,7 @@ func (w Tracking) Run(ctx context.Context, trial *lab.Trial) error {
 		return err
 	}
 	if err := trial.Fanout(ctx, trial.Size, func(ctx context.Context) error {
-		source.Data["colour"] = "green"
+		source.Data["color"] = "green"
 		return trial.Live.Update(ctx, source)
 	}); err != nil {
 		return err
@@ -73,7 +72,7 @@ func (w Tracking) Run(ctx context.Context, trial *lab.Trial) error {
 	return trial.Idle(ctx)
 }
 
-// indexed is the hand-written controller: it finds the parents of a ConfigMap through an index.
+// indexed is the hand-written controller. It finds the parents of a ConfigMap with an index.
 type indexed struct{ client.Client }
 
 const sourceField = ".spec.source"
@@ -126,7 +125,7 @@ func sourceKey(w *api.Widget) types.NamespacedName {
 	return types.NamespacedName{Namespace: w.Namespace, Name: w.Spec.Source}
 }
 
-// setUpTracked sets up the same as a tree of reconcilers, with a tracker in place of the index.
+// setUpTracked sets up the same controller as a tree of reconcilers, with a tracker instead of the index.
 func setUpTracked(ctx context.Context, mgr ctrl.Manager, wiring *lab.Wiring) (reconcile.Reconciler, error) {
 	return setUpTree(ctx, mgr, wiring, &reconcilers.SyncReconciler[*api.Widget]{
 		Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {

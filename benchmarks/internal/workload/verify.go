@@ -16,10 +16,10 @@ import (
 	"trueup.dev/benchmarks/internal/lab"
 )
 
-// page is how many objects are asked for at once.
+// page is the number of objects in one list request.
 const page = 1000
 
-// verifyParents looks at every parent, and fails unless there are as many as there should be.
+// verifyParents checks every parent. It returns an error unless the number of parents is as expected.
 func verifyParents(ctx context.Context, live client.Reader, count int, look func(w *api.Widget) error) error {
 	seen, next := 0, ""
 	for {
@@ -33,7 +33,7 @@ func verifyParents(ctx context.Context, live client.Reader, count int, look func
 			w := &list.Items[i]
 			if w.Status.ObservedGeneration != w.Generation {
 				return fmt.Errorf(
-					"widget %s: the status is about generation %d of %d", w.Name, w.Status.ObservedGeneration, w.Generation,
+					"widget %s: the status is of generation %d, want %d", w.Name, w.Status.ObservedGeneration, w.Generation,
 				)
 			}
 			if err := look(w); err != nil {
@@ -46,13 +46,13 @@ func verifyParents(ctx context.Context, live client.Reader, count int, look func
 		}
 	}
 	if seen != count {
-		return fmt.Errorf("there are %d widgets instead of %d", seen, count)
+		return fmt.Errorf("%d widgets exist, want %d", seen, count)
 	}
 	return nil
 }
 
-// verifyChildren fails unless every parent owns the children of these names, with its data in them, and there are no
-// others.
+// verifyChildren returns an error unless every parent owns exactly the children with these names, with its data in
+// them.
 func verifyChildren(ctx context.Context, live client.Reader, parents int, names func(w *api.Widget) []string) error {
 	children, err := liveConfigMaps(ctx, live)
 	if err != nil {
@@ -63,11 +63,11 @@ func verifyChildren(ctx context.Context, live client.Reader, parents int, names 
 			child := children[name]
 			switch {
 			case child == nil:
-				return fmt.Errorf("it has no child %s", name)
+				return fmt.Errorf("child %s does not exist", name)
 			case !metav1.IsControlledBy(child, w):
-				return fmt.Errorf("the child %s is not its own", name)
+				return fmt.Errorf("child %s has another owner", name)
 			case !maps.Equal(child.Data, w.Spec.Data):
-				return fmt.Errorf("the child %s has other data", name)
+				return fmt.Errorf("child %s has different data", name)
 			}
 			delete(children, name)
 		}
@@ -76,12 +76,12 @@ func verifyChildren(ctx context.Context, live client.Reader, parents int, names 
 		return err
 	}
 	for name := range children {
-		return fmt.Errorf("%d ConfigMaps are nobody's, one of them is %s", len(children), name)
+		return fmt.Errorf("%d ConfigMaps have no owner, for example %s", len(children), name)
 	}
 	return nil
 }
 
-// clusterName is the ConfigMap that a controller of clusters puts into every namespace.
+// clusterName is the ConfigMap that a controller of Kubernetes creates in every namespace.
 const clusterName = "kube-root-ca.crt"
 
 func liveConfigMaps(ctx context.Context, live client.Reader) (map[string]*corev1.ConfigMap, error) {
@@ -103,11 +103,11 @@ func liveConfigMaps(ctx context.Context, live client.Reader) (map[string]*corev1
 	}
 }
 
-// verifySeen fails unless the status of every parent tells of the source.
+// verifySeen returns an error unless the status of every parent names the source.
 func verifySeen(ctx context.Context, live client.Reader, parents int) error {
 	return verifyParents(ctx, live, parents, func(w *api.Widget) error {
 		if w.Status.Child != sourceName {
-			return errors.New("it has not seen its source")
+			return errors.New("the status does not name its source")
 		}
 		return nil
 	})

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/benchmarks/internal/lab"
 )
 
-// converged returns two parents with a child each, as they should be.
+// converged returns two parents with a child each that have converged.
 func converged(t *testing.T) (parents []*api.Widget, children []*corev1.ConfigMap, scheme *runtime.Scheme) {
 	t.Helper()
 	scheme = runtime.NewScheme()
@@ -47,7 +47,7 @@ func TestVerify(t *testing.T) {
 		spoil                  func(parents []*api.Widget, children []*corev1.ConfigMap)
 		wantChildren, wantSeen string
 	}{
-		"all is well": {
+		"converged": {
 			spoil: func([]*api.Widget, []*corev1.ConfigMap) {},
 		},
 		"a cluster's own ConfigMap": {
@@ -55,42 +55,42 @@ func TestVerify(t *testing.T) {
 		},
 		"a stale status": {
 			spoil:        func(parents []*api.Widget, _ []*corev1.ConfigMap) { parents[1].Status.ObservedGeneration = 2 },
-			wantChildren: "widget widget-000001: the status is about generation 2 of 3",
-			wantSeen:     "widget widget-000001: the status is about generation 2 of 3",
+			wantChildren: "widget widget-000001: the status is of generation 2, want 3",
+			wantSeen:     "widget widget-000001: the status is of generation 2, want 3",
 		},
-		"a parent too many": {
+		"an extra parent": {
 			spoil: func(parents []*api.Widget, children []*corev1.ConfigMap) {
 				parents[2].Name, children[2].Name = "another", "another"
 				children[2].Data, children[2].OwnerReferences = parents[2].Spec.Data, children[0].OwnerReferences
 				parents[2].UID = parents[0].UID
 			},
-			wantChildren: "there are 3 widgets instead of 2",
-			wantSeen:     "there are 3 widgets instead of 2",
+			wantChildren: "3 widgets exist, want 2",
+			wantSeen:     "3 widgets exist, want 2",
 		},
 		"no child": {
 			spoil:        func(_ []*api.Widget, children []*corev1.ConfigMap) { children[0].Name = "" },
-			wantChildren: "widget widget-000000: it has no child widget-000000",
+			wantChildren: "widget widget-000000: child widget-000000 does not exist",
 		},
-		"somebody else's child": {
+		"a child of another owner": {
 			spoil:        func(_ []*api.Widget, children []*corev1.ConfigMap) { children[0].OwnerReferences[0].UID = "other" },
-			wantChildren: "widget widget-000000: the child widget-000000 is not its own",
+			wantChildren: "widget widget-000000: child widget-000000 has another owner",
 		},
 		"other data": {
 			spoil:        func(_ []*api.Widget, children []*corev1.ConfigMap) { children[1].Data = map[string]string{"a": "b"} },
-			wantChildren: "widget widget-000001: the child widget-000001 has other data",
+			wantChildren: "widget widget-000001: child widget-000001 has different data",
 		},
-		"a child too many": {
+		"an extra child": {
 			spoil:        func(_ []*api.Widget, children []*corev1.ConfigMap) { children[2].Name = "stray" },
-			wantChildren: "1 ConfigMaps are nobody's, one of them is stray",
+			wantChildren: "1 ConfigMaps have no owner, for example stray",
 		},
 		"not seen": {
 			spoil:    func(parents []*api.Widget, _ []*corev1.ConfigMap) { parents[0].Status.Child = "" },
-			wantSeen: "widget widget-000000: it has not seen its source",
+			wantSeen: "widget widget-000000: the status does not name its source",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parents, children, scheme := converged(t)
-			// What is without a name in the end is not there.
+			// Objects without a name are not created.
 			parents = append(parents, parents[0].DeepCopy())
 			parents[2].Name = ""
 			children = append(children, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab.Namespace}})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload has what the contenders have to do, and their controllers: each workload in a file of its own, with
-// the hand-written controller first and the tree of reconcilers after it.
+// Package workload contains the tasks of the contenders, and their controllers: each workload in its own file, with the
+// hand-written controller before the tree of reconcilers.
 package workload
 
 import (
@@ -16,15 +16,15 @@ import (
 	"trueup.dev/benchmarks/internal/lab"
 )
 
-// All returns all workloads. Requests of the slow one take so much longer.
+// All returns all workloads. The workload slow adds the latency to each request.
 func All(latency time.Duration) []lab.Workload {
 	return []lab.Workload{Converge{}, ChildSet{}, Sequence{}, Tracking{}, Slow{Latency: latency}}
 }
 
-// syncPeriod is how often a manager lists everything anew, by default.
+// syncPeriod is the default resync period of a manager.
 const syncPeriod = 10 * time.Hour
 
-// parent returns the i-th of the widgets of a workload, with some data for its children.
+// parent returns the i-th widget of a workload, with data for its children.
 func parent(i int) *api.Widget {
 	return &api.Widget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab.Namespace, Name: fmt.Sprintf("widget-%06d", i)},

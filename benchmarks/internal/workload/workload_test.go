@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestWorkloads runs each workload once, for both contenders, and looks at what was counted. Times are none of a test's
-// business. That everything is as it should be is what the workloads verify.
+// TestWorkloads runs each workload once, for both contenders, and checks the counts. It does not check times. The
+// workloads verify that everything has converged.
 func TestWorkloads(t *testing.T) {
 	const size = 20
 	env := sandbox.ForTest(t, sandbox.TestOptions{
@@ -42,7 +42,7 @@ func TestWorkloads(t *testing.T) {
 		creates  = "create configmaps"
 		statuses = "update widgets/status"
 	)
-	want := map[string]map[string]float64{ // requests that were not refused
+	want := map[string]map[string]float64{ // requests without conflicts
 		"converge": {creates: size, statuses: size},
 		"slow":     {creates: size, statuses: size},
 		"childset": {creates: size, statuses: 1},
@@ -64,13 +64,13 @@ func TestWorkloads(t *testing.T) {
 				}
 			}
 			if sample.Values[lab.Wall.Name] <= 0 || sample.Values[lab.Reconciles.Name] < 1 {
-				t.Errorf("%s: the wall or the reconciles are missing: %v", name, sample.Values)
+				t.Errorf("%s: no wall time or no reconciles: %v", name, sample.Values)
 			}
 			if w.Name == "slow" {
-				continue // nothing more is measured there
+				continue // slow measures nothing else
 			}
 			if got := sample.Values[lab.StormWrites.Name]; got != 0 {
-				t.Errorf("%s: %v writes when nothing has changed", name, got)
+				t.Errorf("%s: %v writes of no-op reconciles", name, got)
 			}
 			if w.Name == "tracking" {
 				for metric, want := range map[report.Metric]float64{
@@ -82,7 +82,7 @@ func TestWorkloads(t *testing.T) {
 				}
 			}
 			if sample.Values["no-op reconcile, allocations"] < 1 {
-				t.Errorf("%s: the no-op reconcile is missing: %v", name, sample.Values)
+				t.Errorf("%s: no no-op reconciles: %v", name, sample.Values)
 			}
 		}
 	}
