@@ -5,9 +5,7 @@ package architecture
 import (
 	"go/scanner"
 	"go/token"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -55,14 +53,17 @@ func TestWords(t *testing.T) {
 		patterns[i] = regexp.MustCompile(`(?i:` + w.pattern + `)`)
 	}
 	counts := map[string]int{}
-	for path, texts := range textsOf(t, "../..") {
-		directory := filepath.ToSlash(filepath.Dir(path))
-		for _, text := range texts {
+	for _, file := range sourceFiles(t) {
+		if file.path == "internal/architecture/words_test.go" {
+			continue
+		}
+		directory := path.Dir(file.path)
+		for _, text := range file.texts() {
 			for i, pattern := range patterns {
 				for _, found := range pattern.FindAllString(text.text, -1) {
 					counts[directory]++
 					if !slices.Contains(unedited, directory) {
-						t.Errorf("%s:%d: %q %s: write %s", path, text.line, found, words[i].reason, words[i].write)
+						t.Errorf("%s:%d: %q %s: write %s", file.path, text.line, found, words[i].reason, words[i].write)
 					}
 				}
 			}
@@ -80,41 +81,12 @@ type readText struct {
 	text string
 }
 
-// textsOf returns what people read: comments and string literals of Go files, and Markdown without its code.
-func textsOf(t *testing.T, root string) map[string][]readText {
-	t.Helper()
-	texts := map[string][]readText{}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			if name := entry.Name(); err == nil && (name == ".git" || name == "testdata") {
-				return filepath.SkipDir
-			}
-			return err
-		}
-		relative, _ := filepath.Rel(root, path)
-		isGo, isMarkdown := strings.HasSuffix(path, ".go"), strings.HasSuffix(path, ".md")
-		if !isGo && !isMarkdown || strings.HasPrefix(entry.Name(), "zz_generated") ||
-			relative == "internal/architecture/words_test.go" {
-			return nil
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if isGo {
-			texts[relative] = textsOfGo(content)
-		} else {
-			texts[relative] = textsOfMarkdown(string(content))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+// texts returns what people read: comments and string literals of Go files, and Markdown without its code.
+func (f sourceFile) texts() []readText {
+	if f.isGo() {
+		return textsOfGo([]byte(f.content))
 	}
-	if len(texts) < 100 {
-		t.Fatalf("only %d files were read", len(texts))
-	}
-	return texts
+	return textsOfMarkdown(f.content)
 }
 
 func textsOfGo(content []byte) (texts []readText) {
