@@ -78,7 +78,7 @@ func TestMigratedTracker(t *testing.T) {
 		t.Errorf("the route answers %q, %v", body, err)
 	}
 	e.Must(e.Delete(t.Context(), issue))
-	e.Gone(issue) // without its finalizer
+	e.WaitForDeletion(issue) // without its finalizer
 }
 
 func newIssue(name string, spec map[string]any) *unstructured.Unstructured {
