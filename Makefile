@@ -5,8 +5,12 @@ SHELL := /usr/bin/env bash -o pipefail
 .DEFAULT_GOAL := help
 
 GO      ?= go
-TOOL    := $(GO) tool -modfile=tools/go.mod
-MODULES := . controlplane benchmarks research tools
+TOOL    := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
+# The modules with Go code, and all modules.
+CODE    := . controlplane benchmarks research
+MODULES := $(CODE) tools
+# Runs a command in each of these directories: $(call each,directories,command). The first failure ends it.
+each     = @for directory in $(1); do echo "== $$directory: $(strip $(2))"; (cd $$directory && $(2)) || exit; done
 # The packages that `make test` tests.
 PKG     ?= ./...
 # One test binary at a time: each may run a control plane of its own.
@@ -96,15 +100,15 @@ control-plane: ## Build the control plane that tests and demo run on, unless it 
 .PHONY: generate
 generate: ## Generate deep copies, CRDs and RBAC rules of the examples.
 	$(TOOL) controller-gen object paths=./internal/fixture/... paths=./examples/website/api/... paths=./examples/database/api/...
-	cd examples/website && $(GO) tool -modfile=../../tools/go.mod controller-gen \
+	cd examples/website && $(TOOL) controller-gen \
 		crd paths=./api/... output:crd:dir=config/crd/bases
-	cd examples/website && $(GO) tool -modfile=../../tools/go.mod controller-gen \
+	cd examples/website && $(TOOL) controller-gen \
 		rbac:roleName=website-manager webhook paths=./internal/... output:rbac:dir=config/rbac output:webhook:dir=config/webhook
-	cd examples/database && $(GO) tool -modfile=../../tools/go.mod controller-gen \
+	cd examples/database && $(TOOL) controller-gen \
 		crd paths=./api/... output:crd:dir=config/crd/bases
-	cd examples/database && $(GO) tool -modfile=../../tools/go.mod controller-gen \
+	cd examples/database && $(TOOL) controller-gen \
 		rbac:roleName=database-manager webhook paths=./internal/... output:rbac:dir=config/rbac output:webhook:dir=config/webhook
-	cd benchmarks && $(GO) tool -modfile=../tools/go.mod controller-gen object crd paths=./internal/api/... output:crd:dir=internal/api/crd
+	cd benchmarks && $(TOOL) controller-gen object crd paths=./internal/api/... output:crd:dir=internal/api/crd
 
 .PHONY: fmt
 fmt: ## Format all code.
@@ -112,30 +116,49 @@ fmt: ## Format all code.
 
 .PHONY: lint
 lint: vet ## Run the linters over all modules.
-	$(TOOL) golangci-lint run ./...
-	cd controlplane && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
-	cd benchmarks && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
-	cd research && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
+	$(call each,$(CODE),$(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml ./...)
 
 .PHONY: vet
 vet: ## Run go vet over all modules.
-	$(GO) vet ./...
-	cd controlplane && $(GO) vet ./...
-	cd benchmarks && $(GO) vet ./...
-	cd research && $(GO) vet ./...
+	$(call each,$(CODE),$(GO) vet ./...)
+
+.PHONY: api
+# Without packages that are not for import.
+api: ## Compare the API of all public packages with the last tag, or with BASE, for example BASE=main~10.
+	@base=$${BASE:-$$(git describe --tags --abbrev=0 2>/dev/null)}; \
+	if [ -z "$$base" ]; then echo "no tag to compare with: nothing is released yet. Set BASE to a revision" >&2; exit 1; fi; \
+	old=$$(mktemp -d) && trap 'git worktree remove --force "$$old/base" 2>/dev/null; rm -rf "$$old"' EXIT && \
+	git worktree add --quiet --detach "$$old/base" "$$base" && \
+	(cd "$$old/base" && $(TOOL) apidiff -m -w ../old trueup.dev) && \
+	$(TOOL) apidiff -m -w "$$old/new" trueup.dev && \
+	echo "API compared with $$base:" && \
+	$(TOOL) apidiff -m "$$old/old" "$$old/new" 2>/dev/null | sed '/^- \.\/\(cmd\|docs\|examples\)\//d'
 
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum of all modules.
-	@for module in $(MODULES); do (cd $$module && $(GO) mod tidy) || exit 1; done
+	$(call each,$(MODULES),$(GO) mod tidy)
 
 ##@ Check it as CI does
 
 .PHONY: ci
-ci: check-tidy check-generate lint test ## Everything CI checks.
+ci: check-tidy check-generate lint test check-vuln ## Everything CI checks.
+
+# VULNDB is the URL of a copy of the vulnerability database, for example file:///var/lib/vulndb.
+GOVULNCHECK = $(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB))
+
+.PHONY: vuln
+vuln: ## Check the code of all modules for known vulnerabilities. Needs the database, or a copy as VULNDB.
+	$(call each,$(CODE),$(GOVULNCHECK) ./...)
+
+.PHONY: check-vuln
+# The check of a package without dependencies shows whether the database can be reached.
+check-vuln: ## The same, but only warn if the vulnerability database cannot be reached.
+	@if out=$$($(GOVULNCHECK) ./stash 2>&1) || ! grep 'fetching vulnerabilities:' <<<"$$out"; then $(MAKE) --no-print-directory vuln; \
+	else echo "WARNING: NOT CHECKED for known vulnerabilities, because the database cannot be reached: run 'make vuln' elsewhere" >&2; fi
 
 .PHONY: check-tidy
 check-tidy: ## Fail when a module is not tidy.
-	@for module in $(MODULES); do echo "go mod tidy -diff ($$module)"; (cd $$module && $(GO) mod tidy -diff) || exit 1; done
+	$(call each,$(MODULES),$(GO) mod tidy -diff)
 
 .PHONY: check-generate
 check-generate: generate ## Fail when generated files are not up to date.
