@@ -1,17 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trueup is the root of a framework for Kubernetes controllers. It holds no code; start with one of these:
+// Package trueup is the root of a framework for Kubernetes controllers. It contains no code.
+//
+// Write a controller:
 //
 //   - [trueup.dev/reconcilers]: compose a controller from small reconcilers
-//   - [trueup.dev/operator], [trueup.dev/simple], [trueup.dev/app], [trueup.dev/resource], [trueup.dev/logging]: the event
-//     style, with the names of Grafana App SDK: handlers of changes, apps made of them, kinds and stores, a logger
-//   - [trueup.dev/informer]: the objects of a kind from a source other than the cache of the manager
-//   - [trueup.dev/apis]: status and conditions of your resources
-//   - [trueup.dev/tracker]: follow objects you depend on and do not own
-//   - [trueup.dev/stash], [trueup.dev/time]: what lives as long as one request
-//   - [trueup.dev/duck]: work with objects of which only a part is known
+//
+// Write a controller in the event style, with the names of Grafana App SDK:
+//
+//   - [trueup.dev/operator]: handle events with watchers and reconcilers
+//   - [trueup.dev/informer]: receive the objects of a kind from a source other than the cache of the manager
+//   - [trueup.dev/operator/memcached]: keep the objects of an informer in memcached
+//   - [trueup.dev/simple]: make an app from a list of kinds, with a handler for each
+//   - [trueup.dev/app]: the interfaces between an app and the code that runs it
+//   - [trueup.dev/resource]: kinds without generated code, and stores of objects
+//   - [trueup.dev/logging]: a small, leveled logger
+//
+// Test it:
+//
 //   - [trueup.dev/testing]: table tests of reconcilers and webhooks
+//   - [trueup.dev/converge]: prove that a reconciler converges, whatever fails
 //   - [trueup.dev/sandbox]: a real Kubernetes API for tests and programs, in one local process
 //
-// The command trueup.dev/cmd/trueup shows it at work.
+// Use these in reconcilers and in the types of an API:
+//
+//   - [trueup.dev/apis]: status and conditions of custom resources
+//   - [trueup.dev/duck]: types that describe only a part of an object
+//   - [trueup.dev/stash]: pass values between the reconcilers of one request
+//   - [trueup.dev/time]: one stable "now" for each request
+//   - [trueup.dev/tracker]: follow objects that a resource depends on and does not own
+//   - [trueup.dev/validation]: interfaces for the validation of values
+//
+// The command trueup.dev/cmd/trueup starts a Kubernetes API, and demonstrates the framework.
 package trueup
