@@ -72,7 +72,7 @@ func BenchmarkSchedule(b *testing.B) {
 				if !ok {
 					b.Fatal(reference.violations)
 				}
-				singles := candidatesOf(reference.met)
+				singles := candidatesOf(reference.points)
 				b.ReportAllocs()
 				n, before := 0, processorTime()
 				for b.Loop() {

@@ -130,7 +130,7 @@ func (i *processInformer) SeenUpTo() string {
 // event.
 func (p *process) seenUpTo(i *informer) int64 {
 	if len(i.coming) == 0 && i.held == nil {
-		return p.run.server.Version()
+		return p.run.world.server.Version()
 	}
 	return i.position
 }
@@ -246,7 +246,7 @@ func (r *run) join() bool {
 		joining := i.joining
 		i.joining = nil
 		objects := slices.Clone(i.objects)
-		r.inDelivery(func() {
+		r.process.inDelivery(func() {
 			for _, handler := range joining {
 				for _, obj := range objects {
 					handler.tell(i, change{after: obj, initial: true})

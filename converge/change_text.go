@@ -14,13 +14,13 @@ import (
 const mostChanges = 2
 
 // changeOf tells what a write has changed, as far as a line has room for.
-func (r *run) changeOf(c *call) string {
-	for _, e := range slices.Backward(r.server.Events(r.routed)) {
+func (w *world) changeOf(c *call) string {
+	for _, e := range slices.Backward(w.server.Events(w.forwarded)) {
 		if e.Kind != c.gvk || e.Type != watch.Modified || e.Key != client.ObjectKeyFromObject(c.obj) {
 			continue
 		}
 		nothing := strings.NewReplacer()
-		before, after := r.plan.fieldsOf(e.Kind, e.Old, nothing), r.plan.fieldsOf(e.Kind, e.Object, nothing)
+		before, after := w.plan.fieldsOf(e.Kind, e.Old, nothing), w.plan.fieldsOf(e.Kind, e.Object, nothing)
 		var changes []string
 		for _, path := range sortedKeys(after) {
 			if before[path] == after[path] {

@@ -126,7 +126,7 @@ func (c Cloud) read(ctx context.Context, verb, key string, do func(*cloudState) 
 	return c.process.make(ctx, &call{
 		site: site{
 			act: "call", kind: "cloud " + verb + " " + key,
-		}, outside: true, do: func(client.Object) error { return do(&r.cloud) },
+		}, outside: true, do: func(client.Object) error { return do(&r.world.cloud) },
 	})
 }
 
@@ -136,11 +136,11 @@ func (c Cloud) call(ctx context.Context, verb, key string, do func(*cloudState) 
 		site: site{
 			act: "call", kind: "cloud " + verb + " " + key,
 		}, outside: true, effect: true, do: func(client.Object) error {
-			before := r.cloud.version
-			_, existed := r.cloud.values[key]
-			err := do(&r.cloud)
-			if r.cloud.version != before {
-				r.touchCloud(verb, key, existed)
+			before := r.world.cloud.version
+			_, existed := r.world.cloud.values[key]
+			err := do(&r.world.cloud)
+			if r.world.cloud.version != before {
+				r.gateway.cloudChanged(verb, key, existed)
 			}
 			return err
 		},

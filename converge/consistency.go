@@ -49,16 +49,3 @@ func (r *run) consistent(p *process, inner reconcile.Reconciler) reconcile.Recon
 		return inner.Reconcile(ctx, req)
 	})
 }
-
-// readYourWrites has a cache catch up with what the process has written, if that is what is promised.
-func (r *run) readYourWrites(i *informer) {
-	if r.plan.Consistency != ReadYourWrites || i.position >= r.process.written[i.kind] {
-		return
-	}
-	i.held = nil
-	var changes []change
-	for len(i.coming) > 0 && i.coming[0].Version <= r.process.written[i.kind] {
-		changes = append(changes, i.next())
-	}
-	r.deliver(i, changes)
-}

@@ -259,11 +259,11 @@ func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 // failure returns what the schedule of a file violates.
 func (p *plan) failure(t *testing.T, file string, s schedule) *Failure {
 	o := p.execute(t, s, p.usual(), nil)
-	if o.hit < len(s) && len(o.violations) == 0 {
+	if o.injected < len(s) && len(o.violations) == 0 {
 		t.Logf(
 			"%s: only %d of %d faults come true: the scenario or the reconciler has changed, and the file says nothing any more",
 			file,
-			o.hit,
+			o.injected,
 			len(s),
 		)
 	}
@@ -298,8 +298,8 @@ func replay(t *testing.T, s Scenario, encoded string) {
 	o := p.execute(t, decoded, p.usual(), log)
 	f.entries, f.arrivals, f.hits = log.entries, log.arrivals, log.hits
 	fmt.Print(f.full()) // also without -v
-	if o.hit < len(decoded) {
-		t.Errorf("only %d of %d faults came true: the scenario or the reconciler has changed since", o.hit, len(decoded))
+	if o.injected < len(decoded) {
+		t.Errorf("only %d of %d faults came true: the scenario or the reconciler has changed since", o.injected, len(decoded))
 	}
 	for _, v := range o.violations {
 		t.Error(v)

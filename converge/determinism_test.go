@@ -90,7 +90,7 @@ func TestTheSameEachTime(t *testing.T) {
 			}
 			schedules := []schedule{{}}
 			for n := range uint64(5) {
-				schedules = append(schedules, randomSchedule(o.met, 7, n))
+				schedules = append(schedules, randomSchedule(o.points, 7, n))
 			}
 			first := timelines(t, p, schedules)
 			if lines := strings.Count(first, "\n"); lines < 100 {
@@ -133,7 +133,7 @@ func timelines(t *testing.T, p *plan, schedules []schedule) string {
 		o := p.execute(t, s, p.usual(), log)
 		all = append(
 			all, s.encode(1), (&Failure{entries: log.entries}).full(),
-			fmt.Sprint(o.violations, o.reconciles, o.hit, slices.Clone(o.met)),
+			fmt.Sprint(o.violations, o.reconciles, o.injected, slices.Clone(o.points)),
 		)
 	}
 	return strings.Join(all, "\n")

@@ -15,15 +15,15 @@ import (
 type outcome struct {
 	violations []Violation
 	advices    []string
-	met        []meeting
-	// hit is how many faults of the schedule came true.
-	hit        int
+	points     []injectionPoint
+	// injected is how many faults of the schedule were injected.
+	injected   int
 	settled    []*snapshot
 	settledAt  []int
 	reconciles int
-	made       ledger
+	ledger     ledger
 	readies    []readiness
-	idle       int
+	noOps      int
 	requests   int
 	// informers are those of the last process.
 	informers []*informer
@@ -46,29 +46,15 @@ func (p *plan) execute(t *testing.T, s schedule, v variation, log *timeline) (o 
 			if r == nil || !strings.Contains(message, "deadlock") {
 				panic(recovered)
 			}
-			// Even if the oracle is off: such a run has no end, and may not have come far.
-			v := Violation{
-				Oracle: OracleLeaks, Cause: CauseGoroutines, Message: "goroutines of the reconciler outlive the process",
-			}
-			r.violations = append(r.violations, v)
-			r.log.violation(r, v)
+			r.oracles.leaks.deadlocked()
 			o = r.outcome()
 		}
 	}()
-	watchdog := time.AfterFunc(stuckTime, func() { tellStuck(t.Name()) })
+	watchdog := time.AfterFunc(stuckTime, func() { warnStuck(t.Name()) })
 	defer watchdog.Stop()
 	synctest.Test(t, func(*testing.T) {
 		r = newRun(p, s, v, log)
-		if !r.failed() {
-			r.steps()
-		}
-		if !r.failed() {
-			r.checkCounts()
-			if len(s) == 0 && p.reference == nil && v.skip == 0 {
-				r.checkReady()
-			}
-			r.checkProtected()
-		}
+		r.execute()
 		r.end()
 		o = r.outcome()
 	})
@@ -78,7 +64,7 @@ func (p *plan) execute(t *testing.T, s schedule, v variation, log *timeline) (o 
 // stuckTime is how long a run may take, in real time, until somebody is told that it may never end.
 var stuckTime = 30 * time.Second
 
-var tellStuck = func(test string) {
+var warnStuck = func(test string) {
 	fmt.Fprintf(os.Stderr, "%s: a run has taken %s, and most take less than a millisecond. Does a goroutine wait for a "+
 		"lock that is held across a request, for the "+
 		"network, or for something outside of the scenario? It waits until that comes. SIGQUIT shows where.\n", test,
@@ -87,7 +73,7 @@ var tellStuck = func(test string) {
 
 // end ends the process, and with it all that it has started.
 func (r *run) end() {
-	r.over, r.ended = true, r.now()
+	r.world.over, r.world.ended = true, r.world.now()
 	r.process.die()
 	// What only has to wait for something that comes is no leak.
 	time.Sleep(leakTime)
@@ -99,9 +85,10 @@ const leakTime = 10 * time.Second
 
 func (r *run) outcome() outcome {
 	return outcome{
-		violations: r.violations, advices: r.advices, met: r.met, hit: r.hit, settled: r.settled, settledAt: r.settledAt,
-		reconciles: r.reconciles, made: r.made, readies: r.readies, idle: r.idle, requests: r.requests,
-		informers: r.process.informers,
+		violations: r.violations, advices: r.advices, points: r.faults.points, injected: r.faults.injected,
+		settled: r.trace.settled, settledAt: r.trace.settledAt, reconciles: r.trace.reconciles,
+		ledger: r.oracles.duplicates.ledger, readies: r.oracles.status.readies, noOps: r.trace.noOps,
+		requests: r.trace.requests, informers: r.process.informers,
 	}
 }
 
@@ -111,8 +98,8 @@ type reference struct {
 
 	// quick are runs without faults in which users do not wait for a step to settle, by that step.
 	quick map[int]*reference
-	// patient are the steps after which users have to wait, with what happens otherwise.
-	patient []string
+	// mustSettle are the steps after which users have to wait, with what happens otherwise.
+	mustSettle []string
 	// masked are the fields that are different each time.
 	masked map[string]bool
 }
@@ -151,14 +138,15 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 	}
 	slow, reverse := p.usual(), p.usual()
 	slow.slow, reverse.slow, reverse.reverse = true, true, true
-	if p.waits = p.execute(t, nil, slow, nil).waits() && p.execute(t, nil, reverse, nil).waits(); p.waits {
+	if p.waits = readyMeansAvailable(p.execute(t, nil, slow, nil)) &&
+		readyMeansAvailable(p.execute(t, nil, reverse, nil)); p.waits {
 		// Now it is known what Ready means.
 		if one = p.execute(t, nil, p.usual(), nil); len(one.violations) > 0 {
 			return one, false
 		}
 	}
 	quick := map[int]*reference{}
-	var patient []string
+	var mustSettle []string
 	for step, s := range p.Steps[:len(p.Steps)-1] {
 		if s.settle {
 			v := p.usual()
@@ -166,8 +154,8 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 			// If that fails by itself, users have to wait.
 			o := p.execute(t, nil, v, nil)
 			if violation, failed := o.violation(); failed {
-				patient = append(
-					patient,
+				mustSettle = append(
+					mustSettle,
 					fmt.Sprintf(
 						"without users who do not wait at step %d, %s: without any fault that leads to %s",
 						step+1,
@@ -180,11 +168,11 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 			quick[step] = &reference{outcome: o}
 		}
 	}
-	for i := range one.met {
-		if m := &one.met[i]; quick[m.step] == nil {
+	for i := range one.points {
+		if m := &one.points[i]; quick[m.step] == nil {
 			m.faults &^= setOf(FaultMeanwhile)
 		}
 	}
-	p.reference = &reference{outcome: one, quick: quick, patient: patient, masked: p.masks(one.settled, other.settled)}
+	p.reference = &reference{outcome: one, quick: quick, mustSettle: mustSettle, masked: p.masks(one.settled, other.settled)}
 	return one, true
 }

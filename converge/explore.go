@@ -18,26 +18,26 @@ type exploration struct {
 	t       *testing.T
 	options Options
 	begin   time.Time
-	// told is when progress was last told of.
-	told time.Time
-	// several is when the search for failures of several faults began.
-	several time.Time
-	// more are points that only are there after a fault, with that fault.
-	more []recovery
-	cert Certificate
-	seen map[point]bool
+	// lastProgress is when progress was last printed.
+	lastProgress time.Time
+	// combinationsStarted is when the search for failures of several faults began.
+	combinationsStarted time.Time
+	// afterFaults are the points that only exist after a fault, with that fault.
+	afterFaults []recovery
+	cert        Certificate
+	seen        map[point]bool
 }
 
 // recovery is what could go wrong after something has gone wrong.
 type recovery struct {
 	first  deviation
-	second meeting
+	second injectionPoint
 }
 
 // explore looks for a schedule that violates something, and returns the first one. The order, and so the result,
 // depends on nothing but the scenario and the options, as long as no budget of time ends it.
 func explore(t *testing.T, p *plan, options Options) *Report {
-	x := &exploration{plan: p, t: t, options: options, begin: time.Now(), told: time.Now(), seen: map[point]bool{}}
+	x := &exploration{plan: p, t: t, options: options, begin: time.Now(), lastProgress: time.Now(), seen: map[point]bool{}}
 	x.cert.Seed = options.Seed
 	report := &Report{}
 	defer func() {
@@ -50,9 +50,9 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 		report.Failure = &Failure{Violation: reference.violations[0], schedule: schedule{}}
 		return report
 	}
-	x.cert.LeftOut = append(x.cert.LeftOut, p.reference.patient...)
+	x.cert.LeftOut = append(x.cert.LeftOut, p.reference.mustSettle...)
 	x.cert.Reconciles = reference.reconciles
-	x.cert.Idle = reference.idle
+	x.cert.Idle = reference.noOps
 	options.limit(p.length(&reference))
 	x.options = options
 	for _, phase := range []func(*outcome) *Failure{x.singles, x.recoveries, x.pairs, x.swarm} {
@@ -90,10 +90,10 @@ func (x *exploration) try(s schedule) (outcome, *Failure) {
 
 // progress tells how far it is, every ten seconds: with a budget it may take hours.
 func (x *exploration) progress() {
-	if time.Since(x.told) < 10*time.Second {
+	if time.Since(x.lastProgress) < 10*time.Second {
 		return
 	}
-	x.told = time.Now()
+	x.lastProgress = time.Now()
 	fmt.Fprintf(
 		os.Stderr,
 		"%s: %d schedules in %s: %d single faults, %d second faults, %d pairs, %d random\n",
@@ -109,11 +109,11 @@ func (x *exploration) progress() {
 
 // singles tries each fault at each point of the run without faults.
 func (x *exploration) singles(reference *outcome) *Failure {
-	for _, m := range reference.met {
+	for _, m := range reference.points {
 		x.seen[m.point] = true
 	}
-	x.cert.Points = len(reference.met)
-	singles, enumerated := candidates(reference.met)
+	x.cert.Points = len(reference.points)
+	singles, enumerated := candidates(reference.points)
 	x.cert.Enumerated, x.cert.Pruned = enumerated, enumerated-len(singles)
 	for _, d := range singles {
 		o, failure := x.try(schedule{d})
@@ -121,30 +121,30 @@ func (x *exploration) singles(reference *outcome) *Failure {
 			return failure
 		}
 		x.cert.Singles++
-		for _, m := range o.met {
+		for _, m := range o.points {
 			if !x.seen[m.point] {
-				x.more = append(x.more, recovery{d, m})
+				x.afterFaults = append(x.afterFaults, recovery{d, m})
 			}
 		}
 	}
 	return nil
 }
 
-func candidatesOf(met []meeting) []deviation {
-	found, _ := candidates(met)
+func candidatesOf(points []injectionPoint) []deviation {
+	found, _ := candidates(points)
 	return found
 }
 
 // candidates lists the faults at points, without those that are the same as another one: a crash before a request is
 // the same as one after the last write before it, and an answer to a write without an effect can as well be lost. It
 // also counts those that are left out.
-func candidates(met []meeting) (found []deviation, enumerated int) {
+func candidates(points []injectionPoint) (found []deviation, enumerated int) {
 	type end struct {
 		version int64
 		step    int
 	}
 	ends := map[end]bool{}
-	for _, m := range met {
+	for _, m := range points {
 		for _, fault := range m.faults.faults() {
 			enumerated++
 			switch fault {
@@ -172,10 +172,10 @@ func candidates(met []meeting) (found []deviation, enumerated int) {
 
 // recoveries tries each fault at the points that are only there after another one.
 func (x *exploration) recoveries(*outcome) *Failure {
-	x.several = time.Now()
-	byFirst := map[deviation][]meeting{}
+	x.combinationsStarted = time.Now()
+	byFirst := map[deviation][]injectionPoint{}
 	var order []deviation
-	for _, r := range x.more {
+	for _, r := range x.afterFaults {
 		if byFirst[r.first] == nil {
 			order = append(order, r.first)
 		}
@@ -193,7 +193,7 @@ func (x *exploration) recoveries(*outcome) *Failure {
 	}
 	// If not all of them can be, those that are tried come from everywhere.
 	for n := range limit {
-		if x.late() {
+		if x.outOfTime() {
 			break
 		}
 		if _, failure := x.try(candidates[n*len(candidates)/limit]); failure != nil {
@@ -208,9 +208,9 @@ func (x *exploration) recoveries(*outcome) *Failure {
 // pairs tries two faults at once: all of them, if that is asked for and there is time, or some. Those that are near
 // each other come first, because there one is more likely to meet what the other one has left.
 func (x *exploration) pairs(reference *outcome) *Failure {
-	singles := candidatesOf(reference.met)
+	singles := candidatesOf(reference.points)
 	at := map[point]int{}
-	for i, m := range reference.met {
+	for i, m := range reference.points {
 		at[m.point] = i
 	}
 	apart := func(a, b int) int {
@@ -257,7 +257,7 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 
 // pair tries two faults. It is done when something is found, or when there is no time left.
 func (x *exploration) pair(singles []deviation, pair [2]int) (failure *Failure, done bool) {
-	if x.late() {
+	if x.outOfTime() {
 		return nil, true
 	}
 	if _, failure = x.try(schedule{singles[pair[0]], singles[pair[1]]}); failure != nil {
@@ -307,15 +307,15 @@ const nearby = 6
 // swarm tries up to six faults at once, of some kinds at a time: a few kinds that meet often find what all kinds
 // together hide.
 func (x *exploration) swarm(reference *outcome) *Failure {
-	points := slices.Clone(reference.met)
-	for _, r := range x.more {
+	points := slices.Clone(reference.points)
+	for _, r := range x.afterFaults {
 		points = append(points, r.second)
 	}
 	if len(points) == 0 {
 		return nil
 	}
 	for n := range x.options.Random {
-		if x.late() {
+		if x.outOfTime() {
 			return nil
 		}
 		if _, failure := x.try(randomSchedule(points, x.options.Seed, uint64(n))); failure != nil {
@@ -326,7 +326,7 @@ func (x *exploration) swarm(reference *outcome) *Failure {
 	return nil
 }
 
-func randomSchedule(points []meeting, seed, n uint64) schedule {
+func randomSchedule(points []injectionPoint, seed, n uint64) schedule {
 	random := rand.New(rand.NewPCG(seed, n<<8|2))
 	kinds := faultSet(random.Uint32() | random.Uint32())
 	s := schedule{}
@@ -341,7 +341,7 @@ func randomSchedule(points []meeting, seed, n uint64) schedule {
 	return s
 }
 
-// late is true when there is no time left.
-func (x *exploration) late() bool {
-	return x.options.Budget > 0 && time.Since(x.several) > x.options.Budget
+// outOfTime reports whether the budget is used up.
+func (x *exploration) outOfTime() bool {
+	return x.options.Budget > 0 && time.Since(x.combinationsStarted) > x.options.Budget
 }

@@ -19,15 +19,15 @@ func TestEachSingleFaultComesTrue(t *testing.T) {
 			if !ok {
 				t.Fatal(reference.violations)
 			}
-			singles := candidatesOf(reference.met)
+			singles := candidatesOf(reference.points)
 			if len(singles) < 50 {
 				t.Fatalf("only %d faults", len(singles))
 			}
 			missed := 0
 			for _, d := range singles {
-				if o := p.execute(t, schedule{d}, p.usual(), nil); o.hit != 1 {
+				if o := p.execute(t, schedule{d}, p.usual(), nil); o.injected != 1 {
 					missed++
-					t.Logf("%s has come true %d times", d, o.hit)
+					t.Logf("%s has come true %d times", d, o.injected)
 				}
 			}
 			if missed > 0 {

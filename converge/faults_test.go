@@ -112,15 +112,15 @@ func TestEachFault(t *testing.T) {
 			continue // which takes two reconciles at once
 		}
 		t.Run(string(fault), func(t *testing.T) {
-			at := slices.IndexFunc(reference.met, func(m meeting) bool { return m.faults.has(fault) })
+			at := slices.IndexFunc(reference.points, func(m injectionPoint) bool { return m.faults.has(fault) })
 			if at < 0 {
 				t.Fatal("there is no point for it")
 			}
-			s := schedule{{reference.met[at].point, fault}}
+			s := schedule{{reference.points[at].point, fault}}
 			log := &timeline{}
 			o := p.execute(t, s, p.usual(), log)
-			if o.hit != 1 {
-				t.Errorf("it has come true %d times", o.hit)
+			if o.injected != 1 {
+				t.Errorf("it has come true %d times", o.injected)
 			}
 			if v, violated := o.violation(); violated && !slices.Contains(harmful, fault) {
 				t.Errorf("%s\n%s", v, (&Failure{entries: log.entries}).full())
@@ -141,7 +141,7 @@ func TestFaultsThatAreLeftOut(t *testing.T) {
 	s.Consistency = None
 	p := mustPlan(t, s)
 	reference, _ := p.refer(t)
-	for _, m := range reference.met {
+	for _, m := range reference.points {
 		for _, fault := range []Fault{FaultRestart, FaultDrift, FaultTakenUnnoticed, FaultStaleStart} {
 			if m.faults.has(fault) {
 				t.Errorf("%s can happen at %s", fault, m.point)

@@ -28,7 +28,7 @@ func TestNewDrawing_lanes(t *testing.T) {
 		{from: theProcess, to: configMaps},
 		{from: theProcess, to: theOutside},
 		{},
-		{from: other("somebody"), to: theServer},
+		{from: other(byOther), to: theServer},
 		{from: theProcess, to: configMaps},
 	}
 	d := newDrawing(entries, []arrival{{entry: entry{from: theServer, to: place{cacheRole, "Widget.example.com"}}}})
@@ -38,7 +38,7 @@ func TestNewDrawing_lanes(t *testing.T) {
 	}
 	want := []string{
 		"outside at 6.3", "process at 18.8", "cache ConfigMap at 31.3", "cache Widget at 43.8", "API server at 56.3",
-		"user at 68.8", "gc at 81.3", "somebody at 93.8",
+		"user at 68.8", "gc at 81.3", "another client at 93.8",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lanes (-want +got):\n%s", diff)

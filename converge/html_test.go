@@ -165,17 +165,17 @@ func duplicated(t *testing.T) *Failure {
 	t.Helper()
 	p := mustPlan(t, copierScenario(true))
 	p.refer(t)
-	added := slices.IndexFunc(p.reference.met, func(m meeting) bool {
+	added := slices.IndexFunc(p.reference.points, func(m injectionPoint) bool {
 		return m.act == "event added" && m.kind == "ConfigMap"
 	})
-	created := slices.IndexFunc(p.reference.met, func(m meeting) bool { return m.act == "create" })
+	created := slices.IndexFunc(p.reference.points, func(m injectionPoint) bool { return m.act == "create" })
 	if added < 0 || created < 0 {
 		t.Fatal("no config map is created")
 	}
 	f := &Failure{
 		schedule: schedule{
-			{p.reference.met[created].point, FaultTimeoutApplied},
-			{p.reference.met[added].point, FaultLagLong},
+			{p.reference.points[created].point, FaultTimeoutApplied},
+			{p.reference.points[added].point, FaultLagLong},
 		},
 	}
 	p.tell(t, f)

@@ -77,13 +77,13 @@ func TestTimeline_drawing(t *testing.T) {
 			"process to nowhere, starts",
 		},
 		{
-			"a late write", copierScenario(false), "v1:1:hand-over@" + create, "reconcile 1", "create ConfigMap default/a lands",
+			"a late write", copierScenario(false), "v1:1:hand-over@" + create, "reconcile 1", "create ConfigMap default/a takes effect late",
 			"process to server, fails",
 		},
-		{"somebody else", copierScenario(false), "v1:1:exists@" + create, "somebody", "create", "somebody to server"},
+		{"another client", copierScenario(false), "v1:1:exists@" + create, byOther, "create", byOther + " to server"},
 		{
 			"a late event", copierScenario(false), "v1:1:lag-long@event+added:ConfigMap:default/a:1", "watch",
-			"added ConfigMap default/a is late", "server to cache ConfigMap, held",
+			"added ConfigMap default/a is delayed", "server to cache ConfigMap, held",
 		},
 		{
 			"the end of that", copierScenario(false), "v1:1:lag-long@event+added:ConfigMap:default/a:1", "watch",
@@ -94,14 +94,14 @@ func TestTimeline_drawing(t *testing.T) {
 			"server to cache ConfigMap, repeats",
 		},
 		{
-			"a restart", copierScenario(false), "v1:1:restart@quiet::/step+2:1", "process", "is ended",
+			"a restart", copierScenario(false), "v1:1:restart@quiet::/step+2:1", "process", "ends",
 			"process to nowhere, dies",
 		},
 		{
-			"a deletion", copierScenario(false), "v1:1:child-deleted@quiet:ConfigMap:default/a:1", "somebody", "delete",
-			"somebody to server",
+			"a deletion", copierScenario(false), "v1:1:child-deleted@quiet:ConfigMap:default/a:1", byOther, "delete",
+			byOther + " to server",
 		},
-		{"a late actor", copierScenario(false), "v1:1:late@collect:ConfigMap:default/a:1", "gc", "is late", "gc to nowhere"},
+		{"a late actor", copierScenario(false), "v1:1:late@collect:ConfigMap:default/a:1", "gc", "delays", "gc to nowhere"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := told(t, c.scenario, c.schedule)

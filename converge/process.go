@@ -141,6 +141,26 @@ func (p *process) activity(name string) *activity {
 // isActive is true for a reconcile that goes on.
 func (p *process) isActive(name string) bool { return p.activity(name) != nil }
 
+// busy reports whether a reconcile or a handler is running.
+func (p *process) busy() bool { return len(p.active) > 0 || p.delivering }
+
+// existing returns the cache of a kind, or nil.
+func (p *process) existing(kind schema.GroupVersionKind) *informer {
+	for _, i := range p.informers {
+		if i.kind == kind {
+			return i
+		}
+	}
+	return nil
+}
+
+// changedVersion reports whether a call updates an object with another version than it was read with: a conflict is not
+// detected then.
+func (p *process) changedVersion(c *call) bool {
+	version, read := p.filled[c.obj]
+	return read && c.act == "update" && version != c.obj.GetResourceVersion()
+}
+
 // rival is a reconcile that goes on, and waits as another one does that makes a call.
 func (p *process) rival(c *call) string {
 	p.mu.Lock()
@@ -189,26 +209,6 @@ func (p *process) callOutside(ctx context.Context, name string, effect func() er
 		panic(panicked) // where the reconciler is, not where its calls are served
 	}
 	return err
-}
-
-// landing is a write of a process that has its effect after the first reconcile of a later one.
-type landing struct {
-	after int
-	do    func()
-}
-
-// land has writes of earlier processes have their effect.
-func (r *run) land() bool {
-	landing := r.landing
-	r.landing = nil
-	for _, l := range landing {
-		if l.after < r.process.number {
-			l.do()
-		} else {
-			r.landing = append(r.landing, l)
-		}
-	}
-	return len(r.landing) < len(landing)
 }
 
 // activity is a reconcile that goes on.

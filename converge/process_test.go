@@ -50,9 +50,9 @@ func TestGoroutinesThatHoldUpTheEnd(t *testing.T) {
 // TestRunsThatAreStuck waits for something outside of the scenario, which comes when that is told.
 func TestRunsThatAreStuck(t *testing.T) {
 	outside := make(chan struct{})
-	defer func(before time.Duration, tell func(string)) { stuckTime, tellStuck = before, tell }(stuckTime, tellStuck)
+	defer func(before time.Duration, tell func(string)) { stuckTime, warnStuck = before, tell }(stuckTime, warnStuck)
 	var told atomic.Value
-	stuckTime, tellStuck = time.Millisecond, func(test string) {
+	stuckTime, warnStuck = time.Millisecond, func(test string) {
 		if told.CompareAndSwap(nil, test) {
 			close(outside)
 		}
@@ -76,14 +76,14 @@ func TestReconcilesThatOvertake(t *testing.T) {
 	if !ok {
 		t.Fatal(reference.violations)
 	}
-	at := slices.IndexFunc(reference.met, func(m meeting) bool { return m.faults.has(FaultOvertaken) })
+	at := slices.IndexFunc(reference.points, func(m injectionPoint) bool { return m.faults.has(FaultOvertaken) })
 	if at < 0 {
 		t.Fatal("nobody can be overtaken")
 	}
 	log := &timeline{}
-	o := p.execute(t, schedule{{reference.met[at].point, FaultOvertaken}}, p.usual(), log)
-	if o.hit != 1 || len(o.violations) > 0 {
-		t.Errorf("it has come true %d times, with %v", o.hit, o.violations)
+	o := p.execute(t, schedule{{reference.points[at].point, FaultOvertaken}}, p.usual(), log)
+	if o.injected != 1 || len(o.violations) > 0 {
+		t.Errorf("it has come true %d times, with %v", o.injected, o.violations)
 	}
 	var rival string
 	from := slices.IndexFunc(log.entries, func(e entry) bool {

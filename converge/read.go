@@ -113,12 +113,12 @@ func (p *process) list(gvk schema.GroupVersionKind, out client.ObjectList, optio
 
 // ordered returns what a cache has: sorted, or in an order that is different each time.
 func (r *run) ordered(i *informer) []client.Object {
-	if r.shuffled == 0 || len(i.objects) < 2 {
+	if r.listOrder == 0 || len(i.objects) < 2 {
 		return i.objects
 	}
 	// Another one comes first each time.
 	i.reads++
-	n := (i.reads + r.shuffled) % len(i.objects)
+	n := (i.reads + r.listOrder) % len(i.objects)
 	objects := slices.Concat(i.objects[n:], i.objects[:n])
 	slices.Reverse(objects)
 	return objects

@@ -46,7 +46,7 @@ func TestFailuresAreShort(t *testing.T) {
 	tried, shrunk := 0, 0
 	var faults []int
 	for n := range uint64(3000) {
-		s := randomSchedule(reference.met, 3, n)
+		s := randomSchedule(reference.points, 3, n)
 		o := p.execute(t, s, p.usual(), nil)
 		v, violated := o.violation()
 		if !violated || len(s) < 3 {

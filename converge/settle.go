@@ -3,34 +3,22 @@
 package converge
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// violate notes a violation. The first one ends the run: what comes after it comes of it.
-func (r *run) violate(v Violation) {
-	if _, off := r.plan.Off[v.Oracle]; off {
-		r.stopped = r.stopped || v.Oracle == OracleQuiescence
-		return
-	}
-	r.violations = append(r.violations, v)
-	r.log.violation(r, v)
-}
+// stayTime is how much later all objects are reconciled again.
+const stayTime = 61 * time.Second
 
-func (r *run) failed() bool { return len(r.violations) > 0 || r.stopped }
-
-// settle waits until all is quiet, and has the oracles look.
+// settle waits until the controller is idle, injects the faults of that moment, and lets the oracles check the state.
 func (r *run) settle() {
-	r.log.user(r, Settle(), nil)
-	r.recent, r.quietAt = 0, time.Now()
-	clear(r.waited)
+	r.trace.user(Settle(), nil)
+	r.scheduler.settle()
+	clear(r.scheduler.waited)
 	r.work(time.Time{})
 	if r.failed() {
 		return
@@ -38,99 +26,82 @@ func (r *run) settle() {
 	if r.disturb() {
 		r.work(time.Time{})
 	}
-	r.outwait()
+	r.waitForPolling()
 	if r.failed() {
 		return
 	}
-	s := r.snapshot()
-	r.checkState(s)
-	if !r.failed() {
-		r.checkGone(s)
-	}
-	if !r.failed() {
-		r.checkObserved()
-	}
-	if !r.failed() {
-		r.checkStay()
-	}
-	if !r.failed() {
-		r.checkShared()
-	}
+	s := r.world.snapshot()
+	r.faults.off = true
+	r.oracles.settled(s, r.users.skipped, func() []*informer { return r.process.informers }, r.reconcileAll)
+	r.faults.off = false
 	r.requested = nil
-	clear(r.unsettled)
-	r.settled = append(r.settled, s)
-	r.settledAt = append(r.settledAt, r.step)
+	r.users.settled()
+	r.trace.settled = append(r.trace.settled, s)
+	r.trace.settledAt = append(r.trace.settledAt, r.trace.step)
 }
 
-// outwait lets time pass for those who look again and again, reconcilers and others that were started: what they do
-// once some time has passed gets done.
-func (r *run) outwait() {
+// disturb injects the faults of an idle controller, and reports whether it has injected one.
+func (r *run) disturb() bool {
+	disturbed := false
+	step := types.NamespacedName{Name: fmt.Sprint("step ", r.trace.step+1)}
+	if r.faults.at(site{"quiet", "", step}, setOf(FaultRestart)) == FaultRestart {
+		r.trace.fault("process", "ends", FaultRestart)
+		r.crash()
+		disturbed = true
+	}
+	for _, i := range slices.Clone(r.process.informers) {
+		most := 0
+		if r.plan.faults.has(FaultStaleStart) {
+			most = min(3, len(r.world.eventsOf(i.kind)))
+		}
+		for back := 1; back <= most; back++ {
+			at := site{"quiet", i.kind.Kind, types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}}
+			if r.faults.at(at, setOf(FaultStaleStart)) == FaultStaleStart {
+				r.trace.fault(
+					"process", fmt.Sprintf("ends; the cache of %s starts %s behind", i.kind.Kind, plural(back, "event")),
+					FaultStaleStart,
+				)
+				r.crash()
+				r.stale = append(r.stale, staleStart{i.kind, back})
+				disturbed = true
+			}
+		}
+	}
+	return r.others.disturb() || disturbed
+}
+
+// waitForPolling lets time pass for requests that poll, and for work that handlers have delayed.
+func (r *run) waitForPolling() {
 	for range maxWaits {
-		// The queues of controllers may have what handlers have put off.
 		if r.failed() || len(r.process.queue.items) == 0 && r.process.manager == nil {
 			return
 		}
-		changes := r.changes
+		changes := r.trace.changes
 		time.Sleep(stayTime)
-		r.recent, r.quietAt = 0, time.Now()
+		r.scheduler.settle()
 		r.work(time.Time{})
-		if r.changes == changes {
+		if r.trace.changes == changes {
 			return
 		}
 	}
 }
 
-// maxWaits is how often it may take another minute until nothing happens any more.
-const maxWaits = 5
-
-// checkResult looks at how a reconcile has ended.
-func (r *run) checkResult(a *activity) {
-	name := nameOf(a.NamespacedName)
-	switch {
-	case a.panicked != nil:
-		r.violate(Violation{
-			Oracle:  OracleErrors,
-			Cause:   CausePanic,
-			About:   name,
-			Message: fmt.Sprintf("the reconcile of %s panics: %v", name, a.panicked),
-			Details: userFrames(a.stack),
-		})
-	case isTerminal(a.err) && transient(a.err):
-		r.violate(Violation{
-			Oracle: OracleErrors, Cause: CauseTerminalError, About: name,
-			Message: fmt.Sprintf("the reconcile of %s returns a terminal error for a temporary one: %v", name, a.err),
-		})
-	}
-	r.lastResult = a
-}
-
-func isTerminal(err error) bool { return errors.Is(err, reconcile.TerminalError(nil)) }
-
-// transient is true for errors that another attempt may not meet.
-func transient(err error) bool {
-	return apierrs.IsConflict(err) || apierrs.IsTimeout(err) || apierrs.IsServerTimeout(err) ||
-		apierrs.IsTooManyRequests(err) || apierrs.IsInternalError(err) ||
-		errors.Is(err, context.DeadlineExceeded)
-}
-
-// restless tells that reconciles do not come to an end.
-func (r *run) restless(long string) Violation {
-	v := Violation{Oracle: OracleQuiescence, Cause: CauseNotQuiet, Message: "did not converge " + long}
-	if a := r.lastResult; a != nil {
-		v.About = nameOf(a.NamespacedName)
-		switch {
-		case a.err != nil:
-			v.Message += ", " + v.About + " fails: " + a.err.Error()
-		case r.lastEffect != "":
-			v.Message += ", the last effect: " + r.lastEffect
+// reconcileAll reconciles all objects again.
+func (r *run) reconcileAll() {
+	r.trace.note("checks", "reconciles all objects again")
+	for _, i := range r.process.informers {
+		if i.kind == r.plan.primary {
+			i.resync = true
 		}
 	}
-	if len(r.process.active) > 0 && time.Since(r.quietAt) > r.plan.Patience {
-		v.Cause = CauseHangs
-		v.Message = "the reconcile of " + nameOf(r.process.active[0].NamespacedName) + " does not return"
+	time.Sleep(stayTime) // for work that depends on the time of day
+	// Predicates may drop a resync.
+	for _, req := range r.requested {
+		r.process.ask(req)
 	}
-	return v
+	r.scheduler.settle()
+	r.work(time.Time{})
 }
 
-// sortedKeys returns the keys of a map in their order.
+// sortedKeys returns the sorted keys of a map.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

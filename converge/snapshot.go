@@ -36,14 +36,14 @@ type flatObject struct {
 // fields are the fields of an object, or of several that have names that the API server has made.
 type fields map[string]string
 
-func (r *run) snapshot() *snapshot {
-	s := &snapshot{cloud: maps.Clone(r.cloud.values)}
-	for _, kind := range r.server.Kinds() {
+func (w *world) snapshot() *snapshot {
+	s := &snapshot{cloud: maps.Clone(w.cloud.values)}
+	for _, kind := range w.server.Kinds() {
 		if kind.Group == "" && kind.Kind == "Namespace" {
 			continue
 		}
 		s.kinds = append(s.kinds, kind)
-		s.objects = append(s.objects, r.server.List(kind))
+		s.objects = append(s.objects, w.server.List(kind))
 	}
 	return s
 }

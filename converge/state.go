@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// State is the stored state of the API server and of the Cloud at one moment.
+// State is the stored state of the API server and of the [Cloud] at one moment.
 type State struct {
-	run *run
+	world *world
 	// failures are the errors of reads that cannot return one.
 	failures *[]error
 }
@@ -21,7 +21,7 @@ type State struct {
 // another reason, for example because its type is not in the Scheme, Get returns false and the check of the state fails
 // with that error.
 func (s State) Get(obj client.Object) bool {
-	err := s.run.user.Get(context.Background(), client.ObjectKeyFromObject(obj), obj)
+	err := s.world.user.Get(context.Background(), client.ObjectKeyFromObject(obj), obj)
 	if client.IgnoreNotFound(err) != nil {
 		*s.failures = append(*s.failures, fmt.Errorf("State.Get of %T %s: %w", obj, client.ObjectKeyFromObject(obj), err))
 	}
@@ -30,8 +30,8 @@ func (s State) Get(obj client.Object) bool {
 
 // List fills a list, in the order of namespaces and names.
 func (s State) List(list client.ObjectList, opts ...client.ListOption) error {
-	return s.run.user.List(context.Background(), list, opts...)
+	return s.world.user.List(context.Background(), list, opts...)
 }
 
-// Cloud returns what the system outside has, by key.
-func (s State) Cloud() map[string]string { return maps.Clone(s.run.cloud.values) }
+// Cloud returns the values of the external system, by key.
+func (s State) Cloud() map[string]string { return maps.Clone(s.world.cloud.values) }

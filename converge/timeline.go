@@ -18,6 +18,24 @@ type timeline struct {
 	// arrivals are only for drawings, and hits tell how many entries there were when a fault came true.
 	arrivals []arrival
 	hits     map[point]int
+
+	world *world
+	// process is the number of the process.
+	process int
+}
+
+// observe makes a timeline that of a world.
+func (t *timeline) observe(w *world) {
+	if t != nil {
+		t.world = w
+	}
+}
+
+// processStarted records the number of the process.
+func (t *timeline) processStarted(number int) {
+	if t != nil {
+		t.process = number
+	}
 }
 
 // entry is a line of a timeline.
@@ -114,15 +132,15 @@ const (
 	crucial        // faults and what they lead to
 )
 
-func (t *timeline) add(r *run, e entry) {
-	e.at, e.version = r.now(), r.server.Version()
-	if e.process == 0 && r.process != nil {
-		e.process = r.process.number
+func (t *timeline) add(e entry) {
+	e.at, e.version = t.world.now(), t.world.server.Version()
+	if e.process == 0 {
+		e.process = t.process
 	}
 	t.entries = append(t.entries, e)
 }
 
-func (t *timeline) user(r *run, step Step, err error) {
+func (t *timeline) user(step Step, err error) {
 	if t != nil {
 		e := entry{
 			who: "user", what: step.name, result: errorText(err), weight: write, from: other("user"), failed: err != nil,
@@ -133,17 +151,17 @@ func (t *timeline) user(r *run, step Step, err error) {
 		case step.do != nil:
 			e.to = theServer
 		}
-		t.add(r, e)
+		t.add(e)
 	}
 }
 
-func (t *timeline) note(r *run, who, what string) {
+func (t *timeline) note(who, what string) {
 	if t != nil {
-		t.add(r, entry{who: who, what: what, weight: notable})
+		t.add(entry{who: who, what: what, weight: notable})
 	}
 }
 
-func (t *timeline) fault(r *run, who, what string, fault Fault) {
+func (t *timeline) fault(who, what string, fault Fault) {
 	if t == nil {
 		return
 	}
@@ -158,7 +176,7 @@ func (t *timeline) fault(r *run, who, what string, fault Fault) {
 	case FaultChildDeleted, FaultFlap, FaultDrift:
 		e.to = theServer
 	}
-	t.add(r, e)
+	t.add(e)
 }
 
 // hit tells that a fault comes true.
@@ -173,7 +191,7 @@ func (t *timeline) hit(p point) {
 }
 
 // watch tells of the watch of a kind: that it is late, or, without a fault, that it catches up.
-func (t *timeline) watch(r *run, i *informer, what string, fault Fault) {
+func (t *timeline) watch(i *informer, what string, fault Fault) {
 	if t == nil {
 		return
 	}
@@ -184,40 +202,40 @@ func (t *timeline) watch(r *run, i *informer, what string, fault Fault) {
 	if fault == FaultResync {
 		e.news = repeating
 	}
-	t.add(r, e)
+	t.add(e)
 }
 
 // arrive tells that a cache gets its next event.
-func (t *timeline) arrive(r *run, i *informer) {
+func (t *timeline) arrive(i *informer) {
 	if t == nil {
 		return
 	}
 	next := i.coming[0]
 	t.arrivals = append(t.arrivals, arrival{after: len(t.entries), entry: entry{
-		at: r.now(), who: "watch", what: eventNames[next.Type] + " " + next.Kind.Kind + " " + nameOf(next.Key),
+		at: t.world.now(), who: "watch", what: eventNames[next.Type] + " " + next.Kind.Kind + " " + nameOf(next.Key),
 		cache: fmt.Sprintf("cache@%d", next.Version),
-		from:  theServer, to: cacheOf(i.kind), news: arriving, process: r.process.number, version: r.server.Version(),
+		from:  theServer, to: cacheOf(i.kind), news: arriving, process: t.process, version: t.world.server.Version(),
 	}})
 }
 
 // start tells that a process starts after another one.
-func (t *timeline) start(r *run, number int) {
+func (t *timeline) start(number int) {
 	if t != nil {
-		t.add(r, entry{
+		t.add(entry{
 			who: "process", what: "starts again", weight: notable, from: theProcess, turn: starting, process: number,
 		})
 	}
 }
 
-func (t *timeline) violation(r *run, v Violation) {
+func (t *timeline) violation(v Violation) {
 	if t != nil {
-		t.add(r, entry{who: "check", what: v.String(), mark: harmMark, weight: crucial})
+		t.add(entry{who: "check", what: v.String(), mark: harmMark, weight: crucial})
 	}
 }
 
-func (t *timeline) actor(r *run, name, what string, err error) {
+func (t *timeline) actor(name, what string, err error) {
 	if t != nil {
-		t.add(r, entry{
+		t.add(entry{
 			who:    name,
 			what:   what,
 			result: errorText(err),
@@ -229,21 +247,21 @@ func (t *timeline) actor(r *run, name, what string, err error) {
 	}
 }
 
-func (t *timeline) foreign(r *run, verb string, c *call, err error) {
+func (t *timeline) foreign(verb string, c *call, err error) {
 	if t != nil {
-		t.add(r, entry{
-			who: "somebody", what: verb + " " + c.kind + " " + nameOf(c.key), result: errorText(err), weight: crucial,
+		t.add(entry{
+			who: byOther, what: verb + " " + c.kind + " " + nameOf(c.key), result: errorText(err), weight: crucial,
 			mark: faultMark,
-			from: other("somebody"), to: theServer, failed: err != nil,
+			from: other(byOther), to: theServer, failed: err != nil,
 		})
 	}
 }
 
-func (t *timeline) late(r *run, c *call, who string, err error) {
+func (t *timeline) late(c *call, err error) {
 	if t != nil {
-		t.add(r, entry{
-			who:    who,
-			what:   c.act + " " + c.kind + " " + nameOf(c.key) + " lands late",
+		t.add(entry{
+			who:    c.who,
+			what:   c.act + " " + c.kind + " " + nameOf(c.key) + " takes effect late",
 			result: errorText(err),
 			weight: crucial,
 			mark:   staleMark,
@@ -254,15 +272,15 @@ func (t *timeline) late(r *run, c *call, who string, err error) {
 	}
 }
 
-func (t *timeline) begin(r *run, a *activity) {
+func (t *timeline) begin(a *activity) {
 	if t != nil {
-		t.add(r, entry{
+		t.add(entry{
 			who: a.name, what: "begins: " + nameOf(a.NamespacedName), weight: aside, from: theProcess, turn: beginning,
 		})
 	}
 }
 
-func (t *timeline) end(r *run, a *activity) {
+func (t *timeline) end(a *activity) {
 	if t == nil {
 		return
 	}
@@ -282,10 +300,10 @@ func (t *timeline) end(r *run, a *activity) {
 	case a.result.Requeue: //nolint:staticcheck // reconcilers still ask for it
 		e.result = "again"
 	}
-	t.add(r, e)
+	t.add(e)
 }
 
-func (t *timeline) call(r *run, c *call, fault Fault, err error) {
+func (t *timeline) call(c *call, fault Fault, err error, cache *informer) {
 	if t == nil {
 		return
 	}
@@ -313,7 +331,7 @@ func (t *timeline) call(r *run, c *call, fault Fault, err error) {
 			}
 		}
 		if version := c.obj.GetResourceVersion(); version != "" && c.act != "delete" {
-			e.result += ", version " + version + r.changeOf(c)
+			e.result += ", version " + version + t.world.changeOf(c)
 		}
 	case c.outside && c.effect:
 		e.result, e.weight = "ok", write
@@ -324,7 +342,7 @@ func (t *timeline) call(r *run, c *call, fault Fault, err error) {
 		}
 	}
 	if c.cached {
-		t.cached(r, c, &e)
+		e.readFrom(cache)
 	}
 	switch fault {
 	case "":
@@ -335,12 +353,11 @@ func (t *timeline) call(r *run, c *call, fault Fault, err error) {
 	case FaultTimeoutLost, FaultTooManyRequests, FaultServerError:
 		e.mark, e.weight = faultMark, crucial
 	}
-	t.add(r, e)
+	t.add(e)
 }
 
-// cached tells which version of its kind a read got.
-func (t *timeline) cached(r *run, c *call, e *entry) {
-	i := r.process.existing(c.gvk)
+// readFrom adds the version of a cache that was read.
+func (e *entry) readFrom(i *informer) {
 	if i == nil {
 		return
 	}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi"
+	"trueup.dev/internal/nilcheck"
+)
+
+// actors are the other controllers of a run and the garbage collector. They see each change of the API server, and act
+// on it later, or at once, or when everything else is idle.
+type actors struct {
+	run  *run
+	list []*actorState
+	// slow defers all actions until everything else is idle, and reverse performs them in the opposite order.
+	slow, reverse bool
+	// pendingGarbage is set if the garbage collector may have work, and deferredGarbage names what it collects when
+	// everything else is idle.
+	pendingGarbage  bool
+	deferredGarbage map[string]bool
+	acted           int
+}
+
+// actorState is an actor in a run.
+type actorState struct {
+	actorOf
+
+	client client.Client
+	// due are the objects to act on, and deferred those to act on when everything else is idle.
+	due, deferred []types.NamespacedName
+}
+
+// maxActs limits the actions of a run. Actors that need more act against each other, or against the reconciler.
+const maxActs = 2000
+
+var actorFaults = faultsAt(atActor)
+
+// changed queues an object for its actors, and the garbage collector.
+func (a *actors) changed(e memapi.Event) {
+	if e.Type == watch.Deleted || e.Object.GetDeletionTimestamp() != nil ||
+		len(e.Object.GetOwnerReferences()) > 0 && hasNewOwners(e) {
+		a.pendingGarbage = true
+	}
+	if e.Type == watch.Deleted {
+		return
+	}
+	for _, actor := range a.list {
+		if actor.kind != e.Kind || slices.Contains(actor.due, e.Key) || slices.Contains(actor.deferred, e.Key) {
+			continue
+		}
+		if a.slow {
+			actor.deferred = append(actor.deferred, e.Key)
+			continue
+		}
+		switch a.run.faults.at(site{"act " + actor.Name, e.Kind.Kind, keyOf(e.Object)}, actorFaults) {
+		case FaultLate:
+			actor.deferred = append(actor.deferred, e.Key)
+			a.run.trace.fault(actor.Name, "delays "+e.Kind.Kind+" "+nameOf(e.Key), FaultLate)
+		case FaultEarly:
+			a.run.trace.fault(actor.Name, "acts at once on "+e.Kind.Kind+" "+nameOf(e.Key), FaultEarly)
+			a.act(actor, e.Key)
+		default:
+			actor.due = append(actor.due, e.Key)
+		}
+	}
+}
+
+// hasNewOwners reports whether a change has set the owners of an object.
+func hasNewOwners(e memapi.Event) bool {
+	return nilcheck.IsNil(e.Old) || !slices.Equal(ownersOf(e.Old), ownersOf(e.Object))
+}
+
+// of returns the first actor of a kind, or nil.
+func (a *actors) of(kind schema.GroupVersionKind) *actorState {
+	for _, actor := range a.list {
+		if actor.kind == kind {
+			return actor
+		}
+	}
+	return nil
+}
+
+// actNext performs the next action of an actor or of the garbage collector, and reports whether there was one.
+func (a *actors) actNext() bool {
+	for _, actor := range a.list {
+		if len(actor.due) > 0 {
+			key := actor.due[0]
+			actor.due = slices.Delete(actor.due, 0, 1)
+			a.act(actor, key)
+			return true
+		}
+	}
+	return a.pendingGarbage && a.collect(false)
+}
+
+// actDeferred performs the next deferred action, and reports whether there was one.
+func (a *actors) actDeferred() bool {
+	for n := range a.list {
+		actor, at := a.list[n], 0
+		if a.reverse {
+			actor = a.list[len(a.list)-1-n]
+			at = max(len(actor.deferred)-1, 0)
+		}
+		if len(actor.deferred) > 0 {
+			key := actor.deferred[at]
+			a.run.oracles.status.recovering(actor.kind, key, a.run.process)
+			actor.deferred = slices.Delete(actor.deferred, at, at+1)
+			a.act(actor, key)
+			return true
+		}
+	}
+	return len(a.deferredGarbage) > 0 && a.collect(true)
+}
+
+func (a *actors) act(actor *actorState, key types.NamespacedName) {
+	r := a.run
+	stored := r.world.server.Get(actor.kind, key)
+	if stored == nil || r.world.over {
+		return
+	}
+	if a.acted++; a.acted > maxActs {
+		r.violate(scenarioFailure(fmt.Sprintf("actor %s does not stop: it has acted %d times", actor.Name, maxActs)))
+		return
+	}
+	defer r.watches.as(actor.Name)()
+	before := r.world.server.Version()
+	err := actor.Act(r.ctx, actor.client, withKind(stored, actor.kind))
+	if err != nil || r.world.server.Version() != before {
+		r.trace.actor(actor.Name, actor.kind.Kind+" "+nameOf(key), err)
+	}
+	if err != nil && len(r.schedule) == 0 {
+		r.violate(scenarioFailure(fmt.Sprintf("actor %s: %s %s: %v", actor.Name, actor.kind.Kind, nameOf(key), err)))
+	}
+}
+
+// collect performs the next action of the garbage collector, also a deferred one if deferred is set.
+func (a *actors) collect(deferred bool) bool {
+	r := a.run
+	for _, garbage := range r.world.server.Garbage() {
+		name := string(garbage.Type) + " " + garbage.Kind.Kind + " " + nameOf(garbage.Key)
+		if a.deferredGarbage[name] && !deferred {
+			continue
+		}
+		if _, known := a.deferredGarbage[name]; !known && !deferred &&
+			r.faults.at(site{"collect", garbage.Kind.Kind, r.world.keyFor(garbage.Kind, garbage.Key)}, setOf(FaultLate)) ==
+				FaultLate {
+			r.trace.fault("gc", "delays "+name, FaultLate)
+			if a.deferredGarbage == nil {
+				a.deferredGarbage = map[string]bool{}
+			}
+			a.deferredGarbage[name] = true
+			continue
+		}
+		if a.acted++; a.acted > maxActs {
+			r.violate(scenarioFailure(
+				fmt.Sprintf("the garbage collector does not stop: it has acted %d times, last on %s", maxActs, name),
+			))
+			return false
+		}
+		delete(a.deferredGarbage, name)
+		defer r.watches.as("gc")()
+		r.trace.actor("gc", name, r.world.server.Collect(garbage))
+		return true
+	}
+	if deferred {
+		clear(a.deferredGarbage)
+	}
+	a.pendingGarbage = false
+	return false
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// gateway is where each call of the process passes: it determines the faults that apply, injects one, performs the
+// call, and records it. It does not know why the process makes a call.
+type gateway struct {
+	run *run
+	// serving is the call that is being answered.
+	serving *call
+	// inFlight are writes that have not taken effect yet.
+	inFlight []inFlightWrite
+}
+
+// inFlightWrite is a write of a process that has ended.
+type inFlightWrite struct {
+	do func()
+	// after is the number of the process that has sent it.
+	after int
+}
+
+// The faults that apply at requests.
+var (
+	readFaults         = faultsAt(atRead)
+	writeFaults        = faultsAt(atWrite)
+	createFaults       = faultsAt(atCreate)
+	changeFaults       = faultsAt(atChange)
+	externalReadFaults = faultsAt(atExternalRead)
+	externalCallFaults = faultsAt(atExternalCall)
+	// errorFaults return an error to the reconcile.
+	errorFaults = readFaults | setOf(FaultTimeoutApplied)
+	// lostResponseFaults lose the response of a write that takes effect.
+	lostResponseFaults = setOf(FaultCrashAfter, FaultTimeoutApplied, FaultHandOver)
+)
+
+// unknownVersion differs from all versions: it is unknown what a call to an external system has changed.
+const unknownVersion = -1
+
+// writeTime is how long a write takes.
+const writeTime = time.Millisecond
+
+// serveNext answers a call, and reports whether one was waiting.
+func (g *gateway) serveNext() bool {
+	r := g.run
+	c := r.process.next()
+	if c == nil {
+		return false
+	}
+	if c.begin != nil {
+		c.begin()
+		c.served <- nil
+		return true
+	}
+	earlier := len(r.faults.points)
+	fault := g.fault(c)
+	if fault == FaultOvertaken {
+		return true
+	}
+	points := len(r.faults.points)
+	if fault != "" && errorFaults.has(fault) {
+		if a := r.process.activity(c.who); a != nil {
+			a.failed = append(a.failed, fault)
+		}
+	}
+	if c.cached {
+		r.watches.catchUp(r.process.informer(c.gvk))
+	}
+	before := r.world.version()
+	err := g.perform(c, fault)
+	r.trace.call(c, fault, err, r.process.existing(c.gvk))
+	if points > earlier {
+		p := &r.faults.points[points-1]
+		if p.after = r.world.version(); c.outside && c.effect && p.after == before {
+			p.after = unknownVersion
+		}
+	}
+	if c.obj != nil && r.world.version() == before && err == nil {
+		r.trace.noOps++
+	}
+	if c.cached {
+		r.watches.wasRead(c.gvk)
+	}
+	r.watches.forward()
+	r.world.acting = ""
+	c.served <- err
+	return true
+}
+
+// fault determines the fault of a call. If the call is overtaken it waits again, and cannot have another fault.
+func (g *gateway) fault(c *call) Fault {
+	if c.behind != "" {
+		return ""
+	}
+	r := g.run
+	at := c.site
+	if !c.outside {
+		at.key = r.world.keyFor(c.gvk, at.key)
+	}
+	faults, rival := g.faultsOf(c), r.process.rival(c)
+	if rival != "" {
+		faults |= setOf(FaultOvertaken)
+	}
+	fault := r.faults.at(at, faults)
+	if fault == FaultOvertaken {
+		r.trace.fault(c.who, "is overtaken by "+rival, FaultOvertaken)
+		r.process.overtake(c, rival)
+	}
+	return fault
+}
+
+// faultsOf returns the faults that apply to a call.
+func (g *gateway) faultsOf(c *call) faultSet {
+	var faults faultSet
+	switch {
+	case c.outside && c.effect:
+		faults = externalCallFaults
+	case c.outside:
+		faults = externalReadFaults
+	case c.obj == nil && c.cached:
+	case c.obj == nil:
+		faults = readFaults
+	default:
+		faults = writeFaults | g.objectFaults(c)
+	}
+	// In-flight writes take effect before users go on: after the cleanup they would be unrecoverable.
+	if len(g.inFlight) == 0 && g.run.users.canContinue() {
+		faults |= setOf(FaultMeanwhile)
+	}
+	return faults
+}
+
+// objectFaults returns the faults that depend on the object that is written.
+func (g *gateway) objectFaults(c *call) faultSet {
+	if c.act == "delete all" || c.obj.GetName() == "" {
+		return 0 // an object with another generated name would be unrecoverable
+	}
+	faults := setOf(FaultHandOver)
+	stored := g.run.world.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
+	if len(c.obj.GetOwnerReferences()) == 0 && (stored == nil || c.act == "create" || c.act == "apply") {
+		faults = 0 // an object without an owner that is created after the cleanup would be unrecoverable
+	}
+	if stored == nil {
+		if c.act == "create" {
+			faults |= createFaults
+		}
+		return faults
+	}
+	if c.act == "create" {
+		return faults
+	}
+	faults |= changeFaults
+	if !g.run.world.own[stored.GetUID()] || stored.GetDeletionTimestamp() != nil || ended(stored) {
+		return faults &^ setOf(FaultDeleted, FaultRecreated)
+	}
+	// An object whose name the API server has generated would get another name, and an applied object would keep fields
+	// that the other client owns.
+	if len(stored.GetFinalizers()) > 0 || thingOf(c.gvk, stored).generated || applied(stored) {
+		faults &^= setOf(FaultRecreated)
+	}
+	return faults
+}
+
+// applied reports whether an object was applied.
+func applied(obj client.Object) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Operation == metav1.ManagedFieldsOperationApply
+	})
+}
+
+// perform performs a call with a fault, on behalf of the process.
+func (g *gateway) perform(c *call, fault Fault) error {
+	r := g.run
+	r.trace.requests += cost(c.act)
+	if c.obj != nil || c.effect {
+		time.Sleep(writeTime)
+	}
+	r.world.acting, g.serving = byProcess, c
+	err := g.answer(c, fault)
+	g.serving = nil
+	if err == nil && c.into != nil {
+		r.process.filled[c.into] = c.into.GetResourceVersion()
+	}
+	if a := r.process.activity(c.who); a != nil && err != nil && isTemporary(err) {
+		a.refused = true
+	}
+	return err
+}
+
+// cost is the time that a request takes, in units of the fastest one.
+func cost(act string) int {
+	switch act {
+	case "apply":
+		return 10
+	case "patch":
+		return 3
+	}
+	return 1
+}
+
+// answer injects a fault, and returns what the process receives.
+func (g *gateway) answer(c *call, fault Fault) error {
+	r := g.run
+	target := c.obj
+	if c.obj != nil && fault != "" && lostResponseFaults.has(fault) {
+		target = c.obj.DeepCopyObject().(client.Object)
+	}
+	switch fault {
+	case FaultCrashBefore:
+		r.crash()
+		return nil
+	case FaultCrashAfter:
+		_ = c.do(target)
+		r.crash()
+		return nil
+	case FaultHandOver:
+		g.inFlight = append(g.inFlight, inFlightWrite{after: r.process.number, do: func() {
+			r.world.lateWrite = true
+			defer func() { r.world.lateWrite = false }()
+			defer r.watches.as(byProcess)()
+			r.trace.late(c, c.do(target))
+		}})
+		r.crash()
+		return nil
+	case FaultTimeoutApplied:
+		if err := g.send(c, target); err != nil && !c.outside {
+			return err
+		}
+		return g.timeout(c)
+	case FaultTimeoutLost:
+		return g.timeout(c)
+	case FaultTooManyRequests:
+		return apierrs.NewTooManyRequests("the server has received too many requests and has asked us to try again later", 1)
+	case FaultServerError:
+		return apierrs.NewInternalError(fmt.Errorf("injected"))
+	case FaultMeanwhile:
+		r.users.meanwhile()
+	default:
+		r.others.interfere(c, fault)
+	}
+	r.oracles.advice.writing(c, r.process.existing(c.gvk))
+	if c.obj == nil {
+		return g.send(c, target)
+	}
+	uid := c.obj.GetUID()
+	annotated := fault == FaultConflict || r.process.changedVersion(c) && r.others.hasAnnotated(c)
+	err := g.send(c, target)
+	if err == nil && annotated {
+		r.oracles.endState.written(c, uid)
+	}
+	return err
+}
+
+// send performs a call without a fault, and records what the process has written.
+func (g *gateway) send(c *call, target client.Object) error {
+	r := g.run
+	before := r.world.server.Version()
+	err := c.do(target)
+	if err != nil || c.obj == nil {
+		return err
+	}
+	r.process.filled[target] = target.GetResourceVersion()
+	if now := r.world.server.Version(); now != before {
+		r.process.written[c.gvk] = now
+	}
+	return nil
+}
+
+func (g *gateway) timeout(c *call) error {
+	if c.outside {
+		return context.DeadlineExceeded
+	}
+	resource := schema.GroupResource{Group: c.gvk.Group, Resource: c.gvk.Kind}
+	if kind, ok := g.run.plan.registry.For(c.gvk); ok {
+		resource.Resource = kind.Plural
+	}
+	return apierrs.NewTimeoutError(fmt.Sprintf("%s %s %q: the request timed out", c.act, resource, c.key.Name), 0)
+}
+
+// cloudChanged is called when the call that is being served has changed the external system.
+func (g *gateway) cloudChanged(verb, key string, existed bool) {
+	r := g.run
+	var primary client.Object
+	if g.serving != nil {
+		if a := r.process.activity(g.serving.who); a != nil {
+			primary = r.world.livePrimary(a.NamespacedName)
+		}
+	}
+	r.trace.cloudChanged("cloud " + verb + " " + key)
+	r.scheduler.changed()
+	r.oracles.cloudChanged(verb, key, existed, r.faults.onlyRepeats(), primary)
+}
+
+// land lets the in-flight writes of earlier processes take effect, and reports whether there were any.
+func (g *gateway) land() bool {
+	inFlight := g.inFlight
+	g.inFlight = nil
+	for _, write := range inFlight {
+		if write.after < g.run.process.number {
+			write.do()
+		} else {
+			g.inFlight = append(g.inFlight, write)
+		}
+	}
+	return len(g.inFlight) < len(inFlight)
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+// injector decides at each injection point whether a fault of the schedule is injected there. It records all points,
+// for further schedules. It does not know what a fault does.
+type injector struct {
+	enabled  faultSet
+	schedule schedule
+	world    *world
+	trace    *trace
+	// off is set while all objects are reconciled again as a check.
+	off bool
+
+	visits map[site]int
+	// points are the injection points of the run, in their order.
+	points []injectionPoint
+	// injected counts the faults of the schedule that were injected.
+	injected int
+}
+
+// injectionPoint is a point, and the faults that apply there.
+type injectionPoint struct {
+	point
+
+	faults faultSet
+	// version and step identify equivalent crashes.
+	version int64
+	step    int
+	// after is the version after the request of the point.
+	after int64
+}
+
+// at records an injection point, and returns the fault to inject there, or "".
+func (i *injector) at(s site, faults faultSet) Fault {
+	if i.world.over || i.off {
+		return ""
+	}
+	i.visits[s]++
+	p := point{s, i.visits[s]}
+	if faults &= i.enabled; faults == 0 {
+		return ""
+	}
+	i.points = append(i.points, injectionPoint{point: p, faults: faults, version: i.world.version(), step: i.trace.step})
+	fault := i.schedule.at(p)
+	if fault == "" || !faults.has(fault) {
+		return ""
+	}
+	i.injected++
+	i.trace.hit(p)
+	return fault
+}
+
+// withdraw records that the last fault was not injected after all: the other client could not perform its write.
+func (i *injector) withdraw() { i.injected-- }
+
+// onlyRepeats reports whether the schedule only has faults after which a cache starts again or repeats its objects.
+// These do not undo any work.
+func (i *injector) onlyRepeats() bool {
+	for _, d := range i.schedule {
+		if !repeatFaults.has(d.fault) {
+			return false
+		}
+	}
+	return true
+}
+
+var repeatFaults = setOf(FaultResync, FaultListOrder, FaultStaleStart, FaultRestart)

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi"
+)
+
+// duplicatesOracle compares what the process has created and deleted in the whole run to the run without faults.
+type duplicatesOracle struct {
+	evidence
+	ledger
+}
+
+// ledger counts what the process has created and deleted.
+type ledger struct {
+	created, deleted map[thing]int
+	// live counts the existing objects that the process has created, and most is the maximum of live.
+	live, most map[thing]int
+	// explained counts the interferences of other clients that require another creation or deletion.
+	explained map[thing]int
+}
+
+func newLedger() ledger {
+	return ledger{map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}}
+}
+
+// changed counts a creation or deletion.
+func (o *duplicatesOracle) changed(e memapi.Event) {
+	t := thingOf(e.Kind, e.Object)
+	mine := o.world.acting == byProcess
+	switch {
+	case e.Type == watch.Added && mine:
+		if o.world.orphan(e.Object) {
+			break // the garbage collector deletes it, which the process could not know
+		}
+		o.created[t]++
+		o.live[t]++
+		o.most[t] = max(o.most[t], o.live[t])
+	case e.Type == watch.Deleted:
+		if o.world.own[e.Object.GetUID()] {
+			o.live[t]--
+		}
+		if mine && (e.Old == nil || e.Old.GetDeletionTimestamp() == nil) {
+			o.deleted[t]++
+		}
+	case e.Type == watch.Modified && mine && e.Object.GetDeletionTimestamp() != nil && e.Old.GetDeletionTimestamp() == nil:
+		o.deleted[t]++
+	}
+}
+
+// cloudChanged counts a creation or deletion in the external system.
+func (o *duplicatesOracle) cloudChanged(verb, key string, existed bool) {
+	t := thing{kind: schema.GroupVersionKind{Kind: "cloud"}, name: key}
+	if !existed {
+		o.created[t]++
+	} else if verb == "delete" {
+		o.deleted[t]++
+	}
+}
+
+// explain records that another client changes an object, and so its dependents, and the objects in it if it is a
+// namespace.
+func (o *duplicatesOracle) explain(kind schema.GroupVersionKind, key types.NamespacedName) {
+	o.explainAll(kind, key, map[types.UID]bool{})
+}
+
+func (o *duplicatesOracle) explainAll(kind schema.GroupVersionKind, key types.NamespacedName, done map[types.UID]bool) {
+	stored := o.world.server.Get(kind, key)
+	if stored == nil || done[stored.GetUID()] {
+		return
+	}
+	done[stored.GetUID()] = true
+	o.explained[thingOf(kind, stored)]++
+	namespace := kind.Group == "" && kind.Kind == "Namespace"
+	for _, dependent := range o.world.server.Kinds() {
+		for _, obj := range o.world.server.List(dependent) {
+			if namespace && obj.GetNamespace() == key.Name || isOwnedBy(obj, stored.GetUID()) {
+				o.explainAll(dependent, client.ObjectKeyFromObject(obj), done)
+			}
+		}
+	}
+}
+
+// check reports what exceeds the run without faults, and the interferences of other clients. With Scenario.Desired the
+// reconciler may choose names, so that only names that it also uses without faults count.
+func (o *duplicatesOracle) check(skipped []int) {
+	if o.plan.reference == nil || o.failed() {
+		return
+	}
+	for _, c := range []struct {
+		cause  Cause
+		verb   string
+		counts func(*ledger) map[thing]int
+	}{
+		{CauseDeletedAgain, "deleted", func(l *ledger) map[thing]int { return l.deleted }},
+		{CauseCreatedAgain, "created", func(l *ledger) map[thing]int { return l.created }},
+		{CauseLiveAtOnce, "live at once", func(l *ledger) map[thing]int { return l.most }},
+	} {
+		counts := c.counts(&o.ledger)
+		for _, t := range slices.SortedFunc(maps.Keys(counts), func(a, b thing) int {
+			return strings.Compare(a.String(), b.String())
+		}) {
+			expected := c.counts(&o.plan.reference.ledger)[t]
+			for _, step := range skipped {
+				if quick := o.plan.reference.quick[step]; quick != nil {
+					expected += c.counts(&quick.ledger)[t] // a part of each of both runs
+				}
+			}
+			if n := counts[t]; n > expected+o.explained[t] && (expected > 0 || o.plan.Desired == nil) {
+				o.violate(Violation{
+					Oracle: OracleDuplicates, Cause: c.cause, About: t.String(),
+					Message: fmt.Sprintf("%s: %d %s, %d without faults", t, n, c.verb, expected),
+				})
+				return
+			}
+		}
+	}
+}

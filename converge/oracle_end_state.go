@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// endStateOracle compares the state at a Settle to Scenario.Desired or to the run without faults, and checks that a
+// write does not revert a change of another client.
+type endStateOracle struct{ evidence }
+
+func (o *endStateOracle) check(s *snapshot, skipped []int) {
+	if o.plan.Desired != nil {
+		if err := o.desired(); err != nil {
+			o.violate(Violation{Oracle: OracleEndState, Cause: CauseNotDesired, Message: err.Error()})
+		}
+		return
+	}
+	if o.plan.reference == nil {
+		return
+	}
+	found := o.plan.differences(o.plan.reference.at(o.trace.step), s, o.plan.reference.masked)
+	for _, step := range skipped {
+		// A change of the users that was replaced before it was handled need not have an effect.
+		if quick := o.plan.reference.quick[step]; quick != nil {
+			found = inBoth(found, o.plan.differences(quick.at(o.trace.step), s, o.plan.reference.masked))
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	slices.SortStableFunc(found, func(a, b difference) int { return cmp.Compare(a.rank(), b.rank()) })
+	first := found[0]
+	v := Violation{
+		Oracle: OracleEndState, Cause: first.cause, About: first.name, Message: first.lines[0], Details: first.lines[1:],
+	}
+	for _, d := range found[1:] {
+		v.Details = append(v.Details, d.lines...)
+	}
+	switch {
+	case first.cause == CauseUnexpected && o.existedBefore(first.name):
+		v.Oracle = OracleDeletion
+	case first.extra:
+		v.Oracle, v.Cause = OracleDuplicates, CauseDuplicate
+	}
+	o.violate(v)
+}
+
+// desired returns the error of Scenario.Desired, or why it could not read the state.
+func (o *endStateOracle) desired() error {
+	var failures []error
+	err := o.plan.Desired(State{world: o.world, failures: &failures})
+	if len(failures) > 0 {
+		return errors.Join(failures...)
+	}
+	return err
+}
+
+// inBoth returns the differences of objects that also differ from another state.
+func inBoth(found, others []difference) []difference {
+	return slices.DeleteFunc(found, func(d difference) bool {
+		return !slices.ContainsFunc(others, func(o difference) bool { return o.name == d.name })
+	})
+}
+
+// existedBefore reports whether an object existed at some Settle of the run without faults.
+func (o *endStateOracle) existedBefore(name string) bool {
+	return slices.ContainsFunc(o.plan.reference.settled, func(s *snapshot) bool {
+		return o.plan.flatten(s)[name] != nil
+	})
+}
+
+// written checks after a write of the process that it has not reverted what another client has written just before.
+// Only an object that was read counts, which has a UID. An object that is built from scratch each time may be meant to
+// replace all content.
+func (o *endStateOracle) written(c *call, uid types.UID) {
+	stored := o.world.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
+	if uid == "" || stored == nil || stored.GetUID() != uid || stored.GetDeletionTimestamp() != nil {
+		return
+	}
+	if _, ok := stored.GetAnnotations()[touched]; !ok {
+		name := c.gvk.Kind + " " + nameOf(c.key)
+		o.violate(Violation{
+			Oracle: OracleEndState, Cause: CauseOverwritten, About: name,
+			Message: c.act + " " + name + " overwrites a change of another client",
+		})
+	}
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi"
+)
+
+// statusOracle checks that the status of a primary object describes the generation that it names, and that Ready does
+// not come too early or stay too long.
+type statusOracle struct {
+	evidence
+
+	// faults is the number of faults of the schedule.
+	faults int
+	// readies are the states in which objects became ready.
+	readies []readiness
+	// flapped is a workload that has no available replica for a while.
+	flapped thing
+}
+
+// readiness is the state in which an object became ready.
+type readiness struct {
+	step  int
+	at    time.Time
+	name  string
+	uid   types.UID
+	state *snapshot
+}
+
+func (o *statusOracle) report(cause Cause, name, format string, args ...any) {
+	o.violate(Violation{
+		Oracle: OracleStatus, Cause: cause, About: name, Message: name + ": " + fmt.Sprintf(format, args...),
+	})
+}
+
+// changed checks a status that the process writes.
+func (o *statusOracle) changed(e memapi.Event) {
+	if e.Type != watch.Modified {
+		return
+	}
+	before, after := statusOf(e.Old), statusOf(e.Object)
+	name, generation := o.primaryName(e.Object), e.Object.GetGeneration()
+	switch {
+	case after.observed > generation:
+		o.report(CauseObservedGeneration, name, "observedGeneration is %d, of generation %d", after.observed, generation)
+	case after.observed < before.observed && !o.world.lateWrite:
+		o.report(CauseObservedGeneration, name, "observedGeneration goes from %d back to %d", before.observed, after.observed)
+	}
+	for _, condition := range after.conditions {
+		if condition.ObservedGeneration > generation {
+			o.conditionGeneration(name, condition, generation)
+		}
+		old := meta.FindStatusCondition(before.conditions, condition.Type)
+		if old != nil && old.Status == condition.Status && !old.LastTransitionTime.IsZero() &&
+			!old.LastTransitionTime.Equal(&condition.LastTransitionTime) {
+			o.report(
+				CauseTransitionTime, name, "condition %s: lastTransitionTime changes, but the status remains %s",
+				condition.Type, condition.Status,
+			)
+		}
+	}
+	// With faults, a status can be no better than what the process could see.
+	if o.plan.reference == nil && after.ready(generation) && !before.ready(e.Old.GetGeneration()) {
+		o.readies = append(o.readies, readiness{
+			o.trace.step, time.Now(), name, e.Object.GetUID(), o.world.snapshot(),
+		})
+	}
+}
+
+func (o *statusOracle) conditionGeneration(name string, condition metav1.Condition, generation int64) {
+	o.report(
+		CauseObservedGeneration, name, "condition %s: observedGeneration is %d, of generation %d", condition.Type,
+		condition.ObservedGeneration, generation,
+	)
+}
+
+// settled checks that the status of primary objects is of their last generation.
+func (o *statusOracle) settled() {
+	for _, obj := range o.world.server.List(o.plan.primary) {
+		if obj.GetDeletionTimestamp() != nil {
+			continue // the deletion is another generation, which another finalizer may delay
+		}
+		status, name, generation := statusOf(obj), o.primaryName(obj), obj.GetGeneration()
+		if status.observed != 0 && status.observed != generation {
+			o.report(CauseObservedGeneration, name, "observedGeneration is %d, of generation %d", status.observed, generation)
+			return
+		}
+		for _, condition := range status.conditions {
+			if condition.ObservedGeneration != 0 && condition.ObservedGeneration != generation {
+				o.conditionGeneration(name, condition, generation)
+				return
+			}
+		}
+	}
+}
+
+// checkReady reports, after a run without faults, an object that became ready before its dependents existed or were
+// rolled out. Dependents that are created much later are not what Ready is about.
+func (o *statusOracle) checkReady() {
+	early := func(cause Cause, ready readiness, rest string) {
+		o.violate(Violation{
+			Oracle: OracleStatus, Cause: cause, About: ready.name, Message: ready.name + " is Ready before " + rest,
+		})
+	}
+	for _, ready := range o.readies {
+		for _, w := range ready.workloads() {
+			if o.plan.waits && w.observed < w.generation {
+				early(CauseReadyBeforeRollout, ready, fmt.Sprintf(
+					"%s is rolled out: its generation is %d, and that of its status %d", w.thing, w.generation, w.observed,
+				))
+				return
+			}
+		}
+		if missing := o.missing(ready); missing != "" {
+			early(CauseReadyBeforeDependent, ready, missing+" exists")
+			return
+		}
+	}
+}
+
+// missing names an object that existed at the Settle after an object became ready, but not yet at that time, or
+// returns "".
+func (o *statusOracle) missing(ready readiness) string {
+	at := slices.Index(o.trace.settledAt, ready.step)
+	if at < 0 {
+		return ""
+	}
+	settled := o.trace.settled[at]
+	if settled.count(o.plan.primary) == 1 { // otherwise it may belong to another primary object
+		for _, key := range sortedKeys(settled.cloud) {
+			if _, ok := ready.state.cloud[key]; !ok && o.world.cloud.created[key].Sub(ready.at) < pollTime {
+				return "cloud " + key
+			}
+		}
+	}
+	then := o.plan.flatten(ready.state)
+	for n, kind := range settled.kinds {
+		for _, obj := range settled.objects[n] {
+			name := thingOf(kind, obj).String()
+			created := obj.GetCreationTimestamp()
+			if then[name] == nil && created.Sub(ready.at) < pollTime && isOwnedBy(obj, ready.uid) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// workloads are those of the object that became ready.
+func (ready readiness) workloads() []workload {
+	var found []workload
+	for n, kind := range ready.state.kinds {
+		for _, obj := range ready.state.objects[n] {
+			if w, ok := workloadOf(kind, obj); ok && isOwnedBy(obj, ready.uid) {
+				found = append(found, w)
+			}
+		}
+	}
+	return found
+}
+
+// recovering is called before a delayed actor makes a workload available again. It checks whether a primary object
+// still is Ready. That is a violation only if the workload is the one fault, and if no request is queued.
+func (o *statusOracle) recovering(kind schema.GroupVersionKind, key types.NamespacedName, p *process) {
+	obj := o.world.server.Get(kind, key)
+	if obj == nil || o.flapped != thingOf(kind, obj) || !o.plan.waits || o.faults > 1 || len(p.queue.items) > 0 {
+		return
+	}
+	if m := p.manager; m != nil && m.busy {
+		return
+	}
+	o.flapped = thing{}
+	for _, primary := range o.world.server.List(o.plan.primary) {
+		if isOwnedBy(obj, primary.GetUID()) && primary.GetDeletionTimestamp() == nil &&
+			statusOf(primary).ready(primary.GetGeneration()) {
+			name := o.primaryName(primary)
+			o.violate(Violation{
+				Oracle: OracleStatus, Cause: CauseReadyUnavailable, About: name,
+				Message: fmt.Sprintf("%s is Ready although %s has no available replica", name, thingOf(kind, obj)),
+			})
+			return
+		}
+	}
+}
+
+// readyMeansAvailable reports whether the first object that became ready had workloads, and all of them were rolled out
+// and available.
+func readyMeansAvailable(o outcome) bool {
+	if len(o.violations) > 0 || len(o.readies) == 0 {
+		return false
+	}
+	workloads := o.readies[0].workloads()
+	return len(workloads) > 0 &&
+		!slices.ContainsFunc(workloads, func(w workload) bool { return w.observed < w.generation || w.available < w.wanted })
+}
+
+// isFlapping makes a workload the one that recovering checks.
+func (o *statusOracle) isFlapping(kind schema.GroupVersionKind, obj client.Object) {
+	o.flapped = thingOf(kind, obj)
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"k8s.io/apimachinery/pkg/watch"
+
+	"trueup.dev/internal/memapi"
+)
+
+// trace is what has happened in a run: figures, the states at each Settle and, if it is to be shown, a timeline. It
+// does not judge; that is what oracles do.
+type trace struct {
+	// The timeline is nil for most runs.
+	*timeline
+
+	// step is the index of the step of the users that is in progress.
+	step int
+	// changes counts the changes of the state. effects are those of the process, foreignChanges all others.
+	changes, effects, foreignChanges int
+	// lastEffect describes the last write of the process.
+	lastEffect string
+	// requests counts the requests of the process, weighted by their cost, and noOps its writes without an effect.
+	requests, noOps int
+	// reconciles counts the reconciles that were started, and lastResult is the last one that has ended.
+	reconciles int
+	lastResult *activity
+
+	// settled are the states at each Settle, and settledAt the indexes of these steps.
+	settled   []*snapshot
+	settledAt []int
+}
+
+// changed records a watch event, written by the process or by another client.
+func (t *trace) changed(e memapi.Event, byProcess bool) {
+	t.changes++
+	if !byProcess {
+		t.foreignChanges++
+		return
+	}
+	t.effects++
+	t.lastEffect = eventNames[e.Type] + " " + e.Kind.Kind + " " + nameOf(e.Key)
+}
+
+// cloudChanged records a change of the external system by the process.
+func (t *trace) cloudChanged(effect string) {
+	t.changes++
+	t.effects++
+	t.lastEffect = effect
+}
+
+var eventNames = map[watch.EventType]string{watch.Added: "added", watch.Modified: "modified", watch.Deleted: "deleted"}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi"
+	"trueup.dev/internal/nilcheck"
+)
+
+// watches forwards the watch events of the API server to the caches of the process and to the actors, and delays them
+// if a fault is injected. It does not know what a handler does with an event.
+type watches struct {
+	run *run
+	// forwarding is set while events are forwarded: events that result from them are forwarded in their turn.
+	forwarding bool
+}
+
+// as makes another client act until the returned function is called, which forwards the events of its writes.
+func (w *watches) as(who string) func() {
+	world := &w.run.world
+	before := world.acting
+	world.acting = who
+	return func() {
+		w.forward()
+		world.acting = before
+	}
+}
+
+// forward forwards the events of all changes since the last call.
+func (w *watches) forward() {
+	r := w.run
+	world := &r.world
+	if w.forwarding || world.forwarded == world.server.Version() {
+		return
+	}
+	w.forwarding = true
+	defer func() { w.forwarding = false }()
+	r.scheduler.changed()
+	for events := world.server.Events(world.forwarded); len(events) > 0; events = world.server.Events(world.forwarded) {
+		e := events[0]
+		world.forwarded = e.Version
+		r.trace.changed(e, world.acting == byProcess)
+		w.observe(e)
+		if i := r.process.existing(e.Kind); i != nil {
+			w.arrive(i, e)
+		}
+		r.actors.changed(e)
+	}
+}
+
+// observe shows an event to those who see all changes.
+func (w *watches) observe(e memapi.Event) {
+	r := w.run
+	switch {
+	case r.world.acting == byUser:
+		r.users.changed(e.Key)
+	case r.world.acting == byProcess && e.Type == watch.Added:
+		r.world.own[e.Object.GetUID()] = true
+	}
+	r.oracles.changed(e)
+}
+
+var eventFaults = faultsAt(atEvent)
+
+// arrive queues an event for a cache.
+func (w *watches) arrive(i *informer, e memapi.Event) {
+	r := w.run
+	i.coming = append(i.coming, e)
+	if i.held != nil {
+		return
+	}
+	switch fault := r.faults.at(site{"event " + eventNames[e.Type], e.Kind.Kind, keyOf(e.Object)}, eventFaults); fault {
+	case "":
+	case FaultResync:
+		r.trace.watch(i, "all "+e.Kind.Kind+" again", fault)
+		i.resync = true
+	default:
+		r.users.delayed(e.Key, r.world.acting)
+		held := &hold{fault: fault, from: e.Version, reconcile: r.trace.reconciles}
+		i.held = held
+		r.trace.watch(i, eventNames[e.Type]+" "+e.Kind.Kind+" "+nameOf(e.Key)+" is delayed", fault)
+		r.scheduler.after(longLag, func() {
+			if i.held == held {
+				w.release(i)
+			}
+		})
+	}
+}
+
+// release ends the delay of a cache.
+func (w *watches) release(i *informer) {
+	if i.held == nil {
+		return
+	}
+	relist := i.held.fault == FaultRelist
+	i.held = nil
+	r := w.run
+	r.trace.watch(i, i.kind.Kind+" catches up", "")
+	if relist {
+		r.scheduler.changed()
+		r.process.deliver(i, i.relist(r.world.server.List(i.kind), r.world.server.Version()))
+	}
+}
+
+// releaseAll ends the delays that last until everything else is idle, and reports whether it has ended one.
+func (w *watches) releaseIdle() bool {
+	for _, i := range w.run.process.informers {
+		if i.held != nil && i.held.fault != FaultLagLong && i.held.fault != FaultRelist {
+			w.release(i)
+			return true
+		}
+	}
+	return false
+}
+
+// reconciled ends the delays that last until the end of a reconcile.
+func (w *watches) reconciled(number int) {
+	for _, i := range w.run.process.informers {
+		if i.held != nil && i.held.ends(number) {
+			w.release(i)
+		}
+	}
+}
+
+// wasRead ends the delay that lasts until a read from a cache.
+func (w *watches) wasRead(kind schema.GroupVersionKind) {
+	if i := w.run.process.existing(kind); i != nil && i.held != nil && i.held.fault == FaultLagRead {
+		w.release(i)
+	}
+}
+
+// catchUp delivers the events of the process's own writes before a read from a cache, with [ReadYourWrites].
+func (w *watches) catchUp(i *informer) {
+	p := w.run.process
+	if w.run.plan.Consistency != ReadYourWrites || i.position >= p.written[i.kind] {
+		return
+	}
+	i.held = nil
+	var changes []change
+	for len(i.coming) > 0 && i.coming[0].Version <= p.written[i.kind] {
+		changes = append(changes, i.next())
+	}
+	p.deliver(i, changes)
+}
+
+// deliverNext delivers the next event to a cache, or repeats all its objects, and reports whether it has.
+func (w *watches) deliverNext() bool {
+	p := w.run.process
+	if p.delivering {
+		return false
+	}
+	for _, i := range p.informers {
+		if i.resync {
+			i.resync = false
+			var changes []change
+			for _, obj := range i.objects {
+				changes = append(changes, change{before: obj, after: obj})
+			}
+			p.deliver(i, changes)
+			return true
+		}
+		if i.due() {
+			w.run.scheduler.changed()
+			w.run.trace.arrive(i)
+			p.deliver(i, []change{i.next()})
+			return true
+		}
+	}
+	return false
+}
+
+// deliver adds the requests for changes of a cache to the queue, and calls its handlers.
+func (p *process) deliver(i *informer, changes []change) {
+	if len(changes) == 0 {
+		return
+	}
+	for _, c := range changes {
+		for _, obj := range []client.Object{c.before, c.after} {
+			if nilcheck.IsNil(obj) {
+				continue
+			}
+			for _, requests := range i.plain {
+				for _, req := range requests(obj) {
+					p.queue.add(request{Request: req}, time.Now())
+				}
+			}
+		}
+	}
+	if len(i.mappers) == 0 && len(i.handlers) == 0 {
+		return
+	}
+	p.inDelivery(func() {
+		for _, c := range changes {
+			p.notify(i, c)
+		}
+	})
+}
+
+// inDelivery calls handlers, one delivery at a time. Handlers may make calls.
+func (p *process) inDelivery(notify func()) {
+	if p.delivering {
+		p.deliveries = append(p.deliveries, notify)
+		return
+	}
+	p.delivering = true
+	go func() {
+		defer func() { // also if the process dies during the delivery
+			p.mu.Lock()
+			p.delivered = true
+			p.mu.Unlock()
+			p.run.wake()
+		}()
+		notify()
+	}()
+}
+
+// endDelivery ends a delivery whose handlers have returned, and starts the next one. It reports whether it has started
+// one.
+func (p *process) endDelivery() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.delivered {
+		return false
+	}
+	p.delivering, p.delivered = false, false
+	if len(p.deliveries) == 0 {
+		return false
+	}
+	next := p.deliveries[0]
+	p.deliveries = p.deliveries[1:]
+	p.inDelivery(next)
+	return true
+}
+
+// notify calls the handlers and mappers of a cache with a change. They may make calls.
+func (p *process) notify(i *informer, c change) {
+	for _, obj := range []client.Object{c.before, c.after} {
+		if nilcheck.IsNil(obj) {
+			continue
+		}
+		for _, requests := range i.mappers {
+			for _, req := range requests(p.ctx, i.share(obj)) {
+				p.mu.Lock()
+				p.queue.add(request{Request: req}, time.Now())
+				p.mu.Unlock()
+			}
+		}
+	}
+	for _, h := range i.handlers {
+		h.tell(i, c)
+	}
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi"
+)
+
+// byProcess, byUser and byOther name who writes.
+const (
+	byProcess = "manager"
+	byUser    = "user"
+	byOther   = "another client"
+)
+
+// world is everything outside of the process: the API server, the external system, the clock, and who acts at the
+// moment. It does not know about faults, caches and oracles.
+type world struct {
+	plan  *plan
+	begin time.Time
+	// ended is the time of the end of the run, or 0.
+	ended time.Duration
+	// over is set at the end: nothing acts any more.
+	over bool
+
+	server *memapi.Server
+	// user is the client of the users, and other that of another client that interferes.
+	user, other client.Client
+	cloud       cloudState
+
+	// acting names who writes at the moment.
+	acting string
+	// lateWrite is set while an in-flight write of an earlier process takes effect.
+	lateWrite bool
+	// own are the objects that the process has created.
+	own map[types.UID]bool
+	// forwarded is the version up to which watch events were forwarded to caches and actors.
+	forwarded int64
+}
+
+func newWorld(p *plan, seed uint64) world {
+	server := memapi.New(memapi.Options{Registry: p.registry, Applier: p.applier, Seed: seed})
+	return world{
+		plan: p, begin: time.Now(), server: server, user: server.Client(byUser), other: server.Client(byOther),
+		acting: byUser, own: map[types.UID]bool{},
+	}
+}
+
+// now returns the time since the start of the run, at most until its end.
+func (w *world) now() time.Duration {
+	if w.ended > 0 {
+		return w.ended
+	}
+	return time.Since(w.begin)
+}
+
+// version counts the changes of the API server and of the external system.
+func (w *world) version() int64 { return w.server.Version() + int64(w.cloud.version)<<32 }
+
+// keyFor returns the key of an injection point for an object.
+func (w *world) keyFor(kind schema.GroupVersionKind, key types.NamespacedName) types.NamespacedName {
+	if stored := w.server.Get(kind, key); stored != nil {
+		return keyOf(stored)
+	}
+	return key
+}
+
+// storedFor returns a copy of the stored object that a call writes, or nil.
+func (w *world) storedFor(c *call) client.Object {
+	stored := w.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
+	if stored == nil {
+		return nil
+	}
+	return withKind(stored, c.gvk)
+}
+
+// withKind returns a copy of a stored object that can be sent.
+func withKind(stored client.Object, gvk schema.GroupVersionKind) client.Object {
+	obj := stored.DeepCopyObject().(client.Object)
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj
+}
+
+// eventsOf lists the watch events of a kind.
+func (w *world) eventsOf(kind schema.GroupVersionKind) []memapi.Event {
+	return slices.DeleteFunc(slices.Clone(w.server.Events(0)), func(e memapi.Event) bool { return e.Kind != kind })
+}
+
+// livePrimary returns the primary object of a request if it exists, is not being deleted, and has an owner if it names
+// one.
+func (w *world) livePrimary(key types.NamespacedName) client.Object {
+	primary := w.server.Get(w.plan.primary, key)
+	if primary == nil || primary.GetDeletionTimestamp() != nil || w.orphan(primary) {
+		return nil
+	}
+	return primary
+}
+
+// orphan reports whether an object names owners, and none of them exists or all are orphans themselves.
+func (w *world) orphan(obj client.Object) bool { return w.orphanWithin(obj, 10) }
+
+// orphanWithin follows owner references up to a depth: owners may own each other.
+func (w *world) orphanWithin(obj client.Object, depth int) bool {
+	if depth == 0 {
+		return false
+	}
+	for _, owner := range obj.GetOwnerReferences() {
+		group, err := schema.ParseGroupVersion(owner.APIVersion)
+		if err != nil {
+			return false
+		}
+		for _, namespace := range []string{obj.GetNamespace(), ""} {
+			stored := w.server.Get(group.WithKind(owner.Kind), types.NamespacedName{Namespace: namespace, Name: owner.Name})
+			if stored != nil && stored.GetUID() == owner.UID && !w.orphanWithin(stored, depth-1) {
+				return false
+			}
+		}
+	}
+	return len(obj.GetOwnerReferences()) > 0
+}
