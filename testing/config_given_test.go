@@ -39,7 +39,7 @@ func TestExpectConfig_givenProblems(t *testing.T) {
 	finalized.Name, finalized.Finalizers = "finalized", []string{"example.com/wait"}
 	tests := map[string]struct {
 		config ExpectConfig
-		// want are the beginnings of lines.
+		// want are the prefixes of the lines.
 		want []string
 	}{
 		"none": {ExpectConfig{GivenObjects: []client.Object{
@@ -60,8 +60,8 @@ func TestExpectConfig_givenProblems(t *testing.T) {
 			[]string{
 				"ExpectConfig cannot be used:",
 				"GivenObjects[2]: ConfigMap my-namespace/one is the same object as [0]",
-				"GivenObjects[3]: ConfigMap my-namespace/terminating has a deletion timestamp but no finalizers, so it would be " +
-					"gone already",
+				"GivenObjects[3]: ConfigMap my-namespace/terminating has a deletion timestamp but no finalizers, so it would " +
+					"no longer exist",
 				"APIGivenObjects[0]: is nil",
 				"APIGivenObjects[1]: the kind of *fixture.Duck is neither in the Scheme nor set on the object",
 			},
@@ -94,7 +94,7 @@ func TestExpectConfig_givenProblems(t *testing.T) {
 	}
 }
 
-// Mere metadata is an object of its kind, and adds nothing to the scheme.
+// Partial metadata is stored as an object of its kind, and does not change the scheme.
 func TestExpectConfig_givenMetadata(t *testing.T) {
 	config := &ExpectConfig{Scheme: fixture.NewScheme()}
 	kinds := len(config.Scheme.AllKnownTypes())

@@ -256,9 +256,9 @@ GivenAPIResources[1]: GroupVersion: unexpected GroupVersion string: a/b/c`,
 			},
 			want: `ExpectConfig cannot be used:
 StatusSubResourceTypes[0]: is nil
-GivenObjects[1]: ConfigMap web/theme has a deletion timestamp but no finalizers, so it would be gone already
+GivenObjects[1]: ConfigMap web/theme has a deletion timestamp but no finalizers, so it would no longer exist
 GivenObjects[2]: ConfigMap web/a is the same object as [0]
-APIGivenObjects[0]: ConfigMap web/theme has a deletion timestamp but no finalizers, so it would be gone already`,
+APIGivenObjects[0]: ConfigMap web/theme has a deletion timestamp but no finalizers, so it would no longer exist`,
 		},
 		"Builder": {
 			reason: "what the author returns is checked too",

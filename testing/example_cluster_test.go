@@ -15,7 +15,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// The same table, in memory and on a real API.
+// The same table runs in memory and on a real API.
 func ExampleOnCluster() {
 	var t *testing.T // of your own test function
 	tests := rtesting.ReconcilerTests{
@@ -33,7 +33,7 @@ func ExampleOnCluster() {
 	})
 }
 
-// A reconciler that works with two clusters needs two.
+// A reconciler that works with two clusters needs two options.
 func ExampleOnAdditionalCluster() {
 	var t *testing.T // of your own test function
 	tests := rtesting.ReconcilerTests{

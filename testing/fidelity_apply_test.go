@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// applyTraits are about server-side apply.
+// applyTraits test server-side apply.
 func applyTraits() []trait {
 	get := func(p *place) *corev1.ConfigMap {
 		p.Helper()

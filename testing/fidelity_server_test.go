@@ -38,7 +38,7 @@ func newUntyped(p *place, name string) *unstructured.Unstructured {
 	return obj
 }
 
-// serverTraits are about what a server does besides storing objects.
+// serverTraits test what a server does besides storing objects.
 func serverTraits() []trait {
 	return []trait{
 		{

@@ -29,30 +29,30 @@ import (
 	"trueup.dev/testing/internal/cluster"
 )
 
-// guide is where the rows of the table are explained.
+// guide explains the rows of the table.
 const guide = "../docs/test-kit-fidelity.md"
 
-// patience is how long a server may take for what it does on its own.
+// patience is the time limit for asynchronous work of a server.
 const patience = 30 * time.Second
 
 // A trait is a row of the table in the guide.
 type trait struct {
 	feature string
-	// fake, realistic and onCluster are what is observed, each a cell of the table.
+	// fake, realistic and onCluster are the expected cells of the table.
 	fake, realistic, onCluster string
-	// observe tries the feature.
+	// observe returns the cell that is observed.
 	observe func(w *place) string
 }
 
-// place is where a trait is observed.
+// place is an API in which a trait is observed.
 type place struct {
 	*testing.T
 	client.Client
 	ctx       context.Context
 	namespace string
-	// config is that of a case. It is given the namespace.
+	// config is the config of a case that is given the namespace.
 	config *ExpectConfig
-	// eventually is true where things happen on their own.
+	// eventually is set if controllers of a cluster act asynchronously.
 	eventually bool
 }
 
@@ -73,7 +73,7 @@ func (p *place) create(obj client.Object) {
 	p.must(p.Create(p.ctx, obj))
 }
 
-// yes is the cell for something that is so.
+// yes formats a cell of the table.
 func yes(is bool) string {
 	if is {
 		return "yes"
@@ -104,13 +104,13 @@ func applied(p *place, kind string, fields map[string]any) runtime.ApplyConfigur
 	return client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content})
 }
 
-// Each row of the table in the guide is what happens.
+// Each row of the table in the guide is observed.
 func TestFidelity(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
 	}
 	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // watches complain when the control plane goes
+	klog.SetLogger(logr.Discard()) // watches log errors when the control plane stops
 	traits := append(append(writeTraits(), applyTraits()...), serverTraits()...)
 	server, err := sandbox.Start(t.Context(), sandbox.Options{})
 	if err != nil {
@@ -190,16 +190,16 @@ func TestFidelity(t *testing.T) {
 			inGuide = append(inGuide, row)
 		}
 	}
-	// after the heading and the line below it
+	// skips the heading and the line below it
 	if diff := cmp.Diff(inGuide[min(2, len(inGuide)):], rows); diff != "" {
 		t.Errorf(
-			"%s differs from what is observed (-guide +observed):\n%s\nIts rows have to be:\n%s", guide, diff,
+			"%s differs from what is observed (-guide +observed):\n%s\nIts rows must be:\n%s", guide, diff,
 			strings.Join(rows, "\n"),
 		)
 	}
 }
 
-// testGenerations compares which kinds have a generation in memory with a server.
+// testGenerations compares which kinds have a generation in memory and on a server.
 func testGenerations(t *testing.T, server client.Client) {
 	data, err := os.ReadFile("testdata/kinds.yaml")
 	if err != nil {
@@ -231,10 +231,10 @@ func testGenerations(t *testing.T, server client.Client) {
 	}
 }
 
-// untypedKind is a kind that a server knows and the scheme does not.
+// untypedKind is a kind that the server serves and the scheme does not have.
 var untypedKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Untyped"}
 
-// definition is that of a server that knows what is in objects of a kind.
+// definition returns a CustomResourceDefinition with a schema.
 func definition(kind schema.GroupVersionKind) *apiextensionsv1.CustomResourceDefinition {
 	fields := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
 		"fields": {

@@ -14,7 +14,7 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-// writeTraits are about what a write does to an object.
+// writeTraits test how writes change an object.
 func writeTraits() []trait {
 	return []trait{
 		{

@@ -60,11 +60,11 @@ func TestRealistic_applyOwnsFields(t *testing.T) {
 		applyFields(ctx, c, "you", map[string]any{"ours": "1"}),
 	)
 	if diff := cmp.Diff(map[string]string{"ours": "1", "yours": "2"}, getFields(ctx, t, c)); diff != "" {
-		t.Errorf("after I have taken what was yours (-want +got):\n%s", diff)
+		t.Errorf("after I have forced a field of yours (-want +got):\n%s", diff)
 	}
 }
 
-// Fields that are written without being applied change their owner too.
+// Fields that are written without an apply change their owner too.
 func TestRealistic_updateOwnsFields(t *testing.T) {
 	for _, name := range []string{"", "you"} {
 		ctx, c := newRealistic(t)
@@ -86,7 +86,7 @@ func TestRealistic_updateOwnsFields(t *testing.T) {
 	}
 }
 
-// Applying the same again is no change.
+// Applying the same configuration again changes nothing.
 func TestRealistic_applyAgain(t *testing.T) {
 	ctx, c := newRealistic(t)
 	var versions []string
@@ -132,7 +132,7 @@ func TestRealistic_applyMergesLists(t *testing.T) {
 	}
 }
 
-// Who applies a status does not own anything else, and the other way round.
+// An apply of the status owns only the status, and other applies do not own it.
 func TestRealistic_applyStatus(t *testing.T) {
 	ctx, c := newRealistic(t)
 	ac := func(text string) *corev1apply.PodApplyConfiguration {
@@ -162,7 +162,7 @@ func TestRealistic_applyStatus(t *testing.T) {
 	}
 }
 
-// The schema of custom resources is not known: lists in them have one owner.
+// Lists of custom resources have one owner, because their schema is unknown.
 func TestRealistic_applyListsOfCustomResources(t *testing.T) {
 	ctx, c := newRealistic(t)
 	apply := func(owner string, items ...any) error {
@@ -176,7 +176,7 @@ func TestRealistic_applyListsOfCustomResources(t *testing.T) {
 	}
 }
 
-// What an object had before anything was applied has an owner too.
+// Fields from before the first apply have an owner too.
 func TestRealistic_applyAfterCreate(t *testing.T) {
 	ctx, c := newRealistic(t, &fixture.Resource{
 		ObjectMeta: objectMeta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}},
@@ -191,7 +191,7 @@ func TestRealistic_applyAfterCreate(t *testing.T) {
 	}
 }
 
-// An object that is deleted goes when its last finalizer is applied no longer.
+// An object that is being deleted is removed when its last finalizer is no longer applied.
 func TestRealistic_applyNoFinalizerAnyLonger(t *testing.T) {
 	ctx, c := newRealistic(t)
 	owner := client.FieldOwner("me")

@@ -19,10 +19,10 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// realisticNow is when the tests of realism happen. Servers tell the time to the second.
+// realisticNow is the time of these tests. Servers store times in seconds.
 var realisticNow = time.Date(2026, 3, 1, 12, 0, 0, 123, time.UTC)
 
-// newRealistic returns a realistic client, and the context to use it with.
+// newRealistic returns a realistic client, and the context to use with it.
 func newRealistic(t *testing.T, given ...client.Object) (context.Context, client.Client) {
 	t.Helper()
 	config := &ExpectConfig{
@@ -42,7 +42,7 @@ func mustDo(t *testing.T, errs ...error) {
 	}
 }
 
-// Created objects are the same each time a test runs, and for the caller the same as they are stored.
+// Created objects are equal in each run of a test, and the caller's object equals the stored one.
 func TestRealistic_create(t *testing.T) {
 	ctx, c := newRealistic(t)
 	resource := &fixture.Resource{
@@ -88,7 +88,7 @@ func TestRealistic_create(t *testing.T) {
 	}
 }
 
-// The object of a caller whose create fails is not changed.
+// A create that fails does not change the caller's object.
 func TestRealistic_createOfWhatExists(t *testing.T) {
 	ctx, c := newRealistic(t, &fixture.Resource{ObjectMeta: objectMeta("one")})
 	resource := &fixture.Resource{
@@ -117,7 +117,7 @@ func TestRealistic_given(t *testing.T) {
 		mustDo(t, c.Get(ctx, client.ObjectKey{Namespace: "my-namespace", Name: name}, stored))
 		got = append(got, stored.Generation)
 		if name == "one" && stored.Status.Fields["a"] != "1" {
-			t.Error("the status of a given object is gone")
+			t.Error("the status of a given object is missing")
 		}
 	}
 	configMap := &corev1.ConfigMap{}
@@ -127,7 +127,7 @@ func TestRealistic_given(t *testing.T) {
 	}
 }
 
-// What moves the generation and the resource version of an object.
+// Writes that change the generation and the resource version of an object.
 func TestRealistic_versions(t *testing.T) {
 	patch := func(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
 	tests := map[string]struct {
@@ -229,7 +229,7 @@ func TestRealistic_versions(t *testing.T) {
 	}
 }
 
-// An object stays the same one.
+// The identity of an object does not change.
 func TestRealistic_identity(t *testing.T) {
 	ctx, c := newRealistic(t)
 	configMap := &corev1.ConfigMap{ObjectMeta: objectMeta("one")}
@@ -247,7 +247,7 @@ func TestRealistic_identity(t *testing.T) {
 	}
 }
 
-// An unstructured object is for its caller what is stored, although the store keeps another Go type.
+// The caller's unstructured object equals the stored one, although the store keeps the Go type.
 func TestRealistic_updateUnstructured(t *testing.T) {
 	ctx, c := newRealistic(t, &fixture.Resource{
 		ObjectMeta: objectMeta("one"), Spec: fixture.ResourceSpec{Fields: map[string]string{"a": "1"}},
@@ -273,7 +273,7 @@ func TestRealistic_updateUnstructured(t *testing.T) {
 	}
 }
 
-// What is deleted at last by an update is not read again.
+// An object that an update removes is not read again.
 func TestRealistic_delete(t *testing.T) {
 	ctx, c := newRealistic(t)
 	gadget := newGadget("one")
@@ -306,6 +306,6 @@ func TestRealistic_deletePreconditions(t *testing.T) {
 	}
 	mustDo(t, c.Delete(ctx, configMap, client.Preconditions{UID: &configMap.UID}))
 	if err := c.Delete(ctx, configMap, client.Preconditions{UID: &configMap.UID}); !apierrs.IsNotFound(err) {
-		t.Errorf("error when it is gone = %v", err)
+		t.Errorf("error for a deleted object = %v", err)
 	}
 }

@@ -44,7 +44,6 @@ var unedited = []string{
 	"research/corpus/mutation",
 	"research/fidelity",
 	"testing",
-	"testing/internal/clustertest",
 }
 
 func TestWords(t *testing.T) {

@@ -67,7 +67,7 @@ func (s *Server) Garbage() []Collection {
 // collection returns the next step of the garbage collector for an object, if any.
 func (s *Server) collection(t *table, r *record) (Collection, bool) {
 	c := Collection{Kind: t.kind.GroupVersionKind, Key: r.key, UID: r.uid}
-	var released, gone, going []types.UID
+	var released, missing, waiting []types.UID
 	solid := 0
 	for _, ref := range r.object.GetOwnerReferences() {
 		switch s.ownerState(t, r, ref) {
@@ -75,9 +75,9 @@ func (s *Server) collection(t *table, r *record) (Collection, bool) {
 			released = append(released, ref.UID)
 			solid++
 		case ownerMissing:
-			gone = append(gone, ref.UID)
+			missing = append(missing, ref.UID)
 		case ownerWaits:
-			going = append(going, ref.UID)
+			waiting = append(waiting, ref.UID)
 		default:
 			solid++
 		}
@@ -97,7 +97,7 @@ func (s *Server) collection(t *table, r *record) (Collection, bool) {
 		}
 		return c, false
 	}
-	switch c.owners = slices.Concat(gone, going); {
+	switch c.owners = slices.Concat(missing, waiting); {
 	case len(c.owners) == 0:
 		return c, false
 	case solid > 0:
@@ -106,7 +106,7 @@ func (s *Server) collection(t *table, r *record) (Collection, bool) {
 	}
 	c.Type, c.owners, c.policy = DeleteOrphan, nil, metav1.DeletePropagationBackground
 	var dependents []*record
-	if len(going) > 0 {
+	if len(waiting) > 0 {
 		dependents = s.dependents(r.uid, false)
 	}
 	switch {

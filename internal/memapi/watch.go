@@ -76,9 +76,9 @@ func (w *watcher) see(t *table, event Event) {
 	case before && event.Type == watch.Deleted:
 		w.show(watch.Deleted, event.record)
 	case before:
-		gone := shallowCopy(event.Old)
-		gone.SetResourceVersion(strconv.FormatInt(event.Version, 10))
-		w.show(watch.Deleted, &record{object: gone, status: event.before.status})
+		removed := shallowCopy(event.Old)
+		removed.SetResourceVersion(strconv.FormatInt(event.Version, 10))
+		w.show(watch.Deleted, &record{object: removed, status: event.before.status})
 	}
 }
 

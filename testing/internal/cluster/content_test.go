@@ -32,7 +32,7 @@ func TestMergeChanges(t *testing.T) {
 			document{"a": "1"},
 			document{"a": "2", "b": "3"},
 		},
-		"Both":    {"what we say stands", document{"a": "1"}, document{"a": "2"}, document{"a": "3"}, document{"a": "3"}},
+		"Both":    {"our change wins", document{"a": "1"}, document{"a": "2"}, document{"a": "3"}, document{"a": "3"}},
 		"Removed": {"by us, and by them", document{"a": "1", "b": "2"}, document{"a": "1"}, document{"b": "2"}, document{}},
 		"Nested": {
 			"fields are merged at every depth",
@@ -49,7 +49,7 @@ func TestMergeChanges(t *testing.T) {
 			document{"l": []any{document{"a": "1", "b": "2"}, "y"}},
 		},
 		"Lists": {
-			"items of others cannot be told",
+			"items of other clients cannot be distinguished",
 			document{"l": []any{"x"}},
 			document{"l": []any{"x", "theirs"}},
 			document{"l": []any{"y"}},
@@ -73,9 +73,9 @@ func TestMergeChanges(t *testing.T) {
 }
 
 func TestOverlay(t *testing.T) {
-	base := document{"a": "1", "m": document{"b": "2", "c": "3"}, "l": []any{"x", "y"}, "gone": document{"d": "4"}}
+	base := document{"a": "1", "m": document{"b": "2", "c": "3"}, "l": []any{"x", "y"}, "removed": document{"d": "4"}}
 	got := overlay(base, document{
-		"m": document{"c": "changed", "new": document{"e": "5", "none": nil}}, "l": []any{"z"}, "gone": nil, "absent": nil,
+		"m": document{"c": "changed", "new": document{"e": "5", "none": nil}}, "l": []any{"z"}, "removed": nil, "absent": nil,
 	})
 	want := document{"a": "1", "m": document{"b": "2", "c": "changed", "new": document{"e": "5"}}, "l": []any{"z"}}
 	if diff := cmp.Diff(want, got); diff != "" {

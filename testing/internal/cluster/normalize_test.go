@@ -17,7 +17,7 @@ func TestNormalizer(t *testing.T) {
 		removed            []string
 	}{
 		"Default": {
-			"what only the server has added is removed",
+			"fields that only the server has added are removed",
 			[]exchange{{document{"a": "1"}, document{"a": "1", "d": "default"}}},
 			document{"a": "1"},
 			document{"a": "1", "d": "default"},
@@ -131,7 +131,7 @@ func TestNormalizer(t *testing.T) {
 			nil,
 		},
 		"Missing": {
-			"nothing is added to what is missing",
+			"missing fields are not added",
 			[]exchange{{document{"l": []any{"x"}}, document{"l": []any{"x"}}}},
 			document{"l": []any{"x", "y"}},
 			document{"l": []any{"x"}},
@@ -147,7 +147,7 @@ func TestNormalizer(t *testing.T) {
 			[]string{`m["example.com/x"] = true`},
 		},
 		"Empty": {
-			"what says nothing is not worth a word",
+			"empty fields are removed without a note",
 			[]exchange{{document{}, document{"m": document{}}}},
 			document{},
 			document{"m": document{}},

@@ -36,7 +36,7 @@ func newService() *corev1.Service {
 	}
 }
 
-// What a server adds comes back in updates. A table that was written for the API in memory does not expect it.
+// Updates contain the fields that the server has added. A table for the API in memory does not expect them.
 func TestDefaultsAreNotCompared(t *testing.T) {
 	for name, given := range map[string]client.Object{
 		"Deployment": newDeployment(),
@@ -75,7 +75,7 @@ func TestDefaultsAreNotCompared(t *testing.T) {
 	}
 }
 
-// The same goes for what the case has created or applied itself.
+// The same applies to objects that the case has created or applied itself.
 func TestDefaultsOfCreatedObjectsAreNotCompared(t *testing.T) {
 	updated := newDeployment()
 	updated.Labels = map[string]string{"updated": "yes"}
@@ -90,7 +90,7 @@ func TestDefaultsOfCreatedObjectsAreNotCompared(t *testing.T) {
 	})
 }
 
-// In memory the service is as it should be. A server has set defaults, which this reconciler takes off again, in vain.
+// In memory, the service is as desired. On a server, this reconciler removes defaults, without an effect.
 func TestUpdatesThatChangeNothing(t *testing.T) {
 	runOnBoth(t, testCase{GivenObjects: []client.Object{newService()}}, func(w *world) {
 		read := &corev1.Service{}

@@ -23,11 +23,11 @@ import (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // watches complain when the control plane goes
+	klog.SetLogger(logr.Discard()) // watches log errors when the control plane stops
 	m.Run()
 }
 
-// namespace is that of most cases.
+// namespace is the namespace of most cases.
 const namespace = "the-case"
 
 var (
@@ -39,7 +39,7 @@ var (
 // cluster is a real Kubernetes API.
 type cluster struct {
 	*sandbox.Env
-	// Client is an administrator's.
+	// Client has the permissions of an administrator.
 	client.Client
 }
 
@@ -53,7 +53,7 @@ func newCluster(t *testing.T) *cluster {
 	return &cluster{Env: env, Client: admin}
 }
 
-// on is the option to run cases on the cluster.
+// on returns the option to run cases on the cluster.
 func (c *cluster) on() rtesting.RunOption { return rtesting.OnCluster(c.RESTConfig()) }
 
 type (
@@ -61,16 +61,16 @@ type (
 	subCase  = rtesting.SubReconcilerTestCase[*fixture.Resource]
 )
 
-// world is what the reconciler of a case sees.
+// world is what the reconciler of a case uses.
 type world struct {
 	*testing.T
 	reconcilers.Config
 	ctx context.Context
-	// cluster is where the case runs. Nil for the API in memory.
+	// cluster is the cluster of the case. Nil for the API in memory.
 	cluster *cluster
 }
 
-// must stops the test if a call has failed.
+// must stops the test if a call fails.
 func (w *world) must(err error) {
 	w.Helper()
 	if err != nil {
@@ -78,7 +78,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// doing is a factory for a reconciler that does some work.
+// doing returns a factory for a reconciler that calls a function.
 func doing(on *cluster, work func(w *world)) rtesting.ReconcilerFactory {
 	return func(t *testing.T, _ *testCase, c reconcilers.Config) reconcile.Reconciler {
 		return reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
@@ -88,7 +88,7 @@ func doing(on *cluster, work func(w *world)) rtesting.ReconcilerFactory {
 	}
 }
 
-// runOnBoth runs a case with the API in memory, and on a cluster: both have to pass.
+// runOnBoth runs a case in memory and on a cluster. It must pass on both.
 func runOnBoth(t *testing.T, tc testCase, work func(w *world)) {
 	t.Helper()
 	tc.StatusSubResourceTypes = []client.Object{&fixture.Resource{}}

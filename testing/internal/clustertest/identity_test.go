@@ -17,7 +17,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// known is an object with all that the API chooses for others.
+// known is an object with all metadata that a server usually sets.
 func known() *corev1.ConfigMap {
 	cm := newConfigMap("known")
 	cm.UID = "uid-of-the-case"
@@ -160,7 +160,7 @@ func TestPreconditions(t *testing.T) {
 	})
 }
 
-// A created object has what the API in memory gives to it, or reconcilers would behave in another way.
+// A created object has the metadata that the API in memory sets. Otherwise reconcilers would behave differently.
 func TestCreated(t *testing.T) {
 	for name, tt := range map[string]struct {
 		realistic bool

@@ -104,7 +104,7 @@ func TestGivenDeletion(t *testing.T) {
 		read.Finalizers = nil
 		w.must(w.Update(w.ctx, read))
 		if err := w.Get(w.ctx, client.ObjectKeyFromObject(read), read); !apierrs.IsNotFound(err) {
-			w.Errorf("without its finalizer it is still there: %v, %v", read, err)
+			w.Errorf("it still exists without its finalizer: %v, %v", read, err)
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestDeletionIsHeldByFinalizers(t *testing.T) {
 	})
 }
 
-// The names of the cases' objects must be free for the next case, whatever has become of the last one.
+// The names of objects are available to the next case, however the last case ended.
 func TestNothingIsLeft(t *testing.T) {
 	c := newCluster(t)
 	held, created := newConfigMap("held"), newConfigMap("created")
@@ -148,18 +148,18 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// assertGone asserts that objects are not there.
+// assertGone asserts that objects do not exist.
 func (c *cluster) assertGone(t *testing.T, objs ...client.Object) {
 	t.Helper()
 	for _, obj := range objs {
 		read := obj.DeepCopyObject().(client.Object)
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), read); !apierrs.IsNotFound(err) {
-			t.Errorf("%s is still there after the case: %v, %v", obj.GetName(), read, err)
+			t.Errorf("%s still exists after the case: %v, %v", obj.GetName(), read, err)
 		}
 	}
 }
 
-// A case panics, or ends the test from within.
+// A case panics, or its reconciler ends the test.
 func TestCleanUpAfterTheWorst(t *testing.T) {
 	c := newCluster(t)
 	for name, end := range map[string]func(w *world){
@@ -199,12 +199,12 @@ func TestAdditionalReconcilesHaveTheirOwnObjects(t *testing.T) {
 			runs++
 			var list corev1.ConfigMapList
 			if err := reconcilers.RetrieveConfigOrDie(ctx).List(ctx, &list); err != nil || len(list.Items) != 1 {
-				t.Errorf("there are %d ConfigMaps, %v", len(list.Items), err)
+				t.Errorf("%d ConfigMaps, %v", len(list.Items), err)
 			}
 			return nil
 		}}
 	}, c.on())
 	if runs != 3 {
-		t.Errorf("there were %d runs, want 3", runs)
+		t.Errorf("%d runs, want 3", runs)
 	}
 }

@@ -18,7 +18,7 @@ func newNamespace(labels map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "of-a-case", Labels: labels}}
 }
 
-// In memory there are no namespaces, so tables do not mention them.
+// The API in memory needs no namespaces, so tables do not contain them.
 func TestNamespacesAreMade(t *testing.T) {
 	given, created := newConfigMap("given"), newConfigMap("created")
 	given.Namespace, created.Namespace = "of-given", "of-created"
@@ -34,7 +34,7 @@ func TestNamespacesAreMade(t *testing.T) {
 	})
 }
 
-// One that a case does mention is its own, although it stays for the next case.
+// A given namespace belongs to the case, although it is kept for the next case.
 func TestNamespacesOfCases(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "of-a-case", Name: "pod"},
@@ -64,14 +64,14 @@ func TestNamespacesOfCases(t *testing.T) {
 			created := silver.DeepCopy()
 			w.must(w.Create(w.ctx, created))
 			if created.Labels["tier"] != "silver" || created.ResourceVersion != "1" {
-				w.Errorf("what is created is %v", created)
+				w.Errorf("created %v", created)
 			}
 			w.must(w.Create(w.ctx, pod.DeepCopy()))
 		})
 	}
 }
 
-// A case can read a namespace that is there anyway, as long as it says nothing about it that is not so.
+// A case can read a namespace that exists, if the given one does not differ from it.
 func TestNamespaceOfOthers(t *testing.T) {
 	c := newCluster(t)
 	given := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}
@@ -120,7 +120,7 @@ func TestDeletedNamespace(t *testing.T) {
 	}
 }
 
-// A run that is interrupted cannot clean up. The next one does.
+// The next run cleans up after an interrupted run.
 func TestInterruptedRun(t *testing.T) {
 	c := newCluster(t)
 	ns := &corev1.Namespace{
@@ -143,7 +143,7 @@ func TestInterruptedRun(t *testing.T) {
 	c.assertGone(t, given, created)
 }
 
-// What controllers give to each namespace is replaced when a case has it, too.
+// An object that controllers create in each namespace is replaced if it is given.
 func TestGivenServiceAccount(t *testing.T) {
 	account := &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default", Labels: map[string]string{"of": "the-case"}},

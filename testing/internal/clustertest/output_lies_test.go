@@ -15,7 +15,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// lies are cases that pass with the API in memory, and fail on a cluster: there is a mistake that only a server sees.
+// lies are cases that pass in memory and fail on a cluster, because of a mistake that only a server detects.
 func lies() []printing {
 	frozen := newResource("given")
 	frozen.Spec.Fields = map[string]string{"frozen": "1"}
@@ -53,7 +53,7 @@ func lies() []printing {
 			read.Spec = long.Spec
 			return c.Update(ctx, read)
 		}),
-		// In memory the service has nothing that another must not have.
+		// In memory, the service has no field that another service must not have.
 		lie("CopiedDefaults", testCase{
 			GivenObjects: []client.Object{newService()}, ExpectCreates: []client.Object{backup},
 		}, func(ctx context.Context, c reconcilers.Config) error {

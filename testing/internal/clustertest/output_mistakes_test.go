@@ -16,7 +16,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// mistakes are cases that cannot begin because of what they are given.
+// mistakes are cases that cannot start because of their given objects.
 func mistakes() []printing {
 	unserved := &unstructured.Unstructured{}
 	unserved.SetAPIVersion("example.com/v1")
@@ -51,7 +51,7 @@ func mistakes() []printing {
 	}
 }
 
-// notes is a case that fails for a reason that the API tells.
+// notes is a failing case whose reason is a response of the API.
 func notes() printing {
 	resource := newResource("given")
 	updated := newResource("given")
@@ -65,7 +65,7 @@ func notes() printing {
 		tc.Run(t, scheme, doing(c, func(w *world) {
 			w.must(w.cluster.Patch(w.ctx, newResource("given"),
 				client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"fields":{"a":"1"}}}`)),
-				client.FieldOwner("somebody")))
+				client.FieldOwner("another-client")))
 			read := newResource("given")
 			w.must(w.Get(w.ctx, client.ObjectKeyFromObject(read), read))
 			read.Finalizers = updated.Finalizers
@@ -75,7 +75,7 @@ func notes() printing {
 	}}
 }
 
-// impossibilities are cases that a cluster cannot have.
+// impossibilities are cases that a cluster cannot represent.
 func impossibilities() []printing {
 	stale := newConfigMap("given")
 	stale.Data = map[string]string{"a": "stale"}

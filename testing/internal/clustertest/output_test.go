@@ -18,12 +18,12 @@ import (
 	"trueup.dev/sandbox"
 )
 
-var update = flag.Bool("update", false, "write what tests print to the golden files instead of comparing")
+var update = flag.Bool("update", false, "write the output of tests to the golden files instead of comparing")
 
-// printingEnv is set in the process that runs the tests whose output is looked at.
+// printingEnv is set in the process that runs the tests whose output is compared.
 const printingEnv = "TRUEUP_TEST_PRINTING"
 
-// TestPrinting has the tests that fail or are skipped, and are run by TestOutput in another process.
+// TestPrinting has the tests that fail or are skipped. TestOutput runs them in another process.
 func TestPrinting(t *testing.T) {
 	if os.Getenv(printingEnv) == "" {
 		t.Skip("only for TestOutput")
@@ -39,7 +39,7 @@ type printing struct {
 	run  func(t *testing.T)
 }
 
-// A new user must know from the output what to do.
+// The output explains to a new user how to fix the case.
 func TestOutput(t *testing.T) {
 	c := newCluster(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPrinting$", "-test.v")
@@ -51,7 +51,7 @@ func TestOutput(t *testing.T) {
 		t.Fatalf("the tests did not fail, or not in the right way:\n%s", out)
 	}
 	for _, n := range []struct{ expr, with string }{
-		{`\x{a0}`, " "}, // cmp.Diff chooses between two sorts of blanks
+		{`\x{a0}`, " "}, // cmp.Diff randomly uses one of two space characters
 		{`(?m)[ \t]+$`, ""},
 		{`\(\d+\.\d+s\)`, "(0.00s)"},
 		{`\.go:\d+`, ".go:123"},
@@ -91,7 +91,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// printedBy returns what a test and its sub tests have printed.
+// printedBy returns the output of a test and its subtests.
 func printedBy(out, name string) string {
 	steps, results, _ := strings.Cut(out, "\n--- FAIL: TestPrinting ")
 	_, text, _ := strings.Cut(steps, "=== RUN   "+name+"\n")

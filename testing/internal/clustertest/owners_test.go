@@ -25,8 +25,8 @@ func ownedBy(obj *fixture.Resource, controller bool) metav1.OwnerReference {
 // stranger is an owner that the case does not have.
 var stranger = metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "stranger", UID: "who-knows"}
 
-// Garbage collection deletes objects whose owners do not exist, under that uid: they must stay, and the case must see
-// what it has said.
+// The garbage collector deletes objects with owners that do not exist under the given UID. The objects must be kept,
+// and the case must see the owners that it has set.
 func TestOwners(t *testing.T) {
 	for _, uid := range []types.UID{"", "uid-of-the-case"} {
 		t.Run("uid "+string(uid), func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestOwners(t *testing.T) {
 			updated := newConfigMap("given")
 			updated.OwnerReferences = []metav1.OwnerReference{ownedBy(owner, false)}
 			runOnBoth(t, testCase{
-				// The owner comes last, but has to be there first.
+				// the owner is listed last, but must be created first
 				GivenObjects:  []client.Object{given, owner},
 				ExpectCreates: []client.Object{created},
 				ExpectUpdates: []client.Object{updated},
@@ -68,7 +68,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// assertOwners asserts that an object in the cluster has these owners, and no others, and that they exist.
+// assertOwners asserts that an object in the cluster has exactly these owners, and that they exist.
 func (w *world) assertOwners(name string, owners ...string) {
 	w.Helper()
 	if w.cluster == nil {

@@ -23,7 +23,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// Cases on one cluster use the same names, and so can only run one after another.
+// Cases on one cluster use the same names, so they must run one after another.
 func TestParallelCasesTakeTurns(t *testing.T) {
 	c := newCluster(t)
 	var atWork, runs atomic.Int32
@@ -80,7 +80,7 @@ func TestAdditionalClusters(t *testing.T) {
 		}
 		w.must(configs["remote"].Create(w.ctx, moved.DeepCopy()))
 		if err := w.Get(w.ctx, client.ObjectKeyFromObject(moved), moved.DeepCopy()); !apierrs.IsNotFound(err) {
-			w.Errorf("what is created there is here: %v", err)
+			w.Errorf("an object created on the other cluster exists here: %v", err)
 		}
 	}), c.on(), rtesting.OnAdditionalCluster("remote", remote.RESTConfig()))
 }
@@ -148,7 +148,7 @@ func TestWebhookCase(t *testing.T) {
 	t.Run("Cluster", func(t *testing.T) { tests.RunWithContext(t, scheme, factory, c.on()) })
 }
 
-// An object can be given in the midst of a case, as object managers do that are tested.
+// An object can be given during a case, as tests of object managers do.
 func TestAddGiven(t *testing.T) {
 	runOnBoth(t, testCase{}, func(w *world) {
 		w.Client.(rtesting.TestClient).AddGiven(known(), newResource("added"))
@@ -167,7 +167,7 @@ func TestAddGiven(t *testing.T) {
 	})
 }
 
-// Discovery tells what the case says, as long as that is not wrong. Otherwise it tells everything.
+// Discovery returns what the case gives, if the cluster serves that. Otherwise it returns everything.
 func TestDiscovery(t *testing.T) {
 	c := newCluster(t)
 	for name, resources := range map[string][]*metav1.APIResourceList{
@@ -185,7 +185,7 @@ func TestDiscovery(t *testing.T) {
 				list, err := w.Discovery.ServerResourcesForGroupVersion("apps/v1")
 				w.must(err)
 				if (len(list.APIResources) == 1) != (resources != nil) {
-					w.Errorf("there are %d resources in apps/v1", len(list.APIResources))
+					w.Errorf("%d resources in apps/v1", len(list.APIResources))
 				}
 				_, err = w.RESTMapper().KindFor(corev1.SchemeGroupVersion.WithResource("configmaps"))
 				if (err != nil) != (resources != nil) {

@@ -14,7 +14,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// Objects of others are there in each cluster, and must not get in the way of a case, or it in theirs.
+// Other objects exist in each cluster. They do not interfere with a case, nor a case with them.
 func TestOthersAreHidden(t *testing.T) {
 	c := newCluster(t)
 	others := &corev1.ConfigMap{
@@ -54,7 +54,7 @@ func TestOthersAreHidden(t *testing.T) {
 		var accounts corev1.ServiceAccountList
 		w.must(w.List(w.ctx, &accounts))
 		if len(accounts.Items) != 0 {
-			w.Errorf("there are service accounts: %v", accounts.Items)
+			w.Errorf("listed service accounts: %v", accounts.Items)
 		}
 		for what, err := range map[string]error{
 			"update": w.Update(w.ctx, others.DeepCopy()),
@@ -62,7 +62,7 @@ func TestOthersAreHidden(t *testing.T) {
 			"delete": w.Delete(w.ctx, others.DeepCopy()),
 		} {
 			if !apierrs.IsNotFound(err) {
-				w.Errorf("%s of what others have returns %v, want not found", what, err)
+				w.Errorf("%s of an object of another client returns %v, want not found", what, err)
 			}
 		}
 		w.must(w.DeleteAllOf(w.ctx, &corev1.ConfigMap{}, client.InNamespace(c.Namespace)))
@@ -80,7 +80,7 @@ func TestOthersAreHidden(t *testing.T) {
 	}
 }
 
-// Controllers of a cluster react to a case in their own time. Whether they are faster must not decide if it passes.
+// Controllers of a cluster react to a case asynchronously. Their timing must not affect its result.
 func TestWritesOfOthersAreHidden(t *testing.T) {
 	given := newConfigMap("given")
 	given.Data = map[string]string{"a": "1"}
@@ -128,7 +128,7 @@ func TestWritesOfOthersAreHidden(t *testing.T) {
 	})
 }
 
-// A cache may not know an object that there is.
+// A cache may lack an object that exists.
 func TestAPIGivenObjects(t *testing.T) {
 	onlyAPI, both := newConfigMap("only-api"), newConfigMap("both")
 	runOnBoth(t, testCase{
@@ -150,7 +150,7 @@ func TestAPIGivenObjects(t *testing.T) {
 			}
 		}
 		if err := w.Get(w.ctx, client.ObjectKeyFromObject(onlyAPI), onlyAPI.DeepCopy()); !apierrs.IsNotFound(err) {
-			w.Errorf("Client reads what only the API has: %v", err)
+			w.Errorf("Client reads an object that only the API has: %v", err)
 		}
 		w.must(w.APIReader.Get(w.ctx, client.ObjectKeyFromObject(onlyAPI), onlyAPI.DeepCopy()))
 	})

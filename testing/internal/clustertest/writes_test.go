@@ -42,7 +42,7 @@ func TestApply(t *testing.T) {
 		w.assertOwners("applied", "owner")
 		if *ac.ResourceVersion != "1" || *ac.UID != "00000000-0000-0000-0000-000000000001" ||
 			*ac.OwnerReferences[0].UID != "uid-of-the-case" {
-			w.Errorf("what is returned has version %s, uid %s, owner %v", *ac.ResourceVersion, *ac.UID, ac.OwnerReferences[0])
+			w.Errorf("the result has version %s, uid %s, owner %v", *ac.ResourceVersion, *ac.UID, ac.OwnerReferences[0])
 		}
 		ac = applied().WithData(map[string]string{"b": "2"}).WithResourceVersion("1")
 		w.must(w.Apply(w.ctx, ac, client.FieldOwner("me")))
@@ -79,7 +79,7 @@ func TestStatusPatch(t *testing.T) {
 	})
 }
 
-// All sub resources do something on a cluster, as they do in memory if a case is Realistic.
+// Writes to all subresources have an effect on a cluster, and in memory if a case is Realistic.
 func TestSubResources(t *testing.T) {
 	deployment := newDeployment()
 	deployment.UID, deployment.Generation = "uid-of-the-case", 1
@@ -121,7 +121,7 @@ func TestSubResources(t *testing.T) {
 		read = scale.DeepCopy()
 		w.must(w.SubResource("scale").Update(w.ctx, deployment.DeepCopy(), client.WithSubResourceBody(read)))
 		if w.cluster == nil {
-			read.ResourceVersion = "1000" // in memory it is what was sent
+			read.ResourceVersion = "1000" // in memory it is the version that was sent
 		}
 		if read.Spec.Replicas != 3 || read.UID != "uid-of-the-case" || read.ResourceVersion != "1000" {
 			w.Errorf("the scale is, after an update, %v", read)
@@ -146,7 +146,7 @@ func TestSubResources(t *testing.T) {
 	})
 }
 
-// A deleted object can be made again, by all calls that make objects.
+// A deleted object can be created again, by every call that creates objects.
 func TestMadeAgain(t *testing.T) {
 	applied := corev1ac.ConfigMap("given", namespace).WithData(map[string]string{"made": "again"})
 	deleted := rtesting.DeleteRef{Kind: "ConfigMap", Namespace: namespace, Name: "given"}

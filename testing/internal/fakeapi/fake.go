@@ -113,8 +113,8 @@ func ValidateGiven(objs []client.Object, scheme *runtime.Scheme) error {
 		}
 		seen[id] = i
 		if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
-			problems = append(problems, fmt.Errorf("[%d]: %s %s has a deletion timestamp but no finalizers, so it would be "+
-				"gone already",
+			problems = append(problems, fmt.Errorf("[%d]: %s %s has a deletion timestamp but no finalizers, so it would "+
+				"no longer exist",
 				i, gvk.Kind, client.ObjectKeyFromObject(obj)))
 		}
 	}
