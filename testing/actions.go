@@ -8,27 +8,27 @@ import (
 )
 
 type (
-	// Action is a call that reactors are told of. Its resource is the kind of the object, not the plural; that of a list
-	// action is the kind of the list. Verbs are get, list, watch, create, update, patch, delete, delete-collection and
-	// apply.
+	// Action is a call that reactors receive. Its resource is the kind of the object, not the plural; the resource of a
+	// list action is the kind of the list. Verbs are get, list, watch, create, update, patch, delete, delete-collection
+	// and apply.
 	Action = clientgotesting.Action
 	// GetAction is a get.
 	GetAction = clientgotesting.GetAction
 	// ListAction is a list, or a watch.
 	ListAction = clientgotesting.ListAction
-	// CreateAction is a create. That of a sub resource has the sub resource for an object.
+	// CreateAction is a create. For a subresource, its object is the subresource.
 	CreateAction = clientgotesting.CreateAction
-	// UpdateAction is an update. That of a sub resource has the sub resource for an object, if it was given apart.
+	// UpdateAction is an update. For a subresource, its object is the subresource if the caller has passed one.
 	UpdateAction = clientgotesting.UpdateAction
-	// PatchAction is a patch. It has what is sent, not the object.
+	// PatchAction is a patch. It has the patch, not the object.
 	PatchAction = clientgotesting.PatchAction
 	// DeleteAction is a delete.
 	DeleteAction = clientgotesting.DeleteAction
-	// DeleteCollectionAction is a delete of all objects of a kind that selectors match.
+	// DeleteCollectionAction is a delete of all objects of a kind that match selectors.
 	DeleteCollectionAction = clientgotesting.DeleteCollectionAction
 	// Reactor is a ReactionFunc for some actions.
 	Reactor = clientgotesting.Reactor
-	// ReactionFunc sees, changes, answers or fails calls, see [TestClient].
+	// ReactionFunc observes, changes, answers or fails calls, see [TestClient].
 	ReactionFunc = clientgotesting.ReactionFunc
 )
 
@@ -38,21 +38,21 @@ type objectAction interface {
 	GetObject() runtime.Object
 }
 
-// namedAction is an action that has the name of the object it is about: get, patch, delete, apply, and the writes of
-// bodies to sub resources.
+// namedAction is an action with the name of its object: get, patch, delete, apply, and writes of bodies to
+// subresources.
 type namedAction interface {
 	Action
 	GetName() string
 }
 
-// bodyAction is the write of a body to a sub resource. The object of the action is the body, which need not have the
-// name of the object that has the sub resource.
+// bodyAction is the write of a body to a subresource. The object of the action is the body, which may not have the name
+// of the object with the subresource.
 type bodyAction struct {
 	objectAction
 	name string
 }
 
-// GetName returns the name of the object that has the sub resource.
+// GetName returns the name of the object with the subresource.
 func (a bodyAction) GetName() string { return a.name }
 
 // DeepCopy returns a copy.

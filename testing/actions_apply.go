@@ -14,6 +14,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // ApplyAction is a server-side apply.
@@ -23,7 +25,7 @@ type ApplyAction interface {
 	GetApplyConfiguration() runtime.ApplyConfiguration
 }
 
-// ApplyActionImpl is the [ApplyAction] that reactors are told of.
+// ApplyActionImpl is the [ApplyAction] that reactors receive.
 type ApplyActionImpl struct {
 	clientgotesting.ActionImpl
 	Name               string
@@ -35,24 +37,24 @@ var _ ApplyAction = ApplyActionImpl{}
 // GetName returns the name of the object.
 func (a ApplyActionImpl) GetName() string { return a.Name }
 
-// GetApplyConfiguration returns what is applied.
+// GetApplyConfiguration returns the applied configuration.
 func (a ApplyActionImpl) GetApplyConfiguration() runtime.ApplyConfiguration {
 	return a.ApplyConfiguration
 }
 
-// DeepCopy returns a copy. It panics when the apply configuration has no JSON form.
+// DeepCopy returns a copy. It panics if the apply configuration has no JSON form.
 func (a ApplyActionImpl) DeepCopy() Action {
 	a.ApplyConfiguration = must(copyApplyConfiguration(a.ApplyConfiguration))
 	return a
 }
 
-// NewApplyAction returns the action for an apply. It panics when the apply configuration has no JSON form.
+// NewApplyAction returns the action for an apply. It panics if the apply configuration has no JSON form.
 func NewApplyAction(ac runtime.ApplyConfiguration) ApplyAction {
 	return NewApplySubresourceAction(ac, "")
 }
 
-// NewApplySubresourceAction returns the action for an apply to a sub resource. It panics when the apply configuration
-// has no JSON form.
+// NewApplySubresourceAction returns the action for an apply to a subresource. It panics if the apply configuration has
+// no JSON form.
 func NewApplySubresourceAction(ac runtime.ApplyConfiguration, subresource string) ApplyAction {
 	return must(newApplyAction(ac, subresource))
 }
@@ -78,9 +80,9 @@ func newApplyAction(ac runtime.ApplyConfiguration, subresource string) (ApplyAct
 	}, nil
 }
 
-// copyApplyConfiguration returns a deep copy. It is unstructured if the Go type does not read all that it writes.
+// copyApplyConfiguration returns a deep copy. The copy is unstructured if the Go type cannot read its own JSON form.
 func copyApplyConfiguration(ac runtime.ApplyConfiguration) (runtime.ApplyConfiguration, error) {
-	if isNil(ac) {
+	if nilcheck.IsNil(ac) {
 		return ac, nil
 	}
 	data, err := json.Marshal(ac)

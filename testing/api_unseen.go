@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// unseenObjects are objects that an API has and the cache of a client does not: not in the version they are in. They
-// are seen once they change.
+// unseenObjects are objects of an API whose current version the cache of a client does not have. The cache has them
+// after their next change.
 type unseenObjects struct {
 	config   *ExpectConfig
 	versions map[identity]string
 }
 
-// hide returns a client that does not read these objects, which are in its API.
+// hide returns a client that does not read these objects, although its API has them.
 func hide(c *ExpectConfig, from client.WithWatch, objs []client.Object) (client.WithWatch, error) {
 	if len(objs) == 0 {
 		return from, nil

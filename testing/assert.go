@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// AssertExpectations fails the test for each difference between what is expected and what was done through the config
-// so far: by its clients, its recorders and its tracker, in this order.
+// AssertExpectations fails the test for each difference between the expectations and what the clients, the recorders
+// and the tracker of the config have recorded so far, in this order.
 func (c *ExpectConfig) AssertExpectations(t *testing.T) {
 	helper(t)()
 	if err := c.open().err; err != nil {
@@ -166,7 +166,7 @@ func (c *ExpectConfig) AssertTrackerExpectations(t *testing.T) {
 	})
 }
 
-// actions returns what was recorded so far; a reconciler may have left something running.
+// actions returns a copy of what was recorded so far. Goroutines of a reconciler may still record calls.
 func (c *ExpectConfig) actions() *clientWrapper {
 	w := c.open().client
 	w.lock.Lock()

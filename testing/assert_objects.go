@@ -39,7 +39,7 @@ func (c *ExpectConfig) objects(
 	return e
 }
 
-// unwrapped returns a copy of an object, see unwrap. Nil if there is none.
+// unwrapped returns a copy of an object, see unwrap. It returns nil if there is no object.
 func unwrapped(obj client.Object) client.Object {
 	obj, _ = unwrap(obj)
 	return obj
@@ -52,7 +52,7 @@ func blankOf(obj client.Object) client.Object {
 	return blank
 }
 
-// normalize returns what to compare of two objects.
+// normalize returns the parts of two objects to compare.
 func (c *ExpectConfig) normalize(expected, observed client.Object) (client.Object, client.Object) {
 	if api := c.open().api; api != nil && api.normalize != nil {
 		return api.normalize(expected, observed)
@@ -60,11 +60,10 @@ func (c *ExpectConfig) normalize(expected, observed client.Object) (client.Objec
 	return expected, observed
 }
 
-// diffStatus compares the status of objects, and that they are the same.
+// diffStatus compares the status and the identity of objects.
 func (c *ExpectConfig) diffStatus(expected, observed client.Object) string {
 	if expected.GetObjectKind().GroupVersionKind().Empty() {
-		// Calls for unstructured objects are not possible without. That expectations say it is too much to ask, for the kind
-		// of typed objects is that of the Go type.
+		// An unstructured object of a call has a kind. Typed objects need none: their Go type implies it.
 		expected.GetObjectKind().SetGroupVersionKind(observed.GetObjectKind().GroupVersionKind())
 	}
 	if diff := c.differ().ResourceStatusUpdate(expected, observed); diff != "" {
@@ -73,7 +72,7 @@ func (c *ExpectConfig) diffStatus(expected, observed client.Object) string {
 	return cmp.Diff(c.identity(expected), c.identity(observed))
 }
 
-// identity is what tells an object from all others.
+// identity identifies an object.
 type identity struct {
 	Group, Kind, Namespace, Name string
 }
@@ -83,7 +82,7 @@ func (c *ExpectConfig) identity(obj client.Object) identity {
 	return identity{Group: kind.Group, Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// diffSubResource compares writes to sub resources other than the status.
+// diffSubResource compares writes to subresources other than the status.
 func (c *ExpectConfig) diffSubResource(expected, observed SubResourceRef) string {
 	expected.Body = unwrapped(expected.Body)
 	if expected.Body != nil && observed.Body != nil {

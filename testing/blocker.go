@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// noteTaken notes the object that is in the way of obj, as an error says. Reconcilers of children look it up.
+// noteTaken records the object that an AlreadyExists error names. Reconcilers of children read that object.
 func (w *clientWrapper) noteTaken(obj client.Object, err error) {
 	gvk, kindErr := w.client.GroupVersionKindFor(obj)
 	if kindErr != nil {
@@ -40,8 +40,8 @@ func sameTarget(a, b client.Object) bool {
 		a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
 }
 
-// explainMissingBlockers logs which objects are in the way of others and still cannot be read: an AlreadyExists is then
-// returned, not reflected.
+// explainMissingBlockers logs which existing objects have prevented a create and cannot be read. A reconciler of
+// children returns the error then and does not reflect it.
 func (c *ExpectConfig) explainMissingBlockers(t *testing.T) {
 	t.Helper()
 	for _, obj := range c.actions().taken {
@@ -51,8 +51,7 @@ func (c *ExpectConfig) explainMissingBlockers(t *testing.T) {
 			continue
 		}
 		t.Logf("create failed with AlreadyExists%s, and the APIReader does not find %s: a reconciler of children then "+
-			"returns "+
-			"the error, for a retry, instead of reflecting it. A blocker is needed in APIGivenObjects: what is in the way.",
+			"returns the error, for a retry, instead of reflecting it. Add the existing object to APIGivenObjects.",
 			c.configName(), target(obj.GetObjectKind().GroupVersionKind().GroupKind(), "", key.Namespace, key.Name))
 	}
 }

@@ -12,44 +12,45 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
-// TestClient is the client of an [ExpectConfig]: it records all writes, and reactors see, change, answer and fail calls
-// before they are executed.
+// TestClient is the client of an [ExpectConfig]. It records all writes. Its reactors observe, change, answer or fail
+// calls before they are executed.
 //
-// Reactors are asked in their order until one says that it handles the call:
+// Reactors are called in their order until one returns that it has handled the call:
 //
 //   - An error fails the call.
-//   - An object other than that of the action is the answer. It is copied into what the caller has passed, from another
-//     Go type of the same kind if need be, and the call is executed no further. A Status answers a call without
-//     changing what the caller has passed, or fails it if that is what it says.
-//   - Otherwise the call is executed. Changes of the object of the action, which is the one the caller has passed, are
-//     part of it. So admission and defaulting can be simulated.
+//   - An object other than that of the action is the answer. It is copied into the object that the caller has passed,
+//     also from another Go type of the same kind, and the call is not executed. A Status answers a call without
+//     changing the object of the caller; a Status of a failure fails the call.
+//   - Otherwise the call is executed with the object of the action, which is the object of the caller. A reactor can
+//     change that object, for example to simulate admission or defaulting.
 //
-// Writes are recorded before that, as they are passed by the caller, and even if they fail.
+// Writes are recorded before the reactors are called, as the caller has passed them, even if they fail.
 //
-// Objects that are created with a generateName get a predictable name: the calls of a client that create such are
-// counted, and the names end in 001, 002 and so on. They have it when reactors are asked that were added by AddReactor,
-// but do not when it is the turn of prepended ones.
+// Objects that are created with a generateName get a predictable name: the client counts such creates, and the names
+// end in 001, 002 and so on. Reactors added with AddReactor receive objects with that name, prepended reactors without.
 //
 // A TestClient may be used concurrently. Reactors are then called concurrently, too.
 type TestClient interface {
 	client.Client
-	// AddGiven adds objects as if they had been there from the start. It panics when that is not possible.
+	// AddGiven adds objects as if they had been among the GivenObjects. It panics if that is not possible.
 	AddGiven(objs ...client.Object)
-	// AddReactor has a reaction called after those that are there. "*" matches every verb and every kind.
+	// AddReactor adds a reactor after all others. "*" matches every verb and every kind.
 	AddReactor(verb, kind string, reaction ReactionFunc)
-	// PrependReactor has a reaction called before those that are there. "*" matches every verb and every kind.
+	// PrependReactor adds a reactor before all others. "*" matches every verb and every kind.
 	PrependReactor(verb, kind string, reaction ReactionFunc)
 }
 
 // clientWrapper is the [TestClient]. It embeds no client: an operation that controller-runtime adds must fail to
-// compile here rather than not be recorded.
+// compile here instead of not being recorded.
 type clientWrapper struct {
 	client   client.Client
 	addGiven func(client.Object) error
-	// executeSubResources has the calls for sub resources other than the status executed. They only seem to succeed
-	// otherwise.
+	// executeSubResources makes the client execute calls for subresources other than the status. Otherwise they succeed
+	// without an effect.
 	executeSubResources bool
 
 	ApplyActions            []ApplyAction
@@ -61,18 +62,18 @@ type clientWrapper struct {
 	StatusUpdateActions     []objectAction
 	StatusPatchActions      []PatchAction
 	StatusApplyActions      []ApplyAction
-	// SubResourceActions are all writes to sub resources other than the status, in order.
+	// SubResourceActions are all writes to subresources other than the status, in order.
 	SubResourceActions []Action
 
-	// lock guards what is recorded and what is below.
+	// lock guards the actions above and the fields below.
 	lock      sync.Mutex
 	reactors  []Reactor
 	generated int
-	// explanations are for people who wonder why a call has failed.
+	// explanations are reasons for failed calls, for the log.
 	explanations []string
-	// taken are the objects that are in the way of others, as creates that have failed say.
+	// taken are the existing objects that creates have failed with.
 	taken []client.Object
-	// moved are the versions that objects got by patches of their finalizers.
+	// moved are the resource versions of objects after patches of their finalizers.
 	moved movedVersions
 }
 
@@ -117,7 +118,7 @@ func (w *clientWrapper) AddGiven(objs ...client.Object) {
 func (w *clientWrapper) AddReactor(verb, kind string, reaction ReactionFunc) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	// the list is replaced, not changed: calls in progress go on with the one they have begun with
+	// the list is replaced, not changed: calls in progress continue with the list they started with
 	w.reactors = append(slices.Clip(w.reactors), &clientgotesting.SimpleReactor{
 		Verb: verb, Resource: kind, Reaction: reaction,
 	})
@@ -132,7 +133,7 @@ func (w *clientWrapper) PrependReactor(verb, kind string, reaction ReactionFunc)
 	)
 }
 
-// call executes a call unless a reactor fails or answers it. Into is what an answer is copied into, nil for none.
+// call executes a call unless a reactor fails or answers it. An answer is copied to into, which may be nil.
 func (w *clientWrapper) call(action Action, into any, execute func() error) error {
 	w.lock.Lock()
 	reactors := w.reactors
@@ -148,7 +149,7 @@ func (w *clientWrapper) call(action Action, into any, execute func() error) erro
 		if err != nil {
 			return err
 		}
-		if object, ok := action.(objectAction); isNil(returned) || ok && object.GetObject() == returned {
+		if object, ok := action.(objectAction); nilcheck.IsNil(returned) || ok && object.GetObject() == returned {
 			break
 		}
 		return w.answer(action, returned, into)
@@ -163,7 +164,7 @@ func recordAction[A Action](w *clientWrapper, list *[]A, action A) {
 	*list = append(*list, action)
 }
 
-// generateName names an object that asks for it and has no name yet.
+// generateName names an object with a generateName and without a name.
 func (w *clientWrapper) generateName(obj runtime.Object) {
 	accessor, err := meta.Accessor(obj)
 	if err != nil || accessor.GetName() != "" || accessor.GetGenerateName() == "" {
@@ -175,7 +176,7 @@ func (w *clientWrapper) generateName(obj runtime.Object) {
 	accessor.SetName(fmt.Sprintf("%s%03d", accessor.GetGenerateName(), w.generated))
 }
 
-// resourceOf returns what stands for a kind in actions. The plural is not known without a server.
+// resourceOf returns the resource of a kind in actions. It has the kind, as the plural is unknown without a server.
 func resourceOf(gvk schema.GroupVersionKind) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: gvk.Kind}
 }

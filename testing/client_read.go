@@ -35,7 +35,7 @@ func (w *clientWrapper) List(ctx context.Context, list client.ObjectList, opts .
 	return w.call(action, list, func() error { return w.client.List(ctx, list, opts...) })
 }
 
-// Watch implements [client.WithWatch]. It cannot be answered.
+// Watch implements [client.WithWatch]. Reactors cannot answer it.
 func (w *clientWrapper) Watch(
 	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
 ) (watch.Interface, error) {

@@ -23,7 +23,7 @@ func (w *clientWrapper) SubResource(subResource string) client.SubResourceClient
 	return &subResourceClient{wrapper: w, client: w.client.SubResource(subResource), name: subResource}
 }
 
-// subResourceClient records writes of the status apart from those of other sub resources.
+// subResourceClient records writes of the status, and separately those of other subresources.
 type subResourceClient struct {
 	wrapper *clientWrapper
 	client  client.SubResourceClient
@@ -32,7 +32,7 @@ type subResourceClient struct {
 
 func (c *subResourceClient) isStatus() bool { return c.name == "status" }
 
-// call is that of the wrapper, for a call that may only seem to succeed.
+// call executes a call as the wrapper does, or returns success without an effect.
 func (c *subResourceClient) call(
 	ctx context.Context, action Action, into any, executed bool, execute func() error,
 ) error {
@@ -48,7 +48,7 @@ func (c *subResourceClient) call(
 	})
 }
 
-// explainMissingStatus notes why a status is not found where the object is: an error says the same of both.
+// explainMissingStatus records why a status is not found although the object exists: the error is the same for both.
 func (w *clientWrapper) explainMissingStatus(ctx context.Context, action Action) {
 	resource, key := action.GetResource(), client.ObjectKey{Namespace: action.GetNamespace()}
 	switch a := action.(type) {
@@ -65,9 +65,8 @@ func (w *clientWrapper) explainMissingStatus(ctx context.Context, action Action)
 	if err := w.client.Get(ctx, key, obj); err != nil {
 		return
 	}
-	explanation := fmt.Sprintf("%s is there, its status is not found: the kind has no status sub resource. Is it "+
-		"missing in StatusSubResourceTypes?",
-		target(gvk.GroupKind(), "", key.Namespace, key.Name))
+	explanation := fmt.Sprintf("%s exists, but its status is not found: the kind has no status subresource. "+
+		"StatusSubResourceTypes may lack it.", target(gvk.GroupKind(), "", key.Namespace, key.Name))
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	if !slices.Contains(w.explanations, explanation) {
@@ -179,7 +178,7 @@ func (c *subResourceClient) Apply(
 	})
 }
 
-// bodyOr returns the body that was given for a sub resource, or else the object.
+// bodyOr returns the body that the caller has passed for a subresource, or the object if there is none.
 func bodyOr(body, obj client.Object) client.Object {
 	if body != nil {
 		return body

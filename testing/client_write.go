@@ -21,7 +21,7 @@ func (w *clientWrapper) Create(ctx context.Context, obj client.Object, opts ...c
 	action := clientgotesting.NewCreateActionWithOptions(resource, obj.GetNamespace(), obj, options)
 	recordAction(w, &w.CreateActions, action.DeepCopy().(objectAction))
 	err = w.call(action, obj, func() error {
-		// a reactor that handles the call may have kept the one that generates names from doing so
+		// a reactor that has handled the call may have prevented the generation of the name
 		w.generateName(obj)
 		return w.client.Create(ctx, obj, opts...)
 	})

@@ -9,12 +9,12 @@ import (
 	"github.com/fatih/color"
 )
 
-// The colors of a difference. They print plain text unless the environment has COLOR_DIFF when the program starts. Its
-// value does not matter, nor does it matter whether the output is a terminal: the output of `go test` never is.
+// The colors of a difference. They print plain text unless the environment variable COLOR_DIFF is set, to any value,
+// when the program starts. The output need not be a terminal: that of `go test` never is.
 var (
-	// DiffAddedColor is for lines that were observed and not expected.
+	// DiffAddedColor is the color of lines that were observed and not expected.
 	DiffAddedColor = diffColor(color.FgGreen)
-	// DiffRemovedColor is for lines that were expected and not observed.
+	// DiffRemovedColor is the color of lines that were expected and not observed.
 	DiffRemovedColor = diffColor(color.FgRed)
 )
 
@@ -29,7 +29,7 @@ func diffColor(attribute color.Attribute) *color.Color {
 }
 
 // ColorizeDiff colors the lines of a difference as cmp.Diff returns it: those that start with + in [DiffAddedColor],
-// those that start with - in [DiffRemovedColor]. Every line is followed by a newline, also the last one.
+// those that start with - in [DiffRemovedColor]. Every line ends with a newline, also the last one.
 func ColorizeDiff(diff string) string {
 	var colored strings.Builder
 	for line := range strings.SplitSeq(diff, "\n") {

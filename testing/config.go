@@ -16,60 +16,60 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// ExpectConfig makes a [reconcilers.Config] that reaches an API in memory, and asserts what is done through it: writes,
-// events and tracked references. The test cases of this package have one of their own. Use it directly to test
-// functions that take a Config, and in the AdditionalConfigs of cases for the further clusters a reconciler works with.
+// ExpectConfig provides a [reconcilers.Config] for an API in memory, and asserts what is done with it: writes, events
+// and tracked references. Each test case of this package has one. Use it directly to test functions that take a Config,
+// and in the AdditionalConfigs of cases for further clusters of a reconciler.
 //
-// All expectations are positional: the first expected create is compared to the first observed, and so on; whatever is
-// expected but not observed, or observed but not expected, is a failure. Calls are observed in the order of their kind,
-// not across kinds: nothing is asserted about a create coming before an update. Calls that fail are observed too.
+// All expectations are positional: the first expected create is compared with the first observed create, and so on. An
+// expected call that is not observed is a failure, and so is an observed call that is not expected. The order is
+// asserted for calls of one field only: a create may precede or follow an update. Calls that fail are observed too.
 //
-// The Given fields, the scheme and the reactors are read when the config is first made, everything else when it is
-// asserted. A copy of an ExpectConfig is one of its own if it was made before that. The Config may be used
-// concurrently; the methods of an ExpectConfig may not.
+// The Given fields, the scheme and the reactors are read by the first call of Config, all other fields by assertions. A
+// copy of an ExpectConfig is independent if it was made before that call. The Config may be used concurrently; the
+// methods of an ExpectConfig may not.
 type ExpectConfig struct {
-	// Name tells the config from others in failures. Default is none; "default" is taken for none.
+	// Name identifies the config in failures. Defaults to no name; "default" is no name either.
 	Name string
 	// Scheme has the Go types of all objects, except for duck types. Required.
 	Scheme *runtime.Scheme
-	// StatusSubResourceTypes are objects of the kinds whose status is a sub resource: their status is changed by status
-	// calls only, and these fail for all other kinds, as if the object did not exist. Kinds of Kubernetes itself need not
-	// be listed.
+	// StatusSubResourceTypes are objects of the kinds with a status subresource: only status calls change their status.
+	// Status calls for all other kinds fail, as if the object did not exist. Built-in kinds of Kubernetes need not be
+	// listed.
 	StatusSubResourceTypes []client.Object
-	// Differ compares what is expected to what is observed. Default is DefaultDiffer.
+	// Differ compares expectations with observations. Defaults to DefaultDiffer.
 	Differ Differ
-	// Realistic brings the API in memory closer to a real server, where that may break tests that pass without:
-	// generations move, the status is removed on create where it is a sub resource, objects get a uid, an update that
-	// changes nothing is not a change, APIReader sees what Client writes, and writes to all sub resources are executed and
-	// asserted. Default is false.
+	// Realistic brings the API in memory closer to a real server, in ways that can break tests that pass without it:
+	// generations are incremented, a create removes the status of kinds with a status subresource, objects get a uid, an
+	// update without a change has no effect, APIReader sees what Client writes, and writes to all subresources are
+	// executed and asserted. Defaults to false.
 	Realistic bool
-	// GivenObjects are there from the start. They are copied. Those without a creation timestamp get one, one second after
+	// GivenObjects exist from the start. They are copied. Objects without a creation timestamp get one, one second after
 	// the epoch.
 	GivenObjects []client.Object
-	// APIGivenObjects are there from the start for APIReader, and for it alone: for Client they do not exist. The
-	// GivenObjects and what Client makes of them do not exist for APIReader. A Realistic config has one API for both:
-	// APIReader sees all objects, and APIGivenObjects are those that have not reached the cache of Client.
+	// APIGivenObjects exist from the start for APIReader only. APIReader sees neither the GivenObjects nor the writes of
+	// Client. A Realistic config has one API for both: APIReader sees all objects, and APIGivenObjects are those that have
+	// not reached the cache of Client.
 	APIGivenObjects []client.Object
-	// WithClientBuilder changes how the API in memory is made, to add an index or a REST mapper for example. It is called
-	// for Client and again for APIReader, if that is used. Default is to change nothing.
+	// WithClientBuilder configures the API in memory, for example with an index or a REST mapper. It is called for Client,
+	// and again for APIReader if that is used. Defaults to no change.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
-	// WithReactors are told of the calls of Client before they are executed, and can change, answer and fail them. The
-	// first one that handles a call decides.
+	// WithReactors receive the calls of Client before they are executed, and can change, answer and fail them. The first
+	// reactor that handles a call determines its result.
 	WithReactors []ReactionFunc
-	// GivenAPIResources are what Discovery and the REST mapper of Client know about. Default is nothing.
+	// GivenAPIResources are the resources that Discovery and the REST mapper of Client know. Defaults to none.
 	GivenAPIResources []*metav1.APIResourceList
-	// GivenTracks are what was tracked before. They are not observed.
+	// GivenTracks are references that are tracked from the start. They are not observed.
 	GivenTracks []TrackRequest
 
-	// ExpectTracks are the references that are tracked.
+	// ExpectTracks are the references that a reconciler tracks.
 	ExpectTracks []TrackRequest
-	// ExpectEvents are the events that are emitted, by either recorder.
+	// ExpectEvents are the emitted events, of both recorders.
 	ExpectEvents []Event
-	// ExpectApplies are the objects that are applied.
+	// ExpectApplies are the applied objects.
 	ExpectApplies []ApplyRef
-	// ExpectCreates are the objects that are created, as they are before they get a generated name.
+	// ExpectCreates are the created objects, before they get a generated name.
 	ExpectCreates []client.Object
-	// ExpectUpdates are the objects that are updated.
+	// ExpectUpdates are the updated objects.
 	ExpectUpdates []client.Object
 	// ExpectPatches are the patches of objects.
 	ExpectPatches []PatchRef
@@ -77,22 +77,22 @@ type ExpectConfig struct {
 	ExpectDeletes []DeleteRef
 	// ExpectDeleteCollections are the deletions of objects by selector.
 	ExpectDeleteCollections []DeleteCollectionRef
-	// ExpectStatusUpdates are the updates of a status. Of an object only kind, name and status are compared.
+	// ExpectStatusUpdates are the updates of a status. Only the kind, name and status of an object are compared.
 	ExpectStatusUpdates []client.Object
 	// ExpectStatusPatches are the patches of a status.
 	ExpectStatusPatches []PatchRef
-	// ExpectStatusApplies are what is applied to a status.
+	// ExpectStatusApplies are the applies to a status.
 	ExpectStatusApplies []ApplyRef
-	// ExpectSubResources are the writes to other sub resources. They are asserted if this is not nil, or if the config is
-	// Realistic: an empty slice says that there are none.
+	// ExpectSubResources are the writes to other subresources. They are asserted if the field is not nil, or if the config
+	// is Realistic. An empty slice expects none.
 	ExpectSubResources []SubResourceRef
 
 	observedErrors []string
-	// openAPI makes the API; newFakeAPI when nil.
+	// openAPI creates the API. Defaults to newFakeAPI.
 	openAPI func(*ExpectConfig) (*api, error)
-	// given is what the API is made with.
+	// given are the objects that the API is created with.
 	given givenObjects
-	// opened is what was made of the config; nil before.
+	// opened is the config in use, nil before the first call of Config.
 	opened *openConfig
 }
 
@@ -103,17 +103,17 @@ type openConfig struct {
 	client *clientWrapper
 	events *eventLog
 	tracks *trackRecorder
-	// err is why there is none of it.
+	// err is not nil if the config cannot be used.
 	err error
 }
 
-// Config returns the config, the same each time. Its Client is a [TestClient]. It panics when a given value cannot be
-// used, with all that is wrong with them.
+// Config returns the config, the same each time. Its Client is a [TestClient]. It panics with all problems if a given
+// value cannot be used.
 func (c *ExpectConfig) Config() reconcilers.Config {
 	return must(c.build())
 }
 
-// build is Config with an error for what is wrong with the given values.
+// build is Config with an error instead of a panic.
 func (c *ExpectConfig) build() (reconcilers.Config, error) {
 	opened := c.open()
 	return opened.config, opened.err
@@ -175,7 +175,7 @@ func (c *ExpectConfig) newOpenConfig() (*openConfig, error) {
 	return o, nil
 }
 
-// configName names the config in a text, if it has to be told from others.
+// configName returns the name of the config for use in a message, if it has one.
 func (c *ExpectConfig) configName() string {
 	if c.Name == "" || c.Name == "default" {
 		return ""

@@ -15,7 +15,7 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 )
 
-// newDiscovery returns a discovery client that knows about the resources.
+// newDiscovery returns a discovery client that knows the resources.
 func newDiscovery(resources []*metav1.APIResourceList) (discovery.DiscoveryInterface, error) {
 	var problems []error
 	known := make([]*metav1.APIResourceList, len(resources))
@@ -30,8 +30,7 @@ func newDiscovery(resources []*metav1.APIResourceList) (discovery.DiscoveryInter
 	return &fakediscovery.FakeDiscovery{Fake: &clientgotesting.Fake{Resources: known}}, errors.Join(problems...)
 }
 
-// newMapper returns a mapper for the resources, which are valid. Versions of a kind are preferred in the order in which
-// they are listed.
+// newMapper returns a mapper for the resources, which are valid. It prefers versions of a kind in their order.
 func newMapper(resources []*metav1.APIResourceList) meta.RESTMapper {
 	versions := make([]schema.GroupVersion, len(resources))
 	for i, list := range resources {
@@ -41,7 +40,7 @@ func newMapper(resources []*metav1.APIResourceList) meta.RESTMapper {
 	for i, list := range resources {
 		for _, resource := range list.APIResources {
 			if strings.Contains(resource.Name, "/") {
-				// A sub resource, whose kind must not be mapped to it.
+				// The kind of a subresource must not be mapped to it.
 				continue
 			}
 			version := versions[i]

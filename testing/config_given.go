@@ -14,18 +14,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"trueup.dev/duck"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/testing/internal/fakeapi"
 )
 
-// givenObjects are copies of what a config is given, as it is stored.
+// givenObjects are copies of the given objects of a config, as the API stores them.
 type givenObjects struct {
 	objects, apiObjects, statusSubResources []client.Object
 }
 
-// copyGiven sets c.given, and returns everything that is wrong with it.
+// copyGiven sets c.given, and returns all problems of the given values.
 func (c *ExpectConfig) copyGiven() []error {
 	if c.Scheme == nil {
-		return []error{errors.New("Scheme: required, it has to know the kinds of all objects")}
+		return []error{errors.New("Scheme: required, it must know the kinds of all objects")}
 	}
 	var problems []error
 	for _, field := range []struct {
@@ -58,7 +59,7 @@ func (c *ExpectConfig) copyGiven() []error {
 	return problems
 }
 
-// prefixed returns the errors that are joined to one, with a prefix each.
+// prefixed returns the errors of a joined error, each with a prefix.
 func prefixed(prefix string, err error) []error {
 	if err == nil {
 		return nil
@@ -83,7 +84,7 @@ func givenObject(obj client.Object, scheme *runtime.Scheme) (client.Object, erro
 	if created := obj.GetCreationTimestamp(); created.IsZero() {
 		obj.SetCreationTimestamp(metav1.NewTime(time.UnixMilli(1000)))
 	}
-	// The fake client would add the kind of mere metadata to the scheme.
+	// The fake client would add the kind of bare metadata to the scheme.
 	if _, metadata := obj.(*metav1.PartialObjectMetadata); !metadata && !duck.IsDuck(obj, scheme) {
 		return obj, nil
 	}
@@ -91,14 +92,14 @@ func givenObject(obj client.Object, scheme *runtime.Scheme) (client.Object, erro
 	return u, duck.Convert(obj, u)
 }
 
-// unwrap returns a copy of an object. Objects that only wrap another one return the other one from DeepCopyObject.
+// unwrap returns a copy of an object. DeepCopyObject of a wrapper returns the wrapped object.
 func unwrap(obj client.Object) (client.Object, error) {
-	if isNil(obj) {
+	if nilcheck.IsNil(obj) {
 		return nil, errors.New("is nil")
 	}
 	copied := obj.DeepCopyObject()
 	unwrapped, ok := copied.(client.Object)
-	if !ok || isNil(unwrapped) {
+	if !ok || nilcheck.IsNil(unwrapped) {
 		return nil, fmt.Errorf("DeepCopyObject of %T returns a %T, not an object", obj, copied)
 	}
 	return unwrapped, nil

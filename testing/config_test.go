@@ -217,9 +217,9 @@ func TestConfigMistakes(t *testing.T) {
 		want   string
 	}{
 		"NoScheme": {
-			reason: "nothing can be told without a scheme",
+			reason: "an assertion without a scheme",
 			config: ExpectConfig{},
-			want:   "ExpectConfig cannot be used:\nScheme: required, it has to know the kinds of all objects",
+			want:   "ExpectConfig cannot be used:\nScheme: required, it must know the kinds of all objects",
 		},
 		"Everything": {
 			reason: "all mistakes are reported",

@@ -12,8 +12,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// Names from before. `go fix` replaces those it can: it knows no generic methods yet, and nothing that takes another
-// function.
+// Former names. `go fix` replaces them, except for generic methods, which it does not support yet, and functions with
+// another signature.
 
 // AdmissionWebhookFactory returns the webhook to test.
 //

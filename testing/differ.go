@@ -13,8 +13,8 @@ import (
 	"trueup.dev/stash"
 )
 
-// Differ compares what is expected to what is observed. Each method returns a text that shows the difference, and ""
-// when there is none.
+// Differ compares expectations with observations. Each method returns a text with the difference, or "" if there is
+// none.
 //
 // Embed [DefaultDiffer] to change some comparisons and keep the others. Cases that run in parallel call a Differ
 // concurrently.
@@ -33,9 +33,9 @@ type Differ interface {
 	DeleteRef(expected, actual DeleteRef) string
 	// DeleteCollectionRef compares deletions of collections.
 	DeleteCollectionRef(expected, actual DeleteCollectionRef) string
-	// StashedValue compares the values stashed under a key, whatever they are.
+	// StashedValue compares the values stashed under a key, which may be of any type.
 	StashedValue(expected, actual any, key stash.Key) string
-	// Resource compares what a sub reconciler made of its resource.
+	// Resource compares the resource after the call of a sub reconciler.
 	Resource(expected, actual client.Object) string
 	// ResourceStatusUpdate compares updates of a status.
 	ResourceStatusUpdate(expected, actual client.Object) string
@@ -47,16 +47,16 @@ type Differ interface {
 	WebhookResponse(expected, actual admission.Response) string
 }
 
-// DefaultDiffer is the Differ of cases that have none.
+// DefaultDiffer is the Differ of cases without one.
 //
-//   - Unexported fields are ignored where a value can be of any type: in objects, stashed values and webhook responses.
-//   - Objects and stashed values: a nil slice or map equals an empty one. When conditions changed is ignored, and so
-//     are the API version and the kind of typed objects.
-//   - Objects that are created or updated, and stashed values: the creation timestamp and the resource version are
-//     ignored too. They count in what a sub reconciler made of its resource, but for the version after a patch of its
-//     finalizers, which is not up to the Differ.
-//   - Status updates: nothing counts but the status. Whether it is that of the expected object is not up to the Differ.
-//   - Selectors and apply configurations are compared by what they mean.
+//   - It ignores unexported fields in values that can be of any type: objects, stashed values and webhook responses.
+//   - Objects and stashed values: a nil slice or map equals an empty one. It ignores the transition times of
+//     conditions, and the API version and kind of typed objects.
+//   - Created and updated objects, and stashed values: it also ignores the creation timestamp and the resource version.
+//     It compares them in the resource of a sub reconciler. A resource version after a patch of the finalizers is
+//     accepted before the Differ is called.
+//   - Status updates: it compares the status only. The identity of the object is compared without the Differ.
+//   - Selectors and apply configurations are compared by their meaning.
 //   - Everything else must be equal.
 var DefaultDiffer Differ = defaultDiffer{}
 
@@ -90,7 +90,7 @@ func (defaultDiffer) PatchRef(expected, actual PatchRef) string {
 	return cmp.Diff(patchText(expected), patchText(actual))
 }
 
-// patchText returns a ref with the patch as text: the difference of short slices of bytes is shown in numbers.
+// patchText returns a ref with the patch as text. Without it, the difference of short slices of bytes shows numbers.
 func patchText(ref PatchRef) any {
 	type PatchRef struct {
 		Group, Kind, Namespace, Name, SubResource string

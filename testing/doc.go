@@ -5,8 +5,8 @@
 //
 //	import rtesting "trueup.dev/testing"
 //
-// A case says what is there before a reconciler is called, and what the
-// reconciler should do about it. The kit calls it once, against an API in
+// A case has the objects that exist before a reconciler is called, and the calls
+// that the reconciler should make. The kit calls the reconciler once, with an API in
 // memory, and compares. A case runs in less than a millisecond.
 //
 // # A first case
@@ -26,18 +26,18 @@
 //		})
 //	}
 //
-// The function at the end is the factory: it makes the reconciler for a case, and
-// hands it the config that everything else hangs on. Clients, event recorders and
-// the tracker of that config record what is done with them.
+// The function at the end is the factory: it returns the reconciler for a case, which
+// must use the given config. The clients, event recorders and the tracker of that
+// config record all calls.
 //
-// What a case does not mention must not happen: without ExpectDeletes, a delete is a
-// failure.
+// A call that a case does not expect is a failure: without ExpectDeletes, the
+// reconciler must not delete.
 //
 // # Reading a failure
 //
-// That case has a typing error. A failure names the expectation and the index in
-// it, shows the difference, and then what was observed, as Go code. If that is what
-// should happen, paste it over the field:
+// The case above has a typing error. A failure names the expectation and the index in
+// it, and shows the difference and the observed calls as Go code. If the observed
+// calls are correct, paste them over the field:
 //
 //	expiry_test.go:43: ExpectDeletes[0] differs (-expected, +actual):
 //	      testing.DeleteRef{
@@ -54,13 +54,13 @@
 //	    },
 //
 // Set COLOR_DIFF in the environment to see differences in color. To work on some
-// cases only, set Focus on them: all others are left out, and the suite fails until
-// the last Focus is gone.
+// cases only, set Focus on them: all others are skipped, and the suite fails until no
+// case has a Focus.
 //
 // # Objects
 //
-// Tables are about what differs from case to case. Have one object of each kind,
-// and derive the others:
+// A table shows the differences between cases. Declare one object of each kind, and
+// derive the others:
 //
 //	GivenObjects: []client.Object{
 //		rtesting.With(quota, func(q *corev1.ResourceQuota) {
@@ -72,47 +72,46 @@
 //
 // # Sub reconcilers
 //
-// [SubReconcilerTests] call one step of a reconciler, with the resource in hand.
-// ExpectResource is what the step has made of it, ExpectStashedValues what it has
-// left for the steps that follow. Test each step on its own, with its errors, and
-// the root reconciler only for how the steps work together.
+// [SubReconcilerTests] call one step of a reconciler with a resource.
+// ExpectResource is the resource after the step, and ExpectStashedValues are the
+// values for later steps. Test each step on its own, with its errors, and in tests of
+// the root reconciler only that the steps work together.
 //
 // # Webhooks
 //
-// [AdmissionWebhookTests] have a webhook answer a Request, and compare the
-// response. Any admission.Webhook will do.
+// [AdmissionWebhookTests] send a Request to a webhook and compare the response. They
+// work with any admission.Webhook.
 //
-// # What goes wrong
+// # Failures
 //
-// A reactor sees each call before it is made, and can change it, answer it or fail
-// it. [InduceFailure] is the one to begin with:
+// A reactor receives each call before it is executed, and can change it, answer it or
+// fail it. Begin with [InduceFailure]:
 //
 //	WithReactors: []rtesting.ReactionFunc{
 //		rtesting.InduceFailure("create", "ResourceQuota"),
 //	},
 //	ShouldErr: true,
 //
-// # More than data
+// # Hooks
 //
-// Now fixes the time that reconcilers see. Prepare runs before everything else, may
-// change the case, and returns the context for all that follows; CleanUp runs at the
-// end. Both, and the factory, find in Metadata what a case wants to tell them.
-// AdditionalConfigs stand for further clusters, AdditionalReconciles call the same
-// sub reconciler again.
+// Now fixes the time for reconcilers. Prepare runs first, may change the case, and
+// returns the context of the run; CleanUp runs last. Metadata has values for both and
+// for the factory. AdditionalConfigs stand for further clusters, and
+// AdditionalReconciles call the same sub reconciler again.
 //
-// # What the API in memory does not do
+// # Limits of the API in memory
 //
-// It is no API server: it takes what a server would refuse, has no defaults, and
-// does not move generations. Three things help, from near to far:
+// The API in memory accepts objects that a server refuses, sets no defaults, and does
+// not increment generations. Three features help:
 //
-//   - Realistic, a field of each case and an option for all, brings it closer, see
-//     [ExpectConfig];
-//   - ExpectWiring asserts what no call of a reconciler can show: which kinds it
+//   - Realistic, a field of each case and an option for all, brings the API closer to
+//     a server, see [ExpectConfig];
+//   - ExpectWiring asserts what a call of a reconciler cannot show: which kinds it
 //     watches, and which indexes it needs, see [Wiring];
 //   - [OnCluster] runs the same table on a real API.
 //
-// # On its own
+// # Functions that take a config
 //
-// [ExpectConfig] is what cases are made of: a config to hand to a function that
-// takes one, and the assertions about what the function has done with it.
+// Each case uses an [ExpectConfig]: a config to pass to a function, with assertions
+// about the calls of that function. Use it directly in other tests.
 package testing

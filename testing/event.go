@@ -11,33 +11,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	objectreference "k8s.io/client-go/tools/reference"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
-// Event is an event that a reconciler emits. Those of the older API, from Config.Recorder, have a Message; make them
-// with [NewEvent]. Those of the newer API, from Config.Eventf, have an Action and a Note instead, and may have a
-// Related object; make them with [NewEventf]. The reconcilers of this module emit the older kind.
+// Event is an event that a reconciler emits. Events of the older API, from Config.Recorder, have a Message; create them
+// with [NewEvent]. Events of the newer API, from Config.Eventf, have an Action and a Note instead, and may have a
+// Related object; create them with [NewEventf]. The reconcilers of this module use the older API.
 type Event struct {
-	// TypeMeta is the kind of the object the event is about.
+	// TypeMeta is the kind of the object that the event regards.
 	metav1.TypeMeta
-	// NamespacedName is the name of the object the event is about.
+	// NamespacedName is the name of the object that the event regards.
 	types.NamespacedName
-	// Related is a second object of the event, nil when there is none.
+	// Related is a second object of the event, nil for none.
 	Related *corev1.ObjectReference
 	// Type is Normal or Warning.
 	Type string
-	// Reason is why the event was emitted, a word in CamelCase.
+	// Reason is the reason for the event, a word in CamelCase.
 	Reason string
-	// Message is what people read in an event of the older API.
+	// Message is the text of an event of the older API.
 	Message string
-	// Action is what was done, a word in CamelCase.
+	// Action is the action that was taken, a word in CamelCase.
 	Action string
-	// Note is what people read in an event of the newer API.
+	// Note is the text of an event of the newer API.
 	Note string
 }
 
-// NewEvent returns the event that Config.Recorder emits about an object, as the reconcilers of this module do. The
-// message is formatted as by [fmt.Sprintf]. It panics when the kind of the object is neither set on it nor in the
-// scheme. Events from Config.Eventf are made with [NewEventf].
+// NewEvent returns the event that Config.Recorder emits for an object, as the reconcilers of this module do. The
+// message is formatted as by [fmt.Sprintf]. NewEvent panics if the kind of the object is neither set on it nor in the
+// scheme.
 func NewEvent(
 	factory client.Object, scheme *runtime.Scheme, eventtype, reason, messageFormat string, a ...interface{},
 ) Event {
@@ -46,8 +48,8 @@ func NewEvent(
 	)
 }
 
-// NewEventf returns the event that Config.Eventf emits about an object and a related one, which may be nil. The note is
-// formatted as by [fmt.Sprintf]. It panics when the kind of an object is neither set on it nor in the scheme.
+// NewEventf returns the event that Config.Eventf emits for an object and a related one, which may be nil. The note is
+// formatted as by [fmt.Sprintf]. NewEventf panics if the kind of an object is neither set on it nor in the scheme.
 func NewEventf(
 	regarding, related client.Object, scheme *runtime.Scheme, eventtype, reason, action, note string, a ...interface{},
 ) Event {
@@ -66,7 +68,7 @@ func newEvent(regarding, related runtime.Object, scheme *runtime.Scheme, event E
 	}
 	event.APIVersion, event.Kind = about.APIVersion, about.Kind
 	event.Namespace, event.Name = about.Namespace, about.Name
-	if isNil(related) {
+	if nilcheck.IsNil(related) {
 		return event, nil
 	}
 	if event.Related, err = referenceTo(related, scheme); err != nil {
@@ -75,16 +77,16 @@ func newEvent(regarding, related runtime.Object, scheme *runtime.Scheme, event E
 	return event, nil
 }
 
-// referenceTo returns a reference to an object, or to what it unwraps to.
+// referenceTo returns a reference to an object, or to the object that it wraps.
 func referenceTo(obj runtime.Object, scheme *runtime.Scheme) (*corev1.ObjectReference, error) {
-	if isNil(obj) {
+	if nilcheck.IsNil(obj) {
 		return nil, objectreference.ErrNilObject
 	}
 	return objectreference.GetReference(scheme, obj.DeepCopyObject())
 }
 
-// must is for the constructors of expectations: they are called in the literals of test tables, where there is nobody
-// to return an error to.
+// must panics with the error of a constructor of expectations. Literals of test tables call constructors, and cannot
+// handle an error.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// movedVersions are the resource versions that objects got by patches of their finalizers: first the one before such a
-// patch, then one for each. Which numbers an API gives is of no interest to a test, so expectations may go on with the
-// version before, or leave it out.
+// movedVersions are the resource versions of objects whose finalizers were patched: first the version before the
+// patches, then one for each patch. The numbers depend on the API, so expectations may keep the version before the
+// patches, or omit it.
 type movedVersions map[identity][]string
 
-// note notes that a patch has moved an object from one version to another.
+// note records that a patch has changed the version of an object.
 func (m movedVersions) note(id identity, from, to string) {
 	versions := m[id]
 	if len(versions) == 0 || versions[len(versions)-1] != from {
@@ -23,8 +23,8 @@ func (m movedVersions) note(id identity, from, to string) {
 	m[id] = append(versions, to)
 }
 
-// before returns the versions that an object had before it got this one by patches of its finalizers, and nothing when
-// it got it otherwise.
+// before returns the versions that an object had before patches of its finalizers led to this one. It returns nothing
+// if the version has another origin.
 func (m movedVersions) before(id identity, version string) []string {
 	versions := m[id]
 	return versions[:max(0, slices.Index(versions, version))]
@@ -40,7 +40,7 @@ func patchesFinalizers(patch []byte) bool {
 	return err == nil && ok
 }
 
-// noteMoved notes the version that a patch of finalizers has given to an object that had another one.
+// noteMoved records the version of an object after a patch of its finalizers, if the patch has changed it.
 func (w *clientWrapper) noteMoved(action PatchAction, from string, obj client.Object) {
 	to := obj.GetResourceVersion()
 	if from == "" || from == to || !patchesFinalizers(action.GetPatch()) {
@@ -55,8 +55,8 @@ func (w *clientWrapper) noteMoved(action PatchAction, from string, obj client.Ob
 	w.moved.note(identity{kind.Group, kind.Resource, action.GetNamespace(), action.GetName()}, from, to)
 }
 
-// settleVersion returns the expected object with the version of the observed one where that has got it by patches of
-// its finalizers, and the test gives none, or the one before.
+// settleVersion returns the expected object. If patches of finalizers have led to the version of the observed object,
+// and the test gives no version or the one before the patches, the expected object gets the observed version.
 func (c *ExpectConfig) settleVersion(expected, observed client.Object, given bool) client.Object {
 	before := c.movedVersions().before(c.identity(observed), observed.GetResourceVersion())
 	if len(before) == 0 || given && !slices.Contains(before, expected.GetResourceVersion()) {
@@ -67,8 +67,8 @@ func (c *ExpectConfig) settleVersion(expected, observed client.Object, given boo
 	return expected
 }
 
-// diffPatch compares patches. The version of an object whose finalizers were patched before may be the one before that,
-// or missing.
+// diffPatch compares patches. For an object whose finalizers were patched earlier, an expected patch may have the
+// version before that patch, or none.
 func (c *ExpectConfig) diffPatch(expected, observed PatchRef) string {
 	diff := c.differ().PatchRef(expected, observed)
 	if diff == "" {

@@ -12,35 +12,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/reconcilers"
 )
 
 var _ reconcilers.ObjectManager[client.Object] = (*StubObjectManager[client.Object])(nil)
 
-// StubObjectManager is an object manager for tests of the reconciler that uses it. It creates, updates and deletes
-// objects, so that these calls can be expected, and nothing else: it has no options, emits no events, tracks nothing,
-// holds no finalizer and logs nothing.
+// StubObjectManager is an object manager for tests of a reconciler. It only creates, updates and deletes objects, so
+// that a test can expect these calls. It has no options, emits no events, tracks nothing, sets no finalizer and logs
+// nothing.
 //
-// An update takes labels, annotations and every field that the desired object has set over to the actual object, except
-// for the status, the API version, the kind and other metadata. It is sent if that changes anything.
+// An update copies labels, annotations and all set fields of the desired object to the actual object, except for the
+// status, the API version, the kind and other metadata. It is sent only if that changes the actual object.
 type StubObjectManager[Type client.Object] struct{}
 
-// SetupWithManager needs nothing.
+// SetupWithManager does nothing.
 func (*StubObjectManager[T]) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
 	return nil
 }
 
-// Manage makes the actual object as desired, and returns it, with the client of the config on the context. See
-// [reconcilers.ObjectManager].
+// Manage brings the actual object into the desired state with the client of the config on the context, and returns it.
+// See [reconcilers.ObjectManager].
 func (*StubObjectManager[T]) Manage(ctx context.Context, _ client.Object, actual, desired T) (T, error) {
 	var none T
 	c := reconcilers.RetrieveConfigOrDie(ctx)
-	missing := isNil(actual) || actual.GetCreationTimestamp().Time.IsZero()
+	missing := nilcheck.IsNil(actual) || actual.GetCreationTimestamp().Time.IsZero()
 
 	switch {
-	case isNil(desired) && (missing || actual.GetDeletionTimestamp() != nil):
+	case nilcheck.IsNil(desired) && (missing || actual.GetDeletionTimestamp() != nil):
 		return none, nil
-	case isNil(desired):
+	case nilcheck.IsNil(desired):
 		return none, c.Delete(ctx, actual)
 	case missing:
 		created := desired.DeepCopyObject().(T)
@@ -63,7 +64,7 @@ func (*StubObjectManager[T]) Manage(ctx context.Context, _ client.Object, actual
 	return updated, nil
 }
 
-// overlaid returns a copy of the actual object with what is desired.
+// overlaid returns a copy of the actual object with the fields of the desired object.
 func overlaid[T client.Object](actual, desired T) (T, error) {
 	var none T
 	content, err := contentOf(actual)

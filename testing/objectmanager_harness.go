@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/stash"
 )
@@ -23,33 +24,34 @@ var _ reconcilers.SubReconciler[client.Object] = (*ObjectManagerReconcilerTestHa
 //		rtesting.ObjectManagerReconcilerTestHarnessDesiredStasher[*corev1.ConfigMap]().Key(): desired,
 //	},
 //
-// and finds what the manager has returned under the key of [ObjectManagerReconcilerTestHarnessResultStasher], which is
-// nil where it has failed. The actual object need not be among the GivenObjects.
+// The harness stashes the object that the manager returns under the key of
+// [ObjectManagerReconcilerTestHarnessResultStasher]. It is nil if the manager fails. The actual object need not be
+// among the GivenObjects.
 type ObjectManagerReconcilerTestHarness[T client.Object] struct {
 	// ObjectManager is the manager to test. Required.
 	ObjectManager reconcilers.ObjectManager[T]
 }
 
-// SetupWithManager sets the object manager up.
+// SetupWithManager sets up the object manager.
 func (r *ObjectManagerReconcilerTestHarness[T]) SetupWithManager(
 	ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder,
 ) error {
 	return r.ObjectManager.SetupWithManager(ctx, mgr, bldr)
 }
 
-// Reconcile has the object manager manage the stashed objects. It returns its error, and panics when nothing is stashed
-// for the actual or for the desired object.
+// Reconcile calls the object manager with the stashed objects, and returns its error. It panics if the stash lacks the
+// actual or the desired object.
 func (r *ObjectManagerReconcilerTestHarness[T]) Reconcile(
 	ctx context.Context, resource client.Object,
 ) (reconcilers.Result, error) {
 	actual := ObjectManagerReconcilerTestHarnessActualStasher[T]().RetrieveOrDie(ctx)
 	desired := ObjectManagerReconcilerTestHarnessDesiredStasher[T]().RetrieveOrDie(ctx)
-	if !isNil(actual) {
+	if !nilcheck.IsNil(actual) {
 		config := reconcilers.RetrieveConfigOrDie(ctx)
 		c, ok := config.Client.(TestClient)
 		if !ok {
 			return reconcilers.Result{}, fmt.Errorf(
-				"unable to add the actual object: the client of the config is %T and no TestClient", config.Client,
+				"unable to add the actual object: the client of the config is a %T, not a TestClient", config.Client,
 			)
 		}
 		c.AddGiven(actual)
@@ -71,7 +73,7 @@ func ObjectManagerReconcilerTestHarnessDesiredStasher[T client.Object]() stash.S
 	return stash.New[T]("trueup.dev/testing:objectManagerHarness:desired")
 }
 
-// ObjectManagerReconcilerTestHarnessResultStasher stashes what the object manager has returned, for
+// ObjectManagerReconcilerTestHarnessResultStasher stashes the object that the object manager has returned, for
 // [ObjectManagerReconcilerTestHarness].
 func ObjectManagerReconcilerTestHarnessResultStasher[T client.Object]() stash.Stasher[T] {
 	return stash.New[T]("trueup.dev/testing:objectManagerHarness:result")

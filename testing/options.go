@@ -16,17 +16,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Options for a [Differ] of one's own. They pass over what is different each time a test runs.
+// Options for a custom [Differ]. They ignore fields that differ in each run of a test.
 var (
-	// IgnoreLastTransitionTime ignores when conditions changed: fields named LastTransitionTime, and lastTransitionTime in
-	// unstructured content.
+	// IgnoreLastTransitionTime ignores the transition times of conditions: fields named LastTransitionTime, and
+	// lastTransitionTime in unstructured content.
 	IgnoreLastTransitionTime = cmp.FilterPath(func(path cmp.Path) bool {
 		field, ok := path.Last().(cmp.StructField)
 		return ok && field.Name() == "LastTransitionTime" || endsWithKeys(path, "lastTransitionTime")
 	}, cmp.Ignore())
 
-	// IgnoreTypeMeta ignores the API version and kind of typed objects, which the Go type tells. Those of unstructured
-	// objects count.
+	// IgnoreTypeMeta ignores the API version and kind of typed objects, which the Go type implies. It does not ignore
+	// those of unstructured objects.
 	IgnoreTypeMeta = cmp.FilterPath(func(path cmp.Path) bool {
 		return isFieldOf[metav1.TypeMeta](path, "APIVersion", "Kind")
 	}, cmp.Ignore())
@@ -41,22 +41,21 @@ var (
 		return isFieldOf[metav1.ObjectMeta](path, "ResourceVersion") || endsWithKeys(path, "metadata", "resourceVersion")
 	}, cmp.Ignore())
 
-	// onlyStatus ignores all of an object but its status.
+	// onlyStatus ignores all of an object except for its status.
 	onlyStatus = cmp.FilterPath(isBesideStatus, cmp.Ignore())
 )
 
-// Options for a [Differ] of one's own. They compare values that have no exported fields, or several forms, by what they
-// mean.
+// Options for a custom [Differ]. They compare values without exported fields, or with several forms, by their meaning.
 var (
-	// NormalizeLabelSelector compares label selectors by their text. None at all is the same as one that selects
+	// NormalizeLabelSelector compares label selectors by their text. A nil selector equals one that selects
 	// everything.
 	NormalizeLabelSelector = cmp.Transformer("labels.Selector", selectorText[labels.Selector])
 
-	// NormalizeFieldSelector compares field selectors by their text. None at all is the same as one that selects
+	// NormalizeFieldSelector compares field selectors by their text. A nil selector equals one that selects
 	// everything.
 	NormalizeFieldSelector = cmp.Transformer("fields.Selector", selectorText[fields.Selector])
 
-	// NormalizeApplyConfiguration compares apply configurations by the JSON that is sent to the API server.
+	// NormalizeApplyConfiguration compares apply configurations by their JSON form, which clients send to the API server.
 	NormalizeApplyConfiguration = cmp.Transformer("runtime.ApplyConfiguration", func(ac runtime.ApplyConfiguration) any {
 		var content any
 		data, err := json.Marshal(ac)
@@ -64,13 +63,13 @@ var (
 			err = json.Unmarshal(data, &content)
 		}
 		if err != nil {
-			return fmt.Sprintf("%T is no JSON: %v", ac, err)
+			return fmt.Sprintf("%T has no JSON form: %v", ac, err)
 		}
 		return content
 	})
 )
 
-// selectorText returns nil for selectors that select everything. The text of one that selects nothing is empty.
+// selectorText returns nil for selectors that select everything. The text of a selector that selects nothing is empty.
 func selectorText[S interface {
 	comparable
 	Empty() bool
@@ -106,7 +105,7 @@ func endsWithKeys(path cmp.Path, keys ...string) bool {
 		switch step := path[i].(type) {
 		case cmp.TypeAssertion:
 			if i == len(path)-1 {
-				return false // the value of the key that was asked for was decided on one step earlier
+				return false // the path goes on below the last key, which an earlier step has matched
 			}
 		case cmp.MapIndex:
 			if path[i-1].Type() != reflect.TypeFor[map[string]any]() || step.Key().String() != keys[len(keys)-1] {
@@ -120,7 +119,7 @@ func endsWithKeys(path cmp.Path, keys ...string) bool {
 	return true
 }
 
-// isBesideStatus reports whether the path leads to something in an object that is not in its status.
+// isBesideStatus reports whether the path leads to a part of an object outside its status.
 func isBesideStatus(path cmp.Path) bool {
 	for i, step := range path {
 		field, ok := step.(cmp.StructField)
@@ -138,7 +137,7 @@ func isBesideStatus(path cmp.Path) bool {
 		case strings.HasPrefix(field.Name(), "Status"):
 			return false
 		case parent.Field(field.Index()).Anonymous:
-			continue // what is embedded is a part of the object itself
+			continue // the fields of an embedded struct belong to the object itself
 		default:
 			return true
 		}

@@ -10,22 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// InduceFailureOpts narrow what [InduceFailure] fails. Empty fields match everything.
+// InduceFailureOpts restrict the calls that [InduceFailure] fails. Empty fields match everything.
 type InduceFailureOpts struct {
-	// Error is what calls fail with. Default is "inducing failure for <verb> <kind>".
+	// Error is the error of the calls. Defaults to "inducing failure for <verb> <kind>".
 	Error error
-	// Namespace is that of the object, of the list, or of the deleted collection.
+	// Namespace is the namespace of the object, of the list, or of the deleted collection.
 	Namespace string
-	// Name is that of the object. Calls that have no name, list and delete-collection, match any.
+	// Name is the name of the object. Calls without a name, list and delete-collection, match any.
 	Name string
-	// SubResource is "status" or the name of another one. Empty matches the object itself as well as all of its sub
-	// resources.
+	// SubResource is "status" or the name of another subresource. Empty matches the object and all of its subresources.
 	SubResource string
 }
 
-// InduceFailure returns a reactor that fails all calls of a verb for a kind, compared without regard to case. The kind
-// may have a sub resource, as in "Deployment/scale"; that of a list ends in List, as in "ConfigMapList". It panics when
-// there are several options.
+// InduceFailure returns a reactor that fails all calls of a verb for a kind. It ignores case in both. The kind may have
+// a subresource, as in "Deployment/scale"; the kind of a list ends in List, as in "ConfigMapList". InduceFailure panics
+// if it gets several options.
 func InduceFailure(verb, kind string, o ...InduceFailureOpts) ReactionFunc {
 	var opts InduceFailureOpts
 	switch len(o) {
@@ -65,8 +64,8 @@ func (o InduceFailureOpts) match(action Action) bool {
 	return true
 }
 
-// CalledAtMostTimes returns a reactor that lets the first calls of a verb for a kind pass, and fails all after these.
-// Verb and kind are compared as [InduceFailure] does. The calls of all clients that have the reactor count.
+// CalledAtMostTimes returns a reactor that accepts the first calls of a verb for a kind, and fails all later ones. Verb
+// and kind are compared as by [InduceFailure]. The reactor counts the calls of all clients that it is added to.
 func CalledAtMostTimes(verb, kind string, maxCalls int) ReactionFunc {
 	var calls atomic.Int64
 	return func(action Action) (handled bool, ret runtime.Object, err error) {

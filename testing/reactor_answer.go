@@ -14,10 +14,10 @@ import (
 	"trueup.dev/testing/internal/fakeapi"
 )
 
-// answer fills in what a reactor has returned for a call. Into is the object, the list or the apply configuration of
-// the caller, nil for calls that return nothing.
+// answer copies the result of a reactor to into, the object, the list or the apply configuration of the caller. Into is
+// nil for calls that return nothing.
 func (w *clientWrapper) answer(action Action, returned runtime.Object, into any) error {
-	// copying also unwraps what only wraps an object
+	// the copy of a wrapper is the wrapped object
 	returned = returned.DeepCopyObject()
 	if status, ok := returned.(*metav1.Status); ok {
 		if status.Status == metav1.StatusFailure {
@@ -39,9 +39,8 @@ func (w *clientWrapper) answer(action Action, returned runtime.Object, into any)
 	return nil
 }
 
-// setObject replaces the content of an object by that of another of the same kind, maybe in another Go type. The object
-// keeps its TypeMeta: clients return it empty in typed objects and set in others, whatever it is in the one that is
-// copied.
+// setObject replaces the content of an object by that of another of the same kind, which may be of another Go type. The
+// object keeps its TypeMeta: clients return it empty in typed objects and set in others.
 func (w *clientWrapper) setObject(into, from runtime.Object) error {
 	gvk := into.GetObjectKind().GroupVersionKind()
 	if reflect.TypeOf(into) == reflect.TypeOf(from) {

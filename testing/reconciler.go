@@ -18,38 +18,37 @@ import (
 	"trueup.dev/validation"
 )
 
-// ReconcilerTestCase calls a whole reconciler with one request. The reconciler finds the given objects, and what it
-// does must be what is expected: nothing, for each kind of side effect that the case does not mention.
+// ReconcilerTestCase calls a whole reconciler with one request. The API has the given objects. The side effects of the
+// reconciler must be the expected ones; a kind of side effect that the case does not mention must not occur.
 //
 // The fields of a case are copied before they are used, so that cases can share objects.
 type ReconcilerTestCase struct {
 	// Name of the case. In [ReconcilerTests] it is the key of the case.
 	Name string
-	// Focus leaves out all cases of the suite that have no focus, to work on some. The suite fails as long as a case has
-	// it.
+	// Focus skips all cases of the suite without a focus, to work on some. The suite fails as long as a case has a focus.
 	Focus bool
-	// Skip leaves out this case.
+	// Skip skips this case.
 	Skip bool
 	// Metadata is for the author: values for the factory and the hooks. It is never nil for them.
 	Metadata map[string]interface{}
 
-	// Request is what the reconciler is called with.
+	// Request is the request for the reconciler.
 	Request reconcilers.Request
 	// Key is the object to reconcile if Request has none.
 	//
 	// Deprecated: use Request.
 	Key types.NamespacedName
-	// WithReactors see and change calls of the client, see [ReactionFunc]. The first is called first.
+	// WithReactors observe and change calls of the client, in their order, see [ReactionFunc].
 	WithReactors []ReactionFunc
-	// WithClientBuilder changes how the fake client is built: with an index, for example. Optional.
+	// WithClientBuilder configures the fake client, for example with an index. Optional.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
-	// StatusSubResourceTypes are the kinds that have a status sub resource. Others do not accept writes of their status.
+	// StatusSubResourceTypes are the kinds with a status subresource. Status writes of other kinds fail.
 	StatusSubResourceTypes []client.Object
-	// Realistic has the fake do more of what a real API does, see [ExpectConfig]. Defaults to false.
+	// Realistic brings the fake closer to a real API, see [ExpectConfig]. Defaults to false.
 	Realistic bool
-	// GivenObjects are there before the reconciler is called.
+	// GivenObjects exist before the reconciler is called.
 	GivenObjects []client.Object
-	// APIGivenObjects are there for the APIReader, which sees none of the GivenObjects.
+	// APIGivenObjects exist for the APIReader, which sees none of the GivenObjects.
 	APIGivenObjects []client.Object
 	// GivenAPIResources are what the discovery client and the REST mapper know.
 	GivenAPIResources []*metav1.APIResourceList
@@ -62,15 +61,15 @@ type ReconcilerTestCase struct {
 	ExpectEvents []Event
 	// ExpectApplies are the apply calls, in order.
 	ExpectApplies []ApplyRef
-	// ExpectCreates are the objects created, in order, as they were before the API gave them a name, a uid, and so on.
+	// ExpectCreates are the created objects, in order, before the API sets a name, a uid, and so on.
 	ExpectCreates []client.Object
-	// ExpectUpdates are the objects updated, in order.
+	// ExpectUpdates are the updated objects, in order.
 	ExpectUpdates []client.Object
 	// ExpectPatches are the patches, in order.
 	ExpectPatches []PatchRef
-	// ExpectDeletes are the objects deleted, in order.
+	// ExpectDeletes are the deleted objects, in order.
 	ExpectDeletes []DeleteRef
-	// ExpectDeleteCollections are the collections deleted, in order.
+	// ExpectDeleteCollections are the deleted collections, in order.
 	ExpectDeleteCollections []DeleteCollectionRef
 	// ExpectStatusUpdates are the objects whose status was updated, in order.
 	ExpectStatusUpdates []client.Object
@@ -78,33 +77,33 @@ type ReconcilerTestCase struct {
 	ExpectStatusPatches []PatchRef
 	// ExpectStatusApplies are the apply calls for a status, in order.
 	ExpectStatusApplies []ApplyRef
-	// ExpectSubResources are the writes to sub resources other than the status, in order. Nil asserts nothing, unless the
+	// ExpectSubResources are the writes to subresources other than the status, in order. Nil asserts nothing, unless the
 	// case is Realistic.
 	ExpectSubResources []SubResourceRef
-	// ExpectWiring is what the reconciler asks of a manager when it is set up. Nil asserts nothing. The factory is called
-	// once more for it.
+	// ExpectWiring is what the reconciler asks of a manager when it is set up. Nil asserts nothing. It needs a further
+	// call of the factory.
 	ExpectWiring *Wiring
 	// AdditionalConfigs are further configs, by name. The reconciler gets them by [reconcilers.RetrieveAdditionalConfigs].
 	AdditionalConfigs map[string]ExpectConfig
 
-	// ShouldErr is whether the reconciler returns an error. ExpectedResult is then not compared.
+	// ShouldErr expects the reconciler to return an error. ExpectedResult is then not compared.
 	ShouldErr bool
-	// ExpectedResult is what the reconciler returns.
+	// ExpectedResult is the result that the reconciler returns.
 	ExpectedResult reconcilers.Result
-	// Verify makes further assertions about what the reconciler returns. Optional.
+	// Verify makes further assertions about the result and the error of the reconciler. Optional.
 	Verify VerifyFunc
 
-	// Prepare is called first. It may change any field of tc, and returns the context for all that follows. Optional.
+	// Prepare is called first. It may change any field of tc, and returns the context of the run. Optional.
 	Prepare func(t *testing.T, ctx context.Context, tc *ReconcilerTestCase) (context.Context, error)
-	// CleanUp is called last, however the case ends, but not after a Prepare that has failed. Optional.
+	// CleanUp is called last, also if the case fails, but not after a Prepare that fails. Optional.
 	CleanUp func(t *testing.T, ctx context.Context, tc *ReconcilerTestCase) error
 	// Now is the time for the reconciler, see [trueup.dev/time]. Defaults to the current time.
 	Now time.Time
-	// Differ compares what is expected with what is observed. Defaults to [DefaultDiffer].
+	// Differ compares expectations with observations. Defaults to [DefaultDiffer].
 	Differ Differ
 }
 
-// ReconcilerFactory returns the reconciler to test. It must use c for all that it does.
+// ReconcilerFactory returns the reconciler to test. The reconciler must use c for all calls.
 type ReconcilerFactory func(t *testing.T, rtc *ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler
 
 // Run runs the case as part of t.
@@ -171,10 +170,10 @@ func (tc *ReconcilerTestCase) expectConfig(scheme *runtime.Scheme) *ExpectConfig
 	}
 }
 
-// ReconcilerTests are cases by name. They run in any order, each as a sub test.
+// ReconcilerTests are cases by name. They run in any order, each as a subtest.
 type ReconcilerTests map[string]ReconcilerTestCase
 
-// Run runs the cases, or, if there are any, only those with a focus: then the suite fails.
+// Run runs the cases. If cases have a focus, it runs only those and fails the suite.
 func (rt ReconcilerTests) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory, opts ...RunOption) {
 	t.Helper()
 	suite := make(ReconcilerTestSuite, 0, len(rt))
@@ -185,10 +184,10 @@ func (rt ReconcilerTests) Run(t *testing.T, scheme *runtime.Scheme, factory Reco
 	suite.Run(t, scheme, factory, opts...)
 }
 
-// ReconcilerTestSuite is a list of cases. They run in order, each as a sub test.
+// ReconcilerTestSuite is a list of cases. They run in order, each as a subtest.
 type ReconcilerTestSuite []ReconcilerTestCase
 
-// Run runs the cases, or, if there are any, only those with a focus: then the suite fails.
+// Run runs the cases. If cases have a focus, it runs only those and fails the suite.
 func (ts ReconcilerTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory, opts ...RunOption) {
 	t.Helper()
 	suite := suite{}

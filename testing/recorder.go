@@ -12,13 +12,13 @@ import (
 	legacyevents "k8s.io/client-go/tools/record"
 )
 
-// eventLog holds what both recorders of a config emit, in one order. It is safe for concurrent use.
+// eventLog has the events of both recorders of a config, in one order. It is safe for concurrent use.
 type eventLog struct {
 	scheme *runtime.Scheme
 
 	mu     sync.Mutex
 	events []Event
-	// failed tells of the events a real recorder would have dropped.
+	// failed are the reasons for which a real recorder drops events.
 	failed []string
 }
 
@@ -33,7 +33,7 @@ func (l *eventLog) add(regarding, related runtime.Object, event Event) {
 	l.events = append(l.events, event)
 }
 
-// observed returns the events, and what kept others from being emitted.
+// observed returns the events, and the reasons for which others were dropped.
 func (l *eventLog) observed() (emitted []Event, failed []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,15 +18,15 @@ type PatchRef struct {
 	Kind      string
 	Namespace string
 	Name      string
-	// SubResource is "status" for patches of the status, which are expected apart from others.
+	// SubResource is "status" for patches of the status, which have their own expectations.
 	SubResource string
 	PatchType   types.PatchType
-	// Patch is what is sent, to the byte. After a patch of the object's finalizers the resource version can be left out,
-	// or be the one before.
+	// Patch is the patch as the client sends it. After an earlier patch of the finalizers of the object, the resource
+	// version in it can be omitted, or be the one before that patch.
 	Patch []byte
 }
 
-// NewPatchRef returns the patch that a [TestClient] has recorded, or that a reactor is told of.
+// NewPatchRef returns the patch that a [TestClient] has recorded, or that a reactor receives.
 func NewPatchRef(action PatchAction) PatchRef {
 	return PatchRef{
 		Group:       action.GetResource().Group,
@@ -47,7 +47,7 @@ type DeleteRef struct {
 	Name      string
 }
 
-// NewDeleteRef returns the deletion that a [TestClient] has recorded, or that a reactor is told of.
+// NewDeleteRef returns the deletion that a [TestClient] has recorded, or that a reactor receives.
 func NewDeleteRef(action DeleteAction) DeleteRef {
 	return DeleteRef{
 		Group:     action.GetResource().Group,
@@ -57,7 +57,7 @@ func NewDeleteRef(action DeleteAction) DeleteRef {
 	}
 }
 
-// NewDeleteRefFromObject returns the deletion of an object. It panics when the kind of the object is neither set on it
+// NewDeleteRefFromObject returns the deletion of an object. It panics if the kind of the object is neither set on it
 // nor in the scheme.
 func NewDeleteRefFromObject(obj client.Object, scheme *runtime.Scheme) DeleteRef {
 	deleted, err := referenceTo(obj, scheme)
@@ -72,17 +72,17 @@ func NewDeleteRefFromObject(obj client.Object, scheme *runtime.Scheme) DeleteRef
 	}
 }
 
-// DeleteCollectionRef is a deletion of all objects of a kind that selectors match, in a namespace or in all.
+// DeleteCollectionRef is a deletion of all objects of a kind that match selectors, in one namespace or in all.
 type DeleteCollectionRef struct {
 	Group     string
 	Kind      string
 	Namespace string
-	// Labels and Fields select what is deleted. A nil selector is one that matches everything.
+	// Labels and Fields select the deleted objects. A nil selector matches everything.
 	Labels labels.Selector
 	Fields fields.Selector
 }
 
-// NewDeleteCollectionRef returns the deletion that a [TestClient] has recorded, or that a reactor is told of.
+// NewDeleteCollectionRef returns the deletion that a [TestClient] has recorded, or that a reactor receives.
 func NewDeleteCollectionRef(action DeleteCollectionAction) DeleteCollectionRef {
 	return DeleteCollectionRef{
 		Group:     action.GetResource().Group,
@@ -110,12 +110,12 @@ type ApplyRef struct {
 	Kind      string
 	Namespace string
 	Name      string
-	// ApplyConfiguration is what is applied. It is compared by its JSON form, so that it may be of another Go type than
-	// what the reconciler uses.
+	// ApplyConfiguration is the applied configuration. It is compared by its JSON form, so that it may be of another Go
+	// type than that of the reconciler.
 	ApplyConfiguration runtime.ApplyConfiguration
 }
 
-// NewApplyRef returns the apply that a [TestClient] has recorded, or that a reactor is told of.
+// NewApplyRef returns the apply that a [TestClient] has recorded, or that a reactor receives.
 func NewApplyRef(action ApplyAction) ApplyRef {
 	return ApplyRef{
 		Group:              action.GetResource().Group,

@@ -9,17 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SubResourceRef is a write to a sub resource other than the status: an eviction, a token, a new scale.
+// SubResourceRef is a write to a subresource other than the status: an eviction, a token, a new scale.
 type SubResourceRef struct {
 	// Verb is create, update, patch or apply.
 	Verb string
-	// Group, Kind, Namespace and Name are those of the object that has the sub resource.
+	// Group, Kind, Namespace and Name identify the object with the subresource.
 	Group       string
 	Kind        string
 	Namespace   string
 	Name        string
 	SubResource string
-	// Body is what was sent, for create and update. Nil if that was the object itself.
+	// Body is the body of a create or an update. Nil if the caller has sent the object itself.
 	Body client.Object
 	// PatchType and Patch are set for patches.
 	PatchType types.PatchType
@@ -28,7 +28,7 @@ type SubResourceRef struct {
 	ApplyConfiguration runtime.ApplyConfiguration
 }
 
-// NewSubResourceRef returns the write that a [TestClient] has recorded, or that a reactor is told of.
+// NewSubResourceRef returns the write that a [TestClient] has recorded, or that a reactor receives.
 func NewSubResourceRef(action Action) SubResourceRef {
 	ref := SubResourceRef{
 		Verb:        action.GetVerb(),

@@ -12,18 +12,18 @@ import (
 	"trueup.dev/testing/internal/literal"
 )
 
-// expectation is an Expect field of a config, with what was observed.
+// expectation is an Expect field of a config, with the observed values.
 type expectation[T any] struct {
-	// field is the name of the field, item what an element is called, elem its Go type.
+	// field is the name of the field, item the name of an element in messages, elem its Go type.
 	field, item, elem  string
 	expected, observed []T
 	diff               func(expected, observed T) string
-	// tidy returns what is observed as people would write it. Nil for as it is.
+	// tidy returns an observed value as people write it. Nil for no change.
 	tidy func(observed T) T
 }
 
-// assert fails the test for each difference between what is expected and what was observed, by position. The last
-// failure also says what was observed.
+// assert fails the test for each difference between expected and observed values, by position. The last failure also
+// prints all observed values.
 func assert[T any](t *testing.T, c *ExpectConfig, e expectation[T]) {
 	helper(t)()
 	if err := c.open().err; err != nil {
@@ -58,7 +58,7 @@ func (e expectation[T]) failures(c *ExpectConfig) []string {
 	return failures
 }
 
-// paste returns what was observed as the field of a test case, for people who find that it is right.
+// paste returns the observed values as the field of a test case, for users to paste if the values are correct.
 func (e expectation[T]) paste(scheme *runtime.Scheme) string {
 	if len(e.observed) == 0 {
 		return "\nobserved: none"
@@ -71,7 +71,7 @@ func (e expectation[T]) paste(scheme *runtime.Scheme) string {
 	}), scheme)
 }
 
-// fail notes a failure, and prints it with an addition that is only for people.
+// fail records a failure, and prints it with an addition, which is not recorded.
 func (c *ExpectConfig) fail(t *testing.T, failure, addition string) {
 	c.observedErrors = append(c.observedErrors, failure)
 	if t != nil {
@@ -80,7 +80,7 @@ func (c *ExpectConfig) fail(t *testing.T, failure, addition string) {
 	}
 }
 
-// helper returns the Helper method of t, which may be nil. To be called right where it is returned.
+// helper returns the Helper method of t, which may be nil. Callers call the result at once.
 func helper(t *testing.T) func() {
 	if t == nil {
 		return func() {}
@@ -88,7 +88,7 @@ func helper(t *testing.T) func() {
 	return t.Helper
 }
 
-// each returns what convert makes of each item.
+// each returns the converted items.
 func each[From, To any](items []From, convert func(From) To) []To {
 	converted := make([]To, len(items))
 	for i, item := range items {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// describe returns a line that says what is missing, or too much.
+// describe returns a line about a value that is missing or not expected.
 func (c *ExpectConfig) describe(v any) string {
 	switch v := v.(type) {
 	case client.Object:
@@ -50,12 +50,12 @@ func (c *ExpectConfig) describe(v any) string {
 	case SubResourceRef:
 		return v.Verb + " " + target(schema.GroupKind{Group: v.Group, Kind: v.Kind}, v.SubResource, v.Namespace, v.Name)
 	default:
-		// That of a TrackRequest must stay as it is: users' tests compare it.
+		// The text of a TrackRequest must not change: users' tests compare it.
 		return fmt.Sprint(v)
 	}
 }
 
-// kindOf returns the kind of an object, empty if nobody knows it.
+// kindOf returns the kind of an object, or an empty one if it is unknown.
 func (c *ExpectConfig) kindOf(obj client.Object) schema.GroupKind {
 	if gvk, err := apiutil.GVKForObject(obj, c.Scheme); err == nil {
 		return gvk.GroupKind()
@@ -63,7 +63,7 @@ func (c *ExpectConfig) kindOf(obj client.Object) schema.GroupKind {
 	return obj.GetObjectKind().GroupVersionKind().GroupKind()
 }
 
-// target names what a call is for, as in Deployment.apps/scale default/web.
+// target names the target of a call, as in Deployment.apps/scale default/web.
 func target(kind schema.GroupKind, subResource, namespace, name string) string {
 	target := kind.String()
 	if subResource != "" {

@@ -4,10 +4,10 @@ package testing
 
 import "trueup.dev/testing/internal/cluster"
 
-// RunOption changes how cases are run. Options are the last arguments of the Run methods of cases and suites.
+// RunOption configures how cases run. Options are the last arguments of the Run methods of cases and suites.
 type RunOption interface{ applyTo(options *runOptions) }
 
-// runOptions are what RunOptions say.
+// runOptions are the settings of RunOptions.
 type runOptions struct {
 	parallel  bool
 	realistic bool
@@ -19,11 +19,11 @@ type runOption func(options *runOptions)
 
 func (o runOption) applyTo(options *runOptions) { o(options) }
 
-// Parallel runs each case in parallel with others, see [testing.T.Parallel]. Cases share what their table shares:
-// objects are copied before they are used, values in Metadata and the variables of functions are not.
+// Parallel runs each case in parallel with others, see [testing.T.Parallel]. Objects of
+// cases are copied before they are used. Values in Metadata and the variables of functions are shared.
 //
-// As always with parallel tests, the cases of a suite have not run yet when Run returns. Undo what they need with
-// [testing.T.Cleanup], which waits for them, not with defer. AdditionalReconciles remain one after the other.
+// As with all parallel tests, Run returns before the cases of a suite have run. Release what they use with
+// [testing.T.Cleanup], which waits for them, not with defer. AdditionalReconciles still run one after the other.
 func Parallel() RunOption {
 	return runOption(func(options *runOptions) { options.parallel = true })
 }

@@ -16,26 +16,27 @@ import (
 	"github.com/go-logr/logr/testr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/testing/internal/cluster"
 	rtime "trueup.dev/time"
 	"trueup.dev/validation"
 )
 
-// caseRun is what a run of a case needs, whatever the kind of case.
+// caseRun has the state of a run of any kind of case.
 type caseRun struct {
 	options runOptions
 	cancel  context.CancelFunc
 	// configs are the main config of the case and, after it, the additional ones in the order of their names.
 	configs []*ExpectConfig
-	// turn is that of the case on its clusters; nil without.
+	// turn is the turn of the case on its clusters, nil without clusters.
 	turn *cluster.Turn
-	// apis are those that were opened and have something to close.
+	// apis are the open APIs that must be closed.
 	apis []*api
 }
 
-// startCase skips the case, or waits for its turn, and sets defaults. The context it returns has the time of the case,
-// a logger that prints with the test, and ends with it. Who calls it defers the end of the run.
+// startCase skips the case, or waits for its turn and sets defaults. The context that it returns has the time of the
+// case and a logger that prints with the test, and ends with the test. The caller must defer the end of the run.
 func startCase(
 	t *testing.T, skip bool, now *time.Time, metadata *map[string]any, differ *Differ, opts []RunOption,
 ) (context.Context, *caseRun) {
@@ -68,15 +69,14 @@ func startCase(
 	return ctx, run
 }
 
-// end closes what was opened. It is deferred before all else, so that clean up functions can use the configs of the
-// case.
+// end closes the open APIs. It is deferred first, so that CleanUp can use the configs of the case.
 func (r *caseRun) end(t *testing.T) {
 	t.Helper()
 	r.cancel()
 	r.close(t)
 }
 
-// close closes what was opened, and makes way for the next case.
+// close closes the open APIs and releases the turn.
 func (r *caseRun) close(t *testing.T) {
 	t.Helper()
 	if r.turn == nil {
@@ -127,8 +127,7 @@ func cleanUp[C any](t *testing.T, ctx context.Context, tc *C, hook func(*testing
 	}
 }
 
-// open makes the configs of the case. Additional configs have the scheme and the differ of the case unless they bring
-// their own.
+// open creates the configs of the case. Additional configs have the scheme and the differ of the case by default.
 func (r *caseRun) open(
 	t *testing.T, ctx context.Context, main *ExpectConfig, additional map[string]ExpectConfig,
 ) (context.Context, reconcilers.Config) {
@@ -180,7 +179,7 @@ func (r *caseRun) build(t *testing.T, config *ExpectConfig) reconcilers.Config {
 	return c
 }
 
-// assertExpectations asserts those of all configs.
+// assertExpectations asserts the expectations of all configs.
 func (r *caseRun) assertExpectations(t *testing.T) {
 	t.Helper()
 	for _, config := range r.configs {
@@ -188,35 +187,35 @@ func (r *caseRun) assertExpectations(t *testing.T) {
 	}
 }
 
-// normalizeValues returns what to compare of two values, which may be objects.
+// normalizeValues returns the parts of two values to compare. The values may be objects.
 func normalizeValues(c *ExpectConfig, expected, observed any) (any, any) {
 	expectedObject, ok := expected.(client.Object)
 	observedObject, isObject := observed.(client.Object)
-	if !ok || !isObject || isNil(expected) || isNil(observed) {
+	if !ok || !isObject || nilcheck.IsNil(expected) || nilcheck.IsNil(observed) {
 		return expected, observed
 	}
 	expectedObject, observedObject = c.normalize(expectedObject, observedObject)
 	return expectedObject, observedObject
 }
 
-// requireFactory fails when there is none.
+// requireFactory fails the test if the factory is nil.
 func requireFactory(t *testing.T, factory any) {
 	t.Helper()
-	if isNil(factory) {
+	if nilcheck.IsNil(factory) {
 		t.Fatal("a factory is required")
 	}
 }
 
-// requireProduct fails when a factory has returned nothing.
+// requireProduct fails the test if a factory has returned nil.
 func requireProduct(t *testing.T, what string, product any) {
 	t.Helper()
-	// A nil slice can be a reconciler: a Sequence of nothing.
-	if isNil(product) && reflect.ValueOf(product).Kind() != reflect.Slice {
+	// A nil slice can be a reconciler: an empty Sequence.
+	if nilcheck.IsNil(product) && reflect.ValueOf(product).Kind() != reflect.Slice {
 		t.Fatalf("the factory must return a %s, it has returned nil", what)
 	}
 }
 
-// requireValid validates what a factory has returned, with all that is nested in it.
+// requireValid validates the product of a factory, with all nested reconcilers.
 func requireValid(t *testing.T, ctx context.Context, what string, product any) {
 	t.Helper()
 	validator, ok := product.(validation.Validator)
@@ -228,8 +227,8 @@ func requireValid(t *testing.T, ctx context.Context, what string, product any) {
 	}
 }
 
-// allOf returns an error with the text of all errors of a list, if its own is that of the first. One that wraps such a
-// list is left alone: it has more to say.
+// allOf returns an error with the texts of all errors of a list, if the text of the list is that of its first error. It
+// returns an error that wraps such a list unchanged, as the wrapper adds to the text.
 func allOf(err error) error {
 	if list, ok := err.(interface{ Unwrap() []error }); ok {
 		if all := errors.Join(list.Unwrap()...); all != nil && strings.HasPrefix(all.Error(), err.Error()) {
@@ -239,13 +238,13 @@ func allOf(err error) error {
 	return err
 }
 
-// mustPanic calls a function that has to panic.
+// mustPanic calls a function that must panic.
 func mustPanic(t *testing.T, what string, call func()) {
 	t.Helper()
 	returned := false
 	defer func() {
 		t.Helper()
-		// A call that has ended the test by FailNow or SkipNow has neither returned nor panicked.
+		// A call that ends the test by FailNow or SkipNow neither returns nor panics.
 		if cause := recover(); cause != nil {
 			t.Logf("%s panicked as expected: %v", what, cause)
 		} else if returned {
@@ -254,16 +253,4 @@ func mustPanic(t *testing.T, what string, call func()) {
 	}()
 	call()
 	returned = true
-}
-
-// isNil is true for nil and for a nil in an interface.
-func isNil(v any) bool {
-	switch value := reflect.ValueOf(v); value.Kind() {
-	case reflect.Invalid:
-		return true
-	case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice, reflect.UnsafePointer:
-		return value.IsNil()
-	default:
-		return false
-	}
 }

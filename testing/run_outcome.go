@@ -12,10 +12,10 @@ import (
 	"trueup.dev/testing/internal/literal"
 )
 
-// VerifyFunc makes further assertions about what a reconciler has returned.
+// VerifyFunc makes further assertions about the result and the error of a reconciler.
 type VerifyFunc func(t *testing.T, result reconcilers.Result, err error)
 
-// outcome is what a call of a reconciler should come to.
+// outcome is the expected outcome of a call of a reconciler.
 type outcome struct {
 	shouldErr bool
 	result    reconcilers.Result
@@ -29,7 +29,7 @@ func (o outcome) assert(t *testing.T, result reconcilers.Result, err error) {
 		t.Errorf("Reconcile() error = %v, ShouldErr %v", err, o.shouldErr)
 	}
 	if err == nil {
-		// The result of a reconciler that fails is not used by anybody.
+		// Controllers ignore the result of a reconciler that fails.
 		if diff := o.differ.Result(normalizeResult(o.result), normalizeResult(result)); diff != "" {
 			failValue(t, "ExpectedResult", diff, "ExpectedResult", result)
 		}
@@ -47,7 +47,7 @@ func normalizeResult(result reconcilers.Result) reconcilers.Result {
 	return result
 }
 
-// assertWiring compares what a reconciler has asked for, unless that could not be found out.
+// assertWiring compares the wiring of a reconciler, or reports the error of its set-up.
 func assertWiring(t *testing.T, expected, observed *Wiring, err error) {
 	t.Helper()
 	if err != nil {
@@ -57,8 +57,7 @@ func assertWiring(t *testing.T, expected, observed *Wiring, err error) {
 	observed.Assert(t, expected)
 }
 
-// failValue reports a value that is not the expected one, and the observed value in a form that can be pasted over
-// field, see [literal.Of].
+// failValue reports a difference, and prints the observed value as Go code to paste over the field, see [literal.Of].
 func failValue(t *testing.T, what, diff, field string, observed any, schemes ...*runtime.Scheme) {
 	t.Helper()
 	t.Errorf("%s differs (%s, %s): \n%s\nobserved, as an expectation:\n%s: %s,",

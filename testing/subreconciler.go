@@ -16,27 +16,25 @@ import (
 	"trueup.dev/stash"
 )
 
-// SubReconcilerTestCase calls one sub reconciler with a resource, as a root reconciler would do. What the sub
-// reconciler does to the resource, to the stash and by its config must be what is expected: nothing, for all that the
-// case does not mention but the stash.
+// SubReconcilerTestCase calls one sub reconciler with a resource, as a root reconciler does. The changes of the
+// resource and the side effects must be the expected ones; those that the case does not mention must not occur. Stashed
+// values that the case does not mention are ignored.
 //
-// The status of the resource cannot be written by a sub reconciler: expect changes of it in ExpectResource.
+// A sub reconciler does not write the status of its resource: expect changes of the status in ExpectResource.
 //
 // The fields of a case are copied before they are used, so that cases can share objects.
 type SubReconcilerTestCase[Type client.Object] struct {
 	// Name of the case. In [SubReconcilerTests] it is the key of the case.
 	Name string
-	// Focus leaves out all cases of the suite that have no focus, to work on some. The suite fails as long as a case has
-	// it.
+	// Focus skips all cases of the suite without a focus, to work on some. The suite fails as long as a case has a focus.
 	Focus bool
-	// Skip leaves out this case.
+	// Skip skips this case.
 	Skip bool
 	// Metadata is for the author: values for the factory and the hooks. It is never nil for them.
 	Metadata map[string]interface{}
 
-	// Resource is what the sub reconciler is called with. It is a given object too, and a given object for the APIReader.
-	// Its resource version defaults to
-	// 999. Required.
+	// Resource is the resource for the sub reconciler. It is also a given object, for the client and for the APIReader.
+	// Its resource version defaults to 999. Required.
 	Resource Type
 	// Parent is the resource if Resource is nil.
 	//
@@ -44,32 +42,32 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	Parent Type
 	// GivenStashedValues are in the stash before the sub reconciler is called.
 	GivenStashedValues map[stash.Key]interface{}
-	// WithClientBuilder changes how the fake client is built: with an index, for example. Optional.
+	// WithClientBuilder configures the fake client, for example with an index. Optional.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
-	// WithReactors see and change calls of the client, see [ReactionFunc]. The first is called first.
+	// WithReactors observe and change calls of the client, in their order, see [ReactionFunc].
 	WithReactors []ReactionFunc
-	// StatusSubResourceTypes are the kinds that have a status sub resource. Others do not accept writes of their status.
+	// StatusSubResourceTypes are the kinds with a status subresource. Status writes of other kinds fail.
 	StatusSubResourceTypes []client.Object
-	// Realistic has the fake do more of what a real API does, see [ExpectConfig]. Defaults to false.
+	// Realistic brings the fake closer to a real API, see [ExpectConfig]. Defaults to false.
 	Realistic bool
-	// GivenObjects are there before the sub reconciler is called.
+	// GivenObjects exist before the sub reconciler is called.
 	GivenObjects []client.Object
-	// APIGivenObjects are there for the APIReader, which sees none of the GivenObjects.
+	// APIGivenObjects exist for the APIReader, which sees none of the GivenObjects.
 	APIGivenObjects []client.Object
 	// GivenAPIResources are what the discovery client and the REST mapper know.
 	GivenAPIResources []*metav1.APIResourceList
 	// GivenTracks are tracked before the sub reconciler is called.
 	GivenTracks []TrackRequest
 
-	// ExpectResource is the resource after the call. Defaults to Resource: no change. The resource version after a patch
-	// of its finalizers can be left out, or be the one before.
+	// ExpectResource is the resource after the call. Defaults to Resource: no change. After a patch of the finalizers, the
+	// resource version can be omitted, or be the one before the patch.
 	ExpectResource Type
 	// ExpectParent is the resource after the call if ExpectResource is nil.
 	//
 	// Deprecated: use ExpectResource.
 	ExpectParent Type
-	// ExpectStashedValues are values that are in the stash after the call. Others may be there too. Nil is a value that is
-	// nil or missing.
+	// ExpectStashedValues are values of the stash after the call. The stash may have others. Nil stands for nil or for no
+	// value.
 	ExpectStashedValues map[stash.Key]interface{}
 	// VerifyStashedValue compares the values of the stash. Defaults to a comparison by Differ.
 	VerifyStashedValue VerifyStashedValueFunc
@@ -79,54 +77,53 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	ExpectEvents []Event
 	// ExpectApplies are the apply calls, in order.
 	ExpectApplies []ApplyRef
-	// ExpectCreates are the objects created, in order, as they were before the API gave them a name, a uid, and so on.
+	// ExpectCreates are the created objects, in order, before the API sets a name, a uid, and so on.
 	ExpectCreates []client.Object
-	// ExpectUpdates are the objects updated, in order.
+	// ExpectUpdates are the updated objects, in order.
 	ExpectUpdates []client.Object
 	// ExpectPatches are the patches, in order.
 	ExpectPatches []PatchRef
-	// ExpectDeletes are the objects deleted, in order.
+	// ExpectDeletes are the deleted objects, in order.
 	ExpectDeletes []DeleteRef
-	// ExpectDeleteCollections are the collections deleted, in order.
+	// ExpectDeleteCollections are the deleted collections, in order.
 	ExpectDeleteCollections []DeleteCollectionRef
-	// ExpectSubResources are the writes to sub resources other than the status, in order. Nil asserts nothing, unless the
+	// ExpectSubResources are the writes to subresources other than the status, in order. Nil asserts nothing, unless the
 	// case is Realistic.
 	ExpectSubResources []SubResourceRef
-	// ExpectWiring is what the sub reconciler asks of a manager when it is set up. Nil asserts nothing. The factory is
-	// called once more for it.
+	// ExpectWiring is what the sub reconciler asks of a manager when it is set up. Nil asserts nothing. It needs a further
+	// call of the factory.
 	ExpectWiring *Wiring
 	// AdditionalConfigs are further configs, by name. The sub reconciler gets them by
 	// [reconcilers.RetrieveAdditionalConfigs].
 	AdditionalConfigs map[string]ExpectConfig
 
-	// ShouldErr is whether the sub reconciler returns an error. ExpectedResult is then not compared.
+	// ShouldErr expects the sub reconciler to return an error. ExpectedResult is then not compared.
 	ShouldErr bool
-	// ShouldPanic is whether the sub reconciler panics.
+	// ShouldPanic expects the sub reconciler to panic.
 	ShouldPanic bool
-	// ExpectedResult is what the sub reconciler returns.
+	// ExpectedResult is the result that the sub reconciler returns.
 	ExpectedResult reconcilers.Result
-	// Verify makes further assertions about what the sub reconciler returns. Optional.
+	// Verify makes further assertions about the result and the error of the sub reconciler. Optional.
 	Verify VerifyFunc
 
-	// Prepare is called first. It may change any field of tc, and returns the context for all that follows. Optional.
+	// Prepare is called first. It may change any field of tc, and returns the context of the run. Optional.
 	Prepare func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) (context.Context, error)
-	// CleanUp is called last, however the case ends, but not after a Prepare that has failed. Optional.
+	// CleanUp is called last, also if the case fails, but not after a Prepare that fails. Optional.
 	CleanUp func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) error
 	// Now is the time for the sub reconciler, see [trueup.dev/time]. Defaults to the current time.
 	Now time.Time
-	// Differ compares what is expected with what is observed. Defaults to [DefaultDiffer].
+	// Differ compares expectations with observations. Defaults to [DefaultDiffer].
 	Differ Differ
 
-	// AdditionalReconciles are cases to run afterwards, in order, with the same sub reconciler: for what it remembers from
-	// call to call. Each has its own configs and begins with what it is given. They run as sub tests; a Focus is not
-	// allowed.
+	// AdditionalReconciles are cases to run afterwards, in order, with the same sub reconciler, to test what it keeps
+	// between calls. Each has its own configs and its own given objects. They run as subtests; a Focus is not allowed.
 	AdditionalReconciles []SubReconcilerTestCase[Type]
 }
 
-// VerifyStashedValueFunc compares a value of the stash with the expected one. Actual is nil when there is none.
+// VerifyStashedValueFunc compares a value of the stash with the expected one. Actual is nil if the stash has no value.
 type VerifyStashedValueFunc func(t *testing.T, key stash.Key, expected, actual interface{})
 
-// SubReconcilerFactory returns the sub reconciler to test. The configs are on the context too when it is called.
+// SubReconcilerFactory returns the sub reconciler to test. The context of its calls has the configs, too.
 type SubReconcilerFactory[Type client.Object] func(
 	t *testing.T, rtc *SubReconcilerTestCase[Type], c reconcilers.Config,
 ) reconcilers.SubReconciler[Type]
@@ -156,10 +153,10 @@ func (tc *SubReconcilerTestCase[T]) expectConfig(scheme *runtime.Scheme) *Expect
 	}
 }
 
-// SubReconcilerTests are cases by name. They run in any order, each as a sub test.
+// SubReconcilerTests are cases by name. They run in any order, each as a subtest.
 type SubReconcilerTests[Type client.Object] map[string]SubReconcilerTestCase[Type]
 
-// Run runs the cases, or, if there are any, only those with a focus: then the suite fails.
+// Run runs the cases. If cases have a focus, it runs only those and fails the suite.
 func (rt SubReconcilerTests[T]) Run(
 	t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[T], opts ...RunOption,
 ) {
@@ -172,10 +169,10 @@ func (rt SubReconcilerTests[T]) Run(
 	suite.Run(t, scheme, factory, opts...)
 }
 
-// SubReconcilerTestSuite is a list of cases. They run in order, each as a sub test.
+// SubReconcilerTestSuite is a list of cases. They run in order, each as a subtest.
 type SubReconcilerTestSuite[Type client.Object] []SubReconcilerTestCase[Type]
 
-// Run runs the cases, or, if there are any, only those with a focus: then the suite fails.
+// Run runs the cases. If cases have a focus, it runs only those and fails the suite.
 func (ts SubReconcilerTestSuite[T]) Run(
 	t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[T], opts ...RunOption,
 ) {

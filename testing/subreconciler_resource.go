@@ -10,43 +10,44 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/testing/internal/literal"
 )
 
-// resources returns copies of the resource to reconcile and of the one that is expected.
+// resources returns copies of the resource to reconcile and of the expected one.
 func (tc *SubReconcilerTestCase[T]) resources(t *testing.T) (resource, expected T) {
 	t.Helper()
-	if isNil(tc.Resource) {
+	if nilcheck.IsNil(tc.Resource) {
 		tc.Resource = tc.Parent
 	}
-	if isNil(tc.Resource) {
+	if nilcheck.IsNil(tc.Resource) {
 		t.Fatal("Resource field is required")
 	}
-	if isNil(tc.ExpectResource) {
+	if nilcheck.IsNil(tc.ExpectResource) {
 		tc.ExpectResource = tc.ExpectParent
 	}
-	if isNil(tc.ExpectResource) {
+	if nilcheck.IsNil(tc.ExpectResource) {
 		tc.ExpectResource = tc.Resource
 	}
 	return copyAs(t, "Resource", tc.Resource), copyAs(t, "ExpectResource", tc.ExpectResource)
 }
 
-// copyAs returns a deep copy. It is of another Go type than the object where that is how the object unwraps itself.
+// copyAs returns a deep copy. The copy of a wrapper is of another Go type than the wrapper.
 func copyAs[T client.Object](t *testing.T, field string, obj T) T {
 	t.Helper()
 	resource, ok := obj.DeepCopyObject().(T)
 	if !ok {
 		t.Fatalf(
-			"%s is a %T, and its deep copy a %T: the copy must be of the type parameter of the case", field, obj,
+			"%s is a %T, and its deep copy is a %T: the copy must be of the type parameter of the case", field, obj,
 			obj.DeepCopyObject(),
 		)
 	}
 	return resource
 }
 
-// storedMetadata is what an API adds to the metadata of an object. A resource has it when a root reconciler hands it
-// on, so a table can leave it out.
+// storedMetadata is the metadata that an API sets. A root reconciler passes a resource with that metadata, so a table
+// can omit it.
 type storedMetadata struct {
 	resourceVersion string
 	uid             types.UID
@@ -54,7 +55,7 @@ type storedMetadata struct {
 	created         metav1.Time
 }
 
-// readMetadata returns the metadata of a resource as it is stored.
+// readMetadata returns the metadata of the stored resource.
 func readMetadata(t *testing.T, ctx context.Context, c reconcilers.Config, resource client.Object) storedMetadata {
 	t.Helper()
 	stored := resource.DeepCopyObject().(client.Object)
@@ -66,7 +67,7 @@ func readMetadata(t *testing.T, ctx context.Context, c reconcilers.Config, resou
 	}
 }
 
-// complete fills in what objects have nothing for.
+// complete sets the empty fields of objects.
 func (m storedMetadata) complete(objs ...client.Object) {
 	for _, obj := range objs {
 		if obj.GetResourceVersion() == "" {
@@ -84,8 +85,8 @@ func (m storedMetadata) complete(objs ...client.Object) {
 	}
 }
 
-// notIn returns the metadata without the uid and the generation of an object that has its own: who writes them down
-// reads them, too.
+// notIn returns the metadata without the uid and the generation if the object sets them: a test that sets them compares
+// them, too.
 func (m storedMetadata) notIn(obj client.Object) storedMetadata {
 	if obj.GetUID() != "" {
 		m.uid = ""
@@ -96,9 +97,8 @@ func (m storedMetadata) notIn(obj client.Object) storedMetadata {
 	return m
 }
 
-// assertResource compares the resource to the expected one, which is complete. What is in metadata can be left out of
-// the expected one, and so can the version that a patch of the finalizers has given to the resource; versionGiven tells
-// whether the test has one.
+// assertResource compares the resource with the expected one, which is complete. A test can omit the metadata, and the
+// version after a patch of the finalizers, from the expected one; versionGiven reports whether the test has a version.
 func assertResource(
 	t *testing.T, config *ExpectConfig, metadata storedMetadata, expected, observed client.Object, versionGiven bool,
 ) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/stash"
 	"trueup.dev/testing/internal/literal"
@@ -38,7 +39,7 @@ func (tc *SubReconcilerTestCase[T]) Run(
 		cleanUp(t, ctx, tc, tc.CleanUp)
 	}()
 	resource, expected := tc.resources(t)
-	// The fake gives this resource version to objects that it was given without one, and nothing else.
+	// The fake sets this resource version on given objects without one, and no other metadata.
 	metadata := storedMetadata{resourceVersion: "999"}
 	metadata.complete(resource, expected)
 	for key, value := range tc.GivenStashedValues {
@@ -91,18 +92,18 @@ func (tc *SubReconcilerTestCase[T]) Run(
 	}
 }
 
-// sequential undoes [Parallel].
+// sequential reverts [Parallel].
 var sequential = runOption(func(options *runOptions) { options.parallel = false })
 
-// copyValue returns a deep copy of objects, and other values as they are.
+// copyValue returns a deep copy of an object, and other values unchanged.
 func copyValue(value any) any {
-	if obj, ok := value.(runtime.Object); ok && !isNil(obj) {
+	if obj, ok := value.(runtime.Object); ok && !nilcheck.IsNil(obj) {
 		return obj.DeepCopyObject()
 	}
 	return value
 }
 
-// onResource returns the context as a root reconciler makes it for its sub reconcilers.
+// onResource returns the context that a root reconciler passes to its sub reconcilers.
 func onResource(ctx context.Context, c reconcilers.Config, resource client.Object) context.Context {
 	ctx = reconcilers.StashConfig(ctx, c)
 	ctx = reconcilers.StashOriginalConfig(ctx, c)
@@ -132,7 +133,7 @@ func (tc *SubReconcilerTestCase[T]) assertStash(t *testing.T, ctx context.Contex
 			tc.VerifyStashedValue(t, key, expected, observed)
 			continue
 		}
-		if isNil(expected) && isNil(observed) {
+		if nilcheck.IsNil(expected) && nilcheck.IsNil(observed) {
 			continue
 		}
 		expected, observed = normalizeValues(config, expected, observed)

@@ -25,8 +25,8 @@ func (s *suite) add(name string, focus bool, run func(t *testing.T)) {
 	}
 }
 
-// run runs the focused cases, or all if none is focused. A focus is for working on a case; the failure keeps it out of
-// a repository.
+// run runs the focused cases, or all if none is focused. A focus is for work on a case: it fails the suite, so that it
+// is not committed.
 func (s *suite) run(t *testing.T) {
 	t.Helper()
 	if len(s.focused) == 0 {

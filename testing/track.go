@@ -12,20 +12,20 @@ import (
 	"trueup.dev/tracker"
 )
 
-// TrackRequest says who tracks what: given, as what was tracked before, or expected. Make it with [NewTrackRequest] or
-// [CreateTrackRequest] for a single object; a reference with a selector is written out.
+// TrackRequest is a reference that a resource tracks, given or expected. Create it with [NewTrackRequest] or
+// [CreateTrackRequest] for a single object, and as a literal for a selector.
 type TrackRequest struct {
-	// Tracker is the name of the resource that observes.
+	// Tracker is the name of the resource that tracks.
 	Tracker types.NamespacedName
-	// Tracked is the object that is observed. It stands for a TrackedReference by name and is ignored where that is set.
+	// Tracked is the tracked object. It is ignored if TrackedReference is set.
 	//
 	// Deprecated: use TrackedReference.
 	Tracked tracker.Key //nolint:staticcheck // users' tests have it
-	// TrackedReference is what is observed: an object by name, or any number by label.
+	// TrackedReference is the tracked reference: to an object by name, or to objects by label.
 	TrackedReference tracker.Reference
 }
 
-// NewTrackRequest returns the request that object b tracks object t. It panics when the kind of t is neither set on it
+// NewTrackRequest returns the request that object b tracks object t. It panics if the kind of t is neither set on it
 // nor in the scheme.
 func NewTrackRequest(t, b client.Object, scheme *runtime.Scheme) TrackRequest {
 	tracked, err := referenceTo(t, scheme)
@@ -41,15 +41,15 @@ func NewTrackRequest(t, b client.Object, scheme *runtime.Scheme) TrackRequest {
 	).By(observer.GetNamespace(), observer.GetName())
 }
 
-// trackBy makes the request of an observer.
+// trackBy returns the request of an observer.
 type trackBy func(trackingObjNamespace, trackingObjName string) TrackRequest
 
-// By returns the request with this observer.
+// By returns the request of this observer.
 func (t trackBy) By(trackingObjNamespace, trackingObjName string) TrackRequest {
 	return t(trackingObjNamespace, trackingObjName)
 }
 
-// CreateTrackRequest begins a request to track an object; the observer is named with By:
+// CreateTrackRequest begins a request to track an object. By sets the observer:
 //
 //	CreateTrackRequest("", "ConfigMap", "web", "theme").By("web", "blog")
 func CreateTrackRequest(trackedObjGroup, trackedObjKind, trackedObjNamespace, trackedObjName string) trackBy {

@@ -11,13 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/tracker"
 )
 
 // trackLease is longer than any test runs.
 const trackLease = 24 * time.Hour
 
-// trackRecorder is a tracker that remembers what it is asked to track, valid or not. It is safe for concurrent use.
+// trackRecorder is a tracker that records all requests, valid or not. It is safe for concurrent use.
 type trackRecorder struct {
 	tracker.Tracker
 	scheme *runtime.Scheme
@@ -30,7 +31,7 @@ func newTrackRecorder(scheme *runtime.Scheme) *trackRecorder {
 	return &trackRecorder{Tracker: tracker.New(scheme, trackLease), scheme: scheme}
 }
 
-// give tracks without remembering the request.
+// give tracks without recording the request.
 func (t *trackRecorder) give(request TrackRequest) error {
 	request = request.normalized()
 	return t.Tracker.TrackReference(request.TrackedReference, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -39,7 +40,7 @@ func (t *trackRecorder) give(request TrackRequest) error {
 }
 
 func (t *trackRecorder) TrackReference(ref tracker.Reference, obj client.Object) error {
-	if !isNil(obj) {
+	if !nilcheck.IsNil(obj) {
 		t.mu.Lock()
 		t.requests = append(t.requests, TrackRequest{Tracker: client.ObjectKeyFromObject(obj), TrackedReference: ref})
 		t.mu.Unlock()
@@ -50,7 +51,7 @@ func (t *trackRecorder) TrackReference(ref tracker.Reference, obj client.Object)
 func (t *trackRecorder) TrackObject(ref, obj client.Object) error {
 	tracked, err := referenceTo(ref, t.scheme)
 	if err != nil {
-		// The error is that of the real tracker.
+		// This is the error of the real tracker.
 		return t.Tracker.TrackObject(ref, obj)
 	}
 	return t.TrackReference(tracker.Reference{

@@ -17,36 +17,35 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// AdmissionWebhookTestCase calls an admission webhook with one request. Its response and side effects must be what is
-// expected.
+// AdmissionWebhookTestCase calls an admission webhook with one request. Its response and its side effects must be the
+// expected ones.
 //
 // The fields of a case are copied before they are used, so that cases can share objects.
 type AdmissionWebhookTestCase struct {
 	// Name of the case. In [AdmissionWebhookTests] it is the key of the case.
 	Name string
-	// Focus leaves out all cases of the suite that have no focus, to work on some. The suite fails as long as a case has
-	// it.
+	// Focus skips all cases of the suite without a focus, to work on some. The suite fails as long as a case has a focus.
 	Focus bool
-	// Skip leaves out this case.
+	// Skip skips this case.
 	Skip bool
 	// Metadata is for the author: values for the factory and the hooks. It is never nil for them.
 	Metadata map[string]interface{}
 
-	// Request is what the webhook is called with. Required.
+	// Request is the admission request. Required.
 	Request *admission.Request
-	// HTTPRequest is what the request came with. Defaults to a request for the path "/".
+	// HTTPRequest is the HTTP request with the admission request. Defaults to a request for the path "/".
 	HTTPRequest *http.Request
-	// WithClientBuilder changes how the fake client is built: with an index, for example. Optional.
+	// WithClientBuilder configures the fake client, for example with an index. Optional.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
-	// WithReactors see and change calls of the client, see [ReactionFunc]. The first is called first.
+	// WithReactors observe and change calls of the client, in their order, see [ReactionFunc].
 	WithReactors []ReactionFunc
-	// StatusSubResourceTypes are the kinds that have a status sub resource. Others do not accept writes of their status.
+	// StatusSubResourceTypes are the kinds with a status subresource. Status writes of other kinds fail.
 	StatusSubResourceTypes []client.Object
-	// Realistic has the fake do more of what a real API does, see [ExpectConfig]. Defaults to false.
+	// Realistic brings the fake closer to a real API, see [ExpectConfig]. Defaults to false.
 	Realistic bool
-	// GivenObjects are there before the webhook is called.
+	// GivenObjects exist before the webhook is called.
 	GivenObjects []client.Object
-	// APIGivenObjects are there for the APIReader, which sees none of the GivenObjects.
+	// APIGivenObjects exist for the APIReader, which sees none of the GivenObjects.
 	APIGivenObjects []client.Object
 	// GivenAPIResources are what the discovery client and the REST mapper know.
 	GivenAPIResources []*metav1.APIResourceList
@@ -59,15 +58,15 @@ type AdmissionWebhookTestCase struct {
 	ExpectEvents []Event
 	// ExpectApplies are the apply calls, in order.
 	ExpectApplies []ApplyRef
-	// ExpectCreates are the objects created, in order, as they were before the API gave them a name, a uid, and so on.
+	// ExpectCreates are the created objects, in order, before the API sets a name, a uid, and so on.
 	ExpectCreates []client.Object
-	// ExpectUpdates are the objects updated, in order.
+	// ExpectUpdates are the updated objects, in order.
 	ExpectUpdates []client.Object
 	// ExpectPatches are the patches, in order.
 	ExpectPatches []PatchRef
-	// ExpectDeletes are the objects deleted, in order.
+	// ExpectDeletes are the deleted objects, in order.
 	ExpectDeletes []DeleteRef
-	// ExpectDeleteCollections are the collections deleted, in order.
+	// ExpectDeleteCollections are the deleted collections, in order.
 	ExpectDeleteCollections []DeleteCollectionRef
 	// ExpectStatusUpdates are the objects whose status was updated, in order.
 	ExpectStatusUpdates []client.Object
@@ -75,30 +74,30 @@ type AdmissionWebhookTestCase struct {
 	ExpectStatusPatches []PatchRef
 	// ExpectStatusApplies are the apply calls for a status, in order.
 	ExpectStatusApplies []ApplyRef
-	// ExpectSubResources are the writes to sub resources other than the status, in order. Nil asserts nothing, unless the
+	// ExpectSubResources are the writes to subresources other than the status, in order. Nil asserts nothing, unless the
 	// case is Realistic.
 	ExpectSubResources []SubResourceRef
 
-	// ShouldPanic is whether the webhook panics. There is no response to compare then. A webhook that leaves open whether
-	// it recovers panics does not.
+	// ShouldPanic expects the webhook to panic. The response is then not compared. If the RecoverPanic field
+	// of an admission.Webhook is nil, the kit sets it to false.
 	ShouldPanic bool
-	// ExpectedResponse is what the webhook answers. The uid of the request, the code 200 and what follows from Patches are
-	// filled in. Patches are compared as JSON: the Go types of their values do not matter, and neither does the order of
-	// operations that do not depend on each other.
+	// ExpectedResponse is the response of the webhook. The uid of the request, the code 200 and the fields that follow
+	// from Patches need not be set. Patches are compared as JSON: the Go types of their values do not matter, nor does the
+	// order of operations that do not depend on each other.
 	ExpectedResponse admission.Response
 
-	// Prepare is called first. It may change any field of tc, and returns the context for all that follows. Optional.
+	// Prepare is called first. It may change any field of tc, and returns the context of the run. Optional.
 	Prepare func(t *testing.T, ctx context.Context, tc *AdmissionWebhookTestCase) (context.Context, error)
-	// CleanUp is called last, however the case ends, but not after a Prepare that has failed. Optional.
+	// CleanUp is called last, also if the case fails, but not after a Prepare that fails. Optional.
 	CleanUp func(t *testing.T, ctx context.Context, tc *AdmissionWebhookTestCase) error
 	// Now is the time on the context. Defaults to the current time.
 	Now time.Time
-	// Differ compares what is expected with what is observed. Defaults to [DefaultDiffer].
+	// Differ compares expectations with observations. Defaults to [DefaultDiffer].
 	Differ Differ
 }
 
-// AdmissionWebhookFactoryWithContext returns the webhook to test. It must use c for all that it does. An error fails
-// the case. The context asks for recursive validation.
+// AdmissionWebhookFactoryWithContext returns the webhook to test. The webhook must use c for all calls. An
+// error fails the case. The context enables recursive validation.
 type AdmissionWebhookFactoryWithContext func(
 	t *testing.T, ctx context.Context, wtc *AdmissionWebhookTestCase, c reconcilers.Config,
 ) (*admission.Webhook, error)
@@ -131,10 +130,10 @@ func (tc *AdmissionWebhookTestCase) expectConfig(scheme *runtime.Scheme) *Expect
 	}
 }
 
-// AdmissionWebhookTests are cases by name. They run in any order, each as a sub test.
+// AdmissionWebhookTests are cases by name. They run in any order, each as a subtest.
 type AdmissionWebhookTests map[string]AdmissionWebhookTestCase
 
-// RunWithContext runs the cases, or, if there are any, only those with a focus: then the suite fails.
+// RunWithContext runs the cases. If cases have a focus, it runs only those and fails the suite.
 func (wt AdmissionWebhookTests) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext, opts ...RunOption,
 ) {
@@ -147,10 +146,10 @@ func (wt AdmissionWebhookTests) RunWithContext(
 	suite.RunWithContext(t, scheme, factory, opts...)
 }
 
-// AdmissionWebhookTestSuite is a list of cases. They run in order, each as a sub test.
+// AdmissionWebhookTestSuite is a list of cases. They run in order, each as a subtest.
 type AdmissionWebhookTestSuite []AdmissionWebhookTestCase
 
-// RunWithContext runs the cases, or, if there are any, only those with a focus: then the suite fails.
+// RunWithContext runs the cases. If cases have a focus, it runs only those and fails the suite.
 func (ts AdmissionWebhookTestSuite) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext, opts ...RunOption,
 ) {

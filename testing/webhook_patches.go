@@ -12,9 +12,9 @@ import (
 	"trueup.dev/internal/operations"
 )
 
-// comparablePatch returns the operations of a response to the request as they are compared: sorted by path, as far as
-// their order has no effect, and with values as they are decoded from JSON. The order in which jsonpatch makes
-// operations depends on chance, and the Go types of values on its version.
+// comparablePatch returns the operations of a response in a form to compare: sorted by path, as far as their order has
+// no effect, and with values as decoded from JSON. The order of operations that jsonpatch computes is random, and the
+// Go types of their values depend on its version.
 func comparablePatch(patch []jsonpatch.Operation, request admission.Request) []jsonpatch.Operation {
 	raw := request.Object.Raw
 	if len(raw) == 0 {
@@ -22,7 +22,7 @@ func comparablePatch(patch []jsonpatch.Operation, request admission.Request) []j
 	}
 	document, err := decoded(raw)
 	if err != nil {
-		document = nil // numbers are taken for indexes of lists
+		document = nil // all numbers in paths count as indexes of lists then
 	}
 	ordered := make([]jsonpatch.Operation, 0, len(patch))
 	for _, operation := range operations.InOrder(patch, document) {

@@ -51,7 +51,7 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 	run.assertExpectations(t)
 }
 
-// handle has the webhook answer the request, and compares the answer.
+// handle calls the webhook with the request, and compares the response.
 func (tc *AdmissionWebhookTestCase) handle(
 	t *testing.T, ctx context.Context, webhook *admission.Webhook, differ Differ,
 ) {
@@ -84,7 +84,7 @@ func (tc *AdmissionWebhookTestCase) handle(
 	}
 }
 
-// incomplete returns a response without what Complete fills in.
+// incomplete returns a response without the fields that Complete sets.
 func incomplete(response admission.Response) admission.Response {
 	response.UID = ""
 	if equality.Semantic.DeepEqual(response.Result, &metav1.Status{Code: http.StatusOK}) {

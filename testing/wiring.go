@@ -121,13 +121,13 @@ type ControllerOptions struct {
 	EnableWarmup *bool
 }
 
-// RecordWiring calls setUp, which sets up a reconciler, and returns the wiring of the reconciler. It fails the test with
-// all problems if the set-up fails. It takes some milliseconds, may be called concurrently and leaves no goroutine
+// RecordWiring calls setUp, which sets up a reconciler, and returns the wiring of the reconciler. It fails the test
+// with all problems if the set-up fails. It takes some milliseconds, may be called concurrently and leaves no goroutine
 // behind.
 //
-// The config is the result of [reconcilers.NewConfig] for the manager. As in production, the client cannot read from the
-// cache during set-up. Of what is added to the manager, only controllers are started: briefly, with all their sources
-// and without workers.
+// The config is the result of [reconcilers.NewConfig] for the manager. As in production, the client cannot read from
+// the cache during set-up. Of what is added to the manager, only controllers are started: briefly, with all their
+// sources and without workers.
 //
 // The API has the given objects, and events are made up for them, too. Give an object if a predicate or a mapping
 // accepts only certain objects: without one, no request is observed for that watch.

@@ -32,8 +32,8 @@ func diffWiring(expected, observed *Wiring) string {
 	return strings.Join(difference.lines, "\n")
 }
 
-// wiringDifference has a line for each entry of two wirings, with a - if only the first has it, and with a + if only the
-// second has it.
+// wiringDifference has a line for each entry of two wirings, with a - if only the first has it, and with a + if only
+// the second has it.
 type wiringDifference struct {
 	lines []string
 	found bool

@@ -35,7 +35,8 @@ func recordReconciler(
 	}, given...)
 }
 
-// wiringClient is a [TestClient] for factories that need one. It ignores reactors, as a set-up makes no calls to react to.
+// wiringClient is a [TestClient] for factories that need one. It ignores reactors, as a set-up makes no calls to react
+// to.
 type wiringClient struct{ client.Client }
 
 var _ TestClient = wiringClient{}

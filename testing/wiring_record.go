@@ -20,7 +20,8 @@ import (
 // setUpFunc sets up a reconciler that uses the config.
 type setUpFunc = func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error
 
-// recordWiring calls setUp with a manager that records, and returns what it has asked for. The error lists all problems.
+// recordWiring calls setUp with a manager that records, and returns what it has asked for. The error lists all
+// problems.
 func recordWiring(
 	ctx context.Context, scheme *runtime.Scheme, setUp setUpFunc, given ...client.Object,
 ) (*Wiring, error) {
@@ -65,7 +66,8 @@ func copyForWiring(scheme *runtime.Scheme, given []client.Object) ([]client.Obje
 func wiringOf(c wiring.Controller) Wiring {
 	return Wiring{
 		Controller: c.Name, For: watchesFrom(c.For), Owns: watchesFrom(c.Owns), Tracks: watchesFrom(c.Tracks),
-		Watches: watchesFrom(c.Watches), AtStart: c.AtStart, Options: optionsFrom(c.Options).withoutDefaults(), notes: c.Notes,
+		Watches: watchesFrom(c.Watches), AtStart: c.AtStart,
+		Options: optionsFrom(c.Options).withoutDefaults(), notes: c.Notes,
 	}
 }
 

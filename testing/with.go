@@ -2,7 +2,7 @@
 
 package testing
 
-// With returns a deep copy of base with the edits applied in order. The base stays as it is, so that all objects of a
+// With returns a deep copy of base with the edits applied in order. It does not change base, so that all objects of a
 // table can be derived from one:
 //
 //	GivenObjects: []client.Object{
@@ -11,7 +11,7 @@ package testing
 //		}),
 //	},
 //
-// It takes whatever has a generated DeepCopy method: objects, and parts of objects such as a PodSpec.
+// It accepts all types with a generated DeepCopy method: objects, and parts of objects such as a PodSpec.
 func With[T interface{ DeepCopy() T }](base T, edits ...func(T)) T {
 	derived := base.DeepCopy()
 	for _, edit := range edits {

@@ -14,8 +14,8 @@
 //   - The kind of a typed object is omitted if a scheme knows its Go type.
 //
 // Expressions look as people write them: formatted by gofmt, with the usual names of packages, and with functions such
-// as resource.MustParse, metav1.Date and the constructors of apply configurations. testdata/literals.golden has examples
-// for all kinds of values.
+// as resource.MustParse, metav1.Date and the constructors of apply configurations. testdata/literals.golden has
+// examples for all kinds of values.
 //
 // [Compared] and [ComparedValue] remove what a test does not compare before it is printed.
 package literal

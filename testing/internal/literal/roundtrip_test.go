@@ -95,7 +95,8 @@ func comparePasted(t *testing.T, pasted map[string]any) {
 			t.Errorf("%s is a %T, want %T", name, got, value)
 		}
 		if diff := cmp.Diff(
-			value, got, reconcilers.IgnoreAllUnexported, rtesting.NormalizeLabelSelector, rtesting.NormalizeFieldSelector, cmpopts.EquateNaNs(),
+			value, got, reconcilers.IgnoreAllUnexported, rtesting.NormalizeLabelSelector, rtesting.NormalizeFieldSelector,
+			cmpopts.EquateNaNs(),
 		); diff != "" {
 			t.Errorf("%s (-original +pasted):\n%s", name, diff)
 		}

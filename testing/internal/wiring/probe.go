@@ -266,7 +266,9 @@ func (w Watch) without(passes passes) Watch {
 func mergeWatches(watches []Watch) []Watch {
 	var merged []Watch
 	for _, watch := range watches {
-		i, ok := slices.BinarySearchFunc(merged, watch, func(a, b Watch) int { return strings.Compare(a.String(), b.String()) })
+		i, ok := slices.BinarySearchFunc(merged, watch, func(a, b Watch) int {
+			return strings.Compare(a.String(), b.String())
+		})
 		if !ok {
 			merged = slices.Insert(merged, i, watch)
 			continue
