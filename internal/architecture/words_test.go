@@ -40,8 +40,6 @@ var unedited = []string{
 	"converge",
 	"internal/convergence",
 	"research/corpus",
-	"research/corpus/measure",
-	"research/corpus/mutation",
 	"research/fidelity",
 	"testing",
 }

@@ -20,12 +20,12 @@ import (
 	"trueup.dev/research/corpus/mutation"
 )
 
-// Default returns the options of a run of which nothing else was said.
+// Default returns the default options of a run.
 func Default() converge.Options {
 	return converge.Options{Seed: 1, Recoveries: 1000, Pairs: 1000, Requests: 20_000}
 }
 
-// minute returns options that look for bugs of several faults for 60 seconds.
+// minute returns options that search for bugs of several faults for 60 seconds.
 func minute(seed uint64) converge.Options {
 	return converge.Options{Seed: seed, Recoveries: -1, Pairs: -1, Random: 1 << 40, Budget: time.Minute}
 }
@@ -40,7 +40,7 @@ func longer() converge.Options {
 	return converge.Options{Seed: 1, Recoveries: 1500, Pairs: 1500, Random: 1500}
 }
 
-// MutantOf looks for a failure of a mutant, and longer if there is none.
+// MutantOf searches for a failure of a mutant with the default options, and then with longer if it finds none.
 func MutantOf(t *testing.T, m mutation.Mutant) (mutation.Result, error) {
 	result, err := m.Check(t, Default())
 	if err == nil && !result.Killed && !result.Equivalent {
@@ -49,7 +49,7 @@ func MutantOf(t *testing.T, m mutation.Mutant) (mutation.Result, error) {
 	return result, err
 }
 
-// Searches looks for the bug of an entry: once, or on three seeds if it takes two faults.
+// Searches searches for the bug of an entry: once, or with three seeds if it needs two faults.
 func Searches(t *testing.T, e corpus.Entry) ([]Search, error) {
 	options := []converge.Options{Default()}
 	if e.Faults > 1 {
@@ -73,7 +73,7 @@ func Searches(t *testing.T, e corpus.Entry) ([]Search, error) {
 	return found, nil
 }
 
-// Usual measures how many seconds the default run of the correct reconciler of an entry takes.
+// Usual measures the duration in seconds of the default run of the correct reconciler of an entry.
 func Usual(t *testing.T, e corpus.Entry) (float64, error) {
 	report, err := converge.Check(t, e.Correct(), Default())
 	if err != nil {
@@ -85,7 +85,7 @@ func Usual(t *testing.T, e corpus.Entry) (float64, error) {
 	return report.Certificate.Elapsed.Seconds(), nil
 }
 
-// ControlOf looks for a failure of the correct reconciler of an entry.
+// ControlOf searches for a failure of the correct reconciler of an entry.
 func ControlOf(t *testing.T, e corpus.Entry) (Control, error) {
 	c := Control{Entry: e.Name}
 	report, err := converge.Check(t, e.Correct(), thorough())
@@ -101,10 +101,10 @@ func ControlOf(t *testing.T, e corpus.Entry) (Control, error) {
 	return c, nil
 }
 
-// schedulesPerSecond is what the benchmark of package converge says of a way in which a reconciler is called.
+// schedulesPerSecond matches the result of the benchmark of package converge for one way of calling a reconciler.
 var schedulesPerSecond = regexp.MustCompile(`BenchmarkSchedule/(\w+?)(?:-\d+)?\s.*?([\d.]+) schedules/s/core`)
 
-// Speed runs the benchmark of package converge, in a process of its own.
+// Speed runs the benchmark of package converge in its own process.
 func Speed(ctx context.Context) (map[string]float64, error) {
 	output, err := exec.CommandContext(
 		ctx, "go", "test", "trueup.dev/converge", "-run", "^$", "-bench", "^BenchmarkSchedule$", "-benchtime", "5s",
@@ -119,12 +119,12 @@ func Speed(ctx context.Context) (map[string]float64, error) {
 		}
 	}
 	if len(speed) == 0 {
-		return nil, fmt.Errorf("the benchmark says nothing of schedules: %s", output)
+		return nil, fmt.Errorf("the output of the benchmark has no schedules: %s", output)
 	}
 	return speed, nil
 }
 
-// Lines counts the lines of a function in a file of Go.
+// Lines counts the lines of a function in a Go file.
 func Lines(file, function string) (int, error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, file, nil, 0)

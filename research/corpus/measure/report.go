@@ -19,30 +19,30 @@ import (
 	"trueup.dev/research/corpus/mutation"
 )
 
-// Report is what was measured. It may be added to by several goroutines.
+// Report contains the measurements. It is safe for concurrent use.
 type Report struct {
 	Started time.Time `json:"started"`
 	Go      string    `json:"go"`
 	CPUs    int       `json:"cpus"`
-	// Complete is false for a report of something that was interrupted, or of a part only.
+	// Complete reports whether all measurements were made and none was interrupted.
 	Complete bool `json:"complete"`
-	// Entries is how many entries there are, and Buggy how many of them have a bug.
+	// Entries is the number of entries, and Buggy the number of them that have a bug.
 	Entries int `json:"entries"`
 	Buggy   int `json:"buggy"`
 
-	// Searches are the attempts to find a bug, and Controls what became of correct reconcilers.
+	// Searches are the attempts to find a bug, and Controls the results of correct reconcilers.
 	Searches []Search  `json:"searches"`
 	Controls []Control `json:"controls"`
-	// Killed is how many mutants were found, and Survivors are those that were not.
+	// Killed is the number of mutants that were found, and Survivors are the others.
 	Killed    int               `json:"killed"`
 	Survivors []mutation.Result `json:"survivors"`
-	// Usual is how many seconds the default run of a correct reconciler takes, by entry.
+	// Usual is the duration in seconds of the default run of a correct reconciler, by entry.
 	Usual map[string]float64 `json:"usual,omitempty"`
-	// Speed is how many schedules a core makes in a second, by how the reconciler is called.
+	// Speed is the number of schedules per second and core, by the way in which the reconciler is called.
 	Speed map[string]float64 `json:"speed,omitempty"`
-	// Lines is how many lines it takes to put a reconciler under test.
+	// Lines is the number of lines that a test of a reconciler needs.
 	Lines int `json:"lines,omitempty"`
-	// Bars are what is wanted of all that. They are filled in by Judge.
+	// Bars are the targets. Judge sets them.
 	Bars []Bar `json:"-"`
 
 	mu sync.Mutex
@@ -51,22 +51,22 @@ type Report struct {
 // Search is an attempt to find a bug.
 type Search struct {
 	Entry string `json:"entry"`
-	// Faults is how many faults it takes, and Shrunk how many there were in the end.
+	// Faults is the number of faults that the bug needs, and Shrunk the number after shrinking.
 	Faults int    `json:"faults"`
 	Seed   uint64 `json:"seed"`
 	Found  bool   `json:"found"`
 	Oracle string `json:"oracle,omitempty"`
 	Shrunk int    `json:"shrunk"`
-	// Lines is how long the timeline is.
+	// Lines is the length of the timeline.
 	Lines     int     `json:"lines"`
 	Schedules int     `json:"schedules"`
 	Seconds   float64 `json:"seconds"`
 }
 
-// Control is a correct reconciler, in which nothing should be found.
+// Control is the result of a correct reconciler, for which converge must find nothing.
 type Control struct {
 	Entry string `json:"entry"`
-	// Alarm is what was found all the same, with the schedule.
+	// Alarm is a violation that was found nevertheless, with the schedule.
 	Alarm     string  `json:"alarm,omitempty"`
 	Replay    string  `json:"replay,omitempty"`
 	Singles   int     `json:"singles"`
@@ -76,7 +76,7 @@ type Control struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// Bar is something that is wanted.
+// Bar is a target.
 type Bar struct {
 	What     string `json:"what"`
 	Wanted   string `json:"wanted"`
@@ -92,14 +92,14 @@ func New(entries, buggy int) *Report {
 	}
 }
 
-// Add changes the report.
+// Add calls a function that changes the report.
 func (r *Report) Add(change func(*Report)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(r)
 }
 
-// Judge compares what was measured to what is wanted, as far as it was measured, and sorts it.
+// Judge compares the measurements with the targets, and sorts the report.
 func (r *Report) Judge() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,12 +217,12 @@ func (r *Report) judgeMutants() {
 	r.bar("survivors without a reason, reasons without a survivor", "0", problems == 0, "%d", problems)
 }
 
-// Print writes the report for people: what is wanted, and then what is not as wanted.
+// Print writes the report as text: the targets, and then everything that misses its target.
 func (r *Report) Print(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.Complete {
-		fmt.Fprintln(w, "This is only a part of the report.")
+		fmt.Fprintln(w, "This report is not complete.")
 	}
 	fmt.Fprintf(w, "%d entries, %d with a bug; %s, %d CPUs\n", r.Entries, r.Buggy, r.Go, r.CPUs)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -243,7 +243,7 @@ func (r *Report) Print(w io.Writer) {
 	}
 }
 
-// negatives lists what is not as it should be.
+// negatives lists everything that misses its target.
 func (r *Report) negatives() []string {
 	var lines []string
 	for _, s := range r.Searches {
@@ -268,7 +268,7 @@ func (r *Report) negatives() []string {
 	return append(lines, mutation.Unexplained(r.Survivors, r.Complete)...)
 }
 
-// Read returns a report that was written to a file, judged anew.
+// Read reads a report from a file and judges it again.
 func Read(file string) (*Report, error) {
 	encoded, err := os.ReadFile(file)
 	if err != nil {
@@ -287,5 +287,5 @@ func median[T cmp.Ordered](values []T) T {
 	return sorted[len(sorted)/2]
 }
 
-// timelineLines is how many lines of a timeline tell something, without its head.
+// timelineLines is the number of lines of a timeline with content, without its header.
 func timelineLines(timeline string) int { return max(strings.Count(timeline, "\n")-1, 0) }

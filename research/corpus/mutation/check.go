@@ -15,23 +15,23 @@ import (
 	"trueup.dev/internal/memapi/kinds"
 )
 
-// Result is what has become of a mutant.
+// Result is the result of a mutant.
 type Result struct {
 	Name string `json:"name"`
-	// Killed is true if a failure was found.
+	// Killed reports whether a failure was found.
 	Killed bool `json:"killed,omitempty"`
-	// By tells what has found it, and Faults how many it took.
+	// By describes what found it, and Faults is the number of faults that this needed.
 	By     string `json:"by,omitempty"`
 	Faults int    `json:"faults,omitempty"`
-	// Equivalent is true for a mutant that lives and, in all runs that were made, has done nothing that the correct one
-	// would not have done.
+	// Equivalent reports whether a surviving mutant did, in all runs, nothing that the correct reconciler would not
+	// have done.
 	Equivalent bool `json:"equivalent,omitempty"`
-	// Later is what has found it in a search that takes longer, of those that live and are not equivalent.
+	// Later describes what found a surviving, not equivalent mutant in a longer search.
 	Later string `json:"later,omitempty"`
 }
 
-// Check looks for a failure of the mutant, first in the runs without faults: there it has to come to what the correct
-// one comes to, unless the scenario says what is desired.
+// Check searches for a failure of the mutant, first in the runs without faults: these must reach the state of the
+// correct reconciler, unless the scenario defines the desired state.
 func (m Mutant) Check(t *testing.T, o converge.Options) (Result, error) {
 	result := Result{Name: m.Name()}
 	felt := &effects{}
@@ -55,7 +55,7 @@ func (m Mutant) Check(t *testing.T, o converge.Options) (Result, error) {
 	return result, nil
 }
 
-// Examine looks for a failure of a mutant that lives, for longer.
+// Examine searches longer for a failure of a surviving mutant.
 func (m Mutant) Examine(t *testing.T, result *Result, o converge.Options) error {
 	report, err := converge.Check(t, m.scenario(&effects{}), o)
 	if err == nil && report.Failure != nil {
@@ -64,7 +64,7 @@ func (m Mutant) Examine(t *testing.T, result *Result, o converge.Options) error 
 	return err
 }
 
-// scenario is that of the correct reconciler, with the mistake.
+// scenario returns the scenario of the correct reconciler, with the mistake.
 func (m Mutant) scenario(felt *effects) converge.Scenario {
 	s := m.Entry.Correct()
 	insists := false
@@ -80,7 +80,7 @@ func (m Mutant) scenario(felt *effects) converge.Scenario {
 	})
 }
 
-// compare compares a state to that of the correct one.
+// compare compares a state with the state of the correct reconciler.
 func (m Mutant) compare(run, settle int, there converge.State) error {
 	if run != 2 || settle >= len(m.twin.states) {
 		return nil

@@ -13,23 +13,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// request is what a reconciler asks of its client.
+// request is a request of a reconciler to its client.
 type request struct {
 	Site
 
 	gvk schema.GroupVersionKind
-	// obj is what is written; nil for reads, and for what is applied without being an object.
+	// obj is the object to write; nil for reads, and for applied configurations that are not objects.
 	obj client.Object
-	// patch and deletion are those of the verbs that have them.
+	// patch and deletion are set for their verbs.
 	patch    client.Patch
 	deletion *client.DeleteOptions
-	// do makes the request as its fields say.
+	// do sends the request.
 	do func(*request) error
 }
 
 func (r *request) isRead() bool { return r.Verb == "get" || r.Verb == "list" }
 
-// copied returns a request that shares nothing with what the reconciler has.
+// copied returns a deep copy of the request.
 func (r *request) copied() *request {
 	c := *r
 	if r.obj != nil {
@@ -38,9 +38,9 @@ func (r *request) copied() *request {
 	return &c
 }
 
-// interceptor has the say about requests.
+// interceptor receives the requests.
 type interceptor interface {
-	// serve makes a request, or something else.
+	// serve sends a request, or does something else.
 	serve(ctx context.Context, r *request) error
 	// end is called at the end of a reconcile.
 	end(ctx context.Context) error
@@ -118,7 +118,7 @@ func (c *intercepted) DeleteAllOf(ctx context.Context, obj client.Object, opts .
 	})
 }
 
-// Apply applies a configuration. Those of the corpus are unstructured, and so tell their kind.
+// Apply applies a configuration. Those of the corpus are unstructured and contain their kind.
 func (c *intercepted) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	about, ok := config.(runtime.Object)
 	if !ok {
@@ -135,7 +135,7 @@ func (c *intercepted) SubResource(name string) client.SubResourceClient {
 	return &interceptedPart{SubResourceClient: c.Client.SubResource(name), client: c, name: name}
 }
 
-// interceptedPart is intercepted for a sub resource.
+// interceptedPart is intercepted for a subresource.
 type interceptedPart struct {
 	client.SubResourceClient
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mutation makes mistakes in the correct reconcilers of the corpus, one at a time, and looks whether converge
+// Package mutation makes mistakes in the correct reconcilers of the corpus, one at a time, and checks whether converge
 // finds them.
 //
-// A mutant is a reconciler whose client does one thing otherwise at one site: all requests of a verb, a kind and a sub
-// resource. [Of] lists those of an entry, and [Mutant.Check] looks for a failure. A mutant that is not found is a
-// survivor, and [Reasons] has a reason for each.
+// A mutant is a reconciler whose client makes one mistake at one site: in all requests of a verb, a kind and a
+// subresource. [Of] lists the mutants of an entry, and [Mutant.Check] searches for a failure. A mutant that is not
+// found is a survivor, and [Reasons] has a reason for each survivor.
 //
-// Reconcilers are not recompiled, so a mutant is what a mistake in the code would do to its requests.
+// Reconcilers are not recompiled: a mutant changes the requests as a mistake in the code would.
 package mutation

@@ -15,8 +15,8 @@ import (
 	"trueup.dev/converge"
 )
 
-// intercept has all requests of a scenario's reconciler go through an interceptor. Each process gets a new one, because
-// the reconcilers of the corpus may not share memory between processes, and neither may their mistakes.
+// intercept sends all requests of a scenario's reconciler through an interceptor. Each process gets a new one, because
+// the reconcilers of the corpus must not share memory between processes, and neither must their mistakes.
 func intercept(s converge.Scenario, by func(client.Client, client.Reader) interceptor) converge.Scenario {
 	if create := s.New; create != nil {
 		s.New = func(env converge.Env) reconcile.Reconciler {
@@ -47,8 +47,8 @@ func (m *interceptedManager) GetClient() client.Client { return m.client }
 // Unwrap returns the manager of the scenario, for [converge.EnvOf].
 func (m *interceptedManager) Unwrap() manager.Manager { return m.Manager }
 
-// Add has the interceptor know of the reconciles of a controller, whose reconciler is in an exported field of a type
-// that is not.
+// Add passes the reconciles of a controller to the interceptor. The reconciler of the controller is in an exported
+// field of an unexported type.
 func (m *interceptedManager) Add(runnable manager.Runnable) error {
 	if value := reflect.ValueOf(runnable); value.Kind() == reflect.Pointer && value.Elem().Kind() == reflect.Struct {
 		if field := value.Elem().FieldByName("Do"); field.IsValid() && field.CanSet() {
@@ -60,7 +60,7 @@ func (m *interceptedManager) Add(runnable manager.Runnable) error {
 	return m.Manager.Add(runnable)
 }
 
-// writes are those that a reconcile has put off.
+// writes are the deferred writes of a reconcile.
 type writes struct {
 	mu   sync.Mutex
 	held []*request
@@ -68,13 +68,13 @@ type writes struct {
 
 type writesKey struct{}
 
-// writesOf returns what the reconcile of a context has put off, or nil outside of reconciles.
+// writesOf returns the deferred writes of the reconcile of a context, or nil outside of reconciles.
 func writesOf(ctx context.Context) *writes {
 	w, _ := ctx.Value(writesKey{}).(*writes)
 	return w
 }
 
-// reconciler has an interceptor know of reconciles.
+// reconciler passes reconciles to an interceptor.
 func reconciler(inner reconcile.Reconciler, by interceptor) reconcile.Reconciler {
 	if inner == nil {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// effects tells what a mistake has come to in all runs so far.
+// effects records the effects of a mistake in all runs so far.
 type effects struct {
-	// felt is true when a request has gone otherwise than it would have without the mistake, or might have.
+	// felt reports whether a request had, or may have had, another result than without the mistake.
 	felt atomic.Bool
 }
 
@@ -24,7 +24,7 @@ type mutator struct {
 	Mistake
 
 	live client.Reader
-	// insists is true for a kind whose updates need a version.
+	// insists reports whether updates of a kind require a version.
 	insists bool
 	effects *effects
 }
@@ -36,7 +36,7 @@ func (m *mutator) serve(ctx context.Context, r *request) error {
 			return err
 		}
 		if err != nil {
-			m.forget(ctx) // what comes later does not come any more
+			m.forget(ctx) // the deferred writes are never made
 			return err
 		}
 		return m.end(ctx)
@@ -72,7 +72,7 @@ func (m *mutator) serve(ctx context.Context, r *request) error {
 	return r.do(r)
 }
 
-// forget returns the writes that were put off, and forgets them.
+// forget returns the deferred writes and removes them.
 func (m *mutator) forget(ctx context.Context) []*request {
 	w := writesOf(ctx)
 	if w == nil {
@@ -85,7 +85,7 @@ func (m *mutator) forget(ctx context.Context) []*request {
 	return held
 }
 
-// end makes the writes that were put off.
+// end makes the deferred writes.
 func (m *mutator) end(ctx context.Context) error {
 	for _, r := range m.forget(ctx) {
 		if err := r.do(r); err != nil {
@@ -95,9 +95,9 @@ func (m *mutator) end(ctx context.Context) error {
 	return nil
 }
 
-// double makes a request twice. The second time has no effect if it fails, or if the object keeps its version: one that
-// times out would have succeeded or failed in the same run without that fault, which is explored as well. A second
-// deletion finds nothing, or what is being deleted already.
+// double makes a request twice. The second request has no effect if it fails, or if the object keeps its version: if it
+// times out, it would have succeeded or failed in the same run without that fault, and that run is explored, too. A
+// second deletion finds no object, or one that is being deleted already.
 func (m *mutator) double(r *request) error {
 	again := r.copied()
 	if err := r.do(r); err != nil {
@@ -134,7 +134,7 @@ func (m *mutator) unconditional(ctx context.Context, r *request) error {
 	return r.do(r)
 }
 
-// canMistake is true if a request is one that a mistake changes.
+// canMistake reports whether a mistake changes a request.
 func canMistake(m Mistake, r *request) bool {
 	whole := r.obj != nil && !strings.Contains(r.Kind, "/") &&
 		slices.Contains([]string{"create", "update", "patch", "apply"}, r.Verb)

@@ -18,7 +18,7 @@ import (
 	"trueup.dev/internal/memapi/kinds"
 )
 
-// journal is a client that notes what gets to it.
+// journal is a client that records its requests.
 type journal struct {
 	client.Client
 
@@ -127,19 +127,19 @@ func TestMistakes(t *testing.T) {
 				return reconcile.Result{}, steps(ctx, c)
 			}), m).Reconcile(t.Context(), reconcile.Request{})
 			if (err != nil) != test.fails {
-				t.Errorf("it ends with: %v", err)
+				t.Errorf("the last error: %v", err)
 			}
 			if diff := cmp.Diff(test.want, log.lines); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 			if wrong := test.mistake != Double && test.mistake != IgnoreError; m.effects.felt.Load() != wrong {
-				t.Errorf("it was felt: %t, want %t", m.effects.felt.Load(), wrong)
+				t.Errorf("felt = %t, want %t", m.effects.felt.Load(), wrong)
 			}
 		})
 	}
 }
 
-// TestIgnoreError has an update fail that was based on an old version.
+// TestIgnoreError makes an update based on an old version fail.
 func TestIgnoreError(t *testing.T) {
 	registry, err := kinds.NewRegistry(clientgoscheme.Scheme)
 	if err != nil {
@@ -174,7 +174,7 @@ func TestIgnoreError(t *testing.T) {
 				t.Errorf("%s: the value is %q", mistake, got)
 			}
 			if !m.effects.felt.Load() {
-				t.Errorf("%s: it was not felt", mistake)
+				t.Errorf("%s: felt = false, want true", mistake)
 			}
 		}
 	}

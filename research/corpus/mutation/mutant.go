@@ -9,31 +9,32 @@ import (
 	"trueup.dev/research/corpus"
 )
 
-// Mistake is what a mutant does at its site.
+// Mistake is the mistake of a mutant at its site.
 type Mistake string
 
 const (
-	// Drop leaves a write out, and goes on as if it had succeeded.
+	// Drop omits a write, and continues as if it had succeeded.
 	Drop Mistake = "drop"
-	// Double writes twice. What becomes of the second time is ignored.
+	// Double writes twice. The result of the second write is ignored.
 	Double Mistake = "double"
-	// Late makes the writes of the site after the next write of another site in the same reconcile, or else at its end.
+	// Late defers the writes of the site until after the next write of another site in the same reconcile, or to its
+	// end.
 	Late Mistake = "late"
-	// IgnoreError goes on after an error as if there had been none. For reads it counts only where the run without faults
-	// has errors.
+	// IgnoreError continues after an error as if there had been none. It is used for reads only if the run without
+	// faults has errors.
 	IgnoreError Mistake = "ignore error"
-	// NoOwner sets no owner references. Updates and patches count only if nothing of the kind is created.
+	// NoOwner sets no owner references. It is used for updates and patches only if no object of the kind is created.
 	NoOwner Mistake = "no owner"
 	// NoFinalizer sets no finalizers.
 	NoFinalizer Mistake = "no finalizer"
-	// NoLabels sets no labels. Updates and patches count only if nothing of the kind is created.
+	// NoLabels sets no labels. It is used for updates and patches only if no object of the kind is created.
 	NoLabels Mistake = "no labels"
-	// NoVersion writes whatever the version of the object is meanwhile. Where the API server wants a version, it takes the
-	// one that is there just before.
+	// NoVersion writes regardless of the version of the object. If the API server requires a version, it uses the
+	// current one.
 	NoVersion Mistake = "no version"
-	// NoPrecondition deletes whatever has the name.
+	// NoPrecondition deletes any object with the name.
 	NoPrecondition Mistake = "no precondition"
-	// NoPropagation leaves it to the API server what becomes of the objects that belong to what is deleted.
+	// NoPropagation leaves the propagation policy of a deletion to the API server.
 	NoPropagation Mistake = "no propagation"
 )
 
@@ -41,7 +42,7 @@ const (
 type Site struct {
 	// Verb is get, list, create, update, patch, apply, delete or delete all.
 	Verb string
-	// Kind is that of the objects, with a slash and the sub resource if there is one.
+	// Kind is the kind of the objects, followed by a slash and the subresource, if any.
 	Kind string
 }
 
@@ -53,7 +54,7 @@ type Mutant struct {
 	Site
 	Mistake
 
-	// twin is what the correct one comes to.
+	// twin is the state that the correct reconciler reaches.
 	twin *recording
 }
 

@@ -2,12 +2,11 @@
 
 package mutation
 
-// reasons are why mutants survive, each with those that it is the reason for: the mistake and the site, and the
-// entries.
+// reasons explain why mutants survive. Each has the mutants that it applies to: mistake and site, with the entries.
 var reasons = []reason{
 	{
-		why: "The order of the two writes does not matter: each is looked at anew in every reconcile, and what a crash " +
-			"leaves in between is made up for.",
+		why: "The order of the two writes does not matter: every reconcile checks each of them, and repairs what a crash " +
+			"leaves in between.",
 		mutants: map[string][]string{
 			"late at create ConfigMap": {
 				"c06-conflict-waits-for-event", "c06-missing-taken-for-final", "c11-no-owner-reference", "c13-service-not-watched",
@@ -58,8 +57,8 @@ var reasons = []reason{
 		},
 	},
 	{
-		why: "What is not deleted here is deleted by the garbage collector, because it has an owner reference as well as a " +
-			"finalizer that looks after it.",
+		why: "The garbage collector deletes the object, because it has an owner reference in addition to the " +
+			"finalizer.",
 		mutants: map[string][]string{
 			"drop at delete ConfigMap":                     {"correct-locked-patches"},
 			"drop at delete PersistentVolumeClaim":         {"c05-volumes-of-successor"},
@@ -68,7 +67,7 @@ var reasons = []reason{
 		},
 	},
 	{
-		why: "The labels come with the next reconcile, which compares them.",
+		why: "The next reconcile compares the labels and adds them.",
 		mutants: map[string][]string{
 			"no labels at create ConfigMap": {
 				"c03-record-of-another", "c06-conditions-replaced", "c06-missing-taken-for-final",
@@ -81,15 +80,15 @@ var reasons = []reason{
 	},
 	{
 		missed: true,
-		why: "The name of the object is another one in each run, so that its fields cannot be compared, and nothing " +
-			"looks for the label.",
+		why: "The name of the object differs in each run, so its fields cannot be compared, and nothing " +
+			"selects by the label.",
 		mutants: map[string][]string{
 			"no labels at create Secret": {"correct-name-recorded-first"},
 		},
 	},
 	{
-		why: "What follows finds nothing to do for an object that is empty, or fails because it has no name, no owner and " +
-			"no UID. A later attempt finds the object, or leaves at once.",
+		why: "The code that follows does nothing for an empty object, or fails because it has no name, no owner and " +
+			"no UID. A later attempt finds the object, or returns at once.",
 		mutants: map[string][]string{
 			"ignore error at get ConfigMap": {"c02-port-freed-on-error"},
 			"ignore error at get Widget": {
@@ -104,7 +103,7 @@ var reasons = []reason{
 		},
 	},
 	{
-		why: "The update that follows creates the object: the API server does that for this kind.",
+		why: "The update that follows creates the object: the API server allows this for the kind.",
 		mutants: map[string][]string{
 			"ignore error at get ClusterRole": {"c11-cluster-scoped-child", "correct-two-scopes"},
 			"ignore error at get Service": {
@@ -115,7 +114,7 @@ var reasons = []reason{
 		},
 	},
 	{
-		why: "It comes back by itself after some time, and tries again then.",
+		why: "The controller requeues after some time, and retries then.",
 		mutants: map[string][]string{
 			"ignore error at create ConfigMap":     {"c09-comes-back-at-once", "c09-heartbeat-in-status", "correct-periodic"},
 			"ignore error at delete Deployment":    {"c10-waits-for-garbage-collector"},
@@ -124,7 +123,7 @@ var reasons = []reason{
 		},
 	},
 	{
-		why: "The next request of the same reconcile fails because of that, and so the reconcile is tried again.",
+		why: "As a consequence the next request of the same reconcile fails, so the reconcile is retried.",
 		mutants: map[string][]string{
 			"ignore error at delete Job":         {"c03-replace-without-uid"},
 			"ignore error at delete StatefulSet": {"c08-replaced-for-defaults"},
@@ -132,8 +131,8 @@ var reasons = []reason{
 	},
 	{
 		missed: true,
-		why: "Events of other objects lead to the next attempt. It would take more faults, or another order of events, " +
-			"than there were in the run.",
+		why: "Events of other objects trigger the next attempt. A failure needs more faults, or another order of events, " +
+			"than in the run.",
 		mutants: map[string][]string{
 			"ignore error at create Deployment":    {"correct-aggregated-status"},
 			"ignore error at create Pod":           {"c15-no-container-status-yet"},
@@ -143,8 +142,8 @@ var reasons = []reason{
 		},
 	},
 	{
-		why: "Only this controller writes the status. What it writes by an old cache is written anew once the cache has " +
-			"caught up, or is the same, because it is chosen the same way again.",
+		why: "Only this controller writes the status. A status based on a stale cache is written again once the cache has " +
+			"caught up, or is the same, because it is computed in the same way.",
 		mutants: map[string][]string{
 			"no version at update Bucket/status": {"c07-instance-without-token", "c07-token-not-saved", "c11-moved-bucket"},
 			"no version at update Widget/status": {
@@ -170,7 +169,7 @@ var reasons = []reason{
 	},
 	{
 		missed: true,
-		why: "It takes two faults that meet, and more pairs of them than a default run tries. A longer search finds " +
+		why: "It needs two faults in combination, and more pairs than a default run tries. A longer search finds " +
 			"some of these.",
 		mutants: map[string][]string{
 			"drop at delete ConfigMap":          {"correct-shared-by-two"},
@@ -183,16 +182,16 @@ var reasons = []reason{
 	},
 	{
 		missed: true,
-		why: "For a moment Ready is told of the rollout before the change, which is over. Nothing looks at what is " +
-			"wanted of the workload then.",
+		why: "For a moment, Ready reports the completed rollout before the change. Nothing checks the desired state " +
+			"of the workload then.",
 		mutants: map[string][]string{
 			"late at update Deployment": {"c12-ready-by-old-numbers"},
 		},
 	},
 	{
 		missed: true,
-		why: "A patch has only what differs. Nobody else writes that part, so that nothing is lost; with another writer " +
-			"of the same list something would be.",
+		why: "A patch contains only the difference. No other client writes that part, so nothing is lost; with another " +
+			"writer of the same list, data would be lost.",
 		mutants: map[string][]string{
 			"no version at patch ConfigMap": {"correct-locked-patches"},
 			"no version at patch Pod":       {"c15-first-is-leader"},
@@ -200,8 +199,8 @@ var reasons = []reason{
 		},
 	},
 	{
-		why: "What has the name is not wanted, whatever its UID is, or its name is never given again; what is deleted too " +
-			"much comes back in the next reconcile.",
+		why: "The object is not wanted, whatever its UID is, or its name is never used again; an object that is deleted " +
+			"needlessly is created again in the next reconcile.",
 		mutants: map[string][]string{
 			"no precondition at delete ConfigMap": {
 				"c13-label-removed", "correct-locked-patches", "correct-parallel-creates", "correct-revisions",
@@ -219,8 +218,8 @@ var reasons = []reason{
 	},
 	{
 		missed: true,
-		why: "A volume that was created anew since the cache has seen it is deleted, with what is on it. The steps " +
-			"never want a volume again that was not wanted while the cache is late.",
+		why: "A volume that was created again after the cache saw it is deleted, with its data. The steps " +
+			"never want a volume again that was unwanted while the cache is stale.",
 		mutants: map[string][]string{
 			"no precondition at delete PersistentVolumeClaim": {
 				"c04-volume-of-deleted-pod", "c05-volumes-of-successor", "c11-scale-down-leaves-claim",
@@ -230,7 +229,7 @@ var reasons = []reason{
 	},
 	{
 		missed: true,
-		why:    "The pods of the job would stay. The world of the scenario makes none.",
+		why:    "The pods of the job would stay. The world of the scenario creates none.",
 		mutants: map[string][]string{
 			"no propagation at delete Job": {"c03-replace-without-uid", "c05-run-again"},
 		},

@@ -18,7 +18,7 @@ import (
 	"trueup.dev/research/corpus"
 )
 
-// recording is what a correct reconciler does in a run without faults.
+// recording contains the requests of a correct reconciler in a run without faults.
 type recording struct {
 	mu sync.Mutex
 	// mistakes are those that would have changed a request.
@@ -26,10 +26,10 @@ type recording struct {
 	kinds    map[schema.GroupVersionKind]bool
 	// creates are the kinds that are created.
 	creates map[string]bool
-	// states are what there was after each settling, of the run and of another one in which versions, times and UIDs are
-	// others.
+	// states are the states after each settling, of the run and of another one in which versions, times and UIDs are
+	// different.
 	states, others []state
-	// last is the run that requests are recorded of.
+	// last is the run whose requests are recorded.
 	over bool
 }
 
@@ -67,7 +67,7 @@ func (r recorder) serve(ctx context.Context, req *request) error {
 	return err
 }
 
-// madeOf lists the mistakes that would change a request, but for the one of order.
+// madeOf lists the mistakes that would change a request, except Late.
 func (r recorder) madeOf(req *request) []Mistake {
 	var made []Mistake
 	for _, mistake := range []Mistake{
@@ -92,12 +92,12 @@ func (r *recording) note(at Site, mistake Mistake) {
 // errEnough ends an exploration.
 var errEnough = errors.New("that is enough")
 
-// referenceRuns are the runs without faults that come first: one to see which kinds there are, the reference, and one
-// in which versions, times and UIDs are others.
+// referenceRuns is the number of runs without faults that come first: one to collect the kinds, the reference, and one
+// in which versions, times and UIDs are different.
 const referenceRuns = 3
 
-// probe makes only the runs without faults, and has look look at each state in which all is quiet. It returns what the
-// runs violate.
+// probe makes only the runs without faults, and calls look with each quiescent state. It returns the violations of the
+// runs.
 func probe(
 	t *testing.T, s converge.Scenario, look func(run, settle int, state converge.State) error,
 ) (*converge.Violation, error) {
@@ -130,7 +130,7 @@ func probe(
 	return &report.Failure.Violation, nil
 }
 
-// Of returns the mutants of an entry whose mistakes are made in the run without faults, sorted.
+// Of returns the mutants of an entry whose mistakes change the run without faults, sorted.
 func Of(t *testing.T, e corpus.Entry) ([]Mutant, error) {
 	r := &recording{
 		mistakes: map[Site]map[Mistake]bool{}, kinds: map[schema.GroupVersionKind]bool{}, creates: map[string]bool{},
@@ -153,14 +153,14 @@ func Of(t *testing.T, e corpus.Entry) ([]Mutant, error) {
 		return nil, err
 	}
 	if violation != nil {
-		return nil, fmt.Errorf("%s: the correct one fails without faults: %s", e.Name, violation)
+		return nil, fmt.Errorf("%s: the correct reconciler fails without faults: %s", e.Name, violation)
 	}
 	var found []Mutant
 	for site, mistakes := range r.mistakes {
 		for mistake := range mistakes {
 			if (mistake == NoOwner || mistake == NoLabels) && (site.Verb == "update" || site.Verb == "patch") &&
 				r.creates[site.Kind] {
-				continue // nothing but the one at the creation, once more
+				continue // only the creation, once more
 			}
 			found = append(found, Mutant{Entry: e, Site: site, Mistake: mistake, twin: r})
 		}

@@ -10,10 +10,10 @@ import (
 	"trueup.dev/research/corpus/mutation"
 )
 
-// every is of how many entries one is in the sample, with one mutant. The report of the corpus tries all mutants.
+// every is the sampling interval of entries, with one mutant each. The report of the corpus tries all mutants.
 const every = 5
 
-// TestSample tries few schedules, so that not all are found that a default run finds.
+// TestSample tries few schedules, so it does not find all mutants that a default run finds.
 func TestSample(t *testing.T) {
 	killed, open := 0, 0
 	for i, e := range corpus.All() {
@@ -34,17 +34,17 @@ func TestSample(t *testing.T) {
 			reason, known := mutation.Reasons[m.Name()]
 			switch {
 			case result.Killed && known:
-				t.Errorf("%s finds it, and it was said not to be found: %s", result.By, reason.Why)
+				t.Errorf("%s finds it, but it has a reason not to be found: %s", result.By, reason.Why)
 			case result.Killed:
 				killed++
 				t.Logf("%s, %d faults", result.By, result.Faults)
 			case !result.Equivalent && !known:
 				open++
-				t.Log("it is not found")
+				t.Log("it was not found")
 			}
 		})
 	}
 	if killed < 8 || 4*killed < 3*(killed+open) {
-		t.Errorf("%d mutants are found, and %d are not that should be", killed, open)
+		t.Errorf("%d mutants were found, and %d were not that should be", killed, open)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"trueup.dev/converge"
 )
 
-// state is what there is when all is quiet: the value of each field, by the name of its object and its path.
+// state is a quiescent state: the value of each field, by the name of its object and its path.
 type state map[string]string
 
-// stateOf returns the state of some kinds, without what depends on versions, times and chance.
+// stateOf returns the state of some kinds, without values that depend on versions, times and chance.
 func stateOf(there converge.State, kinds []schema.GroupVersionKind) state {
 	s := state{}
 	for key, value := range there.Cloud() {
@@ -45,7 +45,7 @@ func stateOf(there converge.State, kinds []schema.GroupVersionKind) state {
 	return s
 }
 
-// ofTheRun are fields that differ from run to run, or with the number of writes.
+// ofTheRun are fields that differ between runs, or with the number of writes.
 var ofTheRun = []string{
 	"uid", "resourceVersion", "generation", "observedGeneration", "managedFields", "creationTimestamp", "apiVersion",
 }
@@ -75,8 +75,8 @@ func (s state) add(path string, value any) {
 	}
 }
 
-// difference returns what differs from a state that is wanted. What also differs between that one and another of the
-// same reconciler only has to be there.
+// difference returns the difference to a wanted state. Fields that also differ in another run of the same reconciler
+// must only exist.
 func (s state) difference(wanted, other state) string {
 	paths := maps.Clone(wanted)
 	maps.Copy(paths, s)
@@ -87,7 +87,7 @@ func (s state) difference(wanted, other state) string {
 			wanted[path] != other[path] {
 			continue
 		}
-		return fmt.Sprintf("%s is %q, and %q with the correct reconciler", strings.TrimSpace(path), s[path], wanted[path])
+		return fmt.Sprintf("%s is %q, but %q with the correct reconciler", strings.TrimSpace(path), s[path], wanted[path])
 	}
 	return ""
 }

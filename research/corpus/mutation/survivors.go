@@ -8,14 +8,16 @@ import (
 	"slices"
 )
 
-// Reason tells why a mutant is not found.
+// Reason explains why a mutant is not found.
 type Reason struct {
-	// Missed is true if the mistake can do harm that is not seen. Otherwise the mutant is as correct as the original.
+	// Missed reports whether the mistake can do harm that converge does not detect. Otherwise the mutant is as correct
+	// as the original.
 	Missed bool
 	Why    string
 }
 
-// Reasons has one for each mutant that a default run does not find, but for those that are proved equivalent, by name.
+// Reasons returns a reason for each mutant that a default run does not find, except those that are proved equivalent,
+// by name.
 var Reasons = reasonsByName()
 
 // reason is why some mutants survive.
@@ -38,8 +40,8 @@ func reasonsByName() map[string]Reason {
 	return found
 }
 
-// Unexplained lists survivors without a reason, or with one that is not true, and reasons for mutants that, if the
-// survivors are all that there are, do not survive.
+// Unexplained lists survivors without a reason or with a wrong one, and reasons for mutants that do not survive, if
+// survivors has all survivors.
 func Unexplained(survivors []Result, all bool) []string {
 	var lines []string
 	left := maps.Clone(Reasons)
@@ -53,14 +55,14 @@ func Unexplained(survivors []Result, all bool) []string {
 		case !known:
 			lines = append(lines, "survivor without a reason: "+m.Name)
 		case m.Later != "" && !reason.Missed:
-			lines = append(lines, fmt.Sprintf("said to do no harm, and found by a longer search: %s (%s)", m.Name, m.Later))
+			lines = append(lines, fmt.Sprintf("explained as harmless, but found by a longer search: %s (%s)", m.Name, m.Later))
 		}
 	}
 	if !all {
 		clear(left)
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
-		lines = append(lines, "reason for a mutant that is found, proved equivalent, or not there: "+name)
+		lines = append(lines, "reason for a mutant that is found, proved equivalent, or does not exist: "+name)
 	}
 	return lines
 }
