@@ -20,8 +20,8 @@ import (
 // The cases need no change. A case creates its given objects with the permissions of the config, and the namespaces
 // that it needs and that do not exist. Calls are recorded, and reactors called, before they reach the API. After the
 // case, everything that it was given or created is removed, despite finalizers, before the next case begins. Only
-// namespaces are kept, empty, with the label trueup.dev/made-by. The cases of a test binary on one cluster run one after
-// another, even in parallel tests. Binaries that share a cluster must not run in parallel: use go test -p 1.
+// namespaces are kept, empty, with the label trueup.dev/made-by. The cases of a test binary on one cluster run one
+// after another, even in parallel tests. Binaries that share a cluster must not run in parallel: use go test -p 1.
 //
 // Reconcilers and comparisons see the objects as the case describes them:
 //
@@ -51,8 +51,8 @@ func OnCluster(config *rest.Config) RunOption {
 	return OnAdditionalCluster(cluster.DefaultName, config)
 }
 
-// OnAdditionalCluster sets the cluster for the entry with this name in AdditionalConfigs. It requires [OnCluster]. Cases
-// without such an entry ignore it.
+// OnAdditionalCluster sets the cluster for the entry with this name in AdditionalConfigs. It requires [OnCluster].
+// Cases without such an entry ignore it.
 func OnAdditionalCluster(name string, config *rest.Config) RunOption {
 	on := cluster.New(config)
 	return runOption(func(options *runOptions) {
