@@ -3,19 +3,14 @@
 package testing
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientgotesting "k8s.io/client-go/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // ApplyAction is a server-side apply.
@@ -44,7 +39,7 @@ func (a ApplyActionImpl) GetApplyConfiguration() runtime.ApplyConfiguration {
 
 // DeepCopy returns a copy. It panics if the apply configuration has no JSON form.
 func (a ApplyActionImpl) DeepCopy() Action {
-	a.ApplyConfiguration = must(copyApplyConfiguration(a.ApplyConfiguration))
+	a.ApplyConfiguration = must(fakeapi.CopyApplyConfiguration(a.ApplyConfiguration))
 	return a
 }
 
@@ -78,28 +73,4 @@ func newApplyAction(ac runtime.ApplyConfiguration, subresource string) (ApplyAct
 		Name:               applied.Name,
 		ApplyConfiguration: ac,
 	}, nil
-}
-
-// copyApplyConfiguration returns a deep copy. The copy is unstructured if the Go type cannot read its own JSON form.
-func copyApplyConfiguration(ac runtime.ApplyConfiguration) (runtime.ApplyConfiguration, error) {
-	if nilcheck.IsNil(ac) {
-		return ac, nil
-	}
-	data, err := json.Marshal(ac)
-	if err != nil {
-		return nil, fmt.Errorf("unable to marshal apply configuration: %w", err)
-	}
-	if _, ok := ac.(runtime.Unstructured); !ok {
-		copied := reflect.New(reflect.TypeOf(ac))
-		if err := json.Unmarshal(data, copied.Interface()); err == nil {
-			if again, err := json.Marshal(copied.Interface()); err == nil && bytes.Equal(again, data) {
-				return copied.Elem().Interface().(runtime.ApplyConfiguration), nil
-			}
-		}
-	}
-	u := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(data, &u.Object); err != nil {
-		return nil, fmt.Errorf("unable to copy apply configuration: %w", err)
-	}
-	return client.ApplyConfigurationFromUnstructured(u), nil
 }

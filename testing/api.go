@@ -40,7 +40,7 @@ func newFakeAPI(c *ExpectConfig) (*api, error) {
 		Given:              c.given.objects,
 		StatusSubresources: c.given.statusSubResources,
 		Build:              c.WithClientBuilder,
-		Mapper:             newMapper(c.GivenAPIResources),
+		Mapper:             fakeapi.NewMapper(c.GivenAPIResources),
 		Realistic:          c.Realistic,
 	}
 	var unseen []client.Object
@@ -60,7 +60,7 @@ func newFakeAPI(c *ExpectConfig) (*api, error) {
 		return store.Add(obj)
 	}}
 	if c.Realistic {
-		if api.client, err = hide(c, fake, unseen); err != nil {
+		if api.client, err = fakeapi.Hide(c.Scheme, fake, unseen); err != nil {
 			return nil, err
 		}
 		return api, nil

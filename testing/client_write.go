@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // Create implements [client.Writer].
@@ -113,7 +115,7 @@ func (w *clientWrapper) DeleteAllOf(ctx context.Context, obj client.Object, opts
 
 // recordApply adds a copy of an action to one of the lists.
 func recordApply[A Action](w *clientWrapper, list *[]A, action ApplyActionImpl) (err error) {
-	if action.ApplyConfiguration, err = copyApplyConfiguration(action.ApplyConfiguration); err != nil {
+	if action.ApplyConfiguration, err = fakeapi.CopyApplyConfiguration(action.ApplyConfiguration); err != nil {
 		return err
 	}
 	recordAction(w, list, any(action).(A))

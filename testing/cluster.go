@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/testing/internal/cluster"
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // OnCluster runs cases against the API of a real cluster, preferably a disposable one from package sandbox. It finds
@@ -71,7 +72,7 @@ func newClusterAPI(turn *cluster.Turn, c *ExpectConfig) (*api, error) {
 		GivenAPIResources: c.GivenAPIResources, WithClientBuilder: c.WithClientBuilder,
 	}
 	if len(c.GivenAPIResources) > 0 {
-		on.RESTMapper = newMapper(c.GivenAPIResources)
+		on.RESTMapper = fakeapi.NewMapper(c.GivenAPIResources)
 	}
 	for _, obj := range c.ExpectCreates {
 		if obj, err := unwrap(obj); err == nil {

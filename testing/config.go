@@ -14,6 +14,7 @@ import (
 
 	"trueup.dev/duck"
 	"trueup.dev/reconcilers"
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // ExpectConfig provides a [reconcilers.Config] for an API in memory, and asserts what is done with it: writes, events
@@ -144,7 +145,7 @@ func (c *ExpectConfig) newOpenConfig() (*openConfig, error) {
 			}
 		}
 	}
-	discovery, err := newDiscovery(c.GivenAPIResources)
+	discovery, err := fakeapi.NewDiscovery(c.GivenAPIResources)
 	if err = errors.Join(append(problems, err)...); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"trueup.dev/internal/operations"
 	"trueup.dev/stash"
 	"trueup.dev/validation"
 )
@@ -69,11 +70,15 @@ func (tc *AdmissionWebhookTestCase) handle(
 	}
 	response := webhook.Handle(ctx, request)
 
+	document := tc.Request.Object.Raw
+	if len(document) == 0 {
+		document = tc.Request.OldObject.Raw
+	}
 	expected := tc.ExpectedResponse
 	tc.ExpectedResponse.DeepCopyInto(&expected.AdmissionResponse)
 	for _, r := range []*admission.Response{&expected, &response} {
 		if len(r.Patches) > 0 {
-			r.Patches = comparablePatch(r.Patches, *tc.Request)
+			r.Patches = operations.Comparable(r.Patches, document)
 		}
 		if err := r.Complete(request); err != nil {
 			t.Fatalf("unable to complete ExpectedResponse: %s", err)

@@ -3,12 +3,17 @@
 package fakeapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // SetApplyConfiguration replaces the content of an apply configuration, which must be a pointer, by the JSON form of an
@@ -32,4 +37,28 @@ func SetApplyConfiguration(ac runtime.ApplyConfiguration, obj any) error {
 	}
 	reflect.ValueOf(ac).Elem().Set(read.Elem())
 	return nil
+}
+
+// CopyApplyConfiguration returns a deep copy. The copy is unstructured if the Go type cannot read its own JSON form.
+func CopyApplyConfiguration(ac runtime.ApplyConfiguration) (runtime.ApplyConfiguration, error) {
+	if nilcheck.IsNil(ac) {
+		return ac, nil
+	}
+	data, err := json.Marshal(ac)
+	if err != nil {
+		return nil, fmt.Errorf("unable to marshal apply configuration: %w", err)
+	}
+	if _, ok := ac.(runtime.Unstructured); !ok {
+		copied := reflect.New(reflect.TypeOf(ac))
+		if err := json.Unmarshal(data, copied.Interface()); err == nil {
+			if again, err := json.Marshal(copied.Interface()); err == nil && bytes.Equal(again, data) {
+				return copied.Elem().Interface().(runtime.ApplyConfiguration), nil
+			}
+		}
+	}
+	u := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(data, &u.Object); err != nil {
+		return nil, fmt.Errorf("unable to copy apply configuration: %w", err)
+	}
+	return client.ApplyConfigurationFromUnstructured(u), nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"context"
@@ -12,34 +12,48 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // unseenObjects are objects of an API whose current version the cache of a client does not have. The cache has them
 // after their next change.
 type unseenObjects struct {
-	config   *ExpectConfig
-	versions map[identity]string
+	scheme   *runtime.Scheme
+	versions map[unseenObject]string
 }
 
-// hide returns a client that does not read these objects, although its API has them.
-func hide(c *ExpectConfig, from client.WithWatch, objs []client.Object) (client.WithWatch, error) {
+type unseenObject struct {
+	kind schema.GroupKind
+	key  client.ObjectKey
+}
+
+// Hide returns a client that does not read these objects of its API until they change.
+func Hide(scheme *runtime.Scheme, from client.WithWatch, objs []client.Object) (client.WithWatch, error) {
 	if len(objs) == 0 {
 		return from, nil
 	}
-	unseen := unseenObjects{config: c, versions: make(map[identity]string, len(objs))}
+	unseen := unseenObjects{scheme: scheme, versions: make(map[unseenObject]string, len(objs))}
 	for _, obj := range objs {
 		stored := obj.DeepCopyObject().(client.Object)
 		if err := from.Get(context.Background(), client.ObjectKeyFromObject(obj), stored); err != nil {
 			return nil, err
 		}
-		unseen.versions[c.identity(obj)] = stored.GetResourceVersion()
+		unseen.versions[unseen.identify(obj)] = stored.GetResourceVersion()
 	}
 	return interceptor.NewClient(from, interceptor.Funcs{Get: unseen.get, List: unseen.list}), nil
 }
 
+func (u unseenObjects) identify(obj client.Object) unseenObject {
+	gvk, err := apiutil.GVKForObject(obj, u.scheme)
+	if err != nil {
+		gvk = obj.GetObjectKind().GroupVersionKind()
+	}
+	return unseenObject{kind: gvk.GroupKind(), key: client.ObjectKeyFromObject(obj)}
+}
+
 func (u unseenObjects) has(obj client.Object) bool {
-	version, ok := u.versions[u.config.identity(obj)]
+	version, ok := u.versions[u.identify(obj)]
 	return ok && version == obj.GetResourceVersion()
 }
 
@@ -50,7 +64,7 @@ func (u unseenObjects) get(
 	if err := c.Get(ctx, key, obj, opts...); err != nil || !u.has(obj) {
 		return err
 	}
-	kind := u.config.kindOf(obj)
+	kind := u.identify(obj).kind
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(before).Elem())
 	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
 	return apierrs.NewNotFound(schema.GroupResource{Group: plural.Group, Resource: plural.Resource}, key.Name)

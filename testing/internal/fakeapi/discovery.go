@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testing
+package fakeapi
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 )
 
-// newDiscovery returns a discovery client that knows the resources.
-func newDiscovery(resources []*metav1.APIResourceList) (discovery.DiscoveryInterface, error) {
+// NewDiscovery returns a discovery client that knows the given API resources. The error lists all invalid ones.
+func NewDiscovery(resources []*metav1.APIResourceList) (discovery.DiscoveryInterface, error) {
 	var problems []error
 	known := make([]*metav1.APIResourceList, len(resources))
 	for i, list := range resources {
@@ -30,8 +30,8 @@ func newDiscovery(resources []*metav1.APIResourceList) (discovery.DiscoveryInter
 	return &fakediscovery.FakeDiscovery{Fake: &clientgotesting.Fake{Resources: known}}, errors.Join(problems...)
 }
 
-// newMapper returns a mapper for the resources, which are valid. It prefers versions of a kind in their order.
-func newMapper(resources []*metav1.APIResourceList) meta.RESTMapper {
+// NewMapper returns a mapper for API resources, which must be valid. It prefers the versions of a kind in their order.
+func NewMapper(resources []*metav1.APIResourceList) meta.RESTMapper {
 	versions := make([]schema.GroupVersion, len(resources))
 	for i, list := range resources {
 		versions[i], _ = schema.ParseGroupVersion(list.GroupVersion)
