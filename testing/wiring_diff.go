@@ -18,41 +18,28 @@ func diffWiring(expected, observed *Wiring) string {
 	if expected == nil {
 		expected = &Wiring{}
 	}
-	difference := wiringDifference{}
-	difference.compare("", *expected, *observed)
+	difference := &wiring.Difference{}
+	compareWirings(difference, "", *expected, *observed)
 	if expected.Indexes != nil {
-		difference.add("Indexes", each(expected.Indexes, Index.text), each(observed.Indexes, Index.text))
+		difference.Add("Indexes", each(expected.Indexes, Index.text), each(observed.Indexes, Index.text))
 	}
-	if !difference.found {
-		return ""
-	}
-	for _, note := range observed.notes {
-		difference.lines = append(difference.lines, "note: "+note)
-	}
-	return strings.Join(difference.lines, "\n")
+	return difference.Text(observed.notes)
 }
 
-// wiringDifference has a line for each entry of two wirings, with a - if only the first has it, and with a + if only
-// the second has it.
-type wiringDifference struct {
-	lines []string
-	found bool
-}
-
-func (d *wiringDifference) compare(prefix string, expected, observed Wiring) {
-	d.add(prefix+"Controller", []string{expected.Controller}, []string{observed.Controller})
-	d.add(prefix+"For", each(expected.For, Watch.describe), each(observed.For, Watch.describe))
-	d.add(prefix+"Owns", each(expected.Owns, Watch.describe), each(observed.Owns, Watch.describe))
-	d.add(prefix+"Tracks", each(expected.Tracks, Watch.describe), each(observed.Tracks, Watch.describe))
-	d.add(prefix+"Watches", each(expected.Watches, Watch.describe), each(observed.Watches, Watch.describe))
-	d.add(
+func compareWirings(d *wiring.Difference, prefix string, expected, observed Wiring) {
+	d.Add(prefix+"Controller", []string{expected.Controller}, []string{observed.Controller})
+	d.Add(prefix+"For", each(expected.For, Watch.describe), each(observed.For, Watch.describe))
+	d.Add(prefix+"Owns", each(expected.Owns, Watch.describe), each(observed.Owns, Watch.describe))
+	d.Add(prefix+"Tracks", each(expected.Tracks, Watch.describe), each(observed.Tracks, Watch.describe))
+	d.Add(prefix+"Watches", each(expected.Watches, Watch.describe), each(observed.Watches, Watch.describe))
+	d.Add(
 		prefix+"AtStart", each(expected.AtStart, reconcilers.Request.String),
 		each(observed.AtStart, reconcilers.Request.String),
 	)
-	d.add(prefix+"Options", expected.Options.describe(), observed.Options.describe())
-	d.add(prefix+"Others", expected.countOthers(), observed.countOthers())
+	d.Add(prefix+"Options", expected.Options.describe(), observed.Options.describe())
+	d.Add(prefix+"Others", expected.countOthers(), observed.countOthers())
 	for i := range max(len(expected.Others), len(observed.Others)) {
-		d.compare(fmt.Sprintf("%sOthers[%d].", prefix, i), expected.other(i), observed.other(i))
+		compareWirings(d, fmt.Sprintf("%sOthers[%d].", prefix, i), expected.other(i), observed.other(i))
 	}
 }
 
@@ -71,25 +58,7 @@ func (w Wiring) other(i int) Wiring {
 	return Wiring{}
 }
 
-// add compares the entries of a field.
-func (d *wiringDifference) add(field string, expected, observed []string) {
-	all := slices.Concat(expected, observed)
-	slices.Sort(all)
-	for _, entry := range slices.Compact(all) {
-		mark := " "
-		if !slices.Contains(observed, entry) {
-			mark = "-"
-		} else if !slices.Contains(expected, entry) {
-			mark = "+"
-		}
-		d.found = d.found || mark != " "
-		if entry != "" {
-			d.lines = append(d.lines, fmt.Sprintf("%s %s: %s", mark, field, entry))
-		}
-	}
-}
-
-// text identifies what is watched.
+// text identifies the watched kind.
 func (w Watch) text() string { return wiring.Describe(w.Object, w.Cluster) }
 
 // describe returns text and the ignored changes.

@@ -4,7 +4,6 @@ package testing
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -31,7 +30,7 @@ func recordReconciler(
 			return err
 		}
 		config.Client = wiringClient{config.Client}
-		return setUpProduct(ctx, mgr, factory(config))
+		return wiring.SetUp(ctx, mgr, factory(config))
 	}, given...)
 }
 
@@ -44,26 +43,6 @@ var _ TestClient = wiringClient{}
 func (wiringClient) AddGiven(...client.Object)                   {}
 func (wiringClient) AddReactor(string, string, ReactionFunc)     {}
 func (wiringClient) PrependReactor(string, string, ReactionFunc) {}
-
-// setUpProduct sets up a reconciler, with either signature of its method.
-func setUpProduct(ctx context.Context, mgr ctrl.Manager, reconciler any) error {
-	switch reconciler := reconciler.(type) {
-	case interface {
-		SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
-	}:
-		return reconciler.SetupWithManager(ctx, mgr)
-	case interface {
-		SetupWithManager(mgr ctrl.Manager) error
-	}:
-		return reconciler.SetupWithManager(mgr)
-	default:
-		return fmt.Errorf(
-			"%T must have a method SetupWithManager(context.Context, ctrl.Manager) error "+
-				"or SetupWithManager(ctrl.Manager) error",
-			reconciler,
-		)
-	}
-}
 
 // recordSubReconciler records the wiring of the sub reconciler that a factory returns, below a root reconciler for
 // resources like the given one, and omits what the root asks for.

@@ -13,6 +13,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/duck"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -61,4 +62,30 @@ func CopyApplyConfiguration(ac runtime.ApplyConfiguration) (runtime.ApplyConfigu
 		return nil, fmt.Errorf("unable to copy apply configuration: %w", err)
 	}
 	return client.ApplyConfigurationFromUnstructured(u), nil
+}
+
+// SetObject replaces the content of an object by that of another of the same kind, which may be of another Go type. The
+// object keeps its TypeMeta: clients return it empty in typed objects and set in others.
+func SetObject(c client.Client, into, from runtime.Object) error {
+	gvk := into.GetObjectKind().GroupVersionKind()
+	if reflect.TypeOf(into) == reflect.TypeOf(from) {
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(from).Elem())
+	} else {
+		intoKind, err := c.GroupVersionKindFor(into)
+		if err != nil {
+			return err
+		}
+		fromKind, err := c.GroupVersionKindFor(from)
+		if err != nil {
+			return err
+		}
+		if intoKind.GroupKind() != fromKind.GroupKind() {
+			return fmt.Errorf("%s is not %s", fromKind.GroupKind(), intoKind.GroupKind())
+		}
+		if err := duck.Convert(from, into); err != nil {
+			return err
+		}
+	}
+	into.GetObjectKind().SetGroupVersionKind(gvk)
+	return nil
 }
