@@ -95,9 +95,9 @@ func NewCustomCache(
 		namespaces = []string{""}
 	}
 	for _, namespace := range namespaces {
-		source := &lazyListWatch{
-			find: func() (toolscache.ListerWatcher, error) { return listWatch(cluster, s, options, namespace) },
-		}
+		source := lazyListWatch(func() (toolscache.ListerWatcher, error) {
+			return listWatch(cluster, s, options, namespace)
+		})
 		c.addFeed(namespace, source).onError = options.onWatchError
 	}
 	return c, nil

@@ -54,50 +54,39 @@ var closed = func() <-chan struct{} {
 	return done
 }()
 
-// lazyListWatch calls find before the first list or watch, because find needs an API server that serves the kind. An
-// error of find becomes an error of the list or watch: the reflector reports it and retries.
-type lazyListWatch struct {
-	find func() (toolscache.ListerWatcher, error)
-
-	mu    sync.Mutex
-	found toolscache.ListerWatcherWithContext
-}
-
-var _ toolscache.ListerWatcherWithContext = (*lazyListWatch)(nil)
-
-func (l *lazyListWatch) get() (toolscache.ListerWatcherWithContext, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.found == nil {
-		found, err := l.find()
-		if err != nil {
-			return nil, err
+// lazyListWatch returns a ListerWatcher that calls find before its first list or watch, because find needs an API server
+// that serves the kind. An error of find becomes an error of the list or watch: the reflector reports it and retries.
+func lazyListWatch(find func() (toolscache.ListerWatcher, error)) toolscache.ListerWatcher {
+	var (
+		mu    sync.Mutex
+		found toolscache.ListerWatcherWithContext
+	)
+	get := func() (toolscache.ListerWatcherWithContext, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if found == nil {
+			source, err := find()
+			if err != nil {
+				return nil, err
+			}
+			found = toolscache.ToListerWatcherWithContext(source)
 		}
-		l.found = toolscache.ToListerWatcherWithContext(found)
+		return found, nil
 	}
-	return l.found, nil
-}
-
-func (l *lazyListWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	source, err := l.get()
-	if err != nil {
-		return nil, err
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			source, err := get()
+			if err != nil {
+				return nil, err
+			}
+			return source.ListWithContext(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watchapi.Interface, error) {
+			source, err := get()
+			if err != nil {
+				return nil, err
+			}
+			return source.WatchWithContext(ctx, options)
+		},
 	}
-	return source.ListWithContext(ctx, options)
-}
-
-func (l *lazyListWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watchapi.Interface, error) {
-	source, err := l.get()
-	if err != nil {
-		return nil, err
-	}
-	return source.WatchWithContext(ctx, options)
-}
-
-func (l *lazyListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
-	return l.ListWithContext(context.Background(), options)
-}
-
-func (l *lazyListWatch) Watch(options metav1.ListOptions) (watchapi.Interface, error) {
-	return l.WatchWithContext(context.Background(), options)
 }

@@ -31,7 +31,7 @@ type costCluster struct {
 
 	controller *Controller[*fixture.Resource]
 	edge       *WithEdge[*fixture.Resource]
-	notes      predicate.Predicate
+	recorder   predicate.Predicate
 	// calls counts the calls of the watcher, and last is the version in the last call.
 	calls int
 	last  string
@@ -50,7 +50,7 @@ func newCostCluster(tb testing.TB) *costCluster {
 	if err := c.controller.SetupWithManager(tb.Context(), manager); err != nil {
 		tb.Fatal(err)
 	}
-	c.notes = c.edge.notes(&fixture.Resource{})
+	c.recorder = c.edge.eventRecorder(&fixture.Resource{})
 	return c
 }
 
@@ -97,19 +97,19 @@ func (c *costCluster) newObject(n int) *fixture.Resource {
 // create adds an object to the cache; update replaces it.
 func (c *costCluster) create(obj *fixture.Resource) {
 	c.objects[client.ObjectKeyFromObject(obj)] = obj
-	c.notes.Create(event.CreateEvent{Object: obj})
+	c.recorder.Create(event.CreateEvent{Object: obj})
 }
 
 func (c *costCluster) update(obj *fixture.Resource) {
 	key := client.ObjectKeyFromObject(obj)
 	before := c.objects[key]
 	c.objects[key] = obj
-	c.notes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: obj})
+	c.recorder.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: obj})
 }
 
 func (c *costCluster) delete(obj *fixture.Resource) {
 	delete(c.objects, client.ObjectKeyFromObject(obj))
-	c.notes.Delete(event.DeleteEvent{Object: obj})
+	c.recorder.Delete(event.DeleteEvent{Object: obj})
 }
 
 func (c *costCluster) reconcile(ctx context.Context, tb testing.TB, obj *fixture.Resource) {

@@ -10,7 +10,7 @@ import (
 // Events returns the predicate that records the events of a cache.
 func (r *WithEdge[T]) Events(resourceType client.Object) predicate.Predicate {
 	r.init()
-	return r.notes(resourceType)
+	return r.eventRecorder(resourceType)
 }
 
 // Records returns the number of records.

@@ -225,24 +225,24 @@ func (b *bench) reconciler() *operator.TypedReconciler[*fixture.Resource] {
 	}
 }
 
-func (b *bench) noted() predicate.Predicate {
+func (b *bench) recorder() predicate.Predicate {
 	if b.events == nil {
 		b.events = b.Events(&fixture.Resource{})
 	}
 	return b.events
 }
 
-func (b *bench) appears(obj *fixture.Resource) { b.noted().Create(event.CreateEvent{Object: obj}) }
+func (b *bench) appears(obj *fixture.Resource) { b.recorder().Create(event.CreateEvent{Object: obj}) }
 
 func (b *bench) isListed(obj *fixture.Resource) {
-	b.noted().Create(event.CreateEvent{Object: obj, IsInInitialList: true})
+	b.recorder().Create(event.CreateEvent{Object: obj, IsInInitialList: true})
 }
 
 func (b *bench) changes(old, new *fixture.Resource) {
-	b.noted().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: new})
+	b.recorder().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: new})
 }
 func (b *bench) resyncs(obj *fixture.Resource)       { b.changes(obj, obj) }
-func (b *bench) vanishes(obj *fixture.Resource)      { b.noted().Delete(event.DeleteEvent{Object: obj}) }
+func (b *bench) vanishes(obj *fixture.Resource)      { b.recorder().Delete(event.DeleteEvent{Object: obj}) }
 func (b *bench) absent() (reconcilers.Result, error) { return b.Absent(b.context(), testRequest) }
 func (b *bench) see(obj *fixture.Resource) (reconcilers.Result, error) {
 	return b.Reconcile(b.context(), obj.DeepCopy())

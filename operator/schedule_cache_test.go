@@ -65,22 +65,22 @@ func (p *scheduleProcess) resync() {
 }
 
 func (p *scheduleProcess) created(obj subject, listed bool) {
-	p.notify(obj, func(note predicate.Predicate) bool {
-		return note.Create(event.CreateEvent{Object: obj, IsInInitialList: listed})
+	p.notify(obj, func(recorder predicate.Predicate) bool {
+		return recorder.Create(event.CreateEvent{Object: obj, IsInInitialList: listed})
 	})
 }
 
 func (p *scheduleProcess) updated(before, after subject) {
-	p.notify(after, func(note predicate.Predicate) bool {
+	p.notify(after, func(recorder predicate.Predicate) bool {
 		if before.GetResourceVersion() == after.GetResourceVersion() {
 			p.resynced(after.GetName())
 		}
-		return note.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+		return recorder.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 	})
 }
 
 func (p *scheduleProcess) deleted(obj subject) {
-	p.notify(obj, func(note predicate.Predicate) bool { return note.Delete(event.DeleteEvent{Object: obj}) })
+	p.notify(obj, func(recorder predicate.Predicate) bool { return recorder.Delete(event.DeleteEvent{Object: obj}) })
 }
 
 // notify passes an event through all predicates before the request is queued, some time after the cache has the state.
@@ -88,8 +88,8 @@ func (p *scheduleProcess) notify(obj subject, of func(predicate.Predicate) bool)
 	p.undelivered = append(p.undelivered, func() {
 		p.received(obj)
 		pass := true
-		for _, note := range p.notes {
-			pass = of(note) && pass
+		for _, recorder := range p.recorders {
+			pass = of(recorder) && pass
 		}
 		if pass {
 			p.queue.add(obj.GetName(), 0)

@@ -19,8 +19,8 @@ type subject interface {
 	client.Object
 	// wanted returns the spec.
 	wanted() *int
-	// noted returns the part of the status that users write.
-	noted() *int
+	// note returns the part of the status that users write.
+	note() *int
 }
 
 // bare is a resource whose status has no mark of the handled generation.
@@ -37,7 +37,7 @@ type bareStatus struct {
 }
 
 func (b *bare) wanted() *int { return &b.Spec }
-func (b *bare) noted() *int  { return &b.Status.Note }
+func (b *bare) note() *int   { return &b.Status.Note }
 
 func (b *bare) DeepCopyObject() runtime.Object {
 	copied := *b
@@ -61,7 +61,7 @@ type markedStatus struct {
 }
 
 func (m *marked) wanted() *int { return &m.Spec }
-func (m *marked) noted() *int  { return &m.Status.Note }
+func (m *marked) note() *int   { return &m.Status.Note }
 
 func (m *marked) DeepCopyObject() runtime.Object {
 	copied := *m
@@ -95,7 +95,7 @@ func sameVersion(a, b subject) bool {
 }
 
 func sameContent(a, b subject) bool {
-	if *a.wanted() != *b.wanted() || *a.noted() != *b.noted() || a.GetGeneration() != b.GetGeneration() ||
+	if *a.wanted() != *b.wanted() || *a.note() != *b.note() || a.GetGeneration() != b.GetGeneration() ||
 		isDeleting(a) != isDeleting(b) ||
 		!maps.Equal(a.GetLabels(), b.GetLabels()) || !slices.Equal(a.GetFinalizers(), b.GetFinalizers()) {
 		return false

@@ -21,7 +21,7 @@ type scheduleProcess struct {
 	number     int
 	controller *Controller[resource.Object]
 	edges      []*WithEdge[resource.Object]
-	notes      []predicate.Predicate
+	recorders  []predicate.Predicate
 	queue      scheduleQueue
 
 	// position is the cache's position in the history, and cached its content.
@@ -72,7 +72,7 @@ func (w *scheduleWorld) restart(position int) {
 	p.edges = edges
 	for _, edge := range edges {
 		// The builder does not expose the predicates that SetupWithManager has added.
-		p.notes = append(p.notes, edge.notes(w.server.proto))
+		p.recorders = append(p.recorders, edge.eventRecorder(w.server.proto))
 	}
 	for _, name := range scheduleNames {
 		if obj := p.cached[name]; obj != nil {

@@ -36,7 +36,7 @@ func (w *scheduleWorld) userAct(action int) {
 	case userLabels:
 		s.write(name, func(obj subject) { obj.SetLabels(map[string]string{"label": fmt.Sprint(w.serial)}) })
 	case userNotes:
-		s.write(name, func(obj subject) { *obj.noted() = w.serial })
+		s.write(name, func(obj subject) { *obj.note() = w.serial })
 	case userDeletes:
 		s.delete(name)
 	case userRecreates:

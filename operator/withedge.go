@@ -6,14 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/step"
@@ -174,56 +171,6 @@ func (r *WithEdge[T]) Validate(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// notes returns a predicate that accepts all events and records those of the resource's kind.
-func (r *WithEdge[T]) notes(resourceType client.Object) predicate.Predicate {
-	kind := resourceType.GetObjectKind().GroupVersionKind().GroupKind()
-	ours := func(obj client.Object) bool {
-		if have := obj.GetObjectKind().GroupVersionKind().GroupKind(); !have.Empty() && !kind.Empty() {
-			return have == kind
-		}
-		return reflect.TypeOf(obj) == reflect.TypeOf(resourceType)
-	}
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool {
-			if ours(e.Object) {
-				r.ledger.appeared(r.noted(e.Object), e.IsInInitialList)
-			}
-			return true
-		},
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			if ours(e.ObjectNew) {
-				r.ledger.changed(e.ObjectOld, r.noted(e.ObjectNew))
-			}
-			return true
-		},
-		DeleteFunc: func(e event.DeleteEvent) bool {
-			if ours(e.Object) {
-				r.ledger.vanished(e.Object, r.place.handlesAbsent)
-			}
-			return true
-		},
-	}
-}
-
-// listen records the events of the resource's kind. A predicate runs before the request is queued, so the request sees
-// what it recorded. It must run before the user's predicates, which may drop events.
-func (r *WithEdge[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
-	r.init()
-	if !r.listens {
-		r.listens = true
-		bldr.WithEventFilter(r.notes(reconcilers.RetrieveOriginalResourceType(ctx)))
-	}
-}
-
-// noted returns what the ledger keeps of an object of the cache: the object itself, which needs no additional memory,
-// or a part if the cache may not keep objects in memory either.
-func (r *WithEdge[T]) noted(obj client.Object) client.Object {
-	if r.PreviousState == PreviousFull {
-		return obj
-	}
-	return r.part(obj)
 }
 
 // under configures the reconciler for the root that it runs below.

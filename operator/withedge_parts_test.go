@@ -33,7 +33,7 @@ func TestWithEdge_KeepsPartsOnly(t *testing.T) {
 			edge := WatcherReconciler[*corev1.ConfigMap](nil)
 			edge.PreviousState = tc.previous
 			edge.init()
-			notes := edge.notes(&corev1.ConfigMap{})
+			recorder := edge.eventRecorder(&corev1.ConfigMap{})
 			cm := &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: "1", Labels: map[string]string{"a": "b"}},
 				Data:       map[string]string{"a": "b"},
@@ -46,12 +46,12 @@ func TestWithEdge_KeepsPartsOnly(t *testing.T) {
 					t.Errorf("kept %v", latest)
 				}
 			}
-			notes.Create(event.CreateEvent{Object: cm})
+			recorder.Create(event.CreateEvent{Object: cm})
 			check()
 			before := cm
 			cm = cm.DeepCopy()
 			cm.ResourceVersion = "2"
-			notes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: cm})
+			recorder.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: cm})
 			check()
 		})
 	}
@@ -67,7 +67,7 @@ func TestWithEdge_KeepsNoObjectsOfEvents(t *testing.T) {
 			edge := WatcherReconciler[*corev1.ConfigMap](nil)
 			edge.PreviousState = tc.previous
 			edge.init()
-			notes := edge.notes(&corev1.ConfigMap{})
+			recorder := edge.eventRecorder(&corev1.ConfigMap{})
 			received := []weak.Pointer[corev1.ConfigMap]{}
 			object := func(i, version int) *corev1.ConfigMap {
 				cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -77,8 +77,8 @@ func TestWithEdge_KeepsNoObjectsOfEvents(t *testing.T) {
 				return cm
 			}
 			for i := range 50 {
-				notes.Create(event.CreateEvent{Object: object(i, 1)})
-				notes.Update(event.UpdateEvent{ObjectOld: object(i, 1), ObjectNew: object(i, 2)})
+				recorder.Create(event.CreateEvent{Object: object(i, 1)})
+				recorder.Update(event.UpdateEvent{ObjectOld: object(i, 1), ObjectNew: object(i, 2)})
 			}
 			await.Nil(t, 10*time.Second, func() error {
 				runtime.GC()
