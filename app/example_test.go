@@ -3,6 +3,7 @@
 package app_test
 
 import (
+	"context"
 	"fmt"
 
 	"trueup.dev/app"
@@ -29,4 +30,21 @@ func ExampleManifestData() {
 	fmt.Println(widget.SupportsValidation(), widget.SupportsMutation())
 	// Output:
 	// true false
+}
+
+// A function runs beside the controllers of an app, see simple.App.AddRunnable.
+func ExampleRunnableFunc() {
+	ctx, stop := context.WithCancel(context.Background())
+	var runnable app.Runnable = app.RunnableFunc(func(ctx context.Context) error {
+		fmt.Println("running")
+		<-ctx.Done()
+		fmt.Println("stopped")
+		return nil
+	})
+	stop()
+	fmt.Println(runnable.Run(ctx))
+	// Output:
+	// running
+	// stopped
+	// <nil>
 }

@@ -54,8 +54,9 @@ var closed = func() <-chan struct{} {
 	return done
 }()
 
-// lazyListWatch returns a ListerWatcher that calls find before its first list or watch, because find needs an API server
-// that serves the kind. An error of find becomes an error of the list or watch: the reflector reports it and retries.
+// lazyListWatch returns a ListerWatcher that calls find before its first list or watch, because find needs an API
+// server that serves the kind. An error of find becomes an error of the list or watch: the reflector reports it and
+// retries.
 func lazyListWatch(find func() (toolscache.ListerWatcher, error)) toolscache.ListerWatcher {
 	var (
 		mu    sync.Mutex

@@ -9,6 +9,7 @@ import (
 )
 
 func TestActions(t *testing.T) {
+	shorter := operator.ResourceActionFromReconcile // the deprecated name
 	for _, tc := range []struct {
 		action operator.ReconcileAction
 		word   operator.ResourceAction
@@ -22,7 +23,7 @@ func TestActions(t *testing.T) {
 	} {
 		equal(t, "name", tc.name, tc.action.String())
 		equal(t, tc.name, tc.word, operator.ResourceActionFromReconcileAction(tc.action))
-		equal(t, tc.name, tc.word, operator.ResourceActionFromReconcile(tc.action))
+		equal(t, tc.name, tc.word, shorter(tc.action))
 		equal(t, "back from "+tc.name, tc.action, operator.ReconcileActionFromResourceAction(tc.word))
 	}
 	for _, none := range []operator.ReconcileAction{-1, 5} {

@@ -91,7 +91,9 @@ func TestInformerController_Adds(t *testing.T) {
 	}
 }
 
-func full(source informer.Informer, watcher, other ResourceWatcher, reconciler Reconciler) func(c *InformerController) error {
+func full(
+	source informer.Informer, watcher, other ResourceWatcher, reconciler Reconciler,
+) func(c *InformerController) error {
 	return func(c *InformerController) error {
 		return errors.Join(
 			c.AddInformer(source, "k"), c.AddWatcher(watcher, "k"), c.AddReconciler(reconciler, "k"), c.AddWatcher(other, "k"),

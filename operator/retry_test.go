@@ -161,7 +161,8 @@ func TestWithEdge_Outcomes(t *testing.T) {
 			errs: []error{reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
 		},
 		"asks to be called again immediately": {
-			reason: "a zero delay still leads to a call", do: given(operator.RequeueAfter(0)), want: reconcilers.Result{RequeueAfter: 1},
+			reason: "a zero delay still leads to a call", do: given(operator.RequeueAfter(0)),
+			want: reconcilers.Result{RequeueAfter: 1},
 			errs: []error{reconcilers.ErrRetryAfter}, next: []string{"Created a 1"},
 		},
 		"asks to be called again, with a reason": {

@@ -4,6 +4,7 @@ package simple_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -153,6 +154,31 @@ func ExampleHubConverter() {
 			},
 		},
 	}
+}
+
+// A converter renames a field in the JSON of an object.
+func ExampleConverterFunc() {
+	converter := simple.ConverterFunc(func(obj simple.RawKind, targetAPIVersion string) ([]byte, error) {
+		var content map[string]any
+		if err := json.Unmarshal(obj.Raw, &content); err != nil {
+			return nil, err
+		}
+		old, renamed := "title", "name"
+		if obj.Version == "v2" {
+			old, renamed = renamed, old
+		}
+		content[renamed] = content[old]
+		delete(content, old)
+		content["apiVersion"] = targetAPIVersion
+		return json.Marshal(content)
+	})
+	converted, err := converter.Convert(simple.RawKind{
+		Kind: "Book", APIVersion: "example.com/v1", Group: "example.com", Version: "v1",
+		Raw: []byte(`{"apiVersion":"example.com/v1","kind":"Book","title":"Emma"}`),
+	}, "example.com/v2")
+	fmt.Printf("%s %v\n", converted, err)
+	// Output:
+	// {"apiVersion":"example.com/v2","kind":"Book","name":"Emma"} <nil>
 }
 
 func ExampleCheckRoundTrip() {
